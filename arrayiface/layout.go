@@ -1,0 +1,174 @@
+package arrayiface
+
+import (
+	"math"
+	"slices"
+)
+
+// MaxDimensions is the largest number of dimensions of a [Layout], that of
+// NumPy 2.
+const MaxDimensions = 64
+
+// Layout says where the elements of an array lie, relative to the address of
+// element zero (all indices 0). One made by [NewLayout], or by the methods of
+// such a one, is checked and never changes: its slices are its own, and must
+// not be written to. The methods rely on those checks.
+type Layout struct {
+	Type  ElementType
+	Shape []int
+	// Strides are the bytes from one index to the next, one for each
+	// dimension, possibly negative or 0. They mean nothing in a dimension of
+	// size 1 or in an array without elements (NumPy's relaxed strides).
+	Strides []int
+}
+
+// NewLayout checks and copies shape and strides; nil strides mean C order.
+//
+// An element type that is not valid is a TypeError. A ValueError is: more than
+// [MaxDimensions] dimensions, a negative one, strides of another length than
+// shape, and an array whose number of bytes, or whose reach from its lowest to
+// its highest byte, does not fit an int. A dimension of size 0 does not excuse
+// the others from that, as in NumPy.
+func NewLayout(t ElementType, shape, strides []int) (Layout, error) {
+	if !t.Valid() {
+		return Layout{}, typeError("dtype", quote(t.String()), "not an element type; accepted are %s", acceptedNames())
+	}
+	if len(shape) > MaxDimensions {
+		return Layout{}, valueError("shape", "", "has %d dimensions; at most %d are supported", len(shape), MaxDimensions)
+	}
+	size := t.Size()
+	for _, n := range shape {
+		if n < 0 {
+			return Layout{}, valueError("shape", tuple(shape), "a dimension must not be negative")
+		}
+		var ok bool
+		if size, ok = mul(size, max(n, 1)); !ok {
+			return Layout{}, valueError("shape", tuple(shape), "too large; the array of %s does not fit the address space", t)
+		}
+	}
+	l := Layout{Type: t, Shape: slices.Clone(shape)}
+	if strides == nil {
+		l.Strides = CStrides(shape, t.Size())
+		return l, nil
+	}
+	if len(strides) != len(shape) {
+		return Layout{}, valueError("strides", tuple(strides), "must have one entry for each of the %d dimensions", len(shape))
+	}
+	if !reachFits(t, shape, strides) {
+		return Layout{}, valueError("strides", tuple(strides), "too large; the array of shape %s does not fit the address space", tuple(shape))
+	}
+	l.Strides = slices.Clone(strides)
+	return l, nil
+}
+
+// reachFits reports whether the bytes between the lowest and the highest that
+// the strides reach can be counted. It asks so of empty arrays too: then every
+// product of an index and a stride is safe.
+func reachFits(t ElementType, shape, strides []int) bool {
+	reach := t.Size()
+	for i, n := range shape {
+		if n <= 1 {
+			continue
+		}
+		d := distance(strides[i])
+		if d > math.MaxInt {
+			return false
+		}
+		step, ok := mul(int(d), n-1)
+		if !ok {
+			return false
+		}
+		if reach, ok = add(reach, step); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// CStrides gives the strides, in bytes, of a contiguous array whose last index
+// runs fastest; a dimension of size 0 counts as 1. shape is one that
+// [NewLayout] accepts: larger ones wrap around.
+func CStrides(shape []int, itemSize int) []int {
+	strides := make([]int, len(shape))
+	for i := len(shape) - 1; i >= 0; i-- {
+		strides[i] = itemSize
+		itemSize *= max(shape[i], 1)
+	}
+	return strides
+}
+
+// FStrides is [CStrides] for an array whose first index runs fastest.
+func FStrides(shape []int, itemSize int) []int {
+	strides := make([]int, len(shape))
+	for i, n := range shape {
+		strides[i] = itemSize
+		itemSize *= max(n, 1)
+	}
+	return strides
+}
+
+// NDim is the number of dimensions, 0 for a scalar.
+func (l Layout) NDim() int { return len(l.Shape) }
+
+// Count is the number of elements, 1 for a scalar.
+func (l Layout) Count() int {
+	count := 1
+	for _, n := range l.Shape {
+		count *= n
+	}
+	return count
+}
+
+// ItemSize is the size of one element in bytes.
+func (l Layout) ItemSize() int { return l.Type.Size() }
+
+// NBytes is the number of bytes that the elements have, Count times ItemSize.
+// The memory they lie in may be larger or smaller: see [Layout.Span].
+func (l Layout) NBytes() int { return l.Count() * l.ItemSize() }
+
+// Span gives the bytes that the array touches, [low, high), relative to
+// element zero: low is negative if a stride is. Both are 0 if the array has no
+// elements.
+func (l Layout) Span() (low, high int) {
+	if l.Count() == 0 {
+		return 0, 0
+	}
+	high = l.ItemSize()
+	for i, n := range l.Shape {
+		if n <= 1 {
+			continue
+		}
+		if step := l.Strides[i] * (n - 1); step < 0 {
+			low += step
+		} else {
+			high += step
+		}
+	}
+	return low, high
+}
+
+// ContiguousC reports whether the elements lie one after the other without
+// gaps, the last index running fastest. Strides that mean nothing are ignored.
+func (l Layout) ContiguousC() bool { return l.follows(CStrides(l.Shape, l.ItemSize())) }
+
+// ContiguousF is [Layout.ContiguousC] with the first index running fastest.
+func (l Layout) ContiguousF() bool { return l.follows(FStrides(l.Shape, l.ItemSize())) }
+
+// follows reports whether the strides are the given ones where they matter.
+func (l Layout) follows(strides []int) bool {
+	if l.Count() == 0 {
+		return true
+	}
+	for i, n := range l.Shape {
+		if n > 1 && l.Strides[i] != strides[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Equal reports whether both have the same type and shape, and the same
+// strides where these matter: two equal layouts at one address are one array.
+func (l Layout) Equal(o Layout) bool {
+	return l.Type == o.Type && slices.Equal(l.Shape, o.Shape) && l.follows(o.Strides)
+}

@@ -1,0 +1,81 @@
+package arrayiface
+
+import "strings"
+
+var names = func() map[string]ElementType {
+	m := map[string]ElementType{"?": Bool}
+	for _, t := range Types() {
+		m[t.String()] = t
+	}
+	for code, t := range shortCodes {
+		m[code] = t
+	}
+	return m
+}()
+
+// upstreamNames are the C++ types that upstream HAMR's buffers hold, as its
+// Python module spells them, with the sizes of 64-bit Linux.
+var upstreamNames = map[string]ElementType{
+	"float":              Float32,
+	"double":             Float64,
+	"char":               Int8,
+	"signed_char":        Int8,
+	"short":              Int16,
+	"int":                Int32,
+	"long":               Int64,
+	"long_long":          Int64,
+	"unsigned_char":      Uint8,
+	"unsigned_short":     Uint16,
+	"unsigned_int":       Uint32,
+	"unsigned_long":      Uint64,
+	"unsigned_long_long": Uint64,
+}
+
+// ParseName reads the name of an element type as a user writes it: NumPy's
+// name ("float32"), its short code ("f4", "?") or a typestr ("<f4"). Anything
+// else is a TypeError. C's names are refused: "float" is 4 bytes in C and 8 in
+// NumPy, "long" differs between systems; see [ParseUpstreamName].
+func ParseName(s string) (ElementType, error) {
+	if t, ok := names[s]; ok {
+		return t, nil
+	}
+	if s != "" && strings.IndexByte("<>|=", s[0]) >= 0 {
+		return parseTypestr("dtype", s)
+	}
+	if _, ok := upstreamNames[s]; ok {
+		return Invalid, typeError("dtype", quote(s), "ambiguous, its size differs between C and NumPy or between systems; accepted are %s", acceptedNames())
+	}
+	if problem, ok := refusedSizes[s]; ok {
+		return Invalid, typeError("dtype", quote(s), "%s; accepted are %s", problem, acceptedNames())
+	}
+	return Invalid, typeError("dtype", quote(s), "no such element type; accepted are %s", acceptedNames())
+}
+
+// ParseUpstreamName reads one of the 13 type names of upstream HAMR, such as
+// "unsigned_long_long". They are C++'s types on 64-bit Linux, so "float" is
+// Float32 and "long" is Int64. Anything else is a TypeError.
+func ParseUpstreamName(s string) (ElementType, error) {
+	if t, ok := upstreamNames[s]; ok {
+		return t, nil
+	}
+	return Invalid, typeError("dtype", quote(s), "not a type name of upstream HAMR; accepted are float, double, char, "+
+		"signed_char, short, int, long, long_long and unsigned_ char, short, int, long, long_long")
+}
+
+func acceptedNames() string {
+	var list []string
+	for _, t := range Types() {
+		list = append(list, t.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+func acceptedTypestrs() string {
+	var list []string
+	for _, t := range Types() {
+		if s := t.Typestr(); s[1] != 'V' {
+			list = append(list, s)
+		}
+	}
+	return strings.Join(list, ", ")
+}

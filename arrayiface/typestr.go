@@ -1,0 +1,87 @@
+package arrayiface
+
+import "strconv"
+
+// refusedKinds are the kinds of the array interface that hold something else
+// than one number.
+var refusedKinds = map[byte]string{
+	'O': "Python objects are not supported",
+	'V': "structured and void elements are not supported (bfloat16 and float8 arrays travel by DLPack)",
+	'S': "byte strings are not supported",
+	'a': "byte strings are not supported",
+	'U': "Unicode strings are not supported",
+	'T': "variable-length strings are not supported",
+	'M': "dates are not supported; pass a view as int64",
+	'm': "time differences are not supported; pass a view as int64",
+	't': "bit fields are not supported; pass bool or uint8",
+	'g': "long double is not supported; convert with .astype('float64')",
+}
+
+// refusedSizes are the numbers that NumPy or its extensions have and we do not.
+var refusedSizes = map[string]string{
+	"f1":  "float8 has no code in the array interface; pass the array by DLPack",
+	"f10": "long double is not supported; convert with .astype('float64')",
+	"f12": "long double is not supported; convert with .astype('float64')",
+	"f16": "long double is not supported; convert with .astype('float64')",
+	"c4":  "complex numbers of two float16 are not supported; convert with .astype('complex64')",
+	"c20": "complex long double is not supported; convert with .astype('complex128')",
+	"c24": "complex long double is not supported; convert with .astype('complex128')",
+	"c32": "complex long double is not supported; convert with .astype('complex128')",
+}
+
+// shortCodes maps a typestr without its byte order to the element type.
+var shortCodes = func() map[string]ElementType {
+	codes := make(map[string]ElementType)
+	for _, t := range Types() {
+		if code := t.Typestr()[1:]; code[0] != 'V' {
+			codes[code] = t
+		}
+	}
+	return codes
+}()
+
+// ParseTypestr reads the typestr of the array interface: byte order, kind and
+// size in bytes, such as "<f4". The order is '<' or '=' (native), and '|' or
+// '>' too if the element is one byte, which has none. Everything else is a
+// TypeError that names what it is: big-endian elements, objects, structures,
+// strings, dates, bit fields, long double.
+//
+// NumPy alone reads '|' before a longer element as native. It is refused here:
+// by the interface's definition it says that the order is unknown.
+func ParseTypestr(s string) (ElementType, error) { return parseTypestr("typestr", s) }
+
+func parseTypestr(key, s string) (ElementType, error) {
+	refuse := func(problem string) (ElementType, error) {
+		return Invalid, typeError(key, quote(s), "%s; accepted are %s", problem, acceptedTypestrs())
+	}
+	if s == "" {
+		return refuse("missing or empty")
+	}
+	order := s[0]
+	if order != '<' && order != '>' && order != '|' && order != '=' {
+		return refuse("must begin with a byte order, one of < = |")
+	}
+	code := s[1:]
+	if code == "" {
+		return refuse("lacks a kind and a size in bytes")
+	}
+	if problem, ok := refusedKinds[code[0]]; ok {
+		return refuse(problem)
+	}
+	if problem, ok := refusedSizes[code]; ok {
+		return refuse(problem)
+	}
+	t, ok := shortCodes[code]
+	switch {
+	case !ok:
+		return refuse("no such element type")
+	case t.Size() == 1 || order == '<' || order == '=':
+		return t, nil
+	case order == '>':
+		return refuse(bigEndian)
+	default:
+		return refuse("'|' leaves the byte order of " + strconv.Itoa(t.Size()) + "-byte elements unknown")
+	}
+}
+
+const bigEndian = "big-endian elements are not supported; convert with .astype(a.dtype.newbyteorder('='))"
