@@ -1,0 +1,129 @@
+package backends
+
+// HostDevice is the owner of memory that belongs to no device, and the device
+// number that the host backend takes.
+const HostDevice = -1
+
+// Address is a place in the address space of an allocation's owner. It is a
+// plain number: most of them must not be dereferenced by the host.
+type Address uintptr
+
+// Stream is a vendor's stream or queue handle. Zero is the backend's default
+// stream; what that means is the backend's own business, and Streams.Resolve
+// turns it into one that any thread may name.
+type Stream uintptr
+
+// Event is a vendor's event handle. Zero is no event.
+type Event uintptr
+
+// Region is a run of bytes together with who owns it, so that a backend can
+// tell which way a copy goes without asking its driver.
+type Region struct {
+	Address   Address
+	Allocator Allocator
+	Device    int // HostDevice for host memory
+}
+
+// Request says what Allocate should make.
+type Request struct {
+	Allocator Allocator
+	Device    int // which device; HostDevice for host memory
+	Size      int // bytes, more than zero
+	Stream    Stream
+	Zero      bool // the memory must read as zeros
+}
+
+// Backend is a runtime that owns memory. Methods are safe for concurrent use by
+// any thread. None changes the caller's current device without restoring it.
+// Sizes and counts are checked by the core: they are positive and in range.
+type Backend interface {
+	// Name is how users and Allocator.Backend call it: "host", "cuda".
+	Name() string
+	// Probe loads and initialises the runtime at its first call and remembers
+	// the answer: nil, or an *UnavailableError that says what was looked for.
+	// No other method may be called before Probe has returned nil.
+	Probe() error
+	// DeviceCount returns how many devices there are; zero for the host.
+	DeviceCount() (int, error)
+	// Allocate returns memory aligned to at least 16 bytes. It fails with an
+	// *OutOfMemoryError when, and only when, memory ran out.
+	Allocate(r Request) (Address, error)
+	// Free gives back what Allocate returned, exactly once, in stream order
+	// where the allocator has one.
+	Free(at Region, size int, stream Stream) error
+	// Copy moves size bytes from src to dst in stream order. At least one of
+	// them belongs to this backend; the other may be host memory. It may return
+	// before the copy is done, unless the backend has no streams. The regions
+	// may overlap only in host memory.
+	Copy(dst, src Region, size int, stream Stream) error
+	// Fill repeats pattern (1 to 16 bytes) count times from dst on, in stream
+	// order.
+	Fill(dst Region, pattern []byte, count int, stream Stream) error
+}
+
+// Streams is implemented by backends whose work is asynchronous.
+type Streams interface {
+	// Resolve turns a per-thread or default stream into a handle that means the
+	// same from every thread.
+	Resolve(device int, s Stream) (Stream, error)
+	NewStream(device int) (Stream, error)
+	DestroyStream(device int, s Stream) error
+	// Synchronize blocks until all work on s is done. The core calls it without
+	// locks held; implementations return within 50 ms slices to let signals in
+	// only if they document so.
+	Synchronize(device int, s Stream) error
+	// Idle reports whether all work on s is done, without waiting.
+	Idle(device int, s Stream) (bool, error)
+	NewEvent(device int) (Event, error)
+	DestroyEvent(device int, e Event) error
+	// Record makes e stand for the work on s so far.
+	Record(device int, e Event, s Stream) error
+	// Wait makes later work on s wait for e, without blocking the caller.
+	Wait(device int, s Stream, e Event) error
+	// Done reports whether the work that e stands for is done.
+	Done(device int, e Event) (bool, error)
+	SynchronizeEvent(device int, e Event) error
+}
+
+// Locator is implemented by backends that can tell whose memory an address is.
+type Locator interface {
+	// Locate returns the allocator and device of at. Memory that the runtime
+	// does not know yields None without an error.
+	Locate(at Address) (Region, error)
+}
+
+// Peers is implemented by backends with several devices that can reach each
+// other.
+type Peers interface {
+	CanAccess(from, to int) (bool, error)
+	// Enable is idempotent: access that is already enabled is no error.
+	Enable(from, to int) error
+}
+
+// MemoryReporter is implemented by backends that know how full a device is.
+type MemoryReporter interface {
+	// MemoryInfo returns free and total bytes.
+	MemoryInfo(device int) (free, total int64, err error)
+}
+
+// Describer is implemented by backends that can say more about a device than
+// its number.
+type Describer interface {
+	// Describe returns named facts ("name", "uuid", …) in a stable order.
+	Describe(device int) ([][2]string, error)
+}
+
+// Trimmer is implemented by backends that keep freed memory for reuse.
+type Trimmer interface {
+	Trim() error
+}
+
+// Exporter is implemented by backends whose memory other processes can open.
+type Exporter interface {
+	// Export returns an opaque handle for the allocation that holds at, and the
+	// offset of at in it.
+	Export(at Region) (handle []byte, offset int, err error)
+	// Import opens a handle made by another process; Close ends that.
+	Import(handle []byte, device int) (Region, error)
+	Close(at Region) error
+}

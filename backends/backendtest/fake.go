@@ -1,0 +1,366 @@
+package backendtest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"hamr/backends"
+)
+
+// FakeOptions says how a Fake behaves. The zero value is one CUDA-like device
+// of 1 GiB.
+type FakeOptions struct {
+	Space   backends.Space // whose allocators to serve; zero means SpaceCUDA
+	Devices int            // zero means one
+	Memory  int64          // bytes of each device; zero means 1 GiB
+	// Strict makes every copy late. Otherwise copies with pageable memory act as
+	// CUDA's do: into it they are complete at return, and out of it the source
+	// has been read at return.
+	Strict bool
+	// Manual leaves late work undone until somebody waits or polls for it, so
+	// that a missing wait gives wrong data at every run. Otherwise it is done
+	// after a random time of up to MaxDelay an item, zero meaning 1 ms.
+	Manual   bool
+	MaxDelay time.Duration
+	// Synchronous does all work at once, like a runtime without streams.
+	Synchronous bool
+	// FreeWaits makes Free of memory that is not stream-ordered wait for the
+	// device first, as cuMemFree does in practice. Otherwise work that has yet to
+	// run on freed memory is a violation.
+	FreeWaits bool
+	// NoPeers keeps devices from reaching each other.
+	NoPeers bool
+	// Unavailable, when set, is why Probe fails.
+	Unavailable string
+}
+
+// Fake is a device backend without a device. Its device memory has addresses
+// that no processor accepts; its streams run late and out of step; it records
+// every misuse as a violation, and fails where it is told to. Work on a stream
+// that waits for no other keeps its order; stream zero of a device is a stream
+// like any other. It implements Backend, Streams, Locator, Peers,
+// MemoryReporter, Describer and Counter, and is safe for concurrent use.
+type Fake struct {
+	options FakeOptions
+
+	mu         sync.Mutex
+	probed     bool
+	blocks     []*block // by base
+	freed      int      // how many of blocks
+	used       []int64  // bytes, by device
+	defaults   []*fakeStream
+	streams    map[backends.Stream]*fakeStream
+	busy       []*fakeStream // with work to do
+	working    bool          // a goroutine is doing late work
+	events     map[backends.Event]*fakeEvent
+	faults     []*fault
+	violations []string
+	calls      []string
+	counts     map[string]int
+}
+
+// NewFake returns a device backend for tests.
+func NewFake(o FakeOptions) *Fake {
+	if o.Space == backends.SpaceHost {
+		o.Space = backends.SpaceCUDA
+	}
+	if o.Devices == 0 {
+		o.Devices = 1
+	}
+	if o.Memory == 0 {
+		o.Memory = 1 << 30
+	}
+	if o.MaxDelay == 0 {
+		o.MaxDelay = time.Millisecond
+	}
+	f := &Fake{
+		options: o,
+		used:    make([]int64, o.Devices),
+		streams: map[backends.Stream]*fakeStream{},
+		events:  map[backends.Event]*fakeEvent{},
+		counts:  map[string]int{},
+	}
+	for device := range o.Devices {
+		f.defaults = append(f.defaults, f.newStream(device))
+	}
+	return f
+}
+
+// WithoutStreams returns the same device as a backend that implements nothing
+// optional. It needs FakeOptions.Synchronous.
+func (f *Fake) WithoutStreams() backends.Backend {
+	if !f.options.Synchronous {
+		panic("backendtest: a Fake without streams must be Synchronous")
+	}
+	return struct {
+		backends.Backend
+		Counter
+	}{f, f}
+}
+
+// Name returns the name of the space it stands in for.
+func (f *Fake) Name() string { return f.options.Space.String() }
+
+// Probe fails when FakeOptions.Unavailable says so.
+func (f *Fake) Probe() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.probed = true
+	if err := f.enter("Probe", ""); err != nil {
+		return err
+	}
+	if f.options.Unavailable != "" {
+		return &backends.UnavailableError{Backend: f.Name(), Tried: []string{"libfake.so"}, Reason: f.options.Unavailable}
+	}
+	return nil
+}
+
+// DeviceCount returns FakeOptions.Devices.
+func (f *Fake) DeviceCount() (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("DeviceCount", ""); err != nil {
+		return 0, err
+	}
+	return f.options.Devices, nil
+}
+
+// Allocate fills new memory with garbage. Zeroing device and managed memory is
+// work on the stream.
+func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Allocate", "%s, device %d, %d bytes, stream %#x, zero %v", r.Allocator, r.Device, r.Size, r.Stream, r.Zero); err != nil {
+		return 0, err
+	}
+	if r.Allocator.Backend() != f.Name() {
+		return 0, f.violate("Allocate", "allocator %s is not of %s", r.Allocator, f.Name())
+	}
+	device, err := f.deviceOf("Allocate", r.Allocator, r.Device)
+	if err != nil {
+		return 0, err
+	}
+	stream, err := f.stream("Allocate", device, r.Stream)
+	if err != nil {
+		return 0, err
+	}
+	b, err := f.newBlock(r, device)
+	if err != nil {
+		return 0, err
+	}
+	if r.Zero && b.kind() == backends.Pinned {
+		clear(b.data)
+	} else if r.Zero {
+		f.enqueue(stream, task{run: func() { f.onBlock(b, "zeroing", func() { clear(b.data) }) }})
+	}
+	return b.base, nil
+}
+
+// Free gives memory back: in stream order for cuda_async, at once for the rest.
+func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Free", "%s, %d bytes, stream %#x", describe(at), size, s); err != nil {
+		return err
+	}
+	b, err := f.blockToFree(at, size)
+	if err != nil {
+		return err
+	}
+	stream, err := f.streamFor("Free", s, memory{block: b})
+	if err != nil {
+		return err
+	}
+	b.freeing = true
+	if b.allocator == backends.CUDAAsync {
+		f.enqueue(stream, task{run: func() { f.release(b) }})
+		return nil
+	}
+	if f.options.FreeWaits {
+		f.finishDevice(b.owner())
+	}
+	f.release(b)
+	return nil
+}
+
+// Copy queues a copy. The source is read when the copy runs, save for what
+// FakeOptions.Strict says of pageable memory.
+func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Copy", "%s from %s, %d bytes, stream %#x", describe(dst), describe(src), size, s); err != nil {
+		return err
+	}
+	to, err := f.view("Copy", dst, size)
+	if err != nil {
+		return err
+	}
+	from, err := f.view("Copy", src, size)
+	if err != nil {
+		return err
+	}
+	if to.block == nil && from.block == nil {
+		return f.violate("Copy", "neither %s nor %s is memory of %s", describe(dst), describe(src), f.Name())
+	}
+	if distance := int(dst.Address) - int(src.Address); to.block != nil && to.block == from.block && max(distance, -distance) < size {
+		return f.violate("Copy", "%s and %s overlap", describe(dst), describe(src))
+	}
+	stream, err := f.streamFor("Copy", s, to, from)
+	if err != nil {
+		return err
+	}
+	if from.pageable && !f.options.Strict {
+		from = memory{host: bytes.Clone(from.host)}
+	}
+	done := &point{stream: stream}
+	f.enqueue(stream, task{point: done, run: func() {
+		f.onBlock(to.block, "copy", func() {
+			f.onBlock(from.block, "copy", func() { copy(to.bytes(), from.bytes()) })
+		})
+	}})
+	if to.pageable && !f.options.Strict {
+		f.reach(done)
+		return stream.takeError()
+	}
+	return nil
+}
+
+// Fill queues a fill.
+func (f *Fake) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Fill", "%s, %d times %x, stream %#x", describe(dst), count, pattern, s); err != nil {
+		return err
+	}
+	if len(pattern) < 1 || len(pattern) > 16 {
+		return f.violate("Fill", "a pattern of %d bytes", len(pattern))
+	}
+	to, err := f.view("Fill", dst, len(pattern)*count)
+	if err != nil {
+		return err
+	}
+	if to.block == nil {
+		return f.violate("Fill", "%s is not memory of %s", describe(dst), f.Name())
+	}
+	stream, err := f.streamFor("Fill", s, to)
+	if err != nil {
+		return err
+	}
+	pattern = slices.Clone(pattern)
+	f.enqueue(stream, task{run: func() {
+		f.onBlock(to.block, "fill", func() { copy(to.bytes(), bytes.Repeat(pattern, count)) })
+	}})
+	return nil
+}
+
+// Launch queues a kernel: a function that gets at device memory through its
+// argument, as a foreign library's work on the same stream would. It must not
+// call the Fake.
+func (f *Fake) Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Launch", "device %d, stream %#x", device, s); err != nil {
+		return err
+	}
+	stream, err := f.stream("Launch", device, s)
+	if err != nil {
+		return err
+	}
+	f.enqueue(stream, task{run: func() { kernel(f.bytesAt) }})
+	return nil
+}
+
+// Peek returns a copy of memory as it is now, with no regard to pending work.
+func (f *Fake) Peek(at backends.Address, size int) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return bytes.Clone(f.bytesAt(at, size))
+}
+
+// Poke writes memory now, with no regard to pending work.
+func (f *Fake) Poke(at backends.Address, data []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	copy(f.bytesAt(at, len(data)), data)
+}
+
+// Locate knows every live allocation, at any offset in it.
+func (f *Fake) Locate(at backends.Address) (backends.Region, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Locate", "%#x", at); err != nil {
+		return backends.Region{}, err
+	}
+	if b := f.find(at); b != nil && !b.freeing {
+		return backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, nil
+	}
+	return backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}, nil
+}
+
+// CanAccess is true of two different devices unless FakeOptions.NoPeers is set.
+func (f *Fake) CanAccess(from, to int) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("CanAccess", "%d, %d", from, to); err != nil {
+		return false, err
+	}
+	for _, device := range []int{from, to} {
+		if err := f.checkDevice("CanAccess", device); err != nil {
+			return false, err
+		}
+	}
+	return from != to && !f.options.NoPeers, nil
+}
+
+// Enable succeeds where CanAccess is true.
+func (f *Fake) Enable(from, to int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Enable", "%d, %d", from, to); err != nil {
+		return err
+	}
+	for _, device := range []int{from, to} {
+		if err := f.checkDevice("Enable", device); err != nil {
+			return err
+		}
+	}
+	if from == to || f.options.NoPeers {
+		return f.violate("Enable", "device %d cannot access device %d", from, to)
+	}
+	return nil
+}
+
+// MemoryInfo counts memory until its stream-ordered release has run.
+func (f *Fake) MemoryInfo(device int) (free, total int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("MemoryInfo", "%d", device); err != nil {
+		return 0, 0, err
+	}
+	if err := f.checkDevice("MemoryInfo", device); err != nil {
+		return 0, 0, err
+	}
+	return f.options.Memory - f.used[device], f.options.Memory, nil
+}
+
+// Describe returns the facts "name" and "uuid".
+func (f *Fake) Describe(device int) ([][2]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Describe", "%d", device); err != nil {
+		return nil, err
+	}
+	if err := f.checkDevice("Describe", device); err != nil {
+		return nil, err
+	}
+	return [][2]string{
+		{"name", fmt.Sprintf("Fake %s device %d", f.Name(), device)},
+		{"uuid", fmt.Sprintf("FAKE-%s-%d", f.Name(), device)},
+	}, nil
+}
+
+func (f *Fake) delay() time.Duration { return rand.N(f.options.MaxDelay) }

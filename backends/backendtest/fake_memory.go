@@ -1,0 +1,210 @@
+package backendtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+const (
+	// Addresses from here on are outside the 48 bits that x86-64 and arm64
+	// processes have: reading one ends the process.
+	firstDeviceAddress = backends.Address(1) << 52
+	guard              = 4096 // between blocks, so that running past one is noticed
+	garbage            = 0xDB
+	mostFreedBlocks    = 1 << 14 // how many are remembered, to tell double frees
+)
+
+// addressesUsed is shared by all fakes: an address is never used twice, and two
+// backends never know the same one.
+var addressesUsed atomic.Uint64
+
+// block is one allocation.
+type block struct {
+	base      backends.Address
+	size      int
+	allocator backends.Allocator
+	device    int // as requested
+	data      []byte
+	freeing   bool // Free was called
+	freed     bool // and has run
+}
+
+func (b *block) kind() backends.MemoryKind { return b.allocator.Kind() }
+
+// owner is the device whose default stream and context serve the block.
+func (b *block) owner() int { return max(b.device, 0) }
+
+// memory is what a Region turned out to be.
+type memory struct {
+	block    *block // nil for host memory that the fake does not own
+	offset   int
+	size     int
+	host     []byte
+	pageable bool
+}
+
+func (m memory) bytes() []byte {
+	if m.block == nil {
+		return m.host
+	}
+	return m.block.data[m.offset : m.offset+m.size]
+}
+
+func describe(r backends.Region) string {
+	return fmt.Sprintf("%s:%d@%#x", r.Allocator, r.Device, uintptr(r.Address))
+}
+
+func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
+	limited := r.Allocator.Kind() != backends.Pinned
+	if limited && int64(r.Size) > f.options.Memory-f.used[device] {
+		// Stream-ordered releases may still be queued: a driver waits for them.
+		f.finishDevice(device)
+		if int64(r.Size) > f.options.Memory-f.used[device] {
+			return nil, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: "fake limit"}
+		}
+	}
+	b := &block{size: r.Size, allocator: r.Allocator, device: r.Device}
+	if b.kind() == backends.DeviceOnly {
+		b.data = make([]byte, r.Size)
+		room := (uint64(r.Size)+guard-1)/guard*guard + guard
+		b.base = firstDeviceAddress + backends.Address(addressesUsed.Add(room)-room)
+	} else {
+		data, err := syscall.Mmap(-1, 0, r.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		if err != nil {
+			return nil, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: err.Error()}
+		}
+		b.data, b.base = data, backends.Address(unsafe.Pointer(unsafe.SliceData(data)))
+	}
+	b.data[0] = garbage
+	for done := 1; done < len(b.data); done *= 2 {
+		copy(b.data[done:], b.data[:done])
+	}
+	if limited {
+		f.used[device] += int64(r.Size)
+	}
+	i, _ := slices.BinarySearchFunc(f.blocks, b.base, byBase)
+	f.blocks = slices.Insert(f.blocks, i, b)
+	return b, nil
+}
+
+func byBase(b *block, at backends.Address) int { return cmp.Compare(b.base, at) }
+
+// find returns the block that holds at, freed ones included, or nil.
+func (f *Fake) find(at backends.Address) *block {
+	i, exact := slices.BinarySearchFunc(f.blocks, at, byBase)
+	if exact {
+		return f.blocks[i]
+	}
+	if i > 0 && at < f.blocks[i-1].base+backends.Address(f.blocks[i-1].size) {
+		return f.blocks[i-1]
+	}
+	return nil
+}
+
+// release takes the memory away. Host-visible blocks stay reserved, so that a
+// late access faults and the address is not used again.
+func (f *Fake) release(b *block) {
+	if b.kind() != backends.Pinned {
+		f.used[b.owner()] -= int64(b.size)
+	}
+	if b.kind() != backends.DeviceOnly {
+		_ = syscall.Madvise(b.data, syscall.MADV_DONTNEED)
+		_ = syscall.Mprotect(b.data, syscall.PROT_NONE)
+	}
+	b.freed, b.data = true, nil
+	if f.freed++; f.freed > mostFreedBlocks {
+		f.blocks = slices.DeleteFunc(f.blocks, func(b *block) bool { return b.freed })
+		f.freed = 0
+	}
+}
+
+func (f *Fake) blockToFree(at backends.Region, size int) (*block, error) {
+	b := f.find(at.Address)
+	switch {
+	case b == nil:
+		return nil, f.violate("Free", "free of unknown address %s", describe(at))
+	case b.freeing:
+		return nil, f.violate("Free", "double free of %s", describe(at))
+	case b.base != at.Address:
+		return nil, f.violate("Free", "free of %s, %d bytes into a block", describe(at), at.Address-b.base)
+	case b.allocator != at.Allocator:
+		return nil, f.violate("Free", "free of %s, which came from allocator %s", describe(at), b.allocator)
+	case b.device != at.Device && b.kind() != backends.Pinned:
+		return nil, f.violate("Free", "free of %s, which is on device %d: wrong device", describe(at), b.device)
+	case b.size != size:
+		return nil, f.violate("Free", "free of %s with size %d, which has %d", describe(at), size, b.size)
+	}
+	return b, nil
+}
+
+// view checks that size bytes at r may be used now.
+func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
+	b := f.find(r.Address)
+	if b == nil {
+		if r.Address >= firstDeviceAddress || r.Allocator.Backend() == f.Name() {
+			return memory{}, f.violate(call, "unknown address %s", describe(r))
+		}
+		if r.Device != backends.HostDevice {
+			return memory{}, f.violate(call, "host memory %s with a device number: wrong device", describe(r))
+		}
+		return memory{host: hostBytes(r.Address, size), size: size, pageable: r.Allocator.Kind() != backends.Pinned}, nil
+	}
+	offset := int(r.Address - b.base)
+	switch {
+	case b.freeing:
+		return memory{}, f.violate(call, "use after free of %s", describe(r))
+	case r.Allocator.Kind() != b.kind() || r.Allocator.Backend() != f.Name():
+		return memory{}, f.violate(call, "%s is memory of allocator %s", describe(r), b.allocator)
+	case r.Device != b.device && b.kind() != backends.Pinned:
+		return memory{}, f.violate(call, "%s is on device %d: wrong device", describe(r), b.device)
+	case offset+size > b.size:
+		return memory{}, f.violate(call, "out of bounds: %d bytes at offset %d of %s, which has %d", size, offset, describe(r), b.size)
+	}
+	return memory{block: b, offset: offset, size: size}, nil
+}
+
+// onBlock does late work on b, if it is still there.
+func (f *Fake) onBlock(b *block, what string, work func()) {
+	if b != nil && b.freed {
+		_ = f.violate("Execute", "use after free: a late %s on %s:%d@%#x", what, b.allocator, b.device, uintptr(b.base))
+		return
+	}
+	work()
+}
+
+func (f *Fake) bytesAt(at backends.Address, size int) []byte {
+	b := f.find(at)
+	if b == nil || b.freed || int(at-b.base)+size > b.size {
+		_ = f.violate("Execute", "%d bytes at %#x are not in one live block", size, at)
+		return make([]byte, size)
+	}
+	return b.data[at-b.base:][:size]
+}
+
+func (f *Fake) checkDevice(call string, device int) error {
+	if device < 0 || device >= f.options.Devices {
+		return f.violate(call, "no device %d: wrong device", device)
+	}
+	return nil
+}
+
+// deviceOf returns the device to account an allocation to. Pinned memory may be
+// asked for without a device.
+func (f *Fake) deviceOf(call string, a backends.Allocator, device int) (int, error) {
+	if device == backends.HostDevice && a.Kind() == backends.Pinned {
+		return 0, nil
+	}
+	return device, f.checkDevice(call, device)
+}
+
+// hostBytes views memory at a host address. The detour through a pointer to at
+// keeps go vet content: the rule it checks is about Go memory.
+func hostBytes(at backends.Address, size int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), size)
+}

@@ -1,0 +1,369 @@
+package backendtest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"hamr/backends"
+)
+
+// nextHandle numbers the streams and events of all fakes.
+var nextHandle atomic.Uint64
+
+const firstHandle = 0xFA0000 // far from the drivers' special streams 0, 1 and 2
+
+// fakeStream is a queue of work that has yet to run.
+type fakeStream struct {
+	handle backends.Stream
+	device int
+	queue  []task
+	err    error // of work that failed late, until somebody waits
+}
+
+// task is one item of work; any of its fields may be zero.
+type task struct {
+	after *point // runs first
+	run   func()
+	point *point // is reached then
+}
+
+// point is a place in a stream's work.
+type point struct {
+	stream *fakeStream
+	done   bool
+}
+
+type fakeEvent struct {
+	device int
+	point  *point // nil until recorded
+}
+
+func (s *fakeStream) takeError() error {
+	err := s.err
+	s.err = nil
+	return err
+}
+
+func (f *Fake) newStream(device int) *fakeStream {
+	s := &fakeStream{handle: backends.Stream(firstHandle + nextHandle.Add(1)), device: device}
+	f.streams[s.handle] = s
+	return s
+}
+
+func (f *Fake) enqueue(s *fakeStream, t task) {
+	if len(s.queue) == 0 {
+		f.busy = append(f.busy, s)
+	}
+	s.queue = append(s.queue, t)
+	switch {
+	case f.options.Synchronous:
+		f.step(s)
+	case !f.options.Manual && !f.working:
+		f.working = true
+		go f.workLate()
+	}
+}
+
+// step does the first item of s. Points are waited for only by work that was
+// queued after them, so the recursion ends.
+func (f *Fake) step(s *fakeStream) {
+	t := s.queue[0]
+	if t.after != nil {
+		f.reach(t.after)
+	}
+	if s.queue = s.queue[1:]; len(s.queue) == 0 {
+		s.queue = nil
+		f.busy = slices.DeleteFunc(f.busy, func(b *fakeStream) bool { return b == s })
+	}
+	if t.run != nil {
+		if err := f.injected("Execute"); err != nil {
+			s.err = err
+		} else {
+			t.run()
+		}
+	}
+	if t.point != nil {
+		t.point.done = true
+	}
+}
+
+func (f *Fake) reach(p *point) {
+	for !p.done {
+		f.step(p.stream)
+	}
+}
+
+func (f *Fake) finish(s *fakeStream) {
+	for len(s.queue) > 0 {
+		f.step(s)
+	}
+}
+
+func (f *Fake) finishDevice(device int) {
+	for _, s := range slices.Clone(f.busy) {
+		if s.device == device {
+			f.finish(s)
+		}
+	}
+}
+
+// workLate does pending work in random order and ends when there is none, so
+// that a Fake needs no closing.
+func (f *Fake) workLate() {
+	for {
+		time.Sleep(f.delay())
+		f.mu.Lock()
+		if len(f.busy) == 0 {
+			f.working = false
+			f.mu.Unlock()
+			return
+		}
+		f.step(f.busy[rand.IntN(len(f.busy))])
+		f.mu.Unlock()
+	}
+}
+
+// stream finds a stream that must be of device.
+func (f *Fake) stream(call string, device int, s backends.Stream) (*fakeStream, error) {
+	if err := f.checkDevice(call, device); err != nil {
+		return nil, err
+	}
+	if s == 0 {
+		return f.defaults[device], nil
+	}
+	found, ok := f.streams[s]
+	if !ok {
+		return nil, f.violate(call, "unknown stream %#x", s)
+	}
+	if found.device != device {
+		return nil, f.violate(call, "stream %#x of device %d used for device %d: wrong device", s, found.device, device)
+	}
+	return found, nil
+}
+
+// streamFor finds a stream that must be of a device that owns one of list;
+// pinned memory goes with any.
+func (f *Fake) streamFor(call string, s backends.Stream, list ...memory) (*fakeStream, error) {
+	named, known := f.streams[s]
+	var owner *block
+	for _, m := range list {
+		if m.block == nil {
+			continue
+		}
+		if known && m.block.owner() == named.device {
+			return named, nil
+		}
+		if owner == nil || owner.kind() == backends.Pinned {
+			owner = m.block
+		}
+	}
+	if known && owner.kind() == backends.Pinned {
+		return named, nil
+	}
+	return f.stream(call, owner.owner(), s)
+}
+
+func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, error) {
+	found, ok := f.events[e]
+	if !ok {
+		return nil, f.violate(call, "unknown event %#x", e)
+	}
+	if found.device != device {
+		return nil, f.violate(call, "event %#x of device %d used for device %d: wrong device", e, found.device, device)
+	}
+	return found, nil
+}
+
+// Resolve knows zero and the drivers' special handles 1 and 2 as the default
+// stream of device.
+func (f *Fake) Resolve(device int, s backends.Stream) (backends.Stream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Resolve", "device %d, stream %#x", device, s); err != nil {
+		return 0, err
+	}
+	if s == 1 || s == 2 {
+		s = 0
+	}
+	found, err := f.stream("Resolve", device, s)
+	if err != nil {
+		return 0, err
+	}
+	return found.handle, nil
+}
+
+// NewStream returns a stream that runs out of step with all others.
+func (f *Fake) NewStream(device int) (backends.Stream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("NewStream", "device %d", device); err != nil {
+		return 0, err
+	}
+	if err := f.checkDevice("NewStream", device); err != nil {
+		return 0, err
+	}
+	return f.newStream(device).handle, nil
+}
+
+// DestroyStream returns at once; work on the stream is still done, late.
+func (f *Fake) DestroyStream(device int, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("DestroyStream", "device %d, stream %#x", device, s); err != nil {
+		return err
+	}
+	found, err := f.stream("DestroyStream", device, s)
+	if err != nil {
+		return err
+	}
+	if found == f.defaults[device] {
+		return f.violate("DestroyStream", "the default stream of device %d", device)
+	}
+	delete(f.streams, s)
+	return nil
+}
+
+// Synchronize does the work on s, and returns the error of work that failed.
+func (f *Fake) Synchronize(device int, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Synchronize", "device %d, stream %#x", device, s); err != nil {
+		return err
+	}
+	found, err := f.stream("Synchronize", device, s)
+	if err != nil {
+		return err
+	}
+	f.finish(found)
+	return found.takeError()
+}
+
+// Idle does one item when FakeOptions.Manual is set, so that polling ends.
+func (f *Fake) Idle(device int, s backends.Stream) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Idle", "device %d, stream %#x", device, s); err != nil {
+		return false, err
+	}
+	found, err := f.stream("Idle", device, s)
+	if err != nil {
+		return false, err
+	}
+	if len(found.queue) == 0 {
+		return true, found.takeError()
+	}
+	if f.options.Manual {
+		f.step(found)
+	}
+	return false, nil
+}
+
+// NewEvent returns an event that counts as done until it is recorded.
+func (f *Fake) NewEvent(device int) (backends.Event, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("NewEvent", "device %d", device); err != nil {
+		return 0, err
+	}
+	if err := f.checkDevice("NewEvent", device); err != nil {
+		return 0, err
+	}
+	e := backends.Event(firstHandle + nextHandle.Add(1))
+	f.events[e] = &fakeEvent{device: device}
+	return e, nil
+}
+
+// DestroyEvent leaves waits that were queued before in force.
+func (f *Fake) DestroyEvent(device int, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("DestroyEvent", "device %d, event %#x", device, e); err != nil {
+		return err
+	}
+	if _, err := f.event("DestroyEvent", device, e); err != nil {
+		return err
+	}
+	delete(f.events, e)
+	return nil
+}
+
+// Record needs an event and a stream of the same device.
+func (f *Fake) Record(device int, e backends.Event, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Record", "device %d, event %#x, stream %#x", device, e, s); err != nil {
+		return err
+	}
+	event, err := f.event("Record", device, e)
+	if err != nil {
+		return err
+	}
+	stream, err := f.stream("Record", device, s)
+	if err != nil {
+		return err
+	}
+	event.point = &point{stream: stream}
+	f.enqueue(stream, task{point: event.point})
+	return nil
+}
+
+// Wait takes an event of any device. A later Record of e does not change it.
+func (f *Fake) Wait(device int, s backends.Stream, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Wait", "device %d, stream %#x, event %#x", device, s, e); err != nil {
+		return err
+	}
+	stream, err := f.stream("Wait", device, s)
+	if err != nil {
+		return err
+	}
+	event, ok := f.events[e]
+	if !ok {
+		return f.violate("Wait", "unknown event %#x", e)
+	}
+	if event.point != nil && !event.point.done {
+		f.enqueue(stream, task{after: event.point})
+	}
+	return nil
+}
+
+// Done does one item when FakeOptions.Manual is set, so that polling ends.
+func (f *Fake) Done(device int, e backends.Event) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Done", "device %d, event %#x", device, e); err != nil {
+		return false, err
+	}
+	event, err := f.event("Done", device, e)
+	if err != nil {
+		return false, err
+	}
+	if event.point == nil {
+		return true, nil
+	}
+	if event.point.done {
+		return true, event.point.stream.takeError()
+	}
+	if f.options.Manual {
+		f.step(event.point.stream)
+	}
+	return false, nil
+}
+
+// SynchronizeEvent does the work that e stands for.
+func (f *Fake) SynchronizeEvent(device int, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("SynchronizeEvent", "device %d, event %#x", device, e); err != nil {
+		return err
+	}
+	event, err := f.event("SynchronizeEvent", device, e)
+	if err != nil || event.point == nil {
+		return err
+	}
+	f.reach(event.point)
+	return event.point.stream.takeError()
+}

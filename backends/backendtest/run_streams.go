@@ -1,0 +1,153 @@
+package backendtest
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+)
+
+func (s suite) newStream(t *testing.T) backends.Stream {
+	t.Helper()
+	stream, err := s.streams.NewStream(s.context)
+	require.NoError(t, err)
+	require.NotZero(t, stream, "zero is the default stream")
+	t.Cleanup(func() { assert.NoError(t, s.streams.DestroyStream(s.context, stream)) })
+	return stream
+}
+
+func (s suite) newEvent(t *testing.T) backends.Event {
+	t.Helper()
+	event, err := s.streams.NewEvent(s.context)
+	require.NoError(t, err)
+	require.NotZero(t, event, "zero is no event")
+	t.Cleanup(func() { assert.NoError(t, s.streams.DestroyEvent(s.context, event)) })
+	return event
+}
+
+func (s suite) testStreams(t *testing.T) {
+	if s.streams == nil {
+		return
+	}
+	t.Run("Resolve", s.testResolve)
+	t.Run("Polling", s.testPolling)
+	t.Run("Events", s.testEvents)
+	t.Run("Wait", s.testWait)
+	t.Run("WaitTakesTheLatestRecord", s.testWaitTakesTheLatestRecord)
+	t.Run("Destroy", s.testDestroy)
+}
+
+func (s suite) testResolve(t *testing.T) {
+	here, err := s.streams.Resolve(s.context, 0)
+	require.NoError(t, err)
+	elsewhere := make(chan backends.Stream)
+	go func() {
+		again, err := s.streams.Resolve(s.context, here)
+		assert.NoError(t, err)
+		elsewhere <- again
+	}()
+	assert.Equal(t, here, <-elsewhere, "a resolved stream means the same on every thread")
+
+	mine := s.newStream(t)
+	resolved, err := s.streams.Resolve(s.context, mine)
+	require.NoError(t, err)
+	assert.Equal(t, mine, resolved)
+	assert.NotEqual(t, here, resolved)
+}
+
+func (s suite) testPolling(t *testing.T) {
+	stream, event := s.newStream(t), s.newEvent(t)
+	region := s.allocate(t, 10000, false, stream)
+	require.NoError(t, s.b.Fill(region, []byte{1, 2}, 5000, stream))
+	require.NoError(t, s.streams.Record(s.context, event, stream))
+	within(t, func() (bool, error) { return s.streams.Done(s.context, event) })
+	within(t, func() (bool, error) { return s.streams.Idle(s.context, stream) })
+	require.NoError(t, s.streams.Synchronize(s.context, stream))
+	idle, err := s.streams.Idle(s.context, stream)
+	require.NoError(t, err)
+	assert.True(t, idle, "synchronised streams are idle")
+}
+
+func (s suite) testEvents(t *testing.T) {
+	stream, event := s.newStream(t), s.newEvent(t)
+	done, err := s.streams.Done(s.context, event)
+	require.NoError(t, err)
+	assert.True(t, done, "an event that was never recorded stands for no work")
+	require.NoError(t, s.streams.SynchronizeEvent(s.context, event))
+	require.NoError(t, s.streams.Wait(s.context, stream, event))
+
+	const size = 100001
+	region := s.allocate(t, size, true, stream)
+	host, back := scratch(t, size)
+	for value := byte(1); value < 4; value++ {
+		require.NoError(t, s.b.Fill(region, []byte{value}, size, stream))
+		require.NoError(t, s.b.Copy(back, region, size, stream))
+		require.NoError(t, s.streams.Record(s.context, event, stream))
+		require.NoError(t, s.streams.SynchronizeEvent(s.context, event))
+		equal(t, repeated(value, size), host, "after the event")
+		done, err := s.streams.Done(s.context, event)
+		require.NoError(t, err)
+		assert.True(t, done)
+	}
+}
+
+func repeated(value byte, size int) []byte {
+	return bytes.Repeat([]byte{value}, size)
+}
+
+// testWait passes data back and forth between two streams.
+func (s suite) testWait(t *testing.T) {
+	const size, rounds = 100001, 10
+	producer, consumer := s.newStream(t), s.newStream(t)
+	ready, taken := s.newEvent(t), s.newEvent(t)
+	src, dst := s.allocate(t, size, false, 0), s.allocate(t, size, false, 0)
+	s.wait(t, 0)
+	for i := range rounds {
+		require.NoError(t, s.streams.Wait(s.context, producer, taken))
+		require.NoError(t, s.b.Fill(src, []byte{byte(i)}, size, producer))
+		require.NoError(t, s.streams.Record(s.context, ready, producer))
+		require.NoError(t, s.streams.Wait(s.context, consumer, ready))
+		require.NoError(t, s.b.Copy(shifted(dst, i), src, size-rounds, consumer))
+		require.NoError(t, s.streams.Record(s.context, taken, consumer))
+	}
+	require.NoError(t, s.streams.Synchronize(s.context, producer))
+	got := s.read(t, dst, size-1, consumer)
+	for i := range rounds - 1 {
+		assert.EqualValues(t, i, got[i])
+	}
+	equal(t, repeated(rounds-1, size-rounds), got[rounds-1:], "of the last round")
+}
+
+func (s suite) testWaitTakesTheLatestRecord(t *testing.T) {
+	const size = 5000
+	first, second := s.newStream(t), s.newStream(t)
+	event := s.newEvent(t)
+	a, b := s.allocate(t, size, false, 0), s.allocate(t, size, false, 0)
+	s.wait(t, 0)
+	require.NoError(t, s.streams.Record(s.context, event, second))
+	require.NoError(t, s.b.Fill(a, []byte{9}, size, first))
+	require.NoError(t, s.streams.Record(s.context, event, first))
+	require.NoError(t, s.streams.Wait(s.context, second, event))
+	require.NoError(t, s.streams.Record(s.context, event, second))
+	require.NoError(t, s.b.Copy(b, a, size, second))
+	equal(t, repeated(9, size), s.read(t, b, size, second), "copied after the fill")
+}
+
+func (s suite) testDestroy(t *testing.T) {
+	const size = 100001
+	region := s.allocate(t, size, false, 0)
+	s.wait(t, 0)
+	stream, err := s.streams.NewStream(s.context)
+	require.NoError(t, err)
+	event, err := s.streams.NewEvent(s.context)
+	require.NoError(t, err)
+	require.NoError(t, s.b.Fill(region, []byte{3}, size, stream))
+	require.NoError(t, s.streams.Record(s.context, event, stream))
+	require.NoError(t, s.streams.DestroyStream(s.context, stream))
+	require.NoError(t, s.streams.SynchronizeEvent(s.context, event), "work on a destroyed stream is still done")
+	require.NoError(t, s.streams.DestroyEvent(s.context, event))
+	equal(t, repeated(3, size), s.read(t, region, size, 0), "of a destroyed stream")
+}

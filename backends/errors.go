@@ -1,0 +1,67 @@
+package backends
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrUnavailable is what every *UnavailableError is, for errors.Is.
+var ErrUnavailable = errors.New("backend unavailable")
+
+// UnavailableError says that a runtime is absent on this machine and why.
+type UnavailableError struct {
+	Backend string   // "cuda"
+	Tried   []string // the library names looked for, in order
+	Reason  string   // the loader's or the driver's own words
+}
+
+func (e *UnavailableError) Error() string {
+	s := fmt.Sprintf("the %s backend is not available", e.Backend)
+	if len(e.Tried) > 0 {
+		s += ": looked for " + strings.Join(e.Tried, ", ")
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// OutOfMemoryError says that an allocator had no memory left.
+type OutOfMemoryError struct {
+	Allocator Allocator
+	Device    int
+	Size      int    // bytes asked for
+	Detail    string // the vendor's name and code, where there is one
+}
+
+func (e *OutOfMemoryError) Error() string {
+	s := fmt.Sprintf("out of memory: %d bytes from allocator %s", e.Size, e.Allocator)
+	if e.Device != HostDevice {
+		s += fmt.Sprintf(" on device %d", e.Device)
+	}
+	if e.Detail != "" {
+		s += " (" + e.Detail + ")"
+	}
+	return s
+}
+
+// DeviceError is a failure that a vendor's runtime reported.
+type DeviceError struct {
+	API     string // "cuda"
+	Call    string // "cuMemAlloc_v2"
+	Name    string // "CUDA_ERROR_INVALID_VALUE"
+	Code    int
+	Message string // the vendor's description, if it has one
+}
+
+func (e *DeviceError) Error() string {
+	s := fmt.Sprintf("%s: %s failed with %s (%d)", e.API, e.Call, e.Name, e.Code)
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}

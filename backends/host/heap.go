@@ -1,0 +1,114 @@
+package host
+
+/*
+#cgo CFLAGS: -O2
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "heap.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// heap is what the backend needs of the C and C++ runtimes; tests replace it.
+type heap interface {
+	// allocate returns zero when memory ran out.
+	allocate(size int, zero bool) backends.Address
+	free(at backends.Address)
+}
+
+// cHeap is the C library's.
+type cHeap struct{}
+
+func (cHeap) allocate(size int, zero bool) backends.Address {
+	return backends.Address(C.hamr_heap_allocate(C.size_t(size), flag(zero)))
+}
+
+func (cHeap) free(at backends.Address) { C.hamr_heap_free(C.uintptr_t(at)) }
+
+// operators are C++'s operator new[] and delete[], by address: linking them
+// would tie every program to one C++ runtime.
+type operators struct {
+	create, destroy uintptr
+}
+
+func (o operators) allocate(size int, zero bool) backends.Address {
+	return backends.Address(C.hamr_operator_allocate(C.uintptr_t(o.create), C.size_t(size), flag(zero)))
+}
+
+func (o operators) free(at backends.Address) {
+	C.hamr_operator_free(C.uintptr_t(o.destroy), C.uintptr_t(at))
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// cppRuntimes are where operator new[] is looked for. The process's own scope,
+// the empty name, comes first: a program may have replaced it.
+var cppRuntimes = []string{"", "libstdc++.so.6", "libc++.so.1"}
+
+// findOperators looks in each library and answers for the first that has both.
+// Its error is an *backends.UnavailableError.
+func findOperators(libraries []string) (operators, error) {
+	unavailable := &backends.UnavailableError{Backend: "host allocator cpp"}
+	var reasons []string
+	for _, library := range libraries {
+		found, err := findOperatorsIn(library)
+		if err == nil {
+			return found, nil
+		}
+		name := library
+		if name == "" {
+			name = "operator new[] in the process"
+		}
+		unavailable.Tried = append(unavailable.Tried, name)
+		reasons = append(reasons, err.Error())
+	}
+	unavailable.Reason = strings.Join(reasons, "; ")
+	return operators{}, unavailable
+}
+
+func findOperatorsIn(library string) (operators, error) {
+	var name *C.char
+	if library != "" {
+		name = C.CString(library)
+		defer C.free(unsafe.Pointer(name))
+	}
+	var create, destroy C.uintptr_t
+	var message [512]C.char
+	if C.hamr_find_operators(name, &create, &destroy, &message[0], C.size_t(len(message))) == 0 {
+		return operators{}, errors.New(C.GoString(&message[0]))
+	}
+	return operators{uintptr(create), uintptr(destroy)}, nil
+}
+
+var processOperators = sync.OnceValues(func() (operators, error) { return findOperators(cppRuntimes) })
+
+// FreeFunction returns the address of the C function void(*)(void *) that gives
+// back memory of a: free for Malloc, operator delete[] for CPP. It is zero for
+// other allocators and where no C++ runtime was found. A forked child, which
+// cannot call into Go, frees with it. Safe for concurrent use.
+func FreeFunction(a backends.Allocator) uintptr {
+	switch a {
+	case backends.Malloc:
+		return uintptr(C.hamr_heap_free_function())
+	case backends.CPP:
+		found, err := processOperators()
+		if err != nil {
+			return 0
+		}
+		return found.destroy
+	}
+	return 0
+}

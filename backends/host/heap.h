@@ -1,0 +1,22 @@
+#ifndef HAMR_BACKENDS_HOST_HEAP_H
+#define HAMR_BACKENDS_HOST_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Memory of 64-byte alignment that plain free() gives back; 0 when out of it.
+uintptr_t hamr_heap_allocate(size_t size, int zero);
+void hamr_heap_free(uintptr_t at);
+uintptr_t hamr_heap_free_function(void);
+
+// The same through C++'s operators, given by address.
+uintptr_t hamr_operator_allocate(uintptr_t operator_new, size_t size, int zero);
+void hamr_operator_free(uintptr_t operator_delete, uintptr_t at);
+
+// Finds operator new[](size_t, nothrow) and operator delete[](void *) in a
+// library, or in the process's global scope where library is NULL. Returns 1
+// when both are there; otherwise 0 and the loader's words in message.
+int hamr_find_operators(const char *library, uintptr_t *operator_new,
+                        uintptr_t *operator_delete, char *message, size_t room);
+
+#endif

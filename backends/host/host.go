@@ -1,0 +1,112 @@
+// Package host serves memory of the C library's heap and of C++'s operator
+// new[], so that C, C++ and Python code can own and free it. Its blocks are C
+// memory: Go's collector neither moves nor frees them.
+package host
+
+import (
+	"fmt"
+	"sync"
+
+	"hamr/backends"
+)
+
+// Backend is backends.Backend for the allocators Malloc and CPP. It has no
+// streams: everything is complete at return, and stream arguments are ignored.
+// Malloc's blocks are aligned to 64 bytes, CPP's to 16. Memory belongs to the
+// caller until Free. Safe for concurrent use.
+type Backend struct {
+	c   heap
+	cpp func() (heap, error)
+}
+
+// New returns the backend. C++'s operators are looked for when CPP is first
+// asked for.
+func New() backends.Backend {
+	return &Backend{
+		c: cHeap{},
+		cpp: sync.OnceValues(func() (heap, error) {
+			found, err := processOperators()
+			if err != nil {
+				return nil, err
+			}
+			return found, nil
+		}),
+	}
+}
+
+// Name returns "host".
+func (*Backend) Name() string { return "host" }
+
+// Probe returns nil: every process has a C library. A missing C++ runtime shows
+// when CPP is asked for.
+func (*Backend) Probe() error { return nil }
+
+// DeviceCount returns zero: the host's number is backends.HostDevice.
+func (*Backend) DeviceCount() (int, error) { return 0, nil }
+
+func (b *Backend) heapOf(a backends.Allocator) (heap, error) {
+	switch a {
+	case backends.Malloc:
+		return b.c, nil
+	case backends.CPP:
+		return b.cpp()
+	}
+	return nil, fmt.Errorf("the host backend does not serve allocator %s", a)
+}
+
+func checkDevice(device int) error {
+	if device != backends.HostDevice {
+		return fmt.Errorf("the host backend has no device %d: host memory is on device %d", device, backends.HostDevice)
+	}
+	return nil
+}
+
+// Allocate returns C memory that belongs to the caller.
+func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
+	if err := checkDevice(r.Device); err != nil {
+		return 0, err
+	}
+	h, err := b.heapOf(r.Allocator)
+	if err != nil {
+		return 0, err
+	}
+	at := h.allocate(r.Size, r.Zero)
+	if at == 0 {
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size}
+	}
+	return at, nil
+}
+
+// Free gives memory back to the runtime that it came from.
+func (b *Backend) Free(at backends.Region, _ int, _ backends.Stream) error {
+	if err := checkDevice(at.Device); err != nil {
+		return err
+	}
+	h, err := b.heapOf(at.Allocator)
+	if err != nil {
+		return err
+	}
+	h.free(at.Address)
+	return nil
+}
+
+// Copy moves bytes between two places in host memory, which may overlap.
+func (*Backend) Copy(dst, src backends.Region, size int, _ backends.Stream) error {
+	if err := checkDevice(dst.Device); err != nil {
+		return err
+	}
+	if err := checkDevice(src.Device); err != nil {
+		return err
+	}
+	move(bytesAt(dst.Address, size), bytesAt(src.Address, size))
+	return nil
+}
+
+// Fill repeats pattern count times from dst on.
+func (*Backend) Fill(dst backends.Region, pattern []byte, count int, _ backends.Stream) error {
+	if err := checkDevice(dst.Device); err != nil {
+		return err
+	}
+	repeat(bytesAt(dst.Address, len(pattern)*count), pattern)
+	return nil
+}
