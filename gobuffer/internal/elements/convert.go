@@ -1,0 +1,106 @@
+package elements
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	ai "hamr/arrayiface"
+)
+
+// ErrNoRule is what Convert and its kin wrap where no sound rule turns one
+// element type into the other.
+var ErrNoRule = errors.New("no sound rule")
+
+func noRule(dt, st ai.ElementType) error {
+	why := "unknown element type"
+	if dt.Kind() == ai.KindRaw || st.Kind() == ai.KindRaw {
+		why = "8-bit floating point elements are moved, never converted"
+	}
+	return fmt.Errorf("elements: %w converts %s to %s: %s", ErrNoRule, st, dt, why)
+}
+
+func checkPair(dt, st ai.ElementType) error {
+	if dt.Valid() && (dt == st || kernelFor(dt, st) != nil) {
+		return nil
+	}
+	return noRule(dt, st)
+}
+
+// Convert writes n elements of type st that follow one another at src as type
+// dt to dst, by the rules in the package's documentation; elements of one type
+// are copied as they are. The two may overlap if the types are the same. From
+// 4 MiB of output the work is shared among up to 8 goroutines.
+func Convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.ElementType, n int) error {
+	if err := checkPair(dt, st); err != nil {
+		return err
+	}
+	if n <= 0 {
+		return nil
+	}
+	if dt == st {
+		moveParallel(dst, src, n*dt.Size())
+		return nil
+	}
+	k, dsize, ssize := kernelFor(dt, st), dt.Size(), st.Size()
+	inParallel(n, n*dsize, func(from, to int) {
+		run(k, dt, unsafe.Add(dst, from*dsize), st, unsafe.Add(src, from*ssize), to-from)
+	})
+	return nil
+}
+
+// run is Convert without its checks and without other goroutines.
+func run(k kernel, dt ai.ElementType, dst unsafe.Pointer, st ai.ElementType, src unsafe.Pointer, n int) {
+	if aligned(dst, dt) && aligned(src, st) {
+		k(dst, src, n)
+		return
+	}
+	// Not every processor loads a misaligned number, and Go promises none.
+	s := takeScratch()
+	defer s.giveBack()
+	in, out, dsize, ssize := unsafe.Pointer(&s.a), unsafe.Pointer(&s.b), dt.Size(), st.Size()
+	for at := 0; at < n; at += blockLen {
+		count := min(blockLen, n-at)
+		move(in, unsafe.Add(src, at*ssize), count*ssize)
+		k(out, in, count)
+		move(unsafe.Add(dst, at*dsize), out, count*dsize)
+	}
+}
+
+func aligned(p unsafe.Pointer, t ai.ElementType) bool {
+	size := t.Size()
+	if t.Kind() == ai.KindComplex {
+		size /= 2
+	}
+	return uintptr(p)%uintptr(size) == 0
+}
+
+func move(dst, src unsafe.Pointer, bytes int) {
+	copy(unsafe.Slice((*byte)(dst), bytes), unsafe.Slice((*byte)(src), bytes))
+}
+
+func moveParallel(dst, src unsafe.Pointer, bytes int) {
+	d, s := uintptr(dst), uintptr(src)
+	if d < s+uintptr(bytes) && s < d+uintptr(bytes) {
+		if d != s {
+			move(dst, src, bytes)
+		}
+		return
+	}
+	inParallel(bytes, bytes, func(from, to int) {
+		move(unsafe.Add(dst, from), unsafe.Add(src, from), to-from)
+	})
+}
+
+// blockLen elements of any type fit half a scratch, and a scratch of the
+// common types a first-level cache.
+const blockLen = 1024
+
+type scratch struct{ a, b [2 * blockLen]uint64 }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func takeScratch() *scratch { return scratches.Get().(*scratch) }
+
+func (s *scratch) giveBack() { scratches.Put(s) }

@@ -1,0 +1,56 @@
+package elements
+
+import (
+	"strings"
+	"unsafe"
+
+	ai "hamr/arrayiface"
+)
+
+const (
+	textPerLine = 8
+	textEdge    = 3
+)
+
+// Text prints the elements of the array at src in C order, whatever its shape,
+// as upstream HAMR prints a buffer: in braces, ", " between elements and a line
+// feed after it before each whose index is a multiple of 8. Numbers print as
+// Python's repr does, but floats that are whole without ".0", and 8-bit
+// floating point elements as the hexadecimal of their byte. Of more than limit
+// elements, if limit is positive, only the first and last three are printed,
+// around "...", as NumPy does.
+func Text(src unsafe.Pointer, l ai.Layout, limit int) string {
+	n := l.Count()
+	var b strings.Builder
+	b.WriteByte('{')
+	if limit > 0 && n > limit && n > 2*textEdge {
+		writeElements(&b, src, l, 0, textEdge)
+		b.WriteString(", ..., ")
+		writeElements(&b, src, l, n-textEdge, n)
+	} else {
+		writeElements(&b, src, l, 0, n)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+func writeElements(b *strings.Builder, src unsafe.Pointer, l ai.Layout, from, to int) {
+	for i := from; i < to; i++ {
+		if i > from {
+			b.WriteString(", ")
+			if i%textPerLine == 0 && from == 0 {
+				b.WriteByte('\n')
+			}
+		}
+		b.WriteString(load(unsafe.Add(src, offset(l, i)), l.Type).String())
+	}
+}
+
+func offset(l ai.Layout, index int) int {
+	at := 0
+	for d := len(l.Shape) - 1; d >= 0; d-- {
+		at += index % l.Shape[d] * l.Strides[d]
+		index /= l.Shape[d]
+	}
+	return at
+}
