@@ -1,0 +1,91 @@
+package gobuffer
+
+import (
+	"sync/atomic"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// Handle is a place where code in one space can touch a buffer's elements. It
+// holds its own reference to the memory, so it outlives the buffer and its
+// changes. Its methods are safe for concurrent use.
+type Handle struct {
+	memory    *Memory
+	address   backends.Address
+	layout    arrayiface.Layout
+	temporary bool
+	readOnly  bool
+	released  atomic.Bool
+}
+
+// Access returns a Handle for code in space s on the given device: the memory
+// itself if it is reachable there, else a temporary copy. device is ignored by
+// the host. Changes made to a temporary are not seen by the buffer.
+func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if a.inPlace(s, device) {
+		if a.here.memory != nil {
+			if s == backends.SpaceHost {
+				if err := a.here.memory.settle(); err != nil {
+					return nil, err
+				}
+			}
+			a.here.memory.Retain()
+		}
+		return &Handle{memory: a.here.memory, address: a.here.address, layout: a.here.layout, readOnly: a.fixed}, nil
+	}
+	to, err := a.runtime.spaceAllocator(s)
+	if err != nil {
+		return nil, err
+	}
+	o := a.options
+	o.Allocator, o.Device = to, device
+	if s == backends.SpaceHost && a.options.Allocator.Kind() != backends.Pageable {
+		o.Device = backends.HostDevice
+	}
+	copied, err := a.copyTo(o, a.here.layout.Type, a.here.layout.Shape)
+	if err != nil {
+		return nil, err
+	}
+	if a.runtime.tracing() {
+		a.runtime.tracef("temporary for %s of %d bytes", s, copied.here.layout.NBytes())
+	}
+	return &Handle{memory: copied.here.memory, address: copied.here.address, layout: copied.here.layout, temporary: true}, nil
+}
+
+// inPlace reports whether code in space s on device can use the memory as it
+// is. Device code reaches only the memory of its own device without peer
+// access; a device below zero stands for any.
+func (a *Array) inPlace(s backends.Space, device int) bool {
+	if !a.Accessible(s) {
+		return false
+	}
+	kind := a.options.Allocator.Kind()
+	return s == backends.SpaceHost || kind == backends.Managed || device < 0 || device == a.options.Device
+}
+
+// Release drops the handle's reference. Releasing twice is harmless.
+func (h *Handle) Release() error {
+	if h.released.Swap(true) || h.memory == nil {
+		return nil
+	}
+	return h.memory.Release()
+}
+
+// Temporary reports whether the elements were copied to be reachable.
+func (h *Handle) Temporary() bool { return h.temporary }
+
+// ReadOnly reports whether the elements must not be written.
+func (h *Handle) ReadOnly() bool { return h.readOnly }
+
+// Address returns where element zero is.
+func (h *Handle) Address() backends.Address { return h.address }
+
+// Layout returns type, shape and strides in bytes.
+func (h *Handle) Layout() arrayiface.Layout { return h.layout }
+
+// Memory returns the memory without a new reference, or nil.
+func (h *Handle) Memory() *Memory { return h.memory }

@@ -1,0 +1,17 @@
+// Package gobuffer is the buffer core: it owns memory, knows where it is, moves
+// it when somebody needs it elsewhere, and changes its contents wherever it
+// lies.
+//
+// A Runtime is a set of backends and their counters. Memory is one allocation,
+// counted by explicit references. Array is a growable container of elements of
+// one type in some Memory. Buffer[T] is Array seen by Go's type system. A Handle
+// is the answer to "where can code in that space touch this?": the memory
+// itself where it is reachable, else a temporary.
+//
+// Programs name their backends once, at the start:
+//
+//	gobuffer.Use(all.New()...)
+//
+// Go's garbage collector never frees device memory: what New, Copy and the
+// accessors return is released by Close and Release.
+package gobuffer
