@@ -1,0 +1,156 @@
+// Package bridge keeps what Python holds of the Go core: tokens for memory,
+// descriptions of arrays in C structs, and errors as text that Python can turn
+// into the right exception.
+package bridge
+
+import (
+	"unsafe"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// Descriptor is hamr_array of hamr_abi.h, field by field; package cabi asserts
+// that the layouts agree.
+type Descriptor struct {
+	Memory    uint64
+	Base      uint64
+	Size      uint64
+	Pointer   uint64
+	Capacity  int64
+	Stream    uint64
+	Allocator int32
+	Device    int32
+	Element   int32
+	Transfer  int32
+	Flags     uint32
+	NDim      int32
+	Shape     *int64
+	Strides   *int64
+}
+
+// The flags of hamr_abi.h.
+const (
+	readOnlyFlag      = 1
+	hostReachableFlag = 2
+)
+
+// At returns the descriptor at an address that Python passed as an integer. The
+// memory is C's and stays valid during the call.
+func At(address uint64) *Descriptor {
+	return *(**Descriptor)(unsafe.Pointer(&address))
+}
+
+// borrowedShape is d's own memory: valid during the call.
+func (d *Descriptor) borrowedShape() []int {
+	return unsafe.Slice((*int)(unsafe.Pointer(d.Shape)), d.NDim)
+}
+
+func (d *Descriptor) borrowedStrides() []int {
+	return unsafe.Slice((*int)(unsafe.Pointer(d.Strides)), d.NDim)
+}
+
+// Layout returns type, shape and strides, checked.
+func (d *Descriptor) Layout() (arrayiface.Layout, error) {
+	return arrayiface.NewLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
+}
+
+// Options returns where new memory is to come from.
+func (d *Descriptor) Options() gobuffer.Options {
+	return gobuffer.Options{
+		Allocator: backends.Allocator(d.Allocator),
+		Device:    int(d.Device),
+		Stream:    backends.Stream(d.Stream),
+		Transfer:  gobuffer.Transfer(d.Transfer),
+	}
+}
+
+// Array returns the array that d describes, with a reference of its own to the
+// memory; the caller closes it.
+func (d *Descriptor) Array() (*gobuffer.Array, error) {
+	layout, err := d.Layout()
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.memory()
+	if err != nil {
+		return nil, err
+	}
+	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()), nil
+}
+
+// memory returns a new reference. Token 0 is memory that Python keeps alive
+// during the call, such as a number's bytes, or no memory at all.
+func (d *Descriptor) memory() (*gobuffer.Memory, error) {
+	if d.Memory != 0 {
+		return tokens.get(d.Memory)
+	}
+	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	return Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), nil)
+}
+
+// Store describes a in d. before is what d's source described: if the memory is
+// still the same its token stays, else a new one is made, which Python owns.
+// d.Shape and d.Strides have room for 64 entries.
+func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
+	d.Memory, d.Base, d.Size = 0, 0, 0
+	if m := a.Memory(); m != nil && (m.Owned() || m.Size() > 0) {
+		d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
+		if d.Memory = before.tokenOf(m); d.Memory == 0 {
+			d.Memory = tokens.put(m.Retain())
+		}
+	}
+	d.Stream, d.Transfer = uint64(a.Stream()), int32(a.Transfer())
+	d.Allocator, d.Device = int32(a.Allocator()), int32(a.Owner())
+	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly())
+}
+
+// tokenOf returns d's token if it stands for m, else 0. d may be nil.
+func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
+	if d == nil || d.Memory == 0 {
+		return 0
+	}
+	mine, err := tokens.get(d.Memory)
+	if err != nil {
+		return 0
+	}
+	defer mine.Release()
+	if mine != m {
+		return 0
+	}
+	return d.Memory
+}
+
+// StoreHandle describes h in d and gives Python a token for its memory unless
+// that is the one before has.
+func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) {
+	d.Stream, d.Transfer = before.Stream, before.Transfer
+	if h.Memory() == nil || !h.Temporary() {
+		d.Memory, d.Base, d.Size = before.Memory, before.Base, before.Size
+		d.Allocator, d.Device = before.Allocator, before.Device
+	} else {
+		m := h.Memory()
+		d.Memory, d.Base, d.Size = tokens.put(m.Retain()), uint64(m.Region().Address), uint64(m.Size())
+		d.Allocator, d.Device = int32(m.Region().Allocator), int32(m.Region().Device)
+	}
+	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly())
+}
+
+func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool) {
+	d.Pointer, d.Capacity, d.Element = pointer, int64(capacity), int32(layout.Type)
+	d.setFlags(readOnly)
+	d.NDim = int32(layout.NDim())
+	copy(unsafe.Slice((*int)(unsafe.Pointer(d.Shape)), layout.NDim()), layout.Shape)
+	copy(unsafe.Slice((*int)(unsafe.Pointer(d.Strides)), layout.NDim()), layout.Strides)
+}
+
+func (d *Descriptor) setFlags(readOnly bool) {
+	d.Flags = 0
+	if readOnly {
+		d.Flags |= readOnlyFlag
+	}
+	if backends.Allocator(d.Allocator).ReachableFrom(backends.SpaceHost) {
+		d.Flags |= hostReachableFlag
+	}
+}

@@ -1,0 +1,96 @@
+package bridge
+
+import (
+	"fmt"
+	"unsafe"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/all"
+	"hamr/gobuffer"
+)
+
+// Runtime is the one that Python's buffers live in.
+var Runtime = newRuntime()
+
+func newRuntime() *gobuffer.Runtime {
+	r, err := gobuffer.NewRuntime(all.New()...)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Create makes the memory that d asks for, filled with the element at value if
+// that is not nil, and completes d.
+func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error) {
+	defer Guard(&err)
+	a, err := Runtime.NewFilledArray(arrayiface.ElementType(d.Element), d.borrowedShape(), d.Options(), gobuffer.Value{
+		Type: arrayiface.ElementType(valueElement), Pointer: value})
+	if err != nil {
+		return err
+	}
+	d.Memory = 0
+	d.Store(a, nil)
+	return a.Close()
+}
+
+// Adopt makes d.Memory a reference to existing memory: foreign memory whose
+// owner hears of its release, or, if released is nil, memory from d.Allocator
+// that is freed here from now on.
+func Adopt(d *Descriptor, released func()) (err error) {
+	defer Guard(&err)
+	layout, err := d.Layout()
+	if err != nil {
+		return err
+	}
+	if d.Base == 0 {
+		if err := d.locate(layout); err != nil {
+			return err
+		}
+	}
+	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	var m *gobuffer.Memory
+	if released != nil {
+		m, err = Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), released)
+	} else {
+		m, err = Runtime.TakeOver(at, int(d.Size), backends.Stream(d.Stream))
+	}
+	if err != nil {
+		return err
+	}
+	d.Device = int32(m.Region().Device)
+	d.setFlags(d.Flags&readOnlyFlag != 0)
+	d.Memory = tokens.put(m)
+	return nil
+}
+
+// locate sets where the memory that the elements touch starts and ends.
+func (d *Descriptor) locate(layout arrayiface.Layout) error {
+	low, high := layout.Span()
+	d.Capacity = int64(layout.Count())
+	if high == low {
+		return nil
+	}
+	if d.Pointer == 0 {
+		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "data",
+			Value: fmt.Sprintf("NULL for %d bytes", high-low), Accepted: "the address of the elements"}
+	}
+	start, end := d.Pointer+uint64(low), d.Pointer+uint64(high)
+	if (low < 0 && start > d.Pointer) || end < d.Pointer {
+		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "data",
+			Value: fmt.Sprintf("%#x, and the strides reach outside the address space", d.Pointer), Accepted: "memory that exists"}
+	}
+	d.Base, d.Size = start, uint64(high-low)
+	return nil
+}
+
+// Release drops the reference that token stands for.
+func Release(token uint64) (err error) {
+	defer Guard(&err)
+	m, err := tokens.take(token)
+	if err != nil {
+		return err
+	}
+	return m.Release()
+}

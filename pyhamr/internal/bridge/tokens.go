@@ -1,0 +1,87 @@
+package bridge
+
+import (
+	"fmt"
+	"sync"
+
+	"hamr/gobuffer"
+)
+
+// table hands out a token for each reference that Python holds. A token is the
+// slot's number and how often the slot was used, so that a stale token is
+// noticed instead of meaning somebody else's memory.
+type table struct {
+	mutex sync.Mutex
+	slots []slot
+	free  []uint32
+}
+
+type slot struct {
+	memory *gobuffer.Memory
+	use    uint32
+}
+
+var tokens table
+
+// put makes a token for a reference, which the table takes over.
+func (t *table) put(m *gobuffer.Memory) uint64 {
+	t.mutex.Lock()
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	s := &t.slots[i]
+	s.memory = m
+	s.use++
+	if s.use == 0 {
+		s.use = 1
+	}
+	token := uint64(s.use)<<32 | uint64(i)
+	t.mutex.Unlock()
+	return token
+}
+
+// get returns a new reference to the memory that token stands for.
+func (t *table) get(token uint64) (*gobuffer.Memory, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	s, err := t.find(token)
+	if err != nil {
+		return nil, err
+	}
+	return s.memory.Retain(), nil
+}
+
+// take ends the token and hands its reference over.
+func (t *table) take(token uint64) (*gobuffer.Memory, error) {
+	t.mutex.Lock()
+	s, err := t.find(token)
+	if err != nil {
+		t.mutex.Unlock()
+		return nil, err
+	}
+	m := s.memory
+	s.memory = nil
+	t.free = append(t.free, uint32(token))
+	t.mutex.Unlock()
+	return m, nil
+}
+
+func (t *table) find(token uint64) (*slot, error) {
+	i, use := uint32(token), uint32(token>>32)
+	if int(i) >= len(t.slots) || t.slots[i].use != use || t.slots[i].memory == nil {
+		return nil, fmt.Errorf("%w (token %#x)", gobuffer.ErrFreed, token)
+	}
+	return &t.slots[i], nil
+}
+
+// Live returns how many references Python holds.
+func Live() int {
+	tokens.mutex.Lock()
+	defer tokens.mutex.Unlock()
+	return len(tokens.slots) - len(tokens.free)
+}

@@ -1,0 +1,35 @@
+// Package cabi is the C side of the façade: the few functions that the Python
+// extension calls without gopy, as a table of function pointers.
+package cabi
+
+/*
+#include <stdlib.h>
+#include "hamr_abi.h"
+
+const hamr_functions *hamr_function_table(void);
+void hamr_call_finished(hamr_finished_function finished, uint64_t key);
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"hamr/pyhamr/internal/bridge"
+)
+
+// The two descriptions of an array are the same bytes.
+var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
+
+// Table returns the address of the hamr_functions of this copy of the library.
+func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
+
+func callFinished(finished C.hamr_finished_function, key C.uint64_t) {
+	C.hamr_call_finished(finished, key)
+}
+
+func text(err error) *C.char {
+	if err == nil {
+		return nil
+	}
+	return C.CString(bridge.Text(err))
+}

@@ -1,0 +1,110 @@
+package pyhamr
+
+import (
+	"errors"
+
+	"hamr/backends"
+	"hamr/pyhamr/internal/bridge"
+)
+
+// backendReport is what `hamr info` shows of one backend.
+type backendReport struct {
+	Name       string              `json:"name"`
+	Available  bool                `json:"available"`
+	Reason     string              `json:"reason,omitempty"`
+	Tried      []string            `json:"tried,omitempty"`
+	Allocators []string            `json:"allocators"`
+	Devices    []map[string]string `json:"devices"`
+}
+
+// Backends returns a JSON array of every backend, found or why not.
+//
+//hamr:blocking
+func Backends() (string, error) {
+	var reports []backendReport
+	_, err := run(func() error {
+		for _, b := range bridge.Runtime.Backends() {
+			reports = append(reports, report(b))
+		}
+		return nil
+	})
+	return encode(reports), err
+}
+
+func report(b backends.Backend) backendReport {
+	r := backendReport{Name: b.Name(), Allocators: []string{}, Devices: []map[string]string{}}
+	for _, a := range backends.Allocators() {
+		if a.Backend() == b.Name() {
+			r.Allocators = append(r.Allocators, a.String())
+		}
+	}
+	if err := b.Probe(); err != nil {
+		r.Reason = err.Error()
+		var unavailable *backends.UnavailableError
+		if errors.As(err, &unavailable) {
+			r.Tried, r.Reason = unavailable.Tried, unavailable.Reason
+		}
+		return r
+	}
+	r.Available = true
+	count, err := b.DeviceCount()
+	if err != nil {
+		r.Reason = err.Error()
+		return r
+	}
+	describer, ok := b.(backends.Describer)
+	for i := 0; i < count; i++ {
+		device := map[string]string{}
+		if ok {
+			facts, err := describer.Describe(i)
+			if err != nil {
+				device["error"] = err.Error()
+			}
+			for _, f := range facts {
+				device[f[0]] = f[1]
+			}
+		}
+		r.Devices = append(r.Devices, device)
+	}
+	return r
+}
+
+// Statistics returns a JSON array with the counters of each allocator used.
+func Statistics() string {
+	type row struct {
+		Allocator string `json:"allocator"`
+		Space     string `json:"space"`
+		Live      int64  `json:"live"`
+		Current   int64  `json:"current"`
+		Peak      int64  `json:"peak"`
+		Made      int64  `json:"made"`
+		Adopted   int64  `json:"adopted"`
+	}
+	rows := []row{}
+	for _, s := range bridge.Runtime.Statistics() {
+		rows = append(rows, row{s.Allocator.String(), s.Allocator.Backend(), s.Live, s.Current, s.Peak, s.Made, s.Adopted})
+	}
+	return encode(rows)
+}
+
+// ResetPeaks makes every peak the present number of bytes.
+func ResetPeaks() int {
+	bridge.Runtime.ResetPeaks()
+	return 0
+}
+
+// Trim gives memory that backends keep for reuse back to the system.
+//
+//hamr:blocking
+func Trim() (int, error) {
+	return run(func() error {
+		for _, b := range bridge.Runtime.Backends() {
+			if t, ok := b.(backends.Trimmer); ok && b.Probe() == nil {
+				if err := t.Trim(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
