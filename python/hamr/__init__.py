@@ -1,0 +1,138 @@
+"""Memory that any device and any array library can share.
+
+Producers and consumers declare where they touch data; hamr leaves it in place,
+or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
+``hamr.Buffer(shape, dtype, allocator)`` takes new memory, and
+``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
+"""
+
+from .adopt import buffer
+from .allocator import Allocator, Transfer
+from .buffer import Buffer
+from .errors import (
+    BackendUnavailable,
+    DeviceError,
+    Error,
+    ForkError,
+    FreedBuffer,
+    InternalError,
+    OutOfMemory,
+)
+from .handle import Handle
+from .report import backends, devices, reset_peaks, set_verbose, stats, trim
+from .stream import Stream
+from .upstream import (
+    buffer_allocator_cpp,
+    buffer_allocator_cuda,
+    buffer_allocator_cuda_async,
+    buffer_allocator_cuda_host,
+    buffer_allocator_cuda_uva,
+    buffer_allocator_hip,
+    buffer_allocator_hip_uva,
+    buffer_allocator_malloc,
+    buffer_allocator_none,
+    buffer_allocator_openmp,
+    buffer_allocator_same,
+    buffer_char,
+    buffer_double,
+    buffer_float,
+    buffer_handle,
+    buffer_int,
+    buffer_long,
+    buffer_long_long,
+    buffer_short,
+    buffer_signed_char,
+    buffer_transfer_async,
+    buffer_transfer_sync,
+    buffer_transfer_sync_host,
+    buffer_unsigned_char,
+    buffer_unsigned_int,
+    buffer_unsigned_long,
+    buffer_unsigned_long_long,
+    buffer_unsigned_short,
+    data,
+    get_allocator_name,
+    get_cuda_accessible,
+    get_device_accessible,
+    get_device_allocator,
+    get_hip_accessible,
+    get_host_accessible,
+    get_host_allocator,
+    get_openmp_accessible,
+    make_buffer,
+    pointer,
+    stream,
+    synchronize,
+)
+
+__all__ = [
+    "Allocator",
+    "BackendUnavailable",
+    "Buffer",
+    "DeviceError",
+    "Error",
+    "ForkError",
+    "FreedBuffer",
+    "Handle",
+    "InternalError",
+    "OutOfMemory",
+    "Stream",
+    "Transfer",
+    "backends",
+    "buffer",
+    "buffer_allocator_cpp",
+    "buffer_allocator_cuda",
+    "buffer_allocator_cuda_async",
+    "buffer_allocator_cuda_host",
+    "buffer_allocator_cuda_uva",
+    "buffer_allocator_hip",
+    "buffer_allocator_hip_uva",
+    "buffer_allocator_malloc",
+    "buffer_allocator_none",
+    "buffer_allocator_openmp",
+    "buffer_allocator_same",
+    "buffer_char",
+    "buffer_double",
+    "buffer_float",
+    "buffer_handle",
+    "buffer_int",
+    "buffer_long",
+    "buffer_long_long",
+    "buffer_short",
+    "buffer_signed_char",
+    "buffer_transfer_async",
+    "buffer_transfer_sync",
+    "buffer_transfer_sync_host",
+    "buffer_unsigned_char",
+    "buffer_unsigned_int",
+    "buffer_unsigned_long",
+    "buffer_unsigned_long_long",
+    "buffer_unsigned_short",
+    "data",
+    "devices",
+    "get_allocator_name",
+    "get_cuda_accessible",
+    "get_device_accessible",
+    "get_device_allocator",
+    "get_hip_accessible",
+    "get_host_accessible",
+    "get_host_allocator",
+    "get_openmp_accessible",
+    "make_buffer",
+    "pointer",
+    "reset_peaks",
+    "set_verbose",
+    "stats",
+    "stream",
+    "synchronize",
+    "trim",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from ._library import call
+
+        version: str = call("Version")
+        return version
+    raise AttributeError(f"module 'hamr' has no attribute {name!r}")

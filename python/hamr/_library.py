@@ -1,0 +1,114 @@
+"""The Go library: loaded at the first call that needs it, and anew after a fork.
+
+A child that calls into the Go runtime of its parent hangs, since Go's threads do
+not survive a fork. So the child forgets the parent's library and, at its first
+call, loads a second copy from a file of its own, which brings a fresh runtime.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import RLock, allocate_lock
+
+from . import _native
+from .errors import ForkError, make_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+MODULE_NAME = "_pyhamr"
+
+_raw: ModuleType | None = None
+_inherited = False
+_lock = allocate_lock()
+_buffer_locks = [RLock() for _ in range(64)]
+
+
+def library_path() -> str:
+    """The file that holds the Go library."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_gopy", MODULE_NAME + ".abi3.so")
+
+
+def load() -> ModuleType:
+    """The generated module of this process's copy of the library."""
+    global _raw
+    if _raw is not None:
+        return _raw
+    with _lock:
+        if _raw is None:
+            raw = _import(_private_copy() if _inherited else library_path())
+            raw.SetVerbose(_verbosity())
+            _native.bind(raw.Table(), raw.FreeFunction(0), raw.FreeFunction(1))
+            _raw = raw
+    return _raw
+
+
+def loaded() -> bool:
+    """Whether this process has loaded the library."""
+    return _raw is not None
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Call a function of the library; its errors become Python exceptions."""
+    function = getattr(_raw or load(), name)
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        raise make_error(str(error)) from None
+
+
+def buffer_lock(array: _native.Array) -> Any:
+    """The lock of a buffer's contents. Many buffers share one."""
+    return _buffer_locks[(id(array) >> 6) & 63]
+
+
+def _import(path: str) -> ModuleType:
+    from importlib.machinery import ExtensionFileLoader, ModuleSpec
+
+    name = "hamr._gopy." + MODULE_NAME
+    loader = ExtensionFileLoader(name, path)
+    module = loader.create_module(ModuleSpec(name, loader, origin=path))
+    loader.exec_module(module)
+    return module
+
+
+def _private_copy() -> str:
+    """A path of a fresh copy of the library.
+
+    The loader takes files of the same name, and the same inode, for the same
+    library: the process number makes the name unlike that of a parent's copy.
+    """
+    try:
+        with open(library_path(), "rb") as file:
+            image = memoryview(file.read())
+        descriptor = os.memfd_create("hamr", os.MFD_CLOEXEC)
+        while image:
+            image = image[os.write(descriptor, image) :]
+    except OSError as error:
+        raise ForkError(f"hamr cannot load a copy of its library in this forked child: {error}") from error
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def _verbosity() -> int:
+    text = os.environ.get("HAMR_VERBOSE", "0")
+    try:
+        return int(text or "0")
+    except ValueError:
+        print(f"hamr: HAMR_VERBOSE is {text!r}: accepted is an integer", file=sys.stderr)
+        return 0
+
+
+def _after_fork_in_child() -> None:
+    global _raw, _inherited, _lock, _buffer_locks
+    _inherited = _inherited or _raw is not None
+    _raw = None
+    _lock = allocate_lock()
+    _buffer_locks = [RLock() for _ in range(64)]
+    _native.after_fork()
+
+
+_native.set_hooks(load, make_error)
+os.register_at_fork(after_in_child=_after_fork_in_child)

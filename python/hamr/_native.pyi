@@ -1,0 +1,90 @@
+"""What the C extension offers; see native/."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, TypeVar
+
+class Block: ...
+
+class Array:
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    typestr: str
+    itemsize: int
+    nbytes: int
+    ndim: int
+    ptr: int
+    readonly: bool
+    is_contiguous: bool
+    is_fortran_contiguous: bool
+    device: int
+    __array_interface__: dict[str, Any]
+    _count: int
+    _address: int
+    _closed: bool
+    _temporary: bool
+    _host: bool
+    _allocator: int
+    _element: int
+    _transfer: int
+    _stream: int
+    _capacity: int
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def _close(self) -> None: ...
+    def _empty(self) -> None: ...
+    def _set_order(self, stream: int, transfer: int, /) -> None: ...
+    def _snapshot(self, type: type[_A], /) -> _A: ...
+    def _pin(self) -> Array: ...
+    def _swap(self, other: Array, /) -> None: ...
+
+_A = TypeVar("_A", bound=Array)
+
+class Result:
+    _address: int
+
+def bind(table: int, free_cpp: int, free_malloc: int, /) -> None: ...
+def set_hooks(load: Callable[[], ModuleType], make_error: Callable[[str], Exception], /) -> None: ...
+def after_fork() -> None: ...
+def bound() -> bool: ...
+def generation() -> int: ...
+def result(before: Array | None, /) -> Result: ...
+def commit(target: Array, result: Result, source: Array, /) -> None: ...
+def from_result(type: type[_A], result: Result, source: Array, handle: bool, /) -> _A: ...
+def create(
+    type: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    stream: int,
+    transfer: int,
+    shape: int | tuple[int, ...],
+    value: complex | None,
+    /,
+) -> _A: ...
+def adopt_buffer(type: type[_A], object: object, stream: int, transfer: int, /) -> _A | None: ...
+def adopt_pointer(
+    type: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    stream: int,
+    transfer: int,
+    pointer: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    readonly: bool,
+    owner: object,
+    take: bool,
+    /,
+) -> _A: ...
+def view(
+    type: type[_A],
+    source: Array,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    /,
+) -> _A: ...
+def scalar(value: object, /) -> Array | None: ...
+def element_table() -> list[tuple[str, str | None, int]]: ...

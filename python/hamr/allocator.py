@@ -1,0 +1,88 @@
+"""Where memory comes from and how it moves: the two enumerations of the API."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from . import _library
+
+
+class Allocator(IntEnum):
+    """A way of obtaining memory, with upstream HAMR's values."""
+
+    same = -2
+    none = -1
+    cpp = 0
+    malloc = 1
+    cuda = 2
+    cuda_async = 3
+    cuda_uva = 4
+    cuda_host = 5
+    hip = 6
+    hip_uva = 7
+    openmp = 8
+
+
+class Transfer(IntEnum):
+    """Which movements are over when a call returns, with upstream HAMR's values.
+
+    ``async_`` waits for none, ``sync_host`` for those from a device to the host,
+    ``sync`` for all.
+    """
+
+    async_ = 0
+    sync_host = 1
+    sync = 2
+
+
+#: Bits of ``Reach``, in the order of the Go core's spaces.
+SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
+
+_BY_VALUE = {int(a): a for a in Allocator}
+_reach: dict[int, int] = {}
+
+
+def allocator_of(value: object) -> int:
+    """The number of an allocator given as Allocator, int or name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value in _BY_VALUE:
+            return int(value)
+        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}")
+    if isinstance(value, str):
+        try:
+            return int(Allocator[value])
+        except KeyError:
+            raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}") from None
+    raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
+
+
+def allocator_from(number: int) -> Allocator:
+    """The enumeration member of a number that came from the core."""
+    return _BY_VALUE[number]
+
+
+def transfer_of(value: object) -> int:
+    """The number of a transfer mode given as Transfer, int or name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value in (0, 1, 2):
+            return int(value)
+    elif isinstance(value, str):
+        name = value.rstrip("_")
+        for mode in Transfer:
+            if mode.name.rstrip("_") == name:
+                return int(mode)
+    else:
+        raise TypeError(f"transfer is {value!r}: accepted is a hamr.Transfer, its value or its name")
+    raise ValueError(f"transfer is {value!r}: accepted are async, sync_host, sync")
+
+
+def reaches(allocator: int, space: str) -> bool:
+    """Whether code in a space can use an allocator's memory in place."""
+    bits = _reach.get(allocator)
+    if bits is None:
+        bits = _reach[allocator] = _library.call("Reach", allocator)
+    return bool(bits >> SPACES[space] & 1)
+
+
+def _names(enumeration: type[IntEnum]) -> str:
+    return ", ".join(member.name for member in enumeration if member >= 0)

@@ -1,0 +1,237 @@
+"""Buffer: elements of one type in some memory, reachable from anywhere."""
+
+from __future__ import annotations
+
+from . import _native
+from .allocator import Allocator, Transfer, allocator_from, allocator_of, reaches, transfer_of
+from .contents import Contents
+from .element import dtype_of, element_of
+from .handle import Handle, access, array_of
+from .spelling import UpstreamSpelling
+from .stream import Stream, stream_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LAST_PAGEABLE = int(Allocator.malloc)
+
+
+class Buffer(Contents, UpstreamSpelling, _native.Array):
+    """Elements of one type in memory of one allocator.
+
+    ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
+    holding a copy of ``data``, else not initialised. ``shape`` is an int or a
+    tuple of int; ``device`` matters to device allocators only.
+
+    The memory lives as long as the buffer or anything that shares it. Methods may
+    be called from several threads; those that change the same buffer run one
+    after the other.
+    """
+
+    __slots__ = ("__weakref__", "_source")
+
+    def __new__(
+        cls,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        allocator: Allocator | int | str = Allocator.malloc,
+        *,
+        fill: Any = None,
+        data: Any = None,
+        device: int | None = None,
+        stream: Any = None,
+        transfer: Transfer | int | str = Transfer.sync_host,
+    ) -> Buffer:
+        if fill is not None and data is not None:
+            raise TypeError("fill and data are both given: accepted is one of them")
+        number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
+        self: Buffer = _native.create(
+            cls,
+            element_of(dtype),
+            allocator_of(allocator),
+            -1 if device is None else device,
+            0 if stream is None else stream_of(stream),
+            transfer_of(transfer),
+            shape if type(shape) is int else _shape_of(shape),
+            number,
+        )
+        if fill is not None and number is None:
+            self.fill(fill)
+        if data is not None:
+            self[...] = data
+        return self
+
+    @classmethod
+    def from_pointer(
+        cls,
+        pointer: int,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        allocator: Allocator | int | str = Allocator.malloc,
+        *,
+        strides: tuple[int, ...] | None = None,
+        readonly: bool = False,
+        owner: Any = None,
+        take: bool = False,
+        device: int | None = None,
+        stream: Any = None,
+        transfer: Transfer | int | str = Transfer.sync_host,
+    ) -> Buffer:
+        """Share memory at an address, without a copy.
+
+        ``owner`` is any object; it is kept alive until the memory is no longer
+        used. With ``take`` the buffer owns the memory, which must come from
+        ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and frees it.
+        ``strides`` are in bytes.
+        """
+        if take and (owner is not None or strides is not None or readonly):
+            raise ValueError("take=True goes with none of owner, strides and readonly")
+        if isinstance(pointer, bool) or not isinstance(pointer, int):
+            raise TypeError(f"pointer is {pointer!r}: accepted is an int")
+        if not 0 <= pointer < 2**64:
+            raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
+        self: Buffer = _native.adopt_pointer(
+            cls,
+            element_of(dtype),
+            allocator_of(allocator),
+            -1 if device is None else device,
+            stream_of(stream),
+            transfer_of(transfer),
+            pointer,
+            _shape_of(shape),
+            strides,
+            readonly,
+            owner,
+            take,
+        )
+        self._source = "pointer"
+        return self
+
+    # What it is.
+
+    @property
+    def dtype(self) -> Any:
+        """The element type: a NumPy dtype where NumPy is loaded, else its name."""
+        return dtype_of(self._element)
+
+    @property
+    def allocator(self) -> Allocator:
+        """Where the memory came from, and new memory will."""
+        return allocator_from(self._allocator)
+
+    @property
+    def owner(self) -> int:
+        """The device that owns the memory; -1 is the host."""
+        return self.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that movements are enqueued on."""
+        return Stream(self._stream)
+
+    @property
+    def transfer(self) -> Transfer:
+        """Which movements are waited for."""
+        return Transfer(self._transfer)
+
+    @property
+    def source_protocol(self) -> str | None:
+        """The protocol that the memory was shared by; None for memory of hamr's own."""
+        return getattr(self, "_source", None)
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._count
+
+    def capacity(self) -> int:
+        """How many elements fit without new memory."""
+        return self._capacity
+
+    # Where it is.
+
+    def accessible(self, space: str) -> bool:
+        """Whether code in a space ("host", "cuda", "hip", "openmp") reaches the memory in place."""
+        return reaches(self._allocator, space)
+
+    def get_host_accessible(self) -> Handle:
+        """The elements where the host reaches them: in place, or in a temporary."""
+        if self._allocator <= _LAST_PAGEABLE:
+            return self._snapshot(Handle)
+        return access(self, "host")
+
+    def get_cuda_accessible(self, device: int = -1) -> Handle:
+        """The elements where CUDA code reaches them: in place, or in a temporary."""
+        return access(self, "cuda", device)
+
+    def get_hip_accessible(self, device: int = -1) -> Handle:
+        """The elements where HIP code reaches them: in place, or in a temporary."""
+        return access(self, "hip", device)
+
+    def get_openmp_accessible(self, device: int = -1) -> Handle:
+        """The elements where OpenMP target code reaches them: in place, or in a temporary."""
+        return access(self, "openmp", device)
+
+    def get_device_accessible(self, device: int = -1) -> Handle:
+        """The elements where code of the preferred kind of device reaches them.
+
+        Without any device that is the host.
+        """
+        from ._library import call
+
+        preferred = allocator_from(call("PreferredAllocator", False)).name
+        for space in ("cuda", "hip", "openmp"):
+            if preferred.startswith(space):
+                return access(self, space, device)
+        return self.get_host_accessible()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return array_of(self, dtype, copy)
+
+    # Its life.
+
+    def synchronize(self) -> None:
+        """Wait until no movement touches the memory any more."""
+        from ._library import call
+
+        call("Synchronize", self._pin()._address)
+
+    def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
+        """Use another stream and, as upstream does, another transfer mode with it."""
+        self._set_order(stream_of(stream), transfer_of(transfer))
+
+    def set_transfer(self, transfer: Transfer | int | str) -> None:
+        """Change which movements are waited for."""
+        self._set_order(self._stream, transfer_of(transfer))
+
+    def free(self) -> None:
+        """Give the memory up and become an empty buffer, which may grow again."""
+        with self._alone():
+            self._empty()
+            self._source = None
+
+    def close(self) -> None:
+        """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
+        self._close()
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<hamr.Buffer closed>"
+        return f"<hamr.Buffer {self.shape} {self.dtype!s} {self.allocator.name} owner {self.device} at {self.ptr:#x}>"
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (tuple, list)):
+        dimensions = shape
+    else:
+        dimensions = (shape,)
+    try:
+        return tuple(d.__index__() for d in dimensions)
+    except AttributeError:
+        raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None

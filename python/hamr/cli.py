@@ -1,0 +1,87 @@
+"""The command line: ``hamr info``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENVIRONMENT = {
+    "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
+}
+
+
+def information() -> dict[str, Any]:
+    """Everything that ``hamr info`` shows."""
+    import hamr
+
+    from ._library import call, library_path
+    from .element import name_of
+
+    backends = hamr.backends()
+    return {
+        "version": hamr.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "go": call("GoVersion"),
+        "library": library_path(),
+        "backends": backends,
+        "allocators": {a.name: int(a) for a in hamr.Allocator if a >= 0},
+        "preferred": {"host": hamr.get_host_allocator().name, "device": hamr.get_device_allocator().name},
+        "elements": [name_of(i) for i in range(1, len(json.loads(call("Elements"))) + 1)],
+        "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the result is the exit status."""
+    parser = argparse.ArgumentParser(prog="hamr", description="Memory that any device and any array library can share.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    info = commands.add_parser("info", help="version, platform, backends, devices and allocators")
+    info.add_argument("--json", action="store_true", help="print one JSON object")
+    chosen = parser.parse_args(arguments)
+    facts = information()
+    if chosen.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print("\n".join(_lines(facts)))
+    return 0
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    lines = [
+        f"hamr {facts['version']}",
+        f"Python {facts['python']}, {facts['go']}, {facts['platform']}",
+        f"library {facts['library']}",
+        "",
+        "backends",
+    ]
+    for name, backend in facts["backends"].items():
+        lines += _backend_lines(name, backend)
+    lines += ["", f"preferred allocators: host {facts['preferred']['host']}, device {facts['preferred']['device']}"]
+    lines += ["element types: " + ", ".join(facts["elements"]), "", "environment"]
+    for name, value in facts["environment"].items():
+        lines.append(f"  {name}={'' if value is None else value}  ({ENVIRONMENT[name]})")
+    return lines
+
+
+def _backend_lines(name: str, backend: dict[str, Any]) -> list[str]:
+    state = "available" if backend["available"] else "not available"
+    lines = [f"  {name}: {state}; allocators {', '.join(backend['allocators'])}"]
+    if not backend["available"]:
+        tried = ", ".join(backend.get("tried") or ())
+        lines.append(f"    looked for {tried or 'nothing'}: {backend.get('reason', '')}")
+    for i, device in enumerate(backend["devices"]):
+        lines.append(f"    device {i}: " + ", ".join(f"{k} {v}" for k, v in device.items()))
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

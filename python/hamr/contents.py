@@ -1,0 +1,263 @@
+"""What changes or reads a buffer's contents, wherever they lie."""
+
+from __future__ import annotations
+
+from . import _native
+from ._library import buffer_lock, call
+from .allocator import Allocator, allocator_of
+from .element import element_of, item_from_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .buffer import Buffer
+
+    _Base = _native.Array
+else:
+    _Base = object
+
+#: Elements that str() shows before it shortens, as NumPy's printing threshold.
+SHOWN = 1000
+
+
+class Contents(_Base):
+    """The content operations of Buffer.
+
+    Values, arrays and buffers are accepted alike, of any element type, in any
+    memory; they are converted to the buffer's type. An operation that fails leaves
+    the buffer as it was.
+    """
+
+    __slots__ = ()
+
+    def reserve(self, n: int, value: Any = None) -> None:
+        """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
+        self._change("Reserve", _count("n", n), _single(value))
+
+    def resize(self, n: int | tuple[int, ...], value: Any = None) -> None:
+        """Hold ``n`` elements, or those of a shape. New ones hold ``value``, if given.
+
+        The elements in front stay, in C order.
+        """
+        shape = n if isinstance(n, (tuple, list)) else (n,)
+        self._change("Resize", ",".join(str(_count("n", d)) for d in shape), _single(value))
+
+    def append(self, x: Any) -> None:
+        """Add a value, or the elements of an array, behind the last element."""
+        self._change("Append", _operand(x))
+
+    def assign(self, x: Any) -> None:
+        """Become the contents and shape of ``x``. Type, allocator and stream stay."""
+        self._change("Assign", _operand(x))
+
+    def set(self, x: Any, at: int = 0, start: int = 0, n: int | None = None) -> None:
+        """Write ``n`` elements of ``x`` from ``start`` on to the elements from ``at`` on.
+
+        Positions count in C order; ``n`` is by default all that ``x`` has.
+        """
+        operand = _operand(x)
+        start = _count("start", start)
+        if n is None:
+            n = max(operand._count - start, 0)
+        self._change("Set", _count("at", at), operand, start, _count("n", n))
+
+    def fill(self, value: Any) -> None:
+        """Set every element to ``value``."""
+        operand = _single(value)
+        if operand is None:
+            raise TypeError("value is None: accepted is a number")
+        self._change("Fill", operand)
+
+    def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
+        """Copy the elements into ``out``, an array the host reaches, and return it.
+
+        Without ``out`` a new NumPy array is made. ``n`` elements from ``start`` on
+        go to ``out`` from ``at`` on; by default all of them, and then ``out`` must
+        have the buffer's shape or its number of elements.
+        """
+        from .adopt import buffer
+
+        whole = at == 0 and start == 0 and n is None
+        if out is None:
+            if not whole:
+                raise TypeError("at, start and n go with out: slice the buffer to get part of it")
+            import numpy
+
+            from .element import dtype_of
+
+            out = numpy.empty(self.shape, dtype_of(self._element))
+        target = buffer(out)
+        if whole and target.shape == self.shape:
+            target[...] = self
+        else:
+            if whole and target._count != self._count:
+                raise ValueError(f"out has {target._count} elements: accepted are {self._count}")
+            target.set(self, at, start, self._count - start if n is None else n)
+        return out
+
+    def copy(
+        self,
+        allocator: Allocator | int | str = Allocator.same,
+        device: int | None = None,
+        dtype: Any = None,
+    ) -> Buffer:
+        """A new buffer with the same elements in C order, in other memory or of another type."""
+        from .buffer import Buffer
+
+        element = self._element if dtype is None else element_of(dtype)
+        source = self._pin()
+        result = _native.result(None)
+        device = -1 if device is None else device
+        call("Copy", source._address, allocator_of(allocator), device, element, result._address)
+        return _native.from_result(Buffer, result, source, False)
+
+    def astype(self, dtype: Any) -> Buffer:
+        """A new buffer with the elements converted, by the rules of NumPy's astype."""
+        return self.copy(dtype=dtype)
+
+    def move(self, allocator: Allocator | int | str, device: int | None = None) -> None:
+        """Take the contents to other memory; nothing happens if they are there."""
+        number = allocator_of(allocator)
+        if number != Allocator.same or device is not None:
+            self._change("Move", self._allocator if number == Allocator.same else number, -1 if device is None else device)
+
+    def swap(self, other: Buffer) -> None:
+        """Exchange everything with another buffer."""
+        if not isinstance(other, Contents):
+            raise TypeError(f"other is {other!r}: accepted is a hamr.Buffer")
+        first, second = sorted((buffer_lock(self), buffer_lock(other)), key=id)
+        with first, second:
+            self._swap(other)
+            self._source, other._source = other.source_protocol, self.source_protocol
+
+    def __getitem__(self, key: Any) -> Buffer:
+        from .buffer import Buffer
+        from .indexing import select
+
+        view = _native.view(Buffer, self, *select(self.shape, self.strides, key))
+        view._source = self.source_protocol
+        return view
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        whole = key is Ellipsis
+        target = self if whole else self[key]
+        target._change("Write", _operand(value))
+
+    def __iter__(self) -> Iterator[Buffer]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def item(self) -> Any:
+        """The single element as a Python number."""
+        if self._count != 1:
+            raise ValueError(f"the buffer has {self._count} elements: item() is for one")
+        host = self.copy(Allocator.malloc)._pin()
+        import ctypes
+
+        return item_from_bytes(self._element, ctypes.string_at(host.ptr, host.itemsize))
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError("only a buffer of one integer is an index")
+        return value
+
+    def __bool__(self) -> bool:
+        if self._count == 1:
+            return bool(self.item())
+        raise ValueError(f"the truth of a buffer of {self._count} elements is ambiguous: use len() or .size()")
+
+    def __str__(self) -> str:
+        return "<closed>" if self._closed else self._text(SHOWN)
+
+    def print(self) -> None:
+        """Print where the buffer is, and its elements."""
+        source = self._pin()
+        print(
+            f"{{allocator={Allocator(source._allocator).name}, owner={source.device}, size={source._count}, "
+            f"capacity={source._capacity}, data={source.ptr:#x}}} {self._text(0)}"
+        )
+
+    def __copy__(self) -> Buffer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Buffer:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        host = self.copy(Allocator.malloc)._pin()
+        import ctypes
+
+        from .element import name_of
+
+        content = ctypes.string_at(host.ptr, host.nbytes) if host.nbytes else b""
+        return _rebuild, (content, self.shape, name_of(self._element), self._allocator, self.device)
+
+    def _text(self, limit: int) -> str:
+        text: str = call("Text", self._pin()._address, limit)
+        return text
+
+    def _alone(self) -> Any:
+        return buffer_lock(self)
+
+    def _change(self, name: str, *arguments: Any) -> None:
+        """Run an operation of the core and become its result."""
+        plain = [a._address if isinstance(a, _native.Array) else 0 if a is None else a for a in arguments]
+        with buffer_lock(self):
+            source = self._pin()
+            result = _native.result(source)
+            call(name, source._address, *plain, result._address)
+            _native.commit(self, result, source)
+
+
+def _rebuild(content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int) -> Buffer:
+    from .adopt import buffer
+    from .buffer import Buffer
+
+    made = Buffer(shape, dtype, allocator, device=device)
+    if content:
+        host = buffer(content)
+        source = _native.adopt_pointer(
+            Buffer, made._element, 1, -1, 0, 1, host.ptr, tuple(shape), None, True, host, False
+        )
+        made[...] = source
+    return made
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        number: int = value.__index__()
+    except AttributeError:
+        raise TypeError(f"{name} is {value!r}: accepted is an int") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name} is {value!r}: accepted are counts that fit in 63 bits")
+    return number
+
+
+def _operand(x: Any) -> _native.Array:
+    """A number, array or buffer as something the core can read."""
+    if isinstance(x, _native.Array):
+        return x._pin()
+    number = _native.scalar(x)
+    if number is not None:
+        return number
+    from .adopt import buffer, from_sequence
+
+    if isinstance(x, (list, tuple, range)):
+        return from_sequence(x)._pin()
+    return buffer(x)._pin()
+
+
+def _single(value: Any) -> _native.Array | None:
+    return None if value is None else _operand(value)

@@ -1,0 +1,101 @@
+"""Element types: from what users write to the core's numbers, and back."""
+
+from __future__ import annotations
+
+import sys
+
+from . import _library, _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+_numbers: dict[object, int] = {}
+_names: list[str] = []
+
+_TABLE: list[tuple[str, str | None, int]] = [("", None, 0), *_native.element_table()]
+
+
+class ElementType(str):
+    """A NumPy name of an element type, such as "float32", where NumPy is not loaded."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"dtype({str.__str__(self)!r})"
+
+
+def element_of(dtype: Any) -> int:
+    """The number of an element type given as NumPy dtype, name, typestr or class."""
+    try:
+        return _numbers[dtype]
+    except KeyError:
+        pass
+    except TypeError:
+        raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'") from None
+    number = _parse(dtype)
+    if len(_numbers) < 1000:
+        _numbers[dtype] = number
+    return number
+
+
+def _parse(dtype: Any) -> int:
+    if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
+        name = _PYTHON_TYPES[dtype]
+    elif isinstance(dtype, str):
+        name = str(dtype)
+    else:
+        name = _name_by_numpy(dtype)
+    if not name.isprintable() or not name.isascii():
+        raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
+    number: int = _library.call("ParseElement", name)
+    return number
+
+
+def _name_by_numpy(dtype: Any) -> str:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        try:
+            resolved = numpy.dtype(dtype)
+        except TypeError:
+            pass
+        else:
+            # ml_dtypes' types have a name of their own behind a void typestr.
+            return str(resolved.name if resolved.kind == "V" and resolved.names is None else resolved.str)
+    raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
+
+
+def name_of(number: int) -> str:
+    """The NumPy name of an element type."""
+    if not _names:
+        import json
+
+        _names.extend(["invalid", *(row["name"] for row in json.loads(_library.call("Elements")))])
+    return _names[number]
+
+
+def dtype_of(number: int) -> Any:
+    """The NumPy dtype where NumPy is loaded, else an ElementType."""
+    name = name_of(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        try:
+            return numpy.dtype(name)
+        except TypeError:
+            pass
+    return ElementType(name)
+
+
+def item_from_bytes(number: int, raw: bytes) -> Any:
+    """One element's bytes as a Python number."""
+    import struct
+
+    text = _TABLE[number][1]
+    if text is not None:
+        values = struct.unpack("<" + (text[1] * 2 if text[0] == "Z" else text), raw)
+        return complex(*values) if len(values) == 2 else values[0]
+    if name_of(number) == "bfloat16":
+        return struct.unpack("<f", b"\0\0" + raw)[0]
+    raise TypeError(f"an element of type {name_of(number)} is raw storage and has no Python value")

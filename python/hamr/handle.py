@@ -1,0 +1,111 @@
+"""Handle: a place where code in one space can touch a buffer's elements."""
+
+from __future__ import annotations
+
+from . import _native
+from .allocator import Allocator, allocator_from
+from .element import dtype_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Handle(_native.Array):
+    """What ``get_host_accessible()`` and its siblings return.
+
+    It holds the memory, or a temporary copy of it, for as long as the handle or
+    anything made from it lives: ``numpy.asarray(handle)`` shares the memory. It
+    never changes, whatever happens to the buffer.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the elements were copied to be reachable; the buffer does not see changes to them."""
+        return self._temporary
+
+    @property
+    def allocator(self) -> Allocator:
+        """Where the memory came from."""
+        return allocator_from(self._allocator)
+
+    @property
+    def dtype(self) -> Any:
+        """The element type: a NumPy dtype where NumPy is loaded."""
+        return dtype_of(self._element)
+
+    @property
+    def owner(self) -> int:
+        """The device that owns the memory; -1 is the host."""
+        return self.device
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._count
+
+    def get_host_accessible(self) -> Handle:
+        """The handle itself where the host reaches it, else a temporary."""
+        if self._host:
+            return self
+        return access(self, "host")
+
+    def close(self) -> None:
+        """Give up the memory; arrays made from the handle keep it. Closing twice is harmless."""
+        self._close()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return array_of(self, dtype, copy)
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<hamr.Handle closed>"
+        kind = "temporary" if self._temporary else "in place"
+        return f"<hamr.Handle {self.shape} {self.typestr} {self.allocator.name} {kind} at {self.ptr:#x}>"
+
+
+def access(array: _native.Array, space: str, device: int = -1) -> Handle:
+    """A Handle for code in a space; a temporary is made where it must be."""
+    from ._library import call
+    from .allocator import SPACES
+
+    source = array._pin()
+    result = _native.result(source)
+    call("Access", source._address, SPACES[space], device, result._address)
+    return _native.from_result(Handle, result, source, True)
+
+
+def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
+    """NumPy's last resort: element types that its protocols have no name for."""
+    if not array._host:
+        raise TypeError(
+            f"the memory is in {allocator_from(array._allocator).name} memory, which the host does not reach: "
+            "numpy.asarray(buffer.get_host_accessible()) brings it there"
+        )
+    import numpy
+
+    raw = numpy.asarray(_RawStorage(array))
+    named = dtype_of(array._element)
+    values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")
+    return values.astype(values.dtype if dtype is None else dtype, copy=bool(copy))
+
+
+class _RawStorage:
+    """The elements as unsigned integers of the same size."""
+
+    def __init__(self, array: _native.Array) -> None:
+        self.keep = array
+        self.__array_interface__ = {
+            "shape": array.shape,
+            "typestr": f"{'|<'[array.itemsize > 1]}u{array.itemsize}",
+            "data": (array.ptr, array.readonly),
+            "strides": array.strides,
+            "version": 3,
+        }

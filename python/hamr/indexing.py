@@ -1,0 +1,58 @@
+"""Basic indexing: which elements a key selects, as an offset, shape and strides."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def select(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Offset in bytes, shape and strides of the elements that ``key`` selects.
+
+    Accepted are integers, slices, ``...``, None and tuples of them, as in NumPy's
+    basic indexing. Anything else is a TypeError, a position outside the array an
+    IndexError.
+    """
+    keys = _expand(shape, key if isinstance(key, tuple) else (key,))
+    offset, dim = 0, 0
+    out_shape: list[int] = []
+    out_strides: list[int] = []
+    for k in keys:
+        if k is None:
+            out_shape.append(1)
+            out_strides.append(0)
+            continue
+        n, stride = shape[dim], strides[dim]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            count = len(range(start, stop, step))
+            if count:
+                offset += start * stride
+            out_shape.append(count)
+            out_strides.append(step * stride)
+        else:
+            offset += _position(k, n, dim) * stride
+        dim += 1
+    return offset, tuple(out_shape), tuple(out_strides)
+
+
+def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
+    used = sum(k is not None and k is not Ellipsis for k in keys)
+    if used > len(shape):
+        raise IndexError(f"{used} indices for {len(shape)} dimensions")
+    if sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError("an index has at most one '...'")
+    if not any(k is Ellipsis for k in keys):
+        keys = (*keys, Ellipsis)
+    at = next(i for i, k in enumerate(keys) if k is Ellipsis)
+    return [*keys[:at], *[slice(None)] * (len(shape) - used), *keys[at + 1 :]]
+
+
+def _position(k: Any, n: int, dim: int) -> int:
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
+        raise TypeError(f"index is {k!r}: accepted are integers, slices, '...' and None")
+    i: int = k.__index__()
+    if not -n <= i < n:
+        raise IndexError(f"index is {i}: accepted are {-n} ... {n - 1} for dimension {dim}")
+    return i + n if i < 0 else i

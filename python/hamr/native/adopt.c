@@ -1,0 +1,311 @@
+#include "native.h"
+
+#include <string.h>
+
+#define LONG_FILL (256u << 10) /* bytes whose filling is worth letting other threads run */
+
+typedef struct {
+    hamr_array array;
+    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
+} Draft;
+
+static void draft_start(Draft *draft) {
+    memset(&draft->array, 0, sizeof draft->array);
+    draft->array.shape = draft->dimensions;
+    draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
+}
+
+static int read_dimensions(PyObject *tuple, const char *name, int64_t *values) {
+    if (!PyTuple_Check(tuple)) {
+        PyErr_Format(PyExc_TypeError, "%s is %R: accepted is a tuple of int", name, tuple);
+        return -1;
+    }
+    Py_ssize_t n = PyTuple_Size(tuple);
+    if (n > HAMR_MAX_DIMENSIONS) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd dimensions: at most %d are supported", name, n, HAMR_MAX_DIMENSIONS);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GetItem(tuple, i);
+        long long value = PyLong_AsLongLong(item);
+        if (value == -1 && PyErr_Occurred()) {
+            if (PyErr_ExceptionMatches(PyExc_OverflowError))
+                PyErr_Format(PyExc_ValueError, "%s is %R: entry %R does not fit in 64 bits", name, tuple, item);
+            else
+                PyErr_Format(PyExc_TypeError, "%s is %R: accepted is a tuple of int", name, tuple);
+            return -1;
+        }
+        values[i] = value;
+    }
+    return (int)n;
+}
+
+static int read_shape(PyObject *shape, hamr_array *array) {
+    if (PyTuple_Check(shape)) {
+        array->ndim = read_dimensions(shape, "shape", array->shape);
+        return array->ndim;
+    }
+    PyObject *one = PyTuple_Pack(1, shape);
+    array->ndim = one ? read_dimensions(one, "shape", array->shape) : -1;
+    Py_XDECREF(one);
+    return array->ndim;
+}
+
+static int read_int32(PyObject *value, int32_t *into) {
+    long number = PyLong_AsLong(value);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    *into = (int32_t)number;
+    return 0;
+}
+
+static int read_place(PyObject *const *arguments, hamr_array *array) {
+    if (read_int32(arguments[0], &array->element) < 0 || read_int32(arguments[1], &array->allocator) < 0 ||
+        read_int32(arguments[2], &array->device) < 0 || read_int32(arguments[4], &array->transfer) < 0)
+        return -1;
+    array->stream = PyLong_AsUnsignedLongLong(arguments[3]);
+    return array->stream == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *finish(PyTypeObject *type, Draft *draft, Owner *owner) {
+    Block *block = block_new(&draft->array, owner);
+    if (!block) return NULL;
+    Array *self = array_new(type);
+    if (!self) {
+        Py_DECREF(block);
+        return NULL;
+    }
+    if (array_store(self, &draft->array, block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
+    if (got == wanted) return 0;
+    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd", name, wanted, got);
+    return -1;
+}
+
+static int is_array_type(PyObject *type) {
+    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, array_type)) return 1;
+    PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    return 0;
+}
+
+/* create(type, element, allocator, device, stream, transfer, shape, value) */
+static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    unsigned char bytes[16];
+    int32_t value_element = 0;
+    int filled = 0;
+    (void)module;
+    if (arity(n, 8, "create") < 0 || !is_array_type(arguments[0]) || core_load() < 0) return NULL;
+    draft_start(&draft);
+    if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
+    if (arguments[7] != Py_None) {
+        filled = element_from_scalar(arguments[7], bytes, &value_element);
+        if (filled == 0) PyErr_Format(PyExc_TypeError, "value is %R: accepted is a number", arguments[7]);
+        if (filled <= 0) return NULL;
+    }
+    int64_t total = 1;
+    for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i];
+    char *message;
+    if (total >= LONG_FILL / 16) {
+        const hamr_functions *functions = core_functions();
+        Py_BEGIN_ALLOW_THREADS
+        message = functions->create(&draft.array, filled ? bytes : NULL, value_element);
+        Py_END_ALLOW_THREADS
+    } else {
+        message = core_functions()->create(&draft.array, filled ? bytes : NULL, value_element);
+    }
+    if (message) {
+        core_raise(message);
+        return NULL;
+    }
+    return finish((PyTypeObject *)arguments[0], &draft, NULL);
+}
+
+/* Tells the core of foreign memory, which checks the dimensions and works out
+ * where the memory starts and ends. Takes over owner. */
+static PyObject *adopt(PyTypeObject *type, Draft *draft, Owner *owner) {
+    if (core_load() < 0) {
+        owner_drop(owner);
+        return NULL;
+    }
+    char *message = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, core_finished);
+    if (message) {
+        core_raise(message);
+        owner_drop(owner);
+        return NULL;
+    }
+    return finish(type, draft, owner);
+}
+
+/* adopt_buffer(type, object, stream, transfer): share what object exports by the
+ * buffer protocol. None if it exports nothing, or elements that are not ours. */
+static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 4, "adopt_buffer") < 0 || !is_array_type(arguments[0])) return NULL;
+    draft_start(&draft);
+    hamr_array *array = &draft.array;
+    array->stream = PyLong_AsUnsignedLongLong(arguments[2]);
+    if ((array->stream == (uint64_t)-1 && PyErr_Occurred()) || read_int32(arguments[3], &array->transfer) < 0) return NULL;
+    if (!PyObject_CheckBuffer(arguments[1])) Py_RETURN_NONE;
+    Py_buffer *view = PyMem_Malloc(sizeof *view);
+    if (!view) return PyErr_NoMemory();
+    if (PyObject_GetBuffer(arguments[1], view, PyBUF_FULL_RO) < 0) {
+        PyMem_Free(view);
+        if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+            !PyErr_ExceptionMatches(PyExc_TypeError))
+            return NULL;
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    array->element = element_from_format(view->format, view->itemsize);
+    const char *problem = NULL;
+    if (view->ndim > HAMR_MAX_DIMENSIONS) problem = "it has too many dimensions";
+    else if (view->suboffsets)
+        for (int i = 0; i < view->ndim; i++)
+            if (view->suboffsets[i] >= 0) problem = "its rows lie in separate pieces of memory (suboffsets)";
+    if (!problem && !view->buf && view->len > 0) problem = "it has no address";
+    if (problem || !array->element) {
+        if (problem) PyErr_Format(PyExc_ValueError, "%R cannot be shared: %s", (PyObject *)Py_TYPE(arguments[1]), problem);
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        if (problem) return NULL;
+        Py_RETURN_NONE;
+    }
+    array->ndim = view->ndim;
+    array->device = HAMR_HOST_DEVICE;
+    array->allocator = 1; /* malloc */
+    array->flags = HAMR_HOST_REACHABLE | (view->readonly ? HAMR_READ_ONLY : 0);
+    array->pointer = (uint64_t)(uintptr_t)view->buf;
+    int64_t step = view->itemsize;
+    for (int i = view->ndim - 1; i >= 0; i--) {
+        array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
+        array->strides[i] = view->strides ? view->strides[i] : step;
+        step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
+    }
+    Owner *owner = owner_new(NULL, view);
+    if (!owner) {
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        return NULL;
+    }
+    return adopt((PyTypeObject *)arguments[0], &draft, owner);
+}
+
+/* adopt_pointer(type, element, allocator, device, stream, transfer, pointer,
+ *               shape, strides, readonly, owner, take)
+ * owner is kept alive as long as the memory is used; with take, the memory is
+ * freed by its allocator instead. */
+static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0])) return NULL;
+    draft_start(&draft);
+    hamr_array *array = &draft.array;
+    if (read_place(arguments + 1, array) < 0 || read_shape(arguments[7], array) < 0) return NULL;
+    array->pointer = PyLong_AsUnsignedLongLong(arguments[6]);
+    if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    const ElementFacts *facts = element_facts(array->element);
+    if (!facts) return PyErr_Format(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[1]);
+    if (arguments[8] != Py_None) {
+        int dimensions = read_dimensions(arguments[8], "strides", array->strides);
+        if (dimensions < 0) return NULL;
+        if (dimensions != array->ndim)
+            return PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[8], array->ndim);
+    } else {
+        int64_t step = facts->size;
+        for (int i = array->ndim - 1; i >= 0; i--) {
+            array->strides[i] = step;
+            step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
+        }
+    }
+    if (PyObject_IsTrue(arguments[9])) array->flags |= HAMR_READ_ONLY;
+    int take = PyObject_IsTrue(arguments[11]);
+    Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
+    if (!take && !owner) return NULL;
+    return adopt((PyTypeObject *)arguments[0], &draft, owner);
+}
+
+/* view(type, source, offset, shape, strides): some of source's elements, in
+ * place. The caller has checked that they are source's. */
+static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 5, "view") < 0 || !is_array_type(arguments[0])) return NULL;
+    if (!PyObject_TypeCheck(arguments[1], array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[1]);
+    Array *source = (Array *)arguments[1];
+    if (source->closed) return core_freed();
+    draft_start(&draft);
+    draft.array = source->array;
+    draft.array.shape = draft.dimensions;
+    draft.array.strides = draft.dimensions + HAMR_MAX_DIMENSIONS;
+    long long offset = PyLong_AsLongLong(arguments[2]);
+    if (offset == -1 && PyErr_Occurred()) return NULL;
+    if ((draft.array.ndim = read_dimensions(arguments[3], "shape", draft.array.shape)) < 0) return NULL;
+    if (read_dimensions(arguments[4], "strides", draft.array.strides) != draft.array.ndim) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "strides and shape differ in length");
+        return NULL;
+    }
+    if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
+    draft.array.capacity = array_count(&draft.array);
+    Array *self = array_new((PyTypeObject *)arguments[0]);
+    if (!self) return NULL;
+    Py_XINCREF((PyObject *)source->block);
+    if (array_store(self, &draft.array, source->block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* scalar(value): a number as an array without dimensions, or None. */
+static PyObject *scalar(PyObject *module, PyObject *value) {
+    (void)module;
+    Array *self = array_new(array_type);
+    if (!self) return NULL;
+    int known = element_from_scalar(value, self->scalar, &self->array.element);
+    if (known <= 0) {
+        Py_DECREF(self);
+        if (known < 0) return NULL;
+        Py_RETURN_NONE;
+    }
+    self->fixed = 1;
+    self->array.pointer = self->array.base = (uint64_t)(uintptr_t)self->scalar;
+    self->array.size = (uint64_t)element_facts(self->array.element)->size;
+    self->array.capacity = 1;
+    self->array.allocator = 1;
+    self->array.flags = HAMR_HOST_REACHABLE | HAMR_READ_ONLY;
+    return (PyObject *)self;
+}
+
+/* element_table(): (typestr, format, size) by element number, for a test. */
+static PyObject *element_table(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int32_t i = 1; list && element_facts(i); i++) {
+        const ElementFacts *f = element_facts(i);
+        PyObject *row = Py_BuildValue("(szi)", f->typestr, f->format, f->size);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+PyMethodDef adopt_functions[] = {
+    {"create", FAST(create), METH_FASTCALL, "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
+    {"adopt_buffer", FAST(adopt_buffer), METH_FASTCALL, "adopt_buffer(type, object, stream, transfer): share by the buffer protocol."},
+    {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
+     "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
+    {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
+    {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
+    {"element_table", element_table, METH_NOARGS, "element_table(): (typestr, format, size) of each element type."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,321 @@
+#include "native.h"
+
+#include <stddef.h>
+#include <string.h>
+
+PyTypeObject *array_type;
+
+Array *array_new(PyTypeObject *type) {
+    Array *self = type_allocate(type);
+    if (!self) return NULL;
+    self->array.shape = self->dimensions;
+    self->array.strides = self->dimensions + INLINE_DIMENSIONS;
+    self->array.device = HAMR_HOST_DEVICE;
+    return self;
+}
+
+static int reserve_dimensions(Array *self, int ndim) {
+    if (ndim <= INLINE_DIMENSIONS || self->allocated_dimensions) return 0;
+    int64_t *room = PyMem_Malloc(2 * HAMR_MAX_DIMENSIONS * sizeof *room);
+    if (!room) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->allocated_dimensions = room;
+    return 0;
+}
+
+int array_store(Array *self, const hamr_array *from, Block *block) {
+    if (reserve_dimensions(self, from->ndim) < 0) {
+        Py_XDECREF((PyObject *)block);
+        return -1;
+    }
+    self->array = *from;
+    self->array.memory = 0;
+    int64_t *room = self->allocated_dimensions;
+    self->array.shape = room ? room : self->dimensions;
+    self->array.strides = room ? room + HAMR_MAX_DIMENSIONS : self->dimensions + INLINE_DIMENSIONS;
+    memcpy(self->array.shape, from->shape, (size_t)from->ndim * sizeof *from->shape);
+    memcpy(self->array.strides, from->strides, (size_t)from->ndim * sizeof *from->strides);
+    Block *old = self->block;
+    self->block = block;
+    Py_XDECREF((PyObject *)old);
+    return 0;
+}
+
+PyObject *array_snapshot(Array *self, PyTypeObject *type) {
+    if (self->closed) return core_freed();
+    Array *copy = array_new(type);
+    if (!copy) return NULL;
+    copy->fixed = 1;
+    copy->temporary = self->temporary;
+    Py_XINCREF((PyObject *)self->block);
+    if (array_store(copy, &self->array, self->block) < 0) {
+        Py_DECREF(copy);
+        return NULL;
+    }
+    if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
+        memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
+        copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
+    }
+    return (PyObject *)copy;
+}
+
+static int array_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((Array *)object)->block);
+    return 0;
+}
+
+static int array_clear(PyObject *object) {
+    Array *self = (Array *)object;
+    if (self->block) self->closed = 1;
+    Py_CLEAR(self->block);
+    return 0;
+}
+
+static void array_dealloc(PyObject *object) {
+    PyObject_GC_UnTrack(object);
+    Array *self = (Array *)object;
+    Py_CLEAR(self->block);
+    PyMem_Free(self->allocated_dimensions);
+    type_free(object);
+}
+
+static Py_ssize_t array_length(PyObject *object) {
+    Array *self = (Array *)object;
+    if (self->closed) {
+        core_freed();
+        return -1;
+    }
+    if (self->array.ndim == 0) {
+        PyErr_SetString(PyExc_TypeError, "len() of a buffer without dimensions");
+        return -1;
+    }
+    return (Py_ssize_t)self->array.shape[0];
+}
+
+#define OPEN(self) if (((Array *)self)->closed) return core_freed()
+
+static PyObject *tuple_of(const int64_t *values, int n) {
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (!value || PyTuple_SetItem(tuple, i, value) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *get_shape(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return tuple_of(((Array *)self)->array.shape, ((Array *)self)->array.ndim);
+}
+
+static PyObject *get_strides(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return tuple_of(((Array *)self)->array.strides, ((Array *)self)->array.ndim);
+}
+
+static PyObject *get_typestr(PyObject *self, void *closure) {
+    (void)closure;
+    const ElementFacts *facts = element_facts(((Array *)self)->array.element);
+    return PyUnicode_FromString(facts ? facts->typestr : "");
+}
+
+static PyObject *get_itemsize(PyObject *self, void *closure) {
+    (void)closure;
+    const ElementFacts *facts = element_facts(((Array *)self)->array.element);
+    return PyLong_FromLong(facts ? facts->size : 0);
+}
+
+static PyObject *get_count(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyLong_FromLongLong(array_count(&((Array *)self)->array));
+}
+
+static PyObject *get_nbytes(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    const ElementFacts *facts = element_facts(((Array *)self)->array.element);
+    return PyLong_FromLongLong(array_count(&((Array *)self)->array) * (facts ? facts->size : 0));
+}
+
+static PyObject *get_pointer(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyLong_FromUnsignedLongLong(((Array *)self)->array.pointer);
+}
+
+static PyObject *get_flag(PyObject *self, void *closure) {
+    OPEN(self);
+    return PyBool_FromLong((((Array *)self)->array.flags & (uint32_t)(uintptr_t)closure) != 0);
+}
+
+static PyObject *get_contiguous(PyObject *self, void *closure) {
+    OPEN(self);
+    return PyBool_FromLong(array_contiguous(&((Array *)self)->array, closure != NULL));
+}
+
+static PyObject *get_address(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromUnsignedLongLong((uint64_t)(uintptr_t)&((Array *)self)->array);
+}
+
+static PyObject *get_temporary(PyObject *self, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(((Array *)self)->temporary);
+}
+
+static PyObject *get_closed(PyObject *self, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(((Array *)self)->closed);
+}
+
+static PyObject *get_int32(PyObject *self, void *closure) {
+    int32_t value;
+    memcpy(&value, (char *)&((Array *)self)->array + (size_t)closure, sizeof value);
+    return PyLong_FromLong(value);
+}
+
+static PyObject *get_int64(PyObject *self, void *closure) {
+    uint64_t value;
+    memcpy(&value, (char *)&((Array *)self)->array + (size_t)closure, sizeof value);
+    return PyLong_FromUnsignedLongLong(value);
+}
+
+#define FIELD(name) ((void *)offsetof(hamr_array, name))
+#define FLAG(bit) ((void *)(uintptr_t)(bit))
+
+static PyGetSetDef getset[] = {
+    {"shape", get_shape, NULL, "elements along each dimension", NULL},
+    {"strides", get_strides, NULL, "bytes from one element to the next along each dimension", NULL},
+    {"typestr", get_typestr, NULL, "the element type as in __array_interface__", NULL},
+    {"itemsize", get_itemsize, NULL, "bytes in an element", NULL},
+    {"nbytes", get_nbytes, NULL, "bytes in all elements", NULL},
+    {"ndim", get_int32, NULL, "the number of dimensions", FIELD(ndim)},
+    {"ptr", get_pointer, NULL, "the address of element zero, in the owner's address space; 0 without memory", NULL},
+    {"readonly", get_flag, NULL, "whether the contents must not be written", FLAG(HAMR_READ_ONLY)},
+    {"is_contiguous", get_contiguous, NULL, "whether the elements lie in C order without gaps", NULL},
+    {"is_fortran_contiguous", get_contiguous, NULL, "whether the elements lie in Fortran order without gaps", FLAG(1)},
+    {"device", get_int32, NULL, "the device that owns the memory; -1 is the host", FIELD(device)},
+    {"__array_interface__", array_interface, NULL, "NumPy's array interface, version 3, where the host reaches the memory", NULL},
+    {"_count", get_count, NULL, NULL, NULL},
+    {"_address", get_address, NULL, NULL, NULL},
+    {"_closed", get_closed, NULL, NULL, NULL},
+    {"_temporary", get_temporary, NULL, NULL, NULL},
+    {"_host", get_flag, NULL, NULL, FLAG(HAMR_HOST_REACHABLE)},
+    {"_allocator", get_int32, NULL, NULL, FIELD(allocator)},
+    {"_element", get_int32, NULL, NULL, FIELD(element)},
+    {"_transfer", get_int32, NULL, NULL, FIELD(transfer)},
+    {"_stream", get_int64, NULL, NULL, FIELD(stream)},
+    {"_capacity", get_int64, NULL, NULL, FIELD(capacity)},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *close_array(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Array *self = (Array *)object;
+    self->closed = 1;
+    Py_CLEAR(self->block);
+    Py_RETURN_NONE;
+}
+
+static PyObject *empty_array(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Array *self = (Array *)object;
+    OPEN(self);
+    self->array.base = self->array.size = self->array.pointer = 0;
+    self->array.capacity = 0;
+    self->array.flags = self->array.flags & ~HAMR_READ_ONLY;
+    self->array.ndim = 1;
+    self->array.shape[0] = 0;
+    self->array.strides[0] = element_facts(self->array.element)->size;
+    Py_CLEAR(self->block);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_order(PyObject *object, PyObject *arguments) {
+    Array *self = (Array *)object;
+    unsigned long long stream;
+    int transfer;
+    OPEN(self);
+    if (!PyArg_ParseTuple(arguments, "Ki", &stream, &transfer)) return NULL;
+    self->array.stream = stream;
+    self->array.transfer = transfer;
+    Py_RETURN_NONE;
+}
+
+static PyObject *snapshot(PyObject *object, PyObject *type) {
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, array_type))
+        return PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    return array_snapshot((Array *)object, (PyTypeObject *)type);
+}
+
+/* A snapshot that the Go core may be told of: its descriptor names memory that
+ * this process's copy of the core knows. */
+static PyObject *pin(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Array *self = (Array *)object;
+    OPEN(self);
+    if (self->block && block_register(self->block) < 0) return NULL;
+    Array *copy = (Array *)array_snapshot(self, array_type);
+    if (copy && copy->block) copy->array.memory = copy->block->token;
+    return (PyObject *)copy;
+}
+
+static PyObject *swap(PyObject *object, PyObject *other) {
+    if (!PyObject_TypeCheck(other, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", other);
+    Array *a = (Array *)object, *b = (Array *)other, hold;
+    OPEN(a);
+    OPEN(b);
+    if (a == b) Py_RETURN_NONE;
+    size_t from = offsetof(Array, array), length = sizeof(Array) - from;
+    memcpy((char *)&hold + from, (char *)a + from, length);
+    memcpy((char *)a + from, (char *)b + from, length);
+    memcpy((char *)b + from, (char *)&hold + from, length);
+    for (int i = 0; i < 2; i++) {
+        Array *x = i ? b : a;
+        int64_t *room = x->allocated_dimensions;
+        x->array.shape = room ? room : x->dimensions;
+        x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_close", close_array, METH_NOARGS, NULL},
+    {"_empty", empty_array, METH_NOARGS, NULL},
+    {"_set_order", set_order, METH_VARARGS, NULL},
+    {"_snapshot", snapshot, METH_O, NULL},
+    {"_pin", pin, METH_NOARGS, NULL},
+    {"_swap", swap, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_traverse, array_traverse},
+    {Py_tp_clear, array_clear},
+    {Py_tp_getset, getset},
+    {Py_tp_methods, methods},
+    {Py_mp_length, array_length},
+    {Py_bf_getbuffer, array_getbuffer},
+    {Py_tp_doc, "An array in some memory: the base of Buffer and Handle."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Array",
+    .basicsize = sizeof(Array),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int array_setup(PyObject *module) {
+    if (!array_type)
+    array_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return array_type && PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0 ? 0 : -1;
+}

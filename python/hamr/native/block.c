@@ -1,0 +1,136 @@
+#include "native.h"
+
+#define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
+
+PyTypeObject *block_type;
+
+void *type_allocate(PyTypeObject *type) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    return allocate(type, 0);
+}
+
+void type_free(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+Owner *owner_new(PyObject *object, Py_buffer *view) {
+    Owner *owner = PyMem_Malloc(sizeof *owner);
+    if (!owner) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    Py_XINCREF(object);
+    *owner = (Owner){object, view, NULL};
+    return owner;
+}
+
+void owner_drop(Owner *owner) {
+    if (!owner) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (owner->view) {
+        PyBuffer_Release(owner->view);
+        PyMem_Free(owner->view);
+    }
+    Py_XDECREF(owner->object);
+    PyMem_Free(owner);
+    PyErr_Restore(type, value, traceback);
+}
+
+Block *block_new(const hamr_array *array, Owner *owner) {
+    Block *block = type_allocate(block_type);
+    if (!block) {
+        if (array->memory && core_functions()) core_functions()->release(array->memory);
+        else owner_drop(owner);
+        core_drain();
+        return NULL;
+    }
+    block->token = array->memory;
+    block->generation = core_generation;
+    block->base = array->base;
+    block->size = array->size;
+    block->stream = array->stream;
+    block->allocator = array->allocator;
+    block->device = array->device;
+    block->owner = owner;
+    return block;
+}
+
+/* Makes sure that the copy of the Go core in this process knows the memory. */
+int block_register(Block *block) {
+    if (block->token && block->generation == core_generation) return 0;
+    if (core_load() < 0) return -1;
+    if (block->device != HAMR_HOST_DEVICE) return core_forked();
+    int64_t shape = (int64_t)block->size, stride = 1;
+    hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
+                        .allocator = block->allocator, .device = block->device, .element = 6 /* uint8 */,
+                        .ndim = 1, .shape = &shape, .strides = &stride};
+    char *message = core_functions()->adopt(&whole, (uint64_t)(uintptr_t)block->owner, core_finished);
+    if (message) return core_raise(message);
+    block->token = whole.memory;
+    block->generation = core_generation;
+    return 0;
+}
+
+static void block_release(Block *block) {
+    const hamr_functions *functions = core_functions();
+    uint64_t token = block->token;
+    block->token = 0;
+    if (token && block->generation == core_generation && functions) {
+        int ours = !block->owner;
+        block->owner = NULL; /* comes back through core_finished */
+        if (ours && block->size >= LONG_FREE) {
+            Py_BEGIN_ALLOW_THREADS
+            functions->release(token);
+            Py_END_ALLOW_THREADS
+        } else {
+            functions->release(token);
+        }
+        core_drain();
+    } else if (block->owner) {
+        Owner *owner = block->owner;
+        block->owner = NULL;
+        owner_drop(owner);
+    } else if (token && block->base) {
+        core_free_directly(block->allocator, block->base);
+    }
+}
+
+static void block_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    block_release((Block *)self);
+    type_free(self);
+}
+
+static int block_traverse(PyObject *self, visitproc visit, void *arg) {
+    Block *block = (Block *)self;
+    Py_VISIT(Py_TYPE(self));
+    if (block->owner) {
+        Py_VISIT(block->owner->object);
+        if (block->owner->view) Py_VISIT(block->owner->view->obj);
+    }
+    return 0;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, block_dealloc},
+    {Py_tp_traverse, block_traverse},
+    {Py_tp_doc, "One allocation, shared by the buffers and handles that use it."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Block",
+    .basicsize = sizeof(Block),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int block_setup(PyObject *module) {
+    if (!block_type)
+    block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
+}

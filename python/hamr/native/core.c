@@ -1,0 +1,139 @@
+#include "native.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+uint64_t core_generation = 1;
+
+static const hamr_functions *functions;
+static PyObject *loader, *raiser;
+static uint64_t free_functions[2]; /* by allocator: cpp, malloc */
+static _Atomic(Owner *) finished_owners;
+
+int core_load(void) {
+    if (functions) return 0;
+    if (!loader) {
+        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
+        return -1;
+    }
+    PyObject *nothing = PyObject_CallNoArgs(loader);
+    if (!nothing) return -1;
+    Py_DECREF(nothing);
+    if (functions) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "hamr's library did not connect");
+    return -1;
+}
+
+const hamr_functions *core_functions(void) { return functions; }
+
+static int raise_text(PyObject *text) {
+    if (!text) return -1;
+    if (!raiser) {
+        PyErr_SetObject(PyExc_RuntimeError, text);
+    } else {
+        PyObject *error = PyObject_CallFunctionObjArgs(raiser, text, NULL);
+        if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_XDECREF(error);
+    }
+    Py_DECREF(text);
+    return -1;
+}
+
+int core_raise(char *message) {
+    PyObject *text = PyUnicode_FromString(message);
+    free(message);
+    return raise_text(text);
+}
+
+PyObject *core_freed(void) {
+    raise_text(PyUnicode_FromString("hamr\x1f" "FreedBuffer\x1f{}\x1f" "the buffer was closed"));
+    return NULL;
+}
+
+int core_forked(void) {
+    return raise_text(PyUnicode_FromString(
+        "hamr\x1f" "ForkError\x1f{}\x1f"
+        "this device buffer was made before fork(): the driver does not work in a forked child; "
+        "start processes with multiprocessing's spawn or forkserver method, or copy the buffer to the host before the fork"));
+}
+
+/* Lock-free, since the core may call from a thread that Python never saw. */
+void core_finished(uint64_t key) {
+    Owner *owner = (Owner *)(uintptr_t)key;
+    owner->next = atomic_load(&finished_owners);
+    while (!atomic_compare_exchange_weak(&finished_owners, &owner->next, owner)) {}
+}
+
+void core_drain(void) {
+    if (!atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
+    Owner *owner = atomic_exchange(&finished_owners, NULL);
+    while (owner) {
+        Owner *next = owner->next;
+        owner_drop(owner);
+        owner = next;
+    }
+}
+
+/* Frees memory that was allocated before a fork, in the child, whose copy of the
+ * Go core never heard of it. 0 if the allocator's memory cannot be freed so. */
+int core_free_directly(int32_t allocator, uint64_t base) {
+    if (allocator < 0 || allocator > 1 || !free_functions[allocator]) return 0;
+    ((void (*)(void *))(uintptr_t)free_functions[allocator])((void *)(uintptr_t)base);
+    return 1;
+}
+
+static PyObject *bind(PyObject *module, PyObject *arguments) {
+    unsigned long long table, free_cpp, free_malloc;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KKK", &table, &free_cpp, &free_malloc)) return NULL;
+    const hamr_functions *candidate = (const hamr_functions *)(uintptr_t)table;
+    if (!candidate || candidate->version != HAMR_ABI_VERSION)
+        return PyErr_Format(PyExc_ImportError, "hamr's two libraries are of different versions; reinstall hamr");
+    free_functions[0] = free_cpp;
+    free_functions[1] = free_malloc;
+    functions = candidate;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_hooks(PyObject *module, PyObject *arguments) {
+    PyObject *new_loader, *new_raiser;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO", &new_loader, &new_raiser)) return NULL;
+    Py_INCREF(new_loader);
+    Py_INCREF(new_raiser);
+    Py_XDECREF(loader);
+    Py_XDECREF(raiser);
+    loader = new_loader;
+    raiser = new_raiser;
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    functions = NULL;
+    core_generation++;
+    core_drain();
+    Py_RETURN_NONE;
+}
+
+static PyObject *bound(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(functions != NULL);
+}
+
+static PyObject *generation(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(core_generation);
+}
+
+PyMethodDef core_methods[] = {
+    {"bind", bind, METH_VARARGS, "bind(table, free_cpp, free_malloc): connect with the Go core."},
+    {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, make_error): how to load the Go core, and to turn its error texts into exceptions."},
+    {"after_fork", after_fork, METH_NOARGS, "after_fork(): forget the parent's Go core; the next call loads a copy."},
+    {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},
+    {"generation", generation, METH_NOARGS, "generation() -> int: changes at each fork."},
+    {NULL, NULL, 0, NULL},
+};

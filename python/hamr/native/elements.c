@@ -1,0 +1,129 @@
+#include "native.h"
+
+#include <string.h>
+
+/* In the order of arrayiface.ElementType; a test holds the two together. */
+static const ElementFacts facts[] = {
+    {NULL, NULL, 0},
+    {"|b1", "?", 1},
+    {"|i1", "b", 1},
+    {"<i2", "h", 2},
+    {"<i4", "i", 4},
+    {"<i8", "q", 8},
+    {"|u1", "B", 1},
+    {"<u2", "H", 2},
+    {"<u4", "I", 4},
+    {"<u8", "Q", 8},
+    {"<f2", "e", 2},
+    {"<f4", "f", 4},
+    {"<f8", "d", 8},
+    {"<c8", "Zf", 8},
+    {"<c16", "Zd", 16},
+    {"<V2", NULL, 2},
+    {"|V1", NULL, 1},
+    {"|V1", NULL, 1},
+};
+
+enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
+
+const ElementFacts *element_facts(int32_t element) {
+    if (element <= Invalid || element >= (int32_t)(sizeof facts / sizeof *facts)) return NULL;
+    return &facts[element];
+}
+
+static int32_t signed_of(size_t size) {
+    return size == 1 ? Int8 : size == 2 ? Int16 : size == 4 ? Int32 : Int64;
+}
+
+int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
+    int32_t element = Invalid;
+    if (!format || !*format) format = "B";
+    if (*format == '@' || *format == '=' || *format == '<') format++;
+    if (format[0] == 'Z' && format[1] && !format[2])
+        element = format[1] == 'f' ? Complex64 : format[1] == 'd' ? Complex128 : Invalid;
+    else if (format[0] && !format[1]) {
+        switch (format[0]) {
+        case '?': element = Bool; break;
+        case 'b': element = Int8; break;
+        case 'h': element = Int16; break;
+        case 'i': element = Int32; break;
+        case 'q': element = Int64; break;
+        case 'l': case 'n': element = signed_of((size_t)itemsize); break;
+        case 'c': case 'B': element = Uint8; break;
+        case 'H': element = Uint16; break;
+        case 'I': element = Uint32; break;
+        case 'Q': element = Uint64; break;
+        case 'L': case 'N': element = signed_of((size_t)itemsize) + (Uint8 - Int8); break;
+        case 'e': element = Float16; break;
+        case 'f': element = Float32; break;
+        case 'd': element = Float64; break;
+        }
+    }
+    if (element && facts[element].size != itemsize) return Invalid;
+    return element;
+}
+
+static int from_integer(PyObject *value, unsigned char bytes[16], int32_t *element) {
+    int overflow;
+    long long wide = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (wide == -1 && PyErr_Occurred()) return -1;
+    if (!overflow) {
+        memcpy(bytes, &wide, sizeof wide);
+        *element = Int64;
+        return 1;
+    }
+    unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (unsigned long long)-1;
+    if (large == (unsigned long long)-1 && (overflow < 0 || PyErr_Occurred())) {
+        if (overflow < 0 || PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_Format(PyExc_ValueError, "value %R does not fit any integer type: accepted are -2**63 ... 2**64-1", value);
+        return -1;
+    }
+    memcpy(bytes, &large, sizeof large);
+    *element = Uint64;
+    return 1;
+}
+
+/* 1: bytes and element are set; 0: value is no Python number; -1: an error. */
+int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element) {
+    if (PyBool_Check(value)) {
+        bytes[0] = value == Py_True;
+        *element = Bool;
+        return 1;
+    }
+    if (PyFloat_Check(value)) {
+        double number = PyFloat_AsDouble(value);
+        memcpy(bytes, &number, sizeof number);
+        *element = Float64;
+        return 1;
+    }
+    if (PyLong_Check(value)) return from_integer(value, bytes, element);
+    if (PyComplex_Check(value)) {
+        double parts[2] = {PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)};
+        memcpy(bytes, parts, sizeof parts);
+        *element = Complex128;
+        return 1;
+    }
+    return 0;
+}
+
+int64_t array_count(const hamr_array *array) {
+    int64_t count = 1;
+    for (int i = 0; i < array->ndim; i++) count *= array->shape[i];
+    return count;
+}
+
+/* Dimensions of size 1, and all of them in an empty array, have strides that
+ * mean nothing. */
+int array_contiguous(const hamr_array *array, int fortran) {
+    const ElementFacts *f = element_facts(array->element);
+    int64_t expected = f ? f->size : 0;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] == 0) return 1;
+    for (int k = 0; k < array->ndim; k++) {
+        int i = fortran ? k : array->ndim - 1 - k;
+        if (array->shape[i] == 1) continue;
+        if (array->strides[i] != expected) return 0;
+        expected *= array->shape[i];
+    }
+    return 1;
+}

@@ -1,0 +1,111 @@
+/* What only C can do for CPython: objects with a buffer slot, and a destructor
+ * that gives memory back to the Go core. Everything here runs with the GIL held
+ * unless it says otherwise. */
+#ifndef HAMR_NATIVE_H
+#define HAMR_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "hamr_abi.h"
+
+/* An object that keeps foreign memory alive. Its address is the key under which
+ * the Go core knows the memory. */
+typedef struct Owner {
+    PyObject *object;
+    Py_buffer *view;    /* held so that the exporter cannot resize; may be NULL */
+    struct Owner *next; /* in the list of finished owners */
+} Owner;
+
+/* One allocation. Python's reference count of the Block is the number of Python
+ * objects that use the memory; the Block holds one reference in the Go core. */
+typedef struct {
+    PyObject_HEAD
+    uint64_t token;      /* 0: the core does not know the memory */
+    uint64_t generation; /* the copy of the library that the token belongs to */
+    uint64_t base;
+    uint64_t size;
+    uint64_t stream;
+    int32_t allocator;
+    int32_t device;
+    Owner *owner;        /* NULL for memory of our own */
+} Block;
+
+#define INLINE_DIMENSIONS 4
+
+/* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
+ * (which never does). */
+typedef struct {
+    PyObject_HEAD
+    hamr_array array;
+    Block *block;                              /* NULL: no memory */
+    int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
+    int64_t *allocated_dimensions;             /* else here */
+    unsigned char scalar[16];                  /* the element of a scalar() */
+    char fixed;                                /* never changes: exports itself */
+    char temporary;
+    char closed;
+} Array;
+
+/* Where the Go core writes the description of a result. */
+typedef struct {
+    PyObject_HEAD
+    hamr_array array;
+    uint64_t before; /* a token that is not the Result's to release */
+    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
+} Result;
+
+/* core.c: the connection with the Go library. */
+extern uint64_t core_generation;
+int core_load(void);                 /* 0, or -1 with an exception */
+const hamr_functions *core_functions(void);
+int core_raise(char *message);       /* sets the exception, frees message; -1 */
+PyObject *core_freed(void);          /* raises FreedBuffer; NULL */
+void core_finished(uint64_t key);    /* any thread, without the GIL */
+void core_drain(void);
+int core_free_directly(int32_t allocator, uint64_t base);
+int core_forked(void);               /* raises ForkError; -1 */
+extern PyMethodDef core_methods[];
+
+/* elements.c: the element types, as arrayiface numbers them. */
+typedef struct {
+    const char *typestr;
+    const char *format; /* PEP 3118; NULL if there is none */
+    int size;
+} ElementFacts;
+const ElementFacts *element_facts(int32_t element);
+int32_t element_from_format(const char *format, Py_ssize_t itemsize); /* 0: refused */
+int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element);
+int array_contiguous(const hamr_array *array, int fortran);
+int64_t array_count(const hamr_array *array);
+
+/* block.c */
+extern PyTypeObject *block_type;
+Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
+void owner_drop(Owner *owner);
+Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
+int block_register(Block *block);
+int block_setup(PyObject *module);
+
+/* array.c */
+extern PyTypeObject *array_type;
+Array *array_new(PyTypeObject *type);
+int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
+PyObject *array_snapshot(Array *self, PyTypeObject *type);
+int array_setup(PyObject *module);
+
+/* buffer_slot.c */
+int array_getbuffer(PyObject *object, Py_buffer *view, int flags);
+PyObject *array_interface(PyObject *object, void *closure);
+
+/* result.c */
+int result_setup(PyObject *module);
+extern PyMethodDef result_functions[];
+
+/* adopt.c */
+extern PyMethodDef adopt_functions[];
+
+void *type_allocate(PyTypeObject *type);
+void type_free(PyObject *self);
+
+#endif

@@ -1,0 +1,114 @@
+#include "native.h"
+
+static PyTypeObject *result_type;
+
+static void result_dealloc(PyObject *object) {
+    Result *self = (Result *)object;
+    if (self->array.memory && self->array.memory != self->before && core_functions()) {
+        core_functions()->release(self->array.memory);
+        core_drain();
+    }
+    type_free(object);
+}
+
+/* result(before): room for the Go core to describe what it made of `before`. */
+static PyObject *new_result(PyObject *module, PyObject *before) {
+    (void)module;
+    Result *self = type_allocate(result_type);
+    if (!self) return NULL;
+    self->array.shape = self->dimensions;
+    self->array.strides = self->dimensions + HAMR_MAX_DIMENSIONS;
+    if (PyObject_TypeCheck(before, array_type)) self->before = ((Array *)before)->array.memory;
+    return (PyObject *)self;
+}
+
+static PyObject *get_address(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromUnsignedLongLong((uint64_t)(uintptr_t)&((Result *)self)->array);
+}
+
+/* The Block of what the result describes: a new one, or that of `from` if the
+ * memory is the same. -1: an error. */
+static int take_block(Result *result, Array *from, Block **block) {
+    *block = NULL;
+    uint64_t token = result->array.memory;
+    if (!token) return 0;
+    if (from && from->block && token == result->before) {
+        *block = (Block *)Py_NewRef((PyObject *)from->block);
+    } else if (token == result->before) {
+        PyErr_SetString(PyExc_RuntimeError, "a result names memory that its source does not have");
+        return -1;
+    } else {
+        result->array.memory = 0;
+        result->before = 0;
+        hamr_array array = result->array;
+        array.memory = token;
+        if (!(*block = block_new(&array, NULL))) return -1;
+    }
+    return 0;
+}
+
+/* commit(target, result, source): make target what result describes. */
+static PyObject *commit(PyObject *module, PyObject *arguments) {
+    PyObject *target, *result, *source;
+    Block *block;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!", array_type, &target, result_type, &result, array_type, &source)) return NULL;
+    if (((Array *)target)->closed) return core_freed();
+    if (take_block((Result *)result, (Array *)source, &block) < 0) return NULL;
+    if (array_store((Array *)target, &((Result *)result)->array, block) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* adopt_result(type, result, source, handle): a new array that result describes. */
+static PyObject *from_result(PyObject *module, PyObject *arguments) {
+    PyObject *type, *result, *source;
+    int handle;
+    Block *block;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!p", &PyType_Type, &type, result_type, &result, array_type, &source, &handle)) return NULL;
+    Array *self = array_new((PyTypeObject *)type);
+    if (!self) return NULL;
+    if (take_block((Result *)result, (Array *)source, &block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->fixed = (char)handle;
+    self->temporary = handle && block != ((Array *)source)->block;
+    if (array_store(self, &((Result *)result)->array, block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+PyMethodDef result_functions[] = {
+    {"result", new_result, METH_O, "result(before): room for the Go core to describe what it made of before."},
+    {"commit", commit, METH_VARARGS, "commit(target, result, source): make target what result describes."},
+    {"from_result", from_result, METH_VARARGS, "from_result(type, result, source, handle): a new array that result describes."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getset[] = {
+    {"_address", get_address, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, result_dealloc},
+    {Py_tp_getset, getset},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Result",
+    .basicsize = sizeof(Result),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int result_setup(PyObject *module) {
+    if (!result_type)
+    result_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return result_type && PyModule_AddObjectRef(module, "Result", (PyObject *)result_type) == 0 ? 0 : -1;
+}

@@ -1,0 +1,59 @@
+"""What hamr knows of the machine and of its own memory."""
+
+from __future__ import annotations
+
+import json
+
+from ._library import call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def backends() -> dict[str, dict[str, Any]]:
+    """Each backend's name, whether it is available or why not, allocators and devices."""
+    return {row.pop("name"): row for row in json.loads(call("Backends"))}
+
+
+def devices() -> list[dict[str, Any]]:
+    """Every device of every available backend."""
+    return [
+        {"backend": name, "device": i, **facts}
+        for name, row in backends().items()
+        for i, facts in enumerate(row["devices"])
+    ]
+
+
+def stats() -> dict[str, Any]:
+    """Counters of hamr's memory.
+
+    ``spaces``: for each space the number of live allocations, the bytes in them
+    now, the most there ever were, the allocations made and the foreign arrays in
+    use. ``allocators``: the same for each allocator. ``references``: how many
+    allocations Python holds. Spaces and allocators never used are absent.
+    """
+    allocators: dict[str, dict[str, int]] = {}
+    spaces: dict[str, dict[str, int]] = {}
+    for row in json.loads(call("Statistics")):
+        name, space = row.pop("allocator"), row.pop("space")
+        allocators[name] = row
+        total = spaces.setdefault(space, dict.fromkeys(row, 0))
+        for key, value in row.items():
+            total[key] += value
+    return {"spaces": spaces, "allocators": allocators, "references": call("LiveReferences")}
+
+
+def reset_peaks() -> None:
+    """Make every peak the present number of bytes."""
+    call("ResetPeaks")
+
+
+def trim() -> None:
+    """Give memory that backends keep for reuse back to the system."""
+    call("Trim")
+
+
+def set_verbose(level: int) -> None:
+    """Write a line to standard error for every allocation, free, copy and temporary, or stop that."""
+    call("SetVerbose", level)
