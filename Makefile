@@ -1,0 +1,18 @@
+PYTHON ?= python3
+PIP = .venv/bin/python -m pip --quiet --disable-pip-version-check
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Continued after a failure, so that one run shows all that fails.
+MAKEFLAGS += --keep-going --no-print-directory
+.PHONY: demo test check go-test py-test test-gpu bench wheel sdist clean
+
+demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
+test: check go-test py-test
+go-test: ; go vet ./... && go test -race ./...
+check: .venv ; build_support/check.sh $(STATICCHECK)
+py-test: .venv ; .venv/bin/python build_support/test_matrix.py
+test-gpu: ; $(PYTHON) build_support/test_matrix.py --gpu $(if $(WHEEL),--wheel $(WHEEL))
+bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench
+wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
+sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null
+clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
+.venv: ; $(PYTHON) -m venv .venv

@@ -1,0 +1,1 @@
+"""What setup.py, the Makefile and .ci/run are made of."""

@@ -1,0 +1,59 @@
+"""Check that a wheel holds what it should: python build_support/check_wheel.py WHEEL..."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+LIMIT = 4 << 20
+LIBRARIES = ("hamr/_gopy/_pyhamr.abi3.so", "hamr/_native.abi3.so")
+# The C library and what older ones split off it.
+ALLOWED = re.compile(r"(libc|libpthread|libdl|libm|librt|ld-linux[\w-]*)\.so\.\d+")
+
+
+def problems(wheel: Path) -> list[str]:
+    """Return what is wrong with the wheel."""
+    found = []
+    if not re.fullmatch(r"hamr-[\w.]+-cp311-abi3-\w+\.whl", wheel.name):
+        found.append("its name does not say cp311-abi3")
+    if wheel.stat().st_size > LIMIT:
+        found.append(f"it is {wheel.stat().st_size} bytes, more than {LIMIT}")
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
+        names = archive.namelist()
+        found += [f"{name} is missing" for name in LIBRARIES if name not in names]
+        found += [f"{name} is a source" for name in names if name.endswith((".c", ".h", ".go"))]
+        if not shutil.which("readelf"):
+            return found
+        for name in LIBRARIES:
+            if name not in names:
+                continue
+            command = ["readelf", "-d", archive.extract(name, scratch)]
+            dynamic = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+                if not ALLOWED.fullmatch(needed):
+                    found.append(f"{name} needs {needed}")
+            if re.search(r"\((RPATH|RUNPATH)\)", dynamic):
+                found.append(f"{name} has a run path")
+    return found
+
+
+def main() -> int:
+    """Print what is wrong."""
+    failed = False
+    for wheel in map(Path, sys.argv[1:]):
+        found = problems(wheel)
+        failed = failed or bool(found)
+        for problem in found:
+            print(f"{wheel.name}: {problem}", file=sys.stderr)
+        if not found:
+            print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, good")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

