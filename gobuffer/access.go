@@ -21,39 +21,44 @@ type Handle struct {
 
 // Access returns a Handle for code in space s on the given device: the memory
 // itself if it is reachable there, else a temporary copy. device is ignored by
-// the host. Changes made to a temporary are not seen by the buffer.
+// the host. Changes made to a temporary are not seen by the buffer. The host can
+// read at once, whatever the transfer mode; code on a device must use the
+// buffer's stream or wait for it. The caller releases the handle.
 func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	if a.inPlace(s, device) {
-		if a.here.memory != nil {
-			if s == backends.SpaceHost {
-				if err := a.here.memory.settle(); err != nil {
-					return nil, err
-				}
+		if s == backends.SpaceHost {
+			if err := a.all().settle(a.options.Transfer); err != nil {
+				return nil, err
 			}
-			a.here.memory.Retain()
 		}
-		return &Handle{memory: a.here.memory, address: a.here.address, layout: a.here.layout, readOnly: a.fixed}, nil
+		if a.memory != nil {
+			a.memory.Retain()
+		}
+		if a.runtime.tracing() {
+			a.runtime.tracef("handle for %s in place at %#x", s, a.address)
+		}
+		return &Handle{memory: a.memory, address: a.address, layout: a.layout, readOnly: a.fixed}, nil
 	}
 	to, err := a.runtime.spaceAllocator(s)
 	if err != nil {
 		return nil, err
 	}
-	o := a.options
-	o.Allocator, o.Device = to, device
-	if s == backends.SpaceHost && a.options.Allocator.Kind() != backends.Pageable {
-		o.Device = backends.HostDevice
+	o := a.optionsAt(to, device)
+	if s == backends.SpaceHost {
+		// Code on the host knows no streams: it reads at once.
+		o.Transfer = Sync
 	}
-	copied, err := a.copyTo(o, a.here.layout.Type, a.here.layout.Shape)
+	copied, err := a.copyTo(a.runtime, o, a.layout.Type)
 	if err != nil {
 		return nil, err
 	}
 	if a.runtime.tracing() {
-		a.runtime.tracef("temporary for %s of %d bytes", s, copied.here.layout.NBytes())
+		a.runtime.tracef("handle for %s in a temporary at %#x of %d bytes", s, copied.address, copied.layout.NBytes())
 	}
-	return &Handle{memory: copied.here.memory, address: copied.here.address, layout: copied.here.layout, temporary: true}, nil
+	return &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, temporary: true}, nil
 }
 
 // inPlace reports whether code in space s on device can use the memory as it

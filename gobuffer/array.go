@@ -2,7 +2,6 @@ package gobuffer
 
 import (
 	"fmt"
-	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -13,64 +12,29 @@ import (
 type Options struct {
 	Allocator backends.Allocator
 	Device    int // ignored for host memory
-	Stream    backends.Stream
-	Transfer  Transfer
+	// Stream belongs to the device or, for host memory, to the device that the
+	// buffer will be moved or copied to. It must exist until every buffer and
+	// handle whose memory was used on it is released.
+	Stream   backends.Stream
+	Transfer Transfer
 }
 
 // Array is a growable container of elements of one type. It holds one reference
 // to its memory. Methods that only read may run at the same time as each other;
 // a method that changes the Array must run alone. After an error the Array is
-// as it was before the call.
+// as it was before the call; only if a device fails in the middle of writing to
+// elements that the Array had already are these in doubt. That memory which is
+// no longer needed could not be given back is no error of the operation that
+// replaced it: it is traced.
 type Array struct {
 	runtime *Runtime
 	options Options // what new memory is taken from, and the stream to use
-	here    piece   // here.memory is nil while there is no memory
-	room    int     // elements that fit without new memory
-	fixed   bool    // read-only
+	memory  *Memory // nil while there is none
+	address backends.Address
+	layout  arrayiface.Layout
+	room    int  // elements that fit without new memory
+	fixed   bool // read-only
 	closed  bool
-}
-
-// NewArray returns an Array of the given shape whose elements are not
-// initialised.
-func (r *Runtime) NewArray(t arrayiface.ElementType, shape []int, o Options) (*Array, error) {
-	layout, err := arrayiface.NewLayout(t, shape, nil)
-	if err != nil {
-		return nil, err
-	}
-	m, err := r.Allocate(o.Allocator, o.Device, layout.NBytes(), o.Stream, false)
-	if err != nil {
-		return nil, err
-	}
-	return newArray(r, o, m, layout), nil
-}
-
-// Value is one element in host memory; a nil Pointer is no value.
-type Value struct {
-	Type    arrayiface.ElementType
-	Pointer unsafe.Pointer
-}
-
-// NewFilledArray is NewArray whose elements hold value, if there is one. A value
-// that the type cannot hold is an error.
-func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Options, value Value) (*Array, error) {
-	a, err := r.NewArray(t, shape, o)
-	if err != nil || value.Pointer == nil {
-		return a, err
-	}
-	pattern, err := patternOf(t, value)
-	if err == nil {
-		err = r.fillElements(a.here, pattern, a.order())
-	}
-	if err != nil {
-		a.Close()
-		return nil, err
-	}
-	return a, nil
-}
-
-func newArray(r *Runtime, o Options, m *Memory, layout arrayiface.Layout) *Array {
-	o.Device = m.region.Device
-	return &Array{runtime: r, options: o, here: piece{m, m.region.Address, layout}, room: layout.Count()}
 }
 
 // View returns an Array over memory that already holds its elements, starting
@@ -80,7 +44,7 @@ func View(m *Memory, address backends.Address, layout arrayiface.Layout, room in
 	if count := layout.Count(); room < count || !layout.ContiguousC() {
 		room = count
 	}
-	return &Array{runtime: m.runtime, options: o, here: piece{m, address, layout}, room: room, fixed: readOnly}
+	return &Array{runtime: m.runtime, options: o, memory: m, address: address, layout: layout, room: room, fixed: readOnly}
 }
 
 // Close gives the memory back. Closing twice is harmless.
@@ -95,42 +59,64 @@ func (a *Array) Free() error {
 	if a.closed {
 		return ErrFreed
 	}
-	empty, err := arrayiface.NewLayout(a.here.layout.Type, []int{0}, nil)
+	empty, err := arrayiface.NewLayout(a.layout.Type, []int{0}, nil)
 	if err != nil {
 		return err
 	}
-	a.here.layout, a.room, a.fixed = empty, 0, false
+	a.layout, a.room, a.fixed = empty, 0, false
 	return a.drop()
 }
 
 func (a *Array) drop() error {
-	m := a.here.memory
-	a.here.memory, a.here.address = nil, 0
+	m := a.memory
+	a.memory, a.address = nil, 0
 	if m == nil {
 		return nil
 	}
-	return m.Release()
+	err := m.releaseAfter(a.options.Stream)
+	if released := m.Release(); released != nil {
+		return released
+	}
+	return err
+}
+
+// replace makes a what next is, which must not be used any more. After an error,
+// a is as before and next is closed.
+func (a *Array) replace(next *Array) error {
+	old := *a
+	if old.memory != nil {
+		// Late failures of work on the old memory are the operation's own.
+		if err := old.memory.settleBeforeRelease(); err != nil {
+			next.Close()
+			return err
+		}
+	}
+	*a = *next
+	if err := old.drop(); err != nil && a.runtime.tracing() {
+		a.runtime.tracef("while giving back replaced memory: %v", err)
+	}
+	return nil
 }
 
 // Type returns what one element is.
-func (a *Array) Type() arrayiface.ElementType { return a.here.layout.Type }
+func (a *Array) Type() arrayiface.ElementType { return a.layout.Type }
 
 // Layout returns type, shape and strides in bytes. The caller must not change
 // its slices.
-func (a *Array) Layout() arrayiface.Layout { return a.here.layout }
+func (a *Array) Layout() arrayiface.Layout { return a.layout }
 
 // Size returns the number of elements.
-func (a *Array) Size() int { return a.here.layout.Count() }
+func (a *Array) Size() int { return a.layout.Count() }
 
 // Capacity returns how many elements fit without new memory.
 func (a *Array) Capacity() int { return a.room }
 
 // Address returns where element zero is, in the owner's address space; zero if
 // there is no memory.
-func (a *Array) Address() backends.Address { return a.here.address }
+func (a *Array) Address() backends.Address { return a.address }
 
 // Memory returns the memory without a new reference, or nil.
-func (a *Array) Memory() *Memory { return a.here.memory }
+func (a *Array) Memory() *Memory { return a.memory }
 
 // Allocator returns where the memory came from, and where new memory will.
 func (a *Array) Allocator() backends.Allocator { return a.options.Allocator }
@@ -162,25 +148,38 @@ func (a *Array) Accessible(s backends.Space) bool { return a.options.Allocator.R
 // Synchronize waits until no movement of hamr's touches the memory any more and,
 // where the allocator's runtime has streams, until the buffer's stream is done.
 func (a *Array) Synchronize() error {
-	if a.closed {
-		return ErrFreed
-	}
-	m := a.here.memory
-	if m == nil {
-		return nil
-	}
-	if err := m.settle(); err != nil {
+	if err := a.check(); err != nil {
 		return err
 	}
-	if s, ok := m.backend.(backends.Streams); ok {
-		return s.Synchronize(m.region.Device, a.options.Stream)
-	}
-	return nil
+	return a.all().settle(Sync)
 }
 
-func (a *Array) order() order { return order{a.options.Stream, a.options.Transfer} }
+// piece is elements of a's memory, used on a's stream.
+func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
+	return piece{a.memory, at, layout, a.options.Stream}
+}
+
+func (a *Array) all() piece { return a.piece(a.address, a.layout) }
+
+// optionsAt are those of a with memory from another allocator or device. A
+// stream is left behind if it cannot be known there.
+func (a *Array) optionsAt(to backends.Allocator, device int) Options {
+	o := a.options
+	o.Allocator, o.Device = to, device
+	from := a.options.Allocator
+	if from.Kind() == backends.Pageable || to.Kind() == backends.Pageable {
+		return o
+	}
+	if from.Backend() != to.Backend() || max(device, 0) != a.options.Device {
+		o.Stream = 0
+	}
+	return o
+}
 
 func (a *Array) check() error {
+	if a == nil {
+		return valueError("buffer", "nil", "a buffer")
+	}
 	if a.closed {
 		return ErrFreed
 	}
@@ -188,8 +187,8 @@ func (a *Array) check() error {
 }
 
 func (a *Array) checkWritable() error {
-	if a.closed {
-		return ErrFreed
+	if err := a.check(); err != nil {
+		return err
 	}
 	if a.fixed {
 		return valueError("buffer", "read-only", "a writable buffer; copy() makes one")
@@ -204,7 +203,7 @@ func (a *Array) Slice(dim, start, stop, step int) (*Array, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layout, by, err := a.here.layout.Slice(dim, start, stop, step)
+	layout, by, err := a.layout.Slice(dim, start, stop, step)
 	return a.viewAt(layout, by, err)
 }
 
@@ -213,7 +212,7 @@ func (a *Array) Index(dim, i int) (*Array, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layout, by, err := a.here.layout.Index(dim, i)
+	layout, by, err := a.layout.Index(dim, i)
 	return a.viewAt(layout, by, err)
 }
 
@@ -222,18 +221,21 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 		return nil, err
 	}
 	v := *a
-	v.here.layout, v.room = layout, layout.Count()
-	if v.here.memory != nil {
-		v.here.memory.Retain()
-		v.here.address = offset(a.here.address, by)
+	v.layout, v.room = layout, layout.Count()
+	if v.memory != nil {
+		v.memory.Retain()
+		v.address = offset(a.address, by)
 	}
 	return &v, nil
 }
 
 // Swap exchanges everything two buffers have, allocator and stream included.
 func (a *Array) Swap(b *Array) error {
-	if a.closed || b.closed {
-		return ErrFreed
+	if err := a.check(); err != nil {
+		return err
+	}
+	if err := b.check(); err != nil {
+		return err
 	}
 	*a, *b = *b, *a
 	return nil

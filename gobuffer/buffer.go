@@ -179,6 +179,9 @@ func (b *Buffer[T]) HostAccessible(ctx context.Context) (*Slice[T], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if _, err := Typed[T](b.Array); err != nil {
+		return nil, err // it was swapped with another type's
+	}
 	h, err := b.Access(backends.SpaceHost, backends.HostDevice)
 	if err != nil {
 		return nil, err

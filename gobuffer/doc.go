@@ -8,6 +8,12 @@
 // is the answer to "where can code in that space touch this?": the memory
 // itself where it is reachable, else a temporary.
 //
+// Movements are enqueued on the stream of the buffer that is on a device, the one
+// that is written where both are, and run after whatever the other buffer's
+// stream holds. A Memory remembers the last work of ours that may still touch it;
+// the host, other streams and the release of the memory wait for that, in every
+// transfer mode. Work of other libraries is known by the buffer's stream alone.
+//
 // Programs name their backends once, at the start:
 //
 //	gobuffer.Use(all.New()...)

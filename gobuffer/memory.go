@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -13,48 +14,64 @@ import (
 // methods are safe for concurrent use.
 type Memory struct {
 	runtime *Runtime
-	backend backends.Backend
+	served
 	region  backends.Region
 	size    int
-	stream  backends.Stream // the stream that its release is ordered on
+	taken   bool            // owned, but not allocated by us
+	asked   backends.Stream // as the caller named it
+	stream  backends.Stream // the same, resolved: its release is ordered on it
 	foreign func()          // called instead of freeing; nil for our own memory
 	owned   bool
 	refs    atomic.Int64
 	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
+	first   pattern              // what it was filled with; here to save an allocation
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero
-// takes no memory at all.
+// takes no memory at all. The stream must exist until the memory is released.
 func (r *Runtime) Allocate(a backends.Allocator, device, size int, stream backends.Stream, zero bool) (*Memory, error) {
-	b, err := r.Backend(a)
-	if err != nil {
+	m := new(Memory)
+	if err := r.allocate(m, a, device, size, stream, zero); err != nil {
 		return nil, err
-	}
-	device, err = r.checkDevice(b, a, device)
-	if err != nil {
-		return nil, err
-	}
-	if size < 0 || int64(size) > math.MaxInt64/2 {
-		return nil, valueError("size", size, "0 … 2**62 bytes")
-	}
-	m := &Memory{runtime: r, backend: b, region: backends.Region{Allocator: a, Device: device}, size: size, stream: stream, owned: true}
-	if size > 0 {
-		m.region.Address, err = b.Allocate(backends.Request{Allocator: a, Device: device, Size: size, Stream: stream, Zero: zero})
-		if err != nil {
-			return nil, err
-		}
-	}
-	m.refs.Store(1)
-	r.counters[a].add(size)
-	if r.tracing() {
-		r.tracef("allocate %s device %d size %d at %#x", a, device, size, m.region.Address)
 	}
 	return m, nil
 }
 
+// allocate is Allocate into m, which is new and part of something larger.
+func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, stream backends.Stream, zero bool) error {
+	if size < 0 || int64(size) > math.MaxInt64/2 {
+		return valueError("size", size, "0 … 2**62 bytes")
+	}
+	if err := r.place(m, backends.Region{Allocator: a, Device: device}, size, stream); err != nil {
+		return err
+	}
+	m.owned = true
+	if size > 0 {
+		if err := m.resolveStream(); err != nil {
+			return err
+		}
+		at, err := m.backend.Allocate(backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.stream, Zero: zero})
+		if err != nil {
+			return err
+		}
+		m.region.Address = at
+		if m.streams != nil && (zero || m.freedInStreamOrder()) {
+			// Zeroing may be late, and memory from a stream-ordered pool is there
+			// for other streams only once its own stream has come to it.
+			m.pending.Store(&work{m.backend, m.region.Device, m.stream})
+		}
+	}
+	r.counters[a].add(size)
+	if r.tracing() {
+		r.tracef("allocate %s device %d size %d at %#x", a, m.region.Device, size, m.region.Address)
+	}
+	return nil
+}
+
 // Adopt returns memory that somebody else owns, with one reference. released is
 // called once, after the last reference is gone, from whatever thread dropped
-// it; the memory must stay valid until then.
+// it; the memory must stay valid until then. After an error nothing was adopted
+// and released is never called.
 func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, released func()) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
@@ -70,12 +87,16 @@ func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, re
 
 // TakeOver returns memory that was obtained from the allocator it names, by
 // this Runtime's backends or by equal ones, and that is freed here from now on.
+// After an error it is still the caller's.
 func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
 		return nil, err
 	}
-	m.owned = true
+	if err := m.resolveStream(); err != nil {
+		return nil, err
+	}
+	m.owned, m.taken = true, true
 	r.counters[at.Allocator].add(size)
 	if r.tracing() {
 		r.tracef("take over %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
@@ -84,20 +105,39 @@ func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream)
 }
 
 func (r *Runtime) wrap(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
-	b, err := r.Backend(at.Allocator)
-	if err != nil {
+	m := new(Memory)
+	if err := r.place(m, at, size, stream); err != nil {
 		return nil, err
 	}
 	if size < 0 || (size > 0 && at.Address == 0) {
 		return nil, valueError("pointer", fmt.Sprintf("%#x with %d bytes", at.Address, size), "the address of existing memory")
 	}
-	at.Device, err = r.checkDevice(b, at.Allocator, at.Device)
-	if err != nil {
-		return nil, err
-	}
-	m := &Memory{runtime: r, backend: b, region: at, size: size, stream: stream}
-	m.refs.Store(1)
 	return m, nil
+}
+
+// place makes m size bytes at a region whose allocator and device are checked,
+// with one reference.
+func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends.Stream) (err error) {
+	b, err := r.Backend(at.Allocator)
+	if err != nil {
+		return err
+	}
+	if at.Device, err = r.checkDevice(b, at.Allocator, at.Device); err != nil {
+		return err
+	}
+	m.runtime, m.served, m.region, m.size = r, r.byAllocator[at.Allocator], at, size
+	m.asked, m.stream = stream, stream
+	m.refs.Store(1)
+	return nil
+}
+
+// resolveStream keeps the release from being ordered on the default stream of
+// whatever thread happens to drop the last reference.
+func (m *Memory) resolveStream() (err error) {
+	if m.streams != nil {
+		m.stream, err = m.streams.Resolve(m.region.Device, m.asked)
+	}
+	return err
 }
 
 // Region says where the memory starts and whose it is.
@@ -132,81 +172,42 @@ func (m *Memory) Release() error {
 		panic("gobuffer: Release of released memory")
 	}
 	r, a := m.runtime, m.region.Allocator
+	late := m.settleBeforeRelease()
+	if late != nil {
+		// A wait reports what went wrong before it, too. Only a second one says
+		// whether the work is over; beyond that, keeping the memory helps nobody.
+		_ = m.settle()
+	}
 	if !m.owned {
-		// The owner may reuse the memory at once, so our work on it must be over.
-		err := m.settle()
 		r.counters[a].adopted.Add(-1)
+		if r.tracing() {
+			r.tracef("let go %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
+		}
 		if m.foreign != nil {
 			m.foreign()
 		}
-		return err
+		return late
 	}
 	r.counters[a].remove(m.size)
 	if r.tracing() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
 	}
-	if m.size == 0 {
-		return nil
+	if m.region.Address == 0 {
+		return late
 	}
-	if w := m.pending.Load(); w != nil && !(w.backend == m.backend && w.stream == m.stream) {
-		if err := m.settle(); err != nil {
-			return err
-		}
+	size := m.size
+	if m.taken {
+		// What was asked for when it was allocated, only its allocator knows.
+		size = 0
 	}
-	return m.backend.Free(m.region, m.size, m.stream)
+	if err := m.backend.Free(m.region, size, m.stream); err != nil {
+		return errors.Join(late, err)
+	}
+	return late
 }
 
-// work is something enqueued on a stream that may touch a Memory.
-type work struct {
-	backend backends.Backend
-	device  int
-	stream  backends.Stream
-}
-
-func (w *work) wait() error {
-	if s, ok := w.backend.(backends.Streams); ok {
-		return s.Synchronize(w.device, w.stream)
-	}
-	return nil
-}
-
-// mark records that w may still touch the memory. Work on another stream that
-// was recorded before is waited for first, since one record cannot cover both.
-func (m *Memory) mark(w *work) error {
-	old := m.pending.Swap(w)
-	if old == nil || *old == *w {
-		return nil
-	}
-	return old.wait()
-}
-
-// settle waits until no recorded work touches the memory any more.
-func (m *Memory) settle() error {
-	w := m.pending.Load()
-	if w == nil {
-		return nil
-	}
-	if err := w.wait(); err != nil {
-		return err
-	}
-	m.pending.CompareAndSwap(w, nil)
-	return nil
-}
-
-// orderAfterPending makes work to be enqueued on w's stream run after what is
-// already pending on the memory.
-func (m *Memory) orderAfterPending(w *work) error {
-	p := m.pending.Load()
-	if p == nil || *p == *w {
-		return nil
-	}
-	return m.settle()
-}
-
-// Busy returns the stream that covers work still pending on the memory.
-func (m *Memory) Busy() (backends.Stream, bool) {
-	if w := m.pending.Load(); w != nil {
-		return w.stream, true
-	}
-	return 0, false
+// freedInStreamOrder reports whether Free takes effect on the stream, after what
+// is there already, instead of at once.
+func (m *Memory) freedInStreamOrder() bool {
+	return m.owned && m.region.Allocator == backends.CUDAAsync
 }

@@ -13,9 +13,18 @@ import (
 type Runtime struct {
 	list        []backends.Backend
 	byName      map[string]backends.Backend
-	byAllocator [allocatorSlots]backends.Backend
+	byAllocator [allocatorSlots]served
 	counters    [allocatorSlots]counter
 	trace       atomic.Pointer[func(string)]
+}
+
+// served is what the Runtime needs to know of an allocator at every call, looked
+// up once.
+type served struct {
+	backend backends.Backend // nil if no backend serves the allocator
+	streams backends.Streams // nil if the backend has none
+	kind    backends.MemoryKind
+	onHost  bool // the host reaches the memory
 }
 
 // allocatorSlots bounds Allocator values that index an array; NewRuntime
@@ -36,7 +45,9 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		if int(a) >= allocatorSlots {
 			return nil, fmt.Errorf("allocator %s has value %d: at most %d fit", a, a, allocatorSlots-1)
 		}
-		r.byAllocator[a] = r.byName[a.Backend()]
+		b := r.byName[a.Backend()]
+		streams, _ := b.(backends.Streams)
+		r.byAllocator[a] = served{b, streams, a.Kind(), a.ReachableFrom(backends.SpaceHost)}
 	}
 	return r, nil
 }
@@ -69,11 +80,14 @@ func (r *Runtime) Backends() []backends.Backend { return r.list }
 // Backend returns the backend that serves a, probed. The error is a
 // *backends.UnavailableError if its runtime is absent.
 func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
-	if a < 0 || int(a) >= allocatorSlots || !a.Valid() {
+	if a < 0 || int(a) >= allocatorSlots {
 		return nil, valueError("allocator", a, "one of "+allocatorNames())
 	}
-	b := r.byAllocator[a]
+	b := r.byAllocator[a].backend
 	if b == nil {
+		if !a.Valid() {
+			return nil, valueError("allocator", a, "one of "+allocatorNames())
+		}
 		return nil, &backends.UnavailableError{Backend: a.Backend(), Reason: "this build of hamr has no such backend"}
 	}
 	if err := b.Probe(); err != nil {
@@ -83,9 +97,10 @@ func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
 }
 
 // checkDevice resolves the device that memory of allocator a is to be taken
-// from: HostDevice for host memory, else an existing device.
+// from: HostDevice for host memory, else an existing device. a is one that
+// Backend accepted.
 func (r *Runtime) checkDevice(b backends.Backend, a backends.Allocator, device int) (int, error) {
-	if a.Kind() == backends.Pageable {
+	if r.byAllocator[a].kind == backends.Pageable {
 		return backends.HostDevice, nil
 	}
 	count, err := b.DeviceCount()

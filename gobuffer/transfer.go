@@ -14,8 +14,8 @@ type Transfer int32
 
 // The transfer modes, with HAMR's values.
 const (
-	// Async waits for nothing: Synchronize before touching the data from
-	// another stream or from the host.
+	// Async waits for nothing that it need not: Synchronize before touching the
+	// data from another stream, or from the host without asking for Access.
 	Async Transfer = 0
 	// SyncHost waits for movements from a device to the host, so that the host
 	// never reads too early.
@@ -47,22 +47,15 @@ func ParseTransfer(name string) (Transfer, error) {
 	return Async, valueError("transfer", fmt.Sprintf("%q", name), "async, sync_host, sync")
 }
 
-// order is how a movement is enqueued and whether it is waited for.
-type order struct {
-	stream   backends.Stream
-	transfer Transfer
-}
-
 // piece is an array in some memory: what contents operations read and write.
 type piece struct {
 	memory  *Memory
 	address backends.Address
 	layout  arrayiface.Layout
+	stream  backends.Stream // that of the Array it belongs to
 }
 
-func (p piece) onHost() bool {
-	return p.memory == nil || p.memory.region.Allocator.ReachableFrom(backends.SpaceHost)
-}
+func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }
 
 func (p piece) pointer() unsafe.Pointer { return hostPointer(p.address) }
 
@@ -78,40 +71,55 @@ func (p piece) region() backends.Region {
 	return r
 }
 
-// settle waits for work on the memory before the host touches it.
-func (p piece) settle() error {
-	if p.memory == nil {
-		return nil
-	}
-	return p.memory.settle()
+// dense reports whether the elements fill their span, whichever index runs
+// fastest.
+func (p piece) dense() bool { return p.layout.ContiguousC() || p.layout.ContiguousF() }
+
+// overlaps reports whether two pieces that the host does not reach may share
+// bytes: devices number their memory each for itself.
+func (p piece) overlaps(q piece) bool {
+	return p.memory.backend == q.memory.backend && p.memory.region.Device == q.memory.region.Device &&
+		arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
 }
 
 // copyElements makes dst's elements equal to src's, converted to dst's type.
-// The shapes are equal. It works for any two places and any strides: where the
-// host reaches both it is one pass, where both are plain and alike it is one
-// copy by the device, and else the strided or converted side goes through the
-// host.
-func (r *Runtime) copyElements(dst, src piece, o order) error {
+// The shapes are equal. It works for any two places, any strides, and elements
+// that overlap: where the host reaches both it is one pass, where both are plain
+// and alike it is one copy by the device, and else the strided or converted side
+// goes through the host.
+func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
 	}
 	if dst.onHost() && src.onHost() {
-		if err := src.settle(); err != nil {
+		if err := src.settle(t); err != nil {
 			return err
 		}
-		if err := dst.settle(); err != nil {
+		if err := dst.settle(t); err != nil {
 			return err
 		}
 		return r.copyOnHost(dst, src)
 	}
-	alike := dst.layout.Type == src.layout.Type && dst.layout.ContiguousC() && src.layout.ContiguousC()
-	if alike {
-		return r.copyBytes(dst, src, dst.layout.NBytes(), o)
+	if !dst.layout.Equal(src.layout) || !dst.dense() {
+		return r.copyThroughHost(dst, src)
 	}
-	return r.copyThroughHost(dst, src, o)
+	if !dst.overlaps(src) {
+		return r.copyBytes(dst, src, t)
+	}
+	if dst.address == src.address {
+		return nil
+	}
+	between, err := r.Allocate(dst.memory.region.Allocator, dst.memory.region.Device, src.layout.NBytes(), dst.stream, false)
+	if err != nil {
+		return err
+	}
+	return r.copyBy(between, dst, src, t)
 }
 
 func (r *Runtime) copyOnHost(dst, src piece) error {
+	if r.tracing() {
+		r.tracef("copy %d elements from %#x to %#x on the host", dst.layout.Count(), src.address, dst.address)
+	}
 	if !arrayiface.Overlap(uintptr(dst.address), dst.layout, uintptr(src.address), src.layout) ||
 		(dst.address == src.address && dst.layout.Equal(src.layout)) {
 		return elements.CopyStrided(dst.pointer(), dst.layout, src.pointer(), src.layout)
@@ -132,102 +140,117 @@ func (r *Runtime) copyOnHost(dst, src piece) error {
 	return elements.CopyStrided(dst.pointer(), dst.layout, p, plain)
 }
 
-// copyBytes moves size bytes by the runtime that owns the device side, staged
-// through host memory if the two sides belong to different runtimes.
-func (r *Runtime) copyBytes(dst, src piece, size int, o order) error {
-	mover, device := dst.memory.backend, dst.memory.region.Device
-	if dst.memory.region.Allocator.Kind() == backends.Pageable {
-		mover, device = src.memory.backend, src.memory.region.Device
-	} else if other := src.memory.backend; other != mover && src.memory.region.Allocator.Kind() != backends.Pageable {
-		return r.copyBetweenRuntimes(dst, src, size, o)
+// copyBytes moves the bytes of two dense and equal layouts, of which the host
+// does not reach at least one, by the runtime of that one. It runs after what
+// both sides' streams hold already, on the device side's own: a stream that was
+// given to host memory may be another device's.
+func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
+	side := dst
+	if dst.onHost() {
+		side = src
 	}
+	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
+		return r.copyBetweenRuntimes(dst, src)
+	}
+	w, err := side.work()
+	if err != nil {
+		return err
+	}
+	before, err := w.followPiece(src)
+	if err != nil {
+		return err
+	}
+	overwritten, err := w.followPiece(dst)
+	if err != nil {
+		return err
+	}
+	size := dst.layout.NBytes()
 	if r.tracing() {
 		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,
 			src.memory.region.Allocator, src.memory.region.Device, src.address,
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
-	w := &work{mover, device, o.stream}
-	if err := src.memory.orderAfterPending(w); err != nil {
+	if err := side.memory.backend.Copy(dst.region(), src.region(), size, w.stream); err != nil {
 		return err
 	}
-	if err := dst.memory.orderAfterPending(w); err != nil {
-		return err
-	}
-	if err := mover.Copy(dst.region(), src.region(), size, o.stream); err != nil {
-		return err
-	}
-	if _, late := mover.(backends.Streams); !late {
+	if side.memory.streams == nil {
 		return nil
 	}
-	if err := src.memory.mark(w); err != nil {
+	if err := src.memory.mark(w, before); err != nil {
 		return err
 	}
-	if err := dst.memory.mark(w); err != nil {
+	if dst.memory != src.memory {
+		if err := dst.memory.mark(w, overwritten); err != nil {
+			return err
+		}
+	}
+	if t != Sync && (t != SyncHost || !dst.onHost()) {
+		return nil
+	}
+	if err := w.wait(); err != nil {
 		return err
 	}
-	if o.transfer == Sync || (o.transfer == SyncHost && dst.onHost()) {
-		return dst.memory.settle()
-	}
+	src.memory.done(w)
+	dst.memory.done(w)
 	return nil
 }
 
 // copyBetweenRuntimes serves two devices of different vendors.
-func (r *Runtime) copyBetweenRuntimes(dst, src piece, size int, o order) error {
-	between, err := r.Allocate(backends.Malloc, backends.HostDevice, size, 0, false)
+func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
+	between, err := r.Allocate(backends.Malloc, backends.HostDevice, src.layout.NBytes(), 0, false)
 	if err != nil {
 		return err
 	}
-	defer between.Release()
-	stage := piece{between, between.region.Address, dst.layout}
-	// A stream belongs to one runtime, so the two halves run on their defaults.
-	if err := r.copyBytes(stage, src, size, order{transfer: Sync}); err != nil {
-		return err
+	return r.copyBy(between, dst, src, Sync)
+}
+
+// copyBy copies by way of memory of src's size, which it releases.
+func (r *Runtime) copyBy(between *Memory, dst, src piece, t Transfer) error {
+	stage := piece{between, between.region.Address, src.layout, dst.stream}
+	err := r.copyElements(stage, src, t)
+	if err == nil {
+		err = r.copyElements(dst, stage, t)
 	}
-	return r.copyBytes(dst, stage, size, order{transfer: Sync})
+	if released := between.Release(); err == nil {
+		err = released
+	}
+	return err
 }
 
 // copyThroughHost converts or rearranges elements that the host cannot reach on
 // at least one side: the bytes that the strided side spans come to the host and,
 // for the destination, go back. Bytes between the elements are kept.
-func (r *Runtime) copyThroughHost(dst, src piece, o order) error {
-	o.transfer = Sync
-	hostSource, free, err := r.onHost(src, o, true)
+func (r *Runtime) copyThroughHost(dst, src piece) error {
+	hostSource, free, err := r.onHost(src, true)
 	if err != nil {
 		return err
 	}
 	defer free()
-	if dst.onHost() {
-		if err := dst.settle(); err != nil {
-			return err
-		}
-		return r.copyOnHost(dst, hostSource)
-	}
-	hostTarget, freeTarget, err := r.onHost(dst, o, !dst.layout.ContiguousC())
+	hostTarget, freeTarget, err := r.onHost(dst, !dst.dense())
 	if err != nil {
 		return err
 	}
 	defer freeTarget()
-	if err := elements.CopyStrided(hostTarget.pointer(), hostTarget.layout, hostSource.pointer(), hostSource.layout); err != nil {
+	if err := r.copyOnHost(hostTarget, hostSource); err != nil || dst.onHost() {
 		return err
 	}
-	return r.writeBack(dst, hostTarget, o)
+	return r.writeBack(dst, hostTarget)
 }
 
 // onHost returns p itself, if the host reaches it, or the span of it in host
 // memory, filled if asked for. free ends its use.
-func (r *Runtime) onHost(p piece, o order, fill bool) (host piece, free func(), err error) {
+func (r *Runtime) onHost(p piece, fill bool) (host piece, free func(), err error) {
 	if p.onHost() {
-		return p, func() {}, p.settle()
+		return p, func() {}, p.settle(Sync)
 	}
 	low, high := p.layout.Span()
 	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)
 	if err != nil {
 		return piece{}, nil, err
 	}
-	host = piece{m, offset(m.region.Address, -low), p.layout}
+	host = piece{m, offset(m.region.Address, -low), p.layout, 0}
 	if fill {
-		span, whole := spanOf(p, low, high), spanOf(host, low, high)
-		if err := r.copyBytes(whole, span, high-low, o); err != nil {
+		if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
 			m.Release()
 			return piece{}, nil, err
 		}
@@ -235,59 +258,16 @@ func (r *Runtime) onHost(p piece, o order, fill bool) (host piece, free func(), 
 	return host, func() { m.Release() }, nil
 }
 
-func (r *Runtime) writeBack(dst, host piece, o order) error {
-	low, high := dst.layout.Span()
-	return r.copyBytes(spanOf(dst, low, high), spanOf(host, low, high), high-low, o)
+func (r *Runtime) writeBack(dst, host piece) error {
+	return r.copyBytes(dst.span(), host.span(), Sync)
 }
 
-func spanOf(p piece, low, high int) piece {
-	return piece{p.memory, offset(p.address, low), arrayiface.Layout{
-		Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}}
+// span is the bytes from p's lowest to its highest.
+func (p piece) span() piece {
+	low, high := p.layout.Span()
+	p.address = offset(p.address, low)
+	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
+	return p
 }
 
 func offset(a backends.Address, by int) backends.Address { return backends.Address(int(a) + by) }
-
-// fillElements sets every element of dst to one element's bytes.
-func (r *Runtime) fillElements(dst piece, pattern []byte, o order) error {
-	count := dst.layout.Count()
-	if count == 0 {
-		return nil
-	}
-	if dst.layout.ContiguousC() {
-		return dst.fillContiguous(pattern, count, o)
-	}
-	o.transfer = Sync
-	host, free, err := r.onHost(dst, o, true)
-	if err != nil {
-		return err
-	}
-	defer free()
-	if err := elements.Fill(host.pointer(), host.layout, pattern); err != nil {
-		return err
-	}
-	if dst.onHost() {
-		return nil
-	}
-	return r.writeBack(dst, host, o)
-}
-
-func (p piece) fillContiguous(pattern []byte, count int, o order) error {
-	m := p.memory
-	w := &work{m.backend, m.region.Device, o.stream}
-	if err := m.orderAfterPending(w); err != nil {
-		return err
-	}
-	if err := m.backend.Fill(p.region(), pattern, count, o.stream); err != nil {
-		return err
-	}
-	if _, late := m.backend.(backends.Streams); !late {
-		return nil
-	}
-	if err := m.mark(w); err != nil {
-		return err
-	}
-	if o.transfer == Sync {
-		return m.settle()
-	}
-	return nil
-}

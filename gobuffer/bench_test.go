@@ -1,0 +1,35 @@
+package gobuffer
+
+import (
+	"testing"
+	"unsafe"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/host"
+)
+
+// BenchmarkNewFilledArray is a small buffer's life on the host backend: what
+// Python pays on top of its own call for each buffer.
+func BenchmarkNewFilledArray(b *testing.B) {
+	r, err := NewRuntime(host.New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	value := float32(1.5)
+	for name, v := range map[string]Value{"filled": {arrayiface.Float32, unsafe.Pointer(&value)}, "empty": {}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			shape := []int{256}
+			for b.Loop() {
+				a, err := r.NewFilledArray(arrayiface.Float32, shape, Options{Allocator: backends.Malloc}, v)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := a.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

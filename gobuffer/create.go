@@ -1,0 +1,77 @@
+package gobuffer
+
+import (
+	"math"
+	"unsafe"
+
+	"hamr/arrayiface"
+)
+
+// fresh is an Array and the Memory made for it: one object for Go's collector.
+type fresh struct {
+	array  Array
+	memory Memory
+}
+
+// Value is one element in host memory; a nil Pointer is no value.
+type Value struct {
+	Type    arrayiface.ElementType
+	Pointer unsafe.Pointer
+}
+
+// NewArray returns an Array of the given shape whose elements are not
+// initialised. The caller closes it.
+func (r *Runtime) NewArray(t arrayiface.ElementType, shape []int, o Options) (*Array, error) {
+	return r.NewFilledArray(t, shape, o, Value{})
+}
+
+// NewFilledArray is NewArray whose elements hold value, if there is one. A value
+// that the type cannot hold is an error.
+func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Options, value Value) (*Array, error) {
+	layout, err := arrayiface.NewLayout(t, shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	f := new(fresh)
+	count := layout.Count()
+	if err := r.newElements(&f.memory, t, count, o, value); err != nil {
+		return nil, err
+	}
+	o.Device = f.memory.region.Device
+	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout, room: count}
+	return &f.array, nil
+}
+
+// NewElements returns memory for count elements, with one reference. They hold
+// value, if there is one, else they are not initialised. It is NewFilledArray
+// without the Array, for callers that keep their own description.
+func (r *Runtime) NewElements(t arrayiface.ElementType, count int, o Options, value Value) (*Memory, error) {
+	m := new(Memory)
+	if err := r.newElements(m, t, count, o, value); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (r *Runtime) newElements(m *Memory, t arrayiface.ElementType, count int, o Options, value Value) error {
+	if count < 0 || count > math.MaxInt64/2/max(t.Size(), 1) {
+		return valueError("count", count, "a count of zero or more whose bytes fit in 62 bits")
+	}
+	if value.Pointer != nil {
+		if err := m.first.set(t, value); err != nil {
+			return err
+		}
+	}
+	if err := r.allocate(m, o.Allocator, o.Device, count*t.Size(), o.Stream, false); err != nil {
+		return err
+	}
+	if value.Pointer == nil || count == 0 {
+		return nil
+	}
+	whole := piece{memory: m, address: m.region.Address, stream: o.Stream}
+	if err := whole.fillContiguous(m.first.bytes(), count, o.Transfer); err != nil {
+		m.Release()
+		return err
+	}
+	return nil
+}

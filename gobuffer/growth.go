@@ -1,0 +1,208 @@
+package gobuffer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"hamr/arrayiface"
+)
+
+// leastCapacity is what the first Append reserves, as HAMR does.
+const leastCapacity = 8
+
+// Reserve makes room for at least n elements. If value is not nil, room that is
+// newly taken holds it. Contents and size stay. Elements that are not in memory
+// of the buffer's own are copied to such memory first, if there is too little.
+func (a *Array) Reserve(n int, value *Array) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	filling, err := a.patternOf(value)
+	if err != nil {
+		return err
+	}
+	if err := a.checkCount(n); err != nil {
+		return err
+	}
+	if n <= a.Size() || (n <= a.room && a.ownsRoom()) {
+		return nil
+	}
+	layout, err := a.layout.WithType(a.layout.Type)
+	if err != nil {
+		return err
+	}
+	return a.grow(layout, n, a.Size(), filling)
+}
+
+// Resize makes the buffer hold n elements in one dimension. Elements in front
+// are kept in C order; new ones hold value, or are not initialised if value is
+// nil.
+func (a *Array) Resize(n int, value *Array) error { return a.ResizeShape([]int{n}, value) }
+
+// ResizeShape is Resize to a shape of any number of dimensions.
+func (a *Array) ResizeShape(shape []int, value *Array) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	layout, err := arrayiface.NewLayout(a.layout.Type, shape, nil)
+	if err != nil {
+		return err
+	}
+	filling, err := a.patternOf(value)
+	if err != nil {
+		return err
+	}
+	old, n := a.Size(), layout.Count()
+	if slices.Equal(layout.Shape, a.layout.Shape) {
+		return nil
+	}
+	if n > a.room || !a.layout.ContiguousC() || (n > old && !a.ownsRoom()) {
+		return a.grow(layout, n, min(old, n), filling)
+	}
+	if n > old && filling != nil {
+		if err := a.runtime.fillElements(a.elements(old, n), filling.bytes(), a.options.Transfer); err != nil {
+			return err
+		}
+	}
+	a.layout = layout
+	return nil
+}
+
+// ownsRoom reports whether the elements behind the last one are this buffer's
+// to write.
+func (a *Array) ownsRoom() bool {
+	return a.memory != nil && a.memory.owned && !a.fixed && a.layout.ContiguousC()
+}
+
+func (a *Array) checkCount(n int) error {
+	if n < 0 {
+		return valueError("n", n, "a count of zero or more")
+	}
+	if n > math.MaxInt64/2/max(a.layout.ItemSize(), 1) {
+		return valueError("n", n, "a count whose bytes fit in 62 bits")
+	}
+	return nil
+}
+
+// grow moves the first keep elements to new memory for n elements, the rest of
+// which holds the pattern if there is one, and makes the layout a C-ordered one
+// of at most n elements.
+func (a *Array) grow(layout arrayiface.Layout, n, keep int, filling *pattern) error {
+	next, err := a.runtime.NewArray(a.layout.Type, []int{n}, a.options)
+	if err != nil {
+		return err
+	}
+	if err := a.moveInto(next, keep, filling); err != nil {
+		next.Close()
+		return err
+	}
+	next.layout = layout
+	return a.replace(next)
+}
+
+func (a *Array) moveInto(next *Array, keep int, filling *pattern) error {
+	if filling != nil {
+		if err := a.runtime.fillElements(next.elements(keep, next.room), filling.bytes(), a.options.Transfer); err != nil {
+			return err
+		}
+	}
+	if keep == 0 {
+		return nil
+	}
+	from, err := a.flat()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return a.runtime.copyElements(next.elements(0, keep), from.elements(0, keep), a.options.Transfer)
+}
+
+// flat returns the elements in C order in one dimension: a view where they lie
+// so already, else a copy by the same allocator.
+func (a *Array) flat() (*Array, error) {
+	var v Array
+	if a.layout.ContiguousC() {
+		v = *a
+		if v.memory != nil {
+			v.memory.Retain()
+		}
+	} else {
+		next, err := a.copyTo(a.runtime, a.options, a.layout.Type)
+		if err != nil {
+			return nil, err
+		}
+		v = *next
+	}
+	v.layout = v.elements(0, v.Size()).layout
+	return &v, nil
+}
+
+// elements is the run [start, stop) of a contiguous buffer, which may lie beyond
+// its size but not beyond its room.
+func (a *Array) elements(start, stop int) piece {
+	size := a.layout.ItemSize()
+	return a.piece(offset(a.address, start*size), arrayiface.Layout{
+		Type: a.layout.Type, Shape: []int{stop - start}, Strides: []int{size}})
+}
+
+// Append adds the elements of b, in C order and converted, behind the last one.
+// The capacity doubles, from 8 on. b may be the buffer itself or a view of it.
+func (a *Array) Append(b *Array) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	size, more := a.Size(), b.Size()
+	if more == 0 {
+		return nil
+	}
+	if size > math.MaxInt-more {
+		return valueError("size", fmt.Sprintf("%d + %d", size, more), "a sum that fits in 63 bits")
+	}
+	// The view keeps b's elements alive while a moves to new memory.
+	from, err := b.flat()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	need := size + more
+	if err := a.checkCount(need); err != nil {
+		return err
+	}
+	layout := a.elements(0, need).layout
+	if need <= a.room && a.ownsRoom() {
+		if err := a.runtime.copyElements(a.elements(size, need), from.all(), a.options.Transfer); err != nil {
+			return err
+		}
+		a.layout = layout
+		return nil
+	}
+	next, err := a.runtime.NewArray(a.layout.Type, []int{a.roomFor(need)}, a.options)
+	if err != nil {
+		return err
+	}
+	if err = a.moveInto(next, size, nil); err == nil {
+		err = a.runtime.copyElements(next.elements(size, need), from.all(), a.options.Transfer)
+	}
+	if err != nil {
+		next.Close()
+		return err
+	}
+	next.layout = layout
+	return a.replace(next)
+}
+
+// roomFor doubles the capacity until it is enough.
+func (a *Array) roomFor(need int) int {
+	room := max(a.room, leastCapacity)
+	for room < need {
+		if a.checkCount(2*room) != nil {
+			return need
+		}
+		room *= 2
+	}
+	return room
+}

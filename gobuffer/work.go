@@ -1,0 +1,163 @@
+package gobuffer
+
+import "hamr/backends"
+
+// work is what was enqueued on a stream so far and may touch a Memory. The
+// stream is a resolved one: it means the same from every thread.
+type work struct {
+	backend backends.Backend
+	device  int
+	stream  backends.Stream
+}
+
+func (w *work) wait() error {
+	if s, ok := w.backend.(backends.Streams); ok {
+		return s.Synchronize(w.device, w.stream)
+	}
+	return nil
+}
+
+// follow makes what is enqueued on w's stream from now on run after the work
+// before. It blocks only where two runtimes know nothing of each other.
+func (w *work) follow(before *work) error {
+	if *w == *before {
+		return nil
+	}
+	s, ok := w.backend.(backends.Streams)
+	if !ok || w.backend != before.backend {
+		return before.wait()
+	}
+	e, err := s.NewEvent(before.device)
+	if err != nil {
+		return err
+	}
+	if err = s.Record(before.device, e, before.stream); err == nil {
+		err = s.Wait(w.device, w.stream, e)
+	}
+	if destroyed := s.DestroyEvent(before.device, e); err == nil {
+		err = destroyed
+	}
+	return err
+}
+
+// followPiece makes w's stream run after what is pending on p's memory and after
+// p's own stream, where a foreign library may have work on it that we know
+// nothing of. It returns what was pending, for mark.
+func (w *work) followPiece(p piece) (pending *work, err error) {
+	if pending = p.memory.pending.Load(); pending != nil {
+		if err := w.follow(pending); err != nil {
+			return nil, err
+		}
+	}
+	if !p.hasStream() {
+		return pending, nil
+	}
+	own, err := p.work()
+	if err != nil {
+		return nil, err
+	}
+	if pending != nil && *own == *pending {
+		return pending, nil
+	}
+	return pending, w.follow(own)
+}
+
+// hasStream reports whether work on p's stream may touch p.
+func (p piece) hasStream() bool {
+	if p.memory == nil || p.memory.streams == nil {
+		return false
+	}
+	// Pinned memory belongs to no device, so the default stream of one says
+	// nothing about it.
+	return p.memory.kind != backends.Pinned || p.stream != 0
+}
+
+// work stands for what is on p's stream.
+func (p piece) work() (*work, error) {
+	m := p.memory
+	w := &work{m.backend, m.region.Device, p.stream}
+	if m.streams == nil {
+		return w, nil
+	}
+	var err error
+	w.stream, err = m.streams.Resolve(w.device, p.stream)
+	return w, err
+}
+
+// settle waits for what may touch p before the host does: work of ours always,
+// and, unless t leaves that to the caller, foreign work on p's stream.
+func (p piece) settle(t Transfer) error {
+	if p.memory == nil {
+		return nil
+	}
+	pending := p.memory.pending.Load()
+	if err := p.memory.settle(); err != nil {
+		return err
+	}
+	if t == Async || !p.hasStream() {
+		return nil
+	}
+	own, err := p.work()
+	if err != nil || (pending != nil && *pending == *own) {
+		return err
+	}
+	return own.wait()
+}
+
+// mark records that w may still touch the memory. followed is work that w's
+// stream runs after; any other, which came in between, is waited for, since one
+// record cannot cover both.
+func (m *Memory) mark(w, followed *work) error {
+	old := m.pending.Swap(w)
+	if old == nil || old == followed || *old == *w {
+		return nil
+	}
+	return old.wait()
+}
+
+// settle waits until no recorded work touches the memory any more.
+func (m *Memory) settle() error {
+	w := m.pending.Load()
+	if w == nil {
+		return nil
+	}
+	if err := w.wait(); err != nil {
+		return err
+	}
+	m.done(w)
+	return nil
+}
+
+// done forgets w, which was waited for, unless other work was recorded since.
+func (m *Memory) done(w *work) { m.pending.CompareAndSwap(w, nil) }
+
+// settleBeforeRelease waits for recorded work, save where the release is
+// enqueued behind it.
+func (m *Memory) settleBeforeRelease() error {
+	w := m.pending.Load()
+	if w == nil || (m.freedInStreamOrder() && w.backend == m.backend && w.stream == m.stream) {
+		return nil
+	}
+	return m.settle()
+}
+
+// releaseAfter makes the release of memory that is freed in stream order wait for
+// stream s too.
+func (m *Memory) releaseAfter(s backends.Stream) error {
+	if s == m.asked || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
+		return nil
+	}
+	used, err := piece{memory: m, stream: s}.work()
+	if err != nil {
+		return err
+	}
+	return (&work{m.backend, m.region.Device, m.stream}).follow(used)
+}
+
+// Busy returns the stream that covers work still pending on the memory.
+func (m *Memory) Busy() (backends.Stream, bool) {
+	if w := m.pending.Load(); w != nil {
+		return w.stream, true
+	}
+	return 0, false
+}
