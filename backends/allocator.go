@@ -109,7 +109,7 @@ type allocatorFacts struct {
 
 // facts is the one table of who can reach what, from HAMR's
 // {host,cuda,hip,openmp}_accessible predicates.
-var facts = map[Allocator]allocatorFacts{
+var facts = [...]allocatorFacts{
 	CPP:         {"cpp", "host", Pageable, spaces(SpaceHost)},
 	Malloc:      {"malloc", "host", Pageable, spaces(SpaceHost)},
 	CUDA:        {"cuda", "cuda", DeviceOnly, spaces(SpaceCUDA, SpaceHIP, SpaceOpenMP)},
@@ -121,11 +121,14 @@ var facts = map[Allocator]allocatorFacts{
 	OpenMP:      {"openmp", "openmp", DeviceOnly, spaces(SpaceCUDA, SpaceOpenMP)},
 }
 
-// order is how Allocators lists them.
-var order = []Allocator{CPP, Malloc, CUDA, CUDAAsync, CUDAUnified, CUDAHost, HIP, HIPUnified, OpenMP}
-
 // Allocators lists every allocator that can hand out memory, in numeric order.
-func Allocators() []Allocator { return append([]Allocator(nil), order...) }
+func Allocators() []Allocator {
+	list := make([]Allocator, len(facts))
+	for i := range list {
+		list[i] = Allocator(i)
+	}
+	return list
+}
 
 // String returns upstream's name of the allocator, as in "cuda_async".
 func (a Allocator) String() string {
@@ -135,37 +138,42 @@ func (a Allocator) String() string {
 	case None:
 		return "none"
 	}
-	if f, ok := facts[a]; ok {
-		return f.name
+	if a.Valid() {
+		return facts[a].name
 	}
 	return fmt.Sprintf("Allocator(%d)", int32(a))
 }
 
 // Valid reports whether a can hand out memory on some machine.
-func (a Allocator) Valid() bool { _, ok := facts[a]; return ok }
+func (a Allocator) Valid() bool { return a >= 0 && int(a) < len(facts) }
+
+func (a Allocator) facts() allocatorFacts {
+	if a.Valid() {
+		return facts[a]
+	}
+	return allocatorFacts{}
+}
 
 // Backend returns the name of the backend that serves a, or "".
-func (a Allocator) Backend() string { return facts[a].backend }
+func (a Allocator) Backend() string { return a.facts().backend }
 
 // Kind returns the kind of memory that a hands out.
-func (a Allocator) Kind() MemoryKind { return facts[a].kind }
+func (a Allocator) Kind() MemoryKind { return a.facts().kind }
 
 // ReachableFrom reports whether code running in space s can use memory of a
 // without a copy, on a machine where both runtimes are present.
 func (a Allocator) ReachableFrom(s Space) bool {
-	return s < spaceCount && facts[a].reach&(1<<s) != 0
+	return s < spaceCount && a.facts().reach&(1<<s) != 0
 }
 
 // ParseAllocator is the inverse of Allocator.String.
 func ParseAllocator(name string) (Allocator, error) {
-	for a, f := range facts {
+	known := make([]string, len(facts))
+	for i, f := range facts {
 		if f.name == name {
-			return a, nil
+			return Allocator(i), nil
 		}
-	}
-	known := make([]string, len(order))
-	for i, a := range order {
-		known[i] = a.String()
+		known[i] = f.name
 	}
 	return None, fmt.Errorf("allocator %q is unknown: accepted are %s", name, strings.Join(known, ", "))
 }

@@ -49,7 +49,8 @@ type Backend interface {
 	// *OutOfMemoryError when, and only when, memory ran out.
 	Allocate(r Request) (Address, error)
 	// Free gives back what Allocate returned, exactly once, in stream order
-	// where the allocator has one.
+	// where the allocator has one. size is what was asked for, or zero for memory
+	// that somebody else took from the same allocator.
 	Free(at Region, size int, stream Stream) error
 	// Copy moves size bytes from src to dst in stream order. At least one of
 	// them belongs to this backend; the other may be host memory. It may return

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"hamr/backends"
@@ -93,22 +94,29 @@ func findOperatorsIn(library string) (operators, error) {
 	return operators{uintptr(create), uintptr(destroy)}, nil
 }
 
-var processOperators = sync.OnceValues(func() (operators, error) { return findOperators(cppRuntimes) })
+// found remembers C++'s operators once they were needed.
+var found atomic.Pointer[operators]
+
+var processOperators = sync.OnceValues(func() (operators, error) {
+	o, err := findOperators(cppRuntimes)
+	if err == nil {
+		found.Store(&o)
+	}
+	return o, err
+})
 
 // FreeFunction returns the address of the C function void(*)(void *) that gives
 // back memory of a: free for Malloc, operator delete[] for CPP. It is zero for
-// other allocators and where no C++ runtime was found. A forked child, which
-// cannot call into Go, frees with it. Safe for concurrent use.
+// other allocators and for CPP as long as nobody has allocated by it. A forked
+// child, which cannot call into Go, frees with it. Safe for concurrent use.
 func FreeFunction(a backends.Allocator) uintptr {
 	switch a {
 	case backends.Malloc:
 		return uintptr(C.hamr_heap_free_function())
 	case backends.CPP:
-		found, err := processOperators()
-		if err != nil {
-			return 0
+		if o := found.Load(); o != nil {
+			return o.destroy
 		}
-		return found.destroy
 	}
 	return 0
 }

@@ -15,8 +15,9 @@ import (
 // Malloc's blocks are aligned to 64 bytes, CPP's to 16. Memory belongs to the
 // caller until Free. Safe for concurrent use.
 type Backend struct {
-	c   heap
-	cpp func() (heap, error)
+	c     heap
+	cpp   func() (heap, error)
+	spare spares
 }
 
 // New returns the backend. C++'s operators are looked for when CPP is first
@@ -70,6 +71,15 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.Allocator == backends.Malloc && r.Size <= largestSpare {
+		if at := b.spare.take(r.Size); at != 0 {
+			if r.Zero {
+				clear(bytesAt(at, r.Size))
+			}
+			return at, nil
+		}
+		r.Size = roundUp(r.Size)
+	}
 	at := h.allocate(r.Size, r.Zero)
 	if at == 0 {
 		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size}
@@ -78,7 +88,7 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 }
 
 // Free gives memory back to the runtime that it came from.
-func (b *Backend) Free(at backends.Region, _ int, _ backends.Stream) error {
+func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 	if err := checkDevice(at.Device); err != nil {
 		return err
 	}
@@ -86,7 +96,16 @@ func (b *Backend) Free(at backends.Region, _ int, _ backends.Stream) error {
 	if err != nil {
 		return err
 	}
+	if at.Allocator == backends.Malloc && 0 < size && size <= largestSpare && b.spare.put(size, at.Address) {
+		return nil
+	}
 	h.free(at.Address)
+	return nil
+}
+
+// Trim gives the small blocks that wait for reuse back to the C library.
+func (b *Backend) Trim() error {
+	b.spare.drain(b.c.free)
 	return nil
 }
 
