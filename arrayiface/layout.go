@@ -22,6 +22,29 @@ type Layout struct {
 	Strides []int
 }
 
+// CountElements returns the number of elements of an array, whose bytes fit an
+// int; the errors are those of [NewLayout].
+func CountElements(t ElementType, shape []int) (count int, err error) {
+	if !t.Valid() {
+		return 0, typeError("dtype", quote(t.String()), "not an element type; accepted are %s", acceptedNames())
+	}
+	if len(shape) > MaxDimensions {
+		return 0, valueError("shape", "", "has %d dimensions; at most %d are supported", len(shape), MaxDimensions)
+	}
+	count, size := 1, t.Size()
+	for _, n := range shape {
+		if n < 0 {
+			return 0, valueError("shape", tuple(shape), "a dimension must not be negative")
+		}
+		count *= n
+		var ok bool
+		if size, ok = mul(size, max(n, 1)); !ok {
+			return 0, valueError("shape", tuple(shape), "too large; the array of %s does not fit the address space", t)
+		}
+	}
+	return count, nil
+}
+
 // NewLayout checks and copies shape and strides; nil strides mean C order.
 //
 // An element type that is not valid is a TypeError. A ValueError is: more than
@@ -30,26 +53,23 @@ type Layout struct {
 // its highest byte, does not fit an int. A dimension of size 0 does not excuse
 // the others from that, as in NumPy.
 func NewLayout(t ElementType, shape, strides []int) (Layout, error) {
-	if !t.Valid() {
-		return Layout{}, typeError("dtype", quote(t.String()), "not an element type; accepted are %s", acceptedNames())
-	}
-	if len(shape) > MaxDimensions {
-		return Layout{}, valueError("shape", "", "has %d dimensions; at most %d are supported", len(shape), MaxDimensions)
-	}
-	size := t.Size()
-	for _, n := range shape {
-		if n < 0 {
-			return Layout{}, valueError("shape", tuple(shape), "a dimension must not be negative")
-		}
-		var ok bool
-		if size, ok = mul(size, max(n, 1)); !ok {
-			return Layout{}, valueError("shape", tuple(shape), "too large; the array of %s does not fit the address space", t)
-		}
-	}
-	l := Layout{Type: t, Shape: slices.Clone(shape)}
+	var l Layout
+	var err error
 	if strides == nil {
-		l.Strides = CStrides(shape, t.Size())
-		return l, nil
+		if _, err = CountElements(t, shape); err == nil {
+			l = Layout{t, slices.Clone(shape), CStrides(shape, t.Size())}
+		}
+	} else if l, err = BorrowLayout(t, shape, strides); err == nil {
+		l.Shape, l.Strides = slices.Clone(shape), slices.Clone(strides)
+	}
+	return l, err
+}
+
+// BorrowLayout is [NewLayout] without the copies: the result is valid as long as
+// nobody writes to shape and strides.
+func BorrowLayout(t ElementType, shape, strides []int) (Layout, error) {
+	if _, err := CountElements(t, shape); err != nil {
+		return Layout{}, err
 	}
 	if len(strides) != len(shape) {
 		return Layout{}, valueError("strides", tuple(strides), "must have one entry for each of the %d dimensions", len(shape))
@@ -57,8 +77,7 @@ func NewLayout(t ElementType, shape, strides []int) (Layout, error) {
 	if !reachFits(t, shape, strides) {
 		return Layout{}, valueError("strides", tuple(strides), "too large; the array of shape %s does not fit the address space", tuple(shape))
 	}
-	l.Strides = slices.Clone(strides)
-	return l, nil
+	return Layout{t, shape, strides}, nil
 }
 
 // reachFits reports whether the bytes between the lowest and the highest that
