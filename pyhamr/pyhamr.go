@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -44,19 +43,6 @@ func FreeFunction(allocator int) uint64 {
 
 // LiveReferences returns how many references to memory Python holds.
 func LiveReferences() int { return bridge.Live() }
-
-// SetVerbose makes every allocation, free, copy and temporary a line on standard
-// error, or ends that.
-func SetVerbose(level int) (int, error) {
-	return run(func() error {
-		if level <= 0 {
-			bridge.Runtime.SetTrace(nil)
-			return nil
-		}
-		bridge.Runtime.SetTrace(func(line string) { fmt.Fprintln(os.Stderr, "hamr: "+line) })
-		return nil
-	})
-}
 
 // Reach returns a bit for each space that reaches an allocator's memory in place.
 func Reach(allocator int) int {

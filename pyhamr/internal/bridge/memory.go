@@ -25,14 +25,26 @@ func newRuntime() *gobuffer.Runtime {
 // that is not nil, and completes d.
 func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error) {
 	defer Guard(&err)
-	a, err := Runtime.NewFilledArray(arrayiface.ElementType(d.Element), d.borrowedShape(), d.Options(), gobuffer.Value{
-		Type: arrayiface.ElementType(valueElement), Pointer: value})
+	t := arrayiface.ElementType(d.Element)
+	count, err := arrayiface.CountElements(t, d.borrowedShape())
 	if err != nil {
 		return err
 	}
-	d.Memory = 0
-	d.Store(a, nil)
-	return a.Close()
+	m, err := Runtime.NewElements(t, count, d.Options(), gobuffer.Value{Type: arrayiface.ElementType(valueElement), Pointer: value})
+	if err != nil {
+		return err
+	}
+	d.Memory = tokens.put(m)
+	d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
+	d.Pointer, d.Capacity, d.Device = d.Base, int64(count), int32(m.Region().Device)
+	d.setFlags(false)
+	step := int64(t.Size())
+	strides := d.borrowedStrides()
+	for i := len(strides) - 1; i >= 0; i-- {
+		strides[i] = int(step)
+		step *= int64(max(d.borrowedShape()[i], 1))
+	}
+	return nil
 }
 
 // Adopt makes d.Memory a reference to existing memory: foreign memory whose
@@ -40,7 +52,7 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 // that is freed here from now on.
 func Adopt(d *Descriptor, released func()) (err error) {
 	defer Guard(&err)
-	layout, err := d.Layout()
+	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
 	if err != nil {
 		return err
 	}
