@@ -19,7 +19,7 @@ from .errors import (
     OutOfMemory,
 )
 from .handle import Handle
-from .report import backends, devices, reset_peaks, set_verbose, stats, trim
+from .report import backends, devices, reset_peaks, stats, trim
 from .stream import Stream
 from .upstream import (
     buffer_allocator_cpp,
@@ -64,6 +64,7 @@ from .upstream import (
     stream,
     synchronize,
 )
+from .verbose import set_verbose
 
 __all__ = [
     "Allocator",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import RLock, allocate_lock
+from _thread import RLock
 
 from . import _native
 from .errors import ForkError, make_error
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 MODULE_NAME = "_pyhamr"
 
 _raw: ModuleType | None = None
-_inherited = False
-_lock = allocate_lock()
+_lock = RLock()
 _buffer_locks = [RLock() for _ in range(64)]
 
 
@@ -35,13 +34,15 @@ def library_path() -> str:
 def load() -> ModuleType:
     """The generated module of this process's copy of the library."""
     global _raw
-    if _raw is not None:
-        return _raw
-    with _lock:
-        if _raw is None:
-            raw = _import(_private_copy() if _inherited else library_path())
-            raw.SetVerbose(_verbosity())
-            _native.bind(raw.Table(), raw.FreeFunction(0), raw.FreeFunction(1))
+    if _raw is None:
+        # A signal handler or finaliser may come here while its own thread loads:
+        # the first copy that is bound counts.
+        with _lock:
+            raw = _native.library()
+            if raw is None:
+                raw = _import(_private_copy() if _native.begin_load() else library_path())
+                raw.SetVerbose(min(_verbosity(), 1))
+                raw = _native.bind(raw, raw.Table())
             _raw = raw
     return _raw
 
@@ -101,14 +102,18 @@ def _verbosity() -> int:
         return 0
 
 
+def _before_fork() -> None:
+    if _raw is not None:
+        _native.before_fork(_raw.FreeFunction(0), _raw.FreeFunction(1))
+
+
 def _after_fork_in_child() -> None:
-    global _raw, _inherited, _lock, _buffer_locks
-    _inherited = _inherited or _raw is not None
+    global _raw, _lock, _buffer_locks
     _raw = None
-    _lock = allocate_lock()
+    _lock = RLock()
     _buffer_locks = [RLock() for _ in range(64)]
     _native.after_fork()
 
 
 _native.set_hooks(load, make_error)
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -15,10 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_DEFAULT_TRANSFER = int(Transfer.sync_host)
+_SYNC_HOST = Transfer.sync_host
+
+#: Types known to need no look beyond the buffer protocol and __array_interface__.
+_plain_types: set[type] = set()
 
 
-def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = Transfer.sync_host) -> Buffer:
+def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = _SYNC_HOST) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.
 
     Accepted is what exports the buffer protocol (NumPy arrays, bytes, bytearray,
@@ -30,16 +33,12 @@ def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = Transfer.s
     An object without such a protocol, or with elements that hamr does not have, is
     a TypeError; a description that cannot be right is a ValueError.
     """
-    number = 0 if stream is None else stream_of(stream)
-    mode = _DEFAULT_TRANSFER if sync is Transfer.sync_host else transfer_of(sync)
-    if isinstance(obj, _native.Array):
-        view: Buffer = _native.view(Buffer, obj, 0, obj.shape, obj.strides)
-        view._set_order(number, mode)
-        view._source = "hamr"
-        return view
-    masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(obj, masked.MaskedArray):
-        raise TypeError("a masked array cannot be shared, since the mask would be lost: pass .data or .filled()")
+    if stream is None and sync is _SYNC_HOST:
+        number, mode = 0, 1
+    else:
+        number, mode = stream_of(stream), transfer_of(sync)
+    if type(obj) not in _plain_types and not _is_plain(obj):
+        return _view(obj, number, mode)
     shared: Buffer | None = _native.adopt_buffer(Buffer, obj, number, mode)
     if shared is not None:
         shared._source = "buffer"
@@ -50,6 +49,31 @@ def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = Transfer.s
         shared._source = "__array_interface__"
         return shared
     _refuse(obj)
+
+
+def _is_plain(obj: Any) -> bool:
+    """Whether an object is to be asked for protocols; False for hamr's own."""
+    if isinstance(obj, _native.Array):
+        return False
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(obj, masked.MaskedArray):
+        raise TypeError(
+            "a masked array cannot be shared, since its mask would be lost: pass .data or .filled()"
+        )
+    if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
+        # They export their bytes.
+        raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
+    if type(obj).__module__ in ("builtins", "numpy", "array", "mmap"):
+        _plain_types.add(type(obj))
+    return True
+
+
+def _view(obj: _native.Array, stream: int, transfer: int) -> Buffer:
+    source = obj._snapshot(_native.Array)
+    view = _native.view(Buffer, source, 0, source.shape, source.strides)
+    view._set_order(stream, transfer)
+    view._source = "hamr"
+    return view
 
 
 def _refuse(obj: Any) -> NoReturn:

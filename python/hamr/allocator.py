@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from . import _library
+from .enumeration import Enumeration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-class Allocator(IntEnum):
+class Allocator(Enumeration):
     """A way of obtaining memory, with upstream HAMR's values."""
 
     same = -2
@@ -23,7 +26,7 @@ class Allocator(IntEnum):
     openmp = 8
 
 
-class Transfer(IntEnum):
+class Transfer(Enumeration):
     """Which movements are over when a call returns, with upstream HAMR's values.
 
     ``async_`` waits for none, ``sync_host`` for those from a device to the host,
@@ -35,6 +38,18 @@ class Transfer(IntEnum):
     sync = 2
 
 
+def device_of(value: Any) -> int:
+    """The number of a device; None stands for -1, the default."""
+    if value is None:
+        return -1
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"device is {value!r}: accepted is an int")
+    number: int = value.__index__()
+    if not -1 <= number < 2**31:
+        raise ValueError(f"device is {value!r}: accepted are 0 ... 2**31-1, and -1 for the default")
+    return number
+
+
 #: Bits of ``Reach``, in the order of the Go core's spaces.
 SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
 
@@ -44,6 +59,8 @@ _reach: dict[int, int] = {}
 
 def allocator_of(value: object) -> int:
     """The number of an allocator given as Allocator, int or name."""
+    if type(value) is Allocator:
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         if value in _BY_VALUE:
             return int(value)
@@ -63,6 +80,8 @@ def allocator_from(number: int) -> Allocator:
 
 def transfer_of(value: object) -> int:
     """The number of a transfer mode given as Transfer, int or name."""
+    if type(value) is Transfer:
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         if value in (0, 1, 2):
             return int(value)
@@ -78,11 +97,13 @@ def transfer_of(value: object) -> int:
 
 def reaches(allocator: int, space: str) -> bool:
     """Whether code in a space can use an allocator's memory in place."""
+    if space not in SPACES:
+        raise ValueError(f"space is {space!r}: accepted are {', '.join(SPACES)}")
     bits = _reach.get(allocator)
     if bits is None:
         bits = _reach[allocator] = _library.call("Reach", allocator)
     return bool(bits >> SPACES[space] & 1)
 
 
-def _names(enumeration: type[IntEnum]) -> str:
+def _names(enumeration: type[Enumeration]) -> str:
     return ", ".join(member.name for member in enumeration if member >= 0)

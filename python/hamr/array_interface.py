@@ -1,12 +1,17 @@
 """Reading __array_interface__, version 3, without trusting it.
 
 NumPy checks little of it: here types are checked first (TypeError), then the Go
-core checks the values (ValueError). Every refusal names the key.
+core checks the values (ValueError). Every refusal names the key. What a subclass
+of dict, tuple, int or str overrides is not asked, so that no value differs from
+the one that was checked.
 """
 
 from __future__ import annotations
 
+from _operator import index
+
 from . import _native
+from . import buffer as _buffer
 from ._library import call
 
 TYPE_CHECKING = False
@@ -22,10 +27,9 @@ _MALLOC = 1
 
 def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) -> Buffer:
     """A buffer over the memory that an interface dictionary of ``obj`` describes."""
-    from .buffer import Buffer
-
     if not isinstance(interface, dict):
         raise TypeError(f"__array_interface__ is {_short(interface)}: accepted is a dict")
+    interface = dict.copy(interface)
     for key in _REQUIRED:
         if key not in interface:
             raise ValueError(f"__array_interface__ has no {key!r}: required are {', '.join(_REQUIRED)}")
@@ -45,7 +49,7 @@ def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) 
     if length >= 0:
         pointer += offset
     shared: Buffer = _native.adopt_pointer(
-        Buffer, element, _MALLOC, _HOST, stream, transfer, pointer, shape, strides, readonly, (obj, owner), False
+        _buffer.Buffer, element, _MALLOC, _HOST, stream, transfer, pointer, shape, strides, readonly, (obj, owner), False
     )
     return shared
 
@@ -54,35 +58,48 @@ def _text(interface: dict[str, Any]) -> str:
     typestr = interface["typestr"]
     if not isinstance(typestr, str):
         raise TypeError(f"typestr is {_short(typestr)}: accepted is a str such as '<f8'")
-    if not (typestr.isascii() and typestr.isprintable()):
-        raise TypeError(f"typestr is {_short(typestr)}: accepted is a str such as '<f8'")
-    return str(typestr)
+    text = str.__str__(typestr)
+    if not (text.isascii() and text.isprintable()):
+        raise TypeError(f"typestr is {_short(text)}: accepted is a str such as '<f8'")
+    return text
 
 
 def _integer(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    number = _exact(value)
+    if number is None:
         raise TypeError(f"{key} is {_short(value)}: accepted is an int")
-    number: int = value.__index__()
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{key} is {_short(value)}: accepted are integers that fit in 64 bits")
     return number
 
 
+def _exact(value: Any) -> int | None:
+    """The int that a value stands for, or None if it stands for none."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        return None
+    try:
+        return int.__index__(index(value))
+    except Exception:
+        return None
+
+
 def _integers(key: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, tuple):
         raise TypeError(f"{key} is {_short(value)}: accepted is a tuple of int")
-    return tuple(_integer(key, v) for v in value)
+    return tuple([_integer(key, v) for v in tuple.__iter__(value)])
 
 
 def _data(obj: Any, data: Any) -> tuple[int, bool, int, Any]:
     """Address, read-only flag, length (-1 if unknown) and what keeps the memory alive."""
     if isinstance(data, tuple):
-        if len(data) != 2:
+        pair = list(tuple.__iter__(data))
+        if len(pair) != 2:
             raise ValueError(f"data is {_short(data)}: accepted is (address, read-only flag)")
-        pointer, readonly = data
-        if isinstance(pointer, bool) or not hasattr(type(pointer), "__index__"):
+        address, readonly = _exact(pair[0]), pair[1]
+        if address is None:
             raise TypeError(f"data is {_short(data)}: accepted as the address is an int")
-        address: int = pointer.__index__()
         if not 0 <= address < 2**64:
             raise ValueError(f"data is {_short(data)}: accepted as the address are 0 ... 2**64-1")
         try:

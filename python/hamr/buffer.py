@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from _operator import index
+
 from . import _native
-from .allocator import Allocator, Transfer, allocator_from, allocator_of, reaches, transfer_of
+from ._library import call
+from .allocator import Allocator, Transfer, allocator_from, allocator_of, device_of, reaches, transfer_of
 from .contents import Contents
 from .element import dtype_of, element_of
 from .handle import Handle, access, array_of
@@ -50,7 +53,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             cls,
             element_of(dtype),
             allocator_of(allocator),
-            -1 if device is None else device,
+            -1 if device is None else device_of(device),
             0 if stream is None else stream_of(stream),
             transfer_of(transfer),
             shape if type(shape) is int else _shape_of(shape),
@@ -95,7 +98,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             cls,
             element_of(dtype),
             allocator_of(allocator),
-            -1 if device is None else device,
+            -1 if device is None else device_of(device),
             stream_of(stream),
             transfer_of(transfer),
             pointer,
@@ -177,8 +180,6 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
         Without any device that is the host.
         """
-        from ._library import call
-
         preferred = allocator_from(call("PreferredAllocator", False)).name
         for space in ("cuda", "hip", "openmp"):
             if preferred.startswith(space):
@@ -192,9 +193,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     def synchronize(self) -> None:
         """Wait until no movement touches the memory any more."""
-        from ._library import call
-
-        call("Synchronize", self._pin()._address)
+        source = self._pin()
+        call("Synchronize", source._address)
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it."""
@@ -232,6 +232,6 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
     else:
         dimensions = (shape,)
     try:
-        return tuple(d.__index__() for d in dimensions)
-    except AttributeError:
+        return tuple(index(d) for d in dimensions)
+    except TypeError:
         raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None

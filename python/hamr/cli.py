@@ -1,4 +1,4 @@
-"""The command line: ``hamr info``."""
+"""The command line: ``hamr info`` and ``hamr bench``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,14 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     info = commands.add_parser("info", help="version, platform, backends, devices and allocators")
     info.add_argument("--json", action="store_true", help="print one JSON object")
+    bench = commands.add_parser("bench", help="what operations cost, beside the least they could (needs NumPy)")
+    bench.add_argument("--json", metavar="FILE", help="write the figures to a file")
+    bench.add_argument("--rounds", type=int, default=9, help="how often everything is timed (default 9)")
     chosen = parser.parse_args(arguments)
+    if chosen.command == "bench":
+        from . import benchmark
+
+        return benchmark.main(chosen.json, chosen.rounds)
     facts = information()
     if chosen.json:
         print(json.dumps(facts, indent=2))

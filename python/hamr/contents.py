@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from . import _native
+from _operator import index
+
+from . import _native, adopt
+from . import buffer as _buffer
 from ._library import buffer_lock, call
-from .allocator import Allocator, allocator_of
-from .element import element_of, item_from_bytes
+from .allocator import Allocator, allocator_of, device_of
+from .element import dtype_of, element_of, item_from_bytes, name_of
+from .indexing import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ else:
 
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
 SHOWN = 1000
+
+_NUMBERS = (bool, int, float, complex)
 
 
 class Contents(_Base):
@@ -46,18 +52,18 @@ class Contents(_Base):
 
     def append(self, x: Any) -> None:
         """Add a value, or the elements of an array, behind the last element."""
-        self._change("Append", _operand(x))
+        self._change("Append", self._value(x))
 
     def assign(self, x: Any) -> None:
         """Become the contents and shape of ``x``. Type, allocator and stream stay."""
-        self._change("Assign", _operand(x))
+        self._change("Assign", self._value(x))
 
     def set(self, x: Any, at: int = 0, start: int = 0, n: int | None = None) -> None:
         """Write ``n`` elements of ``x`` from ``start`` on to the elements from ``at`` on.
 
         Positions count in C order; ``n`` is by default all that ``x`` has.
         """
-        operand = _operand(x)
+        operand = self._value(x)
         start = _count("start", start)
         if n is None:
             n = max(operand._count - start, 0)
@@ -77,18 +83,17 @@ class Contents(_Base):
         go to ``out`` from ``at`` on; by default all of them, and then ``out`` must
         have the buffer's shape or its number of elements.
         """
-        from .adopt import buffer
-
         whole = at == 0 and start == 0 and n is None
         if out is None:
             if not whole:
                 raise TypeError("at, start and n go with out: slice the buffer to get part of it")
             import numpy
 
-            from .element import dtype_of
-
-            out = numpy.empty(self.shape, dtype_of(self._element))
-        target = buffer(out)
+            named = dtype_of(self._element)
+            if not isinstance(named, numpy.dtype) or named.kind == "V":  # bfloat16 and the like
+                return numpy.array(self.get_host_accessible())
+            out = numpy.empty(self.shape, named)
+        target = adopt.buffer(out)
         if whole and target.shape == self.shape:
             target[...] = self
         else:
@@ -104,24 +109,25 @@ class Contents(_Base):
         dtype: Any = None,
     ) -> Buffer:
         """A new buffer with the same elements in C order, in other memory or of another type."""
-        from .buffer import Buffer
-
         element = self._element if dtype is None else element_of(dtype)
         source = self._pin()
         result = _native.result(None)
-        device = -1 if device is None else device
-        call("Copy", source._address, allocator_of(allocator), device, element, result._address)
-        return _native.from_result(Buffer, result, source, False)
+        place = allocator_of(allocator), device_of(device)
+        call("Copy", source._address, *place, element, result._address)
+        return _native.from_result(_buffer.Buffer, result, source, False)
 
     def astype(self, dtype: Any) -> Buffer:
         """A new buffer with the elements converted, by the rules of NumPy's astype."""
+        if dtype is None:
+            raise TypeError("dtype is None: accepted is an element type such as 'float32'")
         return self.copy(dtype=dtype)
 
     def move(self, allocator: Allocator | int | str, device: int | None = None) -> None:
         """Take the contents to other memory; nothing happens if they are there."""
         number = allocator_of(allocator)
         if number != Allocator.same or device is not None:
-            self._change("Move", self._allocator if number == Allocator.same else number, -1 if device is None else device)
+            number = self._allocator if number == Allocator.same else number
+            self._change("Move", number, device_of(device))
 
     def swap(self, other: Buffer) -> None:
         """Exchange everything with another buffer."""
@@ -133,30 +139,28 @@ class Contents(_Base):
             self._source, other._source = other.source_protocol, self.source_protocol
 
     def __getitem__(self, key: Any) -> Buffer:
-        from .buffer import Buffer
-        from .indexing import select
-
-        view = _native.view(Buffer, self, *select(self.shape, self.strides, key))
+        source = self._snapshot(_native.Array)
+        view = _native.view(_buffer.Buffer, source, *select(source.shape, source.strides, key))
         view._source = self.source_protocol
         return view
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        whole = key is Ellipsis
-        target = self if whole else self[key]
-        target._change("Write", _operand(value))
+        target = self if key is Ellipsis else self[key]
+        number = _native.scalar(value)
+        if number is not None:
+            target._change("Fill", number)
+        else:
+            target._change("Write", _operand(value))
 
     def __iter__(self) -> Iterator[Buffer]:
-        for i in range(len(self)):
-            yield self[i]
+        return (self[i] for i in range(len(self)))
 
     def item(self) -> Any:
         """The single element as a Python number."""
         if self._count != 1:
             raise ValueError(f"the buffer has {self._count} elements: item() is for one")
         host = self.copy(Allocator.malloc)._pin()
-        import ctypes
-
-        return item_from_bytes(self._element, ctypes.string_at(host.ptr, host.itemsize))
+        return item_from_bytes(self._element, _native.bytes_of(host))
 
     def __float__(self) -> float:
         return float(self.item())
@@ -197,16 +201,19 @@ class Contents(_Base):
 
     def __reduce__(self) -> Any:
         host = self.copy(Allocator.malloc)._pin()
-        import ctypes
-
-        from .element import name_of
-
-        content = ctypes.string_at(host.ptr, host.nbytes) if host.nbytes else b""
-        return _rebuild, (content, self.shape, name_of(self._element), self._allocator, self.device)
+        content = _native.bytes_of(host)
+        return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
 
     def _text(self, limit: int) -> str:
-        text: str = call("Text", self._pin()._address, limit)
+        source = self._pin()
+        text: str = call("Text", source._address, limit)
         return text
+
+    def _value(self, x: Any) -> _native.Array:
+        """What the core can read; a Python number becomes an element, which must be able to hold it."""
+        if type(x) in _NUMBERS:
+            return _native.create(_native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x)._pin()
+        return _operand(x)
 
     def _alone(self) -> Any:
         return buffer_lock(self)
@@ -222,14 +229,11 @@ class Contents(_Base):
 
 
 def _rebuild(content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int) -> Buffer:
-    from .adopt import buffer
-    from .buffer import Buffer
-
-    made = Buffer(shape, dtype, allocator, device=device)
+    made = _buffer.Buffer(shape, dtype, allocator, device=device)
     if content:
-        host = buffer(content)
+        host = adopt.buffer(content)
         source = _native.adopt_pointer(
-            Buffer, made._element, 1, -1, 0, 1, host.ptr, tuple(shape), None, True, host, False
+            _buffer.Buffer, made._element, 1, -1, 0, 1, host.ptr, tuple(shape), None, True, host, False
         )
         made[...] = source
     return made
@@ -237,8 +241,8 @@ def _rebuild(content: bytes, shape: tuple[int, ...], dtype: str, allocator: int,
 
 def _count(name: str, value: Any) -> int:
     try:
-        number: int = value.__index__()
-    except AttributeError:
+        number = index(value)
+    except TypeError:
         raise TypeError(f"{name} is {value!r}: accepted is an int") from None
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} is {value!r}: accepted are counts that fit in 63 bits")
@@ -252,11 +256,9 @@ def _operand(x: Any) -> _native.Array:
     number = _native.scalar(x)
     if number is not None:
         return number
-    from .adopt import buffer, from_sequence
-
     if isinstance(x, (list, tuple, range)):
-        return from_sequence(x)._pin()
-    return buffer(x)._pin()
+        return adopt.from_sequence(x)._pin()
+    return adopt.buffer(x)._pin()
 
 
 def _single(value: Any) -> _native.Array | None:

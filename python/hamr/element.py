@@ -46,6 +46,8 @@ def _parse(dtype: Any) -> int:
         name = _PYTHON_TYPES[dtype]
     elif isinstance(dtype, str):
         name = str(dtype)
+    elif dtype is None:  # float64 to NumPy
+        raise TypeError("dtype is None: accepted is an element type such as 'float32'")
     else:
         name = _name_by_numpy(dtype)
     if not name.isprintable() or not name.isascii():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from . import _native
-from .allocator import Allocator, allocator_from
+from ._library import call
+from .allocator import SPACES, Allocator, allocator_from, device_of
 from .element import dtype_of
 
 TYPE_CHECKING = False
@@ -73,12 +74,9 @@ class Handle(_native.Array):
 
 def access(array: _native.Array, space: str, device: int = -1) -> Handle:
     """A Handle for code in a space; a temporary is made where it must be."""
-    from ._library import call
-    from .allocator import SPACES
-
     source = array._pin()
     result = _native.result(source)
-    call("Access", source._address, SPACES[space], device, result._address)
+    call("Access", source._address, SPACES[space], device_of(device), result._address)
     return _native.from_result(Handle, result, source, True)
 
 
@@ -91,10 +89,14 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
         )
     import numpy
 
+    array = array._snapshot(_native.Array)  # its memory stays, whatever the buffer does
     raw = numpy.asarray(_RawStorage(array))
     named = dtype_of(array._element)
     values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")
-    return values.astype(values.dtype if dtype is None else dtype, copy=bool(copy))
+    wanted = values.dtype if dtype is None else numpy.dtype(dtype)
+    if copy is False and wanted != values.dtype:
+        raise ValueError(f"copy is False: {values.dtype} elements become {wanted} only in a copy")
+    return values.astype(wanted, copy=bool(copy))
 
 
 class _RawStorage:

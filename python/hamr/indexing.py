@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _operator import index
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -14,6 +16,13 @@ def select(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[
     basic indexing. Anything else is a TypeError, a position outside the array an
     IndexError.
     """
+    if type(key) is int and shape:
+        return _position(key, shape[0], 0) * strides[0], shape[1:], strides[1:]
+    if type(key) is slice and shape:
+        start, stop, step = key.indices(shape[0])
+        count = len(range(start, stop, step))
+        stride = strides[0]
+        return start * stride if count else 0, (count, *shape[1:]), (step * stride, *strides[1:])
     keys = _expand(shape, key if isinstance(key, tuple) else (key,))
     offset, dim = 0, 0
     out_shape: list[int] = []
@@ -50,9 +59,9 @@ def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
 
 
 def _position(k: Any, n: int, dim: int) -> int:
-    if isinstance(k, bool) or not hasattr(k, "__index__"):
+    if isinstance(k, bool) or not hasattr(type(k), "__index__"):
         raise TypeError(f"index is {k!r}: accepted are integers, slices, '...' and None")
-    i: int = k.__index__()
+    i = int.__index__(index(k))  # a subclass of int may compare as it likes
     if not -n <= i < n:
         raise IndexError(f"index is {i}: accepted are {-n} ... {n - 1} for dimension {dim}")
     return i + n if i < 0 else i

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ._library import call
 
 TYPE_CHECKING = False
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
 
 def backends() -> dict[str, dict[str, Any]]:
     """Each backend's name, whether it is available or why not, allocators and devices."""
-    return {row.pop("name"): row for row in json.loads(call("Backends"))}
+    return {row.pop("name"): row for row in _decoded("Backends")}
 
 
 def devices() -> list[dict[str, Any]]:
@@ -35,7 +33,7 @@ def stats() -> dict[str, Any]:
     """
     allocators: dict[str, dict[str, int]] = {}
     spaces: dict[str, dict[str, int]] = {}
-    for row in json.loads(call("Statistics")):
+    for row in _decoded("Statistics"):
         name, space = row.pop("allocator"), row.pop("space")
         allocators[name] = row
         total = spaces.setdefault(space, dict.fromkeys(row, 0))
@@ -54,6 +52,8 @@ def trim() -> None:
     call("Trim")
 
 
-def set_verbose(level: int) -> None:
-    """Write a line to standard error for every allocation, free, copy and temporary, or stop that."""
-    call("SetVerbose", level)
+def _decoded(name: str) -> Any:
+    # Imported late: json is half of what importing hamr would take.
+    import json
+
+    return json.loads(call(name))

@@ -54,7 +54,8 @@ def stream_of(stream: Any) -> int:
         return stream._value
     value = stream
     if not isinstance(stream, int):
-        value = _handle(stream)
+        # Arrays have addresses and positions too, but they are no streams.
+        value = None if hasattr(stream, "shape") else _handle(stream)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"stream is {stream!r}: accepted is None, an int or a stream object")
     if not 0 <= value < 2**64:

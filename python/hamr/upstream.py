@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from . import _library
+from _operator import index
+
+from . import _library, _native
 from .adopt import buffer
-from .allocator import Allocator, Transfer
+from .allocator import Allocator, Transfer, allocator_of
 from .buffer import Buffer
+from .element import name_of
 from .handle import Handle
 from .stream import Stream
 
@@ -34,19 +37,23 @@ buffer_handle = Handle
 stream = Stream
 
 
-def _typed(name: str) -> Callable[..., Buffer]:
-    element = ""
+_NOTHING = object()
 
-    def make(*arguments: Any) -> Buffer:
+
+def _typed(name: str) -> Callable[..., Buffer]:
+    element = 0
+    create = _native.create
+
+    def make(allocator: Any = _NOTHING, n: Any = _NOTHING, value: Any = _NOTHING, *more: Any) -> Buffer:
         nonlocal element
         if not element:
-            from .element import name_of
-
-            element = name_of(_library.call("ParseUpstreamElement", name))
-        # The common form: allocator, count, value.
-        if len(arguments) == 3 and type(arguments[1]) is int:
-            return Buffer(arguments[1], element, arguments[0], fill=arguments[2])
-        return _from_arguments(name, element, arguments)
+            element = _library.call("ParseUpstreamElement", name)
+        # The common form, allocator, count, value, takes the short way.
+        simple = type(value) is float or type(value) is int
+        if simple and type(n) is int and type(allocator) is Allocator and not more:
+            return create(Buffer, element, allocator, -1, 0, 1, n, value)
+        given = [a for a in (allocator, n, value) if a is not _NOTHING]
+        return _from_arguments(name, name_of(element), (*given, *more))
 
     make.__name__ = make.__qualname__ = "buffer_" + name
     make.__doc__ = f"""A buffer of upstream's type {name}, with upstream's argument orders.
@@ -64,11 +71,11 @@ def _from_arguments(name: str, element: str, arguments: tuple[Any, ...]) -> Buff
     if rest and isinstance(rest[0], int):
         allocator = rest.pop(0)
     place: dict[str, Any] = {}
-    if rest and (rest[0] is None or not isinstance(rest[0], int) and _is_stream(rest[0])):
+    if rest and (rest[0] is None or _is_stream(rest[0])):
         place["stream"] = rest.pop(0)
         if rest and isinstance(rest[0], Transfer):
             place["transfer"] = rest.pop(0)
-    if rest and not isinstance(rest[0], int) and len(rest) == 1:
+    if len(rest) == 1 and not _is_count(rest[0]):
         return _converted(element, allocator, rest[0], place)
     if allocator is None or len(rest) > 2:
         raise TypeError(
@@ -78,7 +85,7 @@ def _from_arguments(name: str, element: str, arguments: tuple[Any, ...]) -> Buff
     if len(rest) < 2:
         return Buffer(count, element, allocator, **place)
     value = rest[1]
-    if isinstance(value, (int, float, complex)):
+    if isinstance(value, (int, float, complex)) or getattr(value, "shape", None) == ():
         return Buffer(count, element, allocator, fill=value, **place)
     made = Buffer(count, element, allocator, **place)
     made.set(value, n=count)
@@ -94,9 +101,21 @@ def _converted(element: str, allocator: Any, other: Any, place: dict[str, Any]) 
 
 
 def _is_stream(value: Any) -> bool:
-    return isinstance(value, Stream) or any(
-        hasattr(value, name) for name in ("__cuda_stream__", "cuda_stream", "handle")
-    ) or (hasattr(value, "ptr") and not hasattr(value, "shape"))  # fmt: skip
+    if isinstance(value, int) or hasattr(value, "shape"):
+        return False
+    names = ("__cuda_stream__", "ptr", "cuda_stream", "handle")
+    return any(hasattr(value, name) for name in names)
+
+
+def _is_count(value: Any) -> bool:
+    """Whether a value is an int, or NumPy's kind of int."""
+    if isinstance(value, _native.Array) or getattr(value, "shape", ()) != ():
+        return False
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return True
 
 
 buffer_float = _typed("float")
@@ -118,7 +137,10 @@ _BY_TYPE = {int: "int64", float: "float64", bool: "bool", complex: "complex128"}
 
 def make_buffer(allocator: Allocator | int | str, n: int, value: Any = 0.0) -> Buffer:
     """A buffer of ``n`` elements that hold ``value``, of the value's type."""
-    return Buffer(n, _BY_TYPE.get(type(value)) or value.dtype, allocator, fill=value)
+    dtype = _BY_TYPE.get(type(value)) or getattr(value, "dtype", None)
+    if dtype is None:
+        raise TypeError(f"value is {value!r}: accepted is a number")
+    return Buffer(n, dtype, allocator, fill=value)
 
 
 def _all(method: str) -> Callable[..., Any]:
@@ -165,6 +187,4 @@ def get_host_allocator() -> Allocator:
 
 def get_allocator_name(allocator: Allocator | int) -> str:
     """Upstream's name of an allocator."""
-    from .allocator import allocator_of
-
     return Allocator(allocator_of(allocator)).name

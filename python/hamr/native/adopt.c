@@ -45,10 +45,12 @@ static int read_shape(PyObject *shape, hamr_array *array) {
         array->ndim = read_dimensions(shape, "shape", array->shape);
         return array->ndim;
     }
-    PyObject *one = PyTuple_Pack(1, shape);
-    array->ndim = one ? read_dimensions(one, "shape", array->shape) : -1;
-    Py_XDECREF(one);
-    return array->ndim;
+    array->shape[0] = PyLong_AsLongLong(shape);
+    array->ndim = 1;
+    if (array->shape[0] != -1 || !PyErr_Occurred()) return 1;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_ValueError, "shape is %R: it does not fit in 64 bits", shape);
+    else PyErr_Format(PyExc_TypeError, "shape is %R: accepted is an int or a tuple of int", shape);
+    return -1;
 }
 
 static int read_int32(PyObject *value, int32_t *into) {
@@ -109,7 +111,7 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
         if (filled <= 0) return NULL;
     }
     int64_t total = 1;
-    for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i];
+    for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i] < 0 ? 0 : draft.array.shape[i];
     char *message;
     if (total >= LONG_FILL / 16) {
         const hamr_functions *functions = core_functions();
@@ -186,7 +188,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     for (int i = view->ndim - 1; i >= 0; i--) {
         array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
         array->strides[i] = view->strides ? view->strides[i] : step;
-        step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
+        if (array->shape[i] > 1) step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
     }
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
@@ -221,11 +223,12 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
         int64_t step = facts->size;
         for (int i = array->ndim - 1; i >= 0; i--) {
             array->strides[i] = step;
-            step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
+            if (array->shape[i] > 1) step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
         }
     }
-    if (PyObject_IsTrue(arguments[9])) array->flags |= HAMR_READ_ONLY;
-    int take = PyObject_IsTrue(arguments[11]);
+    int readonly = PyObject_IsTrue(arguments[9]), take = PyObject_IsTrue(arguments[11]);
+    if (readonly < 0 || take < 0) return NULL;
+    if (readonly) array->flags |= HAMR_READ_ONLY;
     Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
     if (!take && !owner) return NULL;
     return adopt((PyTypeObject *)arguments[0], &draft, owner);
@@ -253,10 +256,15 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     }
     if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
     draft.array.capacity = array_count(&draft.array);
+    /* Held first: making an object may run finalisers, which may change source. */
+    Block *block = source->block;
+    Py_XINCREF((PyObject *)block);
     Array *self = array_new((PyTypeObject *)arguments[0]);
-    if (!self) return NULL;
-    Py_XINCREF((PyObject *)source->block);
-    if (array_store(self, &draft.array, source->block) < 0) {
+    if (!self) {
+        Py_XDECREF((PyObject *)block);
+        return NULL;
+    }
+    if (array_store(self, &draft.array, block) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -283,6 +291,18 @@ static PyObject *scalar(PyObject *module, PyObject *value) {
     return (PyObject *)self;
 }
 
+/* bytes_of(array): the bytes of elements that the host reaches, in C order. */
+static PyObject *bytes_of(PyObject *module, PyObject *object) {
+    (void)module;
+    if (!PyObject_TypeCheck(object, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", object);
+    const hamr_array *array = &((Array *)object)->array;
+    const ElementFacts *facts = element_facts(array->element);
+    if (((Array *)object)->closed) return core_freed();
+    if (!facts || !(array->flags & HAMR_HOST_REACHABLE) || !array_contiguous(array, 0))
+        return PyErr_Format(PyExc_ValueError, "the elements do not lie in C order in host memory");
+    return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));
+}
+
 /* element_table(): (typestr, format, size) by element number, for a test. */
 static PyObject *element_table(PyObject *module, PyObject *unused) {
     (void)module;
@@ -306,6 +326,7 @@ PyMethodDef adopt_functions[] = {
      "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
     {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
+    {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
     {"element_table", element_table, METH_NOARGS, "element_table(): (typestr, format, size) of each element type."},
     {NULL, NULL, 0, NULL},
 };

@@ -44,9 +44,13 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
 }
 
 PyObject *array_snapshot(Array *self, PyTypeObject *type) {
-    if (self->closed) return core_freed();
     Array *copy = array_new(type);
     if (!copy) return NULL;
+    /* Only now: making an object may run finalisers, which may close self. */
+    if (self->closed) {
+        Py_DECREF(copy);
+        return core_freed();
+    }
     copy->fixed = 1;
     copy->temporary = self->temporary;
     Py_XINCREF((PyObject *)self->block);
@@ -67,10 +71,20 @@ static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
+static void give_up(Array *self) {
+    self->closed = 1;
+    if (!self->exports) Py_CLEAR(self->block);
+}
+
+void array_releasebuffer(PyObject *object, Py_buffer *view) {
+    Array *self = (Array *)object;
+    (void)view;
+    if (--self->exports == 0 && self->closed) Py_CLEAR(self->block);
+}
+
 static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
-    if (self->block) self->closed = 1;
-    Py_CLEAR(self->block);
+    if (self->block) give_up(self);
     return 0;
 }
 
@@ -97,7 +111,7 @@ static Py_ssize_t array_length(PyObject *object) {
 
 #define OPEN(self) if (((Array *)self)->closed) return core_freed()
 
-static PyObject *tuple_of(const int64_t *values, int n) {
+PyObject *array_dimensions(const int64_t *values, int n) {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; tuple && i < n; i++) {
         PyObject *value = PyLong_FromLongLong(values[i]);
@@ -109,23 +123,25 @@ static PyObject *tuple_of(const int64_t *values, int n) {
 static PyObject *get_shape(PyObject *self, void *closure) {
     (void)closure;
     OPEN(self);
-    return tuple_of(((Array *)self)->array.shape, ((Array *)self)->array.ndim);
+    return array_dimensions(((Array *)self)->array.shape, ((Array *)self)->array.ndim);
 }
 
 static PyObject *get_strides(PyObject *self, void *closure) {
     (void)closure;
     OPEN(self);
-    return tuple_of(((Array *)self)->array.strides, ((Array *)self)->array.ndim);
+    return array_dimensions(((Array *)self)->array.strides, ((Array *)self)->array.ndim);
 }
 
 static PyObject *get_typestr(PyObject *self, void *closure) {
     (void)closure;
+    OPEN(self);
     const ElementFacts *facts = element_facts(((Array *)self)->array.element);
     return PyUnicode_FromString(facts ? facts->typestr : "");
 }
 
 static PyObject *get_itemsize(PyObject *self, void *closure) {
     (void)closure;
+    OPEN(self);
     const ElementFacts *facts = element_facts(((Array *)self)->array.element);
     return PyLong_FromLong(facts ? facts->size : 0);
 }
@@ -166,6 +182,7 @@ static PyObject *get_address(PyObject *self, void *closure) {
 
 static PyObject *get_temporary(PyObject *self, void *closure) {
     (void)closure;
+    OPEN(self);
     return PyBool_FromLong(((Array *)self)->temporary);
 }
 
@@ -175,12 +192,14 @@ static PyObject *get_closed(PyObject *self, void *closure) {
 }
 
 static PyObject *get_int32(PyObject *self, void *closure) {
+    OPEN(self);
     int32_t value;
     memcpy(&value, (char *)&((Array *)self)->array + (size_t)closure, sizeof value);
     return PyLong_FromLong(value);
 }
 
 static PyObject *get_int64(PyObject *self, void *closure) {
+    OPEN(self);
     uint64_t value;
     memcpy(&value, (char *)&((Array *)self)->array + (size_t)closure, sizeof value);
     return PyLong_FromUnsignedLongLong(value);
@@ -217,9 +236,7 @@ static PyGetSetDef getset[] = {
 
 static PyObject *close_array(PyObject *object, PyObject *unused) {
     (void)unused;
-    Array *self = (Array *)object;
-    self->closed = 1;
-    Py_CLEAR(self->block);
+    give_up((Array *)object);
     Py_RETURN_NONE;
 }
 
@@ -258,11 +275,13 @@ static PyObject *snapshot(PyObject *object, PyObject *type) {
  * this process's copy of the core knows. */
 static PyObject *pin(PyObject *object, PyObject *unused) {
     (void)unused;
-    Array *self = (Array *)object;
-    OPEN(self);
-    if (self->block && block_register(self->block) < 0) return NULL;
-    Array *copy = (Array *)array_snapshot(self, array_type);
-    if (copy && copy->block) copy->array.memory = copy->block->token;
+    Array *copy = (Array *)array_snapshot((Array *)object, array_type);
+    if (!copy || !copy->block) return (PyObject *)copy;
+    if (block_register(copy->block) < 0) {
+        Py_DECREF(copy);
+        return NULL;
+    }
+    copy->array.memory = copy->block->token;
     return (PyObject *)copy;
 }
 
@@ -303,6 +322,7 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_mp_length, array_length},
     {Py_bf_getbuffer, array_getbuffer},
+    {Py_bf_releasebuffer, array_releasebuffer},
     {Py_tp_doc, "An array in some memory: the base of Buffer and Handle."},
     {0, NULL},
 };

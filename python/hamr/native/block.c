@@ -63,6 +63,8 @@ Block *block_new(const hamr_array *array, Owner *owner) {
 int block_register(Block *block) {
     if (block->token && block->generation == core_generation) return 0;
     if (core_load() < 0) return -1;
+    /* Another thread may have done it while this one loaded the core. */
+    if (block->token && block->generation == core_generation) return 0;
     if (block->device != HAMR_HOST_DEVICE) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1;
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
@@ -91,9 +93,9 @@ static void block_release(Block *block) {
         }
         core_drain();
     } else if (block->owner) {
-        Owner *owner = block->owner;
+        core_finished((uint64_t)(uintptr_t)block->owner);
         block->owner = NULL;
-        owner_drop(owner);
+        core_drain();
     } else if (token && block->base) {
         core_free_directly(block->allocator, block->base);
     }

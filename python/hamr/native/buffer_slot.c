@@ -1,6 +1,14 @@
 #include "native.h"
 
-static int check_request(const hamr_array *array, int flags) {
+static int check_request(const hamr_array *array, const ElementFacts *facts, int flags) {
+    if (!(array->flags & HAMR_HOST_REACHABLE)) {
+        PyErr_SetString(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
+        return -1;
+    }
+    if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) {
+        PyErr_Format(PyExc_BufferError, "element type %s has no format in the buffer protocol", facts ? facts->typestr : "?");
+        return -1;
+    }
     if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY)) {
         PyErr_SetString(PyExc_BufferError, "the buffer is read-only");
         return -1;
@@ -26,53 +34,48 @@ static int check_request(const hamr_array *array, int flags) {
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     Array *self = (Array *)object;
     view->obj = NULL;
-    if (self->closed) {
+    if (!self->fixed) {
+        if (!(self = (Array *)array_snapshot(self, array_type))) return -1;
+    } else if (self->closed) {
         core_freed();
         return -1;
+    } else {
+        Py_INCREF(object);
     }
-    const ElementFacts *facts = element_facts(self->array.element);
-    if (!(self->array.flags & HAMR_HOST_REACHABLE)) {
-        PyErr_SetString(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
+    hamr_array *array = &self->array;
+    const ElementFacts *facts = element_facts(array->element);
+    if (check_request(array, facts, flags) < 0) {
+        Py_DECREF(self);
         return -1;
     }
-    if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) {
-        PyErr_Format(PyExc_BufferError, "element type %s has no format in the buffer protocol", facts ? facts->typestr : "?");
-        return -1;
-    }
-    if (check_request(&self->array, flags) < 0) return -1;
-    if (self->fixed) Py_INCREF(object);
-    else if (!(object = array_snapshot(self, array_type))) return -1;
-    hamr_array *array = &((Array *)object)->array;
+    self->exports++;
     static char nothing[1];
     view->buf = array->pointer ? (void *)(uintptr_t)array->pointer : nothing;
-    view->obj = object;
+    view->obj = (PyObject *)self;
     view->len = (Py_ssize_t)(array_count(array) * facts->size);
     view->itemsize = facts->size;
     view->readonly = (array->flags & HAMR_READ_ONLY) != 0;
     view->ndim = array->ndim;
     view->format = (flags & PyBUF_FORMAT) ? (char *)facts->format : NULL;
-    view->shape = (flags & PyBUF_ND) ? (Py_ssize_t *)array->shape : NULL;
-    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (Py_ssize_t *)array->strides : NULL;
+    int dimensions = array->ndim > 0; /* without any, both must be NULL */
+    view->shape = dimensions && (flags & PyBUF_ND) ? (Py_ssize_t *)array->shape : NULL;
+    view->strides = dimensions && (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (Py_ssize_t *)array->strides : NULL;
     view->suboffsets = NULL;
     view->internal = NULL;
-    if (!view->shape) view->ndim = 1;
+    if (!(flags & PyBUF_ND)) view->ndim = 1;
     return 0;
 }
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "hamr needs a 64-bit Python");
 
-PyObject *array_interface(PyObject *object, void *closure) {
-    (void)closure;
-    Array *self = (Array *)object;
-    if (self->closed) return core_freed();
-    const hamr_array *array = &self->array;
+static PyObject *describe(const hamr_array *array) {
     const ElementFacts *facts = element_facts(array->element);
     if (!facts || !facts->format)
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own", facts ? facts->typestr : "?");
     if (!(array->flags & HAMR_HOST_REACHABLE))
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: the host does not reach this memory; get_host_accessible() brings it there");
-    PyObject *shape = PyObject_GetAttrString(object, "shape");
-    PyObject *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : PyObject_GetAttrString(object, "strides");
+    PyObject *shape = array_dimensions(array->shape, array->ndim);
+    PyObject *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : array_dimensions(array->strides, array->ndim);
     if (!shape || !strides) {
         Py_XDECREF(shape);
         Py_XDECREF(strides);
@@ -81,4 +84,14 @@ PyObject *array_interface(PyObject *object, void *closure) {
     return Py_BuildValue("{s:N,s:s,s:(KO),s:N,s:i}", "shape", shape, "typestr", facts->typestr,
                          "data", (unsigned long long)array->pointer, (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
                          "strides", strides, "version", 3);
+}
+
+PyObject *array_interface(PyObject *object, void *closure) {
+    (void)closure;
+    /* A snapshot, since making a tuple may run finalisers, which may change the array. */
+    Array *self = (Array *)array_snapshot((Array *)object, array_type);
+    if (!self) return NULL;
+    PyObject *interface = describe(&self->array);
+    Py_DECREF(self);
+    return interface;
 }

@@ -2,10 +2,14 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 uint64_t core_generation = 1;
 
 static const hamr_functions *functions;
+static PyObject *library; /* the module that gopy generated, in this process's copy */
+static int touched;       /* this process has begun to load a copy */
+static int inherited;     /* a process that this one was forked from had */
 static PyObject *loader, *raiser;
 static uint64_t free_functions[2]; /* by allocator: cpp, malloc */
 static _Atomic(Owner *) finished_owners;
@@ -40,7 +44,7 @@ static int raise_text(PyObject *text) {
 }
 
 int core_raise(char *message) {
-    PyObject *text = PyUnicode_FromString(message);
+    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
     free(message);
     return raise_text(text);
 }
@@ -65,13 +69,19 @@ void core_finished(uint64_t key) {
 }
 
 void core_drain(void) {
-    if (!atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
-    Owner *owner = atomic_exchange(&finished_owners, NULL);
-    while (owner) {
-        Owner *next = owner->next;
-        owner_drop(owner);
-        owner = next;
+    /* The end of an owner may be that of another one: a chain of them is undone
+     * in a loop, since nested calls would run out of stack. */
+    static _Thread_local int draining;
+    if (draining || !atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
+    draining = 1;
+    for (Owner *owner; (owner = atomic_exchange(&finished_owners, NULL));) {
+        while (owner) {
+            Owner *next = owner->next;
+            owner_drop(owner);
+            owner = next;
+        }
     }
+    draining = 0;
 }
 
 /* Frees memory that was allocated before a fork, in the child, whose copy of the
@@ -83,15 +93,40 @@ int core_free_directly(int32_t allocator, uint64_t base) {
 }
 
 static PyObject *bind(PyObject *module, PyObject *arguments) {
-    unsigned long long table, free_cpp, free_malloc;
+    PyObject *candidate_library;
+    unsigned long long table;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "KKK", &table, &free_cpp, &free_malloc)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OK", &candidate_library, &table)) return NULL;
     const hamr_functions *candidate = (const hamr_functions *)(uintptr_t)table;
     if (!candidate || candidate->version != HAMR_ABI_VERSION)
         return PyErr_Format(PyExc_ImportError, "hamr's two libraries are of different versions; reinstall hamr");
-    free_functions[0] = free_cpp;
-    free_functions[1] = free_malloc;
-    functions = candidate;
+    if (!functions) {
+        functions = candidate;
+        library = Py_NewRef(candidate_library);
+    }
+    return Py_NewRef(library);
+}
+
+static PyObject *get_library(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return Py_NewRef(library ? library : Py_None);
+}
+
+static PyObject *begin_load(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    touched = 1;
+    return PyBool_FromLong(inherited);
+}
+
+static PyObject *before_fork(PyObject *module, PyObject *arguments) {
+    unsigned long long cpp, heap;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KK", &cpp, &heap)) return NULL;
+    /* 0: not used in this process; what its own parent said then stays. */
+    if (cpp) free_functions[0] = cpp;
+    if (heap) free_functions[1] = heap;
     Py_RETURN_NONE;
 }
 
@@ -112,6 +147,9 @@ static PyObject *after_fork(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     functions = NULL;
+    library = NULL; /* not released: nothing of the parent's copy may run */
+    inherited |= touched;
+    touched = 0;
     core_generation++;
     core_drain();
     Py_RETURN_NONE;
@@ -130,7 +168,10 @@ static PyObject *generation(PyObject *module, PyObject *unused) {
 }
 
 PyMethodDef core_methods[] = {
-    {"bind", bind, METH_VARARGS, "bind(table, free_cpp, free_malloc): connect with the Go core."},
+    {"begin_load", begin_load, METH_NOARGS, "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
+    {"bind", bind, METH_VARARGS, "bind(library, table) -> library: connect with the Go core; the first one stays."},
+    {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
+    {"before_fork", before_fork, METH_VARARGS, "before_fork(free_cpp, free_malloc): what the child is to free this process's memory with."},
     {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, make_error): how to load the Go core, and to turn its error texts into exceptions."},
     {"after_fork", after_fork, METH_NOARGS, "after_fork(): forget the parent's Go core; the next call loads a copy."},
     {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},

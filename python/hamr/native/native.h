@@ -45,6 +45,7 @@ typedef struct {
     char fixed;                                /* never changes: exports itself */
     char temporary;
     char closed;
+    Py_ssize_t exports;                        /* views of a fixed array, which keep its memory */
 } Array;
 
 /* Where the Go core writes the description of a result. */
@@ -92,10 +93,12 @@ extern PyTypeObject *array_type;
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
+PyObject *array_dimensions(const int64_t *values, int n);
 int array_setup(PyObject *module);
 
 /* buffer_slot.c */
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags);
+void array_releasebuffer(PyObject *object, Py_buffer *view);
 PyObject *array_interface(PyObject *object, void *closure);
 
 /* result.c */

@@ -1,0 +1,82 @@
+"""Named integers, as enum.IntEnum has them, at a twentieth of its import time.
+
+Importing enum takes 3 ms where all of hamr takes 3: `import hamr` would miss its
+5 ms. Users see what an IntEnum offers: members by name, value and iteration.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, TypeVar
+
+    _T = TypeVar("_T", bound="Enumeration")
+
+
+class EnumerationType(type):
+    """The class of an enumeration: turns its integers into members."""
+
+    _members: dict[str, Any]
+    _values: dict[int, Any]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> EnumerationType:
+        numbers = {key: value for key, value in body.items() if type(value) is int}
+        rest = {key: value for key, value in body.items() if key not in numbers}
+        cls = super().__new__(mcs, name, bases, rest)
+        cls._members, cls._values = {}, {}
+        for key, value in numbers.items():
+            member: Any = int.__new__(cls, value)
+            member._name = key
+            cls._members[key] = cls._values[value] = member
+            type.__setattr__(cls, key, member)
+        return cls
+
+    def __call__(cls: type[_T], value: int) -> _T:  # type: ignore[override]
+        try:
+            member: _T = cls._values[value]  # type: ignore[attr-defined]
+        except (KeyError, TypeError):
+            raise ValueError(f"{value!r} is not a valid {cls.__name__}") from None
+        return member
+
+    def __getitem__(cls: type[_T], name: str) -> _T:
+        member: _T = cls._members[name]  # type: ignore[attr-defined]
+        return member
+
+    def __iter__(cls: type[_T]) -> Iterator[_T]:
+        return iter(cls._members.values())  # type: ignore[attr-defined]
+
+    def __len__(cls) -> int:
+        return len(cls._members)
+
+    def __contains__(cls, value: object) -> bool:
+        return value in cls._values
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        if name in getattr(cls, "_members", ()):
+            raise AttributeError(f"cannot reassign member {name!r}")
+        super().__setattr__(name, value)
+
+
+class Enumeration(int, metaclass=EnumerationType):
+    """An integer with a name."""
+
+    _name: str
+
+    @property
+    def name(self) -> str:
+        """The member's name."""
+        return self._name
+
+    @property
+    def value(self) -> int:
+        """The member's number."""
+        return int(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}.{self._name}: {int(self)}>"
+
+    __str__ = int.__repr__
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return type(self), (int(self),)
