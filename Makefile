@@ -11,7 +11,7 @@ go-test: ; go vet ./... && go test -race ./...
 check: .venv ; build_support/check.sh $(STATICCHECK)
 py-test: .venv ; .venv/bin/python build_support/test_matrix.py
 test-gpu: ; $(PYTHON) build_support/test_matrix.py --gpu $(if $(WHEEL),--wheel $(WHEEL))
-bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench
+bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py
 wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
 sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
