@@ -145,8 +145,6 @@ func (m model) count() int { return count(m.shape) }
 
 func (m model) at(i int) []byte { return m.data[i*m.kind.Size():][:m.kind.Size()] }
 
-func (m model) flat() model { return model{m.kind, []int{m.count()}, m.data} }
-
 // arrangement says how elements lie in memory.
 type arrangement struct {
 	name   string

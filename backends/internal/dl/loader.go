@@ -58,8 +58,8 @@ func (l *systemLibrary) Symbol(name string) (uintptr, error) {
 
 // linkMap is the documented head of the C library's struct link_map.
 type linkMap struct {
-	loadBias uintptr
-	name     *byte
+	_    uintptr // load address
+	name *byte
 }
 
 const requestLinkMap = 2 // RTLD_DI_LINKMAP, the same in glibc and musl

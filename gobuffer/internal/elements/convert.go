@@ -1,7 +1,6 @@
 package elements
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -11,14 +10,21 @@ import (
 
 // ErrNoRule is what Convert and its kin wrap where no sound rule turns one
 // element type into the other.
-var ErrNoRule = errors.New("no sound rule")
+var ErrNoRule error = ruleError("no sound rule")
+
+type ruleError string
+
+func (e ruleError) Error() string { return string(e) }
+
+// IsTypeError is as ValueError's.
+func (e ruleError) IsTypeError() bool { return true }
 
 func noRule(dt, st ai.ElementType) error {
 	why := "unknown element type"
 	if dt.Kind() == ai.KindRaw || st.Kind() == ai.KindRaw {
 		why = "8-bit floating point elements are moved, never converted"
 	}
-	return fmt.Errorf("elements: %w converts %s to %s: %s", ErrNoRule, st, dt, why)
+	return fmt.Errorf("%w converts %s to %s: %s", ErrNoRule, st, dt, why)
 }
 
 func checkPair(dt, st ai.ElementType) error {

@@ -89,7 +89,7 @@ func (d *Descriptor) locate(layout arrayiface.Layout) error {
 			Value: fmt.Sprintf("NULL for %d bytes", high-low), Accepted: "the address of the elements"}
 	}
 	start, end := d.Pointer+uint64(low), d.Pointer+uint64(high)
-	if (low < 0 && start > d.Pointer) || end < d.Pointer {
+	if (low < 0 && start-1 >= d.Pointer) || end < d.Pointer {
 		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "data",
 			Value: fmt.Sprintf("%#x, and the strides reach outside the address space", d.Pointer), Accepted: "memory that exists"}
 	}
