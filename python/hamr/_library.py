@@ -28,7 +28,9 @@ _buffer_locks = [RLock() for _ in range(64)]
 
 def library_path() -> str:
     """The file that holds the Go library."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_gopy", MODULE_NAME + ".abi3.so")
+    return os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "_gopy", MODULE_NAME + ".abi3.so"
+    )
 
 
 def load() -> ModuleType:
@@ -89,7 +91,9 @@ def _private_copy() -> str:
         while image:
             image = image[os.write(descriptor, image) :]
     except OSError as error:
-        raise ForkError(f"hamr cannot load a copy of its library in this forked child: {error}") from error
+        raise ForkError(
+            f"hamr cannot load a copy of its library in this forked child: {error}"
+        ) from error
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 

@@ -13,7 +13,7 @@ from .stream import stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
 _SYNC_HOST = Transfer.sync_host
 
@@ -48,7 +48,7 @@ def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = _SYNC_HOST
         shared = adopt_array_interface(obj, interface, number, mode)
         shared._source = "__array_interface__"
         return shared
-    _refuse(obj)
+    raise _refusal(obj)
 
 
 def _is_plain(obj: Any) -> bool:
@@ -76,18 +76,19 @@ def _view(obj: _native.Array, stream: int, transfer: int) -> Buffer:
     return view
 
 
-def _refuse(obj: Any) -> NoReturn:
+def _refusal(obj: Any) -> TypeError:
+    """What is wrong with an object that shares nothing that hamr takes."""
     kind = type(obj).__name__
     try:
         view = memoryview(obj)
     except (TypeError, ValueError, BufferError) as error:
-        raise TypeError(
+        return TypeError(
             f"{kind} object cannot be shared: accepted is what has the buffer protocol "
             f"or __array_interface__ ({error})"
-        ) from None
+        )
     with view:
-        call("ParseFormat", view.format, view.itemsize)
-    raise TypeError(f"{kind} object with elements of format {view.format!r} cannot be shared")
+        call("ParseFormat", view.format, view.itemsize)  # raises, and says why
+    return TypeError(f"{kind} object with elements of format {view.format!r} cannot be shared")
 
 
 def from_sequence(values: Any) -> Buffer:
@@ -109,8 +110,15 @@ def _from_flat(values: Any) -> Buffer:
     from array import array
 
     kinds = {type(v) for v in values}
-    if kinds <= {bool, int}:
-        return buffer(array("q", values)) if kinds != {bool} else buffer(bytes(values)).astype("bool")
-    if kinds <= {bool, int, float}:
-        return buffer(array("d", values))
-    raise TypeError("without NumPy a list must be flat and hold int or float")
+    if kinds == {bool}:
+        return buffer(bytes(values)).astype("bool")
+    if not kinds <= {bool, int, float}:
+        raise TypeError("without NumPy a list must be flat and hold int or float")
+    for code in "qQ" if kinds <= {bool, int} else "d":
+        try:
+            return buffer(array(code, values))
+        except OverflowError:
+            pass
+    raise ValueError(
+        f"no element type holds all the list's numbers, {min(values)} to {max(values)}"
+    )

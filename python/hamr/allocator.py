@@ -91,7 +91,9 @@ def transfer_of(value: object) -> int:
             if mode.name.rstrip("_") == name:
                 return int(mode)
     else:
-        raise TypeError(f"transfer is {value!r}: accepted is a hamr.Transfer, its value or its name")
+        raise TypeError(
+            f"transfer is {value!r}: accepted is a hamr.Transfer, its value or its name"
+        )
     raise ValueError(f"transfer is {value!r}: accepted are async, sync_host, sync")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from . import buffer as _buffer
+from . import buffer as _buffer  # type: ignore[no-redef]
 from ._library import call
 
 TYPE_CHECKING = False
@@ -32,7 +32,9 @@ def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) 
     interface = dict.copy(interface)
     for key in _REQUIRED:
         if key not in interface:
-            raise ValueError(f"__array_interface__ has no {key!r}: required are {', '.join(_REQUIRED)}")
+            raise ValueError(
+                f"__array_interface__ has no {key!r}: required are {', '.join(_REQUIRED)}"
+            )
     typestr = _text(interface)
     shape = _integers("shape", interface["shape"])
     strides = interface.get("strides")
@@ -49,7 +51,18 @@ def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) 
     if length >= 0:
         pointer += offset
     shared: Buffer = _native.adopt_pointer(
-        _buffer.Buffer, element, _MALLOC, _HOST, stream, transfer, pointer, shape, strides, readonly, (obj, owner), False
+        _buffer.Buffer,
+        element,
+        _MALLOC,
+        _HOST,
+        stream,
+        transfer,
+        pointer,
+        shape,
+        strides,
+        readonly,
+        (obj, owner),
+        False,
     )
     return shared
 
@@ -105,14 +118,20 @@ def _data(obj: Any, data: Any) -> tuple[int, bool, int, Any]:
         try:
             return address, bool(readonly), -1, None
         except Exception as error:
-            raise TypeError(f"data is {_short(data)}: accepted as the read-only flag is a bool") from error
+            raise TypeError(
+                f"data is {_short(data)}: accepted as the read-only flag is a bool"
+            ) from error
     source = obj if data is None else data
     try:
         # The array interface takes any bytes, whatever their type and shape.
         view = memoryview(source).cast("B")
     except (TypeError, ValueError, BufferError) as error:
-        raise TypeError(f"data is {_short(data)}: accepted is (address, read-only flag), or a contiguous buffer: {error}") from None
+        raise TypeError(
+            f"data is {_short(data)}: accepted is (address, read-only flag), "
+            f"or a contiguous buffer: {error}"
+        ) from None
     held = _native.adopt_buffer(_native.Array, view, 0, 0)
+    assert held is not None
     return held.ptr, held.readonly, held.nbytes, held
 
 

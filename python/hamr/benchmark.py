@@ -50,7 +50,9 @@ def operations() -> dict[str, Callable[[], Any]]:
         "hamr.buffer(ndarray)": lambda: hamr.buffer(array),
         "hamr.buffer(minimal object)": lambda: hamr.buffer(minimal),
         "create, fill, free 1 KiB (buffer_float)": lambda: hamr.buffer_float(malloc, COUNT, 1.0),
-        "create, fill, free 1 KiB (Buffer)": lambda: hamr.Buffer(COUNT, "float32", malloc, fill=1.0),
+        "create, fill, free 1 KiB (Buffer)": lambda: hamr.Buffer(
+            COUNT, "float32", malloc, fill=1.0
+        ),
         "numpy.full(256, 1.0)": lambda: np.full(COUNT, 1.0, "float32"),
         "get_host_accessible()": own.get_host_accessible,
         "buf.__array_interface__": lambda: own.__array_interface__,
@@ -78,7 +80,9 @@ def measure(rounds: int = 9, calls: int = 20_000) -> list[dict[str, Any]]:
         {
             "operation": name,
             "ns": round(statistics.median(values), 1),
-            "ratio": round(statistics.median(v / f for v, f in zip(values, times[FLOOR], strict=True)), 3),
+            "ratio": round(
+                statistics.median(v / f for v, f in zip(values, times[FLOOR], strict=True)), 3
+            ),
         }
         for name, values in times.items()
     ]
@@ -119,7 +123,8 @@ import hamr
 imported, after = time.perf_counter(), resident()
 hamr.Buffer(1, "float32")
 used, end = time.perf_counter(), resident()
-print((imported - start) * 1e3, (after - before) / 2**20, (used - imported) * 1e3, (end - after) / 2**20)
+print((imported - start) * 1e3, (after - before) / 2**20)
+print((used - imported) * 1e3, (end - after) / 2**20)
 """
 
 
@@ -128,9 +133,14 @@ def measure_import(rounds: int = 9) -> dict[str, float]:
     names = ("import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB")
     runs = []
     for _ in range(rounds):
-        done = subprocess.run([sys.executable, "-c", _IMPORT], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _IMPORT], check=True, capture_output=True, text=True
+        )
         runs.append([float(x) for x in done.stdout.split()])
-    return {name: round(statistics.median(column), 2) for name, column in zip(names, zip(*runs, strict=True), strict=True)}
+    return {
+        name: round(statistics.median(column), 2)
+        for name, column in zip(names, zip(*runs, strict=True), strict=True)
+    }
 
 
 def machine() -> dict[str, Any]:
@@ -147,7 +157,9 @@ def machine() -> dict[str, Any]:
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     return {
         "date": time.strftime("%Y-%m-%d"),
         "hamr": hamr.__version__,
@@ -185,8 +197,13 @@ def _table(result: dict[str, Any]) -> list[str]:
         lines.append(f"{row['operation']:44} {row['ns']:9.0f} {row['ratio']:8.2f}")
     threads = result["threads"]
     lines += ["", f"create and free, 1 thread  {threads['one_thread_ns']:9.0f} ns a pair"]
-    lines.append(f"create and free, 8 threads {threads['eight_threads_ns']:9.0f} ns a pair, {threads['ratio']:.2f} x one thread")
+    lines.append(
+        f"create and free, 8 threads {threads['eight_threads_ns']:9.0f} ns a pair, "
+        f"{threads['ratio']:.2f} x one thread"
+    )
     cost = result["import"]
     lines.append(f"import hamr {cost['import_ms']:.1f} ms, {cost['import_MiB']:.1f} MiB; ")
-    lines[-1] += f"first buffer {cost['first_buffer_ms']:.1f} ms, {cost['first_buffer_MiB']:.1f} MiB"
+    lines[-1] += (
+        f"first buffer {cost['first_buffer_ms']:.1f} ms, {cost['first_buffer_MiB']:.1f} MiB"
+    )
     return lines

@@ -6,7 +6,15 @@ from _operator import index
 
 from . import _native
 from ._library import call
-from .allocator import Allocator, Transfer, allocator_from, allocator_of, device_of, reaches, transfer_of
+from .allocator import (
+    Allocator,
+    Transfer,
+    allocator_from,
+    allocator_of,
+    device_of,
+    reaches,
+    transfer_of,
+)
 from .contents import Contents
 from .element import dtype_of, element_of
 from .handle import Handle, access, array_of
@@ -46,6 +54,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Buffer:
+        """Take the memory."""
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
@@ -223,14 +232,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __repr__(self) -> str:
         if self._closed:
             return "<hamr.Buffer closed>"
-        return f"<hamr.Buffer {self.shape} {self.dtype!s} {self.allocator.name} owner {self.device} at {self.ptr:#x}>"
+        what = f"{self.shape} {self.dtype!s} {self.allocator.name}"
+        return f"<hamr.Buffer {what} owner {self.device} at {self.ptr:#x}>"
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
-    if isinstance(shape, (tuple, list)):
-        dimensions = shape
-    else:
-        dimensions = (shape,)
+    dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
     try:
         return tuple(index(d) for d in dimensions)
     except TypeError:

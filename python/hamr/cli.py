@@ -34,7 +34,10 @@ def information() -> dict[str, Any]:
         "library": library_path(),
         "backends": backends,
         "allocators": {a.name: int(a) for a in hamr.Allocator if a >= 0},
-        "preferred": {"host": hamr.get_host_allocator().name, "device": hamr.get_device_allocator().name},
+        "preferred": {
+            "host": hamr.get_host_allocator().name,
+            "device": hamr.get_device_allocator().name,
+        },
         "elements": [name_of(i) for i in range(1, len(json.loads(call("Elements"))) + 1)],
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
@@ -42,13 +45,19 @@ def information() -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the result is the exit status."""
-    parser = argparse.ArgumentParser(prog="hamr", description="Memory that any device and any array library can share.")
+    parser = argparse.ArgumentParser(
+        prog="hamr", description="Memory that any device and any array library can share."
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     info = commands.add_parser("info", help="version, platform, backends, devices and allocators")
     info.add_argument("--json", action="store_true", help="print one JSON object")
-    bench = commands.add_parser("bench", help="what operations cost, beside the least they could (needs NumPy)")
+    bench = commands.add_parser(
+        "bench", help="what operations cost, beside the least they could (needs NumPy)"
+    )
     bench.add_argument("--json", metavar="FILE", help="write the figures to a file")
-    bench.add_argument("--rounds", type=int, default=9, help="how often everything is timed (default 9)")
+    bench.add_argument(
+        "--rounds", type=int, default=9, help="how often everything is timed (default 9)"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.command == "bench":
         from . import benchmark
@@ -72,7 +81,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     ]
     for name, backend in facts["backends"].items():
         lines += _backend_lines(name, backend)
-    lines += ["", f"preferred allocators: host {facts['preferred']['host']}, device {facts['preferred']['device']}"]
+    lines += [
+        "",
+        "preferred allocators: " + ", ".join(f"{k} {v}" for k, v in facts["preferred"].items()),
+    ]
     lines += ["element types: " + ", ".join(facts["elements"]), "", "environment"]
     for name, value in facts["environment"].items():
         lines.append(f"  {name}={'' if value is None else value}  ({ENVIRONMENT[name]})")

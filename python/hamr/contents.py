@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native, adopt
-from . import buffer as _buffer
+from . import buffer as _buffer  # type: ignore[no-redef]
 from ._library import buffer_lock, call
 from .allocator import Allocator, allocator_of, device_of
 from .element import dtype_of, element_of, item_from_bytes, name_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .buffer import Buffer
+    from .handle import Handle
 
     _Base = _native.Array
 else:
@@ -37,6 +38,13 @@ class Contents(_Base):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what Buffer has
+        _source: str | None
+
+        @property
+        def source_protocol(self) -> str | None: ...  # noqa: D102
+        def get_host_accessible(self) -> Handle: ...  # noqa: D102
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
@@ -90,7 +98,7 @@ class Contents(_Base):
             import numpy
 
             named = dtype_of(self._element)
-            if not isinstance(named, numpy.dtype) or named.kind == "V":  # bfloat16 and the like
+            if not isinstance(named, numpy.dtype) or named.isbuiltin == 2:  # bfloat16, float8
                 return numpy.array(self.get_host_accessible())
             out = numpy.empty(self.shape, named)
         target = adopt.buffer(out)
@@ -172,15 +180,18 @@ class Contents(_Base):
         return complex(self.item())
 
     def __index__(self) -> int:
-        value = self.item()
+        # Not ValueError, which bytes(buffer) would raise instead of copying the elements.
+        value = None if self.ndim else self.item()
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError("only a buffer of one integer is an index")
+            raise TypeError("only a buffer of one integer, without dimensions, is an index")
         return value
 
     def __bool__(self) -> bool:
         if self._count == 1:
             return bool(self.item())
-        raise ValueError(f"the truth of a buffer of {self._count} elements is ambiguous: use len() or .size()")
+        raise ValueError(
+            f"the truth of a buffer of {self._count} elements is ambiguous: use len() or .size()"
+        )
 
     def __str__(self) -> str:
         return "<closed>" if self._closed else self._text(SHOWN)
@@ -189,8 +200,9 @@ class Contents(_Base):
         """Print where the buffer is, and its elements."""
         source = self._pin()
         print(
-            f"{{allocator={Allocator(source._allocator).name}, owner={source.device}, size={source._count}, "
-            f"capacity={source._capacity}, data={source.ptr:#x}}} {self._text(0)}"
+            f"{{allocator={Allocator(source._allocator).name}, owner={source.device}, "
+            f"size={source._count}, capacity={source._capacity}, data={source.ptr:#x}}} "
+            f"{self._text(0)}"
         )
 
     def __copy__(self) -> Buffer:
@@ -210,9 +222,11 @@ class Contents(_Base):
         return text
 
     def _value(self, x: Any) -> _native.Array:
-        """What the core can read; a Python number becomes an element, which must be able to hold it."""
+        """What the core can read; a Python number becomes an element, if that can hold it."""
         if type(x) in _NUMBERS:
-            return _native.create(_native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x)._pin()
+            return _native.create(
+                _native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x
+            )._pin()
         return _operand(x)
 
     def _alone(self) -> Any:
@@ -220,7 +234,9 @@ class Contents(_Base):
 
     def _change(self, name: str, *arguments: Any) -> None:
         """Run an operation of the core and become its result."""
-        plain = [a._address if isinstance(a, _native.Array) else 0 if a is None else a for a in arguments]
+        plain = [
+            a._address if isinstance(a, _native.Array) else 0 if a is None else a for a in arguments
+        ]
         with buffer_lock(self):
             source = self._pin()
             result = _native.result(source)
@@ -228,12 +244,25 @@ class Contents(_Base):
             _native.commit(self, result, source)
 
 
-def _rebuild(content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int) -> Buffer:
+def _rebuild(
+    content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
+) -> Buffer:
     made = _buffer.Buffer(shape, dtype, allocator, device=device)
     if content:
         host = adopt.buffer(content)
         source = _native.adopt_pointer(
-            _buffer.Buffer, made._element, 1, -1, 0, 1, host.ptr, tuple(shape), None, True, host, False
+            _buffer.Buffer,
+            made._element,
+            1,
+            -1,
+            0,
+            1,
+            host.ptr,
+            tuple(shape),
+            None,
+            True,
+            host,
+            False,
         )
         made[...] = source
     return made

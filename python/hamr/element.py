@@ -34,7 +34,9 @@ def element_of(dtype: Any) -> int:
     except KeyError:
         pass
     except TypeError:
-        raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'") from None
+        raise TypeError(
+            f"dtype is {dtype!r}: accepted is an element type such as 'float32'"
+        ) from None
     number = _parse(dtype)
     if len(_numbers) < 1000:
         _numbers[dtype] = number
@@ -64,8 +66,9 @@ def _name_by_numpy(dtype: Any) -> str:
         except TypeError:
             pass
         else:
-            # ml_dtypes' types have a name of their own behind a void typestr.
-            return str(resolved.name if resolved.kind == "V" and resolved.names is None else resolved.str)
+            # The typestrs of types that ml_dtypes adds to NumPy do not say what they are.
+            added = resolved.isbuiltin == 2
+            return str(resolved.name if added else resolved.str)
     raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
 
 

@@ -6,77 +6,81 @@ Importing enum takes 3 ms where all of hamr takes 3: `import hamr` would miss it
 
 from __future__ import annotations
 
+__all__ = ["Enumeration"]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, TypeVar
 
-    _T = TypeVar("_T", bound="Enumeration")
+    # What type checkers are to take it for.
+    from enum import IntEnum as Enumeration
+    from typing import Any
+else:
 
+    class EnumerationType(type):
+        """The class of an enumeration: turns its integers into members."""
 
-class EnumerationType(type):
-    """The class of an enumeration: turns its integers into members."""
+        _members: dict[str, Any]
+        _values: dict[int, Any]
 
-    _members: dict[str, Any]
-    _values: dict[int, Any]
+        def __new__(
+            mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]
+        ) -> EnumerationType:
+            """Make the class and its members."""
+            # Python 3.13 adds __firstlineno__.
+            numbers = {k: v for k, v in body.items() if type(v) is int and not k.startswith("__")}
+            rest = {key: value for key, value in body.items() if key not in numbers}
+            cls = super().__new__(mcs, name, bases, rest)
+            cls._members, cls._values = {}, {}
+            for key, value in numbers.items():
+                member = int.__new__(cls, value)
+                member._name = key
+                cls._members[key] = cls._values[value] = member
+                type.__setattr__(cls, key, member)
+            return cls
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> EnumerationType:
-        numbers = {key: value for key, value in body.items() if type(value) is int}
-        rest = {key: value for key, value in body.items() if key not in numbers}
-        cls = super().__new__(mcs, name, bases, rest)
-        cls._members, cls._values = {}, {}
-        for key, value in numbers.items():
-            member: Any = int.__new__(cls, value)
-            member._name = key
-            cls._members[key] = cls._values[value] = member
-            type.__setattr__(cls, key, member)
-        return cls
+        def __call__(cls, value: int) -> Any:
+            try:
+                return cls._values[value]
+            except (KeyError, TypeError):
+                raise ValueError(f"{value!r} is not a valid {cls.__name__}") from None
 
-    def __call__(cls: type[_T], value: int) -> _T:  # type: ignore[override]
-        try:
-            member: _T = cls._values[value]  # type: ignore[attr-defined]
-        except (KeyError, TypeError):
-            raise ValueError(f"{value!r} is not a valid {cls.__name__}") from None
-        return member
+        def __getitem__(cls, name: str) -> Any:
+            return cls._members[name]
 
-    def __getitem__(cls: type[_T], name: str) -> _T:
-        member: _T = cls._members[name]  # type: ignore[attr-defined]
-        return member
+        def __iter__(cls) -> Iterator[Any]:
+            return iter(cls._members.values())
 
-    def __iter__(cls: type[_T]) -> Iterator[_T]:
-        return iter(cls._members.values())  # type: ignore[attr-defined]
+        def __len__(cls) -> int:
+            return len(cls._members)
 
-    def __len__(cls) -> int:
-        return len(cls._members)
+        def __contains__(cls, value: object) -> bool:
+            return value in cls._values
 
-    def __contains__(cls, value: object) -> bool:
-        return value in cls._values
+        def __setattr__(cls, name: str, value: object) -> None:
+            if name in getattr(cls, "_members", ()):
+                raise AttributeError(f"cannot reassign member {name!r}")
+            super().__setattr__(name, value)
 
-    def __setattr__(cls, name: str, value: object) -> None:
-        if name in getattr(cls, "_members", ()):
-            raise AttributeError(f"cannot reassign member {name!r}")
-        super().__setattr__(name, value)
+    class Enumeration(int, metaclass=EnumerationType):
+        """An integer with a name."""
 
+        _name: str
 
-class Enumeration(int, metaclass=EnumerationType):
-    """An integer with a name."""
+        @property
+        def name(self) -> str:
+            """The member's name."""
+            return self._name
 
-    _name: str
+        @property
+        def value(self) -> int:
+            """The member's number."""
+            return int(self)
 
-    @property
-    def name(self) -> str:
-        """The member's name."""
-        return self._name
+        def __repr__(self) -> str:
+            return f"<{type(self).__name__}.{self._name}: {int(self)}>"
 
-    @property
-    def value(self) -> int:
-        """The member's number."""
-        return int(self)
+        __str__ = int.__repr__
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}.{self._name}: {int(self)}>"
-
-    __str__ = int.__repr__
-
-    def __reduce__(self) -> tuple[type, tuple[int]]:
-        return type(self), (int(self),)
+        def __reduce__(self) -> tuple[type, tuple[int]]:
+            return type(self), (int(self),)

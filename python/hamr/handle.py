@@ -24,7 +24,7 @@ class Handle(_native.Array):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the elements were copied to be reachable; the buffer does not see changes to them."""
+        """Whether the elements are a copy, so that the buffer does not see changes to them."""
         return self._temporary
 
     @property
@@ -69,7 +69,8 @@ class Handle(_native.Array):
         if self._closed:
             return "<hamr.Handle closed>"
         kind = "temporary" if self._temporary else "in place"
-        return f"<hamr.Handle {self.shape} {self.typestr} {self.allocator.name} {kind} at {self.ptr:#x}>"
+        what = f"{self.shape} {self.typestr} {self.allocator.name}"
+        return f"<hamr.Handle {what} {kind} at {self.ptr:#x}>"
 
 
 def access(array: _native.Array, space: str, device: int = -1) -> Handle:
@@ -84,7 +85,7 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
     """NumPy's last resort: element types that its protocols have no name for."""
     if not array._host:
         raise TypeError(
-            f"the memory is in {allocator_from(array._allocator).name} memory, which the host does not reach: "
+            f"the host does not reach {allocator_from(array._allocator).name} memory: "
             "numpy.asarray(buffer.get_host_accessible()) brings it there"
         )
     import numpy

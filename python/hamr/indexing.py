@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def select(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def select(
+    shape: tuple[int, ...], strides: tuple[int, ...], key: Any
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Offset in bytes, shape and strides of the elements that ``key`` selects.
 
     Accepted are integers, slices, ``...``, None and tuples of them, as in NumPy's

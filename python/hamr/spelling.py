@@ -7,9 +7,8 @@ from .allocator import Allocator, Transfer, allocator_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .handle import Handle
+    from .stream import Stream
 
     _Base = _native.Array
 else:
@@ -20,6 +19,14 @@ class UpstreamSpelling(_Base):
     """Methods under the names that upstream HAMR gives them."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what Buffer has
+
+        @property
+        def stream(self) -> Stream: ...  # noqa: D102
+        def accessible(self, space: str) -> bool: ...  # noqa: D102
+        def get_host_accessible(self) -> Handle: ...  # noqa: D102
+        def set_transfer(self, transfer: Transfer | int | str) -> None: ...  # noqa: D102
 
     def host_accessible(self) -> bool:
         """Whether the host reaches the memory in place."""
@@ -53,7 +60,7 @@ class UpstreamSpelling(_Base):
         """The device that owns the memory; -1 is the host."""
         return self.device
 
-    def get_stream(self) -> Any:
+    def get_stream(self) -> Stream:
         """The stream that movements are enqueued on."""
         return self.stream
 

@@ -44,7 +44,9 @@ def _typed(name: str) -> Callable[..., Buffer]:
     element = 0
     create = _native.create
 
-    def make(allocator: Any = _NOTHING, n: Any = _NOTHING, value: Any = _NOTHING, *more: Any) -> Buffer:
+    def make(
+        allocator: Any = _NOTHING, n: Any = _NOTHING, value: Any = _NOTHING, *more: Any
+    ) -> Buffer:
         nonlocal element
         if not element:
             element = _library.call("ParseUpstreamElement", name)
@@ -79,7 +81,8 @@ def _from_arguments(name: str, element: str, arguments: tuple[Any, ...]) -> Buff
         return _converted(element, allocator, rest[0], place)
     if allocator is None or len(rest) > 2:
         raise TypeError(
-            f"buffer_{name}{arguments!r}: accepted is (allocator[, stream[, transfer]][, n[, value or array]]) or (other)"
+            f"buffer_{name}{arguments!r}: accepted is "
+            "(allocator[, stream[, transfer]][, n[, value or array]]) or (other)"
         )
     count = rest[0] if rest else 0
     if len(rest) < 2:

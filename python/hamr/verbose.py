@@ -21,6 +21,8 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
     thread takes them over, within 50 ms; at exit the rest is logged.
     """
     global _logger
+    if not isinstance(level, int):
+        raise TypeError(f"level is {level!r}: accepted is an int")
     if logger is None:
         call("SetVerbose", min(level, 1))
         flush()

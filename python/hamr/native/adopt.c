@@ -135,7 +135,7 @@ static PyObject *adopt(PyTypeObject *type, Draft *draft, Owner *owner) {
         owner_drop(owner);
         return NULL;
     }
-    char *message = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, core_finished);
+    char *message = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished);
     if (message) {
         core_raise(message);
         owner_drop(owner);

@@ -16,36 +16,12 @@ void type_free(PyObject *self) {
     Py_DECREF(type);
 }
 
-Owner *owner_new(PyObject *object, Py_buffer *view) {
-    Owner *owner = PyMem_Malloc(sizeof *owner);
-    if (!owner) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Py_XINCREF(object);
-    *owner = (Owner){object, view, NULL};
-    return owner;
-}
-
-void owner_drop(Owner *owner) {
-    if (!owner) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (owner->view) {
-        PyBuffer_Release(owner->view);
-        PyMem_Free(owner->view);
-    }
-    Py_XDECREF(owner->object);
-    PyMem_Free(owner);
-    PyErr_Restore(type, value, traceback);
-}
-
 Block *block_new(const hamr_array *array, Owner *owner) {
     Block *block = type_allocate(block_type);
     if (!block) {
         if (array->memory && core_functions()) core_functions()->release(array->memory);
         else owner_drop(owner);
-        core_drain();
+        owner_drain();
         return NULL;
     }
     block->token = array->memory;
@@ -70,7 +46,7 @@ int block_register(Block *block) {
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
                         .allocator = block->allocator, .device = block->device, .element = 6 /* uint8 */,
                         .ndim = 1, .shape = &shape, .strides = &stride};
-    char *message = core_functions()->adopt(&whole, (uint64_t)(uintptr_t)block->owner, core_finished);
+    char *message = core_functions()->adopt(&whole, (uint64_t)(uintptr_t)block->owner, owner_finished);
     if (message) return core_raise(message);
     block->token = whole.memory;
     block->generation = core_generation;
@@ -83,7 +59,7 @@ static void block_release(Block *block) {
     block->token = 0;
     if (token && block->generation == core_generation && functions) {
         int ours = !block->owner;
-        block->owner = NULL; /* comes back through core_finished */
+        block->owner = NULL; /* comes back through owner_finished */
         if (ours && block->size >= LONG_FREE) {
             Py_BEGIN_ALLOW_THREADS
             functions->release(token);
@@ -91,11 +67,11 @@ static void block_release(Block *block) {
         } else {
             functions->release(token);
         }
-        core_drain();
+        owner_drain();
     } else if (block->owner) {
-        core_finished((uint64_t)(uintptr_t)block->owner);
+        owner_finished((uint64_t)(uintptr_t)block->owner);
         block->owner = NULL;
-        core_drain();
+        owner_drain();
     } else if (token && block->base) {
         core_free_directly(block->allocator, block->base);
     }

@@ -1,6 +1,5 @@
 #include "native.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,6 @@ static int touched;       /* this process has begun to load a copy */
 static int inherited;     /* a process that this one was forked from had */
 static PyObject *loader, *raiser;
 static uint64_t free_functions[2]; /* by allocator: cpp, malloc */
-static _Atomic(Owner *) finished_owners;
 
 int core_load(void) {
     if (functions) return 0;
@@ -59,29 +57,6 @@ int core_forked(void) {
         "hamr\x1f" "ForkError\x1f{}\x1f"
         "this device buffer was made before fork(): the driver does not work in a forked child; "
         "start processes with multiprocessing's spawn or forkserver method, or copy the buffer to the host before the fork"));
-}
-
-/* Lock-free, since the core may call from a thread that Python never saw. */
-void core_finished(uint64_t key) {
-    Owner *owner = (Owner *)(uintptr_t)key;
-    owner->next = atomic_load(&finished_owners);
-    while (!atomic_compare_exchange_weak(&finished_owners, &owner->next, owner)) {}
-}
-
-void core_drain(void) {
-    /* The end of an owner may be that of another one: a chain of them is undone
-     * in a loop, since nested calls would run out of stack. */
-    static _Thread_local int draining;
-    if (draining || !atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
-    draining = 1;
-    for (Owner *owner; (owner = atomic_exchange(&finished_owners, NULL));) {
-        while (owner) {
-            Owner *next = owner->next;
-            owner_drop(owner);
-            owner = next;
-        }
-    }
-    draining = 0;
 }
 
 /* Frees memory that was allocated before a fork, in the child, whose copy of the
@@ -151,7 +126,7 @@ static PyObject *after_fork(PyObject *module, PyObject *unused) {
     inherited |= touched;
     touched = 0;
     core_generation++;
-    core_drain();
+    owner_drain();
     Py_RETURN_NONE;
 }
 

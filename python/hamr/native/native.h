@@ -62,11 +62,15 @@ int core_load(void);                 /* 0, or -1 with an exception */
 const hamr_functions *core_functions(void);
 int core_raise(char *message);       /* sets the exception, frees message; -1 */
 PyObject *core_freed(void);          /* raises FreedBuffer; NULL */
-void core_finished(uint64_t key);    /* any thread, without the GIL */
-void core_drain(void);
 int core_free_directly(int32_t allocator, uint64_t base);
 int core_forked(void);               /* raises ForkError; -1 */
 extern PyMethodDef core_methods[];
+
+/* owner.c: what keeps foreign memory alive. */
+Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
+void owner_drop(Owner *owner);
+void owner_finished(uint64_t key); /* any thread, without the GIL */
+void owner_drain(void);            /* drops the owners that are finished */
 
 /* elements.c: the element types, as arrayiface numbers them. */
 typedef struct {
@@ -82,8 +86,6 @@ int64_t array_count(const hamr_array *array);
 
 /* block.c */
 extern PyTypeObject *block_type;
-Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
-void owner_drop(Owner *owner);
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
 int block_register(Block *block);
 int block_setup(PyObject *module);

@@ -6,7 +6,7 @@ static void result_dealloc(PyObject *object) {
     Result *self = (Result *)object;
     if (self->array.memory && self->array.memory != self->before && core_functions()) {
         core_functions()->release(self->array.memory);
-        core_drain();
+        owner_drain();
     }
     type_free(object);
 }
