@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 START, END = "<!-- figures:", "<!-- end of figures -->"
 
 
-def table(result: dict) -> str:
+def table(result: dict[str, Any]) -> str:
     """Return the figures as Markdown."""
     machine = result["machine"]
     lines = [
@@ -26,8 +27,8 @@ def table(result: dict) -> str:
     lines += [
         "",
         f"Creating and freeing on 8 threads costs {threads['ratio']:.2f} times one thread, a pair. "
-        f"`import hamr` takes {cost['import_ms']:.1f} ms and {cost['import_MiB']:.1f} MiB, the first "
-        f"buffer {cost['first_buffer_ms']:.1f} ms and {cost['first_buffer_MiB']:.1f} MiB.",
+        f"`import hamr` takes {cost['import_ms']:.1f} ms and {cost['import_MiB']:.1f} MiB, the "
+        f"first buffer {cost['first_buffer_ms']:.1f} ms and {cost['first_buffer_MiB']:.1f} MiB.",
     ]
     return "\n".join(lines)
 

@@ -1,0 +1,28 @@
+"""What every test shares: Hypothesis settings, and fixtures for places and element types."""
+
+import hypothesis
+import pytest
+
+import hamr
+import producers
+
+hypothesis.settings.register_profile(
+    "hamr",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "long", hypothesis.settings.get_profile("hamr"), max_examples=2000
+)  # pytest --hypothesis-profile=long
+hypothesis.settings.load_profile("hamr")
+
+
+@pytest.fixture(params=producers.ALLOCATORS, ids=lambda a: a.name)
+def allocator(request) -> hamr.Allocator:
+    return request.param
+
+
+@pytest.fixture(params=producers.DTYPES)
+def dtype(request) -> str:
+    return request.param

@@ -1,0 +1,38 @@
+"""Each example runs against the installed package, and prints what it should."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+# Lines that the output must have, in this order.
+OUTPUT = {
+    "hello.py": [
+        " 393. 394. 395. 396. 397. 398. 399. 400.]",
+        "written through NumPy, seen by the buffer: 42.0",
+        "<hamr.Buffer (400,) float32 malloc owner -1 at ",
+    ],
+}
+
+
+def test_every_example_is_here():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(OUTPUT)
+
+
+@pytest.mark.parametrize("name", OUTPUT)
+def test_example(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    rest = done.stdout
+    for line in OUTPUT[name]:
+        before, found, rest = rest.partition(line)
+        assert found, f"{line!r} is not in {before!r}"

@@ -1,0 +1,23 @@
+"""Long repetition leaves resident memory and every counter where they were."""
+
+import pytest
+from processes import run_script, scaled
+
+
+@pytest.mark.parametrize(
+    ("case", "cycles", "threads"),
+    [
+        ("create", 1_000_000, 8),
+        ("create_cpp", 200_000, 8),
+        ("adopt", 1_000_000, 8),
+        ("handles", 300_000, 8),
+        ("slices", 100_000, 2),
+        ("interface", 100_000, 2),
+        ("contents", 100_000, 4),
+        ("pickles", 100_000, 2),
+        ("errors", 3_100, 2),  # each cycle fails in more than 32 ways
+    ],
+)
+def test_nothing_is_left(case, cycles, threads):
+    """scripts/leaks.py says what a cycle does, and how much growth is let pass."""
+    print(run_script("leaks", case, scaled(cycles, 1000), threads, timeout=300))

@@ -1,0 +1,100 @@
+"""Tracing to standard error and to logging."""
+
+import logging
+import subprocess
+import sys
+import time
+
+import pytest
+
+import hamr
+
+
+@pytest.fixture
+def logger():
+    messages = []
+
+    class Collect(logging.Handler):
+        def emit(self, record):
+            messages.append(record.getMessage())
+
+    log = logging.getLogger("hamr.test")
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    handler = Collect()
+    log.addHandler(handler)
+    yield log, messages
+    hamr.set_verbose(0)
+    log.removeHandler(handler)
+
+
+def test_logger_gets_allocation_copy_and_free(logger):
+    log, messages = logger
+    hamr.set_verbose(1, log)
+    first = hamr.Buffer(5000, "float64")
+    second = first.copy()
+    del first, second
+    hamr.set_verbose(0, log)
+    text = "\n".join(messages)
+    assert text.count("allocate malloc") == 2
+    assert "copy" in text
+    assert text.count("free malloc") == 2
+
+
+def test_lines_arrive_without_being_asked_for(logger):
+    log, messages = logger
+    hamr.set_verbose(1, log)
+    hamr.Buffer(5001, "float64")
+    for _ in range(200):
+        if messages:
+            break
+        time.sleep(0.05)
+    assert any("40008" in m for m in messages)
+
+
+def test_after_the_end_nothing_is_logged(logger):
+    log, messages = logger
+    hamr.set_verbose(1, log)
+    hamr.set_verbose(0, log)
+    messages.clear()
+    hamr.Buffer(10)
+    hamr.set_verbose(0, log)
+    assert messages == []
+
+
+def test_lines_of_the_last_moments_are_logged_at_exit():
+    script = (
+        "import logging, hamr\n"
+        "logging.basicConfig(level=logging.DEBUG, format='%(name)s: %(message)s')\n"
+        "hamr.set_verbose(1, logging.getLogger('traced'))\n"
+        "hamr.Buffer(777, 'uint8')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "traced: allocate malloc device -1 size 777" in done.stderr
+
+
+@pytest.mark.parametrize(("value", "traced"), [("0", False), ("1", True), ("3", True), ("", False)])
+def test_environment_variable_writes_to_standard_error(value, traced):
+    done = subprocess.run(
+        [sys.executable, "-c", "import hamr; hamr.Buffer(778, 'uint8')"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"HAMR_VERBOSE": value},
+    )
+    assert ("size 778" in done.stderr) is traced
+
+
+def test_bad_environment_variable_is_named():
+    done = subprocess.run(
+        [sys.executable, "-c", "import hamr; hamr.Buffer(779, 'uint8')"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"HAMR_VERBOSE": "loud"},
+    )
+    assert "HAMR_VERBOSE is 'loud'" in done.stderr
