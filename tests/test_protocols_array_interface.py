@@ -95,7 +95,8 @@ class OwnBuffer(bytearray):
 def test_data_none_means_the_objects_own_buffer(data):
     content = OwnBuffer(np.arange(3, dtype="i4").tobytes())
     # hamr.buffer() asks for the buffer protocol first.
-    shared = adopt_array_interface(content, {**content.__array_interface__, **data}, 0, 1)
+    interface = {**content.__array_interface__, **data}
+    shared = adopt_array_interface(hamr.Buffer, content, interface, 0, 1)
     assert shared.get().tolist() == [1, 2]
     shared[0] = 9
     assert np.frombuffer(content, "i4").tolist() == [0, 9, 2]

@@ -6,9 +6,8 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
 """
 
-from .adopt import buffer
 from .allocator import Allocator, Transfer
-from .buffer import Buffer
+from .buffer import Buffer, buffer
 from .errors import (
     BackendUnavailable,
     DeviceError,

@@ -1,4 +1,4 @@
-"""hamr.buffer: share an object's memory by the best protocol it offers."""
+"""Sharing an object's memory by the best protocol it offers."""
 
 from __future__ import annotations
 
@@ -6,49 +6,47 @@ import sys
 
 from . import _native
 from ._library import call
-from .allocator import Transfer, transfer_of
 from .array_interface import adopt_array_interface
-from .buffer import Buffer
-from .stream import stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
-_SYNC_HOST = Transfer.sync_host
+    _A = TypeVar("_A", bound=_native.Array)
+
+_SYNC_HOST = 1
 
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 _plain_types: set[type] = set()
 
 
-def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = _SYNC_HOST) -> Buffer:
-    """A buffer that shares the memory of ``obj``, without a copy.
+def share(cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST) -> tuple[_A, str]:
+    """An array of a class over the memory of ``obj``, and the protocol that told of it.
 
-    Accepted is what exports the buffer protocol (NumPy arrays, bytes, bytearray,
-    memoryview, array.array, mmap, …), what has ``__array_interface__``, and hamr's
-    own buffers and handles. Type, shape, strides and the read-only flag are kept,
-    and ``obj`` is kept alive as long as its memory is used. ``stream`` is the one
-    that the caller will use, ``sync`` says which movements are waited for.
-
-    An object without such a protocol, or with elements that hamr does not have, is
-    a TypeError; a description that cannot be right is a ValueError.
+    An object without a protocol, or with elements that hamr does not have, is a
+    TypeError; a description that cannot be right is a ValueError.
     """
-    if stream is None and sync is _SYNC_HOST:
-        number, mode = 0, 1
-    else:
-        number, mode = stream_of(stream), transfer_of(sync)
     if type(obj) not in _plain_types and not _is_plain(obj):
-        return _view(obj, number, mode)
-    shared: Buffer | None = _native.adopt_buffer(Buffer, obj, number, mode)
+        return _view(cls, obj, stream, transfer), "hamr"
+    shared = _native.adopt_buffer(cls, obj, stream, transfer)
     if shared is not None:
-        shared._source = "buffer"
-        return shared
+        return shared, "buffer"
     interface = getattr(obj, "__array_interface__", None)
     if interface is not None and not isinstance(obj, type):
-        shared = adopt_array_interface(obj, interface, number, mode)
-        shared._source = "__array_interface__"
-        return shared
+        return adopt_array_interface(cls, obj, interface, stream, transfer), "__array_interface__"
     raise _refusal(obj)
+
+
+def operand(x: Any) -> _native.Array:
+    """A number, array, list or buffer as something the core can read."""
+    if isinstance(x, _native.Array):
+        return x._pin()
+    number = _native.scalar(x)
+    if number is not None:
+        return number
+    if isinstance(x, (list, tuple, range)):
+        x = _from_sequence(x)
+    return share(_native.Array, x)[0]._pin()
 
 
 def _is_plain(obj: Any) -> bool:
@@ -68,11 +66,10 @@ def _is_plain(obj: Any) -> bool:
     return True
 
 
-def _view(obj: _native.Array, stream: int, transfer: int) -> Buffer:
+def _view(cls: type[_A], obj: _native.Array, stream: int, transfer: int) -> _A:
     source = obj._snapshot(_native.Array)
-    view = _native.view(Buffer, source, 0, source.shape, source.strides)
+    view = _native.view(cls, source, 0, source.shape, source.strides)
     view._set_order(stream, transfer)
-    view._source = "hamr"
     return view
 
 
@@ -91,8 +88,8 @@ def _refusal(obj: Any) -> TypeError:
     return TypeError(f"{kind} object with elements of format {view.format!r} cannot be shared")
 
 
-def from_sequence(values: Any) -> Buffer:
-    """A buffer of the numbers in a list or tuple, by NumPy's rules for their type.
+def _from_sequence(values: Any) -> Any:
+    """The numbers in a list or tuple as an array, by NumPy's rules for their type.
 
     Without NumPy the list must be flat.
     """
@@ -103,20 +100,20 @@ def from_sequence(values: Any) -> Buffer:
     array = numpy.asarray(values)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"the list's elements are of type {array.dtype}: accepted are numbers")
-    return buffer(array)
+    return array
 
 
-def _from_flat(values: Any) -> Buffer:
+def _from_flat(values: Any) -> Any:
     from array import array
 
     kinds = {type(v) for v in values}
     if kinds == {bool}:
-        return buffer(bytes(values)).astype("bool")
+        return memoryview(bytes(values)).cast("?")
     if not kinds <= {bool, int, float}:
         raise TypeError("without NumPy a list must be flat and hold int or float")
     for code in "qQ" if kinds <= {bool, int} else "d":
         try:
-            return buffer(array(code, values))
+            return array(code, values)
         except OverflowError:
             pass
     raise ValueError(

@@ -11,22 +11,23 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from . import buffer as _buffer  # type: ignore[no-redef]
 from ._library import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
-    from .buffer import Buffer
+    _A = TypeVar("_A", bound=_native.Array)
 
 _REQUIRED = ("shape", "typestr", "version")
 _HOST = -1
 _MALLOC = 1
 
 
-def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) -> Buffer:
-    """A buffer over the memory that an interface dictionary of ``obj`` describes."""
+def adopt_array_interface(
+    cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int
+) -> _A:
+    """An array of a class over the memory that an interface dictionary of ``obj`` describes."""
     if not isinstance(interface, dict):
         raise TypeError(f"__array_interface__ is {_short(interface)}: accepted is a dict")
     interface = dict.copy(interface)
@@ -50,8 +51,8 @@ def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) 
     )  # fmt: skip
     if length >= 0:
         pointer += offset
-    shared: Buffer = _native.adopt_pointer(
-        _buffer.Buffer,
+    return _native.adopt_pointer(
+        cls,
         element,
         _MALLOC,
         _HOST,
@@ -64,7 +65,6 @@ def adopt_array_interface(obj: Any, interface: Any, stream: int, transfer: int) 
         (obj, owner),
         False,
     )
-    return shared
 
 
 def _text(interface: dict[str, Any]) -> str:
@@ -87,13 +87,13 @@ def _integer(key: str, value: Any) -> int:
 
 
 def _exact(value: Any) -> int | None:
-    """The int that a value stands for, or None if it stands for none."""
+    """The plain int that a value stands for, or None if it stands for none."""
     if type(value) is int:
         return value
     if isinstance(value, bool):
         return None
     try:
-        return int.__index__(index(value))
+        return index(value)
     except Exception:
         return None
 

@@ -6,6 +6,7 @@ from _operator import index
 
 from . import _native
 from ._library import call
+from .adopt import share
 from .allocator import (
     Allocator,
     Transfer,
@@ -16,7 +17,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .element import dtype_of, element_of
+from .element import dtype_of, element_of, name_of
 from .handle import Handle, access, array_of
 from .spelling import UpstreamSpelling
 from .stream import Stream, stream_of
@@ -229,6 +230,33 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __exit__(self, *exception: object) -> None:
         self._close()
 
+    def __copy__(self) -> Buffer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Buffer:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        host = self.copy(Allocator.malloc)._pin()
+        content = _native.bytes_of(host)
+        return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
+
+    # What Contents makes.
+
+    def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
+        return _native.from_result(Buffer, result, source, False)
+
+    def _part(
+        self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Buffer:
+        view = _native.view(Buffer, source, offset, shape, strides)
+        view._source = self.source_protocol
+        return view
+
+    @staticmethod
+    def _sharing(obj: Any) -> Buffer:
+        return buffer(obj)
+
     def __repr__(self) -> str:
         if self._closed:
             return "<hamr.Buffer closed>"
@@ -242,3 +270,36 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
         return tuple(index(d) for d in dimensions)
     except TypeError:
         raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None
+
+
+_SYNC_HOST = Transfer.sync_host
+
+
+def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = _SYNC_HOST) -> Buffer:
+    """A buffer that shares the memory of ``obj``, without a copy.
+
+    Accepted is what exports the buffer protocol (NumPy arrays, bytes, bytearray,
+    memoryview, array.array, mmap, …), what has ``__array_interface__``, and hamr's
+    own buffers and handles. Type, shape, strides and the read-only flag are kept,
+    and ``obj`` is kept alive as long as its memory is used. ``stream`` is the one
+    that the caller will use, ``sync`` says which movements are waited for.
+
+    An object without such a protocol, or with elements that hamr does not have, is
+    a TypeError; a description that cannot be right is a ValueError.
+    """
+    if stream is None and sync is _SYNC_HOST:
+        shared, protocol = share(Buffer, obj)
+    else:
+        shared, protocol = share(Buffer, obj, stream_of(stream), transfer_of(sync))
+    shared._source = protocol
+    return shared
+
+
+def _rebuild(
+    content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
+) -> Buffer:
+    made = Buffer(shape, dtype, allocator, device=device)
+    if content:
+        host = buffer(content)
+        made[...] = Buffer.from_pointer(host.ptr, shape, dtype, readonly=True, owner=host)
+    return made

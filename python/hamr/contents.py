@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from _operator import index
 
-from . import _native, adopt
-from . import buffer as _buffer  # type: ignore[no-redef]
+from . import _native
 from ._library import buffer_lock, call
+from .adopt import operand
 from .allocator import Allocator, allocator_of, device_of
-from .element import dtype_of, element_of, item_from_bytes, name_of
+from .element import dtype_of, element_of, item_from_bytes
 from .indexing import select
 
 TYPE_CHECKING = False
@@ -45,6 +45,16 @@ class Contents(_Base):
         @property
         def source_protocol(self) -> str | None: ...  # noqa: D102
         def get_host_accessible(self) -> Handle: ...  # noqa: D102
+        def _made(self, result: _native.Result, source: _native.Array) -> Buffer: ...
+        def _part(
+            self,
+            source: _native.Array,
+            offset: int,
+            shape: tuple[int, ...],
+            strides: tuple[int, ...],
+        ) -> Buffer: ...
+        @staticmethod
+        def _sharing(obj: Any) -> Buffer: ...
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
@@ -71,18 +81,18 @@ class Contents(_Base):
 
         Positions count in C order; ``n`` is by default all that ``x`` has.
         """
-        operand = self._value(x)
+        source = self._value(x)
         start = _count("start", start)
         if n is None:
-            n = max(operand._count - start, 0)
-        self._change("Set", _count("at", at), operand, start, _count("n", n))
+            n = max(source._count - start, 0)
+        self._change("Set", _count("at", at), source, start, _count("n", n))
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
-        operand = _single(value)
-        if operand is None:
+        single = _single(value)
+        if single is None:
             raise TypeError("value is None: accepted is a number")
-        self._change("Fill", operand)
+        self._change("Fill", single)
 
     def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
@@ -101,7 +111,7 @@ class Contents(_Base):
             if not isinstance(named, numpy.dtype) or named.isbuiltin == 2:  # bfloat16, float8
                 return numpy.array(self.get_host_accessible())
             out = numpy.empty(self.shape, named)
-        target = adopt.buffer(out)
+        target = self._sharing(out)
         if whole and target.shape == self.shape:
             target[...] = self
         else:
@@ -122,7 +132,7 @@ class Contents(_Base):
         result = _native.result(None)
         place = allocator_of(allocator), device_of(device)
         call("Copy", source._address, *place, element, result._address)
-        return _native.from_result(_buffer.Buffer, result, source, False)
+        return self._made(result, source)
 
     def astype(self, dtype: Any) -> Buffer:
         """A new buffer with the elements converted, by the rules of NumPy's astype."""
@@ -148,9 +158,7 @@ class Contents(_Base):
 
     def __getitem__(self, key: Any) -> Buffer:
         source = self._snapshot(_native.Array)
-        view = _native.view(_buffer.Buffer, source, *select(source.shape, source.strides, key))
-        view._source = self.source_protocol
-        return view
+        return self._part(source, *select(source.shape, source.strides, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self if key is Ellipsis else self[key]
@@ -158,7 +166,7 @@ class Contents(_Base):
         if number is not None:
             target._change("Fill", number)
         else:
-            target._change("Write", _operand(value))
+            target._change("Write", operand(value))
 
     def __iter__(self) -> Iterator[Buffer]:
         return (self[i] for i in range(len(self)))
@@ -205,17 +213,6 @@ class Contents(_Base):
             f"{self._text(0)}"
         )
 
-    def __copy__(self) -> Buffer:
-        return self.copy()
-
-    def __deepcopy__(self, memo: object) -> Buffer:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        host = self.copy(Allocator.malloc)._pin()
-        content = _native.bytes_of(host)
-        return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
-
     def _text(self, limit: int) -> str:
         source = self._pin()
         text: str = call("Text", source._address, limit)
@@ -227,7 +224,7 @@ class Contents(_Base):
             return _native.create(
                 _native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x
             )._pin()
-        return _operand(x)
+        return operand(x)
 
     def _alone(self) -> Any:
         return buffer_lock(self)
@@ -244,30 +241,6 @@ class Contents(_Base):
             _native.commit(self, result, source)
 
 
-def _rebuild(
-    content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
-) -> Buffer:
-    made = _buffer.Buffer(shape, dtype, allocator, device=device)
-    if content:
-        host = adopt.buffer(content)
-        source = _native.adopt_pointer(
-            _buffer.Buffer,
-            made._element,
-            1,
-            -1,
-            0,
-            1,
-            host.ptr,
-            tuple(shape),
-            None,
-            True,
-            host,
-            False,
-        )
-        made[...] = source
-    return made
-
-
 def _count(name: str, value: Any) -> int:
     try:
         number = index(value)
@@ -278,17 +251,5 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
-def _operand(x: Any) -> _native.Array:
-    """A number, array or buffer as something the core can read."""
-    if isinstance(x, _native.Array):
-        return x._pin()
-    number = _native.scalar(x)
-    if number is not None:
-        return number
-    if isinstance(x, (list, tuple, range)):
-        return adopt.from_sequence(x)._pin()
-    return adopt.buffer(x)._pin()
-
-
 def _single(value: Any) -> _native.Array | None:
-    return None if value is None else _operand(value)
+    return None if value is None else operand(value)

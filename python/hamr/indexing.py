@@ -21,10 +21,8 @@ def select(
     if type(key) is int and shape:
         return _position(key, shape[0], 0) * strides[0], shape[1:], strides[1:]
     if type(key) is slice and shape:
-        start, stop, step = key.indices(shape[0])
-        count = len(range(start, stop, step))
-        stride = strides[0]
-        return start * stride if count else 0, (count, *shape[1:]), (step * stride, *strides[1:])
+        offset, count, stride = _run(key, shape[0], strides[0])
+        return offset, (count, *shape[1:]), (stride, *strides[1:])
     keys = _expand(shape, key if isinstance(key, tuple) else (key,))
     offset, dim = 0, 0
     out_shape: list[int] = []
@@ -36,16 +34,23 @@ def select(
             continue
         n, stride = shape[dim], strides[dim]
         if isinstance(k, slice):
-            start, stop, step = k.indices(n)
-            count = len(range(start, stop, step))
-            if count:
-                offset += start * stride
+            by, count, stride = _run(k, n, stride)
+            offset += by
             out_shape.append(count)
-            out_strides.append(step * stride)
+            out_strides.append(stride)
         else:
             offset += _position(k, n, dim) * stride
         dim += 1
     return offset, tuple(out_shape), tuple(out_strides)
+
+
+def _run(key: slice, n: int, stride: int) -> tuple[int, int, int]:
+    """Offset, count and stride of a slice of one dimension."""
+    start, stop, step = key.indices(n)
+    count = len(range(start, stop, step))
+    # Of fewer than two elements the stride means nothing; multiplied, slices of
+    # slices would make it too large for 64 bits.
+    return start * stride if count else 0, count, step * stride if count > 1 else stride
 
 
 def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
@@ -63,7 +68,7 @@ def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
 def _position(k: Any, n: int, dim: int) -> int:
     if isinstance(k, bool) or not hasattr(type(k), "__index__"):
         raise TypeError(f"index is {k!r}: accepted are integers, slices, '...' and None")
-    i = int.__index__(index(k))  # a subclass of int may compare as it likes
+    i = index(k)  # a plain int: a subclass may compare as it likes
     if not -n <= i < n:
         raise IndexError(f"index is {i}: accepted are {-n} ... {n - 1} for dimension {dim}")
     return i + n if i < 0 else i

@@ -5,9 +5,8 @@ from __future__ import annotations
 from _operator import index
 
 from . import _library, _native
-from .adopt import buffer
 from .allocator import Allocator, Transfer, allocator_of
-from .buffer import Buffer
+from .buffer import Buffer, buffer
 from .element import name_of
 from .handle import Handle
 from .stream import Stream
