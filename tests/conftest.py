@@ -13,7 +13,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(
-    "long", hypothesis.settings.get_profile("hamr"), max_examples=2000
+    "long", hypothesis.settings.get_profile("hamr"), max_examples=500
 )  # pytest --hypothesis-profile=long
 hypothesis.settings.load_profile("hamr")
 

@@ -21,8 +21,10 @@ def scaled(count: int, least: int = 1) -> int:
     return max(least, int(count * SCALE))
 
 
-def launch(command: list[str], timeout: float, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Exit status and output of a command; one that hangs is killed, with its children, and fails."""
+def launch(
+    command: list[str], timeout: float, env: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Exit status and output of a command; one that hangs is killed, with its children."""
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -41,9 +43,17 @@ def launch(command: list[str], timeout: float, env: dict[str, str] | None = None
     return process.returncode, output
 
 
-def run_script(name: str, *arguments: object, timeout: float = 120, env: dict[str, str] | None = None) -> str:
+def run_script(
+    name: str, *arguments: object, timeout: float = 120, env: dict[str, str] | None = None
+) -> str:
     """The output of tests/scripts/NAME.py, which must exit with status 0."""
-    command = [sys.executable, "-X", "faulthandler", str(SCRIPTS / f"{name}.py"), *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        str(SCRIPTS / f"{name}.py"),
+        *map(str, arguments),
+    ]
     status, output = launch(command, timeout, env)
     assert status == 0, f"{name} {arguments} exited with {status}:\n{output[-8000:]}"
     return output

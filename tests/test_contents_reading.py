@@ -151,6 +151,15 @@ def test_views_of_views_see_writes(array, data):
     np.testing.assert_array_equal(array, expected)
 
 
+@pytest.mark.parametrize("step", [2**62, -(2**62), 2**64, 3, -3])
+def test_steps_longer_than_the_array(step):
+    array = np.arange(3)
+    view = hamr.buffer(array)[::step]
+    assert view.get().tolist() == array.tolist()[::step]
+    again = view[::step][::step][:0][::step][::step]
+    assert (again.shape, again.strides) == ((0,), (8,))
+
+
 def test_iteration_gives_views():
     array = np.arange(6).reshape(3, 2)
     rows = list(hamr.buffer(array))

@@ -1,6 +1,7 @@
 """hamr in children of os.fork() and of multiprocessing's three methods."""
 
 import pytest
+
 from processes import run_script, scaled
 
 

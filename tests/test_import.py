@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import launch, run_code
 
 import hamr
+from processes import launch, run_code
 
 PACKAGE = Path(hamr.__file__).parent
 LIBRARIES = sorted(PACKAGE.rglob("*.so"))
@@ -100,10 +100,13 @@ import locale, signal, warnings, gc, threading
 def state():
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     umask = os.umask(0o22); os.umask(umask)
-    return (os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), sys.path[:], mask, umask,
-            [signal.getsignal(s) for s in signal.valid_signals()], warnings.filters[:], gc.get_threshold(),
-            sys.getswitchinterval(), threading.excepthook, sys.excepthook, threading.stack_size(),
-            os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), gc.isenabled(), sys.flags)
+    return (
+        os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), sys.path[:], mask, umask,
+        [signal.getsignal(s) for s in signal.valid_signals()], warnings.filters[:], sys.flags,
+        sys.getswitchinterval(), threading.excepthook, sys.excepthook, threading.stack_size(),
+        os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), gc.isenabled(),
+        gc.get_threshold(),
+    )
 before = state()
 {USE}
 assert state() == before, [(a, b) for a, b in zip(before, state()) if a != b]
@@ -167,7 +170,8 @@ def test_import_from_a_read_only_place(tmp_path):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
         run_code(
-            f"import sys; sys.path.insert(0, {str(place)!r})\n{USE}assert hamr.__file__.startswith({str(place)!r})\n"
+            f"import sys; sys.path.insert(0, {str(place)!r})\n{USE}"
+            f"assert hamr.__file__.startswith({str(place)!r})\n"
             "import os; pid = os.fork()\n"
             "if pid == 0: b.append(1); os._exit(0 if len(b) == 12 else 1)\n"
             "assert os.waitpid(pid, 0)[1] == 0",
@@ -180,11 +184,14 @@ def test_import_from_a_read_only_place(tmp_path):
 
 
 SUBINTERPRETERS = next(
-    (name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name)), None
+    (name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name)),
+    None,
 )
 
 
-@pytest.mark.skipif(SUBINTERPRETERS is None, reason="this Python has no module for sub-interpreters")
+@pytest.mark.skipif(
+    SUBINTERPRETERS is None, reason="this Python has no module for sub-interpreters"
+)
 def test_sub_interpreters_refuse():
     run_code(f"""
 import hamr, {SUBINTERPRETERS} as interpreters
@@ -223,13 +230,20 @@ def test_the_parts_are_small():
     assert sizes["_native"] < 0.5
     assert sizes["_pyhamr"] < 5
     assert sum(path.stat().st_size for path in PACKAGE.rglob("*.py")) < 250_000
-    extra = {p.suffix for p in PACKAGE.rglob("*") if p.is_file()} - {".py", ".pyi", ".so", ".typed", ".pyc"}
+    extra = {p.suffix for p in PACKAGE.rglob("*") if p.is_file()} - {
+        ".py",
+        ".pyi",
+        ".so",
+        ".typed",
+        ".pyc",
+    }
     assert not extra, extra
 
 
 def test_verbose_says_what_it_does():
     """HAMR_VERBOSE is read at the first use, and again by the copy in a child."""
-    code = USE + "import os\npid = os.fork()\nif pid == 0: hamr.Buffer(77, 'u1'); os._exit(0)\nos.waitpid(pid, 0)"
+    child = "if pid == 0: hamr.Buffer(77, 'u1'); os._exit(0)"
+    code = f"{USE}import os\npid = os.fork()\n{child}\nos.waitpid(pid, 0)"
     output = run_code(code, env={"HAMR_VERBOSE": "1"})
     assert len(re.findall(r"^hamr: allocate malloc .*size 80 ", output, re.MULTILINE)) == 1, output
     assert len(re.findall(r"^hamr: allocate malloc .*size 77 ", output, re.MULTILINE)) == 1, output

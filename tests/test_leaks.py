@@ -1,6 +1,7 @@
 """Long repetition leaves resident memory and every counter where they were."""
 
 import pytest
+
 from processes import run_script, scaled
 
 

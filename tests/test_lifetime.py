@@ -8,9 +8,9 @@ import weakref
 
 import numpy as np
 import pytest
-from processes import run_code, run_script
 
 import hamr
+from processes import run_code, run_script
 
 LARGE = 5 << 20  # bytes: above 4 MiB the memory is freed without the GIL
 
@@ -34,19 +34,17 @@ SHARES = [np.asarray, memoryview, lambda x: np.frombuffer(x), lambda x: np.asarr
 
 
 @pytest.mark.parametrize("share", SHARES, ids=["asarray", "memoryview", "frombuffer", "both"])
-@pytest.mark.parametrize("through", ["buffer", "handle", "view", "wrapped"])
+@pytest.mark.parametrize(
+    "through",
+    [lambda b: b, lambda b: b.get_host_accessible(), lambda b: b[1:], hamr.buffer],
+    ids=["buffer", "handle", "view", "wrapped"],
+)
 @pytest.mark.parametrize("size", [10, LARGE // 8])
 def test_shared_memory_outlives_its_buffer(share, through, size):
     before = live()
     b = hamr.Buffer(size, fill=3)
-    source = {
-        "buffer": lambda: b,
-        "handle": b.get_host_accessible,
-        "view": lambda: b[1:],
-        "wrapped": lambda: hamr.buffer(b),
-    }[through]()
-    shared = share(source)
-    del b, source
+    shared = share(through(b))
+    del b
     refill = [hamr.Buffer(size, fill=9) for _ in range(4)]
     assert np.asarray(shared).min() == np.asarray(shared).max() == 3
     assert live()[0] == before[0] + 5
@@ -118,7 +116,8 @@ def test_an_owner_goes_with_the_last_use():
     del owner
     b.close()
     gc.collect()
-    assert watch() is not None and part[0] == ord("3")
+    assert watch() is not None
+    assert part[0] == ord("3")
     with pytest.raises(BufferError):
         watch().append(1)
     del part
@@ -212,12 +211,8 @@ def test_an_error_under_way_survives_a_release():
 
     memory = np.ones(4)
 
-    def fail():
-        b = hamr.Buffer.from_pointer(memory.ctypes.data, 4, owner=Bad())
-        b.append(object())
-
-    with pytest.raises(TypeError, match="object"):
-        fail()
+    with pytest.raises(TypeError, match="dimensions"):
+        len(hamr.Buffer.from_pointer(memory.ctypes.data, (), owner=Bad()))
 
 
 def test_a_long_chain_of_owners_is_undone_without_recursion():
@@ -253,7 +248,7 @@ def test_taken_memory_is_freed_as_what_it_is():
 
 
 def test_without_the_module():
-    """Arrays outlive hamr's entry in sys.modules, and a second import shares memory with the first."""
+    """Arrays outlive hamr's entry in sys.modules; a second import shares the first one's memory."""
     run_code("""
 import gc, sys
 import numpy as np, hamr

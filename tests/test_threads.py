@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
-from processes import run_code, scaled
 
 import hamr
+from processes import run_code, scaled
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,9 @@ def test_no_append_is_lost():
 
 def test_appending_arrays_keeps_each_whole():
     b = hamr.Buffer(0, "i8")
-    together(*(lambda n=n: [b.append(np.full(50, n)) for _ in range(scaled(500, 20))] for n in range(8)))
+    together(
+        *(lambda n=n: [b.append(np.full(50, n)) for _ in range(scaled(500, 20))] for n in range(8))
+    )
     pieces = np.asarray(b).reshape(-1, 50)
     assert (pieces == pieces[:, :1]).all()
     assert set(np.bincount(pieces[:, 0])) == {scaled(500, 20)}
@@ -121,7 +123,8 @@ def test_swaps_do_not_deadlock():
     together(*(lambda s=s: work(s) for s in (0, 1, 2, 3, 5)))
     for b in buffers:
         array = np.asarray(b)
-        assert len(array) == len(b) and b.nbytes == array.nbytes
+        assert len(array) == len(b)
+        assert b.nbytes == array.nbytes
 
 
 def test_creating_and_freeing():

@@ -54,7 +54,8 @@ def own(allocator, dtype, n):
     b[::-1].copy("cpp").astype("f4").astype("c16")
     str(b), repr(b), b[1].item(), pickle.loads(pickle.dumps(b[1:])), b.synchronize()
     wide = b[None, :, None][..., ::2]
-    assert wide.shape == (1, n, 1) and len(bytes(b)) == b.nbytes
+    assert wide.shape == (1, n, 1)
+    assert len(bytes(b)) == b.nbytes
     hamr.buffer(wide).copy()
     b.free()
     b.resize(3, 1)
@@ -82,7 +83,13 @@ def adopted():
     small = hamr.Buffer.from_pointer(libc.malloc(8), 1, take=True)
     small.close()
     assert len(bytes(hamr.Buffer(8, fill=1))) == 64
-    for bad in ({"shape": (2**62,)}, {"typestr": "<q"}, {"strides": (1,)}, {"data": b"123"}, {"data": (0, 1)}):
+    for bad in (
+        {"shape": (2**62,)},
+        {"typestr": "<q"},
+        {"strides": (1,)},
+        {"data": b"123"},
+        {"data": (0, 1)},
+    ):
         wrong = type("Wrong", (), {"__array_interface__": {**Interface.__array_interface__, **bad}})
         try:
             hamr.buffer(wrong())
@@ -93,7 +100,8 @@ def adopted():
 
 def many_dimensions():
     b = hamr.Buffer((1,) * 60 + (2, 3, 4, 5), "u1", fill=1)
-    assert b.ndim == 64 and memoryview(bytes(b)).nbytes == 120
+    assert b.ndim == 64
+    assert memoryview(bytes(b)).nbytes == 120
     c = b[(0,) * 59]
     c.swap(hamr.Buffer(3))
     b.swap(c)
@@ -122,7 +130,11 @@ def main():
         thread.start()
     for thread in threads:
         thread.join()
-    kept = [hamr.Buffer(10, fill=1), hamr.Buffer(10, allocator="cpp", fill=2), hamr.buffer(bytearray(100))]
+    kept = [
+        hamr.Buffer(10, fill=1),
+        hamr.Buffer(10, allocator="cpp", fill=2),
+        hamr.buffer(bytearray(100)),
+    ]
     process = os.fork()
     if process == 0:
         child(kept)

@@ -30,7 +30,13 @@ def handlers():
 def globals_():
     """Everything in globals of this module and of others, and in cycles."""
     b = hamr.Buffer(1000, fill=2)
-    names = {"b": b, "h": b.get_host_accessible(), "a": np.asarray(b), "m": memoryview(b), "v": b[1:]}
+    names = {
+        "b": b,
+        "h": b.get_host_accessible(),
+        "a": np.asarray(b),
+        "m": memoryview(b),
+        "v": b[1:],
+    }
     names["adopted"] = hamr.buffer(names["a"])
     names["cycle"] = [names]
     globals().update(names)
@@ -41,7 +47,12 @@ def globals_():
 
 def statics():
     """Arrays that nothing ever releases: C holds them."""
-    for x in (hamr.Buffer(10), hamr.buffer(np.ones(9)), np.asarray(hamr.Buffer(9)), memoryview(hamr.Buffer(3))):
+    for x in (
+        hamr.Buffer(10),
+        hamr.buffer(np.ones(9)),
+        np.asarray(hamr.Buffer(9)),
+        memoryview(hamr.Buffer(3)),
+    ):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 
 
@@ -82,9 +93,10 @@ def late():
         def __init__(self):
             self.buffer, self.array = hamr.Buffer(10, fill=1), np.asarray(hamr.Buffer(10, fill=2))
 
-        def __del__(self, os=os, memoryview=memoryview):
+        def __del__(self, os=os, view=memoryview):
             assert self.array[9] == 2
-            assert memoryview(self.buffer)[9] == 1  # methods in Python are gone by now, as anybody's
+            # What is written in Python is gone by now, as anybody's.
+            assert view(self.buffer)[9] == 1
             self.buffer._close()
             os.write(1, b"ended well\n")
 

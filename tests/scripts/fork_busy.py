@@ -86,7 +86,11 @@ def child():
     assert hamr.stats()["references"] == 0
     assert sys.getrefcount(source) == references, "the adopted array's owner was not let go"
     if sys.argv[2] == "finalize":
-        globals()["kept"] = [hamr.Buffer(10, fill=1), hamr.buffer(source), np.asarray(hamr.Buffer(9))]
+        globals()["kept"] = [
+            hamr.Buffer(10, fill=1),
+            hamr.buffer(source),
+            np.asarray(hamr.Buffer(9)),
+        ]
 
 
 def main():

@@ -40,8 +40,12 @@ def reads_only():
     def child():
         for x, total in ((own, 200), (cpp, 300), (adopted, 10), (handle, 200), (own[::2], 100)):
             assert np.asarray(x).sum() == total
-            assert memoryview(x).nbytes and x.__array_interface__["version"] == 3
-            assert x.shape and x.nbytes and x.ptr and len(x)
+            assert memoryview(x).nbytes
+            assert x.__array_interface__["version"] == 3
+            assert x.shape
+            assert x.nbytes
+            assert x.ptr
+            assert len(x)
         np.asarray(own)[0] = 9
         assert np.asarray(handle)[0] == 9
         own.close()
@@ -59,11 +63,12 @@ def before_use():
 
     def child():
         assert np.asarray(hamr.Buffer(10, fill=1)).sum() == 10
-        assert forking.original() and not forking.copies()
+        assert forking.original()
+        assert not forking.copies()
 
     forking.run(child)
     hamr.Buffer(10, fill=1)
-    forking.run(lambda: (hamr.Buffer(3, fill=1), forking.copies()) or None)
+    forking.run(lambda: (hamr.Buffer(3, fill=1), forking.copies()))
 
 
 def generations():
@@ -263,14 +268,17 @@ def handler_while_loading():
         return module
 
     _library._import = interrupted
-    signal.signal(signal.SIGUSR1, lambda *_: made or made.append(0) or made.append(hamr.Buffer(10, fill=1)))
+    signal.signal(
+        signal.SIGUSR1, lambda *_: made or made.append(0) or made.append(hamr.Buffer(10, fill=1))
+    )
 
     def use():
         made.clear()
         b = hamr.Buffer(10, fill=2)
         b.append(made[1])
         made[1].append(b)
-        assert np.asarray(b).sum() == 30 and np.asarray(made[1]).sum() == 40
+        assert np.asarray(b).sum() == 30
+        assert np.asarray(made[1]).sum() == 40
         made.clear()
         del b
         assert hamr.stats()["references"] == 0

@@ -42,7 +42,8 @@ def main(method):
             kinds = [(dtype, allocator) for dtype in ("f8", "i2", "c8") for allocator in (0, 1)]
             jobs = [(hamr.Buffer((2, 3), *kind, fill=3), 4) for kind in kinds]
             for (given, _), (result, changed) in zip(jobs, pool.starmap(total, jobs), strict=True):
-                assert result == 22 and np.asarray(given).sum() == 18
+                assert result == 22
+                assert np.asarray(given).sum() == 18
                 assert changed.shape == (7,)
                 assert (changed.typestr, changed.allocator) == (given.typestr, given.allocator)
     with ProcessPoolExecutor(2, mp_context=context) as pool:
@@ -51,7 +52,8 @@ def main(method):
     process.start()
     process.join(60)
     assert process.exitcode == 0, process.exitcode
-    assert np.asarray(inherited[0]).sum() == 499500 and len(inherited[1]) == 1000
+    assert np.asarray(inherited[0]).sum() == 499500
+    assert len(inherited[1]) == 1000
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def start(work, finish=os._exit):
 
 
 def outcome(child: int, reading: int, patience: float = 60) -> str:
-    """"done", or what went wrong in the child; one that hangs is killed."""
+    """ "done", or what went wrong in the child; one that hangs is killed."""
     text = b""
     limit = time.monotonic() + patience
     while True:
@@ -59,7 +59,9 @@ def outcome(child: int, reading: int, patience: float = 60) -> str:
     while piece is not None:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return text.decode() if status == 0 or text != b"done" else f"ended with status {status}"
+            return (
+                text.decode() if status == 0 or text != b"done" else f"ended with status {status}"
+            )
         if time.monotonic() > limit:
             break
         time.sleep(0.002)

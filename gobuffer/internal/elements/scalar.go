@@ -80,7 +80,7 @@ type ValueError struct {
 func (e *ValueError) IsTypeError() bool { return e.WrongType }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s does not fit %s: accepted are %s", e.Value, e.Type, e.Accepted)
+	return fmt.Sprintf("value %s does not fit %s: accepted are %s", e.Value, e.Type, e.Accepted)
 }
 
 // Representable refuses, with a *ValueError, a scalar that conversion to t would
