@@ -6,7 +6,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 .PHONY: demo test check go-test py-test sanitize test-gpu bench wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: check go-test py-test
+test: check go-test py-test sanitize
 go-test: ; go vet ./... && go test -race ./...
 check: .venv ; build_support/check.sh $(STATICCHECK)
 py-test: .venv ; .venv/bin/python build_support/test_matrix.py

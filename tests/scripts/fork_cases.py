@@ -68,7 +68,12 @@ def before_use():
 
     forking.run(child)
     hamr.Buffer(10, fill=1)
-    forking.run(lambda: (hamr.Buffer(3, fill=1), forking.copies()))
+
+    def later():
+        hamr.Buffer(10, fill=1)
+        assert len(forking.copies()) == 1
+
+    forking.run(later)
 
 
 def generations():
