@@ -23,7 +23,7 @@ MODULE_NAME = "_pyhamr"
 
 _raw: ModuleType | None = None
 _lock = RLock()
-_buffer_locks = [RLock() for _ in range(64)]
+_era = object()  # another one after each fork: locks from before may be held by nobody
 
 
 def library_path() -> str:
@@ -63,9 +63,15 @@ def call(name: str, *arguments: Any) -> Any:
         raise make_error(str(error)) from None
 
 
-def buffer_lock(array: _native.Array) -> Any:
-    """The lock of a buffer's contents. Many buffers share one."""
-    return _buffer_locks[(id(array) >> 6) & 63]
+def buffer_lock(buffer: Any) -> Any:
+    """The lock of a buffer's contents, made when it is first needed."""
+    held = getattr(buffer, "_lock", None)
+    if held is None or held[0] is not _era:
+        with _lock:
+            held = getattr(buffer, "_lock", None)
+            if held is None or held[0] is not _era:
+                held = buffer._lock = (_era, RLock())
+    return held[1]
 
 
 def _import(path: str) -> ModuleType:
@@ -112,10 +118,10 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _raw, _lock, _buffer_locks
+    global _raw, _lock, _era
     _raw = None
     _lock = RLock()
-    _buffer_locks = [RLock() for _ in range(64)]
+    _era = object()
     _native.after_fork()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from ._library import call
+from ._library import buffer_lock, call
 from .adopt import share
 from .allocator import (
     Allocator,
@@ -41,7 +41,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     after the other.
     """
 
-    __slots__ = ("__weakref__", "_source")
+    __slots__ = ("__weakref__", "_lock", "_source")
 
     def __new__(
         cls,
@@ -216,7 +216,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     def free(self) -> None:
         """Give the memory up and become an empty buffer, which may grow again."""
-        with self._alone():
+        with buffer_lock(self):
             self._empty()
             self._source = None
 

@@ -226,9 +226,6 @@ class Contents(_Base):
             )._pin()
         return operand(x)
 
-    def _alone(self) -> Any:
-        return buffer_lock(self)
-
     def _change(self, name: str, *arguments: Any) -> None:
         """Run an operation of the core and become its result."""
         plain = [

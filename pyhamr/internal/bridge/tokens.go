@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 
 	"hamr/gobuffer"
@@ -14,6 +15,7 @@ type table struct {
 	mutex sync.Mutex
 	slots []slot
 	free  []uint32
+	first uint32 // where the use counts start
 }
 
 type slot struct {
@@ -21,7 +23,9 @@ type slot struct {
 	use    uint32
 }
 
-var tokens table
+// Counts start elsewhere in every copy of the library, so that a token of the
+// parent process is stale in a forked child.
+var tokens = table{first: rand.Uint32()}
 
 // put makes a token for a reference, which the table takes over.
 func (t *table) put(m *gobuffer.Memory) uint64 {
@@ -32,7 +36,7 @@ func (t *table) put(m *gobuffer.Memory) uint64 {
 		t.free = t.free[:n-1]
 	} else {
 		i = uint32(len(t.slots))
-		t.slots = append(t.slots, slot{})
+		t.slots = append(t.slots, slot{use: t.first})
 	}
 	s := &t.slots[i]
 	s.memory = m
