@@ -80,7 +80,7 @@ class BuildExtensions(build_ext):
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
         headers = [f"-I{SHARED}", *toolchain.header_flags(scratch)]
-        command = [*cc, *C_FLAGS, *extra, *headers, "-shared", *map(str, sources)]
+        command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])
         if not sanitizer:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"hamr/pyhamr/internal/bridge"
 )
@@ -50,12 +52,64 @@ func SetVerbose(level int) (int, error) {
 		case level <= 0:
 			bridge.Runtime.SetTrace(nil)
 		case level == 1:
-			bridge.Runtime.SetTrace(func(line string) { fmt.Fprintln(os.Stderr, "hamr: "+line) })
+			bridge.Runtime.SetTrace(writeLine)
 		default:
 			bridge.Runtime.SetTrace(waiting.add)
 		}
 		return nil
 	})
+}
+
+// patience is how long a line may take to be written. Whoever reads standard
+// error may need the lock that our caller holds, so the caller must not wait for
+// ever.
+const patience = 100 * time.Millisecond
+
+type writing struct {
+	line string
+	done chan struct{}
+}
+
+var (
+	errorLines = sync.OnceValue(startWriter)
+	stuck      atomic.Bool // a line is not read: later ones are lost until it is
+)
+
+func startWriter() chan<- writing {
+	lines := make(chan writing)
+	go func() {
+		for w := range lines {
+			fmt.Fprintln(os.Stderr, "hamr: "+w.line)
+			stuck.Store(false)
+			close(w.done)
+		}
+	}()
+	return lines
+}
+
+// writeLine returns when the line is written, or when nobody reads it.
+func writeLine(line string) {
+	if stuck.Load() {
+		return
+	}
+	w := writing{line, make(chan struct{})}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case errorLines() <- w:
+	case <-late.C:
+		return
+	}
+	select {
+	case <-w.done:
+	case <-late.C:
+		stuck.Store(true)
+		select {
+		case <-w.done: // just in time: nobody else will say so
+			stuck.Store(false)
+		default:
+		}
+	}
 }
 
 // TakeLog returns the lines kept since the last call.

@@ -14,7 +14,7 @@ def test_children_of_a_busy_parent(finish, signals):
     print(run_script("fork_busy", scaled(200, 10), finish, signals, timeout=400))
 
 
-def test_without_the_hooks_children_hang():
+def test_without_the_mechanism_children_hang():
     """The tests above can fail: so does a hamr that does nothing about forks."""
     output = run_script("fork_cases", "off")
     assert int(output.split("hung:")[1]) >= 1, output
@@ -23,6 +23,7 @@ def test_without_the_hooks_children_hang():
 @pytest.mark.parametrize(
     "case",
     [
+        "dropped_before_the_hooks",
         "reads_only",
         "before_use",
         "generations",

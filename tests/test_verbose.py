@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -98,3 +99,33 @@ def test_bad_environment_variable_is_named():
         env={"HAMR_VERBOSE": "loud"},
     )
     assert "HAMR_VERBOSE is 'loud'" in done.stderr
+
+
+def test_one_thread_takes_the_lines_however_often_tracing_is_switched(logger):
+    log, messages = logger
+    for _ in range(20):
+        hamr.set_verbose(1, log)
+        hamr.set_verbose(0)
+    hamr.set_verbose(1, log)
+    assert sum(t.name == "hamr log" for t in threading.enumerate()) == 1
+    hamr.Buffer(31, "uint8")
+    hamr.set_verbose(0, log)
+    assert any("size 31" in m for m in messages)
+
+
+def test_a_full_pipe_as_standard_error_does_not_stop_the_process():
+    script = (
+        "import os, threading, hamr\n"
+        "reading, writing = os.pipe(); os.dup2(writing, 2)\n"
+        "hamr.set_verbose(1)\n"
+        "drain = threading.Thread(target=lambda: [os.read(reading, 1) for _ in range(200)])\n"
+        "drain.start()\n"
+        "for _ in range(700): hamr.Buffer(8, 'uint8')\n"
+        "drain.join(); hamr.set_verbose(0)\n"
+        "os.write(1, b'ended')\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=240, check=True
+    )
+    assert done.stdout == b"ended"

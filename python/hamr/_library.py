@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MODULE_NAME = "_pyhamr"
 
-_raw: ModuleType | None = None
 _lock = RLock()
 _era = object()  # another one after each fork: locks from before may be held by nobody
 
@@ -35,28 +34,22 @@ def library_path() -> str:
 
 def load() -> ModuleType:
     """The generated module of this process's copy of the library."""
-    global _raw
-    if _raw is None:
+    raw = _native.library()
+    if raw is None:
         # A signal handler or finaliser may come here while its own thread loads:
         # the first copy that is bound counts.
         with _lock:
             raw = _native.library()
             if raw is None:
-                raw = _import(_private_copy() if _native.begin_load() else library_path())
-                raw.SetVerbose(min(_verbosity(), 1))
+                raw = _import_copy() if _native.begin_load() else _import(library_path())
+                raw.SetVerbose(max(0, min(_verbosity(), 1)))
                 raw = _native.bind(raw, raw.Table())
-            _raw = raw
-    return _raw
-
-
-def loaded() -> bool:
-    """Whether this process has loaded the library."""
-    return _raw is not None
+    return raw
 
 
 def call(name: str, *arguments: Any) -> Any:
     """Call a function of the library; its errors become Python exceptions."""
-    function = getattr(_raw or load(), name)
+    function = getattr(_native.library() or load(), name)
     try:
         return function(*arguments)
     except RuntimeError as error:
@@ -84,23 +77,27 @@ def _import(path: str) -> ModuleType:
     return module
 
 
-def _private_copy() -> str:
-    """A path of a fresh copy of the library.
+def _import_copy() -> ModuleType:
+    """The generated module in a fresh copy of the library.
 
     The loader takes files of the same name, and the same inode, for the same
-    library: the process number makes the name unlike that of a parent's copy.
+    library: the process number makes the name unlike that of a parent's copy. The
+    descriptor stays open, so that the name stays taken.
     """
+    descriptor = -1
     try:
         with open(library_path(), "rb") as file:
             image = memoryview(file.read())
         descriptor = os.memfd_create("hamr", os.MFD_CLOEXEC)
         while image:
             image = image[os.write(descriptor, image) :]
-    except OSError as error:
+        return _import(f"/proc/{os.getpid()}/fd/{descriptor}")
+    except (OSError, ImportError) as error:
+        if descriptor >= 0:
+            os.close(descriptor)
         raise ForkError(
             f"hamr cannot load a copy of its library in this forked child: {error}"
         ) from error
-    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _verbosity() -> int:
@@ -113,13 +110,13 @@ def _verbosity() -> int:
 
 
 def _before_fork() -> None:
-    if _raw is not None:
-        _native.before_fork(_raw.FreeFunction(0), _raw.FreeFunction(1))
+    raw = _native.library()
+    if raw is not None:
+        _native.before_fork(raw.FreeFunction(0), raw.FreeFunction(1))
 
 
 def _after_fork_in_child() -> None:
-    global _raw, _lock, _era
-    _raw = None
+    global _lock, _era
     _lock = RLock()
     _era = object()
     _native.after_fork()

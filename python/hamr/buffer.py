@@ -208,11 +208,15 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it."""
-        self._set_order(stream_of(stream), transfer_of(transfer))
+        number, mode = stream_of(stream), transfer_of(transfer)
+        with buffer_lock(self):
+            self._set_order(number, mode)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
         """Change which movements are waited for."""
-        self._set_order(self._stream, transfer_of(transfer))
+        mode = transfer_of(transfer)
+        with buffer_lock(self):
+            self._set_order(self._stream, mode)
 
     def free(self) -> None:
         """Give the memory up and become an empty buffer, which may grow again."""

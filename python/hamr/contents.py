@@ -235,7 +235,8 @@ class Contents(_Base):
             source = self._pin()
             result = _native.result(source)
             call(name, source._address, *plain, result._address)
-            _native.commit(self, result, source)
+            if _native.commit(self, result, source):
+                self._source = None
 
 
 def _count(name: str, value: Any) -> int:

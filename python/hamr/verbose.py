@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ._library import call
 
 TYPE_CHECKING = False
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 _INTERVAL = 0.05  # seconds between looks for new lines
 
 _logger: logging.Logger | None = None
+_watched = 0  # the process whose thread takes the lines
 
 
 def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
@@ -18,41 +21,40 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
 
     Lines go to standard error, as with the environment variable HAMR_VERBOSE, or
     to ``logger`` as messages of level DEBUG. Go cannot call into Python, so a
-    thread takes them over, within 50 ms; at exit the rest is logged.
+    thread takes them over, within 50 ms; at exit the rest is logged. A forked
+    child starts anew, as its environment says.
     """
     global _logger
     if not isinstance(level, int):
         raise TypeError(f"level is {level!r}: accepted is an int")
-    if logger is None:
-        call("SetVerbose", min(level, 1))
-        flush()
-        _logger = None
-        return
-    call("SetVerbose", 2 if level > 0 else 0)
+    target = 0 if level <= 0 else 1 if logger is None else 2
+    call("SetVerbose", target)
     flush()
-    first = _logger is None
     _logger = logger
-    if first:
-        _start()
+    if target == 2 and _watched != os.getpid():
+        _watch()
 
 
 def flush() -> None:
     """Log the lines that wait."""
-    lines = call("TakeLog")
-    if _logger is not None and lines:
+    lines, logger = call("TakeLog"), _logger
+    if logger is not None and lines:
         for line in lines.split("\n"):
-            _logger.debug("%s", line)
+            logger.debug("%s", line)
 
 
-def _start() -> None:
+def _watch() -> None:
+    global _watched
     import atexit
     import threading
 
     stop = threading.Event()
+    _watched = os.getpid()
 
     def watch() -> None:
-        while _logger is not None and not stop.wait(_INTERVAL):
-            flush()
+        while not stop.wait(_INTERVAL):
+            if _logger is not None:
+                flush()
 
     def finish() -> None:
         stop.set()

@@ -8,10 +8,6 @@ import sys
 import threading
 import time
 
-if "off" in sys.argv:
-    # What a build without the mechanism would be.
-    os.register_at_fork = lambda **hooks: None
-
 import forking
 import numpy as np
 
@@ -20,8 +16,11 @@ from hamr import _library, _native
 
 
 def off():
-    """Without the hooks, children hang in the library that they inherited."""
+    """Without the mechanism, children hang in the library that they inherited."""
     buffers = [hamr.Buffer(10, fill=i) for i in range(10)]
+    raw = _library.load()
+    # What a build without it would be: the child goes on with the parent's library.
+    os.register_at_fork(after_in_child=lambda: _native.bind(raw, raw.Table()))
 
     def child():
         for b in buffers * 20_000:
@@ -30,6 +29,30 @@ def off():
 
     results = [forking.outcome(*forking.start(child), patience=3) for _ in range(3)]
     print("hung:", sum(r.startswith("hung") for r in results))
+
+
+def dropped_before_the_hooks():
+    """Objects of other threads, and what earlier hooks drop, go before Python's hooks run."""
+    stop = threading.Event()
+    kept: list = []
+
+    def busy():
+        local = threading.local()
+        while not stop.is_set():
+            local.buffers = [hamr.Buffer(64, fill=1) for _ in range(20)]
+            local.big = hamr.Buffer(1 << 21, "uint8", fill=1)
+
+    threads = [threading.Thread(target=busy) for _ in range(4)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(120):
+            kept[:] = [hamr.Buffer(100, fill=2) for _ in range(20)]
+            forking.run(lambda: hamr.Buffer(10, fill=1).resize(20, 3), patience=20)
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
 
 
 def reads_only():

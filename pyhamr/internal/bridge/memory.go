@@ -66,6 +66,11 @@ func Adopt(d *Descriptor, released func()) (err error) {
 	if released != nil {
 		m, err = Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), released)
 	} else {
+		if d.Base == 0 {
+			// Without elements there is no span, but there is a block to free.
+			d.Base = d.Pointer
+			at.Address = backends.Address(d.Pointer)
+		}
 		m, err = Runtime.TakeOver(at, int(d.Size), backends.Stream(d.Stream))
 	}
 	if err != nil {

@@ -112,9 +112,12 @@ static Py_ssize_t array_length(PyObject *object) {
 #define OPEN(self) if (((Array *)self)->closed) return core_freed()
 
 PyObject *array_dimensions(const int64_t *values, int n) {
+    /* Copied first: making a tuple may run finalisers, which may change the array. */
+    int64_t own[HAMR_MAX_DIMENSIONS];
+    memcpy(own, values, (size_t)n * sizeof *own);
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; tuple && i < n; i++) {
-        PyObject *value = PyLong_FromLongLong(values[i]);
+        PyObject *value = PyLong_FromLongLong(own[i]);
         if (!value || PyTuple_SetItem(tuple, i, value) < 0) Py_CLEAR(tuple);
     }
     return tuple;

@@ -1,5 +1,6 @@
 #include "native.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,14 +119,30 @@ static PyObject *set_hooks(PyObject *module, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-static PyObject *after_fork(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+/* Runs inside fork(): before CPython comes to Python's hooks it drops what other
+ * threads held, and hooks of others may drop buffers, too. */
+static void forget_parent(void) {
     functions = NULL;
     library = NULL; /* not released: nothing of the parent's copy may run */
     inherited |= touched;
     touched = 0;
     core_generation++;
+}
+
+int core_setup(void) {
+    static int registered;
+    if (registered) return 0;
+    if (pthread_atfork(NULL, NULL, forget_parent) != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    registered = 1;
+    return 0;
+}
+
+static PyObject *after_fork(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
     owner_drain();
     Py_RETURN_NONE;
 }
@@ -148,7 +165,7 @@ PyMethodDef core_methods[] = {
     {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
     {"before_fork", before_fork, METH_VARARGS, "before_fork(free_cpp, free_malloc): what the child is to free this process's memory with."},
     {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, make_error): how to load the Go core, and to turn its error texts into exceptions."},
-    {"after_fork", after_fork, METH_NOARGS, "after_fork(): forget the parent's Go core; the next call loads a copy."},
+    {"after_fork", after_fork, METH_NOARGS, "after_fork(): drop what the parent's Go core had finished with."},
     {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},
     {"generation", generation, METH_NOARGS, "generation() -> int: changes at each fork."},
     {NULL, NULL, 0, NULL},

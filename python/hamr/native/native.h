@@ -53,11 +53,13 @@ typedef struct {
     PyObject_HEAD
     hamr_array array;
     uint64_t before; /* a token that is not the Result's to release */
+    uint64_t generation;
     int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
 } Result;
 
 /* core.c: the connection with the Go library. */
 extern uint64_t core_generation;
+int core_setup(void);                /* 0, or -1 with an exception */
 int core_load(void);                 /* 0, or -1 with an exception */
 const hamr_functions *core_functions(void);
 int core_raise(char *message);       /* sets the exception, frees message; -1 */

@@ -4,7 +4,8 @@ static PyTypeObject *result_type;
 
 static void result_dealloc(PyObject *object) {
     Result *self = (Result *)object;
-    if (self->array.memory && self->array.memory != self->before && core_functions()) {
+    int ours = self->generation == core_generation && self->array.memory != self->before;
+    if (self->array.memory && ours && core_functions()) {
         core_functions()->release(self->array.memory);
         owner_drain();
     }
@@ -16,6 +17,7 @@ static PyObject *new_result(PyObject *module, PyObject *before) {
     (void)module;
     Result *self = type_allocate(result_type);
     if (!self) return NULL;
+    self->generation = core_generation;
     self->array.shape = self->dimensions;
     self->array.strides = self->dimensions + HAMR_MAX_DIMENSIONS;
     if (PyObject_TypeCheck(before, array_type)) self->before = ((Array *)before)->array.memory;
@@ -44,20 +46,26 @@ static int take_block(Result *result, Array *from, Block **block) {
         hamr_array array = result->array;
         array.memory = token;
         if (!(*block = block_new(&array, NULL))) return -1;
+        (*block)->generation = result->generation; /* a fork may lie between */
     }
     return 0;
 }
 
-/* commit(target, result, source): make target what result describes. */
+/* commit(target, result, source) -> bool: make target what result describes;
+ * whether that has new memory. */
 static PyObject *commit(PyObject *module, PyObject *arguments) {
     PyObject *target, *result, *source;
     Block *block;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "O!O!O!", array_type, &target, result_type, &result, array_type, &source)) return NULL;
-    if (((Array *)target)->closed) return core_freed();
     if (take_block((Result *)result, (Array *)source, &block) < 0) return NULL;
+    if (((Array *)target)->closed) {
+        Py_XDECREF((PyObject *)block);
+        return core_freed();
+    }
+    int fresh = block && block != ((Array *)source)->block;
     if (array_store((Array *)target, &((Result *)result)->array, block) < 0) return NULL;
-    Py_RETURN_NONE;
+    return PyBool_FromLong(fresh);
 }
 
 /* adopt_result(type, result, source, handle): a new array that result describes. */
@@ -84,7 +92,7 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
 
 PyMethodDef result_functions[] = {
     {"result", new_result, METH_O, "result(before): room for the Go core to describe what it made of before."},
-    {"commit", commit, METH_VARARGS, "commit(target, result, source): make target what result describes."},
+    {"commit", commit, METH_VARARGS, "commit(target, result, source) -> bool: make target what result describes; whether that has new memory."},
     {"from_result", from_result, METH_VARARGS, "from_result(type, result, source, handle): a new array that result describes."},
     {NULL, NULL, 0, NULL},
 };
