@@ -62,8 +62,10 @@ class Usage(ctypes.Structure):
     """C's struct mallinfo2."""
 
     _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in ["arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "used", "free", "keepcost"]
+        *((f"unused_{i}", ctypes.c_size_t) for i in range(7)),
+        ("used", ctypes.c_size_t),
+        ("free", ctypes.c_size_t),
+        ("keepcost", ctypes.c_size_t),
     ]
 
 
