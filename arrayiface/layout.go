@@ -109,11 +109,16 @@ func reachFits(t ElementType, shape, strides []int) bool {
 // [NewLayout] accepts: larger ones wrap around.
 func CStrides(shape []int, itemSize int) []int {
 	strides := make([]int, len(shape))
+	PutCStrides(strides, shape, itemSize)
+	return strides
+}
+
+// PutCStrides is [CStrides] into strides, which has an entry for each dimension.
+func PutCStrides(strides, shape []int, itemSize int) {
 	for i := len(shape) - 1; i >= 0; i-- {
 		strides[i] = itemSize
 		itemSize *= max(shape[i], 1)
 	}
-	return strides
 }
 
 // FStrides is [CStrides] for an array whose first index runs fastest.

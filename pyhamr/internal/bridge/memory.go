@@ -38,12 +38,7 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 	d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
 	d.Pointer, d.Capacity, d.Device = d.Base, int64(count), int32(m.Region().Device)
 	d.setFlags(false)
-	step := int64(t.Size())
-	strides := d.borrowedStrides()
-	for i := len(strides) - 1; i >= 0; i-- {
-		strides[i] = int(step)
-		step *= int64(max(d.borrowedShape()[i], 1))
-	}
+	arrayiface.PutCStrides(d.borrowedStrides(), d.borrowedShape(), t.Size())
 	return nil
 }
 

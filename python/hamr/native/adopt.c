@@ -83,6 +83,15 @@ static PyObject *finish(PyTypeObject *type, Draft *draft, Owner *owner) {
     return (PyObject *)self;
 }
 
+/* Too large a shape wraps around; the core refuses it. */
+static void set_c_strides(hamr_array *array) {
+    uint64_t step = (uint64_t)element_facts(array->element)->size;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[i] = (int64_t)step;
+        if (array->shape[i] > 1) step *= (uint64_t)array->shape[i];
+    }
+}
+
 static int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
     if (got == wanted) return 0;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd", name, wanted, got);
@@ -184,12 +193,9 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     array->allocator = 1; /* malloc */
     array->flags = HAMR_HOST_REACHABLE | (view->readonly ? HAMR_READ_ONLY : 0);
     array->pointer = (uint64_t)(uintptr_t)view->buf;
-    int64_t step = view->itemsize;
-    for (int i = view->ndim - 1; i >= 0; i--) {
-        array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
-        array->strides[i] = view->strides ? view->strides[i] : step;
-        if (array->shape[i] > 1) step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
-    }
+    for (int i = 0; i < view->ndim; i++) array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
+    if (view->strides) memcpy(array->strides, view->strides, (size_t)view->ndim * sizeof *array->strides);
+    else set_c_strides(array);
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
         PyBuffer_Release(view);
@@ -220,11 +226,7 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
         if (dimensions != array->ndim)
             return PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[8], array->ndim);
     } else {
-        int64_t step = facts->size;
-        for (int i = array->ndim - 1; i >= 0; i--) {
-            array->strides[i] = step;
-            if (array->shape[i] > 1) step = (int64_t)((uint64_t)step * (uint64_t)array->shape[i]);
-        }
+        set_c_strides(array);
     }
     int readonly = PyObject_IsTrue(arguments[9]), take = PyObject_IsTrue(arguments[11]);
     if (readonly < 0 || take < 0) return NULL;

@@ -44,7 +44,7 @@ int block_register(Block *block) {
     if (block->device != HAMR_HOST_DEVICE) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1;
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
-                        .allocator = block->allocator, .device = block->device, .element = 6 /* uint8 */,
+                        .allocator = block->allocator, .device = block->device, .element = Uint8,
                         .ndim = 1, .shape = &shape, .strides = &stride};
     char *message = core_functions()->adopt(&whole, (uint64_t)(uintptr_t)block->owner, owner_finished);
     if (message) return core_raise(message);

@@ -24,8 +24,6 @@ static const ElementFacts facts[] = {
     {"|V1", NULL, 1},
 };
 
-enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
-
 const ElementFacts *element_facts(int32_t element) {
     if (element <= Invalid || element >= (int32_t)(sizeof facts / sizeof *facts)) return NULL;
     return &facts[element];

@@ -75,6 +75,7 @@ void owner_finished(uint64_t key); /* any thread, without the GIL */
 void owner_drain(void);            /* drops the owners that are finished */
 
 /* elements.c: the element types, as arrayiface numbers them. */
+enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
 typedef struct {
     const char *typestr;
     const char *format; /* PEP 3118; NULL if there is none */
