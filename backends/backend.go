@@ -33,6 +33,19 @@ type Request struct {
 	Zero      bool // the memory must read as zeros
 }
 
+// Progress is what a copy may still do after Copy has returned: a bit set.
+type Progress uint8
+
+// What may be left to do.
+const (
+	// Complete: nothing.
+	Complete Progress = 0
+	// Reading: the source may still be read, so it must neither change nor go.
+	Reading Progress = 1
+	// Writing: the target is not complete yet.
+	Writing Progress = 2
+)
+
 // Backend is a runtime that owns memory. Methods are safe for concurrent use by
 // any thread. None changes the caller's current device without restoring it.
 // Sizes and counts are checked by the core: they are positive and in range.
@@ -53,10 +66,11 @@ type Backend interface {
 	// that somebody else took from the same allocator.
 	Free(at Region, size int, stream Stream) error
 	// Copy moves size bytes from src to dst in stream order. At least one of
-	// them belongs to this backend; the other may be host memory. It may return
-	// before the copy is done, unless the backend has no streams. The regions
-	// may overlap only in host memory.
-	Copy(dst, src Region, size int, stream Stream) error
+	// them belongs to this backend; the other may be host memory. The stream is
+	// one of dst's device or, where the host reaches dst, of src's. It may return
+	// before the copy is done, and says what may still happen; a backend without
+	// streams returns Complete. The regions may overlap only in host memory.
+	Copy(dst, src Region, size int, stream Stream) (Progress, error)
 	// Fill repeats pattern (1 to 16 bytes) count times from dst on, in stream
 	// order.
 	Fill(dst Region, pattern []byte, count int, stream Stream) error
@@ -86,11 +100,69 @@ type Streams interface {
 	SynchronizeEvent(device int, e Event) error
 }
 
+// Location is what a runtime knows of an address.
+type Location struct {
+	Region         // Allocator is None where the runtime does not know the memory
+	Base   Address // where the allocation starts; zero if the runtime cannot tell
+	Size   int     // bytes in it; zero if the runtime cannot tell
+}
+
 // Locator is implemented by backends that can tell whose memory an address is.
 type Locator interface {
 	// Locate returns the allocator and device of at. Memory that the runtime
 	// does not know yields None without an error.
-	Locate(at Address) (Region, error)
+	Locate(at Address) (Location, error)
+}
+
+// Current is implemented by backends whose runtime has a current device on each
+// OS thread, which other libraries share. Its methods are about the calling
+// thread: Go code locks the goroutine to it.
+type Current interface {
+	// CurrentDevice returns the current device; 0 where none was chosen yet.
+	CurrentDevice() (int, error)
+	// Activate makes device current and returns what was before, for Restore.
+	Activate(device int) (before uintptr, err error)
+	Restore(before uintptr) error
+}
+
+// ElementKind says how the bits of an element are read.
+type ElementKind uint8
+
+// The kinds of element.
+const (
+	Opaque ElementKind = iota // bytes that are moved, never converted
+	Boolean
+	Signed
+	Unsigned
+	Float         // IEEE 754 of 2, 4 or 8 bytes
+	BrainFloat    // the upper half of an IEEE 754 single
+	ComplexNumber // two floats
+)
+
+// Element is what one element of an array is.
+type Element struct {
+	Kind ElementKind
+	Size int // bytes, 1 to 16
+}
+
+// Strided is an array whose elements lie apart.
+type Strided struct {
+	Region  // Address is that of element zero, which need not be the lowest
+	Element Element
+	Shape   []int
+	Strides []int // bytes; may be zero, negative and unaligned
+}
+
+// Converter is implemented by backends whose devices can convert and rearrange
+// elements by themselves.
+type Converter interface {
+	// Convert makes dst's elements those of src, which has the same shape,
+	// converted by the rules of gobuffer/internal/elements, in the order of a
+	// stream of dst's device or, where the host reaches dst, of src's. That device
+	// reaches both. No two elements of dst share bytes, and none does with src.
+	// The error is errors.ErrUnsupported, and nothing was enqueued, where the
+	// device cannot do it; the caller then goes another way.
+	Convert(dst, src Strided, stream Stream) error
 }
 
 // Peers is implemented by backends with several devices that can reach each

@@ -65,3 +65,15 @@ func (e *DeviceError) Error() string {
 	}
 	return s
 }
+
+// ForkedError says that a runtime was in use before a fork() and does not work
+// in the child.
+type ForkedError struct {
+	Backend string
+	Reason  string // the runtime's own words
+}
+
+func (e *ForkedError) Error() string {
+	return fmt.Sprintf("the %s backend does not work in this child, which was forked after the runtime was first used (%s): "+
+		"start processes with multiprocessing's spawn or forkserver method", e.Backend, e.Reason)
+}

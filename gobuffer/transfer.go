@@ -170,14 +170,20 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 			src.memory.region.Allocator, src.memory.region.Device, src.address,
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
-	if err := side.memory.backend.Copy(dst.region(), src.region(), size, w.stream); err != nil {
+	left, err := side.memory.backend.Copy(dst.region(), src.region(), size, w.stream)
+	if err != nil || side.memory.streams == nil {
 		return err
 	}
-	if side.memory.streams == nil {
+	if left == backends.Complete {
+		// What it followed is over, too.
+		src.memory.done(before)
+		dst.memory.done(overwritten)
 		return nil
 	}
-	if err := src.memory.mark(w, before); err != nil {
-		return err
+	if left&backends.Reading != 0 {
+		if err := src.memory.mark(w, before); err != nil {
+			return err
+		}
 	}
 	if dst.memory != src.memory {
 		if err := dst.memory.mark(w, overwritten); err != nil {

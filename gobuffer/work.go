@@ -128,8 +128,12 @@ func (m *Memory) settle() error {
 	return nil
 }
 
-// done forgets w, which was waited for, unless other work was recorded since.
-func (m *Memory) done(w *work) { m.pending.CompareAndSwap(w, nil) }
+// done forgets w, which is over, unless other work was recorded since.
+func (m *Memory) done(w *work) {
+	if w != nil {
+		m.pending.CompareAndSwap(w, nil)
+	}
+}
 
 // settleBeforeRelease waits for recorded work, save where the release is
 // enqueued behind it.

@@ -189,32 +189,34 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.
-func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) error {
+func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Copy", "%s from %s, %d bytes, stream %#x", describe(dst), describe(src), size, s); err != nil {
-		return err
+		return backends.Complete, err
 	}
 	to, err := f.view("Copy", dst, size)
 	if err != nil {
-		return err
+		return backends.Complete, err
 	}
 	from, err := f.view("Copy", src, size)
 	if err != nil {
-		return err
+		return backends.Complete, err
 	}
 	if to.block == nil && from.block == nil {
-		return f.violate("Copy", "neither %s nor %s is memory of %s", describe(dst), describe(src), f.Name())
+		return backends.Complete, f.violate("Copy", "neither %s nor %s is memory of %s", describe(dst), describe(src), f.Name())
 	}
 	if distance := int(dst.Address) - int(src.Address); to.block != nil && to.block == from.block && max(distance, -distance) < size {
-		return f.violate("Copy", "%s and %s overlap", describe(dst), describe(src))
+		return backends.Complete, f.violate("Copy", "%s and %s overlap", describe(dst), describe(src))
 	}
 	stream, err := f.streamFor("Copy", s, to, from)
 	if err != nil {
-		return err
+		return backends.Complete, err
 	}
+	left := backends.Reading | backends.Writing
 	if from.pageable && !f.options.Strict {
 		from = memory{host: bytes.Clone(from.host)}
+		left = backends.Writing
 	}
 	done := &point{stream: stream}
 	f.enqueue(stream, task{point: done, run: func() {
@@ -224,9 +226,12 @@ func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) error
 	}})
 	if to.pageable && !f.options.Strict {
 		f.reach(done)
-		return stream.takeError()
+		return backends.Complete, stream.takeError()
 	}
-	return nil
+	if f.options.Synchronous {
+		left = backends.Complete
+	}
+	return left, nil
 }
 
 // Fill queues a fill.
@@ -289,16 +294,16 @@ func (f *Fake) Poke(at backends.Address, data []byte) {
 }
 
 // Locate knows every live allocation, at any offset in it.
-func (f *Fake) Locate(at backends.Address) (backends.Region, error) {
+func (f *Fake) Locate(at backends.Address) (backends.Location, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Locate", "%#x", at); err != nil {
-		return backends.Region{}, err
+		return backends.Location{}, err
 	}
 	if b := f.find(at); b != nil && !b.freeing {
-		return backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, nil
+		return backends.Location{Region: backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, Base: b.base, Size: b.size}, nil
 	}
-	return backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}, nil
+	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}, nil
 }
 
 // CanAccess is true of two different devices unless FakeOptions.NoPeers is set.

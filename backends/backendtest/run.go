@@ -130,7 +130,7 @@ func (s suite) testRoundTrip(t *testing.T) {
 		for _, offset := range []int{0, 1, 7} {
 			randomBytes(data)
 			s.write(t, shifted(first, offset), data, 0)
-			require.NoError(t, s.b.Copy(shifted(second, 7-offset), shifted(first, offset), size, 0))
+			s.copy(t, shifted(second, 7-offset), shifted(first, offset), size, 0)
 			equal(t, data, s.read(t, shifted(second, 7-offset), size, 0), "%d bytes at offset %d", size, offset)
 		}
 	}
@@ -142,7 +142,7 @@ func (s suite) testCopyWithin(t *testing.T) {
 	randomBytes(data)
 	region := s.allocate(t, size, false, 0)
 	s.write(t, region, data, 0)
-	require.NoError(t, s.b.Copy(shifted(region, 150), shifted(region, 1), 149, 0))
+	s.copy(t, shifted(region, 150), shifted(region, 1), 149, 0)
 	copy(data[150:], data[1:150])
 	equal(t, data, s.read(t, region, size, 0), "copy within a block")
 }
@@ -180,9 +180,9 @@ func (s suite) testOrder(t *testing.T) {
 	for i := range rounds {
 		value := byte(i + 1)
 		require.NoError(t, s.b.Fill(shifted(first, i), []byte{value}, size-i, stream))
-		require.NoError(t, s.b.Copy(second, first, size, stream))
+		s.copy(t, second, first, size, stream)
 		require.NoError(t, s.b.Fill(first, []byte{0, 0}, size/2, stream))
-		require.NoError(t, s.b.Copy(first, second, size, stream))
+		s.copy(t, first, second, size, stream)
 		copy(want[i:], repeated(value, size-i))
 	}
 	equal(t, want, s.read(t, first, size, stream), "%d rounds on one stream", rounds)
@@ -243,7 +243,8 @@ func (s suite) useOnce(t *testing.T, size int, value byte) {
 	region := s.region(at)
 	host, back := scratch(t, size)
 	assert.NoError(t, s.b.Fill(region, []byte{value}, size, 0))
-	assert.NoError(t, s.b.Copy(back, region, size, 0))
+	_, err = s.b.Copy(back, region, size, 0)
+	assert.NoError(t, err)
 	s.wait(t, 0)
 	assert.Equal(t, size, bytes.Count(host, []byte{value}), "another goroutine's data")
 	assert.NoError(t, s.b.Free(region, size, 0))
@@ -262,7 +263,7 @@ func (s suite) testCopyBetween(t *testing.T, devices []int) {
 		randomBytes(data)
 		src, dst := far.allocate(t, size, false, 0), s.allocate(t, size, false, 0)
 		far.write(t, src, data, 0)
-		require.NoError(t, s.b.Copy(dst, src, size, 0))
+		s.copy(t, dst, src, size, 0)
 		// Whose default stream the copy went to is the backend's business.
 		s.wait(t, 0)
 		far.wait(t, 0)

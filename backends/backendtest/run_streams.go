@@ -84,7 +84,7 @@ func (s suite) testEvents(t *testing.T) {
 	host, back := scratch(t, size)
 	for value := byte(1); value < 4; value++ {
 		require.NoError(t, s.b.Fill(region, []byte{value}, size, stream))
-		require.NoError(t, s.b.Copy(back, region, size, stream))
+		s.copy(t, back, region, size, stream)
 		require.NoError(t, s.streams.Record(s.context, event, stream))
 		require.NoError(t, s.streams.SynchronizeEvent(s.context, event))
 		equal(t, repeated(value, size), host, "after the event")
@@ -110,7 +110,7 @@ func (s suite) testWait(t *testing.T) {
 		require.NoError(t, s.b.Fill(src, []byte{byte(i)}, size, producer))
 		require.NoError(t, s.streams.Record(s.context, ready, producer))
 		require.NoError(t, s.streams.Wait(s.context, consumer, ready))
-		require.NoError(t, s.b.Copy(shifted(dst, i), src, size-rounds, consumer))
+		s.copy(t, shifted(dst, i), src, size-rounds, consumer)
 		require.NoError(t, s.streams.Record(s.context, taken, consumer))
 	}
 	require.NoError(t, s.streams.Synchronize(s.context, producer))
@@ -132,7 +132,7 @@ func (s suite) testWaitTakesTheLatestRecord(t *testing.T) {
 	require.NoError(t, s.streams.Record(s.context, event, first))
 	require.NoError(t, s.streams.Wait(s.context, second, event))
 	require.NoError(t, s.streams.Record(s.context, event, second))
-	require.NoError(t, s.b.Copy(b, a, size, second))
+	s.copy(t, b, a, size, second)
 	equal(t, repeated(9, size), s.read(t, b, size, second), "copied after the fill")
 }
 

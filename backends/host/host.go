@@ -110,15 +110,15 @@ func (b *Backend) Trim() error {
 }
 
 // Copy moves bytes between two places in host memory, which may overlap.
-func (*Backend) Copy(dst, src backends.Region, size int, _ backends.Stream) error {
+func (*Backend) Copy(dst, src backends.Region, size int, _ backends.Stream) (backends.Progress, error) {
 	if err := checkDevice(dst.Device); err != nil {
-		return err
+		return backends.Complete, err
 	}
 	if err := checkDevice(src.Device); err != nil {
-		return err
+		return backends.Complete, err
 	}
 	move(bytesAt(dst.Address, size), bytesAt(src.Address, size))
-	return nil
+	return backends.Complete, nil
 }
 
 // Fill repeats pattern count times from dst on.

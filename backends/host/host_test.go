@@ -99,8 +99,8 @@ func TestForeignRequestsAreRefused(t *testing.T) {
 	_, err := b.Allocate(backends.Request{Allocator: backends.Malloc, Device: 3, Size: 8})
 	assert.ErrorContains(t, err, "no device 3")
 	assert.ErrorContains(t, b.Free(elsewhere, 8, 0), "no device 3")
-	assert.ErrorContains(t, b.Copy(here, elsewhere, 8, 0), "no device 3")
-	assert.ErrorContains(t, b.Copy(elsewhere, here, 8, 0), "no device 3")
+	assert.ErrorContains(t, copied(b.Copy(here, elsewhere, 8, 0)), "no device 3")
+	assert.ErrorContains(t, copied(b.Copy(elsewhere, here, 8, 0)), "no device 3")
 	assert.ErrorContains(t, b.Fill(elsewhere, []byte{1}, 8, 0), "no device 3")
 	_, err = b.Allocate(backends.Request{Allocator: backends.HIP, Device: backends.HostDevice, Size: 8})
 	assert.ErrorContains(t, err, "does not serve allocator hip")
@@ -120,7 +120,7 @@ func TestCopyOverlapping(t *testing.T) {
 			src, dst := block, block
 			src.Address += backends.Address(shift[0])
 			dst.Address += backends.Address(shift[1])
-			require.NoError(t, b.Copy(dst, src, size, 0))
+			require.NoError(t, copied(b.Copy(dst, src, size, 0)))
 			require.True(t, bytes.Equal(want, memory[shift[1]:shift[1]+size]), "size %d, shift %v", size, shift)
 		}
 	}
@@ -139,7 +139,7 @@ func TestLargeCopyAndFill(t *testing.T) {
 		count := size / length
 		require.NoError(t, b.Fill(first, pattern, count, 0))
 		require.True(t, bytes.Equal(bytes.Repeat(pattern, count), a[:count*length]), "length %d", length)
-		require.NoError(t, b.Copy(second, first, size-1, 0))
+		require.NoError(t, copied(b.Copy(second, first, size-1, 0)))
 		require.True(t, bytes.Equal(a[:size-1], z[:size-1]))
 	}
 	require.NoError(t, b.Fill(first, make([]byte, 3), size/3, 0))
@@ -229,7 +229,7 @@ func BenchmarkCopy(b *testing.B) {
 			_ = backend.Fill(src, []byte{2}, size, 0)
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				errSink = backend.Copy(dst, src, size, 0)
+				errSink = copied(backend.Copy(dst, src, size, 0))
 			}
 		})
 	}
@@ -247,3 +247,6 @@ func BenchmarkFill(b *testing.B) {
 		})
 	}
 }
+
+// copied drops what is left of a copy.
+func copied(_ backends.Progress, err error) error { return err }
