@@ -21,12 +21,18 @@ type Handle struct {
 
 // Access returns a Handle for code in space s on the given device: the memory
 // itself if it is reachable there, else a temporary copy. device is ignored by
-// the host. Changes made to a temporary are not seen by the buffer. The host can
+// the host; below zero it is the calling thread's current one. Changes made to a temporary are not seen by the buffer. The host can
 // read at once, whatever the transfer mode; code on a device must use the
 // buffer's stream or wait for it. The caller releases the handle.
 func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
+	}
+	if s != backends.SpaceHost && device < 0 {
+		var err error
+		if device, err = a.currentDevice(s); err != nil {
+			return nil, err
+		}
 	}
 	if a.inPlace(s, device) {
 		if s == backends.SpaceHost {
@@ -63,13 +69,30 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 
 // inPlace reports whether code in space s on device can use the memory as it
 // is. Device code reaches only the memory of its own device without peer
-// access; a device below zero stands for any.
+// access.
 func (a *Array) inPlace(s backends.Space, device int) bool {
 	if !a.Accessible(s) {
 		return false
 	}
 	kind := a.options.Allocator.Kind()
-	return s == backends.SpaceHost || kind == backends.Managed || device < 0 || device == a.options.Device
+	return s == backends.SpaceHost || kind == backends.Managed || device == a.options.Device
+}
+
+// currentDevice is the calling thread's for code in space s. Where that reaches
+// the memory as it is, both runtimes number the devices alike.
+func (a *Array) currentDevice(s backends.Space) (int, error) {
+	to := a.options.Allocator
+	if !a.Accessible(s) {
+		var err error
+		if to, err = a.runtime.spaceAllocator(s); err != nil {
+			return 0, err
+		}
+	}
+	b, err := a.runtime.Backend(to)
+	if err != nil {
+		return 0, err
+	}
+	return currentDevice(b)
 }
 
 // Release drops the handle's reference. Releasing twice is harmless.

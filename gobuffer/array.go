@@ -136,8 +136,21 @@ func (a *Array) Transfer() Transfer { return a.options.Transfer }
 // Options returns what new memory would be taken from.
 func (a *Array) Options() Options { return a.options }
 
-// SetStream changes the stream and, as in HAMR, the transfer mode with it.
-func (a *Array) SetStream(s backends.Stream, t Transfer) { a.options.Stream, a.options.Transfer = s, t }
+// SetStream changes the stream and, as in HAMR, the transfer mode with it. A
+// per-thread stream is replaced by one that means the same from every thread.
+func (a *Array) SetStream(s backends.Stream, t Transfer) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if a.memory != nil {
+		var err error
+		if s, err = a.memory.resolved(s); err != nil {
+			return err
+		}
+	}
+	a.options.Stream, a.options.Transfer = s, t
+	return nil
+}
 
 // SetTransfer changes which movements are waited for.
 func (a *Array) SetTransfer(t Transfer) { a.options.Transfer = t }
@@ -167,7 +180,7 @@ func (a *Array) optionsAt(to backends.Allocator, device int) Options {
 	o := a.options
 	o.Allocator, o.Device = to, device
 	from := a.options.Allocator
-	if from.Kind() == backends.Pageable || to.Kind() == backends.Pageable {
+	if onHost(from.Kind()) || onHost(to.Kind()) {
 		return o
 	}
 	if from.Backend() != to.Backend() || max(device, 0) != a.options.Device {
@@ -175,6 +188,9 @@ func (a *Array) optionsAt(to backends.Allocator, device int) Options {
 	}
 	return o
 }
+
+// onHost reports whether memory of a kind belongs to no device.
+func onHost(k backends.MemoryKind) bool { return k == backends.Pageable || k == backends.Pinned }
 
 func (a *Array) check() error {
 	if a == nil {

@@ -38,6 +38,10 @@ func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Option
 		return nil, err
 	}
 	o.Device = f.memory.region.Device
+	if o.Stream, err = f.memory.resolved(o.Stream); err != nil {
+		f.memory.Release()
+		return nil, err
+	}
 	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout, room: count}
 	return &f.array, nil
 }

@@ -24,6 +24,7 @@ type Memory struct {
 	owned   bool
 	refs    atomic.Int64
 	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
+	marks   atomic.Uint32        // 0 only if pending is nil; see Marks
 	first   pattern              // what it was filled with; here to save an allocation
 }
 
@@ -58,7 +59,8 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			m.pending.Store(&work{m.backend, m.region.Device, m.stream})
+			m.pending.Store(m.workOn(m.stream))
+			m.marks.Store(1)
 		}
 	}
 	r.counters[a].add(size)
@@ -135,10 +137,26 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 // whatever thread happens to drop the last reference.
 func (m *Memory) resolveStream() (err error) {
 	if m.streams != nil {
-		m.stream, err = m.streams.Resolve(m.region.Device, m.asked)
+		m.stream, err = m.streams.Resolve(m.context(), m.asked)
 	}
 	return err
 }
+
+// resolved is a stream that an Array may keep: the stream given, unless that
+// means something else on every thread.
+func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
+	switch {
+	case s == 0 || m.streams == nil:
+		return s, nil
+	case s == m.asked && m.region.Address != 0:
+		return m.stream, nil
+	}
+	return m.streams.Resolve(m.context(), s)
+}
+
+// context is the device whose streams serve the memory: page-locked memory
+// belongs to none.
+func (m *Memory) context() int { return max(m.region.Device, 0) }
 
 // Region says where the memory starts and whose it is.
 func (m *Memory) Region() backends.Region { return m.region }
@@ -148,6 +166,9 @@ func (m *Memory) Size() int { return m.size }
 
 // Owned reports whether the last Release frees the memory.
 func (m *Memory) Owned() bool { return m.owned }
+
+// Asynchronous reports whether work may be pending on the memory.
+func (m *Memory) Asynchronous() bool { return m.streams != nil }
 
 // Runtime returns the runtime that counts the memory.
 func (m *Memory) Runtime() *Runtime { return m.runtime }
@@ -204,6 +225,13 @@ func (m *Memory) Release() error {
 		return errors.Join(late, err)
 	}
 	return late
+}
+
+// Disown drops the last reference to adopted memory without telling its owner,
+// for a caller who gives up on an adoption.
+func (m *Memory) Disown() {
+	m.foreign = nil
+	_ = m.Release()
 }
 
 // freedInStreamOrder reports whether Free takes effect on the stream, after what

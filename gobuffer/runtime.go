@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"hamr/backends"
@@ -21,10 +22,11 @@ type Runtime struct {
 // served is what the Runtime needs to know of an allocator at every call, looked
 // up once.
 type served struct {
-	backend backends.Backend // nil if no backend serves the allocator
-	streams backends.Streams // nil if the backend has none
-	kind    backends.MemoryKind
-	onHost  bool // the host reaches the memory
+	backend   backends.Backend   // nil if no backend serves the allocator
+	streams   backends.Streams   // nil if the backend has none
+	converter backends.Converter // nil if the backend is none
+	kind      backends.MemoryKind
+	onHost    bool // the host reaches the memory
 }
 
 // allocatorSlots bounds Allocator values that index an array; NewRuntime
@@ -47,7 +49,8 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		}
 		b := r.byName[a.Backend()]
 		streams, _ := b.(backends.Streams)
-		r.byAllocator[a] = served{b, streams, a.Kind(), a.ReachableFrom(backends.SpaceHost)}
+		converter, _ := b.(backends.Converter)
+		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost)}
 	}
 	return r, nil
 }
@@ -96,24 +99,84 @@ func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
 	return b, nil
 }
 
+// Named returns the backend with a name, probed. The error is a
+// *backends.UnavailableError if its runtime is absent.
+func (r *Runtime) Named(name string) (backends.Backend, error) {
+	b := r.byName[name]
+	if b == nil {
+		names := make([]string, len(r.list))
+		for i, known := range r.list {
+			names[i] = known.Name()
+		}
+		return nil, valueError("backend", fmt.Sprintf("%q", name), "one of "+strings.Join(names, ", "))
+	}
+	return b, b.Probe()
+}
+
 // checkDevice resolves the device that memory of allocator a is to be taken
-// from: HostDevice for host memory, else an existing device. a is one that
-// Backend accepted.
+// from: HostDevice for host memory, page-locked or not, else an existing device;
+// HostDevice stands for the current one. a is one that Backend accepted.
 func (r *Runtime) checkDevice(b backends.Backend, a backends.Allocator, device int) (int, error) {
-	if r.byAllocator[a].kind == backends.Pageable {
+	kind := r.byAllocator[a].kind
+	if kind == backends.Pageable {
 		return backends.HostDevice, nil
+	}
+	if device == backends.HostDevice {
+		if kind == backends.Pinned {
+			return device, nil
+		}
+		return currentDevice(b)
 	}
 	count, err := b.DeviceCount()
 	if err != nil {
 		return 0, err
 	}
-	if device == backends.HostDevice {
-		device = 0
-	}
 	if device < 0 || device >= count {
 		return 0, valueError("device", device, fmt.Sprintf("0 … %d for allocator %s", count-1, a))
 	}
+	if kind == backends.Pinned {
+		return backends.HostDevice, nil
+	}
 	return device, nil
+}
+
+// currentDevice is that of the calling thread, where the backend's runtime keeps
+// one, else the first.
+func currentDevice(b backends.Backend) (int, error) {
+	if c, ok := b.(backends.Current); ok {
+		return c.CurrentDevice()
+	}
+	return 0, nil
+}
+
+// Locate asks the runtimes on this machine whose memory at is. The error is the
+// first *backends.UnavailableError if none of those that could tell is there;
+// memory that none knows has allocator None.
+func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
+	found := backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
+	var absent error
+	asked := false
+	for _, b := range r.list {
+		locator, ok := b.(backends.Locator)
+		if !ok {
+			continue
+		}
+		if err := b.Probe(); err != nil {
+			if absent == nil {
+				absent = err
+			}
+			continue
+		}
+		asked = true
+		l, err := locator.Locate(at)
+		if err != nil || l.Allocator != backends.None {
+			return l, err
+		}
+	}
+	if !asked {
+		return found, absent
+	}
+	return found, nil
 }
 
 // HostAllocator returns the allocator for host memory that moves fastest to the

@@ -16,7 +16,7 @@ import (
 func (w *world) kernel(f *backendtest.Fake, device int, stream backends.Stream, a *gobuffer.Array, m model) {
 	w.t.Helper()
 	at := a.Address()
-	require.NoError(w.t, f.Launch(device, stream, func(memory func(backends.Address, int) []byte) {
+	require.NoError(w.t, f.Launch(max(device, 0), stream, func(memory func(backends.Address, int) []byte) {
 		copy(memory(at, len(m.data)), m.data)
 	}))
 }
@@ -85,7 +85,7 @@ func TestTwoStreamsOnOneBuffer(t *testing.T) {
 		w := newWorld(t, 1, late)
 		a := w.array(p.options(gobuffer.Async), before)
 		for i := range 6 {
-			a.SetStream(w.stream(w.cuda, 0), gobuffer.Async)
+			require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
 			v := w.scalar(arrayiface.Int32, i)
 			require.NoError(t, a.Fill(v))
 			closeAll(t, v)
@@ -154,7 +154,7 @@ func TestMemoryIsFreedAfterTheBuffersStream(t *testing.T) {
 	w := newWorld(t, 1, late)
 	a := w.array(place{backends.CUDAAsync, 0}.options(gobuffer.Async), before)
 	s := w.stream(w.cuda, 0)
-	a.SetStream(s, gobuffer.Async)
+	require.NoError(t, a.SetStream(s, gobuffer.Async))
 	w.kernel(w.cuda, 0, s, a, after)
 	closeAll(t, a)
 	require.NoError(t, w.cuda.Synchronize(0, 0), "frees it")
@@ -234,8 +234,8 @@ func TestAccessFromEverySpace(t *testing.T) {
 				a := w.array(p.options(gobuffer.Async), before)
 				h, err := a.Access(s, device)
 				require.NoError(t, err)
-				anyDevice := s == backends.SpaceHost || device < 0 || p.allocator.Kind() == backends.Managed
-				inPlace := p.allocator.ReachableFrom(s) && (anyDevice || device == p.device)
+				anyDevice := s == backends.SpaceHost || p.allocator.Kind() == backends.Managed
+				inPlace := p.allocator.ReachableFrom(s) && (anyDevice || max(device, 0) == p.device)
 				assert.Equal(t, !inPlace, h.Temporary(), "%s from %s %d", p, s, device)
 				assert.Equal(t, inPlace, h.Address() == a.Address())
 				assert.Equal(t, inPlace, h.Memory() == a.Memory())

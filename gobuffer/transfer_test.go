@@ -21,10 +21,10 @@ func TestModesSayWhichMovementsAreWaitedFor(t *testing.T) {
 		over     [3]bool // when the call returns, by mode
 	}{
 		{place{backends.CUDA, 0}, place{backends.Malloc, -1}, [3]bool{false, true, true}},
-		{place{backends.CUDA, 1}, place{backends.CUDAHost, 0}, [3]bool{false, true, true}},
+		{place{backends.CUDA, 1}, place{backends.CUDAHost, -1}, [3]bool{false, true, true}},
 		{place{backends.CUDAAsync, 0}, place{backends.CUDAUnified, 0}, [3]bool{false, true, true}},
 		{place{backends.Malloc, -1}, place{backends.CUDA, 0}, [3]bool{false, false, true}},
-		{place{backends.CUDAHost, 0}, place{backends.CUDAAsync, 1}, [3]bool{false, false, true}},
+		{place{backends.CUDAHost, -1}, place{backends.CUDAAsync, 1}, [3]bool{false, false, true}},
 		{place{backends.CUDA, 0}, place{backends.CUDA, 1}, [3]bool{false, false, true}},
 		{place{backends.HIP, 0}, place{backends.CUDA, 1}, [3]bool{true, true, true}}, // by way of the host
 		{place{backends.Malloc, -1}, place{backends.CUDAUnified, 0}, [3]bool{true, true, true}},
@@ -83,7 +83,7 @@ func TestPoolMemoryIsUsedAfterItsAllocation(t *testing.T) {
 	o := place{backends.CUDAAsync, 0}.options(gobuffer.Async)
 	o.Stream = w.stream(w.cuda, 0)
 	a, v := w.array(o, before), w.scalar(arrayiface.Int32, 3)
-	a.SetStream(w.stream(w.cuda, 0), gobuffer.Async)
+	require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
 	require.NoError(t, a.Fill(v))
 	var order []string
 	for _, call := range w.cuda.Calls() {

@@ -1,6 +1,10 @@
 package gobuffer
 
-import "hamr/backends"
+import (
+	"sync/atomic"
+
+	"hamr/backends"
+)
 
 // work is what was enqueued on a stream so far and may touch a Memory. The
 // stream is a resolved one: it means the same from every thread.
@@ -8,6 +12,11 @@ type work struct {
 	backend backends.Backend
 	device  int
 	stream  backends.Stream
+	foreign bool // another library's: who releases the memory knows of it
+}
+
+func (w *work) sameStream(v *work) bool {
+	return w.stream == v.stream && w.device == v.device && w.backend == v.backend
 }
 
 func (w *work) wait() error {
@@ -20,7 +29,7 @@ func (w *work) wait() error {
 // follow makes what is enqueued on w's stream from now on run after the work
 // before. It blocks only where two runtimes know nothing of each other.
 func (w *work) follow(before *work) error {
-	if *w == *before {
+	if w.sameStream(before) {
 		return nil
 	}
 	s, ok := w.backend.(backends.Streams)
@@ -56,7 +65,7 @@ func (w *work) followPiece(p piece) (pending *work, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if pending != nil && *own == *pending {
+	if pending != nil && own.sameStream(pending) {
 		return pending, nil
 	}
 	return pending, w.follow(own)
@@ -75,7 +84,7 @@ func (p piece) hasStream() bool {
 // work stands for what is on p's stream.
 func (p piece) work() (*work, error) {
 	m := p.memory
-	w := &work{m.backend, m.region.Device, p.stream}
+	w := m.workOn(p.stream)
 	if m.streams == nil {
 		return w, nil
 	}
@@ -98,7 +107,7 @@ func (p piece) settle(t Transfer) error {
 		return nil
 	}
 	own, err := p.work()
-	if err != nil || (pending != nil && *pending == *own) {
+	if err != nil || (pending != nil && pending.sameStream(own)) {
 		return err
 	}
 	return own.wait()
@@ -109,7 +118,10 @@ func (p piece) settle(t Transfer) error {
 // record cannot cover both.
 func (m *Memory) mark(w, followed *work) error {
 	old := m.pending.Swap(w)
-	if old == nil || old == followed || *old == *w {
+	if m.marks.Add(1) == 0 {
+		m.marks.Add(1)
+	}
+	if old == nil || old == followed || old.sameStream(w) {
 		return nil
 	}
 	return old.wait()
@@ -130,16 +142,22 @@ func (m *Memory) settle() error {
 
 // done forgets w, which is over, unless other work was recorded since.
 func (m *Memory) done(w *work) {
-	if w != nil {
-		m.pending.CompareAndSwap(w, nil)
+	// A mark set in between changes marks, which then stays as it is.
+	marks := m.marks.Load()
+	if w != nil && m.pending.CompareAndSwap(w, nil) {
+		m.marks.CompareAndSwap(marks, 0)
 	}
 }
+
+// Marks is a counter that is zero only while no work is pending on the memory,
+// for callers to whom asking Covering each time would cost too much.
+func (m *Memory) Marks() *atomic.Uint32 { return &m.marks }
 
 // settleBeforeRelease waits for recorded work, save where the release is
 // enqueued behind it.
 func (m *Memory) settleBeforeRelease() error {
 	w := m.pending.Load()
-	if w == nil || (m.freedInStreamOrder() && w.backend == m.backend && w.stream == m.stream) {
+	if w == nil || (w.foreign && !m.owned) || (m.freedInStreamOrder() && w.backend == m.backend && w.stream == m.stream) {
 		return nil
 	}
 	return m.settle()
@@ -155,13 +173,81 @@ func (m *Memory) releaseAfter(s backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	return (&work{m.backend, m.region.Device, m.stream}).follow(used)
+	return m.workOn(m.stream).follow(used)
 }
 
-// Busy returns the stream that covers work still pending on the memory.
+func (m *Memory) workOn(s backends.Stream) *work {
+	return &work{backend: m.backend, device: m.context(), stream: s}
+}
+
+// Covering returns a stream whose synchronisation covers all work on the
+// elements that is not over: movements of hamr's, and whatever a stream given to
+// the Array holds. busy is false if there is none.
+func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+		return 0, false, err
+	}
+	pending, err := a.memory.poll()
+	if err != nil {
+		return 0, false, err
+	}
+	if a.options.Stream == 0 {
+		if pending == nil {
+			return 0, false, nil
+		}
+		return pending.stream, true, nil
+	}
+	own, err := a.all().work()
+	if err != nil {
+		return 0, false, err
+	}
+	if pending != nil {
+		return own.stream, true, own.follow(pending)
+	}
+	idle, err := a.memory.streams.Idle(own.device, own.stream)
+	return own.stream, !idle, err
+}
+
+// Busy returns the stream of work that was not seen to be over.
 func (m *Memory) Busy() (backends.Stream, bool) {
 	if w := m.pending.Load(); w != nil {
 		return w.stream, true
 	}
 	return 0, false
+}
+
+// poll returns the work that is pending and not over yet.
+func (m *Memory) poll() (*work, error) {
+	w := m.pending.Load()
+	if w == nil {
+		return nil, nil
+	}
+	if s, ok := w.backend.(backends.Streams); ok {
+		if idle, err := s.Idle(w.device, w.stream); err != nil || !idle {
+			return w, err
+		}
+	}
+	m.done(w)
+	return nil, nil
+}
+
+// After makes what hamr does with the elements, and everybody who asks Covering,
+// run after what a foreign stream of the memory's device holds now.
+func (a *Array) After(foreign backends.Stream) error {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+		return err
+	}
+	own, err := a.all().work()
+	if err != nil {
+		return err
+	}
+	before := a.memory.workOn(foreign)
+	if before.stream, err = a.memory.streams.Resolve(own.device, foreign); err != nil {
+		return err
+	}
+	if err := own.follow(before); err != nil {
+		return err
+	}
+	own.foreign = true
+	return a.memory.mark(own, nil)
 }

@@ -80,7 +80,7 @@ func (p place) options(t gobuffer.Transfer) gobuffer.Options {
 func places(devices int) (list []place) {
 	for _, a := range backends.Allocators() {
 		switch {
-		case a.Kind() == backends.Pageable:
+		case a.Kind() == backends.Pageable || a.Kind() == backends.Pinned:
 			list = append(list, place{a, backends.HostDevice})
 		case a.Backend() == "cuda" || a.Backend() == "hip":
 			for d := range devices {
@@ -291,7 +291,7 @@ func (w *world) scalar(kind arrayiface.ElementType, v int) *gobuffer.Array {
 func (w *world) stream(f *backendtest.Fake, device int) backends.Stream {
 	w.t.Helper()
 	require.NoError(w.t, f.Probe())
-	s, err := f.NewStream(device)
+	s, err := f.NewStream(max(device, 0)) // page-locked memory belongs to no device
 	require.NoError(w.t, err)
 	return s
 }

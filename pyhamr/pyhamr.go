@@ -45,15 +45,7 @@ func FreeFunction(allocator int) uint64 {
 func LiveReferences() int { return bridge.Live() }
 
 // Reach returns a bit for each space that reaches an allocator's memory in place.
-func Reach(allocator int) int {
-	bits := 0
-	for _, s := range backends.Spaces() {
-		if backends.Allocator(allocator).ReachableFrom(s) {
-			bits |= 1 << s
-		}
-	}
-	return bits
-}
+func Reach(allocator int) int { return bridge.Reach(backends.Allocator(allocator)) }
 
 // Allocators returns a JSON object of each allocator's name and value.
 func Allocators() string {

@@ -44,7 +44,7 @@ func TestCreateDescribesWhatItMade(t *testing.T) {
 	assert.EqualValues(t, 24, r.Size)
 	assert.EqualValues(t, 6, r.Capacity)
 	assert.Equal(t, []int{12, 4}, r.borrowedStrides())
-	assert.EqualValues(t, hostReachableFlag, r.Flags)
+	assert.EqualValues(t, 1<<reachableShift, r.Flags)
 	a, err := r.Array()
 	require.NoError(t, err)
 	text, err := a.Text(0)

@@ -20,6 +20,7 @@ type Descriptor struct {
 	Pointer   uint64
 	Capacity  int64
 	Stream    uint64
+	Marks     uint64
 	Allocator int32
 	Device    int32
 	Element   int32
@@ -32,8 +33,8 @@ type Descriptor struct {
 
 // The flags of hamr_abi.h.
 const (
-	readOnlyFlag      = 1
-	hostReachableFlag = 2
+	readOnlyFlag   = 1
+	reachableShift = 1 // the first space's flag; the others follow
 )
 
 // At returns the descriptor at an address that Python passed as an integer. The
@@ -94,11 +95,12 @@ func (d *Descriptor) memory() (*gobuffer.Memory, error) {
 // still the same its token stays, else a new one is made, which Python owns.
 // d.Shape and d.Strides have room for 64 entries.
 func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
-	d.Memory, d.Base, d.Size = 0, 0, 0
+	d.Memory, d.Base, d.Size, d.Marks = 0, 0, 0, 0
 	if m := a.Memory(); m != nil && (m.Owned() || m.Size() > 0) {
-		d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
-		if d.Memory = before.tokenOf(m); d.Memory == 0 {
-			d.Memory = tokens.put(m.Retain())
+		if token := before.tokenOf(m); token != 0 {
+			d.Memory, d.Base, d.Size, d.Marks = token, before.Base, before.Size, before.Marks
+		} else {
+			d.hold(m.Retain())
 		}
 	}
 	d.Stream, d.Transfer = uint64(a.Stream()), int32(a.Transfer())
@@ -127,11 +129,11 @@ func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
 func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) {
 	d.Stream, d.Transfer = before.Stream, before.Transfer
 	if h.Memory() == nil || !h.Temporary() {
-		d.Memory, d.Base, d.Size = before.Memory, before.Base, before.Size
+		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 		d.Allocator, d.Device = before.Allocator, before.Device
 	} else {
 		m := h.Memory()
-		d.Memory, d.Base, d.Size = tokens.put(m.Retain()), uint64(m.Region().Address), uint64(m.Size())
+		d.hold(m.Retain())
 		d.Allocator, d.Device = int32(m.Region().Allocator), int32(m.Region().Device)
 	}
 	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly())
@@ -146,11 +148,43 @@ func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layou
 }
 
 func (d *Descriptor) setFlags(readOnly bool) {
-	d.Flags = 0
+	d.Flags = uint32(Reach(backends.Allocator(d.Allocator))) << reachableShift
 	if readOnly {
 		d.Flags |= readOnlyFlag
 	}
-	if backends.Allocator(d.Allocator).ReachableFrom(backends.SpaceHost) {
-		d.Flags |= hostReachableFlag
+}
+
+var reach = func() (table [32]uint8) {
+	for _, a := range backends.Allocators() {
+		for _, s := range backends.Spaces() {
+			if a.ReachableFrom(s) {
+				table[a] |= 1 << s
+			}
+		}
 	}
+	return table
+}()
+
+// Reach has a bit for each space that reaches an allocator's memory in place.
+func Reach(a backends.Allocator) int {
+	if a < 0 || int(a) >= len(reach) {
+		return 0
+	}
+	return int(reach[a])
+}
+
+// hold makes d describe m, of which it gets a token.
+func (d *Descriptor) hold(m *gobuffer.Memory) {
+	d.Memory = tokens.put(m)
+	d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
+	d.Marks = marksOf(m)
+}
+
+// marksOf is where C reads whether work is pending on m, or 0 where there never is
+// any. tokens keep m where it is.
+func marksOf(m *gobuffer.Memory) uint64 {
+	if !m.Asynchronous() {
+		return 0
+	}
+	return uint64(uintptr(unsafe.Pointer(m.Marks())))
 }

@@ -34,8 +34,7 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 	if err != nil {
 		return err
 	}
-	d.Memory = tokens.put(m)
-	d.Base, d.Size = uint64(m.Region().Address), uint64(m.Size())
+	d.hold(m)
 	d.Pointer, d.Capacity, d.Device = d.Base, int64(count), int32(m.Region().Device)
 	d.setFlags(false)
 	arrayiface.PutCStrides(d.borrowedStrides(), d.borrowedShape(), t.Size())
@@ -73,7 +72,7 @@ func Adopt(d *Descriptor, released func()) (err error) {
 	}
 	d.Device = int32(m.Region().Device)
 	d.setFlags(d.Flags&readOnlyFlag != 0)
-	d.Memory = tokens.put(m)
+	d.Memory, d.Marks = tokens.put(m), marksOf(m)
 	return nil
 }
 

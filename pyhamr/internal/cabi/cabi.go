@@ -7,6 +7,7 @@ package cabi
 #include "hamr_abi.h"
 
 const hamr_functions *hamr_function_table(void);
+void hamr_set_devices(int32_t count, void *current);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 */
 import "C"
@@ -22,6 +23,12 @@ var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]
 
 // Table returns the address of the hamr_functions of this copy of the library.
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
+
+// SetDevices tells C how many CUDA devices there are, and the address of the
+// driver's function for the current one.
+func SetDevices(count int, current uintptr) {
+	C.hamr_set_devices(C.int32_t(count), *(*unsafe.Pointer)(unsafe.Pointer(&current)))
+}
 
 func callFinished(finished C.hamr_finished_function, key C.uint64_t) {
 	C.hamr_call_finished(finished, key)

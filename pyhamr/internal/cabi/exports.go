@@ -8,6 +8,7 @@ import (
 	"os"
 	"unsafe"
 
+	"hamr/backends"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -22,11 +23,31 @@ func hamrCreate(array *C.hamr_array, value unsafe.Pointer, valueElement C.int32_
 
 //export hamrAdopt
 func hamrAdopt(array *C.hamr_array, key C.uint64_t, finished C.hamr_finished_function) *C.char {
-	var released func()
-	if key != 0 {
-		released = func() { callFinished(finished, key) }
+	return text(bridge.Adopt(descriptor(array), release(key, finished)))
+}
+
+func release(key C.uint64_t, finished C.hamr_finished_function) func() {
+	if key == 0 {
+		return nil
 	}
-	return text(bridge.Adopt(descriptor(array), released))
+	return func() { callFinished(finished, key) }
+}
+
+//export hamrAdoptDevice
+func hamrAdoptDevice(array *C.hamr_array, key C.uint64_t, finished C.hamr_finished_function, producer C.uint64_t) *C.char {
+	return text(bridge.AdoptDevice(descriptor(array), release(key, finished), backends.Stream(producer)))
+}
+
+//export hamrAccess
+func hamrAccess(array *C.hamr_array, space, device C.int32_t, result *C.hamr_array) *C.char {
+	return text(bridge.Access(descriptor(array), backends.Space(space), int(device), descriptor(result)))
+}
+
+//export hamrCovering
+func hamrCovering(array *C.hamr_array, stream *C.uint64_t) *C.char {
+	covering, err := bridge.Covering(descriptor(array))
+	*stream = C.uint64_t(covering)
+	return text(err)
 }
 
 //export hamrRelease

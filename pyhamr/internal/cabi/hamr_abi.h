@@ -7,12 +7,19 @@
 
 #include <stdint.h>
 
-#define HAMR_ABI_VERSION 1
+#define HAMR_ABI_VERSION 2
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
 #define HAMR_READ_ONLY 1u
-#define HAMR_HOST_REACHABLE 2u /* the host can touch the memory in place */
+#define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
+#define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
+
+/* backends.Space */
+enum { HAMR_HOST, HAMR_CUDA, HAMR_HIP, HAMR_OPENMP };
+
+/* backends.Allocator: those that C has to tell apart */
+enum { HAMR_ANY_ALLOCATOR = -1, HAMR_MALLOC = 1, HAMR_CUDA_ASYNC = 3, HAMR_CUDA_UVA = 4 };
 
 /* An array in some memory. The Python object that holds it owns `memory`, one
  * reference in the Go core; 0 means that the core does not know it (yet). */
@@ -23,6 +30,8 @@ typedef struct hamr_array {
     uint64_t pointer;    /* where element zero is */
     int64_t capacity;    /* elements that fit from pointer on */
     uint64_t stream;
+    uint64_t marks;      /* address of a uint32_t that is 0 only while no work is
+                          * pending on the memory; 0: there never is any */
     int32_t allocator;   /* backends.Allocator */
     int32_t device;      /* owner, or HAMR_HOST_DEVICE */
     int32_t element;     /* arrayiface.ElementType */
@@ -32,6 +41,12 @@ typedef struct hamr_array {
     int64_t *shape;      /* ndim entries */
     int64_t *strides;    /* ndim entries, bytes */
 } hamr_array;
+
+/* What C may know of CUDA without asking Go. All zero until CUDA was first used. */
+typedef struct hamr_devices {
+    int32_t cuda_count;
+    int (*cuda_current)(int *device); /* 0, or an error: no device is current */
+} hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign
  * memory that was adopted under this key. */
@@ -49,6 +64,16 @@ typedef struct hamr_functions {
     char *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);
     /* Drops a reference. Safe from any thread, with or without the GIL. */
     void (*release)(uint64_t memory);
+    /* adopt for memory of a device. array->allocator HAMR_ANY_ALLOCATOR: the
+     * runtimes are asked whose it is. What uses the memory through hamr runs after
+     * what the owner's stream holds now, unless that is 0. */
+    char *(*adopt_device)(hamr_array *array, uint64_t key, hamr_finished_function finished, uint64_t producer);
+    /* Describes at result where code in a space can touch the elements; device -1
+     * is the current one. */
+    char *(*access)(hamr_array *array, int32_t space, int32_t device, hamr_array *result);
+    /* Sets stream to one that covers all work pending on the elements, or 0. */
+    char *(*covering)(hamr_array *array, uint64_t *stream);
+    const hamr_devices *devices;
 } hamr_functions;
 
 #endif

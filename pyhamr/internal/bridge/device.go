@@ -1,0 +1,116 @@
+package bridge
+
+import (
+	"fmt"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// AdoptDevice is Adopt for memory that a device's runtime knows, which is asked
+// where it is and how far it reaches; d.Allocator None takes what the runtime
+// says. What hamr does with the memory runs after what the stream producer holds
+// now; zero is no stream.
+func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err error) {
+	defer Guard(&err)
+	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
+	if err != nil {
+		return err
+	}
+	if err := d.locate(layout); err != nil {
+		return err
+	}
+	if d.Base == 0 && d.Allocator == int32(backends.None) {
+		d.Allocator = int32(backends.CUDA)
+	}
+	if d.Base != 0 {
+		if err := d.checkLocation(); err != nil {
+			return err
+		}
+	}
+	if err := Adopt(d, released); err != nil || producer == 0 || d.Base == 0 {
+		return err
+	}
+	if err := d.after(producer); err != nil {
+		// The caller keeps the memory's owner: nobody is told.
+		if m, taken := tokens.take(d.Memory); taken == nil {
+			m.Disown()
+		}
+		d.Memory = 0
+		return err
+	}
+	return nil
+}
+
+// checkLocation compares d with what the runtime says of its memory.
+func (d *Descriptor) checkLocation() error {
+	found, err := Runtime.Locate(backends.Address(d.Pointer))
+	if err != nil {
+		return err
+	}
+	if found.Allocator == backends.None {
+		return refused("data", fmt.Sprintf("%#x", d.Pointer), "device memory that exists: no runtime on this machine knows this address")
+	}
+	if end := uint64(found.Base) + uint64(found.Size); found.Size > 0 && (d.Base < uint64(found.Base) || d.Base+d.Size > end) {
+		return refused("data", fmt.Sprintf("%#x, and the elements reach from %#x to %#x", d.Pointer, d.Base, d.Base+d.Size),
+			fmt.Sprintf("elements inside the allocation, which reaches from %#x to %#x", found.Base, end))
+	}
+	switch given := backends.Allocator(d.Allocator); {
+	case given == backends.None:
+		d.Allocator = int32(found.Allocator)
+	case given.Backend() != found.Allocator.Backend() || given.Kind() != found.Allocator.Kind():
+		return refused("allocator", given.String(), fmt.Sprintf("%s: that is what the memory at %#x is", found.Allocator, d.Pointer))
+	}
+	if d.Device >= 0 && int(d.Device) != found.Device && found.Device != backends.HostDevice {
+		return refused("device", fmt.Sprint(d.Device), fmt.Sprintf("%d: that is where the memory at %#x is", found.Device, d.Pointer))
+	}
+	d.Device = int32(found.Device)
+	return nil
+}
+
+func refused(argument, value, accepted string) error {
+	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: value, Accepted: accepted}
+}
+
+func (d *Descriptor) after(producer backends.Stream) error {
+	a, err := d.Array()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.After(producer)
+}
+
+// Access describes at result where code in a space can touch d's elements.
+func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
+	defer Guard(&err)
+	a, err := d.Array()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	h, err := a.Access(space, device)
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	result.StoreHandle(h, d)
+	return nil
+}
+
+// Covering returns a stream that covers all work pending on d's elements; zero if
+// there is none.
+func Covering(d *Descriptor) (s backends.Stream, err error) {
+	defer Guard(&err)
+	a, err := d.Array()
+	if err != nil {
+		return 0, err
+	}
+	defer a.Close()
+	s, busy, err := a.Covering()
+	if !busy {
+		return 0, err
+	}
+	return s, err
+}
