@@ -186,5 +186,6 @@ func marksOf(m *gobuffer.Memory) uint64 {
 	if !m.Asynchronous() {
 		return 0
 	}
+	announceDevices()
 	return uint64(uintptr(unsafe.Pointer(m.Marks())))
 }

@@ -2,11 +2,34 @@ package bridge
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
+
+// OnDevices is told, once CUDA is in use, how many devices there are and the
+// address of the driver's function for the current one, so that C need not ask Go.
+var OnDevices func(count int, current uintptr)
+
+var announced atomic.Bool
+
+func announceDevices() {
+	if OnDevices == nil || announced.Load() {
+		return
+	}
+	for _, b := range Runtime.Backends() {
+		known, ok := b.(interface{ CurrentDeviceFunction() uintptr })
+		if !ok || b.Probe() != nil {
+			continue
+		}
+		if count, err := b.DeviceCount(); err == nil {
+			OnDevices(count, known.CurrentDeviceFunction())
+			announced.Store(true)
+		}
+	}
+}
 
 // AdoptDevice is Adopt for memory that a device's runtime knows, which is asked
 // where it is and how far it reaches; d.Allocator None takes what the runtime

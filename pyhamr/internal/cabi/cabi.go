@@ -24,10 +24,10 @@ var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]
 // Table returns the address of the hamr_functions of this copy of the library.
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
 
-// SetDevices tells C how many CUDA devices there are, and the address of the
-// driver's function for the current one.
-func SetDevices(count int, current uintptr) {
-	C.hamr_set_devices(C.int32_t(count), *(*unsafe.Pointer)(unsafe.Pointer(&current)))
+func init() {
+	bridge.OnDevices = func(count int, current uintptr) {
+		C.hamr_set_devices(C.int32_t(count), *(*unsafe.Pointer)(unsafe.Pointer(&current)))
+	}
 }
 
 func callFinished(finished C.hamr_finished_function, key C.uint64_t) {

@@ -4,18 +4,13 @@
 
 #define LONG_FILL (256u << 10) /* bytes whose filling is worth letting other threads run */
 
-typedef struct {
-    hamr_array array;
-    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
-} Draft;
-
-static void draft_start(Draft *draft) {
+void draft_start(Draft *draft) {
     memset(&draft->array, 0, sizeof draft->array);
     draft->array.shape = draft->dimensions;
     draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
 }
 
-static int read_dimensions(PyObject *tuple, const char *name, int64_t *values) {
+int read_dimensions(PyObject *tuple, const char *name, int64_t *values) {
     if (!PyTuple_Check(tuple)) {
         PyErr_Format(PyExc_TypeError, "%s is %R: accepted is a tuple of int", name, tuple);
         return -1;
@@ -84,7 +79,7 @@ static PyObject *finish(PyTypeObject *type, Draft *draft, Owner *owner) {
 }
 
 /* Too large a shape wraps around; the core refuses it. */
-static void set_c_strides(hamr_array *array) {
+void draft_c_strides(hamr_array *array) {
     uint64_t step = (uint64_t)element_facts(array->element)->size;
     for (int i = array->ndim - 1; i >= 0; i--) {
         array->strides[i] = (int64_t)step;
@@ -102,6 +97,11 @@ static int is_array_type(PyObject *type) {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, array_type)) return 1;
     PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
     return 0;
+}
+
+/* Whether taking memory may wait for a device, or for its runtime to start. */
+static int creation_is_long(const hamr_array *array, const hamr_functions *functions) {
+    return array->allocator > HAMR_MALLOC && (array->allocator != HAMR_CUDA_ASYNC || !functions->devices->cuda_count);
 }
 
 /* create(type, element, allocator, device, stream, transfer, shape, value) */
@@ -122,13 +122,13 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
     int64_t total = 1;
     for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i] < 0 ? 0 : draft.array.shape[i];
     char *message;
-    if (total >= LONG_FILL / 16) {
-        const hamr_functions *functions = core_functions();
+    const hamr_functions *functions = core_functions();
+    if (total >= LONG_FILL / 16 || creation_is_long(&draft.array, functions)) {
         Py_BEGIN_ALLOW_THREADS
         message = functions->create(&draft.array, filled ? bytes : NULL, value_element);
         Py_END_ALLOW_THREADS
     } else {
-        message = core_functions()->create(&draft.array, filled ? bytes : NULL, value_element);
+        message = functions->create(&draft.array, filled ? bytes : NULL, value_element);
     }
     if (message) {
         core_raise(message);
@@ -145,6 +145,29 @@ static PyObject *adopt(PyTypeObject *type, Draft *draft, Owner *owner) {
         return NULL;
     }
     char *message = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished);
+    if (message) {
+        core_raise(message);
+        owner_drop(owner);
+        return NULL;
+    }
+    return finish(type, draft, owner);
+}
+
+PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    if (core_load() < 0) {
+        owner_drop(owner);
+        return NULL;
+    }
+    const hamr_functions *functions = core_functions();
+    char *message;
+    if (functions->devices->cuda_count) {
+        message = functions->adopt_device(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished, producer);
+    } else {
+        /* The runtime is started first, which takes long. */
+        Py_BEGIN_ALLOW_THREADS
+        message = functions->adopt_device(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished, producer);
+        Py_END_ALLOW_THREADS
+    }
     if (message) {
         core_raise(message);
         owner_drop(owner);
@@ -195,7 +218,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     array->pointer = (uint64_t)(uintptr_t)view->buf;
     for (int i = 0; i < view->ndim; i++) array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
     if (view->strides) memcpy(array->strides, view->strides, (size_t)view->ndim * sizeof *array->strides);
-    else set_c_strides(array);
+    else draft_c_strides(array);
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
         PyBuffer_Release(view);
@@ -205,6 +228,33 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     return adopt((PyTypeObject *)arguments[0], &draft, owner);
 }
 
+/* The arguments that adopt_pointer and adopt_device share: element, allocator,
+ * device, stream, transfer, pointer, shape, strides, readonly. */
+static int read_pointer(PyObject *const *arguments, Draft *draft) {
+    draft_start(draft);
+    hamr_array *array = &draft->array;
+    if (read_place(arguments, array) < 0 || read_shape(arguments[6], array) < 0) return -1;
+    array->pointer = PyLong_AsUnsignedLongLong(arguments[5]);
+    if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return -1;
+    if (!element_facts(array->element)) {
+        PyErr_Format(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
+        return -1;
+    }
+    if (arguments[7] == Py_None) {
+        draft_c_strides(array);
+    } else {
+        int dimensions = read_dimensions(arguments[7], "strides", array->strides);
+        if (dimensions < 0) return -1;
+        if (dimensions != array->ndim) {
+            PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[7], array->ndim);
+            return -1;
+        }
+    }
+    int readonly = PyObject_IsTrue(arguments[8]);
+    if (readonly > 0) array->flags |= HAMR_READ_ONLY;
+    return readonly < 0 ? -1 : 0;
+}
+
 /* adopt_pointer(type, element, allocator, device, stream, transfer, pointer,
  *               shape, strides, readonly, owner, take)
  * owner is kept alive as long as the memory is used; with take, the memory is
@@ -212,28 +262,25 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
 static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     (void)module;
-    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0])) return NULL;
-    draft_start(&draft);
-    hamr_array *array = &draft.array;
-    if (read_place(arguments + 1, array) < 0 || read_shape(arguments[7], array) < 0) return NULL;
-    array->pointer = PyLong_AsUnsignedLongLong(arguments[6]);
-    if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-    const ElementFacts *facts = element_facts(array->element);
-    if (!facts) return PyErr_Format(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[1]);
-    if (arguments[8] != Py_None) {
-        int dimensions = read_dimensions(arguments[8], "strides", array->strides);
-        if (dimensions < 0) return NULL;
-        if (dimensions != array->ndim)
-            return PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[8], array->ndim);
-    } else {
-        set_c_strides(array);
-    }
-    int readonly = PyObject_IsTrue(arguments[9]), take = PyObject_IsTrue(arguments[11]);
-    if (readonly < 0 || take < 0) return NULL;
-    if (readonly) array->flags |= HAMR_READ_ONLY;
+    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    int take = PyObject_IsTrue(arguments[11]);
+    if (take < 0) return NULL;
     Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
     if (!take && !owner) return NULL;
+    if (draft.array.allocator > HAMR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
     return adopt((PyTypeObject *)arguments[0], &draft, owner);
+}
+
+/* adopt_device(type, element, allocator, device, stream, transfer, pointer,
+ *              shape, strides, readonly, owner, producer) */
+static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 12, "adopt_device") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    uint64_t producer = PyLong_AsUnsignedLongLong(arguments[11]);
+    if (producer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    Owner *owner = owner_new(arguments[10], NULL);
+    return owner ? adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
 }
 
 /* view(type, source, offset, shape, strides): some of source's elements, in
@@ -319,13 +366,13 @@ static PyObject *element_table(PyObject *module, PyObject *unused) {
     return list;
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef adopt_functions[] = {
     {"create", FAST(create), METH_FASTCALL, "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
     {"adopt_buffer", FAST(adopt_buffer), METH_FASTCALL, "adopt_buffer(type, object, stream, transfer): share by the buffer protocol."},
     {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
      "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
+    {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,
+     "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, producer): share device memory at an address."},
     {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},

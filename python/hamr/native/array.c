@@ -25,6 +25,13 @@ static int reserve_dimensions(Array *self, int ndim) {
     return 0;
 }
 
+static void change(Array *self) {
+    PyObject *interface = self->interface;
+    self->interface = NULL;
+    self->changes++;
+    Py_XDECREF(interface);
+}
+
 int array_store(Array *self, const hamr_array *from, Block *block) {
     if (reserve_dimensions(self, from->ndim) < 0) {
         Py_XDECREF((PyObject *)block);
@@ -39,6 +46,7 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
     memcpy(self->array.strides, from->strides, (size_t)from->ndim * sizeof *from->strides);
     Block *old = self->block;
     self->block = block;
+    change(self);
     Py_XDECREF((PyObject *)old);
     return 0;
 }
@@ -54,10 +62,14 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     copy->fixed = 1;
     copy->temporary = self->temporary;
     Py_XINCREF((PyObject *)self->block);
+    PyObject *interface = self->interface;
+    Py_XINCREF(interface);
     if (array_store(copy, &self->array, self->block) < 0) {
+        Py_XDECREF(interface);
         Py_DECREF(copy);
         return NULL;
     }
+    copy->interface = interface;
     if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
         memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
         copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
@@ -68,6 +80,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
 static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
+    Py_VISIT(((Array *)object)->interface);
     return 0;
 }
 
@@ -84,6 +97,7 @@ void array_releasebuffer(PyObject *object, Py_buffer *view) {
 
 static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
+    change(self);
     if (self->block) give_up(self);
     return 0;
 }
@@ -91,6 +105,7 @@ static int array_clear(PyObject *object) {
 static void array_dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     Array *self = (Array *)object;
+    Py_CLEAR(self->interface);
     Py_CLEAR(self->block);
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
@@ -173,6 +188,12 @@ static PyObject *get_flag(PyObject *self, void *closure) {
     return PyBool_FromLong((((Array *)self)->array.flags & (uint32_t)(uintptr_t)closure) != 0);
 }
 
+static PyObject *get_reach(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyLong_FromUnsignedLong(((Array *)self)->array.flags / HAMR_HOST_REACHABLE);
+}
+
 static PyObject *get_contiguous(PyObject *self, void *closure) {
     OPEN(self);
     return PyBool_FromLong(array_contiguous(&((Array *)self)->array, closure != NULL));
@@ -224,6 +245,8 @@ static PyGetSetDef getset[] = {
     {"is_fortran_contiguous", get_contiguous, NULL, "whether the elements lie in Fortran order without gaps", FLAG(1)},
     {"device", get_int32, NULL, "the device that owns the memory; -1 is the host", FIELD(device)},
     {"__array_interface__", array_interface, NULL, "NumPy's array interface, version 3, where the host reaches the memory", NULL},
+    {"__cuda_array_interface__", cuda_array_interface, NULL, "the CUDA array interface, version 3, where CUDA reaches the memory", NULL},
+    {"_reach", get_reach, NULL, NULL, NULL},
     {"_count", get_count, NULL, NULL, NULL},
     {"_address", get_address, NULL, NULL, NULL},
     {"_closed", get_closed, NULL, NULL, NULL},
@@ -247,7 +270,8 @@ static PyObject *empty_array(PyObject *object, PyObject *unused) {
     (void)unused;
     Array *self = (Array *)object;
     OPEN(self);
-    self->array.base = self->array.size = self->array.pointer = 0;
+    change(self);
+    self->array.base = self->array.size = self->array.pointer = self->array.marks = 0;
     self->array.capacity = 0;
     self->array.flags = self->array.flags & ~HAMR_READ_ONLY;
     self->array.ndim = 1;
@@ -276,16 +300,20 @@ static PyObject *snapshot(PyObject *object, PyObject *type) {
 
 /* A snapshot that the Go core may be told of: its descriptor names memory that
  * this process's copy of the core knows. */
-static PyObject *pin(PyObject *object, PyObject *unused) {
-    (void)unused;
-    Array *copy = (Array *)array_snapshot((Array *)object, array_type);
-    if (!copy || !copy->block) return (PyObject *)copy;
+Array *array_pin(Array *self) {
+    Array *copy = (Array *)array_snapshot(self, array_type);
+    if (!copy || !copy->block) return copy;
     if (block_register(copy->block) < 0) {
         Py_DECREF(copy);
         return NULL;
     }
     copy->array.memory = copy->block->token;
-    return (PyObject *)copy;
+    return copy;
+}
+
+static PyObject *pin(PyObject *object, PyObject *unused) {
+    (void)unused;
+    return (PyObject *)array_pin((Array *)object);
 }
 
 static PyObject *swap(PyObject *object, PyObject *other) {
@@ -314,6 +342,14 @@ static PyMethodDef methods[] = {
     {"_snapshot", snapshot, METH_O, NULL},
     {"_pin", pin, METH_NOARGS, NULL},
     {"_swap", swap, METH_O, NULL},
+    {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_host_accessible() -> Handle: the elements where the host reaches them, in place or in a temporary."},
+    {"get_cuda_accessible", FAST(get_cuda_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_cuda_accessible(device=-1) -> Handle: the elements where CUDA code on a device reaches them; -1 is the current one."},
+    {"get_hip_accessible", FAST(get_hip_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_hip_accessible(device=-1) -> Handle: the elements where HIP code on a device reaches them."},
+    {"get_openmp_accessible", FAST(get_openmp_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_openmp_accessible(device=-1) -> Handle: the elements where OpenMP target code on a device reaches them."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,6 +2,12 @@
 
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
+/* Whether giving the memory back may wait for the system or for a device. */
+static int release_is_long(const Block *block) {
+    if (block->allocator > HAMR_MALLOC) return block->owner || block->allocator != HAMR_CUDA_ASYNC;
+    return !block->owner && block->size >= LONG_FREE;
+}
+
 PyTypeObject *block_type;
 
 void *type_allocate(PyTypeObject *type) {
@@ -41,7 +47,7 @@ int block_register(Block *block) {
     if (core_load() < 0) return -1;
     /* Another thread may have done it while this one loaded the core. */
     if (block->token && block->generation == core_generation) return 0;
-    if (block->device != HAMR_HOST_DEVICE) return core_forked();
+    if (block->allocator > HAMR_MALLOC) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1;
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
                         .allocator = block->allocator, .device = block->device, .element = Uint8,
@@ -58,9 +64,9 @@ static void block_release(Block *block) {
     uint64_t token = block->token;
     block->token = 0;
     if (token && block->generation == core_generation && functions) {
-        int ours = !block->owner;
+        int is_long = release_is_long(block);
         block->owner = NULL; /* comes back through owner_finished */
-        if (ours && block->size >= LONG_FREE) {
+        if (is_long) {
             Py_BEGIN_ALLOW_THREADS
             functions->release(token);
             Py_END_ALLOW_THREADS

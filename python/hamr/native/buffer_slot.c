@@ -34,7 +34,10 @@ static int check_request(const hamr_array *array, const ElementFacts *facts, int
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     Array *self = (Array *)object;
     view->obj = NULL;
-    if (!self->fixed) {
+    if (self->array.allocator > HAMR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE)) {
+        /* A device may still be writing it. */
+        if (!(self = array_settled(self))) return -1;
+    } else if (!self->fixed) {
         if (!(self = (Array *)array_snapshot(self, array_type))) return -1;
     } else if (self->closed) {
         core_freed();
@@ -89,7 +92,9 @@ static PyObject *describe(const hamr_array *array) {
 PyObject *array_interface(PyObject *object, void *closure) {
     (void)closure;
     /* A snapshot, since making a tuple may run finalisers, which may change the array. */
-    Array *self = (Array *)array_snapshot((Array *)object, array_type);
+    Array *self = (Array *)object;
+    int settle = self->array.allocator > HAMR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE);
+    self = settle ? array_settled(self) : (Array *)array_snapshot(self, array_type);
     if (!self) return NULL;
     PyObject *interface = describe(&self->array);
     Py_DECREF(self);

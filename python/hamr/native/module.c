@@ -5,9 +5,13 @@ static int setup(PyObject *module) {
         PyErr_SetString(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
         return -1;
     }
-    if (core_setup() < 0 || block_setup(module) < 0 || array_setup(module) < 0 || result_setup(module) < 0) return -1;
+    if (core_setup() < 0 || block_setup(module) < 0 || array_setup(module) < 0 || result_setup(module) < 0 ||
+        cuda_interface_setup() < 0)
+        return -1;
     if (PyModule_AddFunctions(module, core_methods) < 0) return -1;
     if (PyModule_AddFunctions(module, result_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, access_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, cuda_interface_functions) < 0) return -1;
     return PyModule_AddFunctions(module, adopt_functions);
 }
 

@@ -6,6 +6,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stddef.h>
 
 #include "hamr_abi.h"
 
@@ -42,6 +43,8 @@ typedef struct {
     int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
     int64_t *allocated_dimensions;             /* else here */
     unsigned char scalar[16];                  /* the element of a scalar() */
+    PyObject *interface;                       /* a ready __cuda_array_interface__, or NULL */
+    uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
     char temporary;
     char closed;
@@ -98,6 +101,7 @@ extern PyTypeObject *array_type;
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
+Array *array_pin(Array *self);
 PyObject *array_dimensions(const int64_t *values, int n);
 int array_setup(PyObject *module);
 
@@ -106,12 +110,39 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags);
 void array_releasebuffer(PyObject *object, Py_buffer *view);
 PyObject *array_interface(PyObject *object, void *closure);
 
+/* access.c: where code in a space can touch an array. */
+int array_usable(const Array *self);     /* 0, or -1: it is a device's, from before a fork */
+Array *array_settled(Array *self);       /* a snapshot that the host may read now */
+PyObject *array_access(Array *self, int32_t space, int32_t device);
+extern PyMethodDef access_functions[];
+PyObject *get_host_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+PyObject *get_cuda_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+PyObject *get_hip_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+PyObject *get_openmp_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+
+/* cuda_interface.c: __cuda_array_interface__, both ways. */
+int cuda_interface_setup(void);
+int cuda_interface_prepare(Array *self); /* makes self->interface, if it can be */
+PyObject *cuda_array_interface(PyObject *object, void *closure);
+extern PyMethodDef cuda_interface_functions[];
+
 /* result.c */
 int result_setup(PyObject *module);
+int result_block(Result *result, Array *from, Block **block);
 extern PyMethodDef result_functions[];
 
 /* adopt.c */
+typedef struct {
+    hamr_array array;
+    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
+} Draft;
+void draft_start(Draft *draft);
+void draft_c_strides(hamr_array *array);
+int read_dimensions(PyObject *tuple, const char *name, int64_t *values);
+PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
 extern PyMethodDef adopt_functions[];
+
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
 
 void *type_allocate(PyTypeObject *type);
 void type_free(PyObject *self);

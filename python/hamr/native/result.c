@@ -31,7 +31,7 @@ static PyObject *get_address(PyObject *self, void *closure) {
 
 /* The Block of what the result describes: a new one, or that of `from` if the
  * memory is the same. -1: an error. */
-static int take_block(Result *result, Array *from, Block **block) {
+int result_block(Result *result, Array *from, Block **block) {
     *block = NULL;
     uint64_t token = result->array.memory;
     if (!token) return 0;
@@ -58,7 +58,7 @@ static PyObject *commit(PyObject *module, PyObject *arguments) {
     Block *block;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "O!O!O!", array_type, &target, result_type, &result, array_type, &source)) return NULL;
-    if (take_block((Result *)result, (Array *)source, &block) < 0) return NULL;
+    if (result_block((Result *)result, (Array *)source, &block) < 0) return NULL;
     if (((Array *)target)->closed) {
         Py_XDECREF((PyObject *)block);
         return core_freed();
@@ -77,7 +77,7 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O!O!O!p", &PyType_Type, &type, result_type, &result, array_type, &source, &handle)) return NULL;
     Array *self = array_new((PyTypeObject *)type);
     if (!self) return NULL;
-    if (take_block((Result *)result, (Array *)source, &block) < 0) {
+    if (result_block((Result *)result, (Array *)source, &block) < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -1,0 +1,161 @@
+/* Where code in a space can touch an array: in place without asking Go, where C
+ * can tell that it may be so, else through the core. */
+#include "native.h"
+
+#include <string.h>
+
+static PyTypeObject *handle_type;
+
+int array_usable(const Array *self) {
+    const Block *block = self->block;
+    if (!block || block->generation == core_generation || block->allocator <= HAMR_MALLOC) return 0;
+    return core_forked();
+}
+
+static int busy(const Array *self) {
+    const volatile uint32_t *marks = (const volatile uint32_t *)(uintptr_t)self->array.marks;
+    return marks && *marks;
+}
+
+/* Whether the host may read the elements as they are. Managed memory may be in
+ * use by kernels that hamr knows nothing of, on the default stream, too. */
+static int host_in_place(const Array *self) {
+    const hamr_array *array = &self->array;
+    if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
+    if (array->allocator <= HAMR_MALLOC) return 1;
+    return array->allocator != HAMR_CUDA_UVA && array->marks && !array->stream && !busy(self);
+}
+
+static int cuda_in_place(const Array *self, int32_t device) {
+    const hamr_array *array = &self->array;
+    if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
+    const hamr_devices *devices = core_functions()->devices;
+    if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
+    if (array->allocator == HAMR_CUDA_UVA) return 1;
+    if (device < 0) {
+        int current = 0;
+        if (devices->cuda_count > 1 && (!devices->cuda_current || devices->cuda_current(&current) != 0)) current = 0;
+        device = current;
+    }
+    return device == array->device;
+}
+
+/* What the core makes of the array for code in a space. */
+static PyObject *through_core(Array *self, int32_t space, int32_t device) {
+    Array *source = array_pin(self);
+    if (!source) return NULL;
+    Result result;
+    memset(&result, 0, offsetof(Result, dimensions));
+    result.array.shape = result.dimensions;
+    result.array.strides = result.dimensions + HAMR_MAX_DIMENSIONS;
+    result.before = source->array.memory;
+    char *message;
+    const hamr_functions *functions = core_load() < 0 ? NULL : core_functions();
+    if (!functions) {
+        Py_DECREF(source);
+        return NULL;
+    }
+    result.generation = core_generation;
+    Py_BEGIN_ALLOW_THREADS
+    message = functions->access(&source->array, space, device, &result.array);
+    Py_END_ALLOW_THREADS
+    if (message) {
+        Py_DECREF(source);
+        core_raise(message);
+        return NULL;
+    }
+    Block *block;
+    Array *handle = NULL;
+    if (result_block(&result, source, &block) == 0) {
+        handle = array_new(handle_type);
+        if (!handle) {
+            Py_XDECREF((PyObject *)block);
+        } else {
+            handle->fixed = 1;
+            handle->temporary = block != source->block || source->temporary;
+            if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
+        }
+    }
+    if (handle && !handle->interface && block == source->block) {
+        handle->interface = source->interface;
+        Py_XINCREF(handle->interface);
+    }
+    Py_DECREF(source);
+    return (PyObject *)handle;
+}
+
+PyObject *array_access(Array *self, int32_t space, int32_t device) {
+    if (self->closed) return core_freed();
+    if (array_usable(self) < 0) return NULL;
+    if (!handle_type) {
+        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
+        return NULL;
+    }
+    if (space == HAMR_HOST && host_in_place(self)) return array_snapshot(self, handle_type);
+    if (space == HAMR_CUDA && cuda_in_place(self, device)) {
+        if (!self->interface && cuda_interface_prepare(self) < 0) return NULL;
+        return array_snapshot(self, handle_type);
+    }
+    return through_core(self, space, device);
+}
+
+Array *array_settled(Array *self) { return (Array *)array_access(self, HAMR_HOST, -1); }
+
+static int read_device(PyObject *value, int32_t *device) {
+    if (value == Py_None) return 0;
+    if (PyBool_Check(value) || !PyIndex_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "device is %R: accepted is an int", value);
+        return -1;
+    }
+    PyObject *number = PyNumber_Index(value);
+    if (!number) return -1;
+    long wide = PyLong_AsLong(number);
+    Py_DECREF(number);
+    if (wide == -1 && PyErr_Occurred()) PyErr_Clear();
+    else if (wide >= -1 && wide <= INT32_MAX) {
+        *device = (int32_t)wide;
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "device is %R: accepted are 0 ... 2**31-1, and -1 for the current one", value);
+    return -1;
+}
+
+static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    int32_t device = -1;
+    if (n + named > (space != HAMR_HOST)) {
+        PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument" : "at most one argument, device", n + named);
+        return NULL;
+    }
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0) {
+        PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name, PyTuple_GetItem(names, 0));
+        return NULL;
+    }
+    if (n + named && read_device(arguments[0], &device) < 0) return NULL;
+    return array_access((Array *)self, space, device);
+}
+
+#define ACCESSOR(name, space)                                                                        \
+    PyObject *name(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {      \
+        return accessible(self, space, #name "()", arguments, n, names);                             \
+    }
+
+ACCESSOR(get_host_accessible, HAMR_HOST)
+ACCESSOR(get_cuda_accessible, HAMR_CUDA)
+ACCESSOR(get_hip_accessible, HAMR_HIP)
+ACCESSOR(get_openmp_accessible, HAMR_OPENMP)
+
+static PyObject *set_handle_type(PyObject *module, PyObject *type) {
+    (void)module;
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, array_type))
+        return PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    Py_INCREF(type);
+    Py_XDECREF((PyObject *)handle_type);
+    handle_type = (PyTypeObject *)type;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef access_functions[] = {
+    {"set_handle_type", set_handle_type, METH_O, "set_handle_type(type): what the accessors of an array return."},
+    {NULL, NULL, 0, NULL},
+};
