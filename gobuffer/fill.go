@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -80,6 +81,9 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	}
 	if dst.dense() {
 		return dst.fillContiguous(pattern, count, t)
+	}
+	if err := r.fillStrided(dst, pattern, t); !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
 	host, free, err := r.onHost(dst, true)
 	if err != nil {

@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -85,8 +86,8 @@ func (p piece) overlaps(q piece) bool {
 // copyElements makes dst's elements equal to src's, converted to dst's type.
 // The shapes are equal. It works for any two places, any strides, and elements
 // that overlap: where the host reaches both it is one pass, where both are plain
-// and alike it is one copy by the device, and else the strided or converted side
-// goes through the host.
+// and alike it is one copy by the device, and else a device that can rearranges
+// or converts them, or the strided or converted side goes through the host.
 func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
@@ -101,7 +102,11 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 		return r.copyOnHost(dst, src)
 	}
 	if !dst.layout.Equal(src.layout) || !dst.dense() {
-		return r.copyThroughHost(dst, src)
+		err := r.rearrange(dst, src, t)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = r.copyThroughHost(dst, src)
+		}
+		return err
 	}
 	if !dst.overlaps(src) {
 		return r.copyBytes(dst, src, t)
@@ -113,7 +118,7 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if err != nil {
 		return err
 	}
-	return r.copyBy(between, dst, src, t)
+	return r.copyBy(between, src.layout, dst.stream, dst, src, t)
 }
 
 func (r *Runtime) copyOnHost(dst, src piece) error {
@@ -152,6 +157,20 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
 		return r.copyBetweenRuntimes(dst, src)
 	}
+	size := dst.layout.NBytes()
+	if r.tracing() {
+		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,
+			src.memory.region.Allocator, src.memory.region.Device, src.address,
+			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
+	}
+	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
+		return side.memory.backend.Copy(dst.region(), src.region(), size, w.stream)
+	})
+}
+
+// enqueue puts a movement from src to dst on side's stream, after what both sides'
+// streams hold already, and waits for it where t says so.
+func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) error {
 	w, err := side.work()
 	if err != nil {
 		return err
@@ -164,13 +183,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if err != nil {
 		return err
 	}
-	size := dst.layout.NBytes()
-	if r.tracing() {
-		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,
-			src.memory.region.Allocator, src.memory.region.Device, src.address,
-			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
-	}
-	left, err := side.memory.backend.Copy(dst.region(), src.region(), size, w.stream)
+	left, err := move(w)
 	if err != nil || side.memory.streams == nil {
 		return err
 	}
@@ -207,12 +220,12 @@ func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
 	if err != nil {
 		return err
 	}
-	return r.copyBy(between, dst, src, Sync)
+	return r.copyBy(between, src.layout, dst.stream, dst, src, Sync)
 }
 
-// copyBy copies by way of memory of src's size, which it releases.
-func (r *Runtime) copyBy(between *Memory, dst, src piece, t Transfer) error {
-	stage := piece{between, between.region.Address, src.layout, dst.stream}
+// copyBy copies by way of elements of a dense layout in memory that it releases.
+func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
+	stage := piece{between, between.region.Address, layout, s}
 	err := r.copyElements(stage, src, t)
 	if err == nil {
 		err = r.copyElements(dst, stage, t)

@@ -153,11 +153,19 @@ func (m *Memory) done(w *work) {
 // for callers to whom asking Covering each time would cost too much.
 func (m *Memory) Marks() *atomic.Uint32 { return &m.marks }
 
-// settleBeforeRelease waits for recorded work, save where the release is
+// settleBeforeRelease waits for recorded work, save where the release can be
 // enqueued behind it.
 func (m *Memory) settleBeforeRelease() error {
 	w := m.pending.Load()
-	if w == nil || (w.foreign && !m.owned) || (m.freedInStreamOrder() && w.backend == m.backend && w.stream == m.stream) {
+	if w == nil || (w.foreign && !m.owned) {
+		return nil
+	}
+	if m.freedInStreamOrder() {
+		own := m.workOn(m.stream)
+		if err := own.follow(w); err != nil {
+			return err
+		}
+		m.pending.CompareAndSwap(w, own)
 		return nil
 	}
 	return m.settle()

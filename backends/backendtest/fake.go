@@ -34,6 +34,9 @@ type FakeOptions struct {
 	FreeWaits bool
 	// NoPeers keeps devices from reaching each other.
 	NoPeers bool
+	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
+	// but converts none.
+	NoConvert bool
 	// Unavailable, when set, is why Probe fails.
 	Unavailable string
 }
@@ -42,7 +45,7 @@ type FakeOptions struct {
 // that no processor accepts; its streams run late and out of step; it records
 // every misuse as a violation, and fails where it is told to. Work on a stream
 // that waits for no other keeps its order; stream zero of a device is a stream
-// like any other. It implements Backend, Streams, Locator, Peers,
+// like any other. It implements Backend, Streams, Converter, Locator, Peers,
 // MemoryReporter, Describer and Counter, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions

@@ -1,0 +1,153 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// smallEnough is how many bytes the host rearranges or converts sooner than a
+// device could be told to.
+const smallEnough = 64 << 10
+
+// rearrange is copyElements for two pieces that differ in strides or type and of
+// which the host does not reach at least one, by kernels of the devices. The error
+// is errors.ErrUnsupported, and nothing was done, where these cannot.
+func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
+	strangers := !dst.onHost() && !src.onHost() && dst.memory.backend != src.memory.backend
+	if strangers || dst.layout.OverlapsItself() || !convertible(dst.layout.Type, src.layout.Type) {
+		return errors.ErrUnsupported
+	}
+	if !dst.onHost() {
+		switch {
+		case dst.memory.converter == nil:
+			return errors.ErrUnsupported
+		case dst.reaches(src) && dst.overlaps(src):
+			return r.rearrangeBy(src.plain(src.layout.Type), dst, dst, src, t)
+		case dst.reaches(src):
+			return r.convert(dst, dst, src, t)
+		case src.onHost() && dst.dense() && (src.layout.NBytes() <= smallEnough || !src.dense()):
+			return errors.ErrUnsupported
+		case src.onHost() || src.dense():
+			// As they are across the bus, and changed on the other side.
+			return r.rearrangeBy(src.plain(src.layout.Type), dst, dst, src, t)
+		}
+	}
+	if src.onHost() || src.memory.converter == nil {
+		return errors.ErrUnsupported
+	}
+	switch {
+	case src.reaches(dst):
+		return r.convert(src, dst, src, t)
+	case dst.onHost() && src.dense() && (src.layout.NBytes() <= smallEnough || src.layout.ItemSize() < dst.layout.ItemSize() ||
+		(src.layout.Type == dst.layout.Type && !dst.dense())):
+		return errors.ErrUnsupported
+	}
+	return r.rearrangeBy(dst.plain(dst.layout.Type), src, dst, src, t)
+}
+
+func convertible(to, from arrayiface.ElementType) bool {
+	return to == from || (to.Kind() != arrayiface.KindRaw && from.Kind() != arrayiface.KindRaw)
+}
+
+// reaches reports whether kernels on p's device can use q in place.
+func (p piece) reaches(q piece) bool {
+	if q.memory == nil || q.memory.backend != p.memory.backend {
+		return false
+	}
+	kind := q.memory.kind
+	return kind == backends.Managed || kind == backends.Pinned || q.memory.region.Device == p.memory.region.Device
+}
+
+// plain is the layout of p's elements as type t without gaps: in p's own order
+// where that has none, else in C order.
+func (p piece) plain(t arrayiface.ElementType) arrayiface.Layout {
+	if t == p.layout.Type && p.dense() {
+		return p.layout
+	}
+	layout, err := p.layout.WithType(t)
+	if err != nil {
+		// Only a shape too large for 63 bits fails, and this one's elements exist.
+		panic(err)
+	}
+	return layout
+}
+
+// rearrangeBy copies by way of elements of the given layout on the device of
+// near.
+func (r *Runtime) rearrangeBy(layout arrayiface.Layout, near, dst, src piece, t Transfer) error {
+	between, err := r.scratch(near, layout.NBytes())
+	if err != nil {
+		return err
+	}
+	return r.copyBy(between, layout, near.stream, dst, src, t)
+}
+
+// scratch is memory on p's device for as long as one operation takes: from a
+// stream-ordered pool where there is one, since giving other memory back waits for
+// the device.
+func (r *Runtime) scratch(p piece, size int) (*Memory, error) {
+	if a := backends.CUDAAsync; p.memory.region.Allocator.Backend() == a.Backend() {
+		m, err := r.Allocate(a, p.memory.region.Device, size, p.stream, false)
+		if !errors.Is(err, backends.ErrUnavailable) {
+			return m, err
+		}
+	}
+	return r.Allocate(p.memory.region.Allocator, p.memory.region.Device, size, p.stream, false)
+}
+
+// convert has side's device make dst's elements those of src; it reaches both.
+func (r *Runtime) convert(side, dst, src piece, t Transfer) error {
+	if r.tracing() {
+		r.tracef("convert %d elements %s to %s on device %d from %#x to %#x", dst.layout.Count(),
+			src.layout.Type, dst.layout.Type, side.memory.context(), src.address, dst.address)
+	}
+	to, from := dst.strided(), src.strided()
+	if dst.layout.Type == src.layout.Type {
+		to.Element.Kind, from.Element.Kind = backends.Opaque, backends.Opaque
+	}
+	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
+		return backends.Reading | backends.Writing, side.memory.converter.Convert(to, from, w.stream)
+	})
+}
+
+func (p piece) strided() backends.Strided {
+	return backends.Strided{Region: p.region(), Element: deviceElement(p.layout.Type), Shape: p.layout.Shape, Strides: p.layout.Strides}
+}
+
+func deviceElement(t arrayiface.ElementType) backends.Element {
+	kinds := [...]backends.ElementKind{
+		arrayiface.KindBool:     backends.Boolean,
+		arrayiface.KindSigned:   backends.Signed,
+		arrayiface.KindUnsigned: backends.Unsigned,
+		arrayiface.KindFloat:    backends.Float,
+		arrayiface.KindComplex:  backends.ComplexNumber,
+		arrayiface.KindRaw:      backends.Opaque,
+	}
+	if t == arrayiface.BFloat16 {
+		return backends.Element{Kind: backends.BrainFloat, Size: t.Size()}
+	}
+	return backends.Element{Kind: kinds[t.Kind()], Size: t.Size()}
+}
+
+// fillStrided sets elements with gaps between them on a device, from one that
+// stands for all. The error is errors.ErrUnsupported where the device cannot.
+func (r *Runtime) fillStrided(dst piece, pattern []byte, t Transfer) error {
+	if dst.onHost() || dst.memory.converter == nil || dst.layout.OverlapsItself() {
+		return errors.ErrUnsupported
+	}
+	between, err := r.scratch(dst, len(pattern))
+	if err != nil {
+		return err
+	}
+	one := piece{between, between.region.Address, dst.layout, dst.stream}
+	one.layout.Strides = make([]int, len(dst.layout.Shape))
+	if err = one.fillContiguous(pattern, 1, Async); err == nil {
+		err = r.convert(dst, dst, one, t)
+	}
+	if released := between.Release(); err == nil {
+		err = released
+	}
+	return err
+}
