@@ -16,7 +16,9 @@ type Transfer int32
 // The transfer modes, with HAMR's values.
 const (
 	// Async waits for nothing that it need not: Synchronize before touching the
-	// data from another stream, or from the host without asking for Access.
+	// data from another stream, or from the host without asking for Access. What
+	// was moved to ordinary host memory is there all the same: that is read
+	// without asking anybody.
 	Async Transfer = 0
 	// SyncHost waits for movements from a device to the host, so that the host
 	// never reads too early.
@@ -203,7 +205,8 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 			return err
 		}
 	}
-	if t != Sync && (t != SyncHost || !dst.onHost()) {
+	// Ordinary host memory is read without asking anybody, in every mode.
+	if t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
 		return nil
 	}
 	if err := w.wait(); err != nil {

@@ -20,7 +20,7 @@ func TestModesSayWhichMovementsAreWaitedFor(t *testing.T) {
 		from, to place
 		over     [3]bool // when the call returns, by mode
 	}{
-		{place{backends.CUDA, 0}, place{backends.Malloc, -1}, [3]bool{false, true, true}},
+		{place{backends.CUDA, 0}, place{backends.Malloc, -1}, [3]bool{true, true, true}},
 		{place{backends.CUDA, 1}, place{backends.CUDAHost, -1}, [3]bool{false, true, true}},
 		{place{backends.CUDAAsync, 0}, place{backends.CUDAUnified, 0}, [3]bool{false, true, true}},
 		{place{backends.Malloc, -1}, place{backends.CUDA, 0}, [3]bool{false, false, true}},

@@ -1,10 +1,20 @@
 """What every test shares: Hypothesis settings, and fixtures for places and element types."""
 
+import emulation
 import hypothesis
 import pytest
 
 import hamr
 import producers
+
+# Before hamr is first used: it looks for the driver once.
+emulation.choose()
+
+# One process has one driver. Without a choice the tests are those of the host.
+collect_ignore = [
+    *([] if emulation.CHOSEN else ["cuda"]),
+    *([] if emulation.CHOSEN == "driver" else ["gpu"]),
+]
 
 hypothesis.settings.register_profile(
     "hamr",

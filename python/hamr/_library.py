@@ -42,6 +42,7 @@ def load() -> ModuleType:
             raw = _native.library()
             if raw is None:
                 raw = _import_copy() if _native.begin_load() else _import(library_path())
+                _configure(raw)
                 raw.SetVerbose(max(0, min(_verbosity(), 1)))
                 raw = _native.bind(raw, raw.Table())
     return raw
@@ -52,6 +53,22 @@ def call(name: str, *arguments: Any) -> Any:
     function = getattr(_native.library() or load(), name)
     try:
         return function(*arguments)
+    except RuntimeError as error:
+        raise make_error(str(error)) from None
+
+
+def finish(
+    generation: int, name: str, *arguments: Any, native: Any = _native, make_error: Any = make_error
+) -> None:
+    """Call a function of the library from a destructor, unless its copy is a parent's.
+
+    The interpreter may be ending: of the module's own names nothing is used.
+    """
+    raw = native.library()
+    if raw is None or generation != native.generation():
+        return
+    try:
+        getattr(raw, name)(*arguments)
     except RuntimeError as error:
         raise make_error(str(error)) from None
 
@@ -98,6 +115,16 @@ def _import_copy() -> ModuleType:
         raise ForkError(
             f"hamr cannot load a copy of its library in this forked child: {error}"
         ) from error
+
+
+def _configure(raw: ModuleType) -> None:
+    """Tell the library the settings: Go does not see what Python puts into the environment."""
+    for name, value in os.environ.items():
+        if name.startswith("HAMR_"):
+            try:
+                raw.Configure(name, value)
+            except UnicodeEncodeError:
+                pass  # bytes that are not UTF-8: Go sees those that the process started with
 
 
 def _verbosity() -> int:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
+from .handle import Handle
+
 class Block: ...
 
 class Array:
@@ -19,6 +21,7 @@ class Array:
     is_fortran_contiguous: bool
     device: int
     __array_interface__: dict[str, Any]
+    __cuda_array_interface__: dict[str, Any]
     _count: int
     _address: int
     _closed: bool
@@ -29,8 +32,13 @@ class Array:
     _transfer: int
     _stream: int
     _capacity: int
+    _reach: int
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    def get_host_accessible(self) -> Handle: ...
+    def get_cuda_accessible(self, device: int | None = -1) -> Handle: ...
+    def get_hip_accessible(self, device: int | None = -1) -> Handle: ...
+    def get_openmp_accessible(self, device: int | None = -1) -> Handle: ...
     def _close(self) -> None: ...
     def _empty(self) -> None: ...
     def _set_order(self, stream: int, transfer: int, /) -> None: ...
@@ -50,6 +58,7 @@ def before_fork(free_cpp: int, free_malloc: int, /) -> None: ...
 def set_hooks(
     load: Callable[[], ModuleType], make_error: Callable[[str], Exception], /
 ) -> None: ...
+def set_handle_type(type: type[Handle], /) -> None: ...
 def after_fork() -> None: ...
 def bound() -> bool: ...
 def generation() -> int: ...
@@ -81,6 +90,24 @@ def adopt_pointer(
     readonly: bool,
     owner: object,
     take: bool,
+    /,
+) -> _A: ...
+def adopt_cuda(
+    type: type[_A], object: object, stream: int, transfer: int, wait: bool, /
+) -> _A | None: ...
+def adopt_device(
+    type: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    stream: int,
+    transfer: int,
+    pointer: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    readonly: bool,
+    owner: object,
+    producer: int,
     /,
 ) -> _A: ...
 def view(

@@ -7,6 +7,8 @@ import sys
 from . import _native
 from ._library import call
 from .array_interface import adopt_array_interface
+from .cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
+from .cuda_array_interface import adopt_cuda_array_interface, wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +21,32 @@ _SYNC_HOST = 1
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 _plain_types: set[type] = set()
 
+#: Types of which an object was on a CUDA device: others may be, too.
+_cuda_types: set[type] = set()
+_MOST_TYPES = 100
 
-def share(cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST) -> tuple[_A, str]:
+
+def share(
+    cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
+) -> tuple[_A, str]:
     """An array of a class over the memory of ``obj``, and the protocol that told of it.
 
-    An object without a protocol, or with elements that hamr does not have, is a
-    TypeError; a description that cannot be right is a ValueError.
+    ``wait`` is whether a CUDA producer's stream is waited for; None is what the
+    environment says. An object without a protocol, or with elements that hamr does
+    not have, is a TypeError; a description that cannot be right is a ValueError.
     """
-    if type(obj) not in _plain_types and not _is_plain(obj):
-        return _view(cls, obj, stream, transfer), "hamr"
+    kind = type(obj)
+    if kind not in _plain_types:
+        shared: _A | None
+        if kind in _cuda_types:
+            shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
+            if shared is not None:
+                return shared, CUDA_ARRAY_INTERFACE
+        if not _is_plain(obj):
+            return _view(cls, obj, stream, transfer), "hamr"
+        shared = _share_cuda(cls, obj, stream, transfer, wait)
+        if shared is not None:
+            return shared, CUDA_ARRAY_INTERFACE
     shared = _native.adopt_buffer(cls, obj, stream, transfer)
     if shared is not None:
         return shared, "buffer"
@@ -35,6 +54,25 @@ def share(cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST) 
     if interface is not None and not isinstance(obj, type):
         return adopt_array_interface(cls, obj, interface, stream, transfer), "__array_interface__"
     raise _refusal(obj)
+
+
+def _share_cuda(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
+    """An array over an object's CUDA memory; None if it says that it has none."""
+    if isinstance(obj, type):
+        return None
+    try:
+        interface = getattr(obj, CUDA_ARRAY_INTERFACE, None)
+    except Exception as error:  # torch's tensors that require grad
+        raise TypeError(
+            f"{type(obj).__name__} object cannot be shared: "
+            f"its {CUDA_ARRAY_INTERFACE} raises {type(error).__name__}: {error}"
+        ) from error
+    if interface is None:
+        return None
+    shared = adopt_cuda_array_interface(cls, obj, interface, stream, transfer, wait_of(wait))
+    if len(_cuda_types) < _MOST_TYPES:
+        _cuda_types.add(type(obj))
+    return shared
 
 
 def operand(x: Any) -> _native.Array:
@@ -80,8 +118,8 @@ def _refusal(obj: Any) -> TypeError:
         view = memoryview(obj)
     except (TypeError, ValueError, BufferError) as error:
         return TypeError(
-            f"{kind} object cannot be shared: accepted is what has the buffer protocol "
-            f"or __array_interface__ ({error})"
+            f"{kind} object cannot be shared: accepted is what has {CUDA_ARRAY_INTERFACE}, "
+            f"the buffer protocol or __array_interface__ ({error})"
         )
     with view:
         call("ParseFormat", view.format, view.itemsize)  # raises, and says why

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import _library
 from .enumeration import Enumeration
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ class Transfer(Enumeration):
     sync = 2
 
 
-def device_of(value: Any) -> int:
+def device_number(value: Any) -> int:
     """The number of a device; None stands for -1, the default."""
     if value is None:
         return -1
@@ -50,11 +49,10 @@ def device_of(value: Any) -> int:
     return number
 
 
-#: Bits of ``Reach``, in the order of the Go core's spaces.
+#: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
 
 _BY_VALUE = {int(a): a for a in Allocator}
-_reach: dict[int, int] = {}
 
 
 def allocator_of(value: object) -> int:
@@ -97,14 +95,11 @@ def transfer_of(value: object) -> int:
     raise ValueError(f"transfer is {value!r}: accepted are async, sync_host, sync")
 
 
-def reaches(allocator: int, space: str) -> bool:
-    """Whether code in a space can use an allocator's memory in place."""
-    if space not in SPACES:
-        raise ValueError(f"space is {space!r}: accepted are {', '.join(SPACES)}")
-    bits = _reach.get(allocator)
-    if bits is None:
-        bits = _reach[allocator] = _library.call("Reach", allocator)
-    return bool(bits >> SPACES[space] & 1)
+def space_number(space: object) -> int:
+    """The number of a space given by name."""
+    if isinstance(space, str) and space in SPACES:
+        return SPACES[space]
+    raise ValueError(f"space is {space!r}: accepted are {', '.join(SPACES)}")
 
 
 def _names(enumeration: type[Enumeration]) -> str:

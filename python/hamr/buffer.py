@@ -12,21 +12,25 @@ from .allocator import (
     Transfer,
     allocator_from,
     allocator_of,
-    device_of,
-    reaches,
+    device_number,
+    space_number,
     transfer_of,
 )
 from .contents import Contents
+from .cuda_array_interface import wait_of
 from .element import dtype_of, element_of, name_of
-from .handle import Handle, access, array_of
+from .handle import Handle, array_of
 from .spelling import UpstreamSpelling
-from .stream import Stream, stream_of
+from .stream import Stream, as_stream
+from .waiting import until, wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from typing import Any
 
-_LAST_PAGEABLE = int(Allocator.malloc)
+#: How many streams a buffer keeps before it asks whether they are over.
+_MANY_STREAMS = 8
 
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
@@ -41,7 +45,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     after the other.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_source")
+    __slots__ = ("__weakref__", "_lock", "_source", "_streams")
 
     def __new__(
         cls,
@@ -59,16 +63,20 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
+        place = -1 if device is None else device_number(device)
+        order = None if stream is None else as_stream(stream, place)
         self: Buffer = _native.create(
             cls,
             element_of(dtype),
             allocator_of(allocator),
-            -1 if device is None else device_of(device),
-            0 if stream is None else stream_of(stream),
+            place,
+            0 if order is None else order._value,
             transfer_of(transfer),
             shape if type(shape) is int else _shape_of(shape),
             number,
         )
+        if order is not None:
+            self._streams = (order,)
         if fill is not None and number is None:
             self.fill(fill)
         if data is not None:
@@ -104,12 +112,14 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError(f"pointer is {pointer!r}: accepted is an int")
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
+        place = -1 if device is None else device_number(device)
+        order = as_stream(stream, place)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
             allocator_of(allocator),
-            -1 if device is None else device_of(device),
-            stream_of(stream),
+            place,
+            order._value,
             transfer_of(transfer),
             pointer,
             _shape_of(shape),
@@ -119,6 +129,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             take,
         )
         self._source = "pointer"
+        self._streams = (order,)
         return self
 
     # What it is.
@@ -141,7 +152,11 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     @property
     def stream(self) -> Stream:
         """The stream that movements are enqueued on."""
-        return Stream(self._stream)
+        value = self._stream
+        for order in reversed(self._orders):
+            if order._value == value:
+                return order
+        return Stream(value)
 
     @property
     def transfer(self) -> Transfer:
@@ -165,25 +180,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     def accessible(self, space: str) -> bool:
         """Whether code in a space ("host", "cuda", "hip", "openmp") reaches the memory in place."""
-        return reaches(self._allocator, space)
-
-    def get_host_accessible(self) -> Handle:
-        """The elements where the host reaches them: in place, or in a temporary."""
-        if self._allocator <= _LAST_PAGEABLE:
-            return self._snapshot(Handle)
-        return access(self, "host")
-
-    def get_cuda_accessible(self, device: int = -1) -> Handle:
-        """The elements where CUDA code reaches them: in place, or in a temporary."""
-        return access(self, "cuda", device)
-
-    def get_hip_accessible(self, device: int = -1) -> Handle:
-        """The elements where HIP code reaches them: in place, or in a temporary."""
-        return access(self, "hip", device)
-
-    def get_openmp_accessible(self, device: int = -1) -> Handle:
-        """The elements where OpenMP target code reaches them: in place, or in a temporary."""
-        return access(self, "openmp", device)
+        number = space_number(space)
+        return bool(self._reach >> number & 1)
 
     def get_device_accessible(self, device: int = -1) -> Handle:
         """The elements where code of the preferred kind of device reaches them.
@@ -191,9 +189,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         Without any device that is the host.
         """
         preferred = allocator_from(call("PreferredAllocator", False)).name
-        for space in ("cuda", "hip", "openmp"):
-            if preferred.startswith(space):
-                return access(self, space, device)
+        if preferred.startswith("cuda"):
+            return self.get_cuda_accessible(device)
+        if preferred.startswith("hip"):
+            return self.get_hip_accessible(device)
+        if preferred.startswith("openmp"):
+            return self.get_openmp_accessible(device)
         return self.get_host_accessible()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -202,15 +203,37 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     # Its life.
 
     def synchronize(self) -> None:
-        """Wait until no movement touches the memory any more."""
+        """Block until no movement touches the memory, and all work on the stream is over.
+
+        Signals are handled meanwhile. What went wrong on the device since the last
+        wait is raised here, as DeviceError.
+        """
         source = self._pin()
+        wait("WaitArray", source._address)
         call("Synchronize", source._address)
 
+    def ready(self) -> Awaitable[None]:
+        """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
+        source = self._pin()
+
+        def done() -> bool:
+            if not call("ArrayIdle", source._address):
+                return False
+            call("Synchronize", source._address)  # raises what went wrong
+            return True
+
+        return until(done)
+
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
-        """Use another stream and, as upstream does, another transfer mode with it."""
-        number, mode = stream_of(stream), transfer_of(transfer)
+        """Use another stream and, as upstream does, another transfer mode with it.
+
+        The buffer keeps the stream object alive.
+        """
+        device = self.device
+        order, mode = as_stream(stream, device), transfer_of(transfer)
         with buffer_lock(self):
-            self._set_order(number, mode)
+            self._set_order(order._value, mode)
+            self._keep(order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
         """Change which movements are waited for."""
@@ -223,6 +246,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         with buffer_lock(self):
             self._empty()
             self._source = None
+            self._streams = self._orders[-1:]
 
     def close(self) -> None:
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
@@ -245,17 +269,37 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         content = _native.bytes_of(host)
         return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
 
+    # The streams that work on the memory may still be on, the present one last.
+
+    @property
+    def _orders(self) -> tuple[Stream, ...]:
+        return getattr(self, "_streams", ())
+
+    def _keep(self, order: Stream) -> None:
+        """Keep a stream alive, and those before: the memory is released in the first one's order."""
+        kept = tuple(s for s in self._orders if not _same(s, order))
+        if len(kept) >= _MANY_STREAMS and call("ArrayIdle", self._pin()._address):
+            kept = kept[:1]
+        self._streams = (*kept, order)
+
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        return _native.from_result(Buffer, result, source, False)
+        return self._marked(_native.from_result(Buffer, result, source, False))
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Buffer:
         view = _native.view(Buffer, source, offset, shape, strides)
         view._source = self.source_protocol
-        return view
+        return self._marked(view)
+
+    def _marked(self, made: Buffer) -> Buffer:
+        """A buffer that uses this one's streams."""
+        orders = self._orders
+        if orders:
+            made._streams = orders
+        return made
 
     @staticmethod
     def _sharing(obj: Any) -> Buffer:
@@ -279,24 +323,57 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
 _SYNC_HOST = Transfer.sync_host
 
 
-def buffer(obj: Any, stream: Any = None, sync: Transfer | int | str = _SYNC_HOST) -> Buffer:
+def buffer(
+    obj: Any,
+    stream: Any = None,
+    sync: Transfer | int | str = _SYNC_HOST,
+    *,
+    wait: bool | None = None,
+) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.
 
-    Accepted is what exports the buffer protocol (NumPy arrays, bytes, bytearray,
-    memoryview, array.array, mmap, …), what has ``__array_interface__``, and hamr's
-    own buffers and handles. Type, shape, strides and the read-only flag are kept,
-    and ``obj`` is kept alive as long as its memory is used. ``stream`` is the one
-    that the caller will use, ``sync`` says which movements are waited for.
+    Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
+    arrays on a device), what exports the buffer protocol (NumPy arrays, bytes,
+    bytearray, memoryview, array.array, mmap, …), what has ``__array_interface__``,
+    and hamr's own buffers and handles. Type, shape, strides and the read-only flag
+    are kept, and ``obj`` is kept alive as long as its memory is used.
+
+    ``stream`` is the one that the caller will use, by default the default stream;
+    ``sync`` says which movements are waited for. What the buffer does runs after the
+    work of a CUDA producer that names its stream; ``wait=False``, or
+    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
 
     An object without such a protocol, or with elements that hamr does not have, is
-    a TypeError; a description that cannot be right is a ValueError.
+    a TypeError; a description that cannot be right is a ValueError; device memory
+    where there is no driver is BackendUnavailable.
     """
-    if stream is None and sync is _SYNC_HOST:
+    if stream is None and sync is _SYNC_HOST and wait is None:
         shared, protocol = share(Buffer, obj)
+        shared._source = protocol
     else:
-        shared, protocol = share(Buffer, obj, stream_of(stream), transfer_of(sync))
-    shared._source = protocol
+        order = as_stream(stream, _place_of(obj, stream))
+        shared, protocol = share(Buffer, obj, order._value, transfer_of(sync), wait_of(wait))
+        shared._source = protocol
+        shared._streams = (order,)
+    if protocol == "hamr" and isinstance(obj, Buffer):
+        own = shared._orders
+        obj._marked(shared)
+        for order in own:
+            shared._keep(order)
     return shared
+
+
+def _place_of(obj: Any, stream: Any) -> int:
+    """The device that a per-thread default stream given with an object is on; else -1."""
+    if stream is None or isinstance(stream, Stream):
+        return -1
+    from .place import device_of
+
+    return device_of(obj)
+
+
+def _same(a: Stream, b: Stream) -> bool:
+    return a is b or (a._value == b._value and a._owner is b._owner)
 
 
 def _rebuild(

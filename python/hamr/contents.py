@@ -7,7 +7,7 @@ from _operator import index
 from . import _native
 from ._library import buffer_lock, call
 from .adopt import operand
-from .allocator import Allocator, allocator_of, device_of
+from .allocator import Allocator, allocator_of, device_number
 from .element import dtype_of, element_of, item_from_bytes
 from .indexing import select
 
@@ -130,7 +130,7 @@ class Contents(_Base):
         element = self._element if dtype is None else element_of(dtype)
         source = self._pin()
         result = _native.result(None)
-        place = allocator_of(allocator), device_of(device)
+        place = allocator_of(allocator), device_number(device)
         call("Copy", source._address, *place, element, result._address)
         return self._made(result, source)
 
@@ -145,7 +145,7 @@ class Contents(_Base):
         number = allocator_of(allocator)
         if number != Allocator.same or device is not None:
             number = self._allocator if number == Allocator.same else number
-            self._change("Move", number, device_of(device))
+            self._change("Move", number, device_number(device))
 
     def swap(self, other: Buffer) -> None:
         """Exchange everything with another buffer."""

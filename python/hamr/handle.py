@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from . import _native
-from ._library import call
-from .allocator import SPACES, Allocator, allocator_from, device_of
+from .allocator import Allocator, allocator_from
 from .element import dtype_of
 
 TYPE_CHECKING = False
@@ -46,12 +45,6 @@ class Handle(_native.Array):
         """The number of elements."""
         return self._count
 
-    def get_host_accessible(self) -> Handle:
-        """The handle itself where the host reaches it, else a temporary."""
-        if self._host:
-            return self
-        return access(self, "host")
-
     def close(self) -> None:
         """Give up the memory; arrays made from the handle keep it. Closing twice is harmless."""
         self._close()
@@ -73,12 +66,7 @@ class Handle(_native.Array):
         return f"<hamr.Handle {what} {kind} at {self.ptr:#x}>"
 
 
-def access(array: _native.Array, space: str, device: int = -1) -> Handle:
-    """A Handle for code in a space; a temporary is made where it must be."""
-    source = array._pin()
-    result = _native.result(source)
-    call("Access", source._address, SPACES[space], device_of(device), result._address)
-    return _native.from_result(Handle, result, source, True)
+_native.set_handle_type(Handle)
 
 
 def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:

@@ -2,39 +2,128 @@
 
 from __future__ import annotations
 
+from _operator import index
+
+from . import _native
+from ._library import call, finish
+from .allocator import device_number
+from .errors import ForkError
+from .waiting import until, wait
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any
+
+    from .event import Event
+
+#: Whose streams these are. Another backend's streams need their own way of
+#: telling foreign objects apart, and this name in each Stream.
+BACKEND = "cuda"
+
+#: CUDA's handles that are no objects: its default, its legacy default, and the one
+#: that means another stream on every thread.
+_LEGACY, _PER_THREAD = 1, 2
+
+_STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
 
 class Stream:
-    """A device's stream by its handle, as an int, or anybody's stream object.
+    """A device's stream: work enqueued on it is done in its order.
 
-    ``Stream()`` is the default stream. Accepted objects are those with
-    ``__cuda_stream__``, CuPy's (``ptr``), PyTorch's (``cuda_stream``) and Numba's
-    (``handle``).
+    ``Stream()`` is the default stream, ``Stream(device=0)`` a new one on a device,
+    which ends with the object. Anything else is shared: a handle as an int, or a
+    stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
+    any library with ``__cuda_stream__``; ``device`` then says where it is, if the
+    object does not. CUDA's per-thread default stream, 2, becomes that of the
+    calling thread.
+
+    A new stream, and all that asks the device, raises BackendUnavailable where
+    there is no CUDA driver; an object that is no stream is a TypeError. In a forked
+    child the parent's streams raise ForkError.
     """
 
-    __slots__ = ("_owner", "_value")
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
 
-    def __init__(self, stream: Any = None) -> None:
-        self._value = stream_of(stream)
+    def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
+        self._made = False
+        self._backend = BACKEND
+        self._generation = _native.generation()
         self._owner = stream
+        number = -1 if device is None else device_number(device)
+        if stream is None and device is not None:
+            self._device = call("CurrentDevice", BACKEND) if number < 0 else number
+            self._value = call("NewStream", BACKEND, self._device)
+            self._made = True
+            return
+        self._value = _handle_of(stream)
+        self._device = _device_of(stream) if number < 0 else number
+        if self._value == _PER_THREAD:
+            self._device = self._place()
+            self._value = call("ResolveStream", BACKEND, self._device, _PER_THREAD)
+
+    def __del__(self, finish: Any = finish) -> None:
+        if self._made:
+            finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
 
     @classmethod
     def from_any(cls, stream: Any) -> Stream:
         """A Stream for a foreign stream object, which is kept alive."""
         return stream if isinstance(stream, Stream) else cls(stream)
 
+    @property
+    def ptr(self) -> int:
+        """The handle; 0 is the default stream."""
+        return self._value
+
+    @property
+    def device(self) -> int:
+        """The device that the stream is on; -1 is the calling thread's current one."""
+        return self._device
+
+    @property
+    def idle(self) -> bool:
+        """Whether all work on the stream is over."""
+        found: bool = call("StreamIdle", *self._named())
+        return found
+
+    done = idle
+
+    def record(self) -> Event:
+        """An Event that stands for the work on the stream so far."""
+        from .event import Event
+
+        return Event(self)
+
+    def wait(self, event: Any) -> None:
+        """Make later work on the stream wait for an event, without blocking the caller.
+
+        Accepted are hamr's events and objects with a CUDA event's handle: CuPy's
+        (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
+        was never recorded is not waited for.
+        """
+        from .event import handle_of
+
+        handle = handle_of(event)
+        if handle:
+            call("StreamWaitEvent", *self._named(), handle)
+
+    def synchronize(self) -> None:
+        """Block until all work on the stream is over; signals are handled meanwhile."""
+        wait("WaitStream", *self._named())
+
+    def __await__(self) -> Generator[Any, None, None]:
+        self._named()  # errors come here, not in the event loop's first step
+        return until(lambda: self.idle).__await__()
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of CUDA's stream protocol, and the handle."""
+        return 0, self._usable()
+
     def __int__(self) -> int:
         return self._value
 
     __index__ = __int__
-
-    @property
-    def ptr(self) -> int:
-        """The handle."""
-        return self._value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other._value == self._value
@@ -45,31 +134,112 @@ class Stream:
     def __repr__(self) -> str:
         return f"hamr.Stream({self._value:#x})"
 
+    def _usable(self) -> int:
+        """The handle, unless a fork made it meaningless."""
+        if self._value > _PER_THREAD and self._generation != _native.generation():
+            raise ForkError(
+                "this stream was made before fork(): the driver does not work in a forked child; "
+                "start processes with multiprocessing's spawn or forkserver method"
+            )
+        return self._value
 
-def stream_of(stream: Any) -> int:
-    """The handle of a stream given as None, int or stream object."""
+    def _named(self) -> tuple[str, int, int]:
+        """What the façade takes for the stream."""
+        value = self._usable()
+        return self._backend, self._device, value
+
+    def _place(self) -> int:
+        """The device that the stream is on, the current one if need be."""
+        if self._device >= 0:
+            return self._device
+        current: int = call("CurrentDevice", self._backend)
+        return current
+
+
+def as_stream(stream: Any, device: int = -1) -> Stream:
+    """What a user gave as stream, as a Stream.
+
+    ``device`` is where the per-thread default stream is meant to be.
+    """
+    if isinstance(stream, Stream):
+        stream._usable()
+        return stream
+    return Stream(stream, device=device) if stream is not None and device >= 0 else Stream(stream)
+
+
+def foreign_handle(obj: Any, names: tuple[str, ...]) -> int | None:
+    """The handle that an object has under one of the names; None if it has none."""
+    for name in names:
+        value = getattr(obj, name, None)
+        if value is None:
+            continue
+        if hasattr(value, "value"):  # ctypes
+            value = value.value or 0
+        number = _plain_int(value)
+        if number is not None:
+            return number
+    return None
+
+
+def _handle_of(stream: Any) -> int:
     if stream is None:
         return 0
     if isinstance(stream, Stream):
-        return stream._value
-    value = stream
-    if not isinstance(stream, int):
-        # Arrays have addresses and positions too, but they are no streams.
-        value = None if hasattr(stream, "shape") else _handle(stream)
-    if isinstance(value, bool) or not isinstance(value, int):
+        return stream._usable()
+    value = None
+    if isinstance(stream, int):
+        value = _plain_int(stream)
+    # Arrays have addresses and positions, too, and events have handles, but they are no streams.
+    elif not hasattr(stream, "shape") and "Event" not in type(stream).__name__:
+        protocol = getattr(stream, "__cuda_stream__", None)
+        if protocol is None:
+            value = foreign_handle(stream, _STREAM_NAMES)
+        else:
+            value = _handle_by_protocol(stream, protocol)
+    if value is None:
         raise TypeError(f"stream is {stream!r}: accepted is None, an int or a stream object")
     if not 0 <= value < 2**64:
         raise ValueError(f"stream is {stream!r}: accepted are 0 ... 2**64-1")
     return value
 
 
-def _handle(stream: Any) -> Any:
-    method = getattr(stream, "__cuda_stream__", None)
-    if method is not None:
-        pair = method() if callable(method) else method
-        return pair[1]
-    for name in ("ptr", "cuda_stream", "handle"):
-        value = getattr(stream, name, None)
-        if value is not None:
-            return getattr(value, "value", value) or 0
-    return None
+def _handle_by_protocol(stream: Any, protocol: Any) -> int:
+    pair = protocol() if callable(protocol) else protocol
+    numbers = [_plain_int(x) for x in pair] if isinstance(pair, (tuple, list)) else []
+    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+        raise TypeError(
+            f"stream is {stream!r} with __cuda_stream__ {pair!r}: accepted is (version, handle)"
+        )
+    if numbers[0] != 0:
+        raise ValueError(
+            f"stream is {stream!r} with __cuda_stream__ {pair!r}: accepted is version 0"
+        )
+    return numbers[1]
+
+
+def _device_of(stream: Any) -> int:
+    """The device that a stream object says it is on; -1 if it does not say."""
+    if stream is None or isinstance(stream, int):
+        return -1
+    if isinstance(stream, Stream):
+        return stream._device
+    device = getattr(stream, "device", None)
+    for holder, names in ((stream, ("device_id", "device_index")), (device, ("index", "device_id"))):
+        for name in names:
+            number = _plain_int(getattr(holder, name, None))
+            if number is not None and number >= 0:
+                return number
+    return -1
+
+
+def _plain_int(value: Any) -> int | None:
+    """The int that a handle stands for; cuda-python's handles are no indices, but have an int."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        pass
+    if isinstance(value, (str, bytes, float)) or not hasattr(type(value), "__int__"):
+        return None
+    return int(value)
