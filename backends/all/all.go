@@ -3,15 +3,23 @@
 package all
 
 import (
+	"os"
+
 	"hamr/backends"
+	"hamr/backends/cuda"
 	"hamr/backends/host"
 )
 
 // New returns one of each backend, in order of preference. None has been probed.
-// The caller owns them.
-func New() []backends.Backend {
+// The caller owns them. They read their settings from the environment.
+func New() []backends.Backend { return NewWith(os.Getenv) }
+
+// NewWith is New with settings from elsewhere: lookup returns the value of an
+// environment variable, or "".
+func NewWith(lookup func(string) string) []backends.Backend {
 	return []backends.Backend{
 		host.New(),
+		cuda.New(lookup),
 	}
 }
 

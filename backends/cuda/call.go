@@ -1,0 +1,162 @@
+package cuda
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"hamr/backends"
+	"hamr/backends/internal/dl"
+)
+
+// The driver's special streams.
+const (
+	defaultStream   backends.Stream = 0 // the legacy one or the per-thread one: the caller's compiler decided
+	legacyStream    backends.Stream = 1
+	perThreadStream backends.Stream = 2
+)
+
+// call calls a C entry point. All calls but those whose failure is no error go
+// through it.
+//
+//go:uintptrescapes
+func (b *Backend) call(function uintptr, arguments ...uintptr) error {
+	code := int32(dl.Call(function, arguments...))
+	if code == success {
+		return nil
+	}
+	return b.failure(b.symbolAt(function), code)
+}
+
+// try is call for entry points with codes that are answers; it returns the code.
+//
+//go:uintptrescapes
+func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
+	return int32(dl.Call(function, arguments...))
+}
+
+// finish makes an error of a code that try returned.
+func (b *Backend) finish(function uintptr, code int32) error {
+	if code == success {
+		return nil
+	}
+	return b.failure(b.symbolAt(function), code)
+}
+
+// visit is the time that an operation spends in a context. It lives on the heap,
+// where the driver may write to it, and is reused.
+type visit struct {
+	b       *Backend
+	context uintptr // current during the visit
+	before  uintptr // and before it
+	pushed  bool
+	out     [4]uint64         // for what driver calls return through pointers
+	pointer [1]unsafe.Pointer // for what they read through pointers to pointers
+}
+
+var visits = sync.Pool{New: func() any { return new(visit) }}
+
+// scratch returns a visit to nowhere, for calls that need no context. Unlike a
+// variable, it is never on the stack, which moves.
+func scratch() *visit { return visits.Get().(*visit) }
+
+// slot is the address of v.out[i], cleared.
+func (v *visit) slot(i int) uintptr {
+	v.out[i] = 0
+	return uintptr(unsafe.Pointer(&v.out[i]))
+}
+
+// enter makes the context that serves a device and a stream current on this OS
+// thread and keeps the goroutine there until leave, which must be called. That is
+// the stream's own context; the special streams belong to whatever is current, so
+// they are taken in the device's primary context. Device numbers below zero, of
+// memory that belongs to no device, mean the first device.
+func (b *Backend) enter(device int, stream backends.Stream) (*visit, error) {
+	v := scratch()
+	v.b = b
+	context, err := v.contextOf(device, stream)
+	if err == nil {
+		err = v.activate(context)
+	}
+	if err != nil {
+		visits.Put(v)
+		return nil, err
+	}
+	return v, nil
+}
+
+// enterContext is enter for a context that is known.
+func (b *Backend) enterContext(context uintptr) (*visit, error) {
+	v := scratch()
+	v.b = b
+	if err := v.activate(context); err != nil {
+		visits.Put(v)
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *visit) contextOf(device int, stream backends.Stream) (uintptr, error) {
+	if stream > perThreadStream {
+		if context, ok := v.b.streams.contextOf(stream); ok {
+			return context, nil
+		}
+		return v.contextOfForeign(device, stream)
+	}
+	return v.b.primaryContext(device)
+}
+
+func (v *visit) contextOfForeign(device int, stream backends.Stream) (uintptr, error) {
+	code := v.b.try(v.b.driver.StreamGetCtx, uintptr(stream), v.slot(0))
+	if code == invalidContext {
+		// Drivers may want some context to be current, whichever.
+		inner, err := v.b.enter(max(0, min(device, len(v.b.devices)-1)), defaultStream)
+		if err != nil {
+			return 0, err
+		}
+		defer inner.leave()
+		code = v.b.try(v.b.driver.StreamGetCtx, uintptr(stream), v.slot(0))
+	}
+	return uintptr(v.out[0]), v.b.finish(v.b.driver.StreamGetCtx, code)
+}
+
+func (v *visit) activate(context uintptr) error {
+	runtime.LockOSThread()
+	err := v.b.call(v.b.driver.CtxGetCurrent, v.slot(0))
+	v.before, v.context, v.pushed = uintptr(v.out[0]), context, false
+	if err == nil && v.before != context {
+		v.pushed = true
+		err = v.b.call(v.b.driver.CtxPushCurrent, context)
+		if err != nil {
+			v.restore()
+		}
+	}
+	if err != nil {
+		runtime.UnlockOSThread()
+	}
+	return err
+}
+
+// leave ends the visit. It reports no error: the operation is over, and what
+// still troubles the context shows at the next call.
+func (v *visit) leave() {
+	if v.pushed && v.b.try(v.b.driver.CtxPopCurrent, v.slot(0)) != success {
+		v.restore()
+	}
+	runtime.UnlockOSThread()
+	v.pointer[0] = nil
+	visits.Put(v)
+}
+
+// restore puts the caller's context back after a push or pop that failed: these
+// may report an earlier failure and have done their work, or not.
+func (v *visit) restore() {
+	if v.b.try(v.b.driver.CtxGetCurrent, v.slot(0)) != success || uintptr(v.out[0]) == v.before {
+		return
+	}
+	if v.b.try(v.b.driver.CtxPopCurrent, v.slot(0)) == success &&
+		v.b.try(v.b.driver.CtxGetCurrent, v.slot(0)) == success && uintptr(v.out[0]) == v.before {
+		return
+	}
+	v.b.try(v.b.driver.CtxSetCurrent, v.before)
+}

@@ -1,0 +1,103 @@
+package cuda
+
+import (
+	_ "embed" // kernels.ptx
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// KernelsSetting set to "0" makes Convert unsupported, and fills go without
+// kernels: nothing is compiled for the device then.
+const KernelsSetting = "HAMR_CUDA_KERNELS"
+
+// kernelText is the kernels, for the driver to compile.
+//
+//go:embed kernels/kernels.ptx
+var kernelText []byte
+
+// blocksOnMultiprocessor is how many blocks of a grid there are for each
+// multiprocessor at most: some more than run at a time, so that all end together.
+const blocksOnMultiprocessor = 32
+
+// Convert is backends.Converter's. It is errors.ErrUnsupported for more than eight
+// dimensions after merging, for elements without a rule, for pageable memory, where
+// no device is named, and where the driver does not take the kernels.
+func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) error {
+	device, ok := converting(dst.Region, src.Region)
+	if !ok || b.withoutKernels {
+		return errors.ErrUnsupported
+	}
+	steps, copied, err := plan(dst, src, mostInLaunch)
+	if err != nil {
+		return err
+	}
+	if copied.bytes > 0 {
+		dst.Address, src.Address = copied.dst, copied.src
+		_, err := b.Copy(dst.Region, src.Region, copied.bytes, stream)
+		return err
+	}
+	// Before the first launch, for nothing may be enqueued if one is unsupported.
+	functions := make([]uintptr, len(steps))
+	for i, s := range steps {
+		name, _ := s.kernel()
+		if functions[i], err = b.kernel(device, name); err != nil {
+			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+	}
+	for i, s := range steps {
+		_, argument := s.kernel()
+		if err := b.launchBlocks(device, stream, functions[i], s.blocks, argument); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// converting chooses the device, as Converter says: the target's, or the source's
+// where the host reaches the target.
+func converting(dst, src backends.Region) (device int, ok bool) {
+	if dst.Allocator.Kind() == backends.Pageable || src.Allocator.Kind() == backends.Pageable {
+		return 0, false
+	}
+	for _, r := range []backends.Region{dst, src} {
+		if r.Allocator.Kind() == backends.DeviceOnly && r.Device >= 0 {
+			return r.Device, true
+		}
+	}
+	device = max(dst.Device, src.Device)
+	if src.Allocator.Kind() == backends.Managed && src.Device >= 0 {
+		device = src.Device
+	}
+	return device, device >= 0
+}
+
+// fillByKernel repeats pattern, of 1 to 16 bytes, count times from dst on, in
+// stream order. dst is memory of its device, or managed. It is
+// errors.ErrUnsupported, and nothing was enqueued, where kernels do not run.
+func (b *Backend) fillByKernel(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
+	if b.withoutKernels {
+		return errors.ErrUnsupported
+	}
+	function, err := b.kernel(dst.Device, fillKernel)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	argument, blocks := planFill(dst.Address, pattern, count)
+	return b.launchBlocks(dst.Device, stream, function, blocks, unsafe.Pointer(argument))
+}
+
+func (b *Backend) launchBlocks(device int, stream backends.Stream, function uintptr, blocks int, argument unsafe.Pointer) error {
+	d, err := b.device(device)
+	if err != nil {
+		return err
+	}
+	multiprocessors, err := b.attribute(d, attributeMultiprocessors)
+	if err != nil {
+		return err
+	}
+	grid := min(blocks, blocksOnMultiprocessor*max(multiprocessors, 1))
+	return b.launch(device, stream, function, uint32(grid), kernelThreads, argument)
+}

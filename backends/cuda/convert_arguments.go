@@ -1,0 +1,121 @@
+package cuda
+
+import (
+	"math/bits"
+
+	"hamr/backends"
+)
+
+// The kernels in kernels/, and what they are told: mirrors of kernels/arguments.h.
+const (
+	convertKernel   = "hamr_convert"
+	transposeKernel = "hamr_transpose"
+	fillKernel      = "hamr_fill"
+)
+
+// kernelThreads is how many threads a block has; hamr_transpose relies on it.
+const kernelThreads = 256
+
+// kernelType is a type that hamr_convert tells apart.
+type kernelType uint32
+
+const (
+	kernelBoolean kernelType = iota
+	kernelSigned8
+	kernelSigned16
+	kernelSigned32
+	kernelSigned64
+	kernelUnsigned8
+	kernelUnsigned16
+	kernelUnsigned32
+	kernelUnsigned64
+	kernelFloat16
+	kernelBrainFloat16
+	kernelFloat32
+	kernelFloat64
+	kernelComplex64
+	kernelComplex128
+)
+
+var kernelTypes = map[backends.Element]kernelType{
+	{Kind: backends.Boolean, Size: 1}:        kernelBoolean,
+	{Kind: backends.Signed, Size: 1}:         kernelSigned8,
+	{Kind: backends.Signed, Size: 2}:         kernelSigned16,
+	{Kind: backends.Signed, Size: 4}:         kernelSigned32,
+	{Kind: backends.Signed, Size: 8}:         kernelSigned64,
+	{Kind: backends.Unsigned, Size: 1}:       kernelUnsigned8,
+	{Kind: backends.Unsigned, Size: 2}:       kernelUnsigned16,
+	{Kind: backends.Unsigned, Size: 4}:       kernelUnsigned32,
+	{Kind: backends.Unsigned, Size: 8}:       kernelUnsigned64,
+	{Kind: backends.Float, Size: 2}:          kernelFloat16,
+	{Kind: backends.BrainFloat, Size: 2}:     kernelBrainFloat16,
+	{Kind: backends.Float, Size: 4}:          kernelFloat32,
+	{Kind: backends.Float, Size: 8}:          kernelFloat64,
+	{Kind: backends.ComplexNumber, Size: 8}:  kernelComplex64,
+	{Kind: backends.ComplexNumber, Size: 16}: kernelComplex128,
+}
+
+var kernelParts = [...]int{
+	kernelBoolean: 1, kernelSigned8: 1, kernelSigned16: 2, kernelSigned32: 4, kernelSigned64: 8,
+	kernelUnsigned8: 1, kernelUnsigned16: 2, kernelUnsigned32: 4, kernelUnsigned64: 8,
+	kernelFloat16: 2, kernelBrainFloat16: 2, kernelFloat32: 4, kernelFloat64: 8,
+	kernelComplex64: 4, kernelComplex128: 8,
+}
+
+// part is the bytes of an element, or of one part of a complex number: what is
+// loaded or stored at once.
+func (t kernelType) part() int { return kernelParts[t] }
+
+func (t kernelType) complex() bool { return t == kernelComplex64 || t == kernelComplex128 }
+
+const (
+	// mostDimensions counts one inside an element on top of the array's eight.
+	mostDimensions = 9
+	// mostBatch is what the two dimensions of a tile leave of them.
+	mostBatch = mostDimensions - 2
+	// mostInLaunch bounds the elements of a launch, so that the kernels count in
+	// 32 bits with room for the steps beyond the end.
+	mostInLaunch = 1 << 30
+)
+
+type kernelDimension struct {
+	count, multiplier, shift, unused uint32
+	sourceStride, targetStride       int64
+}
+
+type convertArgument struct {
+	source, target                 uint64
+	sourceType, targetType         kernelType
+	width, groups, tail            uint32
+	dimensions                     uint32
+	sourceBytewise, targetBytewise uint32
+	insideOut                      [mostDimensions]kernelDimension
+}
+
+type transposeArgument struct {
+	source, target                         uint64
+	size, tiles, dimensions                uint32
+	rows, columns, unused                  uint32
+	rowSourceStride, rowTargetStride       int64
+	columnSourceStride, columnTargetStride int64
+	insideOut                              [mostDimensions]kernelDimension
+}
+
+type fillArgument struct {
+	target, bytes  uint64
+	pattern        [32]byte
+	period, unused uint32
+}
+
+// dimensionOf prepares division by d.n, which is 1 to 2³⁰: the quotient of any
+// dividend below 2³¹ is (high half of dividend·multiplier + dividend) >> shift.
+// With 2³² added the multiplier is 2^(32+shift)/n rounded up, by so little that no
+// quotient reaches the next integer.
+func dimensionOf(d dim) kernelDimension {
+	shift := bits.Len32(uint32(d.n) - 1)
+	multiplier := (1<<shift-uint64(d.n))<<32/uint64(d.n) + 1
+	return kernelDimension{
+		count: uint32(d.n), multiplier: uint32(multiplier), shift: uint32(shift),
+		sourceStride: int64(d.s), targetStride: int64(d.d),
+	}
+}

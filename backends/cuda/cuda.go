@@ -1,0 +1,166 @@
+// Package cuda serves memory of NVIDIA devices through the CUDA driver library
+// alone, which is looked for at run time. It works in the devices' primary
+// contexts, which the CUDA runtime and the libraries built on it use, too.
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+
+	"hamr/backends"
+	"hamr/backends/internal/dl"
+)
+
+// The settings, as names of environment variables.
+const (
+	// LibrarySetting is the driver library to load in place of the usual ones.
+	LibrarySetting = "HAMR_CUDA_LIBRARY"
+	// ThresholdSetting is how many bytes of freed memory the pool of each device
+	// keeps for reuse over a synchronisation. The default is a thirty-second of
+	// the device's memory.
+	ThresholdSetting = "HAMR_CUDA_POOL_RELEASE_THRESHOLD"
+)
+
+const (
+	name          = "cuda"
+	oldestDriver  = 11020 // the first with memory pools
+	windowsFolder = "/usr/lib/wsl/lib"
+)
+
+// Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified and
+// CUDAHost, and implements Streams, Locator, Current, Peers, MemoryReporter,
+// Describer and Trimmer. Memory belongs to the caller until Free. All methods are
+// safe for concurrent use, and leave the calling thread's current context as it
+// was.
+type Backend struct {
+	lookup func(string) string
+	loader dl.Loader
+	probe  func() error
+
+	// Set by Probe.
+	introduction introduction
+	driver       driver
+	version      int
+	threshold    string
+	devices      []*device
+
+	withoutKernels bool // see KernelsSetting
+
+	streams     ownStreams
+	substitutes substitutes
+	peers       peers
+}
+
+// New returns the backend. Probe reads the settings through lookup.
+func New(lookup func(string) string) *Backend {
+	b := &Backend{lookup: lookup, loader: dl.System}
+	b.probe = sync.OnceValue(b.load)
+	return b
+}
+
+// Name returns "cuda".
+func (*Backend) Name() string { return name }
+
+// Probe loads and initialises the driver at its first call. The error is an
+// *backends.UnavailableError, or a *backends.ForkedError in a child whose parent
+// had initialised the driver before the fork.
+func (b *Backend) Probe() error { return b.probe() }
+
+func libraryNames() []string {
+	names := []string{"libcuda.so.1", "libcuda.so"}
+	if _, err := os.Stat(windowsFolder); err == nil {
+		names = append(names, windowsFolder+"/libcuda.so.1")
+	}
+	return names
+}
+
+func (b *Backend) load() error {
+	tried := libraryNames()
+	override := b.lookup(LibrarySetting)
+	if override != "" {
+		tried = []string{override}
+	}
+	unavailable := func(reason string) error {
+		return &backends.UnavailableError{Backend: name, Tried: tried, Reason: reason}
+	}
+	library, err := dl.OpenWith(b.loader, tried, "")
+	if err != nil {
+		return unavailable(err.Error())
+	}
+	if err := dl.Bind(library, &b.introduction); err != nil {
+		return unavailable(err.Error())
+	}
+	if err := b.initialise(); err != nil {
+		var forked *backends.ForkedError
+		if errors.As(err, &forked) {
+			return err
+		}
+		return unavailable(err.Error())
+	}
+	if b.version < oldestDriver {
+		return unavailable(fmt.Sprintf("%s is of CUDA %s, and %s is needed", library.Path(), versionText(b.version), versionText(oldestDriver)))
+	}
+	if err := dl.Bind(library, &b.driver); err != nil {
+		return unavailable(err.Error())
+	}
+	b.threshold = b.lookup(ThresholdSetting)
+	b.withoutKernels = b.lookup(KernelsSetting) == "0"
+	if err := b.countDevices(); err != nil {
+		return unavailable(err.Error())
+	}
+	return nil
+}
+
+func (b *Backend) initialise() error {
+	v := scratch()
+	if err := b.call(b.introduction.DriverVersion, v.slot(0)); err != nil {
+		return err
+	}
+	b.version = int(int32(v.out[0]))
+	if b.version < oldestDriver {
+		return nil
+	}
+	// The driver knows that it was initialised before a fork only through this.
+	code := b.try(b.introduction.Init, 0)
+	if code == notInitialized {
+		return &backends.ForkedError{Backend: name, Reason: fmt.Sprintf("%s (%d)", b.nameOf(code), code)}
+	}
+	return b.finish(b.introduction.Init, code)
+}
+
+func (b *Backend) countDevices() error {
+	v := scratch()
+	if err := b.call(b.driver.DeviceGetCount, v.slot(0)); err != nil {
+		return err
+	}
+	count := int(int32(v.out[0]))
+	if count == 0 {
+		return b.failure("cuDeviceGetCount", noDevice)
+	}
+	b.devices = make([]*device, count)
+	for i := range b.devices {
+		if err := b.call(b.driver.DeviceGet, v.slot(0), uintptr(i)); err != nil {
+			return err
+		}
+		b.devices[i] = &device{number: i, handle: int32(v.out[0])}
+	}
+	return nil
+}
+
+// DeviceCount returns how many devices the driver shows to this process.
+func (b *Backend) DeviceCount() (int, error) { return len(b.devices), nil }
+
+// DriverVersion returns the CUDA version of the driver as the driver writes it:
+// 13000 is 13.0. It is zero before Probe.
+func (b *Backend) DriverVersion() int { return b.version }
+
+func versionText(version int) string {
+	return strconv.Itoa(version/1000) + "." + strconv.Itoa(version%1000/10)
+}
+
+// CurrentDeviceFunction returns the address of the C function
+// CUresult cuCtxGetDevice(CUdevice *), or zero before Probe.
+func (b *Backend) CurrentDeviceFunction() uintptr { return b.driver.CtxGetDevice }

@@ -1,0 +1,39 @@
+package cuda
+
+// CurrentDevice returns the device of the calling thread's current context; 0 if
+// it has none.
+func (b *Backend) CurrentDevice() (int, error) {
+	v := scratch()
+	code := b.try(b.driver.CtxGetDevice, v.slot(0))
+	if code == invalidContext {
+		return 0, nil
+	}
+	return b.numberOf(int32(v.out[0])), b.finish(b.driver.CtxGetDevice, code)
+}
+
+func (b *Backend) numberOf(handle int32) int {
+	for _, d := range b.devices {
+		if d.handle == handle {
+			return d.number
+		}
+	}
+	return 0
+}
+
+// Activate makes the device's primary context current on the calling thread, as
+// the CUDA runtime's cudaSetDevice does, and returns the CUcontext that was, or
+// zero.
+func (b *Backend) Activate(device int) (before uintptr, err error) {
+	context, err := b.primaryContext(device)
+	if err != nil {
+		return 0, err
+	}
+	v := scratch()
+	if err := b.call(b.driver.CtxGetCurrent, v.slot(0)); err != nil {
+		return 0, err
+	}
+	return uintptr(v.out[0]), b.call(b.driver.CtxSetCurrent, context)
+}
+
+// Restore makes a CUcontext current again; zero is none.
+func (b *Backend) Restore(before uintptr) error { return b.call(b.driver.CtxSetCurrent, before) }

@@ -1,0 +1,87 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unsafe"
+)
+
+// MemoryInfo returns the free and total bytes of a device. What pools keep for
+// reuse is not free.
+func (b *Backend) MemoryInfo(device int) (free, total int64, err error) {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer v.leave()
+	err = b.call(b.driver.MemGetInfo, v.slot(0), v.slot(1))
+	return int64(v.out[0]), int64(v.out[1]), err
+}
+
+// Describe returns the facts name, uuid, compute_capability, memory (bytes),
+// multiprocessors, pci_bus_id and driver (its CUDA version), in this order.
+func (b *Backend) Describe(number int) ([][2]string, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return nil, err
+	}
+	facts := make([][2]string, 0, 7)
+	for _, fact := range []struct {
+		name string
+		text func(*device) (string, error)
+	}{
+		{"name", func(d *device) (string, error) { return b.deviceText(b.driver.DeviceGetName, d) }},
+		{"uuid", b.uuid},
+		{"compute_capability", b.computeCapability},
+		{"memory", b.totalMemory},
+		{"multiprocessors", b.multiprocessors},
+		{"pci_bus_id", func(d *device) (string, error) { return b.deviceText(b.driver.DeviceGetPCIBusID, d) }},
+		{"driver", func(*device) (string, error) { return versionText(b.version), nil }},
+	} {
+		text, err := fact.text(d)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, [2]string{fact.name, text})
+	}
+	return facts, nil
+}
+
+func (b *Backend) deviceText(function uintptr, d *device) (string, error) {
+	text := make([]byte, 256)
+	err := b.call(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
+	before, _, _ := bytes.Cut(text, []byte{0})
+	return string(before), err
+}
+
+// uuid is written as nvidia-smi does.
+func (b *Backend) uuid(d *device) (string, error) {
+	function := b.driver.DeviceGetInstanceUUID
+	if function == 0 {
+		function = b.driver.DeviceGetUUID
+	}
+	id := make([]byte, 16)
+	err := b.call(function, uintptr(unsafe.Pointer(unsafe.SliceData(id))), uintptr(d.handle))
+	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]), err
+}
+
+func (b *Backend) computeCapability(d *device) (string, error) {
+	major, err := b.attribute(d, attributeMajor)
+	if err != nil {
+		return "", err
+	}
+	minor, err := b.attribute(d, attributeMinor)
+	return strconv.Itoa(major) + "." + strconv.Itoa(minor), err
+}
+
+func (b *Backend) totalMemory(d *device) (string, error) {
+	v := scratch()
+	err := b.call(b.driver.DeviceTotalMem, v.slot(0), uintptr(d.handle))
+	return strconv.FormatUint(v.out[0], 10), err
+}
+
+func (b *Backend) multiprocessors(d *device) (string, error) {
+	count, err := b.attribute(d, attributeMultiprocessors)
+	return strconv.Itoa(count), err
+}

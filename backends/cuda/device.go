@@ -1,0 +1,100 @@
+package cuda
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"hamr/backends"
+)
+
+// Attributes of devices.
+const (
+	attributeMultiprocessors = 16
+	attributeMajor           = 75
+	attributeMinor           = 76
+	attributeManagedMemory   = 83
+	attributeHostPageTables  = 100 // the device follows the host's page tables to pageable memory
+	attributeMemoryPools     = 115
+)
+
+// device is what is kept about one device. mu guards the fields below it and the
+// setting of those that are atomic.
+type device struct {
+	number  int
+	handle  int32 // CUdevice
+	context atomic.Uintptr
+	pool    atomic.Uintptr // CUmemoryPool
+
+	mu         sync.Mutex
+	attributes map[int]int
+	kernels    kernels
+	perThread  [perThreadStreams]backends.Stream
+
+	events eventList
+}
+
+// device returns the device of that number; the first for memory that belongs to
+// none.
+func (b *Backend) device(number int) (*device, error) {
+	number = max(number, 0)
+	if number >= len(b.devices) {
+		return nil, fmt.Errorf("the cuda backend has no device %d: it has %d", number, len(b.devices))
+	}
+	return b.devices[number], nil
+}
+
+// primaryContext returns the primary context of a device, which is retained once
+// and then kept: giving it back could destroy it under other libraries' feet.
+func (b *Backend) primaryContext(number int) (uintptr, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return 0, err
+	}
+	if context := d.context.Load(); context != 0 {
+		return context, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return b.retain(d)
+}
+
+// retain is called with d.mu held.
+func (b *Backend) retain(d *device) (uintptr, error) {
+	if context := d.context.Load(); context != 0 {
+		return context, nil
+	}
+	v := scratch()
+	if err := b.call(b.driver.DevicePrimaryCtxRetain, v.slot(0), uintptr(d.handle)); err != nil {
+		return 0, err
+	}
+	d.context.Store(uintptr(v.out[0]))
+	return uintptr(v.out[0]), nil
+}
+
+// attribute returns a property of a device, which never changes.
+func (b *Backend) attribute(d *device, which int) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return b.attributeLocked(d, which)
+}
+
+func (b *Backend) attributeLocked(d *device, which int) (int, error) {
+	if value, ok := d.attributes[which]; ok {
+		return value, nil
+	}
+	v := scratch()
+	if err := b.call(b.driver.DeviceGetAttribute, v.slot(0), uintptr(which), uintptr(d.handle)); err != nil {
+		return 0, err
+	}
+	if d.attributes == nil {
+		d.attributes = map[int]int{}
+	}
+	d.attributes[which] = int(int32(v.out[0]))
+	return d.attributes[which], nil
+}
+
+// lacks is the error for an ability that a device has not.
+func (d *device) lacks(what string, a backends.Allocator) error {
+	return &backends.UnavailableError{Backend: name, Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
+}

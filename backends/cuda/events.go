@@ -1,0 +1,242 @@
+package cuda
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"hamr/backends"
+)
+
+const (
+	disableTiming  = 2
+	mostIdleEvents = 64 // of each device
+)
+
+// eventList is events of a device's primary context that wait for reuse, the
+// latest last: making one costs more than all else that is done with it.
+type eventList struct {
+	mu   sync.Mutex
+	idle []uintptr
+}
+
+func (l *eventList) take() uintptr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return 0
+	}
+	e := l.idle[0]
+	l.idle = append(l.idle[:0], l.idle[1:]...)
+	return e
+}
+
+func (l *eventList) put(e uintptr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == mostIdleEvents {
+		return false
+	}
+	l.idle = append(l.idle, e)
+	return true
+}
+
+// newEvent returns an event of d's primary context, which is entered. A blank one
+// stands for no work.
+func (v *visit) newEvent(d *device, blank bool) (uintptr, error) {
+	if e := d.events.take(); e != 0 {
+		if !blank {
+			return e, nil
+		}
+		code := v.b.try(v.b.driver.EventQuery, e)
+		if code == success {
+			return e, nil
+		}
+		v.giveBack(d, e)
+		if code != notReady {
+			return 0, v.b.finish(v.b.driver.EventQuery, code)
+		}
+	}
+	return v.createEvent()
+}
+
+func (v *visit) createEvent() (uintptr, error) {
+	err := v.b.call(v.b.driver.EventCreate, v.slot(0), disableTiming)
+	return uintptr(v.out[0]), err
+}
+
+func (v *visit) giveBack(d *device, e uintptr) {
+	if !d.events.put(e) {
+		_ = v.b.call(v.b.driver.EventDestroy, e)
+	}
+}
+
+// substitutes stand in for events that were recorded on streams of other contexts
+// than their device's primary one: the driver wants an event and the stream that
+// it is recorded on to be of one context.
+type substitutes struct {
+	count   atomic.Int32
+	mu      sync.Mutex
+	byEvent map[backends.Event]substitute
+}
+
+type substitute struct {
+	event, context uintptr
+}
+
+func (s *substitutes) get(e backends.Event) (substitute, bool) {
+	if s.count.Load() == 0 {
+		return substitute{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.byEvent[e]
+	return found, ok
+}
+
+func (s *substitutes) set(e backends.Event, by substitute) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byEvent == nil {
+		s.byEvent = map[backends.Event]substitute{}
+	}
+	s.byEvent[e] = by
+	s.count.Store(int32(len(s.byEvent)))
+}
+
+func (s *substitutes) remove(e backends.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byEvent, e)
+	s.count.Store(int32(len(s.byEvent)))
+}
+
+// handleOf returns the driver's event that holds what was recorded last.
+func (b *Backend) handleOf(e backends.Event) uintptr {
+	if s, ok := b.substitutes.get(e); ok {
+		return s.event
+	}
+	return uintptr(e)
+}
+
+// NewEvent returns an event of a device. It belongs to the caller until
+// DestroyEvent.
+func (b *Backend) NewEvent(device int) (backends.Event, error) {
+	d, err := b.device(device)
+	if err != nil {
+		return 0, err
+	}
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	e, err := v.newEvent(d, true)
+	return backends.Event(e), err
+}
+
+// DestroyEvent leaves waits that were queued before in force.
+func (b *Backend) DestroyEvent(device int, e backends.Event) error {
+	d, err := b.device(device)
+	if err != nil {
+		return err
+	}
+	err = b.dropSubstitute(e)
+	if d.events.put(uintptr(e)) {
+		return err
+	}
+	v, entered := b.enter(device, defaultStream)
+	if entered != nil {
+		return entered
+	}
+	defer v.leave()
+	if destroyed := b.call(b.driver.EventDestroy, uintptr(e)); destroyed != nil {
+		return destroyed
+	}
+	return err
+}
+
+func (b *Backend) dropSubstitute(e backends.Event) error {
+	s, ok := b.substitutes.get(e)
+	if !ok {
+		return nil
+	}
+	b.substitutes.remove(e)
+	v, err := b.enterContext(s.context)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.EventDestroy, s.event)
+}
+
+// Record makes e stand for the work on s so far, whichever context s is of.
+func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error {
+	home, err := b.primaryContext(device)
+	if err != nil {
+		return err
+	}
+	v, err := b.enter(device, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	handle := uintptr(e)
+	if old, ok := b.substitutes.get(e); v.context != home || ok {
+		if handle, err = v.substitute(e, old, home); err != nil {
+			return err
+		}
+	}
+	return b.call(b.driver.EventRecord, handle, uintptr(s))
+}
+
+// substitute returns the event to record in place of e, whose substitute was old,
+// on a stream of the visited context.
+func (v *visit) substitute(e backends.Event, old substitute, home uintptr) (uintptr, error) {
+	if v.context == old.context {
+		return old.event, nil
+	}
+	if old.event != 0 {
+		if err := v.b.dropSubstitute(e); err != nil {
+			return 0, err
+		}
+	}
+	if v.context == home {
+		return uintptr(e), nil
+	}
+	event, err := v.createEvent()
+	if err != nil {
+		return 0, err
+	}
+	v.b.substitutes.set(e, substitute{event, v.context})
+	return event, nil
+}
+
+// Wait makes later work on s wait for what e stands for now.
+func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
+	v, err := b.enter(device, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.StreamWaitEvent, uintptr(s), b.handleOf(e), 0)
+}
+
+// Done reports whether the work that e stands for is done, without waiting.
+func (b *Backend) Done(device int, e backends.Event) (bool, error) {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return false, err
+	}
+	defer v.leave()
+	return b.answered(b.driver.EventQuery, b.handleOf(e))
+}
+
+// SynchronizeEvent blocks until the work that e stands for is done.
+func (b *Backend) SynchronizeEvent(device int, e backends.Event) error {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.EventSynchronize, b.handleOf(e))
+}

@@ -1,0 +1,86 @@
+package cuda
+
+import (
+	"errors"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// kernels is what a device's primary context holds of kernelText.
+type kernels struct {
+	module    uintptr
+	failure   error // of loading: it is not tried again
+	functions map[string]uintptr
+}
+
+// kernel returns the function of that name from kernelText, which is loaded into
+// the device's primary context at its first use. A failure to load is remembered:
+// compiling again would take as long and fail again.
+func (b *Backend) kernel(device int, name string) (uintptr, error) {
+	d, err := b.device(device)
+	if err != nil {
+		return 0, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := &d.kernels
+	if function, ok := k.functions[name]; ok {
+		return function, nil
+	}
+	if k.failure != nil {
+		return 0, k.failure
+	}
+	context, err := b.retain(d)
+	if err != nil {
+		return 0, err
+	}
+	v, err := b.enterContext(context)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	if k.module == 0 {
+		if k.module, k.failure = v.loadModule(); k.failure != nil {
+			return 0, k.failure
+		}
+		k.functions = map[string]uintptr{}
+	}
+	text := append([]byte(name), 0)
+	if err := b.call(b.driver.ModuleGetFunction, v.slot(0), k.module, uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
+		return 0, err
+	}
+	k.functions[name] = uintptr(v.out[0])
+	return k.functions[name], nil
+}
+
+func (v *visit) loadModule() (uintptr, error) {
+	if len(kernelText) == 0 {
+		return 0, errors.ErrUnsupported
+	}
+	// The driver takes text that ends with a zero.
+	text := append(kernelText[:len(kernelText):len(kernelText)], 0)
+	err := v.b.call(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
+	return uintptr(v.out[0]), err
+}
+
+// launch enqueues a kernel that takes one structure by value, which is read before
+// launch returns. A function belongs to the primary context: on a stream of
+// another one the error is errors.ErrUnsupported.
+func (b *Backend) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
+	home, err := b.primaryContext(device)
+	if err != nil {
+		return err
+	}
+	v, err := b.enter(device, stream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	if v.context != home {
+		return errors.ErrUnsupported
+	}
+	v.pointer[0] = argument
+	return b.call(b.driver.LaunchKernel, function, uintptr(grid), 1, 1, uintptr(block), 1, 1, 0,
+		uintptr(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)
+}

@@ -1,0 +1,82 @@
+// What the kernels are told. convert_arguments.go mirrors it, and a test compares
+// the two.
+#pragma once
+
+#include "memory.h"
+
+namespace hamr {
+
+// The types that hamr_convert tells apart. Of a complex source only whether it
+// is zero can be asked for; all else is done with its parts.
+enum element_type : unsigned {
+    boolean,
+    signed_8,
+    signed_16,
+    signed_32,
+    signed_64,
+    unsigned_8,
+    unsigned_16,
+    unsigned_32,
+    unsigned_64,
+    float_16,
+    brain_float_16,
+    float_32,
+    float_64,
+    complex_64,
+    complex_128,
+};
+
+// Eight of the array, and one inside its elements.
+constexpr unsigned most_dimensions = 9;
+
+// Dividing by count is multiplying: see quotient. Strides are in bytes.
+struct dimension {
+    unsigned count, multiplier, shift, unused;
+    signed_wide source_stride, target_stride;
+};
+
+// A group is width elements that follow one another on both sides; its address is
+// a multiple of its size. The innermost dimension comes first, and counts groups.
+struct convert_argument {
+    wide source, target;
+    element_type source_type, target_type;
+    unsigned width;      // 1, 2, 4 or 8
+    unsigned groups;     // at most 2^30
+    unsigned tail;       // elements after the last group; there is one dimension then
+    unsigned dimensions; // at least 1
+    // Not zero: addresses are no multiples of the element's size (of a complex
+    // number's part's), and width is 1.
+    unsigned source_bytewise, target_bytewise;
+    dimension inside_out[most_dimensions];
+};
+
+// Rows follow one another closely in the source, columns in the target. What lies
+// outside of both is walked tile by tile.
+struct transpose_argument {
+    wide source, target;
+    unsigned size;       // bytes of an element: 1, 2, 4, 8 or 16; all addresses are multiples
+    unsigned tiles;      // in all, at most 2^30
+    unsigned dimensions; // outside a tile, besides those two that count tiles
+    unsigned rows, columns, unused;
+    signed_wide row_source_stride, row_target_stride;
+    signed_wide column_source_stride, column_target_stride;
+    // Tiles along the columns, tiles along the rows, then the rest inside out.
+    // The first two give no strides.
+    dimension inside_out[most_dimensions];
+};
+
+struct fill_argument {
+    wide target, bytes;
+    wide pattern[4]; // the pattern over and over
+    unsigned period; // bytes of it that come before it repeats, 1 to 16
+    unsigned unused;
+};
+
+// Exact for dividends below 2^31: shift is the bits of count - 1, and multiplier
+// makes up for count being less than 2^shift.
+HAMR_DEVICE unsigned quotient(unsigned dividend, const dimension &by)
+{
+    return (high_product(dividend, by.multiplier) + dividend) >> by.shift;
+}
+
+} // namespace hamr

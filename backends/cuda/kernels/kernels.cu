@@ -1,0 +1,54 @@
+// The kernels of the cuda backend. compile.py turns them into kernels.ptx; a C++
+// compiler given HAMR_KERNELS_ON_HOST makes host functions of them, for tests
+// without a GPU.
+#include "convert.h"
+#include "fill.h"
+#include "transpose.h"
+
+#ifdef HAMR_KERNELS_ON_HOST
+
+// Called once for each thread of the grid; blocks have 256 threads, or any number
+// where the kernel does not transpose.
+typedef void host_run(const void *argument, unsigned long long thread, unsigned long long threads);
+
+template <typename Argument, void (*Body)(const Argument &, unsigned, unsigned)>
+static void run(const void *argument, unsigned long long thread, unsigned long long threads)
+{
+    Body(*static_cast<const Argument *>(argument), static_cast<unsigned>(thread), static_cast<unsigned>(threads));
+}
+
+extern "C" {
+struct hamr_host_kernel {
+    const char *name;
+    unsigned long argument_size;
+    host_run *run;
+};
+extern const hamr_host_kernel hamr_host_kernels[];
+const hamr_host_kernel hamr_host_kernels[] = {
+    {"hamr_convert", sizeof(hamr::convert_argument), run<hamr::convert_argument, hamr::convert_array>},
+    {"hamr_transpose", sizeof(hamr::transpose_argument), run<hamr::transpose_argument, hamr::transpose_array>},
+    {"hamr_fill", sizeof(hamr::fill_argument), run<hamr::fill_argument, hamr::fill_memory>},
+    {nullptr, 0, nullptr},
+};
+}
+
+#else
+
+// Four blocks of 256 threads on a multiprocessor leave 64 registers to each
+// thread, which is what eight elements and their addresses take.
+extern "C" __global__ void __launch_bounds__(256, 4) hamr_convert(const hamr::convert_argument argument)
+{
+    hamr::convert_array(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hamr_transpose(const hamr::transpose_argument argument)
+{
+    hamr::transpose_array(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hamr_fill(const hamr::fill_argument argument)
+{
+    hamr::fill_memory(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+#endif

@@ -1,0 +1,161 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+const (
+	attachGlobal = 1 // managed memory that any stream of any device may use
+	portable     = 1 // pinned for all contexts
+	mapped       = 2 // at an address that devices can use, too
+)
+
+// Allocate returns memory of the device's primary context, or of its pool. Zeroing
+// is work on r.Stream, save for page-locked memory, which is zero at return.
+func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
+	at, err := b.allocate(r)
+	if isOutOfMemory(err) && r.Allocator.Kind() != backends.Pinned && b.trimForMore() {
+		at, err = b.allocate(r)
+	}
+	if isOutOfMemory(err) {
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
+			Detail: fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)}
+	}
+	return at, err
+}
+
+func isOutOfMemory(err error) bool {
+	var failed *backends.DeviceError
+	return err != nil && errors.As(err, &failed) && failed.Code == outOfMemory
+}
+
+func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
+	switch r.Allocator {
+	case backends.CUDA:
+		return b.allocateHere(r, b.driver.MemAlloc)
+	case backends.CUDAAsync:
+		return b.allocateFromPool(r)
+	case backends.CUDAUnified:
+		if err := b.checkManaged(r.Device); err != nil {
+			return 0, err
+		}
+		return b.allocateHere(r, b.driver.MemAllocManaged, attachGlobal)
+	case backends.CUDAHost:
+		return b.allocateHere(r, b.driver.MemHostAlloc, portable|mapped)
+	}
+	return 0, notServed(r.Allocator)
+}
+
+func notServed(a backends.Allocator) error {
+	return fmt.Errorf("the cuda backend does not serve allocator %s", a)
+}
+
+func (b *Backend) checkManaged(number int) error {
+	d, err := b.device(number)
+	if err != nil {
+		return err
+	}
+	able, err := b.attribute(d, attributeManagedMemory)
+	if err == nil && able == 0 {
+		err = d.lacks("managed memory", backends.CUDAUnified)
+	}
+	return err
+}
+
+// allocateHere serves the allocators without a stream. The memory becomes part of
+// the device's own context, whichever context the stream is of.
+func (b *Backend) allocateHere(r backends.Request, function uintptr, flags ...uintptr) (backends.Address, error) {
+	v, err := b.enter(r.Device, defaultStream)
+	if err != nil {
+		return 0, err
+	}
+	if len(flags) == 0 {
+		err = b.call(function, v.slot(0), uintptr(r.Size))
+	} else {
+		err = b.call(function, v.slot(0), uintptr(r.Size), flags[0])
+	}
+	at := backends.Address(v.out[0])
+	v.leave()
+	if err != nil || !r.Zero {
+		return at, err
+	}
+	if r.Allocator == backends.CUDAHost {
+		clear(hostBytes(at, r.Size))
+		return at, nil
+	}
+	if err := b.zero(at, r); err != nil {
+		_ = b.freeHere(backends.Region{Address: at, Device: r.Device}, b.driver.MemFree)
+		return 0, err
+	}
+	return at, nil
+}
+
+func (b *Backend) zero(at backends.Address, r backends.Request) error {
+	v, err := b.enter(r.Device, r.Stream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.Memset8, uintptr(at), 0, uintptr(r.Size), uintptr(r.Stream))
+}
+
+func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error) {
+	pool, err := b.pool(r.Device)
+	if err != nil {
+		return 0, err
+	}
+	v, err := b.enter(r.Device, r.Stream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	if err := b.call(b.driver.MemAllocFromPool, v.slot(0), uintptr(r.Size), pool, uintptr(r.Stream)); err != nil {
+		return 0, err
+	}
+	at := uintptr(v.out[0])
+	if !r.Zero {
+		return backends.Address(at), nil
+	}
+	if err := b.call(b.driver.Memset8, at, 0, uintptr(r.Size), uintptr(r.Stream)); err != nil {
+		_ = b.call(b.driver.MemFreeInStreamOrder, at, uintptr(r.Stream))
+		return 0, err
+	}
+	return backends.Address(at), nil
+}
+
+// Free gives memory back: that of CUDAAsync in stream order, any other at once.
+func (b *Backend) Free(at backends.Region, _ int, stream backends.Stream) error {
+	switch at.Allocator {
+	case backends.CUDA, backends.CUDAUnified:
+		return b.freeHere(at, b.driver.MemFree)
+	case backends.CUDAHost:
+		return b.freeHere(at, b.driver.MemFreeHost)
+	case backends.CUDAAsync:
+		v, err := b.enter(at.Device, stream)
+		if err != nil {
+			return err
+		}
+		defer v.leave()
+		return b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), uintptr(stream))
+	}
+	return notServed(at.Allocator)
+}
+
+func (b *Backend) freeHere(at backends.Region, function uintptr) error {
+	v, err := b.enter(at.Device, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(function, uintptr(at.Address))
+}
+
+// hostBytes views memory at a host address. The detour through a pointer to at
+// keeps go vet content: the rule it checks is about Go memory.
+func hostBytes(at backends.Address, size int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), size)
+}

@@ -1,0 +1,140 @@
+package cuda
+
+import (
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+const (
+	pinnedAllocation = 1 // CU_MEM_ALLOCATION_TYPE_PINNED: in the driver's words, device memory
+	deviceLocation   = 1 // CU_MEM_LOCATION_TYPE_DEVICE
+	readWrite        = 3 // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+	releaseThreshold = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+	poolShare = 32 // the part of a device's memory that its pool keeps
+)
+
+// location is the driver's CUmemLocation.
+type location struct {
+	kind, number int32
+}
+
+// poolProperties is the driver's CUmemPoolProps.
+type poolProperties struct {
+	allocation, handles int32
+	location            location
+	security            uintptr
+	largest             uint64
+	usage               uint16
+	_                   [54]byte
+}
+
+// poolAccess is the driver's CUmemAccessDesc.
+type poolAccess struct {
+	location location
+	flags    int32
+}
+
+// pool returns the pool of a device, made at its first use. It is the backend's
+// own, as what it keeps and who may reach it is nobody else's business.
+func (b *Backend) pool(number int) (uintptr, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return 0, err
+	}
+	if pool := d.pool.Load(); pool != 0 {
+		return pool, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if pool := d.pool.Load(); pool != 0 {
+		return pool, nil
+	}
+	able, err := b.attributeLocked(d, attributeMemoryPools)
+	if err != nil {
+		return 0, err
+	}
+	if able == 0 {
+		return 0, d.lacks("memory pools", backends.CUDAAsync)
+	}
+	context, err := b.retain(d)
+	if err != nil {
+		return 0, err
+	}
+	v, err := b.enterContext(context)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	return b.makePool(v, d)
+}
+
+func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
+	threshold, err := b.releaseThreshold(v, d)
+	if err != nil {
+		return 0, err
+	}
+	properties := &poolProperties{allocation: pinnedAllocation, location: location{deviceLocation, d.handle}}
+	if err := b.call(b.driver.MemPoolCreate, v.slot(0), uintptr(unsafe.Pointer(properties))); err != nil {
+		return 0, err
+	}
+	pool := uintptr(v.out[0])
+	v.out[1] = threshold
+	if err := b.call(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1]))); err != nil {
+		_ = b.call(b.driver.MemPoolDestroy, pool)
+		return 0, err
+	}
+	b.peers.publish(b, d, pool)
+	return pool, nil
+}
+
+func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
+	if b.threshold != "" {
+		bytes, err := strconv.ParseUint(b.threshold, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s is %q: a number of bytes is needed", ThresholdSetting, b.threshold)
+		}
+		return bytes, nil
+	}
+	err := b.call(b.driver.DeviceTotalMem, v.slot(0), uintptr(d.handle))
+	return v.out[0] / poolShare, err
+}
+
+// Trim waits for all work on the devices whose pools are in use and gives back
+// what these keep for reuse.
+func (b *Backend) Trim() error {
+	for _, d := range b.devices {
+		if pool := d.pool.Load(); pool != 0 {
+			if err := b.trim(d, pool); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Backend) trim(d *device, pool uintptr) error {
+	v, err := b.enter(d.number, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	// Memory whose release is still queued cannot be trimmed.
+	if err := b.call(b.driver.CtxSynchronize); err != nil {
+		return err
+	}
+	return b.call(b.driver.MemPoolTrimTo, pool, 0)
+}
+
+// trimForMore reports whether there is more memory now, perhaps.
+func (b *Backend) trimForMore() bool {
+	for _, d := range b.devices {
+		if d.pool.Load() != 0 {
+			return b.Trim() == nil
+		}
+	}
+	return false
+}

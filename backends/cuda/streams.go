@@ -1,0 +1,166 @@
+package cuda
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"hamr/backends"
+)
+
+const (
+	nonBlocking      = 1  // does not wait for the legacy stream, nor it for this one
+	perThreadStreams = 16 // of each device; threads beyond share
+)
+
+// ownStreams knows the contexts of the streams made here, so that the driver need
+// not be asked. It is read at every operation and changed seldom.
+type ownStreams struct {
+	mu       sync.Mutex
+	contexts atomic.Pointer[map[backends.Stream]uintptr]
+}
+
+func (o *ownStreams) contextOf(s backends.Stream) (uintptr, bool) {
+	contexts := o.contexts.Load()
+	if contexts == nil {
+		return 0, false
+	}
+	context, ok := (*contexts)[s]
+	return context, ok
+}
+
+// set makes a context known; zero forgets it.
+func (o *ownStreams) set(s backends.Stream, context uintptr) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	changed := map[backends.Stream]uintptr{}
+	if contexts := o.contexts.Load(); contexts != nil {
+		maps.Copy(changed, *contexts)
+	}
+	if changed[s] = context; context == 0 {
+		delete(changed, s)
+	}
+	o.contexts.Store(&changed)
+}
+
+// Resolve turns the default stream into the legacy one, and the per-thread one
+// into a stream of the backend's that runs after what the calling thread's
+// per-thread stream holds now. It belongs to the backend.
+func (b *Backend) Resolve(device int, s backends.Stream) (backends.Stream, error) {
+	switch s {
+	case defaultStream, legacyStream:
+		return legacyStream, nil
+	case perThreadStream:
+		return b.followThread(device)
+	}
+	return s, nil
+}
+
+func (b *Backend) followThread(number int) (backends.Stream, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return 0, err
+	}
+	v, err := b.enter(number, perThreadStream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	s, err := v.streamOfThread(d)
+	if err != nil {
+		return 0, err
+	}
+	if code := b.try(b.driver.StreamQuery, uintptr(perThreadStream)); code != notReady {
+		return s, b.finish(b.driver.StreamQuery, code)
+	}
+	e, err := v.newEvent(d, false)
+	if err != nil {
+		return 0, err
+	}
+	if err = b.call(b.driver.EventRecord, e, uintptr(perThreadStream)); err == nil {
+		err = b.call(b.driver.StreamWaitEvent, uintptr(s), e, 0)
+	}
+	v.giveBack(d, e)
+	return s, err
+}
+
+func (v *visit) streamOfThread(d *device) (backends.Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	place := &d.perThread[syscall.Gettid()%perThreadStreams]
+	if *place != 0 {
+		return *place, nil
+	}
+	var err error
+	*place, err = v.newStream()
+	return *place, err
+}
+
+func (v *visit) newStream() (backends.Stream, error) {
+	if err := v.b.call(v.b.driver.StreamCreate, v.slot(0), nonBlocking); err != nil {
+		return 0, err
+	}
+	s := backends.Stream(v.out[0])
+	v.b.streams.set(s, v.context)
+	return s, nil
+}
+
+// NewStream returns a stream that does not wait for the legacy one. It belongs to
+// the caller until DestroyStream.
+func (b *Backend) NewStream(device int) (backends.Stream, error) {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	return v.newStream()
+}
+
+// DestroyStream ends a stream. Work on it is still done.
+func (b *Backend) DestroyStream(device int, s backends.Stream) error {
+	v, err := b.enter(device, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	// Afterwards the handle may be another's at once.
+	_, own := b.streams.contextOf(s)
+	if own {
+		b.streams.set(s, 0)
+	}
+	err = b.call(b.driver.StreamDestroy, uintptr(s))
+	if err != nil && own {
+		b.streams.set(s, v.context)
+	}
+	return err
+}
+
+// Synchronize blocks until all work on s is done, without slices.
+func (b *Backend) Synchronize(device int, s backends.Stream) error {
+	v, err := b.enter(device, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.StreamSynchronize, uintptr(s))
+}
+
+// Idle reports whether all work on s is done, without waiting.
+func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
+	v, err := b.enter(device, s)
+	if err != nil {
+		return false, err
+	}
+	defer v.leave()
+	return b.answered(b.driver.StreamQuery, uintptr(s))
+}
+
+// answered makes an answer of a code that says whether work is done.
+func (b *Backend) answered(function, handle uintptr) (bool, error) {
+	code := b.try(function, handle)
+	if code == notReady {
+		return false, nil
+	}
+	return code == success, b.finish(function, code)
+}

@@ -1,0 +1,109 @@
+package cuda
+
+import (
+	"reflect"
+	"strings"
+)
+
+// introduction is what tells whether a driver can be used at all. Even those that
+// lack functions of the driver struct have it.
+type introduction struct {
+	Init           uintptr `dl:"cuInit"`
+	DriverVersion  uintptr `dl:"cuDriverGetVersion"`
+	GetErrorName   uintptr `dl:"cuGetErrorName"`
+	GetErrorString uintptr `dl:"cuGetErrorString"`
+}
+
+// driver is the C entry points in use. The version suffixes are those of the
+// 64-bit interface, which the toolkit's header hides behind macros.
+type driver struct {
+	// Devices.
+	DeviceGet              uintptr `dl:"cuDeviceGet"`
+	DeviceGetCount         uintptr `dl:"cuDeviceGetCount"`
+	DeviceGetName          uintptr `dl:"cuDeviceGetName"`
+	DeviceGetUUID          uintptr `dl:"cuDeviceGetUuid"`
+	DeviceGetInstanceUUID  uintptr `dl:"cuDeviceGetUuid_v2,optional"` // tells the parts of a divided device apart; 11.4
+	DeviceGetAttribute     uintptr `dl:"cuDeviceGetAttribute"`
+	DeviceTotalMem         uintptr `dl:"cuDeviceTotalMem_v2"`
+	DeviceGetPCIBusID      uintptr `dl:"cuDeviceGetPCIBusId"`
+	DeviceCanAccessPeer    uintptr `dl:"cuDeviceCanAccessPeer"`
+	DevicePrimaryCtxRetain uintptr `dl:"cuDevicePrimaryCtxRetain"`
+
+	// Contexts.
+	CtxGetCurrent       uintptr `dl:"cuCtxGetCurrent"`
+	CtxSetCurrent       uintptr `dl:"cuCtxSetCurrent"`
+	CtxPushCurrent      uintptr `dl:"cuCtxPushCurrent_v2"`
+	CtxPopCurrent       uintptr `dl:"cuCtxPopCurrent_v2"`
+	CtxGetDevice        uintptr `dl:"cuCtxGetDevice"`
+	CtxSynchronize      uintptr `dl:"cuCtxSynchronize"`
+	CtxEnablePeerAccess uintptr `dl:"cuCtxEnablePeerAccess"`
+
+	// Memory.
+	MemAlloc             uintptr `dl:"cuMemAlloc_v2"`
+	MemFree              uintptr `dl:"cuMemFree_v2"`
+	MemAllocManaged      uintptr `dl:"cuMemAllocManaged"`
+	MemHostAlloc         uintptr `dl:"cuMemHostAlloc"`
+	MemFreeHost          uintptr `dl:"cuMemFreeHost"`
+	MemGetInfo           uintptr `dl:"cuMemGetInfo_v2"`
+	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
+
+	// Memory pools: 11.2.
+	MemPoolCreate        uintptr `dl:"cuMemPoolCreate"`
+	MemPoolDestroy       uintptr `dl:"cuMemPoolDestroy"`
+	MemPoolSetAttribute  uintptr `dl:"cuMemPoolSetAttribute"`
+	MemPoolSetAccess     uintptr `dl:"cuMemPoolSetAccess"`
+	MemPoolTrimTo        uintptr `dl:"cuMemPoolTrimTo"`
+	MemAllocFromPool     uintptr `dl:"cuMemAllocFromPoolAsync"`
+	MemFreeInStreamOrder uintptr `dl:"cuMemFreeAsync"`
+
+	// Copies.
+	MemcpyAsync        uintptr `dl:"cuMemcpyAsync"`
+	MemcpyToHost       uintptr `dl:"cuMemcpyDtoH_v2"`
+	MemcpyToHostAsync  uintptr `dl:"cuMemcpyDtoHAsync_v2"`
+	MemcpyToDevice     uintptr `dl:"cuMemcpyHtoDAsync_v2"`
+	MemcpyWithinDevice uintptr `dl:"cuMemcpyDtoDAsync_v2"`
+	MemcpyPeer         uintptr `dl:"cuMemcpyPeerAsync"`
+
+	// Fills: of elements side by side, and of elements a pitch apart.
+	Memset8         uintptr `dl:"cuMemsetD8Async"`
+	Memset16        uintptr `dl:"cuMemsetD16Async"`
+	Memset32        uintptr `dl:"cuMemsetD32Async"`
+	Memset8Pitched  uintptr `dl:"cuMemsetD2D8Async"`
+	Memset16Pitched uintptr `dl:"cuMemsetD2D16Async"`
+	Memset32Pitched uintptr `dl:"cuMemsetD2D32Async"`
+
+	// Streams.
+	StreamCreate      uintptr `dl:"cuStreamCreate"`
+	StreamDestroy     uintptr `dl:"cuStreamDestroy_v2"`
+	StreamSynchronize uintptr `dl:"cuStreamSynchronize"`
+	StreamQuery       uintptr `dl:"cuStreamQuery"`
+	StreamWaitEvent   uintptr `dl:"cuStreamWaitEvent"`
+	StreamGetCtx      uintptr `dl:"cuStreamGetCtx"`
+
+	// Events.
+	EventCreate      uintptr `dl:"cuEventCreate"`
+	EventDestroy     uintptr `dl:"cuEventDestroy_v2"`
+	EventRecord      uintptr `dl:"cuEventRecord"`
+	EventQuery       uintptr `dl:"cuEventQuery"`
+	EventSynchronize uintptr `dl:"cuEventSynchronize"`
+
+	// Kernels.
+	ModuleLoadData    uintptr `dl:"cuModuleLoadData"`
+	ModuleGetFunction uintptr `dl:"cuModuleGetFunction"`
+	LaunchKernel      uintptr `dl:"cuLaunchKernel"`
+}
+
+// symbolAt returns the name of the entry point that has the address, so that no
+// call needs to carry its name along for the errors.
+func (b *Backend) symbolAt(address uintptr) string {
+	for _, functions := range []any{b.introduction, b.driver} {
+		value := reflect.ValueOf(functions)
+		for i := range value.NumField() {
+			if value.Field(i).Uint() == uint64(address) {
+				symbol, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("dl"), ",")
+				return symbol
+			}
+		}
+	}
+	return "an unknown function"
+}

@@ -1,0 +1,119 @@
+// Events, which stand for the work that a stream had when they were recorded.
+#include "emulator.h"
+
+#include <stdlib.h>
+
+enum { polls_before_work = 2, known_flags = 7 };
+
+static struct event *events;
+
+static CUresult find_event(CUevent handle, struct event **event) {
+  struct event *e = events;
+  while (e && e->handle != handle)
+    e = e->next;
+  *event = e;
+  if (e)
+    return CUDA_SUCCESS;
+  return invalid(CUDA_ERROR_INVALID_HANDLE, "unknown event %#lx", (unsigned long)handle);
+}
+
+static void destroy_event(struct event *event) {
+  struct event **at = &events;
+  while (*at != event)
+    at = &(*at)->next;
+  *at = event->next;
+  release_item(event->recorded);
+  free(event);
+}
+
+void destroy_events(struct context *context) {
+  struct event *next;
+  for (struct event *e = events; e; e = next) {
+    next = e->next;
+    if (e->context == context)
+      destroy_event(e);
+  }
+}
+
+int count_events(void) {
+  int count = 0;
+  for (struct event *e = events; e; e = e->next)
+    count++;
+  return count;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *handle, unsigned flags) {
+  CALL_IN_CONTEXT;
+  if (flags & ~(unsigned)known_flags)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct event *e = calloc(1, sizeof *e);
+  e->context = context;
+  e->handle = *handle = new_handle();
+  e->next = events;
+  events = e;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
+  CALL_IN_CONTEXT;
+  struct event *e;
+  RETURN_IF_FAILED(find_event(handle, &e));
+  destroy_event(e);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
+  CALL_IN_CONTEXT;
+  struct event *e;
+  struct stream *s;
+  RETURN_IF_FAILED(find_event(handle, &e));
+  RETURN_IF_FAILED(find_own_stream(stream, context, &s));
+  if (e->context != context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  release_item(e->recorded);
+  e->recorded = hold_item(new_item(NULL, NULL));
+  e->polls = 0;
+  return enqueue(s, e->recorded);
+}
+
+// The event may be recorded again or destroyed by another thread meanwhile.
+static CUresult reach_and_take_error(struct item *item) {
+  hold_item(item);
+  reach(item);
+  CUresult error = take_error(item->stream);
+  release_item(item);
+  return error;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent handle) {
+  CALL_IN_CONTEXT;
+  struct event *e;
+  RETURN_IF_FAILED(find_event(handle, &e));
+  return e->recorded ? reach_and_take_error(e->recorded) : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventQuery(CUevent handle) {
+  CALL_IN_CONTEXT;
+  struct event *e;
+  RETURN_IF_FAILED(find_event(handle, &e));
+  if (!e->recorded)
+    return CUDA_SUCCESS;
+  if (!e->recorded->done && e->polls++ < polls_before_work)
+    return CUDA_ERROR_NOT_READY;
+  return reach_and_take_error(e->recorded);
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {
+  CALL_IN_CONTEXT;
+  struct event *e;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(stream, context, &s));
+  RETURN_IF_FAILED(find_event(handle, &e));
+  if (flags > 1)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!e->recorded || e->recorded->done)
+    return CUDA_SUCCESS;
+  struct item *item = new_item(NULL, NULL);
+  wait_after(item, e->recorded);
+  return enqueue(s, item);
+}

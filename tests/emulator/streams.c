@@ -1,0 +1,194 @@
+// Streams: those that callers make, the legacy default stream of each context,
+// and the default streams of threads.
+#include "emulator.h"
+
+#include <stdlib.h>
+
+enum { LEGACY_STREAM = 1, THREAD_STREAM = 2, NON_BLOCKING = 1, polls_before_work = 2 };
+
+struct stream *streams;
+
+struct stream *new_stream(struct context *context, int blocking) {
+  struct stream *s = calloc(1, sizeof *s);
+  s->context = context;
+  s->blocking = blocking;
+  s->references = 1;
+  s->next = streams;
+  streams = s;
+  return s;
+}
+
+static void unlink_stream(struct stream *stream) {
+  struct stream **at = &streams;
+  while (*at && *at != stream)
+    at = &(*at)->next;
+  if (*at)
+    *at = stream->next;
+}
+
+void release_stream(struct stream *stream) {
+  if (--stream->references > 0)
+    return;
+  unlink_stream(stream);
+  free(stream);
+}
+
+// Work that is left is still done: it keeps the stream alive.
+static void destroy_stream(struct stream *stream) {
+  if (stream->destroyed)
+    return;
+  stream->destroyed = 1;
+  release_stream(stream);
+}
+
+static struct stream *live_stream(const struct context *context) {
+  struct stream *s = streams;
+  while (s && (s->destroyed || s->context != context))
+    s = s->next;
+  return s;
+}
+
+void destroy_streams(struct context *context) {
+  struct stream *s;
+  while ((s = live_stream(context)))
+    destroy_stream(s);
+}
+
+int count_streams(void) {
+  int count = 0;
+  for (struct stream *s = streams; s; s = s->next)
+    count += s->handle != 0 && !s->destroyed;
+  return count;
+}
+
+static struct stream *thread_stream(struct context *context) {
+  struct stream *s = streams;
+  while (s && (s->destroyed || s->context != context || s->thread != this_thread()))
+    s = s->next;
+  if (!s) {
+    s = new_stream(context, 1);
+    s->thread = this_thread();
+  }
+  return s;
+}
+
+CUresult find_stream(CUstream handle, struct context *context, struct stream **stream) {
+  struct stream *s = streams;
+  if (handle == 0 || handle == LEGACY_STREAM) {
+    s = context->legacy;
+  } else if (handle == THREAD_STREAM) {
+    s = thread_stream(context);
+  } else {
+    while (s && (s->handle != handle || s->destroyed))
+      s = s->next;
+  }
+  *stream = s;
+  if (s)
+    return CUDA_SUCCESS;
+  return invalid(CUDA_ERROR_INVALID_HANDLE, "unknown stream %#lx", (unsigned long)handle);
+}
+
+CUresult find_own_stream(CUstream handle, struct context *context, struct stream **stream) {
+  RETURN_IF_FAILED(find_stream(handle, context, stream));
+  return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult create(CUstream *handle, unsigned flags, struct context *context) {
+  if (flags & ~(unsigned)NON_BLOCKING)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct stream *s = new_stream(context, !(flags & NON_BLOCKING));
+  *handle = s->handle = new_handle();
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *handle, unsigned flags) {
+  CALL_IN_CONTEXT;
+  return create(handle, flags, context);
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) {
+  CALL_IN_CONTEXT;
+  (void)priority;
+  return create(handle, flags, context);
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  if (s->handle == 0)
+    return invalid(CUDA_ERROR_INVALID_HANDLE, "default streams cannot be destroyed");
+  destroy_stream(s);
+  return CUDA_SUCCESS;
+}
+
+// The stream may be destroyed by another thread while this one waits.
+static CUresult finish_and_take_error(struct stream *stream) {
+  stream->references++;
+  finish_stream(stream);
+  CUresult error = take_error(stream);
+  stream->polls = 0;
+  release_stream(stream);
+  return error;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream handle) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  return finish_and_take_error(s);
+}
+
+EXPORT CUresult cuStreamQuery(CUstream handle) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  if (s->first && s->polls++ < polls_before_work)
+    return CUDA_ERROR_NOT_READY;
+  return finish_and_take_error(s);
+}
+
+EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *of) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  *of = s->context->handle;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSynchronize(void) {
+  CALL_IN_CONTEXT;
+  finish_context(context);
+  CUresult error = CUDA_SUCCESS;
+  for (struct stream *s = streams; s; s = s->next) {
+    CUresult late = s->context == context ? take_error(s) : CUDA_SUCCESS;
+    error = error ? error : late;
+  }
+  return error;
+}
+
+struct host_function {
+  void (*function)(void *);
+  void *argument;
+};
+
+// The function may take long and may wait for other threads that call the
+// driver.
+static CUresult run_host_function(struct item *item) {
+  struct host_function f = *(struct host_function *)item->work;
+  unlock();
+  in_host_function++;
+  f.function(f.argument);
+  in_host_function--;
+  lock();
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream handle, void (*function)(void *), void *argument) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_own_stream(handle, context, &s));
+  struct host_function *f = malloc(sizeof *f);
+  *f = (struct host_function){function, argument};
+  return enqueue(s, new_item(run_host_function, f));
+}
