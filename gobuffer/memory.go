@@ -60,7 +60,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
 			m.pending.Store(m.workOn(m.stream))
-			m.marks.Store(1)
+			m.marks.Store(ownMark)
 		}
 	}
 	r.counters[a].add(size)

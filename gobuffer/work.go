@@ -118,8 +118,15 @@ func (p piece) settle(t Transfer) error {
 // record cannot cover both.
 func (m *Memory) mark(w, followed *work) error {
 	old := m.pending.Swap(w)
-	if m.marks.Add(1) == 0 {
-		m.marks.Add(1)
+	bit := uint32(ownMark)
+	if w.foreign {
+		bit = foreignMark
+	}
+	for {
+		marks := m.marks.Load()
+		if m.marks.CompareAndSwap(marks, (marks+marksStep)|bit) {
+			break
+		}
 	}
 	if old == nil || old == followed || old.sameStream(w) {
 		return nil
@@ -149,8 +156,16 @@ func (m *Memory) done(w *work) {
 	}
 }
 
-// Marks is a counter that is zero only while no work is pending on the memory,
-// for callers to whom asking Covering each time would cost too much.
+// What the marks of a Memory consist of: two bits, and a count of the marks set.
+const (
+	foreignMark = 1
+	ownMark     = 2
+	marksStep   = 4
+)
+
+// Marks is a number that is zero only while no work is pending on the memory; bit 1
+// is clear only while none of hamr's own is. It is for callers to whom asking
+// Covering each time would cost too much.
 func (m *Memory) Marks() *atomic.Uint32 { return &m.marks }
 
 // settleBeforeRelease waits for recorded work, save where the release can be
@@ -239,23 +254,27 @@ func (m *Memory) poll() (*work, error) {
 	return nil, nil
 }
 
-// After makes what hamr does with the elements, and everybody who asks Covering,
-// run after what a foreign stream of the memory's device holds now.
-func (a *Array) After(foreign backends.Stream) error {
-	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
-		return err
+// After makes what hamr does with the memory on stream s, and everybody who asks
+// Covering, run after what a foreign stream of the memory's device holds now.
+func (m *Memory) After(s, foreign backends.Stream) error {
+	if m.streams == nil {
+		return nil
 	}
-	own, err := a.all().work()
+	own, err := piece{memory: m, stream: s}.work()
 	if err != nil {
 		return err
 	}
-	before := a.memory.workOn(foreign)
-	if before.stream, err = a.memory.streams.Resolve(own.device, foreign); err != nil {
-		return err
+	before := foreign
+	if foreign != own.stream {
+		if before, err = m.streams.Resolve(own.device, foreign); err != nil {
+			return err
+		}
 	}
-	if err := own.follow(before); err != nil {
-		return err
+	if before != own.stream {
+		if err := own.follow(m.workOn(before)); err != nil {
+			return err
+		}
 	}
 	own.foreign = true
-	return a.memory.mark(own, nil)
+	return m.mark(own, nil)
 }

@@ -9,12 +9,12 @@ import (
 
 // backendReport is what `hamr info` shows of one backend.
 type backendReport struct {
-	Name       string              `json:"name"`
-	Available  bool                `json:"available"`
-	Reason     string              `json:"reason,omitempty"`
-	Tried      []string            `json:"tried,omitempty"`
-	Allocators []string            `json:"allocators"`
-	Devices    []map[string]string `json:"devices"`
+	Name       string        `json:"name"`
+	Available  bool          `json:"available"`
+	Reason     string        `json:"reason,omitempty"`
+	Tried      []string      `json:"tried,omitempty"`
+	Allocators []string      `json:"allocators"`
+	Devices    [][][2]string `json:"devices"` // named facts of each
 }
 
 // Backends returns a JSON array of every backend, found or why not.
@@ -32,7 +32,7 @@ func Backends() (string, error) {
 }
 
 func report(b backends.Backend) backendReport {
-	r := backendReport{Name: b.Name(), Allocators: []string{}, Devices: []map[string]string{}}
+	r := backendReport{Name: b.Name(), Allocators: []string{}, Devices: [][][2]string{}}
 	for _, a := range backends.Allocators() {
 		if a.Backend() == b.Name() {
 			r.Allocators = append(r.Allocators, a.String())
@@ -54,19 +54,30 @@ func report(b backends.Backend) backendReport {
 	}
 	describer, ok := b.(backends.Describer)
 	for i := 0; i < count; i++ {
-		device := map[string]string{}
+		facts := [][2]string{}
 		if ok {
-			facts, err := describer.Describe(i)
+			known, err := describer.Describe(i)
+			facts = append(facts, known...)
 			if err != nil {
-				device["error"] = err.Error()
-			}
-			for _, f := range facts {
-				device[f[0]] = f[1]
+				facts = append(facts, [2]string{"error", err.Error()})
 			}
 		}
-		r.Devices = append(r.Devices, device)
+		r.Devices = append(r.Devices, facts)
 	}
 	return r
+}
+
+// DeviceCount returns how many devices a backend has.
+func DeviceCount(backend string) (int, error) {
+	count := 0
+	_, err := run(func() error {
+		b, err := bridge.Runtime.Named(backend)
+		if err == nil {
+			count, err = b.DeviceCount()
+		}
+		return err
+	})
+	return count, err
 }
 
 // Statistics returns a JSON array with the counters of each allocator used.

@@ -16,23 +16,33 @@ const (
 	perThreadStream backends.Stream = 2
 )
 
-// call calls a C entry point. All calls but those whose failure is no error go
-// through it.
-//
-//go:uintptrescapes
+// call calls a C entry point. Pointers among the arguments must be to memory that
+// is on the heap and outlives the call, as a visit's: unlike callWithPointers, it
+// does not see to that, and allocates nothing.
 func (b *Backend) call(function uintptr, arguments ...uintptr) error {
-	code := int32(dl.Call(function, arguments...))
-	if code == success {
-		return nil
-	}
-	return b.failure(b.symbolAt(function), code)
+	return b.finish(function, b.try(function, arguments...))
 }
 
 // try is call for entry points with codes that are answers; it returns the code.
+func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
+	list := argumentLists.Get().(*[mostArguments]uintptr)
+	count := copy(list[:], arguments)
+	code := int32(dl.Call(function, list[:count]...))
+	argumentLists.Put(list)
+	return code
+}
+
+const mostArguments = 15
+
+// A list of arguments that dl.Call gets is on the heap.
+var argumentLists = sync.Pool{New: func() any { return new([mostArguments]uintptr) }}
+
+// callWithPointers is call for pointers to Go variables, converted to uintptr in
+// the argument list.
 //
 //go:uintptrescapes
-func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
-	return int32(dl.Call(function, arguments...))
+func (b *Backend) callWithPointers(function uintptr, arguments ...uintptr) error {
+	return b.finish(function, int32(dl.Call(function, arguments...)))
 }
 
 // finish makes an error of a code that try returned.

@@ -42,13 +42,13 @@ func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) err
 	// Before the first launch, for nothing may be enqueued if one is unsupported.
 	functions := make([]uintptr, len(steps))
 	for i, s := range steps {
-		name, _ := s.kernel()
+		name, _, _ := s.kernel()
 		if functions[i], err = b.kernel(device, name); err != nil {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 	}
 	for i, s := range steps {
-		_, argument := s.kernel()
+		_, argument, _ := s.kernel()
 		if err := b.launchBlocks(device, stream, functions[i], s.blocks, argument); err != nil {
 			return err
 		}

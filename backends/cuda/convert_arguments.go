@@ -9,6 +9,7 @@ import (
 // The kernels in kernels/, and what they are told: mirrors of kernels/arguments.h.
 const (
 	convertKernel   = "hamr_convert"
+	lineKernel      = "hamr_convert_line"
 	transposeKernel = "hamr_transpose"
 	fillKernel      = "hamr_fill"
 )
@@ -16,7 +17,7 @@ const (
 // kernelThreads is how many threads a block has; hamr_transpose relies on it.
 const kernelThreads = 256
 
-// kernelType is a type that hamr_convert tells apart.
+// kernelType is a type that the kernels tell apart.
 type kernelType uint32
 
 const (
@@ -35,6 +36,7 @@ const (
 	kernelFloat64
 	kernelComplex64
 	kernelComplex128
+	kernelOpaque128
 )
 
 var kernelTypes = map[backends.Element]kernelType{
@@ -53,6 +55,11 @@ var kernelTypes = map[backends.Element]kernelType{
 	{Kind: backends.Float, Size: 8}:          kernelFloat64,
 	{Kind: backends.ComplexNumber, Size: 8}:  kernelComplex64,
 	{Kind: backends.ComplexNumber, Size: 16}: kernelComplex128,
+}
+
+// copiedTypes are the types as which elements of so many bytes are copied.
+var copiedTypes = map[int]kernelType{
+	1: kernelUnsigned8, 2: kernelUnsigned16, 4: kernelUnsigned32, 8: kernelUnsigned64, 16: kernelOpaque128,
 }
 
 var kernelParts = [...]int{
@@ -86,10 +93,15 @@ type kernelDimension struct {
 type convertArgument struct {
 	source, target                 uint64
 	sourceType, targetType         kernelType
-	width, groups, tail            uint32
-	dimensions                     uint32
+	count, dimensions              uint32
 	sourceBytewise, targetBytewise uint32
 	insideOut                      [mostDimensions]kernelDimension
+}
+
+type lineArgument struct {
+	source, target         uint64
+	sourceType, targetType kernelType
+	width, groups          uint32
 }
 
 type transposeArgument struct {

@@ -69,15 +69,17 @@ func (k *hostKernels) run(t *testing.T, kernel string, argument unsafe.Pointer, 
 	require.NoError(t, err)
 }
 
-// follow does what a plan says.
-func (k *hostKernels) follow(t *testing.T, steps []step, p plain, blocks int, memory []byte) {
+// convert is a converter that plans as Convert does, but for smaller launches.
+func (k *hostKernels) convert(t *testing.T, r *rand.Rand, dst, src backends.Strided, memory []byte) {
+	limit, blocks := mostInLaunch, 1+r.IntN(5)
+	if r.IntN(4) == 0 {
+		limit = 64 + r.IntN(500)
+	}
+	steps, p, err := plan(dst, src, limit)
+	require.NoError(t, err)
 	copy(memory[p.dst:], memory[p.src:int(p.src)+p.bytes])
 	for _, s := range steps {
-		name, argument := s.kernel()
-		size := unsafe.Sizeof(convertArgument{})
-		if s.transpose != nil {
-			size = unsafe.Sizeof(transposeArgument{})
-		}
+		name, argument, size := s.kernel()
 		k.run(t, name, argument, size, kernelThreads*min(s.blocks, blocks), memory)
 	}
 }
@@ -85,10 +87,8 @@ func (k *hostKernels) follow(t *testing.T, steps []step, p plain, blocks int, me
 func TestKernelsOnHost(t *testing.T) {
 	k := startHostKernels(t)
 	t.Run("arguments", k.testArguments)
-	t.Run("rearranging", func(t *testing.T) { k.testRandom(t, 1500, opaquePair) })
-	t.Run("converting", func(t *testing.T) { k.testRandom(t, 1500, numberPair) })
-	t.Run("transposing", k.testTransposing)
 	t.Run("filling", k.testFilling)
+	testConverting(t, k.convert)
 }
 
 func (k *hostKernels) testArguments(t *testing.T) {
@@ -107,6 +107,7 @@ func (k *hostKernels) testArguments(t *testing.T) {
 	for name, v := range map[string]any{
 		"dimension":          kernelDimension{},
 		"convert_argument":   convertArgument{},
+		"line_argument":      lineArgument{},
 		"transpose_argument": transposeArgument{},
 		"fill_argument":      fillArgument{},
 	} {
@@ -277,45 +278,47 @@ func encode(to []byte, e backends.Element, re, im int) {
 	}
 }
 
-// testRandom compares whole memories, so that bytes between elements count.
-func (k *hostKernels) testRandom(t *testing.T, rounds int, choose func(*rand.Rand) pair) {
-	for round := range rounds {
-		r := rand.New(rand.NewPCG(uint64(round), 3))
-		p, shape := choose(r), randomShape(r)
-		dst, src := randomSide(r, p.dst, shape, false), randomSide(r, p.src, shape, true)
-		k.check(t, r, p, dst, src, fmt.Sprintf("round %d", round))
+// A converter does a Convert in memory whose first byte has address 0.
+type converter func(t *testing.T, r *rand.Rand, dst, src backends.Strided, memory []byte)
+
+// testConverting tries arrays at random, and transposes.
+func testConverting(t *testing.T, convert converter) {
+	for name, choose := range map[string]func(*rand.Rand) pair{"rearranging": opaquePair, "converting": numberPair} {
+		t.Run(name, func(t *testing.T) {
+			for round := range 1500 {
+				r := rand.New(rand.NewPCG(uint64(round), 3))
+				p, shape := choose(r), randomShape(r)
+				dst, src := randomSide(r, p.dst, shape, false), randomSide(r, p.src, shape, true)
+				convert.check(t, r, p, dst, src, fmt.Sprintf("round %d", round))
+			}
+		})
 	}
+	t.Run("transposing", convert.testTransposing)
 }
 
-func (k *hostKernels) check(t *testing.T, r *rand.Rand, p pair, dst, src side, name string) {
+// check compares whole memories, so that bytes between elements count.
+func (convert converter) check(t *testing.T, r *rand.Rand, p pair, dst, src side, name string) {
 	offset := (dst.bytes + 15) / 16 * 16
 	src.Address += backends.Address(offset)
 	memory := make([]byte, offset+src.bytes)
 	for i := range memory {
 		memory[i] = byte(r.Uint32())
 	}
+	// Elements may be one in the source, so choose them all before any is read.
 	var places []int
 	eachElement(src.Strided, func(at int) { places = append(places, at) })
-	// Elements that overlap in the source are written over, so choose them all
-	// before any is read.
-	known := map[int][]byte{}
+	converted := map[int][]byte{}
 	for _, at := range places {
 		result := make([]byte, p.dst.Size)
 		p.convert(r, result, memory[at:at+p.src.Size])
-		known[at] = result
+		converted[at] = result
 	}
 	want := bytes.Clone(memory)
 	eachElement(dst.Strided, func(at int) {
-		copy(want[at:], known[places[0]])
+		copy(want[at:], converted[places[0]])
 		places = places[1:]
 	})
-	limit := mostInLaunch
-	if r.IntN(4) == 0 {
-		limit = 64 + r.IntN(500)
-	}
-	steps, plain, err := plan(dst.Strided, src.Strided, limit)
-	require.NoError(t, err, name)
-	k.follow(t, steps, plain, 1+r.IntN(5), memory)
+	convert(t, r, dst.Strided, src.Strided, memory)
 	if !bytes.Equal(want, memory) {
 		at := 0
 		for want[at] == memory[at] {
@@ -335,7 +338,7 @@ func plainSide(e backends.Element, shape, order []int, gap int) side {
 	return s
 }
 
-func (k *hostKernels) testTransposing(t *testing.T) {
+func (convert converter) testTransposing(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, size := range []int{1, 2, 4, 8, 16, 12} {
 		e := element(backends.Opaque, size)
@@ -354,7 +357,7 @@ func (k *hostKernels) testTransposing(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, steps, 1)
 				require.Equal(t, size != 12, steps[0].transpose != nil, "%v of %d bytes", shape, size)
-				k.check(t, r, p, dst, src, fmt.Sprintf("%v of %d bytes, gap %d", shape, size, gap))
+				convert.check(t, r, p, dst, src, fmt.Sprintf("%v of %d bytes, gap %d", shape, size, gap))
 			}
 		}
 	}

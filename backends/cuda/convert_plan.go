@@ -24,15 +24,19 @@ type conversion struct {
 // step is a kernel to be launched: the one argument that is not nil says which.
 type step struct {
 	convert   *convertArgument
+	line      *lineArgument
 	transpose *transposeArgument
 	blocks    int // that would have something to do
 }
 
-func (s step) kernel() (name string, argument unsafe.Pointer) {
-	if s.transpose != nil {
-		return transposeKernel, unsafe.Pointer(s.transpose)
+func (s step) kernel() (name string, argument unsafe.Pointer, size uintptr) {
+	switch {
+	case s.line != nil:
+		return lineKernel, unsafe.Pointer(s.line), unsafe.Sizeof(*s.line)
+	case s.transpose != nil:
+		return transposeKernel, unsafe.Pointer(s.transpose), unsafe.Sizeof(*s.transpose)
 	}
-	return convertKernel, unsafe.Pointer(s.convert)
+	return convertKernel, unsafe.Pointer(s.convert), unsafe.Sizeof(*s.convert)
 }
 
 // plain is a copy of bytes that follow one another.
@@ -60,14 +64,10 @@ func plan(dst, src backends.Strided, limit int) ([]step, plain, error) {
 	}
 	var steps []step
 	for _, part := range c.parts(limit) {
-		s, ok := part.transposeStep()
-		if !ok {
-			s, ok = part.convertStep()
-		}
-		if !ok {
+		if len(part.dims) > mostDimensions {
 			return nil, plain{}, errors.ErrUnsupported
 		}
-		steps = append(steps, s)
+		steps = part.steps(steps)
 	}
 	return steps, plain{}, nil
 }
@@ -226,6 +226,63 @@ func (c *conversion) parts(limit int) []*conversion {
 	return parts
 }
 
+// steps appends what c, which has no more dimensions and elements than a kernel
+// takes, needs.
+func (c *conversion) steps(steps []step) []step {
+	if s, ok := c.transposeStep(); ok {
+		return append(steps, s)
+	}
+	width := c.width()
+	left := 0
+	if width > 1 {
+		left = c.dims[0].n % width
+	}
+	if width == 1 || left > 0 && c.count() < fewestForTwo {
+		return append(steps, c.convertStep())
+	}
+	steps = append(steps, c.lineStep(width))
+	if left > 0 {
+		from := c.dims[0].n - left
+		tail := *c
+		tail.dst += backends.Address(from * c.dims[0].d)
+		tail.src += backends.Address(from * c.dims[0].s)
+		tail.dims = []dim{{left, c.dims[0].d, c.dims[0].s}}
+		steps = append(steps, tail.convertStep())
+	}
+	return steps
+}
+
+// fewestForTwo elements are worth a second launch, for those that make no group.
+const fewestForTwo = 1 << 16
+
+// width is how many elements one thread can load and store as one word: neighbours
+// on both sides, at addresses that are multiples of all their bytes. It is 1 for
+// what hamr_convert_line does not do.
+func (c *conversion) width() int {
+	if c.copied > 0 || c.dt.complex() || c.st.complex() || len(c.dims) != 1 {
+		return 1
+	}
+	line, dsize, ssize := c.dims[0], c.dt.part(), c.st.part()
+	width := min(8, largestPiece/max(dsize, ssize))
+	for line.d == dsize && line.s == ssize && width > 1 {
+		if line.n >= width && c.multiples(width*dsize, width*ssize, nil) {
+			return width
+		}
+		width /= 2
+	}
+	return 1
+}
+
+func (c *conversion) lineStep(width int) step {
+	const batch = 8 // elements that a thread converts at once
+	groups := c.dims[0].n / width
+	a := &lineArgument{
+		source: uint64(c.src), target: uint64(c.dst), sourceType: c.st, targetType: c.dt,
+		width: uint32(width), groups: uint32(groups),
+	}
+	return step{line: a, blocks: blocksOf(groups, kernelThreads*batch/width)}
+}
+
 // fewestAcross is from where a dimension is worth tiles.
 const fewestAcross = 8
 
@@ -247,7 +304,7 @@ func (c *conversion) transposeStep() (step, bool) {
 		return step{}, false
 	}
 	side := 32
-	if c.copied <= 2 {
+	if c.copied <= 4 {
 		side = 64
 	}
 	a := &transposeArgument{
@@ -272,65 +329,31 @@ func (c *conversion) transposeStep() (step, bool) {
 func blocksOf(n, size int) int { return (n + size - 1) / size }
 
 // convertStep serves all else.
-func (c *conversion) convertStep() (step, bool) {
+func (c *conversion) convertStep() step {
+	const batch = 4 // elements that a thread converts at once
 	a := &convertArgument{
-		source: uint64(c.src), target: uint64(c.dst), sourceType: c.st, targetType: c.dt, width: 1,
+		source: uint64(c.src), target: uint64(c.dst), sourceType: c.st, targetType: c.dt, count: uint32(c.count()),
 	}
-	dims := slices.Clone(c.dims)
 	if c.copied > 0 {
-		size := min(c.copied, 8)
-		a.sourceType = kernelTypes[backends.Element{Kind: backends.Unsigned, Size: size}]
+		a.sourceType = copiedTypes[c.copied]
 		a.targetType = a.sourceType
-		a.width = uint32(c.copied / size)
 	} else {
-		dsize, ssize := c.dt.part(), c.st.part()
-		if !c.multiples(dsize, 1, dims) {
+		if !c.multiples(c.dt.part(), 1, c.dims) {
 			a.targetBytewise = 1
 		}
-		if !c.multiples(1, ssize, dims) {
+		if !c.multiples(1, c.st.part(), c.dims) {
 			a.sourceBytewise = 1
 		}
-		if width := c.width(dsize, ssize); width > 1 {
-			inner := &dims[len(dims)-1]
-			a.width, a.tail = uint32(width), uint32(inner.n%width)
-			*inner = dim{inner.n / width, width * dsize, width * ssize}
-			if inner.n == 1 {
-				dims = dims[:len(dims)-1]
-			}
-		}
-		// The tail is reached by going one group's size on from the last.
-		if len(dims) == 0 {
-			dims = []dim{{1, int(a.width) * dsize, int(a.width) * ssize}}
-		}
 	}
-	if len(dims) > mostDimensions {
-		return step{}, false
+	dims := c.dims
+	if len(dims) == 0 {
+		dims = []dim{{n: 1}}
 	}
-	slices.Reverse(dims)
-	groups := 1
 	for i, d := range dims {
-		groups *= d.n
-		a.insideOut[i] = dimensionOf(d)
+		a.insideOut[len(dims)-1-i] = dimensionOf(d)
 	}
-	a.dimensions, a.groups = uint32(len(dims)), uint32(groups)
-	return step{convert: a, blocks: blocksOf(groups, kernelThreads*min(8/int(a.width), 4))}, true
-}
-
-// width is how many elements a thread can load and store as one word: neighbours
-// on both sides, at addresses that are multiples of all their bytes. Only a single
-// dimension may leave some over.
-func (c *conversion) width(dsize, ssize int) int {
-	last := len(c.dims) - 1
-	if last < 0 || c.dt.complex() || c.st.complex() || c.dims[last].d != dsize || c.dims[last].s != ssize {
-		return 1
-	}
-	for width := min(8, largestPiece/max(dsize, ssize)); width > 1; width /= 2 {
-		n := c.dims[last].n
-		if n >= width && (last == 0 || n%width == 0) && c.multiples(width*dsize, width*ssize, c.dims[:last]) {
-			return width
-		}
-	}
-	return 1
+	a.dimensions = uint32(len(dims))
+	return step{convert: a, blocks: blocksOf(c.count(), kernelThreads*batch)}
 }
 
 // planFill says what hamr_fill needs to repeat pattern, of 1 to 16 bytes, count

@@ -24,25 +24,28 @@ func strided(address int, e backends.Element, shape, strides []int) backends.Str
 type planned struct {
 	copied             int // bytes of a plain copy
 	tiles              int
-	width, groups      int
-	tail, dims         int
+	width, groups      int  // of a line
+	count, dims        int  // of anything else, or after the line
 	targetOdd, fromOdd bool // bytewise
 }
 
-func summary(t *testing.T, steps []step, p plain) planned {
+func summary(t *testing.T, steps []step, p plain) (result planned) {
 	if p.bytes > 0 {
 		require.Empty(t, steps)
-		return planned{copied: p.bytes}
+		result.copied = p.bytes
 	}
-	require.Len(t, steps, 1)
-	if a := steps[0].transpose; a != nil {
-		return planned{tiles: int(a.tiles), dims: int(a.dimensions)}
+	for _, s := range steps {
+		switch {
+		case s.line != nil:
+			result.width, result.groups = int(s.line.width), int(s.line.groups)
+		case s.transpose != nil:
+			result.tiles, result.dims = int(s.transpose.tiles), int(s.transpose.dimensions)
+		default:
+			result.count, result.dims = int(s.convert.count), int(s.convert.dimensions)
+			result.targetOdd, result.fromOdd = s.convert.targetBytewise != 0, s.convert.sourceBytewise != 0
+		}
 	}
-	a := steps[0].convert
-	return planned{
-		width: int(a.width), groups: int(a.groups), tail: int(a.tail), dims: int(a.dimensions),
-		targetOdd: a.targetBytewise != 0, fromOdd: a.sourceBytewise != 0,
-	}
+	return result
 }
 
 func TestPlan(t *testing.T) {
@@ -56,43 +59,43 @@ func TestPlan(t *testing.T) {
 	}{
 		"contiguous": {
 			strided(0, f8, []int{10, 100}, []int{800, 8}), strided(0, f4, []int{10, 100}, []int{400, 4}),
-			planned{width: 2, groups: 500, dims: 1},
+			planned{width: 2, groups: 500},
 		},
 		"a tail": {
-			strided(0, f4, []int{1003}, []int{4}), strided(0, half, []int{1003}, []int{2}),
-			planned{width: 4, groups: 250, tail: 3, dims: 1},
+			strided(0, f4, []int{100_003}, []int{4}), strided(0, half, []int{100_003}, []int{2}),
+			planned{width: 4, groups: 25_000, count: 3, dims: 1},
 		},
-		"less than a group": {
-			strided(0, f4, []int{3}, []int{4}), strided(0, half, []int{3}, []int{2}),
-			planned{width: 2, groups: 1, tail: 1, dims: 1},
+		"a tail of too little": {
+			strided(0, f4, []int{1003}, []int{4}), strided(0, half, []int{1003}, []int{2}),
+			planned{count: 1003, dims: 1},
 		},
 		"a scalar": {
 			strided(0, f4, nil, nil), strided(64, half, nil, nil),
-			planned{width: 1, groups: 1, dims: 1},
+			planned{count: 1, dims: 1},
 		},
-		"one element is one dimension of one": {
+		"strides of one element mean nothing": {
 			strided(0, f8, []int{1, 1}, []int{-3, 0}), strided(64, half, []int{1, 1}, []int{7, 7}),
-			planned{width: 1, groups: 1, dims: 1, targetOdd: false, fromOdd: false},
+			planned{count: 1, dims: 1},
 		},
 		"a narrower group where the address allows no wide one": {
 			strided(8, f4, []int{1000}, []int{4}), strided(0, half, []int{1000}, []int{2}),
-			planned{width: 2, groups: 500, dims: 1},
+			planned{width: 2, groups: 500},
 		},
-		"rows with a gap keep their groups": {
+		"no group where it allows none": {
+			strided(4, f4, []int{1000}, []int{4}), strided(0, half, []int{1000}, []int{2}),
+			planned{count: 1000, dims: 1},
+		},
+		"rows with a gap": {
 			strided(0, f4, []int{10, 100}, []int{480, 4}), strided(0, half, []int{10, 100}, []int{200, 2}),
-			planned{width: 4, groups: 250, dims: 2},
-		},
-		"rows of odd length have none": {
-			strided(0, f4, []int{10, 99}, []int{480, 4}), strided(0, half, []int{10, 99}, []int{200, 2}),
-			planned{width: 1, groups: 990, dims: 2},
+			planned{count: 1000, dims: 2},
 		},
 		"down in both is up in both": {
 			strided(99*4, f4, []int{100}, []int{-4}), strided(99*2, half, []int{100}, []int{-2}),
-			planned{width: 4, groups: 25, dims: 1},
+			planned{width: 4, groups: 25},
 		},
 		"misaligned": {
 			strided(1, f4, []int{10}, []int{4}), strided(0, half, []int{10}, []int{3}),
-			planned{width: 1, groups: 10, dims: 1, targetOdd: true, fromOdd: true},
+			planned{count: 10, dims: 1, targetOdd: true, fromOdd: true},
 		},
 		"a transposed plain copy": {
 			strided(0, f4, []int{100, 50}, []int{4, 400}), strided(1600, f4, []int{100, 50}, []int{4, 400}),
@@ -104,7 +107,7 @@ func TestPlan(t *testing.T) {
 		},
 		"a transpose": {
 			strided(0, f4, []int{100, 50}, []int{200, 4}), strided(0, f4, []int{100, 50}, []int{4, 400}),
-			planned{tiles: 2 * 4},
+			planned{tiles: 1 * 2},
 		},
 		"a transpose of each of many, small elements": {
 			strided(0, boolean, []int{7, 100, 50}, []int{5000, 50, 1}), strided(0, boolean, []int{7, 100, 50}, []int{5000, 1, 100}),
@@ -112,35 +115,35 @@ func TestPlan(t *testing.T) {
 		},
 		"too narrow for tiles": {
 			strided(0, f4, []int{100, 3}, []int{12, 4}), strided(0, f4, []int{100, 3}, []int{4, 400}),
-			planned{width: 1, groups: 300, dims: 2},
+			planned{count: 300, dims: 2},
 		},
 		"pieces grow where rows allow": {
 			strided(0, f4, []int{10, 96}, []int{480, 4}), strided(0, f4, []int{10, 96}, []int{400, 4}),
-			planned{width: 2, groups: 240, dims: 2},
+			planned{count: 240, dims: 2},
 		},
 		"odd elements fall apart": {
 			strided(0, odd, []int{10}, []int{3}), strided(0, odd, []int{10}, []int{5}),
-			planned{width: 1, groups: 30, dims: 2},
+			planned{count: 30, dims: 2},
 		},
 		"complex numbers are their parts": {
 			strided(0, c16, []int{10}, []int{16}), strided(0, c8, []int{10}, []int{8}),
-			planned{width: 2, groups: 10, dims: 1},
+			planned{width: 2, groups: 10},
 		},
 		"the real part": {
 			strided(0, f4, []int{10}, []int{4}), strided(0, c8, []int{10}, []int{8}),
-			planned{width: 1, groups: 10, dims: 1},
+			planned{count: 10, dims: 1},
 		},
 		"the truth of both parts": {
 			strided(0, boolean, []int{10}, []int{1}), strided(4, c8, []int{10}, []int{8}),
-			planned{width: 1, groups: 10, dims: 1},
+			planned{count: 10, dims: 1},
 		},
 		"no imaginary part": {
 			strided(0, c16, []int{10}, []int{16}), strided(0, f8, []int{10}, []int{8}),
-			planned{width: 1, groups: 10, dims: 1},
+			planned{count: 10, dims: 1},
 		},
 		"one element for all": {
 			strided(0, f4, []int{100}, []int{4}), strided(0, f4, []int{100}, []int{0}),
-			planned{width: 1, groups: 100, dims: 1},
+			planned{count: 100, dims: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,10 +212,10 @@ func TestPlanCutsWhatIsTooMuch(t *testing.T) {
 		strided(0, element(backends.Unsigned, 1), []int{huge}, []int{1}), mostInLaunch)
 	require.NoError(t, err)
 	require.Len(t, steps, 4)
-	require.EqualValues(t, 1<<27, steps[0].convert.groups)
+	require.EqualValues(t, 1<<27, steps[0].line.groups)
 	require.EqualValues(t, 3<<31, steps[3].convert.target)
 	require.EqualValues(t, 3<<30, steps[3].convert.source)
-	require.Equal(t, []uint32{4, 1, 1}, []uint32{steps[3].convert.width, steps[3].convert.groups, steps[3].convert.tail})
+	require.EqualValues(t, 5, steps[3].convert.count)
 }
 
 func TestDimensionDivides(t *testing.T) {

@@ -50,7 +50,7 @@ func (b *Backend) Describe(number int) ([][2]string, error) {
 
 func (b *Backend) deviceText(function uintptr, d *device) (string, error) {
 	text := make([]byte, 256)
-	err := b.call(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
+	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
 	before, _, _ := bytes.Cut(text, []byte{0})
 	return string(before), err
 }
@@ -62,7 +62,7 @@ func (b *Backend) uuid(d *device) (string, error) {
 		function = b.driver.DeviceGetUUID
 	}
 	id := make([]byte, 16)
-	err := b.call(function, uintptr(unsafe.Pointer(unsafe.SliceData(id))), uintptr(d.handle))
+	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(id))), uintptr(d.handle))
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]), err
 }
 

@@ -47,7 +47,7 @@ func (b *Backend) kernel(device int, name string) (uintptr, error) {
 		k.functions = map[string]uintptr{}
 	}
 	text := append([]byte(name), 0)
-	if err := b.call(b.driver.ModuleGetFunction, v.slot(0), k.module, uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
+	if err := b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), k.module, uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
 		return 0, err
 	}
 	k.functions[name] = uintptr(v.out[0])
@@ -60,7 +60,7 @@ func (v *visit) loadModule() (uintptr, error) {
 	}
 	// The driver takes text that ends with a zero.
 	text := append(kernelText[:len(kernelText):len(kernelText)], 0)
-	err := v.b.call(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
+	err := v.b.callWithPointers(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
 	return uintptr(v.out[0]), err
 }
 

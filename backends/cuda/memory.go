@@ -29,8 +29,11 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 }
 
 func isOutOfMemory(err error) bool {
+	if err == nil {
+		return false
+	}
 	var failed *backends.DeviceError
-	return err != nil && errors.As(err, &failed) && failed.Code == outOfMemory
+	return errors.As(err, &failed) && failed.Code == outOfMemory
 }
 
 func (b *Backend) allocate(r backends.Request) (backends.Address, error) {

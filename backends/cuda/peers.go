@@ -82,7 +82,7 @@ func (b *Backend) Enable(from, to int) error {
 // between their contexts does nothing.
 func (b *Backend) openPool(pool uintptr, to *device) error {
 	access := &poolAccess{location{deviceLocation, to.handle}, readWrite}
-	return b.call(b.driver.MemPoolSetAccess, pool, uintptr(unsafe.Pointer(access)), 1)
+	return b.callWithPointers(b.driver.MemPoolSetAccess, pool, uintptr(unsafe.Pointer(access)), 1)
 }
 
 // publish makes a new pool that of d, open to the devices that reach d already.

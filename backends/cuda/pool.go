@@ -78,12 +78,12 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 		return 0, err
 	}
 	properties := &poolProperties{allocation: pinnedAllocation, location: location{deviceLocation, d.handle}}
-	if err := b.call(b.driver.MemPoolCreate, v.slot(0), uintptr(unsafe.Pointer(properties))); err != nil {
+	if err := b.callWithPointers(b.driver.MemPoolCreate, v.slot(0), uintptr(unsafe.Pointer(properties))); err != nil {
 		return 0, err
 	}
 	pool := uintptr(v.out[0])
 	v.out[1] = threshold
-	if err := b.call(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1]))); err != nil {
+	if err := b.callWithPointers(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1]))); err != nil {
 		_ = b.call(b.driver.MemPoolDestroy, pool)
 		return 0, err
 	}

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { alignment = 256, page = 4096, garbage = 0xDB, most_freed = 4096 };
+enum { alignment = 256, page = 4096, garbage = 0xDB, most_freed = 4096, most_blocks = 12000 };
 
 static struct block **blocks; // by address
 static int block_count, room_for_blocks;
@@ -122,6 +122,8 @@ CUresult new_block(enum kind kind, size_t size, int device, struct block **block
     return CUDA_ERROR_INVALID_VALUE;
   if (!make_room(kind, size, device))
     return CUDA_ERROR_OUT_OF_MEMORY;
+  if (block_count > most_blocks)
+    finish_frees(device); // a process may have only so many mappings
   struct block *b = calloc(1, sizeof *b);
   b->kind = kind;
   b->size = size;

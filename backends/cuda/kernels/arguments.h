@@ -24,6 +24,7 @@ enum element_type : unsigned {
     float_64,
     complex_64,
     complex_128,
+    opaque_128, // 16 bytes that are only copied
 };
 
 // Eight of the array, and one inside its elements.
@@ -35,19 +36,25 @@ struct dimension {
     signed_wide source_stride, target_stride;
 };
 
-// A group is width elements that follow one another on both sides; its address is
-// a multiple of its size. The innermost dimension comes first, and counts groups.
+// The innermost dimension comes first.
 struct convert_argument {
     wide source, target;
     element_type source_type, target_type;
-    unsigned width;      // 1, 2, 4 or 8
-    unsigned groups;     // at most 2^30
-    unsigned tail;       // elements after the last group; there is one dimension then
+    unsigned count;      // elements, at most 2^30
     unsigned dimensions; // at least 1
-    // Not zero: addresses are no multiples of the element's size (of a complex
-    // number's part's), and width is 1.
+    // Not zero: addresses are no multiples of the element's size, or of that of a
+    // complex number's part.
     unsigned source_bytewise, target_bytewise;
     dimension inside_out[most_dimensions];
+};
+
+// A group is width elements, 2, 4 or 8, and has up to 16 bytes; its address is a
+// multiple of its size.
+struct line_argument {
+    wide source, target;
+    element_type source_type, target_type; // neither complex nor opaque
+    unsigned width;
+    unsigned groups; // at most 2^30
 };
 
 // Rows follow one another closely in the source, columns in the target. What lies

@@ -1,272 +1,159 @@
-// hamr_convert: an array converted, rearranged, or both.
+// hamr_convert: an array of any layout converted, rearranged, or both.
 #pragma once
 
-#include "rules.h"
+#include "types.h"
 
 namespace hamr {
 
-// How many elements a thread converts at once.
-constexpr unsigned batch = 8;
+// How many elements a thread has under way.
+constexpr unsigned strided_batch = 4;
 
-// How many groups of a width a thread has under way. Their addresses take more
-// registers than they do, hence never more than four.
-constexpr unsigned most_groups = 4;
-HAMR_DEVICE constexpr unsigned groups_of(unsigned width)
-{
-    return batch / width < most_groups ? batch / width : most_groups;
-}
-
-HAMR_DEVICE unsigned size_of(element_type type)
-{
-    switch (type) {
-    case boolean:
-    case signed_8:
-    case unsigned_8: return 1;
-    case signed_16:
-    case unsigned_16:
-    case float_16:
-    case brain_float_16: return 2;
-    case signed_32:
-    case unsigned_32:
-    case float_32: return 4;
-    case complex_128: return 16;
-    default: return 8;
-    }
-}
-
-HAMR_DEVICE bool is_complex(element_type type) { return type == complex_64 || type == complex_128; }
-
-// Of complex numbers a part is loaded or stored at a time.
-HAMR_DEVICE unsigned part_of(element_type type) { return is_complex(type) ? size_of(type) / 2 : size_of(type); }
-
-// The part of an array that is walked in groups of one width: nearly all of it,
-// or what is left over after whole groups.
-struct portion {
-    wide source, target;
-    signed_wide source_stride, target_stride; // of the outermost dimension
-    unsigned width, groups;
-};
-
-// Where a thread's groups are. Absent ones lie beyond the end.
+// Where a thread's elements are. Absent ones lie beyond the end.
 struct places {
-    wide source[most_groups], target[most_groups];
-    bool present[most_groups];
+    wide source[strided_batch], target[strided_batch];
+    bool present[strided_batch];
 };
 
-template <unsigned Width>
-HAMR_DEVICE void find(places &found, const convert_argument &a, const portion &p, unsigned first, unsigned threads)
+HAMR_DEVICE void find(places &found, const convert_argument &a, unsigned first, unsigned threads)
 {
-    constexpr unsigned groups = groups_of(Width);
-    unsigned rest[groups];
+    unsigned rest[strided_batch];
     HAMR_UNROLL
-    for (unsigned g = 0; g < groups; g++) {
-        rest[g] = first + g * threads;
-        found.present[g] = rest[g] < p.groups;
-        found.source[g] = p.source;
-        found.target[g] = p.target;
+    for (unsigned i = 0; i < strided_batch; i++) {
+        rest[i] = first + i * threads;
+        found.present[i] = rest[i] < a.count;
+        found.source[i] = a.source;
+        found.target[i] = a.target;
     }
     for (unsigned axis = 0; axis + 1 < a.dimensions; axis++) {
         const dimension &d = a.inside_out[axis];
         HAMR_UNROLL
-        for (unsigned g = 0; g < groups; g++) {
-            unsigned outside = quotient(rest[g], d);
-            signed_wide inside = rest[g] - outside * d.count;
-            found.source[g] += static_cast<wide>(inside * d.source_stride);
-            found.target[g] += static_cast<wide>(inside * d.target_stride);
-            rest[g] = outside;
+        for (unsigned i = 0; i < strided_batch; i++) {
+            unsigned outside = quotient(rest[i], d);
+            signed_wide inside = rest[i] - outside * d.count;
+            found.source[i] += static_cast<wide>(inside * d.source_stride);
+            found.target[i] += static_cast<wide>(inside * d.target_stride);
+            rest[i] = outside;
         }
     }
+    const dimension &outermost = a.inside_out[a.dimensions - 1];
     HAMR_UNROLL
-    for (unsigned g = 0; g < groups; g++) {
-        found.source[g] += static_cast<wide>(static_cast<signed_wide>(rest[g]) * p.source_stride);
-        found.target[g] += static_cast<wide>(static_cast<signed_wide>(rest[g]) * p.target_stride);
+    for (unsigned i = 0; i < strided_batch; i++) {
+        found.source[i] += static_cast<wide>(rest[i] * outermost.source_stride);
+        found.target[i] += static_cast<wide>(rest[i] * outermost.target_stride);
     }
 }
 
-// A group is one word of memory; one of 16 bytes is two words here.
-template <unsigned Size, unsigned Width> struct group {
-    static constexpr unsigned bytes = Size * Width;
-    static constexpr unsigned in_word = bytes == 16 ? Width / 2 : Width;
-    static constexpr wide all = Size == 8 ? ~0ull : (1ull << 8 * Size % 64) - 1;
-    typedef typename word_of<bytes>::type word;
-};
-
-template <unsigned Size, unsigned Width> HAMR_DEVICE void load(const places &found, wide (&v)[batch])
+template <unsigned Size> HAMR_DEVICE void load(const places &found, wide (&v)[strided_batch])
 {
-    typedef group<Size, Width> group;
     HAMR_UNROLL
-    for (unsigned g = 0; g < groups_of(Width); g++) {
-        if (!found.present[g])
-            continue;
-        double_wide words;
-        if constexpr (group::bytes == 16)
-            words = *at<double_wide>(found.source[g]);
-        else
-            words.low = *at<typename group::word>(found.source[g]);
-        HAMR_UNROLL
-        for (unsigned i = 0; i < Width; i++)
-            v[g * Width + i] = (i < group::in_word ? words.low : words.high) >> 8 * Size * (i % group::in_word) & group::all;
-    }
+    for (unsigned i = 0; i < strided_batch; i++)
+        if (found.present[i])
+            v[i] = *at<typename word_of<Size>::type>(found.source[i]);
 }
 
-template <unsigned Size, unsigned Width> HAMR_DEVICE void store(const places &found, const wide (&v)[batch])
+template <unsigned Size> HAMR_DEVICE void store(const places &found, const wide (&v)[strided_batch])
 {
-    typedef group<Size, Width> group;
     HAMR_UNROLL
-    for (unsigned g = 0; g < groups_of(Width); g++) {
-        if (!found.present[g])
-            continue;
-        double_wide words = {0, 0};
-        HAMR_UNROLL
-        for (unsigned i = 0; i < Width; i++)
-            (i < group::in_word ? words.low : words.high) |= (v[g * Width + i] & group::all) << 8 * Size * (i % group::in_word);
-        if constexpr (group::bytes == 16)
-            *at<double_wide>(found.target[g]) = words;
-        else
-            *at<typename group::word>(found.target[g]) = static_cast<typename group::word>(words.low);
-    }
+    for (unsigned i = 0; i < strided_batch; i++)
+        if (found.present[i])
+            *at<typename word_of<Size>::type>(found.target[i]) = static_cast<typename word_of<Size>::type>(v[i]);
 }
 
-template <unsigned Width> HAMR_DEVICE void load_groups(unsigned size, const places &found, wide (&v)[batch])
+// v is zero before.
+HAMR_DEVICE void load_any(bool bytewise, unsigned size, const places &found, wide (&v)[strided_batch])
 {
-    switch (size) {
-    case 1: return load<1, Width>(found, v);
-    case 2: return load<2, Width>(found, v);
-    case 4:
-        if constexpr (Width <= 4)
-            load<4, Width>(found, v);
-        return;
-    case 8:
-        if constexpr (Width <= 2)
-            load<8, Width>(found, v);
-        return;
+    if (!bytewise) {
+        switch (size) {
+        case 1: return load<1>(found, v);
+        case 2: return load<2>(found, v);
+        case 4: return load<4>(found, v);
+        case 8: return load<8>(found, v);
+        }
     }
-}
-
-template <unsigned Width> HAMR_DEVICE void store_groups(unsigned size, const places &found, const wide (&v)[batch])
-{
-    switch (size) {
-    case 1: return store<1, Width>(found, v);
-    case 2: return store<2, Width>(found, v);
-    case 4:
-        if constexpr (Width <= 4)
-            store<4, Width>(found, v);
-        return;
-    case 8:
-        if constexpr (Width <= 2)
-            store<8, Width>(found, v);
-        return;
-    }
-}
-
-HAMR_DEVICE void load_singly(bool bytewise, unsigned size, const places &found, wide (&v)[batch])
-{
-    if (!bytewise)
-        return load_groups<1>(size, found, v);
     for (unsigned byte = 0; byte < size; byte++) {
         HAMR_UNROLL
-        for (unsigned i = 0; i < groups_of(1); i++)
+        for (unsigned i = 0; i < strided_batch; i++)
             if (found.present[i])
                 v[i] |= static_cast<wide>(*at<unsigned char>(found.source[i] + byte)) << 8 * byte;
     }
 }
 
-HAMR_DEVICE void store_singly(bool bytewise, unsigned size, const places &found, const wide (&v)[batch])
+HAMR_DEVICE void store_any(bool bytewise, unsigned size, const places &found, const wide (&v)[strided_batch])
 {
-    if (!bytewise)
-        return store_groups<1>(size, found, v);
+    if (!bytewise) {
+        switch (size) {
+        case 1: return store<1>(found, v);
+        case 2: return store<2>(found, v);
+        case 4: return store<4>(found, v);
+        case 8: return store<8>(found, v);
+        }
+    }
     for (unsigned byte = 0; byte < size; byte++) {
         HAMR_UNROLL
-        for (unsigned i = 0; i < groups_of(1); i++)
+        for (unsigned i = 0; i < strided_batch; i++)
             if (found.present[i])
                 *at<unsigned char>(found.target[i] + byte) = static_cast<unsigned char>(v[i] >> 8 * byte);
     }
 }
 
-// Rare enough to walk the array twice: once for each part.
-HAMR_DEVICE void load_imaginary(const convert_argument &a, places &found, wide (&v)[batch])
+HAMR_DEVICE void load_imaginary_too(const convert_argument &a, places &found, wide (&v)[strided_batch])
 {
-    unsigned size = part_of(a.source_type);
-    wide part[batch];
+    wide part[strided_batch];
     HAMR_UNROLL
-    for (unsigned i = 0; i < groups_of(1); i++) {
+    for (unsigned i = 0; i < strided_batch; i++) {
         part[i] = 0;
-        found.source[i] += size;
+        found.source[i] += part_of(a.source_type);
     }
-    load_singly(a.source_bytewise, size, found, part);
+    load_any(a.source_bytewise, part_of(a.source_type), found, part);
     HAMR_UNROLL
-    for (unsigned i = 0; i < groups_of(1); i++)
+    for (unsigned i = 0; i < strided_batch; i++)
         v[i] |= part[i];
 }
 
-HAMR_DEVICE void store_imaginary(const convert_argument &a, places &found)
+HAMR_DEVICE void store_no_imaginary(const convert_argument &a, places &found)
 {
-    unsigned size = part_of(a.target_type);
-    wide zeros[batch];
+    wide zeros[strided_batch];
     HAMR_UNROLL
-    for (unsigned i = 0; i < groups_of(1); i++) {
+    for (unsigned i = 0; i < strided_batch; i++) {
         zeros[i] = 0;
-        found.target[i] += size;
+        found.target[i] += part_of(a.target_type);
     }
-    store_singly(a.target_bytewise, size, found, zeros);
+    store_any(a.target_bytewise, part_of(a.target_type), found, zeros);
 }
 
-HAMR_DEVICE void convert_batch(const convert_argument &a, const portion &p, unsigned first, unsigned threads)
+HAMR_DEVICE void copy_pairs(const places &found)
 {
-    places found;
-    wide v[batch];
+    double_wide v[strided_batch];
     HAMR_UNROLL
-    for (unsigned i = 0; i < batch; i++)
-        v[i] = 0;
-    unsigned source_size = part_of(a.source_type), target_size = part_of(a.target_type);
-    switch (p.width) {
-    case 1:
-        find<1>(found, a, p, first, threads);
-        load_singly(a.source_bytewise, source_size, found, v);
-        if (is_complex(a.source_type))
-            load_imaginary(a, found, v);
-        break;
-    case 2:
-        find<2>(found, a, p, first, threads);
-        load_groups<2>(source_size, found, v);
-        break;
-    case 4:
-        find<4>(found, a, p, first, threads);
-        load_groups<4>(source_size, found, v);
-        break;
-    case 8:
-        find<8>(found, a, p, first, threads);
-        load_groups<8>(source_size, found, v);
-        break;
-    }
-    convert(a.target_type, a.source_type, v);
-    switch (p.width) {
-    case 1:
-        store_singly(a.target_bytewise, target_size, found, v);
-        if (is_complex(a.target_type))
-            store_imaginary(a, found);
-        break;
-    case 2: store_groups<2>(target_size, found, v); break;
-    case 4: store_groups<4>(target_size, found, v); break;
-    case 8: store_groups<8>(target_size, found, v); break;
-    }
+    for (unsigned i = 0; i < strided_batch; i++)
+        if (found.present[i])
+            v[i] = *at<double_wide>(found.source[i]);
+    HAMR_UNROLL
+    for (unsigned i = 0; i < strided_batch; i++)
+        if (found.present[i])
+            *at<double_wide>(found.target[i]) = v[i];
 }
 
 HAMR_DEVICE void convert_array(const convert_argument &a, unsigned thread, unsigned threads)
 {
-    const dimension &outermost = a.inside_out[a.dimensions - 1];
-    portion p = {a.source, a.target, outermost.source_stride, outermost.target_stride, a.width, a.groups};
-    for (unsigned tail = a.tail;; tail = 0) {
-        for (unsigned first = thread; first < p.groups; first += threads * groups_of(p.width))
-            convert_batch(a, p, first, threads);
-        if (!tail)
-            return;
-        p.source += static_cast<wide>(static_cast<signed_wide>(p.groups) * p.source_stride);
-        p.target += static_cast<wide>(static_cast<signed_wide>(p.groups) * p.target_stride);
-        p.source_stride = part_of(a.source_type);
-        p.target_stride = part_of(a.target_type);
-        p.width = 1;
-        p.groups = tail;
+    for (unsigned first = thread; first < a.count; first += threads * strided_batch) {
+        places found;
+        find(found, a, first, threads);
+        if (a.source_type == opaque_128) {
+            copy_pairs(found);
+            continue;
+        }
+        wide v[strided_batch];
+        HAMR_UNROLL
+        for (unsigned i = 0; i < strided_batch; i++)
+            v[i] = 0;
+        load_any(a.source_bytewise, part_of(a.source_type), found, v);
+        if (is_complex(a.source_type))
+            load_imaginary_too(a, found, v);
+        convert(a.target_type, a.source_type, v);
+        store_any(a.target_bytewise, part_of(a.target_type), found, v);
+        if (is_complex(a.target_type))
+            store_no_imaginary(a, found);
     }
 }
 

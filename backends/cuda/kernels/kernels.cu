@@ -2,6 +2,7 @@
 // compiler given HAMR_KERNELS_ON_HOST makes host functions of them, for tests
 // without a GPU.
 #include "convert.h"
+#include "convert_line.h"
 #include "fill.h"
 #include "transpose.h"
 
@@ -26,6 +27,7 @@ struct hamr_host_kernel {
 extern const hamr_host_kernel hamr_host_kernels[];
 const hamr_host_kernel hamr_host_kernels[] = {
     {"hamr_convert", sizeof(hamr::convert_argument), run<hamr::convert_argument, hamr::convert_array>},
+    {"hamr_convert_line", sizeof(hamr::line_argument), run<hamr::line_argument, hamr::convert_line>},
     {"hamr_transpose", sizeof(hamr::transpose_argument), run<hamr::transpose_argument, hamr::transpose_array>},
     {"hamr_fill", sizeof(hamr::fill_argument), run<hamr::fill_argument, hamr::fill_memory>},
     {nullptr, 0, nullptr},
@@ -34,11 +36,16 @@ const hamr_host_kernel hamr_host_kernels[] = {
 
 #else
 
-// Four blocks of 256 threads on a multiprocessor leave 64 registers to each
-// thread, which is what eight elements and their addresses take.
+// The least number of blocks on a multiprocessor bounds the registers of a thread,
+// as far as none is spilled.
 extern "C" __global__ void __launch_bounds__(256, 4) hamr_convert(const hamr::convert_argument argument)
 {
     hamr::convert_array(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 6) hamr_convert_line(const hamr::line_argument argument)
+{
+    hamr::convert_line(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256) hamr_transpose(const hamr::transpose_argument argument)

@@ -1,7 +1,8 @@
 // The rules of conversion, as in gobuffer/internal/elements/doc.go, to the bit.
 // Values travel as bits in 64-bit words: integers extended by their sign, float32
 // and narrower in the lower half. What becomes of NaN is worked out in integers,
-// for processors disagree about it.
+// for processors disagree about it. Where a device has one instruction for what takes
+// the host many, it serves for all but NaN.
 #pragma once
 
 #include "arguments.h"
@@ -13,21 +14,38 @@ constexpr wide double_infinity = 0x7ffull << 52;
 
 // Into the words
 
+#ifdef HAMR_KERNELS_ON_HOST
+inline unsigned exact_single_of_half(unsigned half)
+{
+    constexpr unsigned rebias = 112u << 23, hidden = 113u << 23;
+    unsigned bits = half << 13;
+    if (half >= half_infinity)
+        return bits + 2 * rebias;
+    if (bits >= 1u << 23)
+        return bits + rebias;
+    // A subnormal has no hidden bit: lend it one, then take it away.
+    return bits_of(single_of(bits | hidden) - single_of(hidden));
+}
+#else
+HAMR_DEVICE unsigned exact_single_of_half(unsigned half)
+{
+    float single;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(single) : "h"(static_cast<unsigned short>(half)));
+    return bits_of(single);
+}
+#endif
+
 HAMR_DEVICE wide extend_8(wide v) { return static_cast<wide>(static_cast<signed_wide>(static_cast<signed char>(v))); }
 HAMR_DEVICE wide extend_16(wide v) { return static_cast<wide>(static_cast<signed_wide>(static_cast<short>(v))); }
 HAMR_DEVICE wide extend_32(wide v) { return static_cast<wide>(static_cast<signed_wide>(static_cast<int>(v))); }
 
+// NaN keeps its payload.
 HAMR_DEVICE wide half_to_single(wide v)
 {
-    constexpr unsigned rebias = 112u << 23, hidden = 113u << 23;
-    unsigned half = static_cast<unsigned>(v), sign = (half & 0x8000u) << 16, bits = (half & 0x7fffu) << 13;
-    if (bits >= 0x1fu << 23)
-        bits += 2 * rebias;
-    else if (bits >= 1u << 23)
-        bits += rebias;
-    else // A subnormal has no hidden bit: lend it one, then take it away.
-        bits = bits_of(single_of(bits | hidden) - single_of(hidden));
-    return sign | bits;
+    unsigned half = static_cast<unsigned>(v) & 0x7fffu, sign = (static_cast<unsigned>(v) & 0x8000u) << 16;
+    if (half > half_infinity)
+        return sign | single_infinity | half << 13;
+    return sign | exact_single_of_half(half);
 }
 
 HAMR_DEVICE wide brain_to_single(wide v) { return v << 16; }
@@ -86,20 +104,33 @@ HAMR_DEVICE wide double_to_unsigned_64(wide v) { return truncate_unsigned_64(dou
 // A payload lost to narrowing becomes 1, for without any it would be infinity.
 HAMR_DEVICE unsigned half_nan(unsigned payload) { return half_infinity | (payload ? payload : 1u); }
 
-HAMR_DEVICE wide single_to_half(wide v)
+#ifdef HAMR_KERNELS_ON_HOST
+inline unsigned half_nearest_to_single(unsigned bits)
 {
     constexpr unsigned smallest_normal = 113u << 23, a_half = 126u << 23;
-    unsigned bits = static_cast<unsigned>(v) & 0x7fffffffu, sign = static_cast<unsigned>(v) >> 16 & 0x8000u;
-    unsigned above = bits - smallest_normal, half;
+    unsigned above = bits - smallest_normal;
     if (above < 30u << 23) // What rounds over carries into the exponent, up to infinity.
-        half = (above + (1u << 23) + 0xfffu + (above >> 13 & 1u)) >> 13;
-    else if (bits > single_infinity)
-        half = half_nan(bits >> 13 & 0x3ffu);
-    else if (bits >= 143u << 23)
-        half = half_infinity;
-    else // At 0.5 a float32 counts in steps of the smallest float16: the addition rounds.
-        half = bits_of(single_of(bits) + 0.5f) - a_half;
-    return sign | half;
+        return (above + (1u << 23) + 0xfffu + (above >> 13 & 1u)) >> 13;
+    if (bits >= 143u << 23)
+        return half_infinity;
+    // At 0.5 a float32 counts in steps of the smallest float16: the addition rounds.
+    return bits_of(single_of(bits) + 0.5f) - a_half;
+}
+#else
+HAMR_DEVICE unsigned half_nearest_to_single(unsigned bits)
+{
+    unsigned short half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(single_of(bits)));
+    return half;
+}
+#endif
+
+HAMR_DEVICE wide single_to_half(wide v)
+{
+    unsigned bits = static_cast<unsigned>(v) & 0x7fffffffu, sign = static_cast<unsigned>(v) >> 16 & 0x8000u;
+    if (bits > single_infinity)
+        return sign | half_nan(bits >> 13 & 0x3ffu);
+    return sign | half_nearest_to_single(bits);
 }
 
 HAMR_DEVICE wide double_to_half(wide v)
@@ -125,106 +156,6 @@ HAMR_DEVICE wide single_to_brain(wide v)
     if ((bits & 0x7fffffffu) > single_infinity)
         return (bits >> 16 & 0x8000u) | 0x7fc0u;
     return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-
-// Many at once: a launch has one pair of types, so all threads take one way.
-
-template <unsigned Count, wide (*Rule)(wide)> HAMR_DEVICE void apply(wide (&v)[Count])
-{
-    HAMR_UNROLL
-    for (unsigned i = 0; i < Count; i++)
-        v[i] = Rule(v[i]);
-}
-
-enum family : unsigned { is_signed, is_unsigned, is_single, is_double };
-
-// Of the complex types come their parts' bits, one or-ed to the other.
-template <unsigned Count> HAMR_DEVICE family interpret(element_type type, wide (&v)[Count])
-{
-    switch (type) {
-    case boolean: apply<Count, truth>(v); return is_signed;
-    case signed_8: apply<Count, extend_8>(v); return is_signed;
-    case signed_16: apply<Count, extend_16>(v); return is_signed;
-    case signed_32: apply<Count, extend_32>(v); return is_signed;
-    case unsigned_64: return is_unsigned;
-    case float_16: apply<Count, half_to_single>(v); return is_single;
-    case brain_float_16: apply<Count, brain_to_single>(v); return is_single;
-    case float_32: return is_single;
-    case float_64: return is_double;
-    case complex_64: return is_single;
-    case complex_128: return is_double;
-    default: return is_signed;
-    }
-}
-
-template <unsigned Count> HAMR_DEVICE void to_single(family from, wide (&v)[Count])
-{
-    switch (from) {
-    case is_signed: return apply<Count, signed_to_single>(v);
-    case is_unsigned: return apply<Count, unsigned_to_single>(v);
-    case is_single: return;
-    case is_double: return apply<Count, double_to_single>(v);
-    }
-}
-
-template <unsigned Count> HAMR_DEVICE void to_double(family from, wide (&v)[Count])
-{
-    switch (from) {
-    case is_signed: return apply<Count, signed_to_double>(v);
-    case is_unsigned: return apply<Count, unsigned_to_double>(v);
-    case is_single: return apply<Count, single_to_double>(v);
-    case is_double: return;
-    }
-}
-
-template <unsigned Count, wide (*FromSingle)(wide), wide (*FromDouble)(wide)>
-HAMR_DEVICE void to_integer(family from, wide (&v)[Count])
-{
-    if (from == is_single)
-        apply<Count, FromSingle>(v);
-    if (from == is_double)
-        apply<Count, FromDouble>(v);
-}
-
-// Leaves in the lower bytes what the target, or the real part of it, holds.
-template <unsigned Count> HAMR_DEVICE void convert(element_type target, element_type source, wide (&v)[Count])
-{
-    if (target == source)
-        return;
-    family from = interpret(source, v);
-    switch (target) {
-    case boolean:
-        to_integer<Count, truth_of_single, truth_of_double>(from, v);
-        apply<Count, truth>(v);
-        return;
-    case signed_8:
-    case signed_16:
-    case signed_32:
-    case unsigned_8:
-    case unsigned_16:
-        return to_integer<Count, single_to_32, double_to_32>(from, v);
-    case signed_64:
-    case unsigned_32:
-        return to_integer<Count, single_to_64, double_to_64>(from, v);
-    case unsigned_64:
-        return to_integer<Count, single_to_unsigned_64, double_to_unsigned_64>(from, v);
-    case float_16:
-        if (from == is_double) // Once, not through float32.
-            return apply<Count, double_to_half>(v);
-        break;
-    case brain_float_16:
-    case float_32:
-    case complex_64:
-        break;
-    case float_64:
-    case complex_128:
-        return to_double(from, v);
-    }
-    to_single(from, v);
-    if (target == float_16)
-        apply<Count, single_to_half>(v);
-    if (target == brain_float_16)
-        apply<Count, single_to_brain>(v);
 }
 
 } // namespace hamr

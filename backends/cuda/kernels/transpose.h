@@ -10,11 +10,11 @@ namespace hamr {
 constexpr unsigned tile_threads = 256;
 constexpr unsigned most_tile_bytes = 32 * 33 * 16;
 
-// Small elements get more of them, to have as many bytes under way. A line of a
+// Small elements get more of them, to have more bytes under way. A line of a
 // tile has an odd number of shared memory's banks, so that going across lines
 // meets each of them once.
 template <unsigned Size> struct tile_shape {
-    static constexpr unsigned side = Size <= 2 ? 64 : 32;
+    static constexpr unsigned side = Size <= 4 ? 64 : 32;
     static constexpr unsigned pitch = side + (Size < 4 ? 4 / Size : 1);
     static_assert(side * pitch * Size <= most_tile_bytes, "a tile has to fit");
 };

@@ -181,7 +181,8 @@ func (d *Descriptor) hold(m *gobuffer.Memory) {
 }
 
 // marksOf is where C reads whether work is pending on m, or 0 where there never is
-// any. tokens keep m where it is.
+// any. The token keeps m alive; Go's collector never moves what is on the heap,
+// and pinning m for every array would cost as much as all the rest of adopting it.
 func marksOf(m *gobuffer.Memory) uint64 {
 	if !m.Asynchronous() {
 		return 0

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
@@ -37,11 +36,7 @@ func announceDevices() {
 // now; zero is no stream.
 func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err error) {
 	defer Guard(&err)
-	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
-	if err != nil {
-		return err
-	}
-	if err := d.locate(layout); err != nil {
+	if err := d.locate(); err != nil {
 		return err
 	}
 	if d.Base == 0 && d.Allocator == int32(backends.None) {
@@ -52,17 +47,17 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 			return err
 		}
 	}
-	if err := Adopt(d, released); err != nil || producer == 0 || d.Base == 0 {
+	m, err := d.adopt(released)
+	if err != nil {
 		return err
 	}
-	if err := d.after(producer); err != nil {
-		// The caller keeps the memory's owner: nobody is told.
-		if m, taken := tokens.take(d.Memory); taken == nil {
-			m.Disown()
+	if producer != 0 && d.Base != 0 {
+		if err := m.After(backends.Stream(d.Stream), producer); err != nil {
+			m.Disown() // the caller keeps the memory's owner
+			return err
 		}
-		d.Memory = 0
-		return err
 	}
+	d.Memory = tokens.put(m)
 	return nil
 }
 
@@ -94,15 +89,6 @@ func (d *Descriptor) checkLocation() error {
 
 func refused(argument, value, accepted string) error {
 	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: value, Accepted: accepted}
-}
-
-func (d *Descriptor) after(producer backends.Stream) error {
-	a, err := d.Array()
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	return a.After(producer)
 }
 
 // Access describes at result where code in a space can touch d's elements.

@@ -14,7 +14,7 @@ import (
 var Runtime = newRuntime()
 
 func newRuntime() *gobuffer.Runtime {
-	r, err := gobuffer.NewRuntime(all.New()...)
+	r, err := gobuffer.NewRuntime(all.NewWith(Settings.Get)...)
 	if err != nil {
 		panic(err)
 	}
@@ -46,38 +46,44 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 // that is freed here from now on.
 func Adopt(d *Descriptor, released func()) (err error) {
 	defer Guard(&err)
+	if err := d.locate(); err != nil {
+		return err
+	}
+	m, err := d.adopt(released)
+	if err != nil {
+		return err
+	}
+	d.Memory = tokens.put(m)
+	return nil
+}
+
+// adopt makes memory of what locate has found, and completes d but for the token.
+func (d *Descriptor) adopt(released func()) (m *gobuffer.Memory, err error) {
+	if released == nil && d.Base == 0 {
+		// Without elements there is no span, but there is a block to free.
+		d.Base = d.Pointer
+	}
+	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	if released != nil {
+		m, err = Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), released)
+	} else {
+		m, err = Runtime.TakeOver(at, int(d.Size), backends.Stream(d.Stream))
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Device = int32(m.Region().Device)
+	d.setFlags(d.Flags&readOnlyFlag != 0)
+	d.Marks = marksOf(m)
+	return m, nil
+}
+
+// locate sets where the memory that the elements touch starts and ends.
+func (d *Descriptor) locate() error {
 	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
 	if err != nil {
 		return err
 	}
-	if d.Base == 0 {
-		if err := d.locate(layout); err != nil {
-			return err
-		}
-	}
-	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
-	var m *gobuffer.Memory
-	if released != nil {
-		m, err = Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), released)
-	} else {
-		if d.Base == 0 {
-			// Without elements there is no span, but there is a block to free.
-			d.Base = d.Pointer
-			at.Address = backends.Address(d.Pointer)
-		}
-		m, err = Runtime.TakeOver(at, int(d.Size), backends.Stream(d.Stream))
-	}
-	if err != nil {
-		return err
-	}
-	d.Device = int32(m.Region().Device)
-	d.setFlags(d.Flags&readOnlyFlag != 0)
-	d.Memory, d.Marks = tokens.put(m), marksOf(m)
-	return nil
-}
-
-// locate sets where the memory that the elements touch starts and ends.
-func (d *Descriptor) locate(layout arrayiface.Layout) error {
 	low, high := layout.Span()
 	d.Capacity = int64(layout.Count())
 	if high == low {

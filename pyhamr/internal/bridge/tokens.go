@@ -3,7 +3,6 @@ package bridge
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 
 	"hamr/gobuffer"
@@ -21,7 +20,6 @@ type table struct {
 
 type slot struct {
 	memory *gobuffer.Memory
-	pin    runtime.Pinner // C reads the marks of asynchronous memory
 	use    uint32
 }
 
@@ -42,9 +40,6 @@ func (t *table) put(m *gobuffer.Memory) uint64 {
 	}
 	s := &t.slots[i]
 	s.memory = m
-	if m.Asynchronous() {
-		s.pin.Pin(m)
-	}
 	s.use++
 	if s.use == 0 {
 		s.use = 1
@@ -75,7 +70,6 @@ func (t *table) take(token uint64) (*gobuffer.Memory, error) {
 	}
 	m := s.memory
 	s.memory = nil
-	s.pin.Unpin()
 	t.free = append(t.free, uint32(token))
 	t.mutex.Unlock()
 	return m, nil

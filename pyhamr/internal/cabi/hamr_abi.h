@@ -15,6 +15,8 @@
 #define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
 
+#define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
+
 /* backends.Space */
 enum { HAMR_HOST, HAMR_CUDA, HAMR_HIP, HAMR_OPENMP };
 

@@ -2,9 +2,11 @@
 
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
-/* Whether giving the memory back may wait for the system or for a device. */
+/* Whether giving the memory back may wait for the system or for a device. Another
+ * library's work is not waited for. */
 static int release_is_long(const Block *block) {
-    if (block->allocator > HAMR_MALLOC) return block->owner || block->allocator != HAMR_CUDA_ASYNC;
+    if (block->allocator > HAMR_MALLOC && block->owner) return block->marks && (*(const volatile uint32_t *)(uintptr_t)block->marks & HAMR_OWN_WORK);
+    if (block->allocator > HAMR_MALLOC) return block->allocator != HAMR_CUDA_ASYNC;
     return !block->owner && block->size >= LONG_FREE;
 }
 
@@ -35,6 +37,7 @@ Block *block_new(const hamr_array *array, Owner *owner) {
     block->base = array->base;
     block->size = array->size;
     block->stream = array->stream;
+    block->marks = array->marks;
     block->allocator = array->allocator;
     block->device = array->device;
     block->owner = owner;

@@ -27,6 +27,7 @@ typedef struct {
     uint64_t base;
     uint64_t size;
     uint64_t stream;
+    uint64_t marks;      /* as in hamr_array */
     int32_t allocator;
     int32_t device;
     Owner *owner;        /* NULL for memory of our own */

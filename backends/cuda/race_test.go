@@ -1,0 +1,6 @@
+//go:build race
+
+package cuda
+
+// raceDetector makes pools forget at random.
+const raceDetector = true
