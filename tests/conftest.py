@@ -1,9 +1,9 @@
 """What every test shares: Hypothesis settings, and fixtures for places and element types."""
 
-import emulation
 import hypothesis
 import pytest
 
+import emulation
 import hamr
 import producers
 

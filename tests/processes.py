@@ -44,14 +44,18 @@ def launch(
 
 
 def run_script(
-    name: str, *arguments: object, timeout: float = 120, env: dict[str, str] | None = None
+    name: str,
+    *arguments: object,
+    timeout: float = 120,
+    env: dict[str, str] | None = None,
+    folder: Path = SCRIPTS,
 ) -> str:
     """The output of tests/scripts/NAME.py, which must exit with status 0."""
     command = [
         sys.executable,
         "-X",
         "faulthandler",
-        str(SCRIPTS / f"{name}.py"),
+        str(folder / f"{name}.py"),
         *map(str, arguments),
     ]
     status, output = launch(command, timeout, env)

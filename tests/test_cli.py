@@ -13,7 +13,7 @@ import pytest
 
 import hamr
 import producers
-from hamr import cli
+from hamr import _library, cli
 
 
 def command(*arguments, **environment):
@@ -59,6 +59,63 @@ def test_info_as_json_has_this_schema():
     }  # fmt: skip
     for backend in facts["backends"].values():
         assert backend["available"] or (backend["reason"] and backend["tried"])
+        assert {*backend} <= {
+            "available", "reason", "tried", "allocators", "devices", "library", "peers",
+        }  # fmt: skip
+    assert set(facts["environment"]) == set(cli.ENVIRONMENT)
+
+
+def test_info_explains_every_variable_that_is_read():
+    done = command("info", HAMR_CUDA_ARRAY_INTERFACE_SYNC="1", HAMR_CUDA_KERNELS="")
+    listed = re.findall(r"^  (HAMR_\w+)=(.*)  \((.+)\)$", done.stdout, re.MULTILINE)
+    assert [name for name, *_ in listed] == list(cli.ENVIRONMENT)
+    assert ("HAMR_CUDA_ARRAY_INTERFACE_SYNC", "1") in [row[:2] for row in listed]
+    assert all(len(row[2]) > 20 for row in listed)
+
+
+def test_info_names_the_library_that_is_missing():
+    done = command("info", HAMR_CUDA_LIBRARY="/nowhere/libcuda.so.1")
+    assert (
+        "  cuda: not available; allocators cuda, cuda_async, cuda_uva, cuda_host\n" in done.stdout
+    )
+    assert "    looked for /nowhere/libcuda.so.1: " in done.stdout
+    assert "No such file" in done.stdout
+    assert "preferred allocators: host malloc, device malloc\n" in done.stdout
+
+
+def test_info_of_devices(monkeypatch, capsys):
+    """As it is on a machine with three devices, of which two are linked."""
+    row = {
+        "available": True, "allocators": ["cuda"],
+        "devices": [{"name": f"Tester {i}", "driver": "13.0"} for i in range(3)],
+    }  # fmt: skip
+    monkeypatch.setattr(hamr, "backends", lambda: {"cuda": row})
+
+    def answer(name, *arguments):
+        if name == "CanAccess":
+            return 2 not in arguments
+        if name == "MemoryInfo":
+            if arguments == ("cuda", 2):
+                raise hamr.DeviceError("it is lost")
+            return "10 30"
+        return call(name, *arguments)
+
+    call = _library.call
+    monkeypatch.setattr(_library, "call", answer)
+    monkeypatch.setitem(cli._LIBRARIES, "cuda", "_pyhamr")
+    assert cli.main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("  cuda: available; allocators cuda")
+    assert lines[at + 1 : at + 8] == [
+        f"    library {_library.library_path()}",
+        "    device 0: name Tester 0, driver 13.0, memory_free 10",
+        "    device 1: name Tester 1, driver 13.0, memory_free 10",
+        "    device 2: name Tester 2, driver 13.0, error it is lost",
+        "    device 0 reaches the memory of 1",
+        "    device 1 reaches the memory of 0",
+        "    device 2 reaches the memory of no other",
+    ]
+    assert row["peers"] == [[True, True, False], [True, True, False], [False, False, True]]
 
 
 @pytest.mark.parametrize(

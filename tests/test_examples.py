@@ -15,11 +15,33 @@ OUTPUT = {
         "written through NumPy, seen by the buffer: 42.0",
         "<hamr.Buffer (400,) float32 malloc owner -1 at ",
     ],
+    "openmp_producer.py": [
+        "in place: True",
+        "[ 0.  1.  4.  9. 16.] of 1000",
+        "written through NumPy, seen by the buffer: 42.0",
+        "NumPy keeps the memory: 998001.0",
+        "given back to the library",
+        "end",
+    ],
+}
+
+# tests/gpu/test_gpu_examples.py runs these.
+ON_A_GPU = {
+    "ctypes_kernel.py",
+    "hello_cupy.py",
+    "numba_kernel.py",
+    "zero_copy_from_cupy.py",
+    "zero_copy_to_cupy.py",
 }
 
 
 def test_every_example_is_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(OUTPUT)
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*OUTPUT, *ON_A_GPU}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_compiles(path):
+    compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
 @pytest.mark.parametrize("name", OUTPUT)

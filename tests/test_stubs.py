@@ -7,6 +7,7 @@ from importlib import resources
 import pytest
 
 import hamr
+import producers
 from hamr import _native
 
 STUB = ast.parse((resources.files("hamr") / "_native.pyi").read_text())
@@ -70,11 +71,16 @@ def test_public_names_have_docstrings(name):
     assert len(documented) > 10
 
 
-@pytest.mark.parametrize("cls", [hamr.Buffer, hamr.Handle, hamr.Stream])
+@pytest.mark.parametrize("cls", [hamr.Buffer, hamr.Handle, hamr.Stream, hamr.Event, hamr.device])
 def test_public_members_have_docstrings(cls):
     for name in dir(cls):
         if not name.startswith("_"):
             assert inspect.getdoc(getattr(cls, name)), name
+
+
+def test_dir_lists_what_is_imported_late():
+    code = "import hamr; print(*set(hamr.__all__) - set(dir(hamr)), 'place' in vars(hamr))"
+    assert producers.run_python(code).stdout.split() == ["False"]
 
 
 def test_the_package_says_that_it_is_typed():

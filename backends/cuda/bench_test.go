@@ -24,35 +24,36 @@ func BenchmarkDriver(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = errors.Join(r.DestroyStream(0, stream), r.Restore(before)) }()
+	m := meter{r, stream}
 	for _, size := range []int{1 << 10, 64 << 10, 16 << 20} {
 		suffix := "/" + map[int]string{1 << 10: "1KiB", 64 << 10: "64KiB", 16 << 20: "16MiB"}[size]
 		device, pinned := reserved(b, r, backends.CUDA, size), reserved(b, r, backends.CUDAHost, size)
 		second := reserved(b, r, backends.CUDA, size)
 		_, host := pageable(b, size)
-		measure(b, "Upload"+suffix, size, func() error { return copied(r.Copy(device, host, size, stream)) })
-		measure(b, "Download"+suffix, size, func() error { return copied(r.Copy(host, device, size, stream)) })
-		measure(b, "DownloadLegacy"+suffix, size, func() error { return copied(r.Copy(host, device, size, legacyStream)) })
-		measure(b, "UploadPinned"+suffix, size, func() error {
+		m.run(b, "Upload"+suffix, size, func() error { return copied(r.Copy(device, host, size, stream)) })
+		m.run(b, "Download"+suffix, size, func() error { return copied(r.Copy(host, device, size, stream)) })
+		m.run(b, "DownloadLegacy"+suffix, size, func() error { return copied(r.Copy(host, device, size, legacyStream)) })
+		m.run(b, "UploadPinned"+suffix, size, func() error {
 			return errors.Join(copied(r.Copy(device, pinned, size, stream)), r.Synchronize(0, stream))
 		})
-		measure(b, "Within"+suffix, size, func() error { return copied(r.Copy(second, device, size, stream)) })
-		measure(b, "Fill"+suffix, size, func() error { return r.Fill(device, []byte{1, 2, 3, 4}, size/4, stream) })
-		measure(b, "FillOdd"+suffix, size, func() error { return r.Fill(device, []byte{1, 2, 3}, size/3, stream) })
-		measure(b, "FillPasses"+suffix, size, func() error { return r.fillByPasses(device, []byte{1, 2, 3}, size/3, stream) })
+		m.run(b, "Within"+suffix, size, func() error { return copied(r.Copy(second, device, size, stream)) })
+		m.run(b, "Fill"+suffix, size, func() error { return r.Fill(device, []byte{1, 2, 3, 4}, size/4, stream) })
+		m.run(b, "FillOdd"+suffix, size, func() error { return r.Fill(device, []byte{1, 2, 3}, size/3, stream) })
+		m.run(b, "FillPasses"+suffix, size, func() error { return r.fillByPasses(device, []byte{1, 2, 3}, size/3, stream) })
 	}
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync} {
-		measure(b, "AllocateFree/"+a.String(), 0, func() error {
+		m.run(b, "AllocateFree/"+a.String(), 0, func() error {
 			at, err := r.Allocate(backends.Request{Allocator: a, Size: 1024, Stream: stream})
 			return errors.Join(err, r.Free(backends.Region{Address: at, Allocator: a}, 1024, stream))
 		})
 	}
-	measure(b, "Follow", 0, func() error {
+	m.run(b, "Follow", 0, func() error {
 		e, err := r.NewEvent(0)
 		return errors.Join(err, r.Record(0, e, stream), r.Wait(0, legacyStream, e), r.DestroyEvent(0, e))
 	})
-	measure(b, "Locate", 0, func() error { _, err := r.Locate(16); return err })
-	measure(b, "ResolvePerThread", 0, func() error { _, err := r.Resolve(0, perThreadStream); return err })
-	measure(b, "Idle", 0, func() error { _, err := r.Idle(0, stream); return err })
+	m.run(b, "Locate", 0, func() error { _, err := r.Locate(16); return err })
+	m.run(b, "ResolvePerThread", 0, func() error { _, err := r.Resolve(0, perThreadStream); return err })
+	m.run(b, "Idle", 0, func() error { _, err := r.Idle(0, stream); return err })
 }
 
 func reserved(b *testing.B, r *Backend, a backends.Allocator, size int) backends.Region {
@@ -66,9 +67,18 @@ func reserved(b *testing.B, r *Backend, a backends.Allocator, size int) backends
 	return region
 }
 
-// measure includes no wait for what is enqueued.
-func measure(b *testing.B, name string, size int, do func() error) {
+// meter measures operations on a stream that is idle at first. The time does not
+// include the wait for what they enqueue.
+type meter struct {
+	*Backend
+	stream backends.Stream
+}
+
+func (m meter) run(b *testing.B, name string, size int, do func() error) {
 	b.Run(name, func(b *testing.B) {
+		if err := errors.Join(m.Synchronize(0, m.stream), m.Synchronize(0, legacyStream)); err != nil {
+			b.Fatal(err)
+		}
 		b.ReportAllocs()
 		b.SetBytes(int64(size))
 		for b.Loop() {

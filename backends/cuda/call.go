@@ -23,7 +23,8 @@ func (b *Backend) call(function uintptr, arguments ...uintptr) error {
 	return b.finish(function, b.try(function, arguments...))
 }
 
-// try is call for entry points with codes that are answers; it returns the code.
+// try is call for entry points with codes that are answers; it returns the code,
+// which is 32 bits wide: what the register holds above them means nothing.
 func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
 	list := argumentLists.Get().(*[mostArguments]uintptr)
 	count := copy(list[:], arguments)

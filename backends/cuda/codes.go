@@ -168,12 +168,3 @@ func (b *Backend) failure(call string, code int32) *backends.DeviceError {
 		Message: b.textOf(b.introduction.GetErrorString, code),
 	}
 }
-
-// check turns the result of a C function into an error. Results are 32 bits wide;
-// what the register holds above them means nothing.
-func (b *Backend) check(call string, result uintptr) error {
-	if code := int32(result); code != success {
-		return b.failure(call, code)
-	}
-	return nil
-}

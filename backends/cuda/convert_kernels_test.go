@@ -88,7 +88,7 @@ func TestKernelsOnHost(t *testing.T) {
 	k := startHostKernels(t)
 	t.Run("arguments", k.testArguments)
 	t.Run("filling", k.testFilling)
-	testConverting(t, k.convert)
+	testConverting(t, k.convert, 1500)
 }
 
 func (k *hostKernels) testArguments(t *testing.T) {
@@ -281,11 +281,11 @@ func encode(to []byte, e backends.Element, re, im int) {
 // A converter does a Convert in memory whose first byte has address 0.
 type converter func(t *testing.T, r *rand.Rand, dst, src backends.Strided, memory []byte)
 
-// testConverting tries arrays at random, and transposes.
-func testConverting(t *testing.T, convert converter) {
+// testConverting tries so many arrays at random, and transposes.
+func testConverting(t *testing.T, convert converter, rounds int) {
 	for name, choose := range map[string]func(*rand.Rand) pair{"rearranging": opaquePair, "converting": numberPair} {
 		t.Run(name, func(t *testing.T) {
-			for round := range 1500 {
+			for round := range rounds {
 				r := rand.New(rand.NewPCG(uint64(round), 3))
 				p, shape := choose(r), randomShape(r)
 				dst, src := randomSide(r, p.dst, shape, false), randomSide(r, p.src, shape, true)
@@ -294,6 +294,18 @@ func testConverting(t *testing.T, convert converter) {
 		})
 	}
 	t.Run("transposing", convert.testTransposing)
+	t.Run("long lines", convert.testLongLines)
+}
+
+func (convert converter) testLongLines(t *testing.T) {
+	for _, count := range []int{fewestForTwo, fewestForTwo + 7} {
+		r := rand.New(rand.NewPCG(uint64(count), 6))
+		for range 5 {
+			p := numberPair(r)
+			dst, src := plainSide(p.dst, []int{count}, []int{0}, 0), plainSide(p.src, []int{count}, []int{0}, 0)
+			convert.check(t, r, p, dst, src, fmt.Sprintf("%d of %v to %v", count, p.src, p.dst))
+		}
+	}
 }
 
 // check compares whole memories, so that bytes between elements count.

@@ -2,10 +2,12 @@ package cuda
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"testing"
 	"unsafe"
 
@@ -64,16 +66,29 @@ func (m *deviceRoom) convert(t *testing.T, _ *rand.Rand, dst, src backends.Strid
 	m.copy(t, memoryOf(memory), m.Region, len(memory))
 }
 
+func TestKernelTextIsOfTheseSources(t *testing.T) {
+	headers, err := filepath.Glob("kernels/*.h")
+	require.NoError(t, err)
+	digest := sha256.New()
+	for _, file := range append([]string{"kernels/kernels.cu"}, headers...) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, _ = digest.Write(text)
+	}
+	head, _, _ := bytes.Cut(kernelText, []byte(".version"))
+	require.Contains(t, string(head), fmt.Sprintf("%x", digest.Sum(nil)), "run kernels/compile.py")
+}
+
 func TestConvertOnDevice(t *testing.T) {
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
 		t.Run(a.String(), func(t *testing.T) {
 			e := emulate(t, nil)
-			testConverting(t, newRoom(t, e.Backend, a, 4<<20).convert)
+			testConverting(t, newRoom(t, e.Backend, a, 4<<20).convert, 150)
 		})
 	}
 	t.Run("driver", func(t *testing.T) {
 		b := realBackend(t)
-		testConverting(t, newRoom(t, b, backends.CUDA, 4<<20).convert)
+		testConverting(t, newRoom(t, b, backends.CUDA, 4<<20).convert, 1500)
 		testFillByKernel(t, b)
 	})
 }

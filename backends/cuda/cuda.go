@@ -164,3 +164,7 @@ func versionText(version int) string {
 // CurrentDeviceFunction returns the address of the C function
 // CUresult cuCtxGetDevice(CUdevice *), or zero before Probe.
 func (b *Backend) CurrentDeviceFunction() uintptr { return b.driver.CtxGetDevice }
+
+// PointerAttributesFunction returns the address of the C function
+// cuPointerGetAttributes, or zero before Probe.
+func (b *Backend) PointerAttributesFunction() uintptr { return b.driver.PointerGetAttributes }

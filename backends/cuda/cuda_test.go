@@ -12,14 +12,12 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for _, devices := range []int{1, 2} {
-		for _, kernels := range []string{"0", "1"} {
-			t.Run(strconv.Itoa(devices)+" devices, kernels "+kernels, func(t *testing.T) {
-				s := withDevices(devices)
-				s[KernelsSetting] = kernels
-				backendtest.Run(t, emulate(t, s).Backend, backendtest.Options{LargestSize: 1 << 20})
-			})
-		}
+	for devices, kernels := range map[int]string{1: "1", 2: "0"} {
+		t.Run(strconv.Itoa(devices)+" devices, kernels "+kernels, func(t *testing.T) {
+			s := withDevices(devices)
+			s[KernelsSetting] = kernels
+			backendtest.Run(t, emulate(t, s).Backend, backendtest.Options{LargestSize: 1 << 20})
+		})
 	}
 }
 

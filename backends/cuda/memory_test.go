@@ -40,12 +40,19 @@ func TestOutOfMemory(t *testing.T) {
 func TestPoolsAreTrimmedBeforeMemoryRunsOut(t *testing.T) {
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
 		r := emulate(t, nil)
-		t.Run(a.String(), func(t *testing.T) { r.reserve(t, backends.CUDAAsync, 0, 1000, 0) })
+		r.useMemory(t, backends.CUDAAsync, 1000)
 		r.fail(allocationCalls[a], 1, outOfMemory)
 		r.reserve(t, a, 0, 1000, 0)
 		assert.Equal(t, 1, r.calls("cuMemPoolTrimTo"))
 		assert.Equal(t, 1, r.calls("cuCtxSynchronize"))
 	}
+}
+
+func (r *rig) useMemory(t *testing.T, a backends.Allocator, size int) {
+	t.Helper()
+	at, err := r.Allocate(request(a, size))
+	require.NoError(t, err)
+	require.NoError(t, r.Free(backends.Region{Address: at, Allocator: a}, size, 0))
 }
 
 func TestMemoryIsFreedWhereZeroingFails(t *testing.T) {
@@ -122,7 +129,7 @@ func TestTrim(t *testing.T) {
 	onEachDriver(t, 1, func(t *testing.T, r *rig) {
 		require.NoError(t, r.Trim(), "without pools")
 		const reserved = 5 // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-		t.Run("use", func(t *testing.T) { r.reserve(t, backends.CUDAAsync, 0, 1<<20, 0) })
+		r.useMemory(t, backends.CUDAAsync, 1<<20)
 		require.NoError(t, r.Synchronize(0, 0))
 		assert.NotZero(t, r.poolAttribute(t, 0, reserved))
 		require.NoError(t, r.Trim())

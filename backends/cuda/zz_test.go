@@ -1,68 +1,57 @@
 package cuda
 
 import (
-	"fmt"
+	"errors"
 	"runtime"
 	"testing"
 
 	"hamr/backends"
 )
 
-func TestZZQuestions(t *testing.T) {
-	r := openDriver(t, nil)
-	foreign := r.newContext(t, 0)
-	s := r.newForeignStream(t, foreign)
-	e, _ := r.NewEvent(0)
-	_ = r.Record(0, e, 0)
-	own := r.newStream(t, 0)
-	pend := func(what string, f func() int32) {
-		r.inContext(t, 0, func() { fmt.Println("Q no context:", what, f()) })
-		r.inContext(t, foreign, func() { fmt.Println("Q foreign context:", what, f()) })
+func BenchmarkZZ(b *testing.B) {
+	r := New(func(string) string { return "" })
+	if err := r.Probe(); err != nil {
+		b.Skip(err)
 	}
+	runtime.LockOSThread()
+	_, _ = r.Activate(0)
+	stream, _ := r.NewStream(0)
+	m := meter{r, stream}
+	device := reserved(b, r, backends.CUDA, 1024)
+	_, host := pageable(b, 1024)
 	d := &r.driver
-	m := r.reserve(t, backends.CUDA, 0, 1<<20, 0)
-	as := r.reserve(t, backends.CUDAAsync, 0, 1<<20, 0)
-	_ = r.Synchronize(0, 0)
-	_, h := pageable(t, 1<<20)
-	pend("StreamGetCtx", func() int32 {
+	m.run(b, "rawD2H", 0, func() error {
+		return r.call(d.MemcpyToHostAsync, uintptr(host.Address), uintptr(device.Address), 1024, uintptr(stream))
+	})
+	m.run(b, "rawD2HSync", 0, func() error {
+		return r.call(d.MemcpyToHost, uintptr(host.Address), uintptr(device.Address), 1024)
+	})
+	m.run(b, "rawH2D", 0, func() error {
+		return r.call(d.MemcpyToDevice, uintptr(device.Address), uintptr(host.Address), 1024, uintptr(stream))
+	})
+	m.run(b, "rawH2D+sync", 0, func() error {
+		return errors.Join(r.call(d.MemcpyToDevice, uintptr(device.Address), uintptr(host.Address), 1024, uintptr(stream)), r.Synchronize(0, stream))
+	})
+	m.run(b, "roundtrip", 0, func() error {
+		return errors.Join(copied(r.Copy(device, host, 1024, stream)), copied(r.Copy(host, device, 1024, stream)))
+	})
+	m.run(b, "query", 0, func() error { return r.call(d.StreamQuery, uintptr(stream)) })
+	m.run(b, "getcurrent", 0, func() error { return r.call(d.CtxGetCurrent, scratchSlot) })
+	pool, _ := r.pool(0)
+	m.run(b, "rawallocfree", 0, func() error {
 		v := scratch()
-		c := r.try(d.StreamGetCtx, uintptr(s), v.slot(0))
-		fmt.Println(uintptr(v.out[0]) == foreign)
-		return c
-	})
-	pend("EventQuery", func() int32 { return r.try(d.EventQuery, uintptr(e)) })
-	pend("EventRecord own", func() int32 { return r.try(d.EventRecord, uintptr(e), uintptr(own)) })
-	pend("StreamWaitEvent own", func() int32 { return r.try(d.StreamWaitEvent, uintptr(own), uintptr(e), 0) })
-	pend("StreamQuery own", func() int32 { return r.try(d.StreamQuery, uintptr(own)) })
-	pend("StreamSynchronize own", func() int32 { return r.try(d.StreamSynchronize, uintptr(own)) })
-	pend("Memset own", func() int32 { return r.try(d.Memset8, uintptr(m.Address), 3, 1000, uintptr(own)) })
-	pend("H2D own", func() int32 {
-		return r.try(d.MemcpyToDevice, uintptr(m.Address), uintptr(h.Address), 1000, uintptr(own))
-	})
-	pend("D2H own", func() int32 {
-		return r.try(d.MemcpyToHostAsync, uintptr(h.Address), uintptr(m.Address), 1000, uintptr(own))
-	})
-	pend("alloc pool+free own", func() int32 {
-		p, _ := r.pool(0)
-		v := scratch()
-		c := r.try(d.MemAllocFromPool, v.slot(0), 1000, p, uintptr(own))
-		if c != 0 {
-			return c
+		if err := r.call(d.MemAllocFromPool, v.slot(0), 1024, pool, uintptr(stream)); err != nil {
+			return err
 		}
-		return 1000 + r.try(d.MemFreeInStreamOrder, uintptr(v.out[0]), uintptr(own))
+		err := r.call(d.MemFreeInStreamOrder, uintptr(v.out[0]), uintptr(stream))
+		visits.Put(v)
+		return err
 	})
-	pend("MemFree nothing", func() int32 { return r.try(d.MemFree, 16) })
-	for _, a := range allocators {
-		b := r.reserve(t, a, 0, 5000, 0)
-		_ = r.Synchronize(0, 0)
-		l, err := r.Locate(b.Address + 7)
-		fmt.Printf("Q locate %s: %+v at %#x %v\n", a, l, b.Address, err)
-	}
-	_ = as
-	for _, which := range []int{83, 88, 89, 100, 115} {
-		v, err := r.attribute(r.devices[0], which)
-		fmt.Println("Q attribute", which, v, err)
-	}
-	_, err := r.Allocate(backends.Request{Allocator: backends.CUDA, Size: 8, Device: 0, Stream: 0})
-	fmt.Println("Q", err, runtime.NumCPU(), r.version)
+	e, _ := r.NewEvent(0)
+	m.run(b, "rawrecord", 0, func() error { return r.call(d.EventRecord, uintptr(e), uintptr(stream)) })
+	m.run(b, "rawwait", 0, func() error { return r.call(d.StreamWaitEvent, 1, uintptr(e), 0) })
+	m.run(b, "rawwaitown", 0, func() error { return r.call(d.StreamWaitEvent, uintptr(stream), uintptr(e), 0) })
 }
+
+var scratchVisit = new(visit)
+var scratchSlot = scratchVisit.slot(0)

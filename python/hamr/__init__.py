@@ -21,6 +21,8 @@ from .handle import Handle
 from .report import backends, devices, reset_peaks, stats, trim
 from .stream import Stream
 from .upstream import (
+    access_cuda_peer,
+    activate_cuda_device,
     buffer_allocator_cpp,
     buffer_allocator_cuda,
     buffer_allocator_cuda_async,
@@ -50,8 +52,10 @@ from .upstream import (
     buffer_unsigned_long_long,
     buffer_unsigned_short,
     data,
+    get_active_cuda_device,
     get_allocator_name,
     get_cuda_accessible,
+    get_cuda_device,
     get_device_accessible,
     get_device_allocator,
     get_hip_accessible,
@@ -60,10 +64,26 @@ from .upstream import (
     get_openmp_accessible,
     make_buffer,
     pointer,
+    set_active_cuda_device,
     stream,
     synchronize,
 )
 from .verbose import set_verbose
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .event import Event
+    from .place import (
+        current_device,
+        device,
+        device_of,
+        device_properties,
+        memory_info,
+        peer_access,
+    )
+del TYPE_CHECKING
 
 __all__ = [
     "Allocator",
@@ -71,6 +91,7 @@ __all__ = [
     "Buffer",
     "DeviceError",
     "Error",
+    "Event",
     "ForkError",
     "FreedBuffer",
     "Handle",
@@ -78,6 +99,8 @@ __all__ = [
     "OutOfMemory",
     "Stream",
     "Transfer",
+    "access_cuda_peer",
+    "activate_cuda_device",
     "backends",
     "buffer",
     "buffer_allocator_cpp",
@@ -108,10 +131,16 @@ __all__ = [
     "buffer_unsigned_long",
     "buffer_unsigned_long_long",
     "buffer_unsigned_short",
+    "current_device",
     "data",
+    "device",
+    "device_of",
+    "device_properties",
     "devices",
+    "get_active_cuda_device",
     "get_allocator_name",
     "get_cuda_accessible",
+    "get_cuda_device",
     "get_device_accessible",
     "get_device_allocator",
     "get_hip_accessible",
@@ -119,8 +148,11 @@ __all__ = [
     "get_host_allocator",
     "get_openmp_accessible",
     "make_buffer",
+    "memory_info",
+    "peer_access",
     "pointer",
     "reset_peaks",
+    "set_active_cuda_device",
     "set_verbose",
     "stats",
     "stream",
@@ -129,10 +161,31 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+#: Where the names are that are imported when they are first used.
+_LATE = {
+    "Event": "event",
+    "current_device": "place",
+    "device": "place",
+    "device_of": "place",
+    "device_properties": "place",
+    "memory_info": "place",
+    "peer_access": "place",
+}
+
+
+def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from ._library import call
 
-        version: str = call("Version")
-        return version
+        return call("Version")
+    if name in _LATE:
+        from importlib import import_module
+
+        value = getattr(import_module("." + _LATE[name], __name__), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -120,11 +120,9 @@ def _import_copy() -> ModuleType:
 def _configure(raw: ModuleType) -> None:
     """Tell the library the settings: Go does not see what Python puts into the environment."""
     for name, value in os.environ.items():
-        if name.startswith("HAMR_"):
-            try:
-                raw.Configure(name, value)
-            except UnicodeEncodeError:
-                pass  # bytes that are not UTF-8: Go sees those that the process started with
+        # Of values that are not UTF-8 Go sees those that the process started with.
+        if name.startswith("HAMR_") and not any("\ud800" <= c <= "\udfff" for c in value):
+            raw.Configure(name, value)
 
 
 def _verbosity() -> int:

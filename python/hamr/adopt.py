@@ -8,7 +8,7 @@ from . import _native
 from ._library import call
 from .array_interface import adopt_array_interface
 from .cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
-from .cuda_array_interface import adopt_cuda_array_interface, wait_of
+from .cuda_array_interface import adopt_cuda_array_interface, unreadable, wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,15 @@ def share(
                 return shared, CUDA_ARRAY_INTERFACE
         if not _is_plain(obj):
             return _view(cls, obj, stream, transfer), "hamr"
-        shared = _share_cuda(cls, obj, stream, transfer, wait)
-        if shared is not None:
+        try:
+            interface = getattr(obj, CUDA_ARRAY_INTERFACE, None)
+        except Exception as error:
+            raise unreadable(obj, error) from error
+        if interface is not None and not isinstance(obj, type):
+            if len(_cuda_types) < _MOST_TYPES:
+                _cuda_types.add(kind)
+            waits = wait_of(wait)
+            shared = adopt_cuda_array_interface(cls, obj, interface, stream, transfer, waits)
             return shared, CUDA_ARRAY_INTERFACE
     shared = _native.adopt_buffer(cls, obj, stream, transfer)
     if shared is not None:
@@ -54,25 +61,6 @@ def share(
     if interface is not None and not isinstance(obj, type):
         return adopt_array_interface(cls, obj, interface, stream, transfer), "__array_interface__"
     raise _refusal(obj)
-
-
-def _share_cuda(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
-    """An array over an object's CUDA memory; None if it says that it has none."""
-    if isinstance(obj, type):
-        return None
-    try:
-        interface = getattr(obj, CUDA_ARRAY_INTERFACE, None)
-    except Exception as error:  # torch's tensors that require grad
-        raise TypeError(
-            f"{type(obj).__name__} object cannot be shared: "
-            f"its {CUDA_ARRAY_INTERFACE} raises {type(error).__name__}: {error}"
-        ) from error
-    if interface is None:
-        return None
-    shared = adopt_cuda_array_interface(cls, obj, interface, stream, transfer, wait_of(wait))
-    if len(_cuda_types) < _MOST_TYPES:
-        _cuda_types.add(type(obj))
-    return shared
 
 
 def operand(x: Any) -> _native.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _native
-from .interface import check, fields_of, integer, layout_of, pair_of, short
+from .interface import check, integer, pair_of, read, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +22,11 @@ def adopt_array_interface(
     cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int
 ) -> _A:
     """An array of a class over the memory that an interface dictionary of ``obj`` describes."""
-    fields = fields_of(NAME, interface, _REQUIRED)
-    layout = layout_of(fields)
-    version = integer("version", fields["version"])
+    fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
     offset = integer("offset", fields.get("offset", 0))
     pointer, readonly, length, owner = _data(obj, fields.get("data"))
-    element = check(fields, layout, pointer, version, offset, length)
+    mask = fields.get("mask")
+    element = check(typestr, shape, strides, pointer, offset, length, mask, version)
     if length >= 0:
         pointer += offset
     return _native.adopt_pointer(
@@ -38,7 +37,8 @@ def adopt_array_interface(
         stream,
         transfer,
         pointer,
-        *layout[1:],
+        shape,
+        strides,
         readonly,
         (obj, owner),
         False,

@@ -21,13 +21,15 @@ from .cuda_array_interface import wait_of
 from .element import dtype_of, element_of, name_of
 from .handle import Handle, array_of
 from .spelling import UpstreamSpelling
-from .stream import Stream, as_stream
-from .waiting import until, wait
+from .stream import Stream, as_stream, is_per_thread
+from .waiting import until, wait_in_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any
+
+_LAST_PAGEABLE = int(Allocator.malloc)
 
 #: How many streams a buffer keeps before it asks whether they are over.
 _MANY_STREAMS = 8
@@ -209,7 +211,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         wait is raised here, as DeviceError.
         """
         source = self._pin()
-        wait("WaitArray", source._address)
+        wait_in_slices("WaitArray", source._address)
         call("Synchronize", source._address)
 
     def ready(self) -> Awaitable[None]:
@@ -246,7 +248,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         with buffer_lock(self):
             self._empty()
             self._source = None
-            self._streams = self._orders[-1:]
+            self._forget_orders()
 
     def close(self) -> None:
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
@@ -276,30 +278,39 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         return getattr(self, "_streams", ())
 
     def _keep(self, order: Stream) -> None:
-        """Keep a stream alive, and those before: the memory is released in the first one's order."""
+        """Keep a stream alive, and those before: memory is released in the first one's order."""
         kept = tuple(s for s in self._orders if not _same(s, order))
         if len(kept) >= _MANY_STREAMS and call("ArrayIdle", self._pin()._address):
             kept = kept[:1]
         self._streams = (*kept, order)
 
+    def _forget_orders(self) -> None:
+        """Keep the present stream alone: the memory that knew the others is let go."""
+        orders = self._orders
+        if len(orders) > 1:
+            self._streams = orders[-1:]
+
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        return self._marked(_native.from_result(Buffer, result, source, False))
+        made = _native.from_result(Buffer, result, source, False)
+        made._follow(self)
+        return made
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Buffer:
         view = _native.view(Buffer, source, offset, shape, strides)
         view._source = self.source_protocol
-        return self._marked(view)
+        view._follow(self)
+        return view
 
-    def _marked(self, made: Buffer) -> Buffer:
-        """A buffer that uses this one's streams."""
-        orders = self._orders
-        if orders:
-            made._streams = orders
-        return made
+    def _follow(self, other: Buffer) -> None:
+        """Keep the streams that another buffer keeps."""
+        if self._stream or self._allocator > _LAST_PAGEABLE:  # else there are seldom any
+            orders = other._orders
+            if orders:
+                self._streams = orders
 
     @staticmethod
     def _sharing(obj: Any) -> Buffer:
@@ -348,28 +359,26 @@ def buffer(
     where there is no driver is BackendUnavailable.
     """
     if stream is None and sync is _SYNC_HOST and wait is None:
+        order = None
         shared, protocol = share(Buffer, obj)
-        shared._source = protocol
     else:
-        order = as_stream(stream, _place_of(obj, stream))
+        order = _order_for(obj, stream)
         shared, protocol = share(Buffer, obj, order._value, transfer_of(sync), wait_of(wait))
-        shared._source = protocol
-        shared._streams = (order,)
+    shared._source = protocol
     if protocol == "hamr" and isinstance(obj, Buffer):
-        own = shared._orders
-        obj._marked(shared)
-        for order in own:
-            shared._keep(order)
+        shared._follow(obj)
+    if order is not None:
+        shared._keep(order)
     return shared
 
 
-def _place_of(obj: Any, stream: Any) -> int:
-    """The device that a per-thread default stream given with an object is on; else -1."""
-    if stream is None or isinstance(stream, Stream):
-        return -1
+def _order_for(obj: Any, stream: Any) -> Stream:
+    """The stream given with an object that is to be shared."""
+    if not is_per_thread(stream):
+        return as_stream(stream)
     from .place import device_of
 
-    return device_of(obj)
+    return as_stream(stream, device_of(obj))
 
 
 def _same(a: Stream, b: Stream) -> bool:

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = {
     "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
+    "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
+    "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
+    "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each device keeps for reuse",
+    "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
 }
+
+#: How the files of the vendors' libraries are called.
+_LIBRARIES = {"cuda": "libcuda.so"}
 
 
 def information() -> dict[str, Any]:
@@ -25,6 +32,9 @@ def information() -> dict[str, Any]:
     from .element import name_of
 
     backends = hamr.backends()
+    for name, backend in backends.items():
+        if backend["available"] and backend["devices"]:
+            _add_facts(name, backend)
     return {
         "version": hamr.__version__,
         "python": platform.python_version(),
@@ -43,6 +53,39 @@ def information() -> dict[str, Any]:
     }
 
 
+def _add_facts(name: str, backend: dict[str, Any]) -> None:
+    """What takes asking each device, or looking at the process."""
+    from ._library import call
+
+    library = _mapped_library(name)
+    if library is not None:
+        backend["library"] = library
+    devices = backend["devices"]
+    for i, device in enumerate(devices):
+        try:
+            device["memory_free"] = call("MemoryInfo", name, i).split()[0]
+        except (RuntimeError, ValueError, MemoryError) as error:
+            device.setdefault("error", str(error))
+    if len(devices) > 1:
+        numbers = range(len(devices))
+        backend["peers"] = [
+            [i == j or call("CanAccess", name, i, j) for j in numbers] for i in numbers
+        ]
+
+
+def _mapped_library(name: str) -> str | None:
+    """The file of a vendor's library that this process has loaded."""
+    chosen = os.environ.get(f"HAMR_{name.upper()}_LIBRARY")
+    real = os.path.realpath(chosen) if chosen else ""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            found = "".join(line.rstrip("\n").partition("/")[1:])
+            usual = name in _LIBRARIES and os.path.basename(found).startswith(_LIBRARIES[name])
+            if found and (found == real or usual):
+                return found
+    return None
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the result is the exit status."""
     parser = argparse.ArgumentParser(
@@ -56,10 +99,17 @@ def main(arguments: list[str] | None = None) -> int:
     )
     bench.add_argument("--json", metavar="FILE", help="write the figures to a file")
     bench.add_argument(
+        "--cuda", action="store_true", help="on a GPU, beside CuPy, torch, Numba and the driver"
+    )
+    bench.add_argument(
         "--rounds", type=int, default=9, help="how often everything is timed (default 9)"
     )
     chosen = parser.parse_args(arguments)
     if chosen.command == "bench":
+        if chosen.cuda:
+            from . import benchmark_cuda
+
+            return benchmark_cuda.main(chosen.json, chosen.rounds)
         from . import benchmark
 
         return benchmark.main(chosen.json, chosen.rounds)
@@ -97,8 +147,13 @@ def _backend_lines(name: str, backend: dict[str, Any]) -> list[str]:
     if not backend["available"]:
         tried = ", ".join(backend.get("tried") or ())
         lines.append(f"    looked for {tried or 'nothing'}: {backend.get('reason', '')}")
+    if "library" in backend:
+        lines.append(f"    library {backend['library']}")
     for i, device in enumerate(backend["devices"]):
         lines.append(f"    device {i}: " + ", ".join(f"{k} {v}" for k, v in device.items()))
+    for i, row in enumerate(backend.get("peers") or ()):
+        reached = [str(j) for j, ok in enumerate(row) if ok and j != i]
+        lines.append(f"    device {i} reaches the memory of {', '.join(reached) or 'no other'}")
     return lines
 
 

@@ -78,7 +78,7 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
         )
     import numpy
 
-    array = array._snapshot(_native.Array)  # its memory stays, whatever the buffer does
+    array = array.get_host_accessible()  # waits; its memory stays, whatever the buffer does
     raw = numpy.asarray(_RawStorage(array))
     named = dtype_of(array._element)
     values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 def backends() -> dict[str, dict[str, Any]]:
     """Each backend's name, whether it is available or why not, allocators and devices."""
-    return {row.pop("name"): row for row in _decoded("Backends")}
+    rows = _decoded("Backends")
+    for row in rows:
+        row["devices"] = [dict(facts) for facts in row["devices"]]
+    return {row.pop("name"): row for row in rows}
 
 
 def devices() -> list[dict[str, Any]]:

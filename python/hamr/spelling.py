@@ -25,7 +25,6 @@ class UpstreamSpelling(_Base):
         @property
         def stream(self) -> Stream: ...  # noqa: D102
         def accessible(self, space: str) -> bool: ...  # noqa: D102
-        def get_host_accessible(self) -> Handle: ...  # noqa: D102
         def set_transfer(self, transfer: Transfer | int | str) -> None: ...  # noqa: D102
 
     def host_accessible(self) -> bool:

@@ -8,7 +8,7 @@ from . import _native
 from ._library import call, finish
 from .allocator import device_number
 from .errors import ForkError
-from .waiting import until, wait
+from .waiting import until, wait_in_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class Stream:
     """
 
     __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
+
+    _device: int
+    _value: int
 
     def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
         self._made = False
@@ -110,7 +113,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Block until all work on the stream is over; signals are handled meanwhile."""
-        wait("WaitStream", *self._named())
+        wait_in_slices("WaitStream", *self._named())
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
@@ -167,6 +170,19 @@ def as_stream(stream: Any, device: int = -1) -> Stream:
     return Stream(stream, device=device) if stream is not None and device >= 0 else Stream(stream)
 
 
+def is_stream(value: Any) -> bool:
+    """Whether an object looks like a stream."""
+    # Arrays and events have addresses and handles, too.
+    if isinstance(value, int) or hasattr(value, "shape") or "Event" in type(value).__name__:
+        return False
+    return any(hasattr(value, name) for name in ("__cuda_stream__", *_STREAM_NAMES))
+
+
+def is_per_thread(stream: Any) -> bool:
+    """Whether it depends on thread and device which stream is meant."""
+    return not isinstance(stream, Stream) and _handle_of(stream) == _PER_THREAD
+
+
 def foreign_handle(obj: Any, names: tuple[str, ...]) -> int | None:
     """The handle that an object has under one of the names; None if it has none."""
     for name in names:
@@ -189,8 +205,7 @@ def _handle_of(stream: Any) -> int:
     value = None
     if isinstance(stream, int):
         value = _plain_int(stream)
-    # Arrays have addresses and positions, too, and events have handles, but they are no streams.
-    elif not hasattr(stream, "shape") and "Event" not in type(stream).__name__:
+    elif is_stream(stream):
         protocol = getattr(stream, "__cuda_stream__", None)
         if protocol is None:
             value = foreign_handle(stream, _STREAM_NAMES)
@@ -224,8 +239,8 @@ def _device_of(stream: Any) -> int:
     if isinstance(stream, Stream):
         return stream._device
     device = getattr(stream, "device", None)
-    for holder, names in ((stream, ("device_id", "device_index")), (device, ("index", "device_id"))):
-        for name in names:
+    for holder in (stream, device):
+        for name in ("device_id", "device_index", "index"):
             number = _plain_int(getattr(holder, name, None))
             if number is not None and number >= 0:
                 return number

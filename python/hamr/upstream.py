@@ -9,12 +9,14 @@ from .allocator import Allocator, Transfer, allocator_of
 from .buffer import Buffer, buffer
 from .element import name_of
 from .handle import Handle
-from .stream import Stream
+from .stream import Stream, is_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from .place import device
 
 buffer_allocator_same = Allocator.same
 buffer_allocator_none = Allocator.none
@@ -72,7 +74,7 @@ def _from_arguments(name: str, element: str, arguments: tuple[Any, ...]) -> Buff
     if rest and isinstance(rest[0], int):
         allocator = rest.pop(0)
     place: dict[str, Any] = {}
-    if rest and (rest[0] is None or _is_stream(rest[0])):
+    if rest and (rest[0] is None or is_stream(rest[0])):
         place["stream"] = rest.pop(0)
         if rest and isinstance(rest[0], Transfer):
             place["transfer"] = rest.pop(0)
@@ -100,13 +102,6 @@ def _converted(element: str, allocator: Any, other: Any, place: dict[str, Any]) 
     if place:
         copied.set_stream(place["stream"], place.get("transfer", Transfer.sync_host))
     return copied
-
-
-def _is_stream(value: Any) -> bool:
-    if isinstance(value, int) or hasattr(value, "shape"):
-        return False
-    names = ("__cuda_stream__", "ptr", "cuda_stream", "handle")
-    return any(hasattr(value, name) for name in names)
 
 
 def _is_count(value: Any) -> bool:
@@ -190,3 +185,51 @@ def get_host_allocator() -> Allocator:
 def get_allocator_name(allocator: Allocator | int) -> str:
     """Upstream's name of an allocator."""
     return Allocator(allocator_of(allocator)).name
+
+
+# The module of devices is imported late: most programs do without.
+
+
+def activate_cuda_device(i: int) -> device:
+    """``hamr.device(i)``: what makes a device current for the length of a with statement."""
+    from .place import device
+
+    return device(i)
+
+
+def get_active_cuda_device() -> int:
+    """``hamr.current_device()``: the calling thread's current device."""
+    from .place import current_device
+
+    return current_device()
+
+
+def set_active_cuda_device(i: int) -> None:
+    """Make a device current for the calling thread, until something else is made so."""
+    from .place import set_current_device
+
+    set_current_device(i)
+
+
+def get_cuda_device(pointer: int) -> int:
+    """The device that owns the memory at an address; -1 is the host."""
+    from .place import device_of
+
+    return device_of(pointer)
+
+
+class access_cuda_peer:  # noqa: N801
+    """Access of devices to each other's memory."""
+
+    @staticmethod
+    def enable(dest: int, src: int, symmetric: bool = True) -> bool:
+        """Let device ``dest`` reach the memory of ``src``, and the other way round if symmetric.
+
+        Whether they do now: devices that no link joins do not.
+        """
+        from .place import device, enable_peer, peer_access
+
+        if symmetric:
+            return peer_access(dest, src)
+        user, owner = device(dest).index, device(src).index
+        return user == owner or enable_peer(user, owner)

@@ -16,6 +16,8 @@ constexpr unsigned most_tile_bytes = 32 * 33 * 16;
 template <unsigned Size> struct tile_shape {
     static constexpr unsigned side = Size <= 4 ? 64 : 32;
     static constexpr unsigned pitch = side + (Size < 4 ? 4 / Size : 1);
+    static constexpr unsigned lines = tile_threads / side; // that a block does at a time
+    static constexpr unsigned turns = side / lines;
     static_assert(side * pitch * Size <= most_tile_bytes, "a tile has to fit");
 };
 
@@ -49,17 +51,21 @@ HAMR_DEVICE void load_tile(const transpose_argument &a, const tile_place &place,
 {
     typedef typename word_of<Size>::type word;
     typedef tile_shape<Size> shape;
-    constexpr unsigned lines = tile_threads / shape::side;
     unsigned row = thread % shape::side, column = thread / shape::side;
-    word *tile = static_cast<word *>(shared) + column * shape::pitch + row;
     wide address = place.source + static_cast<wide>(row * a.row_source_stride + column * a.column_source_stride);
     unsigned columns = row < place.rows ? place.columns : 0;
+    word held[shape::turns]; // apart from what follows, so that all are under way together
     HAMR_UNROLL
-    for (unsigned line = 0; line < shape::side; line += lines) {
-        if (column + line < columns)
-            tile[line * shape::pitch] = *at<word>(address);
-        address += static_cast<wide>(lines * a.column_source_stride);
+    for (unsigned turn = 0; turn < shape::turns; turn++) {
+        if (column + turn * shape::lines < columns)
+            held[turn] = *at<word>(address);
+        address += static_cast<wide>(shape::lines * a.column_source_stride);
     }
+    word *tile = static_cast<word *>(shared) + column * shape::pitch + row;
+    HAMR_UNROLL
+    for (unsigned turn = 0; turn < shape::turns; turn++)
+        if (column + turn * shape::lines < columns)
+            tile[turn * shape::lines * shape::pitch] = held[turn];
 }
 
 template <unsigned Size>
@@ -67,16 +73,15 @@ HAMR_DEVICE void store_tile(const transpose_argument &a, const tile_place &place
 {
     typedef typename word_of<Size>::type word;
     typedef tile_shape<Size> shape;
-    constexpr unsigned lines = tile_threads / shape::side;
     unsigned column = thread % shape::side, row = thread / shape::side;
-    const word *tile = static_cast<const word *>(shared) + column * shape::pitch + row;
     wide address = place.target + static_cast<wide>(row * a.row_target_stride + column * a.column_target_stride);
     unsigned rows = column < place.columns ? place.rows : 0;
+    const word *tile = static_cast<const word *>(shared) + column * shape::pitch + row;
     HAMR_UNROLL
-    for (unsigned line = 0; line < shape::side; line += lines) {
-        if (row + line < rows)
-            *at<word>(address) = tile[line];
-        address += static_cast<wide>(lines * a.row_target_stride);
+    for (unsigned turn = 0; turn < shape::turns; turn++) {
+        if (row + turn * shape::lines < rows)
+            *at<word>(address) = tile[turn * shape::lines];
+        address += static_cast<wide>(shape::lines * a.row_target_stride);
     }
 }
 

@@ -145,8 +145,8 @@ func (d *onDevice) compare() {
 	}
 }
 
-// trickyValues are an odd number of elements: all that there are of 16 bits and
-// less, and else what rounds, overflows, or is no number, and random bits.
+// trickyValues are all that there are of 16 bits and less, and else what rounds,
+// overflows, or is no number, and random bits.
 func trickyValues(t ai.ElementType) (values []byte) {
 	random := rand.New(rand.NewPCG(1, uint64(t)))
 	order := binary.NativeEndian
@@ -199,7 +199,8 @@ func trickyValues(t ai.ElementType) (values []byte) {
 	default:
 		values = trickyIntegers(random, t.Size())
 	}
-	if len(values)/t.Size()%2 == 0 {
+	// A device takes them in groups then, unless they are shifted.
+	for len(values)/t.Size()%8 != 0 {
 		values = append(values, values[:t.Size()]...)
 	}
 	return values
@@ -241,10 +242,15 @@ func trickyFloats() (values []float64) {
 		math.SmallestNonzeroFloat32, math.SmallestNonzeroFloat64, math.Inf(1), 0x1.ffffffp127, 0x1.fep127, 0x1.ffp127, 0x1p-126, 0x1p-1022} {
 		add(v)
 	}
+	more := []float64{1, 1.5, 1 + 0x1p-7, 1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-10, 1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-24, 1 + 0x3p-24, 2 - 0x1p-11, 2 - 0x1p-24}
 	for exponent := -150; exponent <= 130; exponent++ {
-		v := math.Ldexp(1, exponent)
-		for _, more := range []float64{1, 1.5, 1 + 0x1p-7, 1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-10, 1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-24, 1 + 0x3p-24, 2 - 0x1p-11, 2 - 0x1p-24} {
-			add(v * more)
+		// Where neither subnormals nor the limits of a type are near, few will do.
+		some := more[:2]
+		if exponent < -120 || exponent > -30 && exponent < 20 || (exponent+1)%32 <= 1 || exponent > 120 {
+			some = more
+		}
+		for _, v := range some {
+			add(math.Ldexp(v, exponent))
 		}
 	}
 	return values

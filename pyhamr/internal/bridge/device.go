@@ -9,8 +9,9 @@ import (
 )
 
 // OnDevices is told, once CUDA is in use, how many devices there are and the
-// address of the driver's function for the current one, so that C need not ask Go.
-var OnDevices func(count int, current uintptr)
+// addresses of the driver's functions for the current one and for what a pointer
+// points to, so that C need not ask Go.
+var OnDevices func(count int, current, attributes uintptr)
 
 var announced atomic.Bool
 
@@ -19,12 +20,15 @@ func announceDevices() {
 		return
 	}
 	for _, b := range Runtime.Backends() {
-		known, ok := b.(interface{ CurrentDeviceFunction() uintptr })
+		known, ok := b.(interface {
+			CurrentDeviceFunction() uintptr
+			PointerAttributesFunction() uintptr
+		})
 		if !ok || b.Probe() != nil {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {
-			OnDevices(count, known.CurrentDeviceFunction())
+			OnDevices(count, known.CurrentDeviceFunction(), known.PointerAttributesFunction())
 			announced.Store(true)
 		}
 	}

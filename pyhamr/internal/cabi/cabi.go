@@ -7,7 +7,8 @@ package cabi
 #include "hamr_abi.h"
 
 const hamr_functions *hamr_function_table(void);
-void hamr_set_devices(int32_t count, void *current);
+void hamr_set_devices(int32_t count, void *current, void *attributes);
+void hamr_set_reach(int32_t allocator, int32_t spaces);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 */
 import "C"
@@ -15,6 +16,7 @@ import "C"
 import (
 	"unsafe"
 
+	"hamr/backends"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -25,10 +27,16 @@ var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
 
 func init() {
-	bridge.OnDevices = func(count int, current uintptr) {
-		C.hamr_set_devices(C.int32_t(count), *(*unsafe.Pointer)(unsafe.Pointer(&current)))
+	for _, a := range backends.Allocators() {
+		C.hamr_set_reach(C.int32_t(a), C.int32_t(bridge.Reach(a)))
+	}
+	bridge.OnDevices = func(count int, current, attributes uintptr) {
+		C.hamr_set_devices(C.int32_t(count), function(current), function(attributes))
 	}
 }
+
+// function turns the address of a C function into what cgo calls a pointer.
+func function(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
 func callFinished(finished C.hamr_finished_function, key C.uint64_t) {
 	C.hamr_call_finished(finished, key)

@@ -21,7 +21,7 @@
 enum { HAMR_HOST, HAMR_CUDA, HAMR_HIP, HAMR_OPENMP };
 
 /* backends.Allocator: those that C has to tell apart */
-enum { HAMR_ANY_ALLOCATOR = -1, HAMR_MALLOC = 1, HAMR_CUDA_ASYNC = 3, HAMR_CUDA_UVA = 4 };
+enum { HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATOR_MALLOC = 1, HAMR_ALLOCATOR_CUDA = 2, HAMR_ALLOCATOR_CUDA_ASYNC = 3, HAMR_ALLOCATOR_CUDA_UVA = 4, HAMR_ALLOCATOR_CUDA_HOST = 5, HAMR_ALLOCATORS = 32 };
 
 /* An array in some memory. The Python object that holds it owns `memory`, one
  * reference in the Go core; 0 means that the core does not know it (yet). */
@@ -47,7 +47,8 @@ typedef struct hamr_array {
 /* What C may know of CUDA without asking Go. All zero until CUDA was first used. */
 typedef struct hamr_devices {
     int32_t cuda_count;
-    int (*cuda_current)(int *device); /* 0, or an error: no device is current */
+    int (*cuda_current)(int *device); /* cuCtxGetDevice */
+    int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer); /* cuPointerGetAttributes */
 } hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign
@@ -66,7 +67,7 @@ typedef struct hamr_functions {
     char *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);
     /* Drops a reference. Safe from any thread, with or without the GIL. */
     void (*release)(uint64_t memory);
-    /* adopt for memory of a device. array->allocator HAMR_ANY_ALLOCATOR: the
+    /* adopt for memory of a device. array->allocator HAMR_ALLOCATOR_ANY: the
      * runtimes are asked whose it is. What uses the memory through hamr runs after
      * what the owner's stream holds now, unless that is 0. */
     char *(*adopt_device)(hamr_array *array, uint64_t key, hamr_finished_function finished, uint64_t producer);
@@ -76,6 +77,7 @@ typedef struct hamr_functions {
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     char *(*covering)(hamr_array *array, uint64_t *stream);
     const hamr_devices *devices;
+    const uint8_t *reach; /* by allocator, HAMR_ALLOCATORS of them: a bit for each space */
 } hamr_functions;
 
 #endif

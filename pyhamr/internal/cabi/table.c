@@ -2,6 +2,7 @@
 #include "_cgo_export.h"
 
 static hamr_devices devices;
+static uint8_t reach[HAMR_ALLOCATORS];
 
 static const hamr_functions functions = {
     HAMR_ABI_VERSION,
@@ -12,13 +13,17 @@ static const hamr_functions functions = {
     hamrAccess,
     hamrCovering,
     &devices,
+    reach,
 };
 
 const hamr_functions *hamr_function_table(void) { return &functions; }
 
 void hamr_call_finished(hamr_finished_function finished, uint64_t key) { finished(key); }
 
-void hamr_set_devices(int32_t count, void *current) {
+void hamr_set_devices(int32_t count, void *current, void *attributes) {
     devices.cuda_current = (int (*)(int *))current;
+    devices.cuda_attributes = (int (*)(unsigned, int *, void **, uint64_t))attributes;
     devices.cuda_count = count;
 }
+
+void hamr_set_reach(int32_t allocator, int32_t spaces) { reach[allocator] = (uint8_t)spaces; }

@@ -8,13 +8,13 @@ static PyTypeObject *handle_type;
 
 int array_usable(const Array *self) {
     const Block *block = self->block;
-    if (!block || block->generation == core_generation || block->allocator <= HAMR_MALLOC) return 0;
+    if (!block || block->generation == core_generation || block->allocator <= HAMR_ALLOCATOR_MALLOC) return 0;
     return core_forked();
 }
 
-static int busy(const Array *self) {
-    const volatile uint32_t *marks = (const volatile uint32_t *)(uintptr_t)self->array.marks;
-    return marks && *marks;
+static int idle(const Array *self) {
+    const volatile uint32_t *marks = self->block ? (const volatile uint32_t *)(uintptr_t)self->block->marks : NULL;
+    return marks && !*marks;
 }
 
 /* Whether the host may read the elements as they are. Managed memory may be in
@@ -22,8 +22,8 @@ static int busy(const Array *self) {
 static int host_in_place(const Array *self) {
     const hamr_array *array = &self->array;
     if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
-    if (array->allocator <= HAMR_MALLOC) return 1;
-    return array->allocator != HAMR_CUDA_UVA && array->marks && !array->stream && !busy(self);
+    if (array->allocator <= HAMR_ALLOCATOR_MALLOC) return 1;
+    return array->allocator != HAMR_ALLOCATOR_CUDA_UVA && !array->stream && idle(self);
 }
 
 static int cuda_in_place(const Array *self, int32_t device) {
@@ -31,7 +31,7 @@ static int cuda_in_place(const Array *self, int32_t device) {
     if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
     const hamr_devices *devices = core_functions()->devices;
     if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
-    if (array->allocator == HAMR_CUDA_UVA) return 1;
+    if (array->allocator == HAMR_ALLOCATOR_CUDA_UVA) return 1;
     if (device < 0) {
         int current = 0;
         if (devices->cuda_count > 1 && (!devices->cuda_current || devices->cuda_current(&current) != 0)) current = 0;

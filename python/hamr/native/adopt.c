@@ -101,7 +101,7 @@ static int is_array_type(PyObject *type) {
 
 /* Whether taking memory may wait for a device, or for its runtime to start. */
 static int creation_is_long(const hamr_array *array, const hamr_functions *functions) {
-    return array->allocator > HAMR_MALLOC && (array->allocator != HAMR_CUDA_ASYNC || !functions->devices->cuda_count);
+    return array->allocator > HAMR_ALLOCATOR_MALLOC && (array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || !functions->devices->cuda_count);
 }
 
 /* create(type, element, allocator, device, stream, transfer, shape, value) */
@@ -267,7 +267,7 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     if (take < 0) return NULL;
     Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
     if (!take && !owner) return NULL;
-    if (draft.array.allocator > HAMR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
+    if (draft.array.allocator > HAMR_ALLOCATOR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
     return adopt((PyTypeObject *)arguments[0], &draft, owner);
 }
 

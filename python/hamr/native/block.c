@@ -5,8 +5,8 @@
 /* Whether giving the memory back may wait for the system or for a device. Another
  * library's work is not waited for. */
 static int release_is_long(const Block *block) {
-    if (block->allocator > HAMR_MALLOC && block->owner) return block->marks && (*(const volatile uint32_t *)(uintptr_t)block->marks & HAMR_OWN_WORK);
-    if (block->allocator > HAMR_MALLOC) return block->allocator != HAMR_CUDA_ASYNC;
+    if (block->allocator > HAMR_ALLOCATOR_MALLOC && block->owner) return block->marks && (*(const volatile uint32_t *)(uintptr_t)block->marks & HAMR_OWN_WORK);
+    if (block->allocator > HAMR_ALLOCATOR_MALLOC) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC;
     return !block->owner && block->size >= LONG_FREE;
 }
 
@@ -22,6 +22,14 @@ void type_free(PyObject *self) {
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
+}
+
+/* Foreign device memory that the core was not told of yet, by allocator. */
+static int64_t waiting[HAMR_ALLOCATORS];
+
+static int64_t *waiting_as(const Block *block) {
+    int lazy = !block->token && block->owner && block->allocator > HAMR_ALLOCATOR_MALLOC && block->generation == core_generation;
+    return lazy ? &waiting[block->allocator] : NULL;
 }
 
 Block *block_new(const hamr_array *array, Owner *owner) {
@@ -41,8 +49,12 @@ Block *block_new(const hamr_array *array, Owner *owner) {
     block->allocator = array->allocator;
     block->device = array->device;
     block->owner = owner;
+    int64_t *counted = waiting_as(block);
+    if (counted) ++*counted;
     return block;
 }
+
+int block_foreign_work(const Block *block) { return !block->token && block->producer; }
 
 /* Makes sure that the copy of the Go core in this process knows the memory. */
 int block_register(Block *block) {
@@ -50,14 +62,19 @@ int block_register(Block *block) {
     if (core_load() < 0) return -1;
     /* Another thread may have done it while this one loaded the core. */
     if (block->token && block->generation == core_generation) return 0;
-    if (block->allocator > HAMR_MALLOC) return core_forked();
-    int64_t shape = (int64_t)block->size, stride = 1;
+    int of_device = block->allocator > HAMR_ALLOCATOR_MALLOC;
+    if (of_device && block->generation != core_generation) return core_forked();
+    int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
                         .allocator = block->allocator, .device = block->device, .element = Uint8,
                         .ndim = 1, .shape = &shape, .strides = &stride};
-    char *message = core_functions()->adopt(&whole, (uint64_t)(uintptr_t)block->owner, owner_finished);
+    uint64_t key = (uint64_t)(uintptr_t)block->owner;
+    char *message = of_device ? core_functions()->adopt_device(&whole, key, owner_finished, block->producer)
+                              : core_functions()->adopt(&whole, key, owner_finished);
     if (message) return core_raise(message);
+    if (counted) --*counted;
     block->token = whole.memory;
+    block->marks = whole.marks;
     block->generation = core_generation;
     return 0;
 }
@@ -65,6 +82,8 @@ int block_register(Block *block) {
 static void block_release(Block *block) {
     const hamr_functions *functions = core_functions();
     uint64_t token = block->token;
+    int64_t *counted = waiting_as(block);
+    if (counted) --*counted;
     block->token = 0;
     if (token && block->generation == core_generation && functions) {
         int is_long = release_is_long(block);
@@ -121,3 +140,22 @@ int block_setup(PyObject *module) {
     block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
 }
+
+/* waiting() -> [(allocator, count)]: adopted device memory that the core does not know yet. */
+static PyObject *waiting_list(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int a = 0; list && a < HAMR_ALLOCATORS; a++) {
+        if (!waiting[a]) continue;
+        PyObject *row = Py_BuildValue("(iL)", a, (long long)waiting[a]);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyMethodDef block_functions[] = {
+    {"waiting", waiting_list, METH_NOARGS, "waiting() -> [(allocator, count)]: adopted device memory that the core does not know yet."},
+    {NULL, NULL, 0, NULL},
+};

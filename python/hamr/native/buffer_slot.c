@@ -34,7 +34,7 @@ static int check_request(const hamr_array *array, const ElementFacts *facts, int
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     Array *self = (Array *)object;
     view->obj = NULL;
-    if (self->array.allocator > HAMR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE)) {
+    if (self->array.allocator > HAMR_ALLOCATOR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE)) {
         /* A device may still be writing it. */
         if (!(self = array_settled(self))) return -1;
     } else if (!self->fixed) {
@@ -93,7 +93,7 @@ PyObject *array_interface(PyObject *object, void *closure) {
     (void)closure;
     /* A snapshot, since making a tuple may run finalisers, which may change the array. */
     Array *self = (Array *)object;
-    int settle = self->array.allocator > HAMR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE);
+    int settle = self->array.allocator > HAMR_ALLOCATOR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE);
     self = settle ? array_settled(self) : (Array *)array_snapshot(self, array_type);
     if (!self) return NULL;
     PyObject *interface = describe(&self->array);

@@ -56,9 +56,11 @@ static PyObject *refuse(const Array *self) {
 
 /* A stream that covers all work pending on the elements; 0 if there is none. */
 static int covering(Array *self, uint64_t *stream) {
-    const volatile uint32_t *marks = (const volatile uint32_t *)(uintptr_t)self->array.marks;
+    const Block *block = self->block;
     *stream = 0;
-    if (!marks || (!*marks && !self->array.stream)) return 0;
+    if (!block) return 0;
+    const volatile uint32_t *marks = (const volatile uint32_t *)(uintptr_t)block->marks;
+    if (!self->array.stream && !block_foreign_work(block) && (!marks || !*marks)) return 0;
     Array *source = array_pin(self);
     if (!source) return -1;
     char *message = core_functions()->covering(&source->array, stream);
@@ -146,6 +148,68 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     return 1;
 }
 
+/* The bytes that the elements touch, relative to element zero; 0 if there are
+ * none, or too many. */
+static int span(const hamr_array *array, int64_t *low, int64_t *high) {
+    int64_t step;
+    *low = 0;
+    *high = element_facts(array->element)->size;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] < 1 || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
+        int64_t *end = step < 0 ? low : high;
+        if (__builtin_add_overflow(*end, step, end)) return 0;
+    }
+    return 1;
+}
+
+/* Fills in where the driver says that the elements are. 0: they are nowhere, or it
+ * takes the core to tell. */
+static int locate(hamr_array *array) {
+    const hamr_functions *functions = core_functions();
+    if (!functions || !functions->devices->cuda_attributes) return 0;
+    enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, COUNT };
+    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12, [POOL] = 17};
+    int asked[COUNT];
+    uint64_t answers[COUNT] = {0};
+    void *places[COUNT];
+    int64_t low, high;
+    for (int i = 0; i < COUNT; i++) {
+        asked[i] = numbers[i];
+        places[i] = &answers[i];
+    }
+    if (!span(array, &low, &high) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
+    uint64_t first = array->pointer + (uint64_t)low, size = (uint64_t)high - (uint64_t)low;
+    uint32_t type = (uint32_t)answers[TYPE];
+    int32_t ordinal = (int32_t)(uint32_t)answers[ORDINAL];
+    if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] || first - answers[START] > answers[SIZE] - size) return 0;
+    int managed = (uint32_t)answers[MANAGED] != 0, pinned = !managed && type == 1;
+    if (!pinned && ordinal < 0) return 0;
+    array->allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
+    array->device = pinned ? HAMR_HOST_DEVICE : ordinal;
+    array->base = first;
+    array->size = size;
+    array->capacity = array_count(array);
+    array->flags |= functions->reach[array->allocator] * HAMR_HOST_REACHABLE;
+    return 1;
+}
+
+#define LEGACY_STREAM 1
+
+/* An array that the core is told of when it first has to do with it: most are only
+ * handed on. Not where the producer's stream is one that may end before that. */
+static PyObject *adopt_later(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    Block *block = block_new(&draft->array, owner);
+    if (!block) return NULL;
+    block->producer = producer;
+    Array *self = array_new(type);
+    if (!self) {
+        Py_DECREF(block);
+        return NULL;
+    }
+    if (array_store(self, &draft->array, block) < 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
 /* adopt_cuda(type, object, stream, transfer, wait): share what object's
  * __cuda_array_interface__ describes. None if it has none of the simplest form. */
 static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -167,11 +231,15 @@ static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssi
         PyErr_Clear();
         Py_RETURN_NONE;
     }
-    draft.array.allocator = HAMR_ANY_ALLOCATOR;
+    draft.array.allocator = HAMR_ALLOCATOR_ANY;
     draft.array.device = HAMR_HOST_DEVICE;
     Py_DECREF(interface);
+    if (!wait) producer = 0;
+    int later = producer <= LEGACY_STREAM && !draft.array.stream && locate(&draft.array);
     Owner *owner = owner_new(arguments[1], NULL);
-    return owner ? adopt_device((PyTypeObject *)arguments[0], &draft, owner, wait ? producer : 0) : NULL;
+    if (!owner) return NULL;
+    if (later) return adopt_later((PyTypeObject *)arguments[0], &draft, owner, producer);
+    return adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer);
 }
 
 PyMethodDef cuda_interface_functions[] = {

@@ -10,6 +10,7 @@ static int setup(PyObject *module) {
         return -1;
     if (PyModule_AddFunctions(module, core_methods) < 0) return -1;
     if (PyModule_AddFunctions(module, result_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, block_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, access_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, cuda_interface_functions) < 0) return -1;
     return PyModule_AddFunctions(module, adopt_functions);

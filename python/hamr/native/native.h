@@ -22,12 +22,13 @@ typedef struct Owner {
  * objects that use the memory; the Block holds one reference in the Go core. */
 typedef struct {
     PyObject_HEAD
-    uint64_t token;      /* 0: the core does not know the memory */
+    uint64_t token;      /* 0: the core does not know the memory (yet) */
     uint64_t generation; /* the copy of the library that the token belongs to */
     uint64_t base;
     uint64_t size;
     uint64_t stream;
     uint64_t marks;      /* as in hamr_array */
+    uint64_t producer;   /* the stream that the owner's work is on, until the core knows */
     int32_t allocator;
     int32_t device;
     Owner *owner;        /* NULL for memory of our own */
@@ -95,6 +96,8 @@ int64_t array_count(const hamr_array *array);
 extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
 int block_register(Block *block);
+int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */
+extern PyMethodDef block_functions[];
 int block_setup(PyObject *module);
 
 /* array.c */

@@ -1,0 +1,362 @@
+"""``hamr bench --cuda``: what operations on a GPU cost, beside other libraries and the driver.
+
+Everything is timed in one process, one operation after the other in each round. A
+ratio is taken to the group's floor within the round; values and ratios are medians
+over the rounds. A library that is not there is recorded as absent.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import time
+
+from .benchmark import machine
+from .benchmark_driver import Driver, driver_facts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+MIB = 1 << 20
+#: What a round spends on one operation, in seconds, and all of it at most.
+SLICE, LIMIT = 0.015, 80.0
+
+
+class Case:
+    """An operation: how it is called, and what it must reach.
+
+    ``target`` bounds the ratio to the floor, ``limit`` the value itself; both from
+    above for times, from below for rates.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        *,
+        floor: bool = False,
+        target: float | None = None,
+        limit: float | None = None,
+    ) -> None:
+        self.name, self.run = name, run
+        self.floor, self.target, self.limit = floor, target, limit
+        self.calls = 1
+        self.values: list[float] = []
+        self.error: str | None = None
+
+
+class Group:
+    """Operations that do the same. The fastest of the floors is the floor."""
+
+    def __init__(self, title: str, cases: list[Case], nbytes: int = 0, rounds: int = 9) -> None:
+        self.title, self.cases, self.nbytes, self.rounds = title, cases, nbytes, rounds
+        self.unit = "GB/s" if nbytes else "us"
+
+    def measure(self, synchronize: Callable[[], None]) -> dict[str, Any]:
+        """Time all cases; one that fails is recorded with its error."""
+        for case in self.cases:
+            try:
+                case.run()
+                synchronize()
+                start = time.perf_counter()
+                case.run()
+                synchronize()
+                took = time.perf_counter() - start
+                case.calls = max(1, min(20_000, int(SLICE / max(took, 1e-7))))
+            except Exception as error:
+                case.error = f"{type(error).__name__}: {error}"[:200]
+        working = [case for case in self.cases if case.error is None]
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(self.rounds):
+                for case in working:
+                    case.values.append(self._time(case, synchronize))
+        finally:
+            gc.enable()
+        return self._result(working)
+
+    def _time(self, case: Case, synchronize: Callable[[], None]) -> float:
+        run, calls = case.run, range(case.calls)
+        synchronize()
+        start = time.perf_counter()
+        for _ in calls:
+            run()
+        synchronize()
+        seconds = (time.perf_counter() - start) / case.calls
+        return self.nbytes / seconds / 1e9 if self.nbytes else seconds * 1e6
+
+    def _result(self, working: list[Case]) -> dict[str, Any]:
+        best = max if self.nbytes else min
+        floors = [case for case in working if case.floor]
+        floor = best(floors, key=lambda c: statistics.median(c.values)) if floors else None
+        rows = [self._row(case, floor) for case in self.cases]
+        return {
+            "group": self.title,
+            "unit": self.unit,
+            "floor": floor.name if floor else None,
+            "rows": rows,
+        }
+
+    def _row(self, case: Case, floor: Case | None) -> dict[str, Any]:
+        row: dict[str, Any] = {"operation": case.name}
+        if case.error is not None:
+            return {**row, "error": case.error}
+        row["value"] = round(statistics.median(case.values), 3)
+        if floor is not None:
+            ratios = [v / f for v, f in zip(case.values, floor.values, strict=True)]
+            row["ratio"] = round(statistics.median(ratios), 3)
+        met = []
+        for key, bound, value in (
+            ("target", case.target, row.get("ratio")),
+            ("limit", case.limit, row["value"]),
+        ):
+            if bound is not None and value is not None:
+                row[key] = bound
+                met.append(value >= bound if self.nbytes else value <= bound)
+        if met:
+            row["met"] = all(met)
+        return row
+
+
+class Libraries:
+    """The array libraries that work here; None stands for one that does not."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, str] = {}
+        self.absent: dict[str, str] = {}
+        self.cupy = self._load("cupy", lambda m: m.zeros(1))
+        self.torch = self._load("torch", lambda m: m.zeros(1, device="cuda"))
+        self.numba = self._load("numba.cuda", lambda m: m.device_array(1))
+
+    def _load(self, name: str, use: Callable[[Any], Any]) -> Any:
+        from importlib import import_module
+
+        try:
+            module = import_module(name)
+            use(module)
+            top = import_module(name.partition(".")[0])
+        except Exception as error:
+            self.absent[name] = f"{type(error).__name__}: {error}"[:200]
+            return None
+        self.versions[name] = str(getattr(top, "__version__", "?"))
+        return module
+
+    def trim(self) -> None:
+        """Give back what the libraries keep, so that the next group has room."""
+        import hamr
+
+        gc.collect()
+        hamr.trim()
+        if self.cupy:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+        if self.torch:
+            self.torch.cuda.empty_cache()
+
+
+def hand_over(lib: Libraries, driver: Driver) -> Iterator[Group]:
+    """Sharing without a copy, both ways."""
+    import hamr
+
+    buf = hamr.Buffer(256, "float32", "cuda", fill=1)
+    buf.synchronize()
+    cases = [
+        Case("buf.get_cuda_accessible(), in place", buf.get_cuda_accessible, limit=0.15),
+        Case("buf.__cuda_array_interface__", lambda: buf.__cuda_array_interface__),
+    ]
+    cp, torch, numba = lib.cupy, lib.torch, lib.numba
+    to_others, from_others = [], []
+    if cp:
+        x = cp.ones(256, "f4")
+        description = {**x.__cuda_array_interface__, "stream": None}
+
+        class Minimal:
+            __cuda_array_interface__ = description
+
+        minimal = Minimal()
+        to_others += [
+            Case("cp.asarray(minimal object)", lambda: cp.asarray(minimal), floor=True),
+            Case(
+                "cp.asarray(buf.get_cuda_accessible())",
+                lambda: cp.asarray(buf.get_cuda_accessible()),
+                target=1.15,
+            ),
+            Case("cp.asarray(buf)", lambda: cp.asarray(buf)),
+        ]
+        from_others += [
+            Case("cupy_array.__cuda_array_interface__", lambda: x.__cuda_array_interface__),
+            Case("hamr.buffer(cupy_array)", lambda: hamr.buffer(x), limit=1.4),
+            Case("hamr.buffer(minimal object)", lambda: hamr.buffer(minimal)),
+        ]
+        from_others[0].floor = True
+        if torch:
+            from_others.append(
+                Case("torch.as_tensor(cupy_array)", lambda: torch.as_tensor(x, device="cuda"))
+            )
+        if numba:
+            from_others.append(
+                Case("numba.as_cuda_array(cupy_array)", lambda: numba.as_cuda_array(x))
+            )
+    if torch:
+        t = torch.ones(256, device="cuda")
+        to_others.append(Case("torch.as_tensor(buf)", lambda: torch.as_tensor(buf, device="cuda")))
+        from_others.append(Case("hamr.buffer(torch_tensor)", lambda: hamr.buffer(t)))
+    if numba:
+        to_others.append(Case("numba.as_cuda_array(buf)", lambda: numba.as_cuda_array(buf)))
+    yield Group("reaching a buffer", cases)
+    yield Group("hamr's memory in other libraries", to_others)
+    yield Group("other libraries' memory in hamr", from_others)
+
+
+def small_moves(lib: Libraries, driver: Driver) -> Iterator[Group]:
+    """1 KiB from the GPU to NumPy, and back."""
+    import numpy as np
+
+    import hamr
+
+    values, out = np.ones(256, "f4"), np.empty(256, "f4")
+    dev = hamr.Buffer(256, "float32", "cuda", data=values)
+    host = hamr.buffer(values)
+    dev.synchronize()
+    down = [
+        Case("driver copy (ctypes)", driver.reader(out.ctypes.data, dev.ptr, 1024), floor=True),
+        Case(
+            "np.asarray(buf.get_host_accessible())",
+            lambda: np.asarray(dev.get_host_accessible()),
+            target=1.2,
+        ),
+        Case("buf.get(out)", lambda: dev.get(out), target=1.2),
+    ]
+    up = [
+        Case("driver copy (ctypes)", driver.writer(dev.ptr, values.ctypes.data, 1024), floor=True),
+        Case("host_buf.get_cuda_accessible()", host.get_cuda_accessible, target=1.2),
+        Case("buf[...] = array", lambda: dev.__setitem__(..., values), target=1.2),
+    ]
+    cp, torch, numba = lib.cupy, lib.torch, lib.numba
+    if cp:
+        x, copy = cp.ones(256, "f4"), cp.cuda.runtime.memcpy
+        inside, outside, source = x.data.ptr, out.ctypes.data, values.ctypes.data
+        down += [
+            Case("driver copy (CuPy)", lambda: copy(outside, inside, 1024, 2), floor=True),
+            Case("cp.asnumpy(x)", lambda: cp.asnumpy(x)),
+        ]
+        up += [
+            Case("driver copy (CuPy)", lambda: copy(inside, source, 1024, 1), floor=True),
+            Case("cp.asarray(array)", lambda: cp.asarray(values)),
+            Case(
+                "cp.asarray(host_buf.get_cuda_accessible())",
+                lambda: cp.asarray(host.get_cuda_accessible()),
+            ),
+        ]
+    if torch:
+        t = torch.ones(256, device="cuda")
+        down.append(Case("torch_tensor.cpu()", lambda: t.cpu()))
+        up.append(Case("torch.from_numpy(array).cuda()", lambda: torch.from_numpy(values).cuda()))
+    if numba:
+        d = numba.to_device(values)
+        down.append(Case("numba_array.copy_to_host()", lambda: d.copy_to_host()))
+        up.append(Case("numba.to_device(array)", lambda: numba.to_device(values)))
+    yield Group("1 KiB from CUDA to NumPy", down)
+    yield Group("1 KiB from NumPy to CUDA", up)
+
+
+def allocation(lib: Libraries, driver: Driver) -> Iterator[Group]:
+    """Taking memory and giving it back."""
+    for nbytes, size in ((1024, "1 KiB"), (MIB, "1 MiB")):
+        yield from _allocation_of(lib, driver, nbytes, size)
+
+
+def _allocation_of(lib: Libraries, driver: Driver, n: int, size: str) -> Iterator[Group]:
+    import hamr
+
+    plain, ordered = hamr.Allocator.cuda, hamr.Allocator.cuda_async
+    raw, raw_ordered = driver.allocate_and_free(n), driver.allocate_and_free_in_order(n)
+    first = [
+        Case("cuMemAlloc, cuMemFree (ctypes)", raw, floor=True),
+        Case("hamr.Buffer(n, 'u1', cuda)", lambda: hamr.Buffer(n, "u1", plain)),
+    ]
+    second = [
+        Case("cuMemAllocAsync, cuMemFreeAsync (ctypes)", raw_ordered, floor=True),
+        Case("hamr.Buffer(n, 'u1', cuda_async)", lambda: hamr.Buffer(n, "u1", ordered)),
+    ]
+    cp, torch, numba = lib.cupy, lib.torch, lib.numba
+    if cp:
+        pool, in_order = cp.get_default_memory_pool(), cp.cuda.MemoryAsyncPool()
+        second += [
+            Case("CuPy's MemoryPool.malloc(n)", lambda: pool.malloc(n)),
+            Case("CuPy's MemoryAsyncPool.malloc(n)", lambda: in_order.malloc(n)),
+            Case("cp.empty(n, 'u1')", lambda: cp.empty(n, "u1")),
+        ]
+    if torch:
+        kind = torch.uint8
+        second.append(Case("torch.empty(n)", lambda: torch.empty(n, dtype=kind, device="cuda")))
+    if numba:
+        first.append(Case("numba.device_array(n)", lambda: numba.device_array(n, "u1")))
+    yield Group(f"take and give back {size}, device memory", first)
+    yield Group(f"take and give back {size}, from a pool", second)
+
+
+def main(path: str | None, rounds: int) -> int:
+    """Measure, print a table and write JSON if a path is given."""
+    import hamr
+
+    from . import benchmark_cuda_large as large
+
+    cuda = hamr.backends().get("cuda")
+    if cuda is None or not cuda["available"]:
+        print(f"no CUDA: {cuda.get('reason', '') if cuda else 'hamr has no cuda backend'}")
+        return 1
+    started = time.perf_counter()
+    driver, lib = Driver(), Libraries()
+    result: dict[str, Any] = {
+        "machine": {**machine(), **driver_facts(driver), "libraries": lib.versions},
+        "absent": lib.absent,
+        "groups": [],
+        "skipped": [],
+    }
+    for make in (hand_over, small_moves, allocation, large.peers, large.compute, large.bandwidth):
+        try:
+            for group in make(lib, driver):
+                if time.perf_counter() - started > LIMIT:
+                    result["skipped"].append(group.title)
+                    continue
+                group.rounds = min(group.rounds, rounds)
+                result["groups"].append(group.measure(driver.synchronize))
+                group.cases.clear()
+        except Exception as error:  # so that what was measured is not lost
+            result["skipped"].append(f"{make.__name__}: {type(error).__name__}: {error}"[:300])
+        lib.trim()
+    result["seconds"] = round(time.perf_counter() - started, 1)
+    print("\n".join(table(result)))
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        print(f"written to {path}")
+    return 0
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The figures as lines of text."""
+    facts = {k: v for k, v in result["machine"].items() if v and k != "libraries"}
+    facts.update(result["machine"]["libraries"])
+    lines = [", ".join(f"{k} {v}" for k, v in facts.items())]
+    lines += [f"absent: {name}: {why}" for name, why in result["absent"].items()]
+    for group in result["groups"]:
+        lines += ["", f"{group['group']:56} {group['unit']:>10} {'x floor':>8}"]
+        for row in group["rows"]:
+            if "error" in row:
+                lines.append(f"  {row['operation']:54} {row['error']}")
+                continue
+            ratio = f"{row['ratio']:8.2f}" if "ratio" in row else " " * 8
+            verdict = {True: "  met", False: "  NOT MET", None: ""}[row.get("met")]
+            bounds = [f"{k} {row[k]}" for k in ("target", "limit") if k in row]
+            lines.append(
+                f"  {row['operation']:54} {row['value']:10.3f} {ratio} {' '.join(bounds)}{verdict}"
+            )
+    lines += ["", *(f"skipped: {what}" for what in result["skipped"])]
+    lines.append(f"in {result['seconds']} s")
+    return lines

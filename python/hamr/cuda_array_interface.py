@@ -1,0 +1,107 @@
+"""Reading __cuda_array_interface__, versions 2 and later.
+
+The simplest form, which is what libraries send, C reads by itself
+(``_native.adopt_cuda``). What it leaves is read here, or refused in words.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import _native
+from .interface import check, exact, pair_of, read, short
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+NAME = "__cuda_array_interface__"
+
+SETTING = "HAMR_CUDA_ARRAY_INTERFACE_SYNC"
+
+_REQUIRED = ("shape", "typestr", "data", "version")
+_ANY = -1  # the runtimes are asked whose memory it is
+_OLDEST = 2
+
+
+def unreadable(obj: Any, error: Exception) -> TypeError:
+    """What is wrong with an object whose interface raises, as torch's does if it requires grad."""
+    return TypeError(
+        f"{type(obj).__name__} object cannot be shared: "
+        f"its {NAME} raises {type(error).__name__}: {error}"
+    )
+
+
+def adopt_cuda_array_interface(
+    cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int, wait: bool
+) -> _A:
+    """An array of a class over the memory that an interface dictionary of ``obj`` describes.
+
+    What uses it runs after what the producer's stream holds now, unless ``wait`` is
+    false.
+    """
+    fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
+    if version < _OLDEST:
+        raise ValueError(f"version is {version}: accepted are {_OLDEST} and later")
+    data = fields["data"]
+    if not isinstance(data, tuple):
+        raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")
+    pointer, readonly = pair_of(data)
+    producer = _producer(fields.get("stream"))
+    element = check(typestr, shape, strides, pointer, 0, -1, fields.get("mask"), version)
+    return _native.adopt_device(
+        cls,
+        element,
+        _ANY,
+        _ANY,
+        stream,
+        transfer,
+        pointer,
+        shape,
+        strides,
+        readonly,
+        obj,
+        producer if wait else 0,
+    )
+
+
+def wait_of(wait: Any) -> bool:
+    """Whether to wait for producers: as the caller says, else as the environment does."""
+    if wait is None:
+        global _waits
+        if _waits is None:
+            _waits = _setting()
+        return _waits
+    if isinstance(wait, bool):
+        return wait
+    raise TypeError(f"wait is {short(wait)}: accepted are True, False and None")
+
+
+_waits: bool | None = None
+
+
+def _setting() -> bool:
+    text = os.environ.get(SETTING, "")
+    if text not in ("", "0", "1"):
+        print(f"hamr: {SETTING} is {text!r}: accepted are 0 and 1", file=sys.stderr)
+    return text != "0"
+
+
+def _producer(stream: Any) -> int:
+    """The stream that the producer's work is on; 0 if there is nothing to wait for."""
+    if stream is None:
+        return 0
+    handle = exact(stream)
+    if handle is None:
+        raise TypeError(f"stream is {short(stream)}: accepted are None and an int")
+    if not 0 <= handle < 2**64:
+        raise ValueError(f"stream is {short(stream)}: accepted are 1 ... 2**64-1")
+    if handle == 0:
+        raise ValueError(
+            "stream is 0: forbidden, since it does not say which default stream; "
+            "accepted are None, 1 for the legacy one, 2 for the per-thread one, or a handle"
+        )
+    return handle

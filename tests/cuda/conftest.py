@@ -1,0 +1,64 @@
+"""What the CUDA tests share: devices to skip without, and an emulator that must not be misused."""
+
+import pytest
+
+import driver
+import hamr
+
+CUDA_ALLOCATORS = [
+    hamr.Allocator.cuda,
+    hamr.Allocator.cuda_async,
+    hamr.Allocator.cuda_uva,
+    hamr.Allocator.cuda_host,
+]
+
+
+def pytest_runtest_setup(item):
+    for marker in item.iter_markers("multigpu"):
+        needed = marker.args[0] if marker.args else 2
+        if needed > driver.DEVICES:
+            pytest.skip(f"{driver.DEVICES} CUDA devices, needs {needed}")
+
+
+@pytest.fixture(autouse=True)
+def needs_device():
+    """Most tests need a device; those of its absence override this."""
+    if driver.DEVICES == 0:
+        pytest.skip("no CUDA device")
+
+
+@pytest.fixture
+def emulator():
+    """For what a real driver offers no means for: injected failures, and a look at late work."""
+    if driver.emulator is None:
+        pytest.skip("no fault injection, nor a view of late work, with a real driver")
+    return driver.emulator
+
+
+@pytest.fixture(autouse=True)
+def no_violations(needs_device):
+    """Nothing that a test made hamr do misused the driver."""
+    yield
+    if driver.emulator is None or driver.DEVICES == 0:
+        return
+    driver.emulator.stop_failing()
+    driver.emulator.finish()
+    found = driver.emulator.violations()
+    driver.emulator.reset()
+    assert found == []
+
+
+@pytest.fixture(params=CUDA_ALLOCATORS, ids=lambda a: a.name)
+def cuda_allocator(request):
+    return request.param
+
+
+@pytest.fixture(params=[a for a in CUDA_ALLOCATORS if a.name != "cuda_host"], ids=lambda a: a.name)
+def device_allocator(request):
+    """Those whose memory CUDA reaches."""
+    return request.param
+
+
+@pytest.fixture(params=range(max(driver.DEVICES, 1)), ids="device {}".format)
+def device(request):
+    return request.param

@@ -1,0 +1,408 @@
+"""The CUDA driver itself, by ctypes: what a foreign library does beside hamr in these tests.
+
+It is the driver that hamr uses, emulated or real. Work that a foreign library
+has under way is a kernel that writes float32 values late: on the emulator when
+somebody waits for it, on a device after spinning for some milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import emulation
+
+EMULATED = emulation.CHOSEN == "emulator"
+
+INVALID_VALUE, OUT_OF_MEMORY, NOT_READY, ILLEGAL_ADDRESS = 1, 2, 600, 700
+LEGACY, PER_THREAD = 1, 2
+
+#: For scripts in processes of their own: where the modules of the tests are.
+PATHS = {
+    "PYTHONPATH": os.pathsep.join(
+        [*(str(emulation.ROOT / "tests" / f) for f in ("cuda", "", "scripts")),
+         *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+}  # fmt: skip
+
+_NON_BLOCKING, _NO_TIMING, _ATTACH_GLOBAL = 1, 2, 1
+_SPIN_CYCLES = 4_000_000  # about two milliseconds
+_BLOCK = 256
+
+
+class DriverError(Exception):
+    """A call failed with a code."""
+
+    def __init__(self, call: str, code: int) -> None:
+        super().__init__(f"{call} returned {code}")
+        self.code = code
+
+
+def _load() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(os.environ.get("HAMR_CUDA_LIBRARY") or "libcuda.so.1")
+    except OSError:
+        return None
+
+
+library = _load()
+
+
+def code(name: str, *arguments: Any) -> int:
+    """What a call returns; int arguments are passed in 64 bits."""
+    return getattr(library, name)(
+        *(ctypes.c_uint64(a & 2**64 - 1) if isinstance(a, int) else a for a in arguments)
+    )
+
+
+def do(name: str, *arguments: Any) -> None:
+    """A call that must succeed."""
+    result = code(name, *arguments)
+    if result != 0:
+        raise DriverError(name, result)
+
+
+def get(name: str, *arguments: Any, kind: Any = ctypes.c_uint64) -> int:
+    """What a call writes to its first argument."""
+    value = kind()
+    do(name, ctypes.byref(value), *arguments)
+    return value.value
+
+
+def count_devices() -> int:
+    """How many devices there are: the probe that decides which tests can run."""
+    if library is None or code("cuInit", 0) != 0:
+        return 0
+    return get("cuDeviceGetCount", kind=ctypes.c_int)
+
+
+DEVICES = count_devices()
+
+
+# Contexts.
+
+_contexts: dict[int, int] = {}
+
+
+def context(device: int) -> int:
+    """A device's primary context, which is hamr's and everybody else's, too."""
+    if device not in _contexts:
+        _contexts[device] = get("cuDevicePrimaryCtxRetain", device)
+    return _contexts[device]
+
+
+def current_context() -> int:
+    """The calling thread's; 0 is none."""
+    return get("cuCtxGetCurrent")
+
+
+def set_current(handle: int) -> None:
+    """Replace the calling thread's current context."""
+    do("cuCtxSetCurrent", handle)
+
+
+@contextmanager
+def on(device: int) -> Iterator[None]:
+    """Make a device current inside the block."""
+    do("cuCtxPushCurrent_v2", context(device))
+    try:
+        yield
+    finally:
+        get("cuCtxPopCurrent_v2")
+
+
+# Memory.
+
+
+def allocate(size: int, device: int = 0, kind: str = "cuda") -> int:
+    """Memory of a foreign library; give it back by free()."""
+    with on(device):
+        if kind == "cuda_uva":
+            return get("cuMemAllocManaged", max(size, 1), _ATTACH_GLOBAL)
+        if kind == "cuda_host":
+            return get("cuMemHostAlloc", max(size, 1), 0)
+        if kind == "cuda_async":
+            return get("cuMemAllocAsync", max(size, 1), 0)
+        return get("cuMemAlloc_v2", max(size, 1))
+
+
+def free(address: int, device: int = 0, kind: str = "cuda") -> None:
+    """Give back what allocate() returned."""
+    with on(device):
+        if kind == "cuda_async":
+            do("cuMemFreeAsync", address, 0)
+        else:
+            do("cuMemFreeHost" if kind == "cuda_host" else "cuMemFree_v2", address)
+
+
+def write(address: int, array: np.ndarray, device: int = 0) -> None:
+    """Copy a contiguous array to memory, and wait for all work of the device before and after."""
+    with on(device):
+        do("cuCtxSynchronize")
+        if array.nbytes:
+            do("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes, LEGACY)
+        do("cuCtxSynchronize")
+
+
+def read(address: int, shape: Any, dtype: Any, device: int = 0) -> np.ndarray:
+    """What memory holds when all work of the device is over."""
+    array = np.empty(shape, dtype)
+    with on(device):
+        do("cuCtxSynchronize")
+        if array.nbytes:
+            do("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes, LEGACY)
+        do("cuCtxSynchronize")
+    return array
+
+
+def memory_info(device: int) -> tuple[int, int]:
+    """Free and total bytes."""
+    available, total = ctypes.c_size_t(), ctypes.c_size_t()
+    with on(device):
+        do("cuMemGetInfo_v2", ctypes.byref(available), ctypes.byref(total))
+    return available.value, total.value
+
+
+# Streams and late work.
+
+
+class Stream:
+    """A stream of a foreign library, which knows nothing of the default streams."""
+
+    def __init__(self, device: int = 0) -> None:
+        self.device = device
+        with on(device):
+            self.handle = get("cuStreamCreate", _NON_BLOCKING)
+
+    def __del__(self) -> None:
+        with on(self.device):
+            code("cuStreamDestroy_v2", self.handle)
+
+    def synchronize(self) -> None:
+        with on(self.device):
+            do("cuStreamSynchronize", self.handle)
+
+    def idle(self) -> bool:
+        """Whether all work is over. Asking makes the emulator do some, sooner or later."""
+        with on(self.device):
+            result = code("cuStreamQuery", self.handle)
+        if result not in (0, NOT_READY):
+            raise DriverError("cuStreamQuery", result)
+        return result == 0
+
+    def wait(self, other: Stream) -> None:
+        """Make later work run after what another stream holds now."""
+        with on(other.device):
+            event = get("cuEventCreate", _NO_TIMING)
+            do("cuEventRecord", event, other.handle)
+        with on(self.device):
+            do("cuStreamWaitEvent", self.handle, event, 0)
+            do("cuEventDestroy_v2", event)
+
+
+_kernels: dict[int, int] = {}
+
+
+def _kernel(device: int) -> int:
+    if device not in _kernels:
+        text = (Path(__file__).parent / "late_write.ptx").read_bytes()
+        module = get("cuModuleLoadData", ctypes.c_char_p(text))
+        _kernels[device] = get("cuModuleGetFunction", module, ctypes.c_char_p(b"late_write"))
+    return _kernels[device]
+
+
+def write_late(
+    stream: Stream | int,
+    target: int,
+    count: int,
+    offset: float,
+    source: int = 0,
+    scale: float = 1,
+    device: int | None = None,
+) -> None:
+    """Queue target[i] = source[i] * scale + offset on float32; without a source, = offset."""
+    handle = stream.handle if isinstance(stream, Stream) else stream
+    if device is None:
+        device = stream.device if isinstance(stream, Stream) else 0
+    numbers = ctypes.c_float(scale), ctypes.c_float(offset)
+    with on(device):
+        if EMULATED:
+            do("emulator_kernel", handle, target, source, count, *numbers)
+            return
+        values = [
+            *map(ctypes.c_uint64, (target, source, count)),
+            *numbers,
+            ctypes.c_uint64(_SPIN_CYCLES),
+        ]
+        pointers = (ctypes.c_void_p * 6)(*map(ctypes.addressof, values))
+        blocks = -(-count // _BLOCK)
+        shape = [ctypes.c_uint(n) for n in (blocks, 1, 1, _BLOCK, 1, 1, 0)]
+        do("cuLaunchKernel", _kernel(device), *shape, handle, pointers, None)
+
+
+# Arrays.
+
+
+class Array:
+    """A foreign library's array: memory of the driver's and __cuda_array_interface__ alone."""
+
+    live = 0
+
+    def __init__(
+        self,
+        content: Any,
+        device: int = 0,
+        kind: str = "cuda",
+        stream: int | None = None,
+        **changes: Any,
+    ) -> None:
+        """Changes are made to the interface's dictionary; ... leaves an entry out."""
+        content = np.asarray(content)
+        self.device, self.kind = device, kind
+        self.shape, self.dtype, self.nbytes = content.shape, content.dtype, content.nbytes
+        self.ptr = allocate(self.nbytes, device, kind)
+        write(self.ptr, np.ascontiguousarray(content), device)
+        type(self).live += 1
+        interface = {
+            "shape": content.shape,
+            "typestr": content.dtype.str,
+            "data": (self.ptr if content.size else 0, False),
+            "version": 3,
+            "strides": None,
+            "stream": stream,
+            **changes,
+        }
+        self.__cuda_array_interface__ = {k: v for k, v in interface.items() if v is not ...}
+
+    def __del__(self) -> None:
+        free(self.ptr, self.device, self.kind)
+        type(self).live -= 1
+
+    def read(self) -> np.ndarray:
+        """The content when all work is over."""
+        return read(self.ptr, self.shape, self.dtype, self.device)
+
+
+class Only:
+    """An object of nothing but another one's __cuda_array_interface__, perhaps changed."""
+
+    def __init__(self, source: Any, **changes: Any) -> None:
+        self.source = source
+        fields = {**source.__cuda_array_interface__, **changes}
+        self.__cuda_array_interface__ = {k: v for k, v in fields.items() if v is not ...}
+
+
+def content(shared: Any) -> np.ndarray:
+    """What a consumer of __cuda_array_interface__ reads, in the order of its own stream.
+
+    It does what the protocol asks for: wait for the stream that the interface
+    names, and for nothing else.
+    """
+    interface = shared.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    count = int(np.prod(interface["shape"], dtype=int))
+    if count == 0:
+        return np.empty(interface["shape"], dtype)
+    address, strides = interface["data"][0], interface.get("strides")
+    strides = strides or np.empty(interface["shape"], dtype).strides
+    reach = [(n - 1) * s for n, s in zip(interface["shape"], strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + dtype.itemsize
+    raw = np.empty(high - low, "u1")
+    device = device_of(address)
+    reader = Stream(device)
+    producer = interface.get("stream")
+    with on(device):
+        if producer is not None:
+            do("cuStreamSynchronize", producer)
+        do("cuMemcpyAsync", raw.ctypes.data, address + low, raw.nbytes, reader.handle)
+    reader.synchronize()
+    return np.ndarray(interface["shape"], dtype, raw, -low, strides).copy()
+
+
+def device_of(address: int) -> int:
+    """The device that memory is on, as the driver has it."""
+    value = ctypes.c_int()
+    do("cuPointerGetAttribute", ctypes.byref(value), 9, address)
+    return value.value
+
+
+# The emulator.
+
+
+class Emulator:
+    """Its inspection and its faults."""
+
+    def __init__(self) -> None:
+        assert library is not None
+        library.emulator_violation.restype = ctypes.c_char_p
+
+    def fail(self, call: str, nth: int, error: int) -> None:
+        """Make the nth call from now on return a code and do nothing else; 0 is every one."""
+        library.emulator_fail(call.encode(), nth, error)
+
+    def stop_failing(self) -> None:
+        library.emulator_stop_failing()
+
+    def calls(self, call: str) -> int:
+        return library.emulator_calls(call.encode())
+
+    def live(self, what: str) -> int:
+        """How much is live of "memory", "bytes", "streams", "events", "pools", …"""
+        found: int = library.emulator_live(what.encode())
+        assert found >= 0, what
+        return found
+
+    def violations(self) -> list[str]:
+        count: int = library.emulator_violations()
+        return [library.emulator_violation(i).decode() for i in range(count)]
+
+    def reset(self) -> None:
+        library.emulator_reset()
+
+    def finish(self) -> None:
+        """Do all late work."""
+        library.emulator_finish()
+
+    def pending(self) -> int:
+        """How many pieces of late work there are."""
+        return library.emulator_pending()
+
+    def peek(self, address: int, shape: Any, dtype: Any) -> np.ndarray:
+        """What memory holds now, whatever work is pending."""
+        array = np.empty(shape, dtype)
+        library.emulator_peek(
+            ctypes.c_uint64(address),
+            ctypes.c_void_p(array.ctypes.data),
+            ctypes.c_ulong(array.nbytes),
+        )
+        return array
+
+    def count_calls(self, operation: Any) -> dict[str, int]:
+        """Which entry points an operation calls, and how often."""
+        before = {name: self.calls(name) for name in ENTRY_POINTS}
+        operation()
+        after = {name: self.calls(name) for name in ENTRY_POINTS}
+        return {name: after[name] - before[name] for name in after if after[name] > before[name]}
+
+
+def _entry_points() -> list[str]:
+    """The driver's functions that hamr binds."""
+    import re
+
+    text = (emulation.ROOT / "backends" / "cuda" / "symbols.go").read_text()
+    return re.findall(r'dl:"(cu\w+)', text)
+
+
+ENTRY_POINTS = _entry_points()
+
+emulator = Emulator() if EMULATED else None
+
+# Hands out values that no test has used before.
+fresh_value = itertools.count(1).__next__

@@ -1,0 +1,222 @@
+"""One situation round a fork with CUDA in use, or not yet: python cuda_forks.py CASE."""
+
+import contextlib
+import multiprocessing
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import forking
+import hamr
+
+N = 100
+
+
+def on_host(buffer):
+    return np.asarray(buffer.get_host_accessible())
+
+
+@contextlib.contextmanager
+def refused():
+    """A ForkError, at once, that says what to do."""
+    with pytest.raises(hamr.ForkError, match="spawn"):
+        yield
+
+
+def parents():
+    """Buffers of every CUDA allocator, with all that can be made of them."""
+    made = [
+        hamr.Buffer(N, "f4", a, fill=1) for a in ("cuda", "cuda_async", "cuda_uva", "cuda_host")
+    ]
+    for buffer in made:
+        buffer.synchronize()
+    return made
+
+
+def device_buffers():
+    """Every use of a parent's device memory is refused at once, and none hangs."""
+    buffers = parents()
+    handles = [b.get_cuda_accessible() for b in buffers[:3]]
+    stream = hamr.Stream(device=0)
+    event = stream.record()
+
+    def child():
+        for buffer in buffers:
+            for use in (
+                lambda: buffer.copy("malloc"),  # noqa: B023
+                lambda: buffer.astype("f8"),  # noqa: B023
+                lambda: buffer.get_cuda_accessible(),  # noqa: B023
+                lambda: buffer.append(1),  # noqa: B023
+                lambda: buffer.fill(2),  # noqa: B023
+                lambda: buffer.move("malloc"),  # noqa: B023
+                lambda: buffer.get(),  # noqa: B023
+                lambda: buffer.synchronize(),  # noqa: B023
+                lambda: str(buffer),  # noqa: B023
+                lambda: buffer.get_host_accessible(),  # noqa: B023
+            ):
+                with refused():
+                    use()
+            assert buffer.shape == (N,)
+            assert buffer.device in (-1, 0)
+            assert "hamr.Buffer" in repr(buffer)
+        for x in (*buffers[:3], *handles):
+            with refused():
+                x.__cuda_array_interface__  # noqa: B018
+        for use in (stream.synchronize, stream.record, event.synchronize, lambda: event.done):
+            with refused():
+                use()
+
+    forking.run(child)
+    for buffer in buffers:
+        assert on_host(buffer).tolist() == [1] * N
+
+
+def host_buffers():
+    """Host memory works in the child as if there were no CUDA."""
+    device = parents()
+    own, cpp, shared = hamr.Buffer(N, fill=1), hamr.Buffer(N, "f4", "cpp", fill=2), np.ones(N)
+    adopted = hamr.buffer(shared)
+
+    def child():
+        assert on_host(own).sum() == N
+        own.append(3)
+        cpp.resize(2 * N, 4)
+        adopted.fill(5)
+        assert on_host(own).sum() == N + 3
+        assert on_host(cpp.astype("i2")).sum() == 6 * N
+        assert shared.sum() == 5 * N
+        assert np.asarray(hamr.Buffer(N, fill=7)).sum() == 7 * N
+
+    forking.run(child)
+    assert shared.sum() == N
+    assert len(device) == 4
+
+
+def new_use_in_the_child():
+    """The driver does not survive: the child is told so, whatever it tries."""
+    buffers = parents()
+
+    class Foreign:
+        __cuda_array_interface__ = {
+            "shape": (N,), "typestr": "<f4", "data": (buffers[0].ptr, False), "version": 3,
+        }  # fmt: skip
+
+    def child():
+        for use in (
+            lambda: hamr.Buffer(N, "f4", "cuda"),
+            lambda: hamr.Buffer(N, "f4", "cuda_host"),
+            lambda: hamr.Buffer(N).copy("cuda_async"),
+            lambda: hamr.Buffer(N).get_cuda_accessible(),
+            lambda: hamr.Stream(device=0),
+            lambda: hamr.memory_info(0),
+            lambda: hamr.device(0),
+            lambda: hamr.buffer(Foreign()),
+        ):
+            with refused():
+                use()
+        assert hamr.backends()["cuda"]["available"] is False
+
+    forking.run(child)
+    assert on_host(buffers[0]).sum() == N
+
+
+def exits():
+    """A child with a parent's buffers ends cleanly, by both ways, whatever it drops."""
+    for finish in (os._exit, sys.exit):
+        exits_by(finish)
+
+
+def exits_by(finish):
+    buffers = parents()
+    stream = hamr.Stream(device=0)
+    buffers.append(hamr.Buffer(N, "f4", "cuda_async", fill=1, stream=stream, transfer="async"))
+    handles = [b.get_host_accessible() for b in buffers]
+    child = os.fork()
+    if child == 0:
+        buffers.pop().close()
+        buffers.pop().free()
+        del buffers[0]
+        handles.clear()
+        finish(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, (finish, status)
+    for buffer in buffers:
+        assert on_host(buffer).tolist() == [1] * N
+
+
+def before_use():
+    """A child of a parent that has not used CUDA yet uses it."""
+    host = hamr.Buffer(N, fill=1)
+    array = np.ones(N, "f4")
+
+    def child():
+        copied = host.copy("cuda_async")
+        assert on_host(copied).sum() == N
+        assert on_host(hamr.buffer(array).copy("cuda")).sum() == N
+        assert hamr.backends()["cuda"]["available"]
+        forking.run(grandchild)
+        assert on_host(copied).sum() == N
+
+    def grandchild():
+        assert on_host(host).sum() == N
+        with refused():
+            hamr.Buffer(N, "f4", "cuda")
+
+    for _ in range(3):
+        forking.run(child)
+    assert on_host(hamr.Buffer(N, "f4", "cuda", fill=2)).sum() == 2 * N
+
+
+def in_threads():
+    """Forks beside threads that use the device."""
+    import threading
+
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            on_host(hamr.Buffer(N, "f4", "cuda_async", fill=1).copy("cuda_host"))
+
+    threads = [threading.Thread(target=busy) for _ in range(3)]
+    buffers = parents()
+    for thread in threads:
+        thread.start()
+
+    def child():
+        assert np.asarray(hamr.Buffer(N, fill=7)).sum() == 7 * N
+        with refused():
+            buffers[0].copy("malloc")
+        buffers.clear()
+
+    try:
+        for _ in range(20):
+            forking.run(child, patience=30)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def double(value):
+    """Work for a process of its own."""
+    buffer = hamr.Buffer(N, "f4", "cuda_async", fill=value)
+    buffer.append(buffer)
+    return buffer
+
+
+def spawns():
+    """Other ways of starting processes use CUDA in parent and child; buffers are sent as copies."""
+    for method in ("spawn", "forkserver"):
+        mine = hamr.Buffer(N, "f4", "cuda", fill=1)
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            for value, found in enumerate(pool.map(double, range(4))):
+                assert found.allocator == hamr.Allocator.cuda_async
+                assert on_host(found).tolist() == [value] * (2 * N)
+        assert on_host(mine).sum() == N
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("done")

@@ -1,0 +1,23 @@
+"""Children of processes that use CUDA, and of those that do not yet."""
+
+from pathlib import Path
+
+import pytest
+
+import driver
+from processes import run_script
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "device_buffers", "host_buffers", "new_use_in_the_child", "exits", "before_use",
+        "in_threads", "spawns",
+    ],
+)  # fmt: skip
+def test_case(case):
+    """Each case is a function of scripts/cuda_forks.py, which says what it shows."""
+    output = run_script("cuda_forks", case, folder=SCRIPTS, env=driver.PATHS)
+    assert output.endswith("done\n")

@@ -1,0 +1,162 @@
+"""The guide's three Python programs, as it prints them, whatever is imported first.
+
+Upstream's crash where hamr is imported before CuPy: hence the matrix of orders.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from processes import launch
+
+HELLO = '''
+from hamr import *
+import cupy as cp
+import numpy as np
+import sys
+
+
+def add(buf_0, buf_1):
+    """ add 2 arrays on the GPU """
+    arr_0 = cp.array(buf_0.get_cuda_accessible()) # share data w/ cupy on GPU
+    arr_1 = cp.array(buf_1.get_cuda_accessible()) # share data w/ cupy on GPU
+    arr_2 = arr_0 + arr_1 # add on the GPU
+    buf_2 = buffer(arr_2) # zero-copy from cupy on GPU
+    return buf_2
+
+def write(fh, buf):
+    """ print the array on the host """
+    arr = np.array(buf.get_host_accessible()) # share data w/ numpy on host
+    fh.write('%s\\n'%(str(arr))) # write to the file on host
+
+
+n_vals = 400
+buf_0 = buffer_float(buffer_allocator_cuda, n_vals, 1.0) # allocate on the host
+buf_1 = buffer_float(buffer_allocator_malloc, n_vals, 1.0) # allocate on the GPU
+
+buf_2 = add(buf_0, buf_1) # add the arrays
+
+write(sys.stdout, buf_2) # write the arrays
+'''
+
+# "C++ to Python": the guide's three statements, and what they are said to do.
+TO_PYTHON = """
+from hamr import *
+import numpy
+import cupy
+
+buf = buffer_float(buffer_allocator_cuda, 16, 3.1415)
+arr = numpy.array(buf.get_host_accessible())
+print(arr)
+arr = cupy.array(buf.get_cuda_accessible())
+print(arr)
+shared = cupy.asarray(buf.get_cuda_accessible())
+assert shared.data.ptr == buf.data()
+shared[0] = 1
+cupy.cuda.runtime.deviceSynchronize()
+print(numpy.array(buf.get_host_accessible())[:2])
+"""
+
+# "Python to C++": the same.
+TO_HAMR = """
+from hamr import *
+import numpy
+import cupy
+
+arr = cupy.full(16, 3.1415, dtype='float32')
+buf = buffer(arr)
+print(numpy.array(buf.get_host_accessible()))
+assert buf.data() == arr.data.ptr
+buf.set([1.0])
+buf.synchronize()
+arr[1] = 2
+cupy.cuda.runtime.deviceSynchronize()
+print(arr[:3])
+print(numpy.array(buf.get_host_accessible())[:3])
+"""
+
+FULL = str(np.full(16, 3.1415, "f4"))
+FIRST = np.full(16, 3.1415, "f4")
+FIRST[:2] = 1, 2
+PROGRAMS = {
+    "hello_cupy": (HELLO, f"{np.full(400, 2, 'f4')}\n"),
+    "to_python": (TO_PYTHON, f"{FULL}\n{FULL}\n{np.array([1, 3.1415], 'f4')}\n"),
+    "to_hamr": (TO_HAMR, f"{FULL}\n{FIRST[:3]}\n{FIRST[:3]}\n"),
+}
+
+IMPORTS = {
+    "hamr": "import hamr",
+    "hamr used": "import hamr; hamr.Buffer(8, 'float32', 'cuda', fill=1)",
+    "cupy": "import cupy",
+    "cupy used": "import cupy; cupy.ones(8).sum()",
+    "torch": "import torch; torch.ones(8, device='cuda').sum().item()",
+    "numba": "from numba import cuda; import numpy; cuda.to_device(numpy.ones(8))",
+    "jax": "import jax.numpy; jax.numpy.ones(8).sum().block_until_ready()",
+}
+SHORT = [
+    "hamr, cupy",
+    "cupy, hamr",
+    "hamr used, cupy used",
+    "cupy used, hamr used",
+]
+LONG = [
+    *(f"{name}, hamr, cupy" for name in ("torch", "numba", "jax")),
+    *(f"hamr, {name}, cupy" for name in ("torch", "numba", "jax")),
+    *(f"hamr used, cupy, {name}" for name in ("torch", "numba", "jax")),
+    "hamr, cupy, torch, numba, jax",
+    "jax, numba, torch, cupy, hamr",
+    "torch, jax, hamr used, numba, cupy",
+]
+CASES = [(program, order) for program in PROGRAMS for order in SHORT]
+CASES += [("hello_cupy", order) for order in LONG]
+# And once more after the program: that all still work.
+AFTER = "print('end'); "
+
+
+def modules(order: str) -> list[str]:
+    return [name.split()[0] for name in order.split(", ")]
+
+
+def can_run(order: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in ["cupy", *modules(order)])
+
+
+def run(case: tuple[str, str]) -> tuple[int, str]:
+    program, order = case
+    code = "\n".join(IMPORTS[name] for name in order.split(", "))
+    code += PROGRAMS[program][0]
+    code += AFTER + "; ".join(IMPORTS[name] for name in order.split(", ") if "used" not in name)
+    return launch([sys.executable, "-X", "faulthandler", "-W", "ignore", "-c", code], 240)
+
+
+@pytest.fixture(scope="module")
+def results(gpu_count):
+    """All of them at once: most of what they take is importing."""
+    cases = [case for case in CASES if can_run(case[1])]
+    with ThreadPoolExecutor(6) as pool:
+        futures = {case: pool.submit(run, case) for case in cases}
+        return {case: future.exception() or future.result() for case, future in futures.items()}
+
+
+@pytest.fixture
+def result(request, results):
+    case = request.param
+    missing = [m for m in ["cupy", *modules(case[1])] if not importlib.util.find_spec(m)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    return case, results[case]
+
+
+@pytest.mark.parametrize("result", CASES, indirect=True, ids=" after ".join)
+def test_program(result):
+    (program, _), outcome = result
+    if isinstance(outcome, BaseException):
+        raise outcome
+    status, output = outcome
+    assert status == 0, output[-4000:]
+    assert output.partition("end\n")[0].endswith(PROGRAMS[program][1]), output[-4000:]
