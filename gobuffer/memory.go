@@ -17,10 +17,10 @@ type Memory struct {
 	served
 	region  backends.Region
 	size    int
-	taken   bool            // owned, but not allocated by us
-	asked   backends.Stream // as the caller named it
-	stream  backends.Stream // the same, resolved: its release is ordered on it
-	foreign func()          // called instead of freeing; nil for our own memory
+	taken   bool           // owned, but not allocated by us
+	asked   atomic.Uintptr // the stream as the caller named it
+	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
+	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	refs    atomic.Int64
 	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
@@ -51,7 +51,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if err := m.resolveStream(); err != nil {
 			return err
 		}
-		at, err := m.backend.Allocate(backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.stream, Zero: zero})
+		at, err := m.backend.Allocate(backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero})
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			m.pending.Store(m.workOn(m.stream))
+			m.pending.Store(m.workOn(m.ordered()))
 			m.marks.Store(ownMark)
 		}
 	}
@@ -128,19 +128,25 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 		return err
 	}
 	m.runtime, m.served, m.region, m.size = r, r.byAllocator[at.Allocator], at, size
-	m.asked, m.stream = stream, stream
+	m.asked.Store(uintptr(stream))
+	m.stream.Store(uintptr(stream))
 	m.refs.Store(1)
 	return nil
 }
 
 // resolveStream keeps the release from being ordered on the default stream of
 // whatever thread happens to drop the last reference.
-func (m *Memory) resolveStream() (err error) {
-	if m.streams != nil {
-		m.stream, err = m.streams.Resolve(m.context(), m.asked)
+func (m *Memory) resolveStream() error {
+	if m.streams == nil {
+		return nil
 	}
+	s, err := m.streams.Resolve(m.context(), m.ordered())
+	m.stream.Store(uintptr(s))
 	return err
 }
+
+// ordered is the stream that the memory's release is ordered on.
+func (m *Memory) ordered() backends.Stream { return backends.Stream(m.stream.Load()) }
 
 // resolved is a stream that an Array may keep: the stream given, unless that
 // means something else on every thread.
@@ -148,8 +154,8 @@ func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
 	switch {
 	case s == 0 || m.streams == nil:
 		return s, nil
-	case s == m.asked && m.region.Address != 0:
-		return m.stream, nil
+	case uintptr(s) == m.asked.Load() && m.region.Address != 0:
+		return m.ordered(), nil
 	}
 	return m.streams.Resolve(m.context(), s)
 }
@@ -221,7 +227,7 @@ func (m *Memory) Release() error {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
-	if err := m.backend.Free(m.region, size, m.stream); err != nil {
+	if err := m.backend.Free(m.region, size, m.ordered()); err != nil {
 		return errors.Join(late, err)
 	}
 	return late

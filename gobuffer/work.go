@@ -176,7 +176,7 @@ func (m *Memory) settleBeforeRelease() error {
 		return nil
 	}
 	if m.freedInStreamOrder() {
-		own := m.workOn(m.stream)
+		own := m.workOn(m.ordered())
 		if err := own.follow(w); err != nil {
 			return err
 		}
@@ -189,14 +189,14 @@ func (m *Memory) settleBeforeRelease() error {
 // releaseAfter makes the release of memory that is freed in stream order wait for
 // stream s too.
 func (m *Memory) releaseAfter(s backends.Stream) error {
-	if s == m.asked || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
+	if uintptr(s) == m.asked.Load() || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
 		return nil
 	}
 	used, err := piece{memory: m, stream: s}.work()
 	if err != nil {
 		return err
 	}
-	return m.workOn(m.stream).follow(used)
+	return m.workOn(m.ordered()).follow(used)
 }
 
 func (m *Memory) workOn(s backends.Stream) *work {
@@ -277,4 +277,42 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 	}
 	own.foreign = true
 	return m.mark(own, nil)
+}
+
+// Forget makes the memory do without a stream that is about to end: its release,
+// and whoever waits for what is pending on it, turn to the default stream, which
+// runs after what the other one holds.
+func (m *Memory) Forget(s backends.Stream) error {
+	w := m.pending.Load()
+	if w != nil && w.stream == s {
+		instead, err := w.instead()
+		if err != nil {
+			return err
+		}
+		m.pending.CompareAndSwap(w, instead)
+	}
+	if m.streams == nil || m.ordered() != s {
+		return nil
+	}
+	instead, err := m.workOn(s).instead()
+	if err != nil {
+		return err
+	}
+	m.asked.Store(0)
+	m.stream.Store(uintptr(instead.stream))
+	return nil
+}
+
+// instead is work on the default stream that runs after w.
+func (w *work) instead() (*work, error) {
+	streams, ok := w.backend.(backends.Streams)
+	if !ok {
+		return w, nil
+	}
+	s, err := streams.Resolve(w.device, 0)
+	if err != nil {
+		return nil, err
+	}
+	other := &work{backend: w.backend, device: w.device, stream: s, foreign: w.foreign}
+	return other, other.follow(w)
 }

@@ -25,6 +25,13 @@ func NewStream(backend string, device int) (uint64, error) {
 	})
 }
 
+// RetireStream makes all memory do without a stream, which may end then.
+//
+//hamr:blocking
+func RetireStream(stream uint64) (int, error) {
+	return run(func() error { return bridge.Retire(backends.Stream(stream)) })
+}
+
 // DestroyStream ends a stream; its work still runs.
 func DestroyStream(backend string, device int, stream uint64) (int, error) {
 	return with(backend, device, func(s backends.Streams, device int) (int, error) {

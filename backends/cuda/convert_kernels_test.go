@@ -72,7 +72,7 @@ func (k *hostKernels) run(t *testing.T, kernel string, argument unsafe.Pointer, 
 // convert is a converter that plans as Convert does, but for smaller launches.
 func (k *hostKernels) convert(t *testing.T, r *rand.Rand, dst, src backends.Strided, memory []byte) {
 	limit, blocks := mostInLaunch, 1+r.IntN(5)
-	if r.IntN(4) == 0 {
+	if len(memory) < 1<<16 && r.IntN(4) == 0 {
 		limit = 64 + r.IntN(500)
 	}
 	steps, p, err := plan(dst, src, limit)

@@ -116,7 +116,11 @@ func (b *Backend) load() error {
 
 func (b *Backend) initialise() error {
 	v := scratch()
-	if err := b.call(b.introduction.DriverVersion, v.slot(0)); err != nil {
+	code := b.try(b.introduction.DriverVersion, v.slot(0))
+	if code == notInitialized {
+		return b.forked(code)
+	}
+	if err := b.finish(b.introduction.DriverVersion, code); err != nil {
 		return err
 	}
 	b.version = int(int32(v.out[0]))
@@ -124,11 +128,15 @@ func (b *Backend) initialise() error {
 		return nil
 	}
 	// The driver knows that it was initialised before a fork only through this.
-	code := b.try(b.introduction.Init, 0)
+	code = b.try(b.introduction.Init, 0)
 	if code == notInitialized {
-		return &backends.ForkedError{Backend: name, Reason: fmt.Sprintf("%s (%d)", b.nameOf(code), code)}
+		return b.forked(code)
 	}
 	return b.finish(b.introduction.Init, code)
+}
+
+func (b *Backend) forked(code int32) error {
+	return &backends.ForkedError{Backend: name, Reason: fmt.Sprintf("%s (%d)", b.nameOf(code), code)}
 }
 
 func (b *Backend) countDevices() error {

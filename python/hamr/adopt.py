@@ -22,7 +22,7 @@ _SYNC_HOST = 1
 _plain_types: set[type] = set()
 
 #: Types of which an object was on a CUDA device: others may be, too.
-_cuda_types: set[type] = set()
+cuda_types: set[type] = set()
 _MOST_TYPES = 100
 
 
@@ -38,7 +38,7 @@ def share(
     kind = type(obj)
     if kind not in _plain_types:
         shared: _A | None
-        if kind in _cuda_types:
+        if kind in cuda_types:
             shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
             if shared is not None:
                 return shared, CUDA_ARRAY_INTERFACE
@@ -49,8 +49,8 @@ def share(
         except Exception as error:
             raise unreadable(obj, error) from error
         if interface is not None and not isinstance(obj, type):
-            if len(_cuda_types) < _MOST_TYPES:
-                _cuda_types.add(kind)
+            if len(cuda_types) < _MOST_TYPES:
+                cuda_types.add(kind)
             waits = wait_of(wait)
             shared = adopt_cuda_array_interface(cls, obj, interface, stream, transfer, waits)
             return shared, CUDA_ARRAY_INTERFACE

@@ -6,7 +6,7 @@ from _operator import index
 
 from . import _native
 from ._library import buffer_lock, call
-from .adopt import share
+from .adopt import cuda_types, share
 from .allocator import (
     Allocator,
     Transfer,
@@ -17,6 +17,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
+from .cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .cuda_array_interface import wait_of
 from .element import dtype_of, element_of, name_of
 from .handle import Handle, array_of
@@ -28,11 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any
-
-_LAST_PAGEABLE = int(Allocator.malloc)
-
-#: How many streams a buffer keeps before it asks whether they are over.
-_MANY_STREAMS = 8
 
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
@@ -47,7 +43,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     after the other.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_source", "_streams")
+    __slots__ = ("__weakref__", "_lock", "_source")
 
     def __new__(
         cls,
@@ -78,7 +74,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             number,
         )
         if order is not None:
-            self._streams = (order,)
+            self._set_order(order._value, self._transfer, order)
         if fill is not None and number is None:
             self.fill(fill)
         if data is not None:
@@ -131,7 +127,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             take,
         )
         self._source = "pointer"
-        self._streams = (order,)
+        self._set_order(order._value, self._transfer, order)
         return self
 
     # What it is.
@@ -154,11 +150,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     @property
     def stream(self) -> Stream:
         """The stream that movements are enqueued on."""
-        value = self._stream
-        for order in reversed(self._orders):
-            if order._value == value:
-                return order
-        return Stream(value)
+        value, order = self._stream, self._order
+        return order if order is not None and order._value == value else Stream(value)
 
     @property
     def transfer(self) -> Transfer:
@@ -234,8 +227,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         device = self.device
         order, mode = as_stream(stream, device), transfer_of(transfer)
         with buffer_lock(self):
-            self._set_order(order._value, mode)
-            self._keep(order)
+            self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
         """Change which movements are waited for."""
@@ -248,7 +240,6 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         with buffer_lock(self):
             self._empty()
             self._source = None
-            self._forget_orders()
 
     def close(self) -> None:
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
@@ -271,46 +262,17 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         content = _native.bytes_of(host)
         return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
 
-    # The streams that work on the memory may still be on, the present one last.
-
-    @property
-    def _orders(self) -> tuple[Stream, ...]:
-        return getattr(self, "_streams", ())
-
-    def _keep(self, order: Stream) -> None:
-        """Keep a stream alive, and those before: memory is released in the first one's order."""
-        kept = tuple(s for s in self._orders if not _same(s, order))
-        if len(kept) >= _MANY_STREAMS and call("ArrayIdle", self._pin()._address):
-            kept = kept[:1]
-        self._streams = (*kept, order)
-
-    def _forget_orders(self) -> None:
-        """Keep the present stream alone: the memory that knew the others is let go."""
-        orders = self._orders
-        if len(orders) > 1:
-            self._streams = orders[-1:]
-
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        made = _native.from_result(Buffer, result, source, False)
-        made._follow(self)
-        return made
+        return _native.from_result(Buffer, result, source, False)
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Buffer:
         view = _native.view(Buffer, source, offset, shape, strides)
         view._source = self.source_protocol
-        view._follow(self)
         return view
-
-    def _follow(self, other: Buffer) -> None:
-        """Keep the streams that another buffer keeps."""
-        if self._stream or self._allocator > _LAST_PAGEABLE:  # else there are seldom any
-            orders = other._orders
-            if orders:
-                self._streams = orders
 
     @staticmethod
     def _sharing(obj: Any) -> Buffer:
@@ -359,16 +321,19 @@ def buffer(
     where there is no driver is BackendUnavailable.
     """
     if stream is None and sync is _SYNC_HOST and wait is None:
+        if type(obj) in cuda_types:  # the short way for what is handed on most often
+            known = _native.adopt_cuda(Buffer, obj, 0, 1, wait_of(None))
+            if known is not None:
+                known._source = CUDA_ARRAY_INTERFACE
+                return known
         order = None
         shared, protocol = share(Buffer, obj)
     else:
         order = _order_for(obj, stream)
         shared, protocol = share(Buffer, obj, order._value, transfer_of(sync), wait_of(wait))
     shared._source = protocol
-    if protocol == "hamr" and isinstance(obj, Buffer):
-        shared._follow(obj)
     if order is not None:
-        shared._keep(order)
+        shared._set_order(order._value, shared._transfer, order)
     return shared
 
 
@@ -379,10 +344,6 @@ def _order_for(obj: Any, stream: Any) -> Stream:
     from .place import device_of
 
     return as_stream(stream, device_of(obj))
-
-
-def _same(a: Stream, b: Stream) -> bool:
-    return a is b or (a._value == b._value and a._owner is b._owner)
 
 
 def _rebuild(

@@ -41,13 +41,11 @@ class Contents(_Base):
 
     if TYPE_CHECKING:  # what Buffer has
         _source: str | None
-        _streams: tuple[Stream, ...]
 
         @property
         def source_protocol(self) -> str | None: ...  # noqa: D102
         @property
         def _orders(self) -> tuple[Stream, ...]: ...
-        def _forget_orders(self) -> None: ...
         def _made(self, result: _native.Result, source: _native.Array) -> Buffer: ...
         def _part(
             self,
@@ -158,7 +156,6 @@ class Contents(_Base):
         with first, second:
             self._swap(other)
             self._source, other._source = other.source_protocol, self.source_protocol
-            self._streams, other._streams = other._orders, self._orders
 
     def __getitem__(self, key: Any) -> Buffer:
         source = self._snapshot(_native.Array)
@@ -241,7 +238,6 @@ class Contents(_Base):
             call(name, source._address, *plain, result._address)
             if _native.commit(self, result, source):
                 self._source = None
-                self._forget_orders()
 
 
 def _count(name: str, value: Any) -> int:

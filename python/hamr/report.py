@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from . import _native
 from ._library import call
+from .allocator import allocator_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+_COUNTED = ("live", "current", "peak", "made", "adopted")
 
 
 def backends() -> dict[str, dict[str, Any]]:
@@ -36,13 +41,24 @@ def stats() -> dict[str, Any]:
     """
     allocators: dict[str, dict[str, int]] = {}
     spaces: dict[str, dict[str, int]] = {}
-    for row in _decoded("Statistics"):
+    rows = _decoded("Statistics")
+    waiting = {allocator_from(number).name: count for number, count in _native.waiting()}
+    for allocator in waiting:  # adopted, and the core has not had to do with it yet
+        if all(row["allocator"] != allocator for row in rows):
+            row = {"allocator": allocator, "space": allocator.split("_")[0]}
+            rows.append(row | dict.fromkeys(_COUNTED, 0))
+    for row in rows:
         name, space = row.pop("allocator"), row.pop("space")
+        row["adopted"] += waiting.get(name, 0)
         allocators[name] = row
         total = spaces.setdefault(space, dict.fromkeys(row, 0))
         for key, value in row.items():
             total[key] += value
-    return {"spaces": spaces, "allocators": allocators, "references": call("LiveReferences")}
+    return {
+        "spaces": spaces,
+        "allocators": allocators,
+        "references": call("LiveReferences") + sum(waiting.values()),
+    }
 
 
 def reset_peaks() -> None:

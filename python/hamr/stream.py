@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _operator import index
+from _weakref import ref
 
 from . import _native
 from ._library import call, finish
@@ -28,6 +29,34 @@ _LEGACY, _PER_THREAD = 1, 2
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
 
+class _Life:
+    """What the Streams of one handle share; hamr's memory forgets the handle at its end."""
+
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
+
+    def __init__(self, stream: Stream, made: bool) -> None:
+        self._backend, self._device, self._value = stream._backend, stream._device, stream._value
+        self._generation, self._owner, self._made = stream._generation, stream._owner, made
+
+    def __del__(self, finish: Any = finish) -> None:
+        # Releases of memory may be ordered on the stream, and work pending there.
+        finish(self._generation, "RetireStream", self._value)
+        if self._made:
+            finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
+
+
+_lives: dict[int, Any] = {}  # weak references, by handle
+
+
+def _life_of(stream: Stream, made: bool) -> _Life:
+    known = _lives.get(stream._value)
+    life: _Life | None = known() if known is not None else None
+    if life is None or made or life._generation != stream._generation:
+        life = _Life(stream, made)
+        _lives[stream._value] = ref(life)
+    return life
+
+
 class Stream:
     """A device's stream: work enqueued on it is done in its order.
 
@@ -43,13 +72,12 @@ class Stream:
     child the parent's streams raise ForkError.
     """
 
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_life", "_owner", "_value")
 
     _device: int
     _value: int
 
     def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
-        self._made = False
         self._backend = BACKEND
         self._generation = _native.generation()
         self._owner = stream
@@ -57,17 +85,15 @@ class Stream:
         if stream is None and device is not None:
             self._device = call("CurrentDevice", BACKEND) if number < 0 else number
             self._value = call("NewStream", BACKEND, self._device)
-            self._made = True
+            self._life = _life_of(self, True)
             return
         self._value = _handle_of(stream)
         self._device = _device_of(stream) if number < 0 else number
         if self._value == _PER_THREAD:
             self._device = self._place()
             self._value = call("ResolveStream", BACKEND, self._device, _PER_THREAD)
-
-    def __del__(self, finish: Any = finish) -> None:
-        if self._made:
-            finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
+        if self._value > _PER_THREAD:
+            self._life = _life_of(self, False)
 
     @classmethod
     def from_any(cls, stream: Any) -> Stream:

@@ -27,6 +27,7 @@ func classify(err error) (kind string, attributes map[string]any) {
 	attributes = map[string]any{}
 	var (
 		unavailable *backends.UnavailableError
+		forked      *backends.ForkedError
 		memory      *backends.OutOfMemoryError
 		device      *backends.DeviceError
 		argument    *gobuffer.ArgumentError
@@ -38,6 +39,8 @@ func classify(err error) (kind string, attributes map[string]any) {
 	case errors.As(err, &unavailable):
 		attributes["backend"], attributes["tried"] = unavailable.Backend, unavailable.Tried
 		return "BackendUnavailable", attributes
+	case errors.As(err, &forked):
+		return "ForkError", attributes
 	case errors.As(err, &memory):
 		attributes["size"] = memory.Size
 		return "OutOfMemory", attributes

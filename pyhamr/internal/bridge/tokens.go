@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"hamr/backends"
 	"hamr/gobuffer"
 )
 
@@ -88,4 +89,31 @@ func Live() int {
 	tokens.mutex.Lock()
 	defer tokens.mutex.Unlock()
 	return len(tokens.slots) - len(tokens.free)
+}
+
+// all returns a new reference to each memory that Python holds.
+func (t *table) all() (list []*gobuffer.Memory) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for i := range t.slots {
+		if m := t.slots[i].memory; m != nil {
+			list = append(list, m.Retain())
+		}
+	}
+	return list
+}
+
+// Retire makes all memory that Python holds do without a stream that is about to
+// end.
+func Retire(s backends.Stream) error {
+	var failed error
+	for _, m := range tokens.all() {
+		if err := m.Forget(s); err != nil && failed == nil {
+			failed = err
+		}
+		if err := m.Release(); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
 }

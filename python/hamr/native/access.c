@@ -72,6 +72,8 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
             Py_XDECREF((PyObject *)block);
         } else {
             handle->fixed = 1;
+            handle->order = source->order;
+            Py_XINCREF(handle->order);
             handle->temporary = block != source->block || source->temporary;
             if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
         }
@@ -84,6 +86,11 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     return (PyObject *)handle;
 }
 
+/* A handle never changes, so it is its own. */
+static PyObject *in_place(Array *self) {
+    return self->fixed && Py_TYPE(self) == handle_type ? Py_NewRef((PyObject *)self) : array_snapshot(self, handle_type);
+}
+
 PyObject *array_access(Array *self, int32_t space, int32_t device) {
     if (self->closed) return core_freed();
     if (array_usable(self) < 0) return NULL;
@@ -91,10 +98,10 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
         PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
         return NULL;
     }
-    if (space == HAMR_HOST && host_in_place(self)) return array_snapshot(self, handle_type);
+    if (space == HAMR_HOST && host_in_place(self)) return in_place(self);
     if (space == HAMR_CUDA && cuda_in_place(self, device)) {
         if (!self->interface && cuda_interface_prepare(self) < 0) return NULL;
-        return array_snapshot(self, handle_type);
+        return in_place(self);
     }
     return through_core(self, space, device);
 }

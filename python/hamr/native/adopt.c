@@ -313,6 +313,8 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         Py_XDECREF((PyObject *)block);
         return NULL;
     }
+    self->order = source->order;
+    Py_XINCREF(self->order);
     if (array_store(self, &draft.array, block) < 0) {
         Py_DECREF(self);
         return NULL;

@@ -70,6 +70,8 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
         return NULL;
     }
     copy->interface = interface;
+    copy->order = self->order;
+    Py_XINCREF(copy->order);
     if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
         memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
         copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
@@ -81,6 +83,7 @@ static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
     Py_VISIT(((Array *)object)->interface);
+    Py_VISIT(((Array *)object)->order);
     return 0;
 }
 
@@ -99,6 +102,8 @@ static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
     change(self);
     if (self->block) give_up(self);
+    self->array.stream = 0;
+    Py_CLEAR(self->order);
     return 0;
 }
 
@@ -107,6 +112,7 @@ static void array_dealloc(PyObject *object) {
     Array *self = (Array *)object;
     Py_CLEAR(self->interface);
     Py_CLEAR(self->block);
+    Py_CLEAR(self->order); /* last: memory may be released in its order */
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
 }
@@ -229,6 +235,12 @@ static PyObject *get_int64(PyObject *self, void *closure) {
     return PyLong_FromUnsignedLongLong(value);
 }
 
+static PyObject *get_order(PyObject *self, void *closure) {
+    (void)closure;
+    PyObject *order = ((Array *)self)->order;
+    return Py_NewRef(order ? order : Py_None);
+}
+
 #define FIELD(name) ((void *)offsetof(hamr_array, name))
 #define FLAG(bit) ((void *)(uintptr_t)(bit))
 
@@ -256,6 +268,7 @@ static PyGetSetDef getset[] = {
     {"_element", get_int32, NULL, NULL, FIELD(element)},
     {"_transfer", get_int32, NULL, NULL, FIELD(transfer)},
     {"_stream", get_int64, NULL, NULL, FIELD(stream)},
+    {"_order", get_order, NULL, NULL, NULL},
     {"_capacity", get_int64, NULL, NULL, FIELD(capacity)},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -281,14 +294,21 @@ static PyObject *empty_array(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* _set_order(stream, transfer[, object that keeps the stream alive]) */
 static PyObject *set_order(PyObject *object, PyObject *arguments) {
     Array *self = (Array *)object;
     unsigned long long stream;
     int transfer;
+    PyObject *order = NULL;
     OPEN(self);
-    if (!PyArg_ParseTuple(arguments, "Ki", &stream, &transfer)) return NULL;
-    self->array.stream = stream;
+    if (!PyArg_ParseTuple(arguments, "Ki|O", &stream, &transfer, &order)) return NULL;
     self->array.transfer = transfer;
+    self->array.stream = stream;
+    if (order) {
+        PyObject *old = self->order;
+        self->order = order == Py_None ? NULL : Py_NewRef(order);
+        Py_XDECREF(old);
+    }
     Py_RETURN_NONE;
 }
 

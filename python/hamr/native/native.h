@@ -45,6 +45,7 @@ typedef struct {
     int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
     int64_t *allocated_dimensions;             /* else here */
     unsigned char scalar[16];                  /* the element of a scalar() */
+    PyObject *order;                           /* keeps array.stream alive, or NULL */
     PyObject *interface;                       /* a ready __cuda_array_interface__, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */

@@ -81,6 +81,8 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
         Py_DECREF(self);
         return NULL;
     }
+    self->order = ((Array *)source)->order;
+    Py_XINCREF(self->order);
     self->fixed = (char)handle;
     self->temporary = handle && block != ((Array *)source)->block;
     if (array_store(self, &((Result *)result)->array, block) < 0) {
