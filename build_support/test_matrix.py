@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -41,6 +44,34 @@ class Interpreter:
     def tag(self) -> str:
         """Return the name of its virtual environment."""
         return self.version + ("-system" if self.system_packages else "")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests that one pytest runs, and on which CUDA driver."""
+
+    name: str
+    folder: str
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def emulated(devices: int, **settings: str) -> Suite:
+    """Return the CUDA tests on an emulated driver."""
+    extra = "".join(f", {name}={value}" for name, value in settings.items())
+    environment = {"HAMR_TEST_CUDA": "emulator", "HAMR_EMULATOR_DEVICES": str(devices)}
+    return Suite(f"CUDA, emulated devices {devices}{extra}", "tests/cuda", environment | settings)
+
+
+HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""})
+#: The CUDA tests that every Python runs, and those that one does.
+CUDA = emulated(2)
+MORE_CUDA = [emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")]
+#: In processes of their own: the array libraries bring much that could crash.
+GPU = [
+    Suite("CUDA, real driver", "tests/cuda", {"HAMR_TEST_CUDA": "driver"}),
+    Suite("array libraries on a GPU", "tests/gpu", {"HAMR_TEST_CUDA": "driver"}),
+]
+NO_TESTS = 5  # pytest's status where its arguments deselect every test
 
 
 def find_interpreters() -> list[Interpreter]:
@@ -94,11 +125,54 @@ def prepare(interpreter: Interpreter, wheel: Path) -> str:
     return python
 
 
+def unpack(wheel: Path, folder: str) -> dict[str, str]:
+    """Put the wheel into a folder; return the environment that finds it there.
+
+    For machines without a network, where the tests' requirements are there already.
+    """
+    install = [*PIP, "install", "--no-index", "--no-deps", "--target", folder]
+    subprocess.run([*install, str(wheel)], check=True)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))}
+
+
+def has_requirements() -> bool:
+    """Return whether this Python can run the tests without anything installed."""
+    done = subprocess.run([sys.executable, "-c", "import hypothesis, numpy, pytest"], check=False)
+    return done.returncode == 0
+
+
+def run(python: str, suite: Suite, environment: dict[str, str], arguments: list[str]) -> str:
+    """Run a suite; return "passed …" or what went wrong, and what was skipped and why."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        started = time.monotonic()
+        status = subprocess.run(
+            [python, "-m", "pytest", suite.folder, f"--junitxml={report}", *arguments],
+            cwd=ROOT,
+            env=os.environ | environment | suite.settings,
+            check=False,
+        ).returncode
+        seconds = time.monotonic() - started
+        if status == NO_TESTS and arguments:
+            return "passed no tests: none match the arguments"
+        outcome = "passed" if status == 0 else f"failed (pytest status {status})"
+        return f"{outcome} in {seconds:.0f} s{skips(report)}"
+
+
+def skips(report: Path) -> str:
+    """Return how many tests were skipped for each reason."""
+    if not report.exists():
+        return ""
+    found = ElementTree.parse(report).iter("skipped")
+    reasons = Counter(case.get("message", "no reason") for case in found)
+    return "".join(f"\n    {n} skipped: {reason}" for reason, n in reasons.most_common())
+
+
 def main() -> int:
-    """Run the tests and print a line for each Python."""
+    """Run the tests and print a line for each Python and suite."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", metavar="VERSION", help="a Python, as 3.12")
-    parser.add_argument("--gpu", action="store_true", help="tests marked gpu, on this Python")
+    parser.add_argument("--gpu", action="store_true", help="tests for a GPU, on this Python")
     parser.add_argument("--wheel", type=Path, help="test this wheel instead of building one")
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     options = parser.parse_args()
@@ -119,23 +193,25 @@ def main() -> int:
     subprocess.run(check, check=True)
 
     summary = []
-    for interpreter in interpreters:
-        print(f"\n=== Python {interpreter.tag} ({interpreter.path})", flush=True)
-        started = time.monotonic()
-        try:
-            python = prepare(interpreter, wheel)
-        except subprocess.CalledProcessError as error:
-            summary.append((interpreter.tag, f"not set up: {error}"))
-            continue
-        marked = "gpu" if options.gpu else "not gpu"
-        pytest = [python, "-m", "pytest", "tests", "-m", marked, *options.pytest]
-        status = subprocess.run(pytest, cwd=ROOT, check=False).returncode
-        outcome = "passed" if status == 0 else f"failed (pytest status {status})"
-        summary.append((interpreter.tag, f"{outcome} in {time.monotonic() - started:.0f} s"))
+    for i, interpreter in enumerate(interpreters):
+        with tempfile.TemporaryDirectory() as folder:
+            environment: dict[str, str] = {}
+            try:
+                if options.gpu and has_requirements():
+                    python, environment = interpreter.path, unpack(wheel, folder)
+                else:
+                    python = prepare(interpreter, wheel)
+            except subprocess.CalledProcessError as error:
+                summary.append((f"Python {interpreter.tag}", f"not set up: {error}"))
+                continue
+            for suite in GPU if options.gpu else [HOST, CUDA, *([] if i else MORE_CUDA)]:
+                name = f"Python {interpreter.tag}, {suite.name}"
+                print(f"\n=== {name} ({interpreter.path})", flush=True)
+                summary.append((name, run(python, suite, environment, options.pytest)))
 
     print("\n=== Summary")
-    for tag, outcome in summary:
-        print(f"Python {tag}: {outcome}")
+    for name, outcome in summary:
+        print(f"{name}: {outcome}")
     return int(any(not outcome.startswith("passed") for _, outcome in summary))
 
 

@@ -40,22 +40,17 @@ def handle(stream: hamr.Stream) -> ctypes.c_void_p:
 
 
 n = 1000
+ramp = np.arange(n, dtype="float32")
 with hamr.device(0):
+    saxpy = load(Path(__file__).with_name("saxpy.ptx"), "saxpy")
     stream = hamr.Stream(device=0)
-    x = hamr.buffer(np.arange(n, dtype="float32"), stream=stream)
-    y = hamr.Buffer(n, "float32", hamr.Allocator.cuda_async, fill=1, stream=stream)
+    with (
+        # Moved to the GPU on the stream, which the kernel then runs on: no need to wait.
+        hamr.buffer(ramp, stream=stream).get_cuda_accessible() as x,
+        hamr.Buffer(n, "float32", hamr.Allocator.cuda_async, fill=1, stream=stream) as y,
+    ):
+        pointers = ctypes.c_void_p(y.ptr), ctypes.c_void_p(x.ptr)
+        launch(saxpy, n, stream, *pointers, ctypes.c_float(2), ctypes.c_ulonglong(n))
 
-    # Moved to the GPU on the stream, which the kernel then runs on: no need to wait.
-    on_gpu = x.get_cuda_accessible()
-    launch(
-        load(Path(__file__).with_name("saxpy.ptx"), "saxpy"),
-        n,
-        stream,
-        ctypes.c_void_p(y.ptr),
-        ctypes.c_void_p(on_gpu.ptr),
-        ctypes.c_float(2),
-        ctypes.c_ulonglong(n),
-    )
-
-    # The buffer's stream is the kernel's: reading waits for it.
-    print(np.asarray(y.get_host_accessible())[-5:])
+        # The buffer's stream is the kernel's: reading waits for it.
+        print(np.asarray(y.get_host_accessible())[-5:])

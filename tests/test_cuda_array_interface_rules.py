@@ -48,12 +48,18 @@ class Taken:
         self.fast.append(arguments)
 
 
+def remember(types):
+    """Make these the types that hamr has seen on a device."""
+    adopt.cuda_types.clear()
+    adopt.cuda_types.update(types)
+
+
 @pytest.fixture
 def taken(monkeypatch):
     made = Taken()
     monkeypatch.setattr(_native, "adopt_device", made.adopt_device)
     monkeypatch.setattr(_native, "adopt_cuda", made.adopt_cuda)
-    monkeypatch.setattr(adopt, "_cuda_types", set())
+    remember(set())
     return made
 
 
@@ -169,7 +175,7 @@ REFUSED = [
 )
 def test_what_is_refused(monkeypatch, changes, error, words):
     """Both by the slow reader, and by the fast one, which leaves it to that."""
-    monkeypatch.setattr(adopt, "_cuda_types", set())
+    remember(set())
     uses = [
         hamr.buffer,
         lambda x: hamr.Buffer(3).assign(x),
@@ -179,7 +185,7 @@ def test_what_is_refused(monkeypatch, changes, error, words):
         with pytest.raises(error, match=words) as caught:
             use(OnDevice(**changes))
         assert caught.type is error
-    assert OnDevice in adopt._cuda_types
+    assert OnDevice in adopt.cuda_types
 
 
 @pytest.mark.parametrize("interface", ["x", 5, [("shape", (1,))], object()])
@@ -236,7 +242,7 @@ def test_an_array_on_the_host_of_a_library_for_both(taken):
     array = np.arange(3.0)
     obj = Elsewhere(array, AttributeError("not on a device"))
     assert hamr.buffer(obj).get().tolist() == [0, 1, 2]
-    adopt._cuda_types.add(Elsewhere)  # as after one that was on a device
+    adopt.cuda_types.add(Elsewhere)  # as after one that was on a device
     shared = hamr.buffer(obj)
     assert shared.source_protocol == "__array_interface__"
     assert taken.fast
@@ -245,7 +251,7 @@ def test_an_array_on_the_host_of_a_library_for_both(taken):
 @pytest.mark.parametrize("seen", [False, True])
 @pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError])
 def test_an_array_that_refuses_says_why(monkeypatch, error, seen):
-    monkeypatch.setattr(adopt, "_cuda_types", {Elsewhere} if seen else set())
+    remember({Elsewhere} if seen else set())
     obj = Elsewhere(np.zeros(3), error("use var.detach()"))
     for use in (hamr.buffer, lambda x: hamr.Buffer(3).append(x), hamr.device_of):
         with pytest.raises(TypeError, match=rf"Elsewhere.*{error.__name__}: use var\.detach\(\)"):
@@ -274,7 +280,7 @@ def test_a_type_that_was_on_a_device_goes_the_short_way(taken):
 def test_few_types_are_remembered(taken):
     for i in range(300):
         hamr.buffer(type(f"Array{i}", (OnDevice,), {})())
-    assert len(adopt._cuda_types) <= 100
+    assert len(adopt.cuda_types) <= 100
 
 
 def test_the_stream_and_mode_of_the_buffer(taken):
@@ -334,7 +340,7 @@ CUDA = hamr.backends().get("cuda", {"available": False})["available"]
 @pytest.mark.parametrize("again", [False, True])
 def test_memory_that_no_runtime_knows(monkeypatch, again):
     """Without a driver there is none; a driver knows that there is nothing at the address."""
-    monkeypatch.setattr(adopt, "_cuda_types", {OnDevice} if again else set())
+    remember({OnDevice} if again else set())
     error, words = (ValueError, "0x1000") if CUDA else (hamr.BackendUnavailable, "cuda")
     for use in (hamr.buffer, lambda x: hamr.Buffer(3).append(x)):
         obj = OnDevice()

@@ -134,7 +134,7 @@ func TestCurrentDevice(t *testing.T) {
 	})
 }
 
-// costs are the driver calls of an operation where the right context is current.
+// Where the right context is current, as it mostly is beside other libraries.
 func TestCostOfHotOperations(t *testing.T) {
 	r := emulate(t, nil)
 	context, err := r.primaryContext(0)

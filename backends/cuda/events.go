@@ -12,8 +12,8 @@ const (
 	mostIdleEvents = 64 // of each device
 )
 
-// eventList is events of a device's primary context that wait for reuse, the
-// latest last: making one costs more than all else that is done with it.
+// eventList is events of a device's primary context that wait for reuse: making
+// one costs more than all else that is done with it.
 type eventList struct {
 	mu   sync.Mutex
 	idle []uintptr
@@ -22,11 +22,12 @@ type eventList struct {
 func (l *eventList) take() uintptr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) == 0 {
+	last := len(l.idle) - 1
+	if last < 0 {
 		return 0
 	}
-	e := l.idle[0]
-	l.idle = append(l.idle[:0], l.idle[1:]...)
+	e := l.idle[last]
+	l.idle = l.idle[:last]
 	return e
 }
 
@@ -40,21 +41,11 @@ func (l *eventList) put(e uintptr) bool {
 	return true
 }
 
-// newEvent returns an event of d's primary context, which is entered. A blank one
-// stands for no work.
-func (v *visit) newEvent(d *device, blank bool) (uintptr, error) {
+// newEvent returns an event of d's primary context, which is entered. It may hold
+// an earlier record.
+func (v *visit) newEvent(d *device) (uintptr, error) {
 	if e := d.events.take(); e != 0 {
-		if !blank {
-			return e, nil
-		}
-		code := v.b.try(v.b.driver.EventQuery, e)
-		if code == success {
-			return e, nil
-		}
-		v.giveBack(d, e)
-		if code != notReady {
-			return 0, v.b.finish(v.b.driver.EventQuery, code)
-		}
+		return e, nil
 	}
 	return v.createEvent()
 }
@@ -70,17 +61,19 @@ func (v *visit) giveBack(d *device, e uintptr) {
 	}
 }
 
-// substitutes stand in for events that were recorded on streams of other contexts
-// than their device's primary one: the driver wants an event and the stream that
-// it is recorded on to be of one context.
+// substitute is what holds an event's record in place of the event itself. One
+// without an event holds none: the event is reused, and was not recorded since.
+type substitute struct {
+	event, context uintptr
+}
+
+// substitutes also stand in for events that were recorded on streams of other
+// contexts than their device's primary one: the driver wants an event and the
+// stream that it is recorded on to be of one context.
 type substitutes struct {
 	count   atomic.Int32
 	mu      sync.Mutex
 	byEvent map[backends.Event]substitute
-}
-
-type substitute struct {
-	event, context uintptr
 }
 
 func (s *substitutes) get(e backends.Event) (substitute, bool) {
@@ -110,8 +103,8 @@ func (s *substitutes) remove(e backends.Event) {
 	s.count.Store(int32(len(s.byEvent)))
 }
 
-// handleOf returns the driver's event that holds what was recorded last.
-func (b *Backend) handleOf(e backends.Event) uintptr {
+// recordOf returns the driver's event that holds e's record; zero if there is none.
+func (b *Backend) recordOf(e backends.Event) uintptr {
 	if s, ok := b.substitutes.get(e); ok {
 		return s.event
 	}
@@ -125,12 +118,16 @@ func (b *Backend) NewEvent(device int) (backends.Event, error) {
 	if err != nil {
 		return 0, err
 	}
+	if e := backends.Event(d.events.take()); e != 0 {
+		b.substitutes.set(e, substitute{})
+		return e, nil
+	}
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return 0, err
 	}
 	defer v.leave()
-	e, err := v.newEvent(d, true)
+	e, err := v.createEvent()
 	return backends.Event(e), err
 }
 
@@ -161,6 +158,9 @@ func (b *Backend) dropSubstitute(e backends.Event) error {
 		return nil
 	}
 	b.substitutes.remove(e)
+	if s.event == 0 {
+		return nil
+	}
 	v, err := b.enterContext(s.context)
 	if err != nil {
 		return err
@@ -182,23 +182,21 @@ func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error 
 	defer v.leave()
 	handle := uintptr(e)
 	if old, ok := b.substitutes.get(e); v.context != home || ok {
-		if handle, err = v.substitute(e, old, home); err != nil {
+		if handle, err = v.eventFor(e, old, home); err != nil {
 			return err
 		}
 	}
 	return b.call(b.driver.EventRecord, handle, uintptr(s))
 }
 
-// substitute returns the event to record in place of e, whose substitute was old,
-// on a stream of the visited context.
-func (v *visit) substitute(e backends.Event, old substitute, home uintptr) (uintptr, error) {
+// eventFor returns the event to record on a stream of the visited context for e,
+// whose substitute was old.
+func (v *visit) eventFor(e backends.Event, old substitute, home uintptr) (uintptr, error) {
 	if v.context == old.context {
 		return old.event, nil
 	}
-	if old.event != 0 {
-		if err := v.b.dropSubstitute(e); err != nil {
-			return 0, err
-		}
+	if err := v.b.dropSubstitute(e); err != nil {
+		return 0, err
 	}
 	if v.context == home {
 		return uintptr(e), nil
@@ -213,30 +211,42 @@ func (v *visit) substitute(e backends.Event, old substitute, home uintptr) (uint
 
 // Wait makes later work on s wait for what e stands for now.
 func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
+	handle := b.recordOf(e)
+	if handle == 0 {
+		return nil
+	}
 	v, err := b.enter(device, s)
 	if err != nil {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.StreamWaitEvent, uintptr(s), b.handleOf(e), 0)
+	return b.call(b.driver.StreamWaitEvent, uintptr(s), handle, 0)
 }
 
 // Done reports whether the work that e stands for is done, without waiting.
 func (b *Backend) Done(device int, e backends.Event) (bool, error) {
+	handle := b.recordOf(e)
+	if handle == 0 {
+		return true, nil
+	}
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return false, err
 	}
 	defer v.leave()
-	return b.answered(b.driver.EventQuery, b.handleOf(e))
+	return b.answered(b.driver.EventQuery, handle)
 }
 
 // SynchronizeEvent blocks until the work that e stands for is done.
 func (b *Backend) SynchronizeEvent(device int, e backends.Event) error {
+	handle := b.recordOf(e)
+	if handle == 0 {
+		return nil
+	}
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.EventSynchronize, b.handleOf(e))
+	return b.call(b.driver.EventSynchronize, handle)
 }

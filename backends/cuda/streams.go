@@ -74,7 +74,7 @@ func (b *Backend) followThread(number int) (backends.Stream, error) {
 	if code := b.try(b.driver.StreamQuery, uintptr(perThreadStream)); code != notReady {
 		return s, b.finish(b.driver.StreamQuery, code)
 	}
-	e, err := v.newEvent(d, false)
+	e, err := v.newEvent(d)
 	if err != nil {
 		return 0, err
 	}

@@ -121,18 +121,35 @@ func TestEventsAreReused(t *testing.T) {
 	}
 }
 
-// An event that stood for work which is not over is no blank one.
-func TestPendingEventsAreNotReused(t *testing.T) {
-	r := emulate(t, nil)
-	first, err := r.NewEvent(0)
-	require.NoError(t, err)
-	require.NoError(t, r.Record(0, first, 0))
-	require.NoError(t, r.DestroyEvent(0, first))
-	r.fail("cuEventQuery", 1, notReady)
-	second, err := r.NewEvent(0)
-	require.NoError(t, err)
-	assert.NotEqual(t, first, second)
-	require.NoError(t, r.DestroyEvent(0, second))
+// An event that is reused while the work it once stood for is pending stands for
+// no work all the same.
+func TestReusedEventsAreBlank(t *testing.T) {
+	onEachDriver(t, 1, func(t *testing.T, r *rig) {
+		stream := r.newStream(t, 0)
+		first, err := r.NewEvent(0)
+		require.NoError(t, err)
+		r.keepBusy(t, stream)
+		require.NoError(t, r.Record(0, first, stream))
+		require.NoError(t, r.DestroyEvent(0, first))
+		second, err := r.NewEvent(0)
+		require.NoError(t, err)
+		assert.Equal(t, first, second)
+		done, err := r.Done(0, second)
+		require.NoError(t, err)
+		assert.True(t, done)
+		require.NoError(t, r.SynchronizeEvent(0, second))
+		require.NoError(t, r.Wait(0, legacyStream, second))
+		idle, err := r.Idle(0, legacyStream)
+		require.NoError(t, err)
+		assert.True(t, idle)
+
+		require.NoError(t, r.Record(0, second, stream))
+		require.NoError(t, r.SynchronizeEvent(0, second))
+		idle, err = r.Idle(0, stream)
+		require.NoError(t, err)
+		assert.True(t, idle)
+		require.NoError(t, r.DestroyEvent(0, second))
+	})
 }
 
 func TestDestroyedStreamsAreForgotten(t *testing.T) {

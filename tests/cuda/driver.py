@@ -333,76 +333,8 @@ def device_of(address: int) -> int:
     return value.value
 
 
-# The emulator.
-
-
-class Emulator:
-    """Its inspection and its faults."""
-
-    def __init__(self) -> None:
-        assert library is not None
-        library.emulator_violation.restype = ctypes.c_char_p
-
-    def fail(self, call: str, nth: int, error: int) -> None:
-        """Make the nth call from now on return a code and do nothing else; 0 is every one."""
-        library.emulator_fail(call.encode(), nth, error)
-
-    def stop_failing(self) -> None:
-        library.emulator_stop_failing()
-
-    def calls(self, call: str) -> int:
-        return library.emulator_calls(call.encode())
-
-    def live(self, what: str) -> int:
-        """How much is live of "memory", "bytes", "streams", "events", "pools", …"""
-        found: int = library.emulator_live(what.encode())
-        assert found >= 0, what
-        return found
-
-    def violations(self) -> list[str]:
-        count: int = library.emulator_violations()
-        return [library.emulator_violation(i).decode() for i in range(count)]
-
-    def reset(self) -> None:
-        library.emulator_reset()
-
-    def finish(self) -> None:
-        """Do all late work."""
-        library.emulator_finish()
-
-    def pending(self) -> int:
-        """How many pieces of late work there are."""
-        return library.emulator_pending()
-
-    def peek(self, address: int, shape: Any, dtype: Any) -> np.ndarray:
-        """What memory holds now, whatever work is pending."""
-        array = np.empty(shape, dtype)
-        library.emulator_peek(
-            ctypes.c_uint64(address),
-            ctypes.c_void_p(array.ctypes.data),
-            ctypes.c_ulong(array.nbytes),
-        )
-        return array
-
-    def count_calls(self, operation: Any) -> dict[str, int]:
-        """Which entry points an operation calls, and how often."""
-        before = {name: self.calls(name) for name in ENTRY_POINTS}
-        operation()
-        after = {name: self.calls(name) for name in ENTRY_POINTS}
-        return {name: after[name] - before[name] for name in after if after[name] > before[name]}
-
-
-def _entry_points() -> list[str]:
-    """The driver's functions that hamr binds."""
-    import re
-
-    text = (emulation.ROOT / "backends" / "cuda" / "symbols.go").read_text()
-    return re.findall(r'dl:"(cu\w+)', text)
-
-
-ENTRY_POINTS = _entry_points()
-
-emulator = Emulator() if EMULATED else None
+#: What the emulator shows and makes fail; None with a real driver.
+emulator = emulation.Emulator(library) if EMULATED and library is not None else None
 
 # Hands out values that no test has used before.
 fresh_value = itertools.count(1).__next__

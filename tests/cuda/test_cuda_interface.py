@@ -15,9 +15,6 @@ def sample(dtype="float32", shape=(3, 4)):
     return cast(np.arange(1, 1 + int(np.prod(shape, dtype=int))).reshape(shape), dtype)
 
 
-# Producing.
-
-
 def test_the_dictionary(device_allocator):
     buffer = hamr.Buffer((3, 4), "f4", device_allocator, data=sample())
     buffer.synchronize()
@@ -87,8 +84,9 @@ def test_managed_memory_has_both():
 
 
 VIEWS = {
-    "rows": np.s_[::2], "columns": np.s_[:, 1:3], "reversed": np.s_[::-1, ::-2], "one": np.s_[1, 2],
-    "row": np.s_[1], "new axis": np.s_[:, None], "nothing": np.s_[1:1], "length one": np.s_[1:2, 3:],
+    "rows": np.s_[::2], "columns": np.s_[:, 1:3], "reversed": np.s_[::-1, ::-2],
+    "one": np.s_[1, 2], "row": np.s_[1], "new axis": np.s_[:, None], "nothing": np.s_[1:1],
+    "length one": np.s_[1:2, 3:],
 }  # fmt: skip
 
 

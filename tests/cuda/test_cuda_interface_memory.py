@@ -73,36 +73,29 @@ def test_pinned_memory_is_host_memory():
     assert_same(shared, sample())
 
 
-def test_producers_streams_are_honoured_or_not(emulator, monkeypatch):
-    stream = driver.Stream()
+@pytest.mark.parametrize(("wait", "expected"), [(False, 0), (True, 1), (None, 1)])
+def test_producers_streams_are_honoured_or_not(emulator, wait, expected):
+    stream, mine = driver.Stream(), driver.Stream()
     array = driver.Array(np.zeros(10, "f4"), stream=stream.handle)
-    mine = driver.Stream()
-    for wait, expected in ((False, 0), (True, 1), (None, 2)):
-        driver.write_late(stream, array.ptr, 10, array_value := expected or 9)
-        found = np.asarray(hamr.buffer(array, stream=mine, wait=wait).get_host_accessible())
-        assert found[0] == expected, (wait, array_value)
-        stream.synchronize()
+    driver.write_late(stream, array.ptr, 10, 1)
+    shared = hamr.buffer(array, stream=mine, wait=wait)
+    assert np.asarray(shared.get_host_accessible())[0] == expected
 
 
-def test_the_environment_opts_out():
-    code = """
-import sys
-sys.path[:0] = sys.argv[1:]
+OPTED = """
 import driver, hamr, numpy as np
-stream = driver.Stream()
-array = driver.Array(np.zeros(10, 'f4'), stream=stream.handle)
-driver.write_late(stream, array.ptr, 10, 1)
-mine = driver.Stream()
-print(hamr.buffer(array, stream=mine).get_host_accessible().__array__()[0],
-      hamr.buffer(array, stream=mine, wait=True).get_host_accessible().__array__()[0])
+for wait in None, True:
+    stream, mine = driver.Stream(), driver.Stream()
+    array = driver.Array(np.zeros(10, 'f4'), stream=stream.handle)
+    driver.write_late(stream, array.ptr, 10, 1)
+    print(np.asarray(hamr.buffer(array, stream=mine, wait=wait).get_host_accessible())[0])
 """
-    folder = driver.Path(driver.__file__).parent
-    arguments = [str(folder), str(folder.parent)]
-    for value, expected in (("0", "0.0 1.0"), ("1", "1.0 1.0"), ("", "1.0 1.0")):
-        if value == "0" and not driver.EMULATED:
-            continue
-        done = producers.run_python(code, *arguments, HAMR_CUDA_ARRAY_INTERFACE_SYNC=value)
-        assert done.stdout == expected + "\n"
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("0", "0.0\n1.0\n"), ("1", "1.0\n1.0\n")])
+def test_the_environment_opts_out(emulator, setting, expected):
+    environment = {**driver.PATHS, "HAMR_CUDA_ARRAY_INTERFACE_SYNC": setting}
+    assert producers.run_python(OPTED, **environment).stdout == expected
 
 
 # Owners.

@@ -46,7 +46,7 @@ def _gpu(request, gpu_count):
 
 
 def _probed(name: str):
-    @pytest.fixture(name=name)
+    @pytest.fixture(name=f"{name}_library")
     def probe(gpu_count):
         library, reason = gpu_libraries.get(name)
         if library is None:

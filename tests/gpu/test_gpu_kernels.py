@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu_delays import keep
 
 import hamr
 from processes import launch
@@ -107,7 +108,7 @@ def saxpy(tmp_path_factory):
 
 @pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva"])
 def test_kernel_called_through_ctypes(saxpy, allocator):
-    stream = hamr.Stream(device=0)
+    stream = keep(hamr.Stream(device=0))
     values = np.arange(COUNT, dtype="f4")
     y = hamr.Buffer(COUNT, "float32", allocator, fill=1, stream=stream)
     x = hamr.buffer(values, stream=stream).get_cuda_accessible()

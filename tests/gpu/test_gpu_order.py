@@ -9,7 +9,7 @@ from pathlib import Path
 import gpu_delays
 import numpy as np
 import pytest
-from gpu_delays import COUNT, hold, write_late
+from gpu_delays import COUNT, hold, keep, write_late
 
 import hamr
 from processes import launch, scaled
@@ -21,8 +21,8 @@ LONG = 20_000.0  # what no consumer that does not wait is slower than
 
 class Streams:
     def __init__(self, cp):
-        self.producer = cp.cuda.Stream(non_blocking=True)
-        self.consumer = cp.cuda.Stream(non_blocking=True)
+        self.producer = keep(cp.cuda.Stream(non_blocking=True))
+        self.consumer = keep(cp.cuda.Stream(non_blocking=True))
         self.x = cp.zeros(COUNT, "f4")
         cp.cuda.runtime.deviceSynchronize()
 
@@ -129,7 +129,7 @@ def test_the_stream_that_the_caller_names_waits(cp, streams):
 def test_torch_reads_no_old_value(cp, streams, torch_library, way):
     """torch does not read the interface's stream: the caller waits, in one of three ways."""
     torch = torch_library.module
-    side = torch.cuda.Stream()
+    side = keep(torch.cuda.Stream())
     wrong = 0
     for i in range(1, ROUNDS + 1):
         write_late(cp, streams.producer, streams.x, i, DELAY)
@@ -151,7 +151,7 @@ def test_torch_reads_no_old_value(cp, streams, torch_library, way):
 def test_torch_as_producer(cp, streams, torch_library):
     """torch announces no stream: the caller names it."""
     torch = torch_library.module
-    side = torch.cuda.Stream()
+    side = keep(torch.cuda.Stream())
     x = torch.zeros(COUNT, device="cuda")
     torch.cuda.synchronize()
     wrong = 0
@@ -167,7 +167,7 @@ def test_torch_as_producer(cp, streams, torch_library):
 @pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva"])
 def test_cupy_reads_what_hamr_is_still_moving(cp, streams, allocator):
     pinned = hamr.Buffer(COUNT, "float32", "cuda_host")
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
     held = cp.cuda.ExternalStream(own.ptr)
     b = hamr.Buffer(COUNT, "float32", allocator, stream=own, transfer="async", fill=0)
     b.synchronize()
@@ -185,7 +185,7 @@ def test_cupy_reads_what_hamr_is_still_moving(cp, streams, allocator):
 
 
 def test_cupy_reads_a_temporary_that_is_still_filled(cp, streams):
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
     held = cp.cuda.ExternalStream(own.ptr)
     pinned = hamr.Buffer(COUNT, "float32", "cuda_host", stream=own, transfer="async")
     wrong = 0

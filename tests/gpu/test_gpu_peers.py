@@ -6,6 +6,7 @@ import cuda_driver_calls
 import gpu_libraries
 import numpy as np
 import pytest
+from gpu_delays import keep
 
 import hamr
 
@@ -82,7 +83,7 @@ def test_device_of_and_memory():
 
 def test_streams_of_both_devices():
     for device in (0, 1):
-        stream = hamr.Stream(device=device)
+        stream = keep(hamr.Stream(device=device))
         assert stream.device == device
         b = hamr.Buffer(1000, "float32", "cuda_async", device=device, stream=stream, fill=device)
         b.synchronize()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import numpy as np
 import pytest
-from gpu_delays import COUNT, hold
+from gpu_delays import COUNT, hold, keep
 
 import hamr
+from processes import launch
 
 
 def check_use(stream, handle: int) -> None:
@@ -56,9 +58,11 @@ def test_numbas_streams(numba_library):
 
 def test_hamrs_streams_in_the_libraries(cupy_library):
     cp = cupy_library.module
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
     assert own.ptr > 2
     check_use(own, own.ptr)
+    if hasattr(cp.cuda.Stream, "from_external"):
+        assert cp.cuda.Stream.from_external(own).ptr == own.ptr
     with cp.cuda.ExternalStream(own.ptr) as stream:
         x = cp.arange(COUNT, dtype="f4")
         b = hamr.buffer(x)
@@ -68,7 +72,7 @@ def test_hamrs_streams_in_the_libraries(cupy_library):
 
 def test_hamrs_streams_in_torch(torch_library):
     torch = torch_library.module
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
     with torch.cuda.stream(torch.cuda.ExternalStream(own.ptr)):
         x = torch.arange(COUNT, device="cuda") * 2
     own.synchronize()
@@ -77,7 +81,7 @@ def test_hamrs_streams_in_torch(torch_library):
 
 def test_idle_and_waiting(cupy_library):
     cp = cupy_library.module
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
     held = cp.cuda.ExternalStream(own.ptr)
     hold(cp, held, 1)
     own.synchronize()
@@ -93,7 +97,7 @@ def test_idle_and_waiting(cupy_library):
 
 def test_events_order_streams(cupy_library):
     cp = cupy_library.module
-    first, second = hamr.Stream(device=0), hamr.Stream(device=0)
+    first, second = keep(hamr.Stream(device=0)), keep(hamr.Stream(device=0))
     hold(cp, cp.cuda.ExternalStream(first.ptr), 20_000)
     event = first.record()
     second.wait(event)
@@ -110,7 +114,7 @@ def test_events_order_streams(cupy_library):
 
 def test_torchs_events(torch_library):
     torch = torch_library.module
-    side, own = torch.cuda.Stream(), hamr.Stream(device=0)
+    side, own = torch.cuda.Stream(), keep(hamr.Stream(device=0))
     event = torch.cuda.Event()
     with torch.cuda.stream(side):
         torch.cuda._sleep(20_000_000)
@@ -123,7 +127,7 @@ def test_torchs_events(torch_library):
 
 def test_await(cupy_library):
     cp = cupy_library.module
-    own = hamr.Stream(device=0)
+    own = keep(hamr.Stream(device=0))
 
     async def work():
         hold(cp, cp.cuda.ExternalStream(own.ptr), 20_000)
@@ -179,3 +183,31 @@ def test_an_array_is_no_stream(cupy_library):
     x = cupy_library.module.zeros(3)
     with pytest.raises(TypeError, match="stream"):
         hamr.buffer(x, stream=x)
+
+
+_OUTLIVED = """
+import gc
+import numpy as np
+import hamr
+
+for allocator in ("cuda", "cuda_async", "cuda_uva"):
+    stream = hamr.Stream(device=0)
+    b = hamr.Buffer(1000, "float32", allocator, stream=stream, transfer="async", fill=3)
+    del stream
+    gc.collect()
+    b.fill(4)
+    copied = b.copy()
+    b.synchronize()
+    assert (np.array(b.get_host_accessible()) == 4).all(), allocator
+    assert (np.array(copied.get_host_accessible()) == 4).all(), allocator
+    b.resize(5000, 1)
+    del b, copied
+    gc.collect()
+print("end")
+"""
+
+
+def test_a_buffer_outlives_its_streams_object():
+    """In a process of its own: the driver may crash on a stream that is gone."""
+    status, output = launch([sys.executable, "-X", "faulthandler", "-c", _OUTLIVED], 60)
+    assert (status, output) == (0, "end\n"), output[-4000:]

@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 
-import forking
 import numpy as np
 
+import forking
 import hamr
 from hamr import _native
 

@@ -194,7 +194,7 @@ def main():
     cycle, count, threads = globals()[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
     references = sys.getrefcount(array)
     at_first = counters()
-    repeat(cycle, count // 10, threads)
+    repeat(cycle, max(count // 10, 20_000), threads)
     before = resident()
     repeat(cycle, count, threads)
     after = resident()
