@@ -42,6 +42,10 @@ func TestTheCoveringStreamCoversWhatOthersHold(t *testing.T) {
 	o := place{backends.CUDA, 0}.options(gobuffer.Async)
 	o.Stream = first
 	a, b := w.array(o, before), w.array(o, after)
+	// Each question lets the stream do one thing.
+	for range 3 {
+		require.NoError(t, w.cuda.Launch(0, first, func(func(backends.Address, int) []byte) {}))
+	}
 	require.NoError(t, a.Assign(b))
 	require.NoError(t, a.SetStream(second, gobuffer.Async))
 	covering, busy, err := a.Covering()

@@ -103,6 +103,8 @@ class Contents(_Base):
         have the buffer's shape or its number of elements.
         """
         whole = at == 0 and start == 0 and n is None
+        if whole and out is not None and not self._host and _native.read_into(self, out):
+            return out
         if out is None:
             if not whole:
                 raise TypeError("at, start and n go with out: slice the buffer to get part of it")

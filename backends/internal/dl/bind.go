@@ -63,13 +63,3 @@ func Bind(library Library, functions any) error {
 	}
 	return nil
 }
-
-// Call calls the C function at address with up to fifteen integers or pointers
-// and returns its integer result. A result narrower than uintptr has undefined
-// upper bits: convert it to its C type.
-//
-//go:uintptrescapes
-func Call(address uintptr, arguments ...uintptr) uintptr {
-	result, _, _ := purego.SyscallN(address, arguments...)
-	return result
-}

@@ -3,7 +3,9 @@ package bridge
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
+	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
@@ -98,6 +100,9 @@ func refused(argument, value, accepted string) error {
 // Access describes at result where code in a space can touch d's elements.
 func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
+	if space == backends.SpaceHost && d.plain() {
+		return d.readNew(result)
+	}
 	a, err := d.Array()
 	if err != nil {
 		return err
@@ -110,6 +115,72 @@ func Access(d *Descriptor, space backends.Space, device int, result *Descriptor)
 	defer h.Release()
 	result.StoreHandle(h, d)
 	return nil
+}
+
+// plain reports whether d's elements lie in C order in memory that the host does not
+// reach: then they come to the host in one copy, without the generality of an Array.
+func (d *Descriptor) plain() bool {
+	return d.Memory != 0 && d.Size > 0 && d.Flags&(1<<reachableShift) == 0 && d.bytesInOrder() > 0
+}
+
+// bytesInOrder is how many bytes elements have that lie in C order; 0 if they do
+// not.
+func (d *Descriptor) bytesInOrder() int {
+	shape, strides := d.borrowedShape(), d.borrowedStrides()
+	step := arrayiface.ElementType(d.Element).Size()
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] != 1 && strides[i] != step {
+			return 0
+		}
+		step *= shape[i]
+	}
+	return step
+}
+
+func (d *Descriptor) readNew(result *Descriptor) error {
+	m, err := tokens.get(d.Memory)
+	if err != nil {
+		return err
+	}
+	host, err := m.ReadNew(backends.Address(d.Pointer), d.bytesInOrder(), backends.Stream(d.Stream))
+	if released := m.Release(); err == nil {
+		err = released
+	}
+	if err != nil {
+		return err
+	}
+	if Runtime.Tracing() {
+		Runtime.Tracef("handle for host in a temporary at %#x of %d bytes", host.Region().Address, host.Size())
+	}
+	shape, strides := result.Shape, result.Strides
+	*result = *d
+	result.Shape, result.Strides = shape, strides
+	copy(unsafe.Slice(shape, d.NDim), unsafe.Slice(d.Shape, d.NDim))
+	copy(unsafe.Slice(strides, d.NDim), unsafe.Slice(d.Strides, d.NDim))
+	result.hold(host)
+	result.Allocator, result.Device = int32(backends.Malloc), backends.HostDevice
+	result.Pointer, result.Capacity = result.Base, int64(host.Size()/arrayiface.ElementType(d.Element).Size())
+	result.setFlags(false)
+	return nil
+}
+
+// Read copies d's elements to ordinary host memory at target, which has room for
+// size bytes and C order, and returns when they are there. It reports false, and
+// has done nothing, if the elements do not lie so or are no device's.
+func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
+	defer Guard(&err)
+	if !d.plain() || d.bytesInOrder() != size {
+		return false, nil
+	}
+	m, err := tokens.get(d.Memory)
+	if err != nil {
+		return false, err
+	}
+	err = m.Read(backends.Address(target), backends.Address(d.Pointer), size, backends.Stream(d.Stream))
+	if released := m.Release(); err == nil {
+		err = released
+	}
+	return err == nil, err
 }
 
 // Covering returns a stream that covers all work pending on d's elements; zero if

@@ -43,6 +43,15 @@ func hamrAccess(array *C.hamr_array, space, device C.int32_t, result *C.hamr_arr
 	return text(bridge.Access(descriptor(array), backends.Space(space), int(device), descriptor(result)))
 }
 
+//export hamrRead
+func hamrRead(array *C.hamr_array, target unsafe.Pointer, size C.int64_t, done *C.int32_t) *C.char {
+	read, err := bridge.Read(descriptor(array), uint64(uintptr(target)), int(size))
+	if read {
+		*done = 1
+	}
+	return text(err)
+}
+
 //export hamrCovering
 func hamrCovering(array *C.hamr_array, stream *C.uint64_t) *C.char {
 	covering, err := bridge.Covering(descriptor(array))

@@ -74,6 +74,9 @@ typedef struct hamr_functions {
     /* Describes at result where code in a space can touch the elements; device -1
      * is the current one. */
     char *(*access)(hamr_array *array, int32_t space, int32_t device, hamr_array *result);
+    /* Copies elements to ordinary host memory of size bytes, in C order, and sets
+     * done; where that takes more than one copy of bytes, nothing happens. */
+    char *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     char *(*covering)(hamr_array *array, uint64_t *stream);
     const hamr_devices *devices;

@@ -11,6 +11,7 @@ static const hamr_functions functions = {
     hamrRelease,
     hamrAdoptDevice,
     hamrAccess,
+    hamrRead,
     hamrCovering,
     &devices,
     reach,

@@ -152,6 +152,43 @@ ACCESSOR(get_cuda_accessible, HAMR_CUDA)
 ACCESSOR(get_hip_accessible, HAMR_HIP)
 ACCESSOR(get_openmp_accessible, HAMR_OPENMP)
 
+/* read_into(array, out) -> bool: copy a device's elements into an exporter of the
+ * buffer protocol, if it has the same shape and type, both lie in C order, and no
+ * other way is called for. */
+static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    (void)module;
+    if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
+    Array *self = (Array *)arguments[0];
+    if (self->closed) return core_freed();
+    if ((self->array.flags & HAMR_HOST_REACHABLE) || PyObject_TypeCheck(arguments[1], array_type) || !PyObject_CheckBuffer(arguments[1])) Py_RETURN_FALSE;
+    Array *source = array_pin(self);
+    if (!source) return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(arguments[1], &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
+        PyErr_Clear();
+        Py_DECREF(source);
+        Py_RETURN_FALSE;
+    }
+    const hamr_array *array = &source->array;
+    int same = view.ndim == array->ndim && element_from_format(view.format, view.itemsize) == array->element;
+    for (int i = 0; same && i < view.ndim; i++) same = view.shape[i] == array->shape[i];
+    int32_t done = 0;
+    char *message = NULL;
+    if (same) {
+        const hamr_functions *functions = core_functions();
+        Py_BEGIN_ALLOW_THREADS
+        message = functions->read(&source->array, view.buf, view.len, &done);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&view);
+    Py_DECREF(source);
+    if (message) {
+        core_raise(message);
+        return NULL;
+    }
+    return PyBool_FromLong(done);
+}
+
 static PyObject *set_handle_type(PyObject *module, PyObject *type) {
     (void)module;
     if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, array_type))
@@ -163,6 +200,7 @@ static PyObject *set_handle_type(PyObject *module, PyObject *type) {
 }
 
 PyMethodDef access_functions[] = {
+    {"read_into", FAST(read_into), METH_FASTCALL, "read_into(array, out) -> bool: copy a device's elements into a plain array of the same kind, if out is one."},
     {"set_handle_type", set_handle_type, METH_O, "set_handle_type(type): what the accessors of an array return."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,40 @@
+package dl
+
+/*
+#include <stdint.h>
+
+typedef uintptr_t word;
+
+static word call4(word f, word a, word b, word c, word d) {
+    return ((word (*)(word, word, word, word))f)(a, b, c, d);
+}
+
+static word call8(word f, word a, word b, word c, word d, word e, word g, word h, word i) {
+    return ((word (*)(word, word, word, word, word, word, word, word))f)(a, b, c, d, e, g, h, i);
+}
+*/
+import "C"
+
+import "github.com/ebitengine/purego"
+
+// Call calls the C function at address with up to fifteen integers or pointers
+// and returns its integer result. A result narrower than uintptr has undefined
+// upper bits: convert it to its C type.
+//
+// Up to eight arguments go by cgo, in half of purego's time: in the calling
+// conventions of 64-bit Linux a function does not notice arguments that it does
+// not have.
+//
+//go:uintptrescapes
+func Call(address uintptr, arguments ...uintptr) uintptr {
+	var a [8]uintptr
+	if n := copy(a[:], arguments); n < len(arguments) {
+		result, _, _ := purego.SyscallN(address, arguments...)
+		return result
+	}
+	if len(arguments) <= 4 {
+		return uintptr(C.call4(C.word(address), C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3])))
+	}
+	return uintptr(C.call8(C.word(address), C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3]),
+		C.word(a[4]), C.word(a[5]), C.word(a[6]), C.word(a[7])))
+}
