@@ -59,13 +59,7 @@ class Group:
         """Time all cases; one that fails is recorded with its error."""
         for case in self.cases:
             try:
-                case.run()
-                synchronize()
-                start = time.perf_counter()
-                case.run()
-                synchronize()
-                took = time.perf_counter() - start
-                case.calls = max(1, min(20_000, int(SLICE / max(took, 1e-7))))
+                self._calibrate(case, synchronize)
             except Exception as error:
                 case.error = f"{type(error).__name__}: {error}"[:200]
         working = [case for case in self.cases if case.error is None]
@@ -78,6 +72,21 @@ class Group:
         finally:
             gc.enable()
         return self._result(working)
+
+    def _calibrate(self, case: Case, synchronize: Callable[[], None]) -> None:
+        """Find how many calls make a slice: the first ones take longer than most."""
+        case.run()
+        while True:
+            synchronize()
+            start = time.perf_counter()
+            for _ in range(case.calls):
+                case.run()
+            synchronize()
+            took = time.perf_counter() - start
+            if took >= SLICE / 4 or case.calls >= 20_000:
+                break
+            case.calls *= 4
+        case.calls = max(1, min(20_000, int(case.calls * SLICE / took)))
 
     def _time(self, case: Case, synchronize: Callable[[], None]) -> float:
         run, calls = case.run, range(case.calls)

@@ -52,9 +52,10 @@ def _typed(name: str) -> Callable[..., Buffer]:
         if not element:
             element = _library.call("ParseUpstreamElement", name)
         # The common form, allocator, count, value, takes the short way.
-        simple = type(value) is float or type(value) is int
+        simple = type(value) is float or type(value) is int or value is _NOTHING
         if simple and type(n) is int and type(allocator) is Allocator and not more:
-            return create(Buffer, element, allocator, -1, 0, 1, n, value)
+            number = None if value is _NOTHING else value
+            return create(Buffer, element, allocator, -1, 0, 1, n, number)
         given = [a for a in (allocator, n, value) if a is not _NOTHING]
         return _from_arguments(name, name_of(element), (*given, *more))
 

@@ -71,6 +71,16 @@ def library(request, gpu_count):
 
 
 @pytest.fixture(params=[name for name in gpu_libraries.NAMES if name != "jax"])
+def keeping_library(request, gpu_count):
+    """A library whose arrays keep the object alive that they were made from."""
+    found, reason = gpu_libraries.get(request.param)
+    if found is None:
+        pytest.skip(reason)
+    assert found.keeps_owner
+    return found
+
+
+@pytest.fixture(params=[name for name in gpu_libraries.NAMES if name != "jax"])
 def writing_library(request, gpu_count):
     """A library whose arrays can be written to."""
     found, reason = gpu_libraries.get(request.param)

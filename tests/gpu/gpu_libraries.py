@@ -24,6 +24,7 @@ class Library:
     reads: tuple[str, ...] = layouts  # that it takes without a copy
     writable = True
     takes_read_only = True
+    keeps_owner = True
     # The CUDA array interface has no word for "the memory's device" where there is no memory.
     takes_empty = True
 
@@ -185,9 +186,12 @@ class Jax(Library):
     reads = ("c",)
     writable = False
     takes_empty = False  # it asks the driver whose address 0 is
+    keeps_owner = False
 
     def __init__(self) -> None:
         import jax
+
+        self.kept: list[Any] = []
 
         if jax.default_backend() != "gpu":
             raise RuntimeError(f"JAX runs on {jax.default_backend()}")
@@ -202,6 +206,7 @@ class Jax(Library):
         return self.module.array(values).block_until_ready()
 
     def consume(self, obj: Any) -> Any:
+        self.kept.append(obj)  # JAX itself keeps no reference to whose memory it shares
         return self.module.asarray(obj)
 
     def values(self, x: Any) -> np.ndarray:

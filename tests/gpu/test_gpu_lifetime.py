@@ -23,21 +23,21 @@ def overwrite(library) -> list:
     return made
 
 
-def test_an_array_keeps_the_buffers_memory(library):
+def test_an_array_keeps_the_buffers_memory(keeping_library):
     values = gpu_libraries.sample("float32", (COUNT,))
     for allocator in ("cuda", "cuda_async", "cuda_uva"):
         for take in (lambda b: b, lambda b: b.get_cuda_accessible()):
             b = hamr.Buffer(COUNT, "float32", allocator, data=values)
             b.synchronize()
-            x = library.consume(take(b))
+            x = keeping_library.consume(take(b))
             del b
             gc.collect()
-            kept = overwrite(library)
-            np.testing.assert_array_equal(library.values(x), values)
+            kept = overwrite(keeping_library)
+            np.testing.assert_array_equal(keeping_library.values(x), values)
             del kept
 
 
-def test_an_array_keeps_its_memory_when_the_buffer_ends_or_changes(library):
+def test_an_array_keeps_its_memory_when_the_buffer_ends_or_changes(keeping_library):
     values = gpu_libraries.sample("float32", (COUNT,))
     for change in (
         lambda b: b.close(),
@@ -48,19 +48,19 @@ def test_an_array_keeps_its_memory_when_the_buffer_ends_or_changes(library):
     ):
         b = hamr.Buffer(COUNT, "float32", "cuda", data=values)
         b.synchronize()
-        x = library.consume(b.get_cuda_accessible())
+        x = keeping_library.consume(b.get_cuda_accessible())
         change(b)
-        kept = overwrite(library)
-        np.testing.assert_array_equal(library.values(x), values)
+        kept = overwrite(keeping_library)
+        np.testing.assert_array_equal(keeping_library.values(x), values)
         del kept
 
 
-def test_a_temporary_is_kept_by_what_shares_it(library):
+def test_a_temporary_is_kept_by_what_shares_it(keeping_library):
     values = gpu_libraries.sample("float32", (COUNT,))
-    x = library.consume(hamr.buffer(values.copy()).get_cuda_accessible())
+    x = keeping_library.consume(hamr.buffer(values.copy()).get_cuda_accessible())
     gc.collect()
-    kept = overwrite(library)
-    np.testing.assert_array_equal(library.values(x), values)
+    kept = overwrite(keeping_library)
+    np.testing.assert_array_equal(keeping_library.values(x), values)
     del kept
 
 
