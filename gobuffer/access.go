@@ -36,7 +36,7 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	}
 	if a.inPlace(s, device) {
 		if s == backends.SpaceHost {
-			if err := a.all().settle(a.options.Transfer); err != nil {
+			if err := a.all().settle(); err != nil {
 				return nil, err
 			}
 		}

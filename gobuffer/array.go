@@ -164,7 +164,7 @@ func (a *Array) Synchronize() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	return a.all().settle(Sync)
+	return a.all().settle()
 }
 
 // piece is elements of a's memory, used on a's stream.

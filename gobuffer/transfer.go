@@ -17,8 +17,8 @@ type Transfer int32
 const (
 	// Async waits for nothing that it need not: Synchronize before touching the
 	// data from another stream, or from the host without asking for Access. What
-	// was moved to ordinary host memory is there all the same: that is read
-	// without asking anybody.
+	// was moved to ordinary host memory is there all the same, since that is read
+	// without asking anybody; and Access by the host waits in every mode.
 	Async Transfer = 0
 	// SyncHost waits for movements from a device to the host, so that the host
 	// never reads too early.
@@ -95,10 +95,10 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 		return nil
 	}
 	if dst.onHost() && src.onHost() {
-		if err := src.settle(t); err != nil {
+		if err := src.settle(); err != nil {
 			return err
 		}
-		if err := dst.settle(t); err != nil {
+		if err := dst.settle(); err != nil {
 			return err
 		}
 		return r.copyOnHost(dst, src)
@@ -263,7 +263,7 @@ func (r *Runtime) copyThroughHost(dst, src piece) error {
 // memory, filled if asked for. free ends its use.
 func (r *Runtime) onHost(p piece, fill bool) (host piece, free func(), err error) {
 	if p.onHost() {
-		return p, func() {}, p.settle(Sync)
+		return p, func() {}, p.settle()
 	}
 	low, high := p.layout.Span()
 	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)

@@ -93,9 +93,9 @@ func (p piece) work() (*work, error) {
 	return w, err
 }
 
-// settle waits for what may touch p before the host does: work of ours always,
-// and, unless t leaves that to the caller, foreign work on p's stream.
-func (p piece) settle(t Transfer) error {
+// settle waits for what may touch p before the host does: work of ours, and foreign
+// work on p's stream.
+func (p piece) settle() error {
 	if p.memory == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p piece) settle(t Transfer) error {
 	if err := p.memory.settle(); err != nil {
 		return err
 	}
-	if t == Async || !p.hasStream() {
+	if !p.hasStream() {
 		return nil
 	}
 	own, err := p.work()

@@ -79,11 +79,12 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     return (PyObject *)copy;
 }
 
+/* order is not visited: a stream in a cycle with its arrays then ends after them, as
+ * it must, since their memory may be released in its order. */
 static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
     Py_VISIT(((Array *)object)->interface);
-    Py_VISIT(((Array *)object)->order);
     return 0;
 }
 
@@ -102,8 +103,6 @@ static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
     change(self);
     if (self->block) give_up(self);
-    self->array.stream = 0;
-    Py_CLEAR(self->order);
     return 0;
 }
 
