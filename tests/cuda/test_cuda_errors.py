@@ -219,7 +219,8 @@ CODES = (INVALID_VALUE, ILLEGAL_ADDRESS)
 #: Calls whose failure leaves another way to the same result, or costs nothing. (C asks
 #: where memory is, and where it gets no answer the Go core asks again.)
 ABSORBED = {
-    "cuPointerGetAttributes", "cuDeviceGetUuid_v2", "cuCtxEnablePeerAccess", "cuModuleLoadData", "cuModuleGetFunction",
+    "cuPointerGetAttributes", "cuDeviceGetUuid_v2", "cuCtxEnablePeerAccess", "cuModuleLoadData",
+    "cuModuleGetFunction",
 }  # fmt: skip
 
 

@@ -123,6 +123,22 @@ def test_a_foreign_stream_may_go_before_what_was_made_on_it(device_allocator):
         assert np.asarray(target.get_host_accessible()).tolist() == [1] * N
 
 
+def test_a_stream_in_a_cycle_with_its_buffer_ends_after_it(device_allocator):
+    """Python ends the objects of a cycle in any order, streams of other libraries first."""
+
+    class Node:
+        pass
+
+    for _ in range(5):
+        node = Node()
+        node.itself, node.stream = node, driver.Stream()
+        node.buffer = hamr.Buffer(N, "f4", device_allocator, fill=1, stream=node.stream)
+        node.handle = node.buffer.get_cuda_accessible()
+        node.copy = node.buffer.copy()
+        del node
+        gc.collect()
+
+
 # Nothing is left behind.
 
 
@@ -265,7 +281,9 @@ def test_cycles_are_collected():
 # The end of the interpreter.
 
 
-@pytest.mark.parametrize("case", ["globals_", "handlers", "daemons", "statics", "failures"])
+@pytest.mark.parametrize(
+    "case", ["globals_", "names", "handlers", "daemons", "statics", "failures"]
+)
 def test_at_the_end_of_the_interpreter(case, tmp_path):
     """Each case is a function of scripts/cuda_exits.py, which says what it shows."""
     report = tmp_path / "report"

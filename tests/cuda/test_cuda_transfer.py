@@ -189,15 +189,50 @@ def test_pinned_and_managed_memory_is_waited_for(to, read, mode, stream):
     assert read(target).tolist() == [value] * N
 
 
-@pytest.mark.parametrize("mode", [SYNC_HOST, SYNC])
+@pytest.mark.parametrize("mode", [ASYNC, SYNC_HOST, SYNC])
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_managed_memory_is_waited_for_when_a_foreign_kernel_writes_it(read, mode):
+@pytest.mark.parametrize("allocator", ["cuda_uva", "cuda_host"])
+def test_the_host_waits_for_a_foreign_kernel_on_the_buffers_stream(allocator, read, mode):
     stream = driver.Stream()
-    buffer = hamr.Buffer(N, "f4", "cuda_uva", fill=0, stream=stream, transfer=mode)
+    buffer = hamr.Buffer(N, "f4", allocator, fill=0, stream=stream, transfer=mode)
     buffer.synchronize()
     value = driver.fresh_value()
     driver.write_late(stream, buffer.ptr, N, value)
     assert read(buffer).tolist() == [value] * N
+
+
+OPERATIONS = {
+    "copy": lambda b: b.copy(),
+    "astype": lambda b: b.astype("f8"),
+    "item": lambda b: b[3:4].item(),
+    "append": lambda b: appended(b),
+    "reverse": lambda b: b[::-1].copy("cuda"),
+    "text": lambda b: float(str(b[:1])[1:-1]),
+    "to ordinary memory": lambda b: b.copy("malloc"),
+    "to the device": lambda b: b.copy("cuda_async"),
+}
+
+
+def appended(buffer):
+    target = hamr.Buffer(0, "f4", "malloc")
+    target.append(buffer)
+    return target
+
+
+@pytest.mark.parametrize("mode", [ASYNC, SYNC_HOST, SYNC])
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva", "cuda_host"])
+def test_operations_come_after_what_the_buffers_stream_holds(allocator, operation, mode):
+    """Whether the device or the host does them."""
+    stream = driver.Stream()
+    buffer = hamr.Buffer(N, "f4", allocator, fill=0, stream=stream, transfer=mode)
+    buffer.synchronize()
+    value = driver.fresh_value()
+    driver.write_late(stream, buffer.ptr, N, value)
+    result = operation(buffer)
+    if isinstance(result, hamr.Buffer):
+        result = result.get_host_accessible()
+    assert np.unique(np.asarray(result)).tolist() == [value]
 
 
 @pytest.mark.parametrize("mode", [ASYNC, SYNC_HOST, SYNC])

@@ -36,6 +36,13 @@ def globals_():
     globals()["kept"] = kept
 
 
+def names():
+    """What a script leaves: a library's stream, a buffer on it, and functions beside them."""
+    globals()["stream"] = driver.Stream()
+    globals()["buffer"] = hamr.Buffer(N, "f4", "cuda", fill=1, stream=globals()["stream"])
+    globals()["pool"] = hamr.Buffer(N, "f4", "cuda_async", fill=1, stream=globals()["stream"])
+
+
 def handlers():
     """Exit handlers that use the device, in both orders."""
     buffer = hamr.Buffer(N, "f4", "cuda_async", fill=2)
