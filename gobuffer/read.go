@@ -34,19 +34,3 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 	}
 	return err
 }
-
-// ReadNew is Read to new host memory, which the caller releases.
-func (m *Memory) ReadNew(at backends.Address, size int, s backends.Stream) (*Memory, error) {
-	host, err := m.runtime.Allocate(backends.Malloc, backends.HostDevice, size, 0, false)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.Read(host.region.Address, at, size, s); err != nil {
-		_ = host.Release()
-		return nil, err
-	}
-	return host, nil
-}
-
-// OnHost reports whether the host reaches the memory.
-func (m *Memory) OnHost() bool { return m.onHost }

@@ -230,12 +230,6 @@ func (r *Runtime) SetTrace(f func(line string)) {
 	r.trace.Store(&f)
 }
 
-// Tracef reports a line to whom SetTrace names, if anybody.
-func (r *Runtime) Tracef(format string, arguments ...any) { r.tracef(format, arguments...) }
-
-// Tracing reports whether anybody reads what Tracef is given.
-func (r *Runtime) Tracing() bool { return r.tracing() }
-
 func (r *Runtime) tracef(format string, arguments ...any) {
 	if f := r.trace.Load(); f != nil {
 		(*f)(fmt.Sprintf(format, arguments...))

@@ -3,7 +3,6 @@ package bridge
 import (
 	"fmt"
 	"sync/atomic"
-	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -100,9 +99,6 @@ func refused(argument, value, accepted string) error {
 // Access describes at result where code in a space can touch d's elements.
 func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
-	if space == backends.SpaceHost && d.plain() {
-		return d.readNew(result)
-	}
 	a, err := d.Array()
 	if err != nil {
 		return err
@@ -118,7 +114,7 @@ func Access(d *Descriptor, space backends.Space, device int, result *Descriptor)
 }
 
 // plain reports whether d's elements lie in C order in memory that the host does not
-// reach: then they come to the host in one copy, without the generality of an Array.
+// reach.
 func (d *Descriptor) plain() bool {
 	return d.Memory != 0 && d.Size > 0 && d.Flags&(1<<reachableShift) == 0 && d.bytesInOrder() > 0
 }
@@ -135,33 +131,6 @@ func (d *Descriptor) bytesInOrder() int {
 		step *= shape[i]
 	}
 	return step
-}
-
-func (d *Descriptor) readNew(result *Descriptor) error {
-	m, err := tokens.get(d.Memory)
-	if err != nil {
-		return err
-	}
-	host, err := m.ReadNew(backends.Address(d.Pointer), d.bytesInOrder(), backends.Stream(d.Stream))
-	if released := m.Release(); err == nil {
-		err = released
-	}
-	if err != nil {
-		return err
-	}
-	if Runtime.Tracing() {
-		Runtime.Tracef("handle for host in a temporary at %#x of %d bytes", host.Region().Address, host.Size())
-	}
-	shape, strides := result.Shape, result.Strides
-	*result = *d
-	result.Shape, result.Strides = shape, strides
-	copy(unsafe.Slice(shape, d.NDim), unsafe.Slice(d.Shape, d.NDim))
-	copy(unsafe.Slice(strides, d.NDim), unsafe.Slice(d.Strides, d.NDim))
-	result.hold(host)
-	result.Allocator, result.Device = int32(backends.Malloc), backends.HostDevice
-	result.Pointer, result.Capacity = result.Base, int64(host.Size()/arrayiface.ElementType(d.Element).Size())
-	result.setFlags(false)
-	return nil
 }
 
 // Read copies d's elements to ordinary host memory at target, which has room for

@@ -2,6 +2,7 @@
  * can tell that it may be so, else through the core. */
 #include "native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static PyTypeObject *handle_type;
@@ -38,6 +39,57 @@ static int cuda_in_place(const Array *self, int32_t device) {
         device = current;
     }
     return device == array->device;
+}
+
+#define SMALL (64 << 10) /* bytes of a temporary that C takes the memory for itself */
+#define ALIGNMENT 64     /* as the core's own memory */
+
+/* A handle on a copy in host memory, for a few elements that lie in C order on a
+ * device: the core copies, and need not know of the copy. NULL without an exception
+ * if it is not as simple as that. */
+static PyObject *small_temporary(Array *self) {
+    const hamr_array *array = &self->array;
+    int64_t count = array_count(array), size = element_facts(array->element)->size;
+    if (array->flags & HAMR_HOST_REACHABLE || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    Array *source = array_pin(self);
+    char *memory = source ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
+    if (!memory) {
+        Py_XDECREF((PyObject *)source);
+        return NULL;
+    }
+    char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
+    const hamr_functions *functions = core_functions();
+    int32_t done = 0;
+    char *message;
+    Py_BEGIN_ALLOW_THREADS
+    message = functions->read(&source->array, aligned, count * size, &done);
+    Py_END_ALLOW_THREADS
+    Owner *owner = message || !done ? NULL : owner_of_memory(memory);
+    if (!owner) {
+        free(memory);
+        Py_DECREF(source);
+        if (message) core_raise(message);
+        return NULL;
+    }
+    hamr_array temporary = source->array;
+    temporary.memory = temporary.marks = 0;
+    temporary.base = temporary.pointer = (uint64_t)(uintptr_t)aligned;
+    temporary.size = (uint64_t)(count * size);
+    temporary.capacity = count;
+    temporary.allocator = HAMR_ALLOCATOR_MALLOC;
+    temporary.device = HAMR_HOST_DEVICE;
+    temporary.flags = HAMR_HOST_REACHABLE;
+    Array *handle = NULL;
+    Block *block = block_new(&temporary, owner);
+    if (block && !(handle = array_new(handle_type))) Py_DECREF(block);
+    if (handle) {
+        handle->fixed = handle->temporary = 1;
+        handle->order = source->order;
+        Py_XINCREF(handle->order);
+        if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
+    }
+    Py_DECREF(source);
+    return (PyObject *)handle;
 }
 
 /* What the core makes of the array for code in a space. */
@@ -88,7 +140,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
 
 /* A handle never changes, so it is its own. */
 static PyObject *in_place(Array *self) {
-    return self->fixed && Py_TYPE(self) == handle_type ? Py_NewRef((PyObject *)self) : array_snapshot(self, handle_type);
+    return self->fixed && Py_TYPE((PyObject *)self) == handle_type ? Py_NewRef((PyObject *)self) : array_snapshot(self, handle_type);
 }
 
 PyObject *array_access(Array *self, int32_t space, int32_t device) {
@@ -102,6 +154,10 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
     if (space == HAMR_CUDA && cuda_in_place(self, device)) {
         if (!self->interface && cuda_interface_prepare(self) < 0) return NULL;
         return in_place(self);
+    }
+    if (space == HAMR_HOST) {
+        PyObject *handle = small_temporary(self);
+        if (handle || PyErr_Occurred()) return handle;
     }
     return through_core(self, space, device);
 }

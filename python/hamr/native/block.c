@@ -24,11 +24,13 @@ void type_free(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* Foreign device memory that the core was not told of yet, by allocator. */
+/* Memory that the core was not told of yet, by allocator: foreign device memory, and
+ * small temporaries. */
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {
-    int lazy = !block->token && block->owner && block->allocator > HAMR_ALLOCATOR_MALLOC && block->generation == core_generation;
+    int lazy = !block->token && block->owner && (block->allocator > HAMR_ALLOCATOR_MALLOC || block->owner->memory) &&
+               block->generation == core_generation;
     return lazy ? &waiting[block->allocator] : NULL;
 }
 
@@ -141,7 +143,7 @@ int block_setup(PyObject *module) {
     return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
 }
 
-/* waiting() -> [(allocator, count)]: adopted device memory that the core does not know yet. */
+/* waiting() -> [(allocator, count)]: memory in use that the core does not know yet. */
 static PyObject *waiting_list(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -156,6 +158,6 @@ static PyObject *waiting_list(PyObject *module, PyObject *unused) {
 }
 
 PyMethodDef block_functions[] = {
-    {"waiting", waiting_list, METH_NOARGS, "waiting() -> [(allocator, count)]: adopted device memory that the core does not know yet."},
+    {"waiting", waiting_list, METH_NOARGS, "waiting() -> [(allocator, count)]: memory in use that the core does not know yet."},
     {NULL, NULL, 0, NULL},
 };

@@ -15,6 +15,7 @@
 typedef struct Owner {
     PyObject *object;
     Py_buffer *view;    /* held so that the exporter cannot resize; may be NULL */
+    void *memory;       /* of C's own, in place of an object; may be NULL */
     struct Owner *next; /* in the list of finished owners */
 } Owner;
 
@@ -76,6 +77,7 @@ extern PyMethodDef core_methods[];
 
 /* owner.c: what keeps foreign memory alive. */
 Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
+Owner *owner_of_memory(void *memory);                /* takes over what malloc() gave */
 void owner_drop(Owner *owner);
 void owner_finished(uint64_t key); /* any thread, without the GIL */
 void owner_drain(void);            /* drops the owners that are finished */

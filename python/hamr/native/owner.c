@@ -1,6 +1,7 @@
 #include "native.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 static _Atomic(Owner *) finished_owners;
 
@@ -15,6 +16,12 @@ Owner *owner_new(PyObject *object, Py_buffer *view) {
     return owner;
 }
 
+Owner *owner_of_memory(void *memory) {
+    Owner *owner = owner_new(NULL, NULL);
+    if (owner) owner->memory = memory;
+    return owner;
+}
+
 void owner_drop(Owner *owner) {
     if (!owner) return;
     PyObject *type, *value, *traceback;
@@ -24,6 +31,7 @@ void owner_drop(Owner *owner) {
         PyMem_Free(owner->view);
     }
     Py_XDECREF(owner->object);
+    free(owner->memory);
     PyMem_Free(owner);
     PyErr_Restore(type, value, traceback);
 }
