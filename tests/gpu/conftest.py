@@ -62,6 +62,15 @@ numba_library = _probed("numba")
 jax_library = _probed("jax")
 
 
+@pytest.fixture
+def numba_compiler(numba_library):
+    """Numba where it can compile kernels: some of its releases do not suit the newest NumPy."""
+    reason = gpu_libraries.numba_cannot_compile()
+    if reason:
+        pytest.skip(reason)
+    return numba_library
+
+
 @pytest.fixture(params=gpu_libraries.NAMES)
 def library(request, gpu_count):
     found, reason = gpu_libraries.get(request.param)

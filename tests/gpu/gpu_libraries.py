@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -191,7 +193,7 @@ class Jax(Library):
     def __init__(self) -> None:
         import jax
 
-        self.kept: list[Any] = []
+        self.kept: collections.deque[Any] = collections.deque(maxlen=4)
 
         if jax.default_backend() != "gpu":
             raise RuntimeError(f"JAX runs on {jax.default_backend()}")
@@ -240,6 +242,23 @@ def get(name: str) -> tuple[Library | None, str]:
         except Exception as error:
             _found[name] = None, f"{name} cannot be used: {type(error).__name__}: {error}"[:300]
     return _found[name]
+
+
+@functools.cache
+def numba_cannot_compile() -> str:
+    """Why Numba compiles no kernel here, not even an empty one; "" if it does."""
+    from numba import cuda
+
+    @cuda.jit
+    def nothing():
+        pass
+
+    try:
+        nothing[1, 1]()
+        cuda.synchronize()
+    except Exception as error:
+        return f"Numba compiles no kernels here: {type(error).__name__}: {error}"[:200]
+    return ""
 
 
 def sample(dtype: str, shape: tuple[int, ...]) -> np.ndarray:

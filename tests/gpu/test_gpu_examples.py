@@ -48,6 +48,8 @@ def example(request, gpu_count):
     missing = [module for module in EXPECTED[name][0] if not found(module)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
+    if "numba.cuda" in EXPECTED[name][0]:
+        request.getfixturevalue("numba_compiler")
     return name
 
 

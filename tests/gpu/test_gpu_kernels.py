@@ -24,8 +24,8 @@ def host(b: hamr.Buffer) -> np.ndarray:
     return np.array(b.get_host_accessible())
 
 
-def test_numba_kernel(numba_library):
-    cuda = numba_library.module
+def test_numba_kernel(numba_compiler):
+    cuda = numba_compiler.module
 
     @cuda.jit
     def scale(result, values, factor):
