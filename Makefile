@@ -3,7 +3,7 @@ PIP = .venv/bin/python -m pip --quiet --disable-pip-version-check
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Continued after a failure, so that one run shows all that fails.
 MAKEFLAGS += --keep-going --no-print-directory
-.PHONY: demo test check go-test py-test sanitize mutations test-gpu bench wheel sdist clean
+.PHONY: demo test check go-test py-test sanitize mutations test-gpu bench kernels wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: check go-test py-test sanitize
@@ -14,6 +14,7 @@ sanitize: .venv ; $(PIP) install .[test] && .venv/bin/python build_support/sanit
 mutations: ; $(PYTHON) build_support/mutations.py
 test-gpu: ; $(PYTHON) build_support/test_matrix.py --gpu $(if $(WHEEL),--wheel $(WHEEL))
 bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py
+kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py
 wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
 sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
