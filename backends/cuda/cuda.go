@@ -22,6 +22,9 @@ const (
 	// keeps for reuse over a synchronisation. The default is a thirty-second of
 	// the device's memory.
 	ThresholdSetting = "HAMR_CUDA_POOL_RELEASE_THRESHOLD"
+	// PeerSetting says with "0" that devices are not to reach each other's memory:
+	// copies between them go through the host.
+	PeerSetting = "HAMR_CUDA_PEER_ACCESS"
 )
 
 const (
@@ -48,6 +51,7 @@ type Backend struct {
 	devices      []*device
 
 	withoutKernels bool // see KernelsSetting
+	withoutPeers   bool // see PeerSetting
 
 	streams     ownStreams
 	substitutes substitutes
@@ -108,6 +112,7 @@ func (b *Backend) load() error {
 	}
 	b.threshold = b.lookup(ThresholdSetting)
 	b.withoutKernels = b.lookup(KernelsSetting) == "0"
+	b.withoutPeers = b.lookup(PeerSetting) == "0"
 	if err := b.countDevices(); err != nil {
 		return unavailable(err.Error())
 	}

@@ -17,7 +17,7 @@ type peers struct {
 // device to.
 func (b *Backend) CanAccess(from, to int) (bool, error) {
 	first, second, err := b.pair(from, to)
-	if err != nil || from == to {
+	if err != nil || from == to || b.withoutPeers {
 		return false, err
 	}
 	v := scratch()
@@ -43,6 +43,9 @@ func (b *Backend) Enable(from, to int) error {
 	}
 	if from == to {
 		return fmt.Errorf("device %d is no peer of itself", from)
+	}
+	if b.withoutPeers {
+		return fmt.Errorf("device %d does not reach device %d: %s=0 forbids it", from, to, PeerSetting)
 	}
 	far, err := b.primaryContext(to)
 	if err != nil {
@@ -100,6 +103,9 @@ func (p *peers) publish(b *Backend, d *device, pool uintptr) {
 
 // connect tries once to let two devices reach each other.
 func (b *Backend) connect(one, other int) {
+	if b.withoutPeers {
+		return
+	}
 	for _, pair := range [][2]int{{one, other}, {other, one}} {
 		b.peers.mu.Lock()
 		_, tried := b.peers.pairs[pair]

@@ -18,6 +18,7 @@ ENVIRONMENT = {
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each device keeps for reuse",
     "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
+    "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
 }
 
 #: How the files of the vendors' libraries are called.

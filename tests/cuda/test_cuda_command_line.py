@@ -85,12 +85,11 @@ def test_the_matrix_of_peers():
 
 
 @pytest.mark.multigpu
-@pytest.mark.skipif(not driver.EMULATED, reason="peers cannot be forbidden on a real driver")
 def test_the_matrix_without_peers():
-    cuda = json.loads(command("--json", HAMR_EMULATOR_PEERS="0"))["backends"]["cuda"]
+    cuda = json.loads(command("--json", HAMR_CUDA_PEER_ACCESS="0"))["backends"]["cuda"]
     count = driver.DEVICES
     assert cuda["peers"] == [[i == j for j in range(count)] for i in range(count)]
-    assert "    device 0 reaches the memory of no other" in command(HAMR_EMULATOR_PEERS="0")
+    assert "    device 0 reaches the memory of no other" in command(HAMR_CUDA_PEER_ACCESS="0")
 
 
 def test_the_loaded_library_is_named():

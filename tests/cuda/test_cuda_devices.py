@@ -208,15 +208,18 @@ def between(source, to, allocator):
     assert_same(source, expected)
 
 
+#: Whether the devices could or not: the emulator's cannot then, others may not.
+NO_PEERS = {"HAMR_EMULATOR_PEERS" if driver.EMULATED else "HAMR_CUDA_PEER_ACCESS": "0"}
+
+
+@pytest.mark.parametrize("name", ["HAMR_CUDA_PEER_ACCESS", *NO_PEERS])
+def test_peers_that_are_forbidden(name):
+    done = producers.run_python(PEERS, **{name: "0"}, **driver.PATHS)
+    assert done.stdout == "done\n"
+
+
 def test_everything_between_devices():
     everything_between_devices()
-
-
-def test_everything_between_devices_that_are_no_peers():
-    if not driver.EMULATED:
-        pytest.skip("peer access cannot be forbidden on a real driver")
-    done = producers.run_python(PEERS, HAMR_EMULATOR_PEERS="0", **driver.PATHS)
-    assert done.stdout == "done\n"
 
 
 def test_order_between_streams_of_two_devices():
@@ -264,11 +267,9 @@ print(code == 0, hamr.peer_access(0, 1))
 
 
 def test_no_peers():
-    if not driver.EMULATED:
-        pytest.skip("peer access cannot be forbidden on a real driver")
     done = producers.run_python(
         "import hamr; print(hamr.peer_access(0, 1), hamr.peer_access(0, 0))",
-        HAMR_EMULATOR_PEERS="0",
+        **NO_PEERS,
     )
     assert done.stdout == "False True\n"
 

@@ -1,0 +1,266 @@
+"""What memory, streams and threads wait for when buffers change streams, devices or owners."""
+
+import ctypes
+import gc
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import driver
+import hamr
+from hamr import _native
+
+N = 1000
+
+
+def on_host(buffer):
+    return np.asarray(buffer.get_host_accessible()).tolist()
+
+
+# Memory of a pool is freed after what its last users' streams hold.
+
+
+def in_use_on(stream):
+    """A buffer from a pool that was made on another stream than the one it is used on."""
+    buffer = hamr.Buffer(N, "f4", "cuda_async", fill=1, stream=hamr.Stream(device=0))
+    buffer.synchronize()
+    buffer.set_stream(stream)
+    return buffer
+
+
+def late(stream, buffer):
+    driver.write_late(stream, buffer.ptr, N, 2)
+
+
+@pytest.mark.parametrize("end", ["close", "free", "del"])
+def test_the_stream_set_is_waited_for(emulator, end):
+    stream = driver.Stream()
+    buffer = in_use_on(stream)
+    late(stream, buffer)
+    if end == "del":
+        del buffer
+    else:
+        getattr(buffer, end)()
+    assert emulator.violations() == []
+
+
+def test_the_default_stream_set_is_waited_for(emulator):
+    buffer = in_use_on(None)
+    late(driver.LEGACY, buffer)
+    buffer.close()
+    assert emulator.violations() == []
+
+
+def test_a_stream_that_was_set_before_is_waited_for(emulator):
+    first, second = driver.Stream(), driver.Stream()
+    buffer = in_use_on(first)
+    late(first, buffer)
+    buffer.set_stream(second)
+    buffer.close()
+    assert emulator.violations() == []
+
+
+def test_the_streams_of_views_and_handles_are_waited_for(emulator):
+    stream = driver.Stream()
+    buffer = hamr.Buffer(N, "f4", "cuda_async", fill=1, stream=hamr.Stream(device=0))
+    buffer.synchronize()
+    view = hamr.buffer(buffer, stream=stream)
+    buffer.close()
+    handle = view.get_cuda_accessible()
+    view.close()
+    late(stream, handle)
+    handle.close()
+    assert emulator.violations() == []
+
+
+def test_growth_gives_old_memory_back_after_its_users(emulator):
+    stream = driver.Stream()
+    buffer = in_use_on(stream)
+    late(stream, buffer)
+    buffer.resize(100 * N)
+    assert emulator.violations() == []
+    assert on_host(buffer)[:N] == [2] * N
+
+
+# Temporaries.
+
+
+@pytest.mark.multigpu
+def test_a_temporary_on_another_device_is_not_on_the_buffers_stream():
+    """CuPy would record an event of its device on that stream, which fails."""
+    stream = hamr.Stream(device=0)
+    buffer = hamr.Buffer(N, "f4", "cuda", fill=3, device=0, stream=stream, transfer="async")
+    handle = buffer.get_cuda_accessible(1)
+    assert handle.is_temporary and handle.device == 1
+    assert handle.__cuda_array_interface__["stream"] in (None, driver.LEGACY)
+    assert driver.content(handle).tolist() == [3] * N
+    assert buffer.get_cuda_accessible(0).__cuda_array_interface__["stream"] == int(stream)
+
+
+@pytest.mark.parametrize("count", [0, N])
+def test_accessors_refuse_devices_that_do_not_exist(device_allocator, count):
+    buffer = hamr.Buffer(count, "f4", device_allocator)
+    with pytest.raises(ValueError, match="device is 99"):
+        buffer.get_cuda_accessible(99)
+
+
+# Memory that is shared.
+
+
+def test_memory_is_taken_only_where_it_can_be_freed(emulator):
+    address = driver.allocate(4096)
+    with pytest.raises(ValueError, match="where the allocation starts"):
+        hamr.Buffer.from_pointer(address + 256, 16, "f4", "cuda", take=True)
+    with pytest.raises(ValueError, match="accepted is cuda:"):
+        hamr.Buffer.from_pointer(address, 16, "f4", "cuda_async", take=True)
+    assert emulator.violations() == []
+    driver.free(address)
+
+
+def known(array):
+    """Arrays of this type go the short way from now on."""
+    hamr.buffer(driver.Array(np.zeros(4, "f4")))
+    return array
+
+
+def test_counts_that_do_not_fit_are_refused():
+    array = known(driver.Array(np.zeros(4, "f4")))
+    array.__cuda_array_interface__.update(shape=(2**40, 2**40), strides=(0, 0))
+    with pytest.raises(ValueError, match="does not fit"):
+        hamr.buffer(array)
+
+
+class Key:
+    """A key of a dictionary that does something when it is compared with a name."""
+
+    def __init__(self, name, action):
+        self.name, self.action = name, action
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __eq__(self, other):
+        if other == self.name:
+            self.action()
+        return False
+
+
+def with_key(action):
+    array = known(driver.Array(np.arange(4, dtype="f4")))
+    fields = dict(array.__cuda_array_interface__)
+    del fields["stream"], fields["strides"]
+    fields["data"] = tuple([array.ptr, False])  # known to the dictionary alone
+    fields[Key("stream", lambda: action(fields))] = None
+    array.__cuda_array_interface__ = fields
+    return array
+
+
+def test_an_exception_of_a_key_is_not_lost():
+    def fail(fields):
+        raise RuntimeError("from a key")
+
+    with pytest.raises(RuntimeError, match="from a key"):
+        hamr.buffer(with_key(fail))
+
+
+def test_a_key_that_changes_the_dictionary():
+    others = []
+
+    def change(fields):
+        fields.clear()
+        others.extend((float(i), object()) for i in range(100))
+
+    array = with_key(change)
+    assert on_host(hamr.buffer(array)) == [0, 1, 2, 3]
+
+
+def test_an_interface_is_not_kept_for_what_was_swapped():
+    """Making tuples may run the collector, and so finalisers that swap."""
+    first, second = (hamr.Buffer((2,) * 3, "f4", "cuda", fill=v) for v in (1, 2))
+
+    class Swaps:
+        def __init__(self):
+            self.cycle = self
+
+        def __del__(self):
+            first.swap(second)
+
+    thresholds = gc.get_threshold()
+    try:
+        for allocations in range(1, 12):
+            gc.collect()
+            Swaps()
+            gc.set_threshold(allocations)
+            fields = first.__cuda_array_interface__
+            gc.set_threshold(*thresholds)
+            gc.collect()
+            del fields
+            for buffer in (first, second):
+                assert buffer.__cuda_array_interface__["data"][0] == buffer.ptr
+            first.reshape((8,)), second.reshape((8,))
+            for buffer in (first, second):
+                buffer.resize((2,) * 3)
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+# Python's lock.
+
+
+def longest_pause(work):
+    """The longest time that another thread could not run for while work() did."""
+    longest, over = 0.0, threading.Event()
+
+    def watch():
+        nonlocal longest
+        last = time.perf_counter()
+        while not over.is_set():
+            time.sleep(0.001)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    time.sleep(0.01)
+    work()
+    over.set()
+    thread.join()
+    return longest
+
+
+def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
+    """The device may be waiting for a callback in Python."""
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    address = driver.allocate(4 * N, kind="cuda_host")
+    locked = np.frombuffer((ctypes.c_float * N).from_address(address), "f4")
+    locked[:] = 7
+    stream = driver.Stream()
+    target = hamr.Buffer(N, "f4", "cuda_async", fill=0, stream=stream, transfer="async")
+    target.synchronize()
+    shared = [hamr.buffer(locked)]
+    assert shared[0].allocator.name == "malloc"
+    with driver.on(0):
+        driver.do("cuLaunchHostFunc", stream.handle, usleep, 400_000)
+    target[...] = shared[0]
+    assert longest_pause(shared.clear) < 0.2
+    assert emulator.pending() == 0
+    assert on_host(target) == [7] * N
+    target.close()
+    driver.free(address, kind="cuda_host")
+
+
+# Forks.
+
+
+def test_a_child_does_not_count_what_its_parent_shares():
+    array = known(driver.Array(np.zeros(4, "f4"), stream=None))
+    shared = hamr.buffer(array)
+    assert _native.waiting() == [(int(shared.allocator), 1)]
+    child = os.fork()
+    if child == 0:
+        os._exit(len(_native.waiting()))
+    assert os.waitpid(child, 0)[1] == 0
+    assert _native.waiting() == [(int(shared.allocator), 1)]
