@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .benchmark_cuda import MIB, Case, Group
+from .benchmark_groups import MIB, Case, Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from .benchmark_cuda import Libraries
     from .benchmark_driver import Driver
+    from .benchmark_groups import Libraries
 
 COMPUTE_MIB = 256
 

@@ -14,8 +14,7 @@ int array_usable(const Array *self) {
 }
 
 static int idle(const Array *self) {
-    const volatile uint32_t *marks = self->block ? (const volatile uint32_t *)(uintptr_t)self->block->marks : NULL;
-    return marks && !*marks;
+    return self->block && self->block->marks && !marks_at(self->block->marks);
 }
 
 /* Whether the host may read the elements as they are. Managed memory may be in

@@ -32,11 +32,25 @@ static void change(Array *self) {
     Py_XDECREF(interface);
 }
 
+/* What the array's stream holds may use the memory for longer than the array does. A
+ * snapshot for the core is nobody's to use: its source has the same stream. */
+static void leave(const Array *self, Block *block, uint64_t stream) {
+    if (block && Py_TYPE(self) != array_type) block_used_on(block, stream);
+    Py_XDECREF((PyObject *)block);
+}
+
+static void leave_block(Array *self) {
+    Block *block = self->block;
+    self->block = NULL;
+    leave(self, block, self->array.stream);
+}
+
 int array_store(Array *self, const hamr_array *from, Block *block) {
     if (reserve_dimensions(self, from->ndim) < 0) {
         Py_XDECREF((PyObject *)block);
         return -1;
     }
+    uint64_t stream = self->array.stream;
     self->array = *from;
     self->array.memory = 0;
     int64_t *room = self->allocated_dimensions;
@@ -47,7 +61,8 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
     Block *old = self->block;
     self->block = block;
     change(self);
-    Py_XDECREF((PyObject *)old);
+    if (old != block) leave(self, old, stream);
+    else Py_XDECREF((PyObject *)old);
     return 0;
 }
 
@@ -90,13 +105,13 @@ static int array_traverse(PyObject *object, visitproc visit, void *arg) {
 
 static void give_up(Array *self) {
     self->closed = 1;
-    if (!self->exports) Py_CLEAR(self->block);
+    if (!self->exports) leave_block(self);
 }
 
 void array_releasebuffer(PyObject *object, Py_buffer *view) {
     Array *self = (Array *)object;
     (void)view;
-    if (--self->exports == 0 && self->closed) Py_CLEAR(self->block);
+    if (--self->exports == 0 && self->closed) leave_block(self);
 }
 
 static int array_clear(PyObject *object) {
@@ -110,7 +125,7 @@ static void array_dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     Array *self = (Array *)object;
     Py_CLEAR(self->interface);
-    Py_CLEAR(self->block);
+    leave_block(self);
     Py_CLEAR(self->order); /* last: memory may be released in its order */
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
@@ -289,7 +304,7 @@ static PyObject *empty_array(PyObject *object, PyObject *unused) {
     self->array.ndim = 1;
     self->array.shape[0] = 0;
     self->array.strides[0] = element_facts(self->array.element)->size;
-    Py_CLEAR(self->block);
+    leave_block(self);
     Py_RETURN_NONE;
 }
 
@@ -301,6 +316,7 @@ static PyObject *set_order(PyObject *object, PyObject *arguments) {
     PyObject *order = NULL;
     OPEN(self);
     if (!PyArg_ParseTuple(arguments, "Ki|O", &stream, &transfer, &order)) return NULL;
+    if (self->block && stream != self->array.stream) block_used_on(self->block, self->array.stream);
     self->array.transfer = transfer;
     self->array.stream = stream;
     if (order) {
@@ -342,11 +358,13 @@ static PyObject *swap(PyObject *object, PyObject *other) {
     OPEN(b);
     if (a == b) Py_RETURN_NONE;
     size_t from = offsetof(Array, array), length = sizeof(Array) - from;
+    uint32_t changes[2] = {a->changes, b->changes}; /* counts what happened to the object, whatever it has */
     memcpy((char *)&hold + from, (char *)a + from, length);
     memcpy((char *)a + from, (char *)b + from, length);
     memcpy((char *)b + from, (char *)&hold + from, length);
     for (int i = 0; i < 2; i++) {
         Array *x = i ? b : a;
+        x->changes = changes[i] + 1;
         int64_t *room = x->allocated_dimensions;
         x->array.shape = room ? room : x->dimensions;
         x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;

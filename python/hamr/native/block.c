@@ -1,13 +1,16 @@
 #include "native.h"
 
+#include <string.h>
+
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
-/* Whether giving the memory back may wait for the system or for a device. Another
- * library's work is not waited for. */
+/* Whether giving the memory back may wait for the system or for a device, which may
+ * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
-    if (block->allocator > HAMR_ALLOCATOR_MALLOC && block->owner) return block->marks && (*(const volatile uint32_t *)(uintptr_t)block->marks & HAMR_OWN_WORK);
-    if (block->allocator > HAMR_ALLOCATOR_MALLOC) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC;
-    return !block->owner && block->size >= LONG_FREE;
+    int of_device = block->allocator > HAMR_ALLOCATOR_MALLOC;
+    if (of_device && !block->owner) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC;
+    if (!block->owner && block->size >= LONG_FREE) return 1;
+    return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
 }
 
 PyTypeObject *block_type;
@@ -33,6 +36,8 @@ static int64_t *waiting_as(const Block *block) {
                block->generation == core_generation;
     return lazy ? &waiting[block->allocator] : NULL;
 }
+
+void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 
 Block *block_new(const hamr_array *array, Owner *owner) {
     Block *block = type_allocate(block_type);
@@ -105,6 +110,13 @@ static void block_release(Block *block) {
     } else if (token && block->base) {
         core_free_directly(block->allocator, block->base);
     }
+}
+
+/* Only memory of a pool is freed without a look at what other streams hold. */
+void block_used_on(const Block *block, uint64_t stream) {
+    const hamr_functions *functions = core_functions();
+    if (block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner || stream == block->stream) return;
+    if (block->token && block->generation == core_generation && functions) functions->release_after(block->token, stream);
 }
 
 static void block_dealloc(PyObject *self) {

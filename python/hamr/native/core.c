@@ -127,6 +127,7 @@ static void forget_parent(void) {
     inherited |= touched;
     touched = 0;
     core_generation++;
+    blocks_forget();
 }
 
 int core_setup(void) {

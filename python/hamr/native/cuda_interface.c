@@ -34,16 +34,18 @@ static PyObject *describe(const hamr_array *array) {
 }
 
 int cuda_interface_prepare(Array *self) {
-    const ElementFacts *facts = element_facts(self->array.element);
-    if (!facts || !facts->format || !(self->array.flags & HAMR_REACHABLE(HAMR_CUDA))) return 0;
-    /* Making tuples may run finalisers, which may change the array. */
-    uint32_t changes = self->changes;
-    Array *source = (Array *)array_snapshot(self, array_type);
-    PyObject *interface = source ? describe(&source->array) : NULL;
-    Py_XDECREF((PyObject *)source);
-    if (!interface) return -1;
-    if (changes == self->changes && !self->interface) self->interface = interface;
-    else Py_DECREF(interface);
+    while (!self->interface) {
+        const ElementFacts *facts = element_facts(self->array.element);
+        if (!facts || !facts->format || !(self->array.flags & HAMR_REACHABLE(HAMR_CUDA))) return 0;
+        /* Making tuples may run finalisers, which may change the array. */
+        uint32_t changes = self->changes;
+        Array *source = (Array *)array_snapshot(self, array_type);
+        PyObject *interface = source ? describe(&source->array) : NULL;
+        Py_XDECREF((PyObject *)source);
+        if (!interface) return -1;
+        if (changes == self->changes && !self->interface) self->interface = interface;
+        else Py_DECREF(interface);
+    }
     return 0;
 }
 
@@ -59,8 +61,7 @@ static int covering(Array *self, uint64_t *stream) {
     const Block *block = self->block;
     *stream = 0;
     if (!block) return 0;
-    const volatile uint32_t *marks = (const volatile uint32_t *)(uintptr_t)block->marks;
-    if (!self->array.stream && !block_foreign_work(block) && (!marks || !*marks)) return 0;
+    if (!self->array.stream && !block_foreign_work(block) && !marks_at(block->marks)) return 0;
     Array *source = array_pin(self);
     if (!source) return -1;
     char *message = core_functions()->covering(&source->array, stream);
@@ -143,6 +144,7 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     if (readonly == Py_True) array->flags |= HAMR_READ_ONLY;
     *producer = 0;
     if (stream && stream != Py_None && (!plain_unsigned(stream, producer) || *producer == 0)) return 0;
+    if (PyErr_Occurred()) return 0; /* a key's own __eq__ raised */
     if (strides && strides != Py_None) return plain_dimensions(strides, array->strides) == array->ndim;
     draft_c_strides(array);
     return 1;
@@ -151,11 +153,11 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
 /* The bytes that the elements touch, relative to element zero; 0 if there are
  * none, or too many. */
 static int span(const hamr_array *array, int64_t *low, int64_t *high) {
-    int64_t step;
+    int64_t step, bytes = element_facts(array->element)->size;
     *low = 0;
-    *high = element_facts(array->element)->size;
+    *high = bytes;
     for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] < 1 || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
+        if (array->shape[i] < 1 || __builtin_mul_overflow(bytes, array->shape[i], &bytes) || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
         int64_t *end = step < 0 ? low : high;
         if (__builtin_add_overflow(*end, step, end)) return 0;
     }
@@ -225,6 +227,12 @@ static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssi
     int wait = PyObject_IsTrue(arguments[4]);
     if (wait < 0 || PyErr_Occurred()) return NULL;
     PyObject *interface = PyObject_GetAttr(arguments[1], interface_name);
+    /* A key's __eq__ may change a dictionary that somebody else knows, too. */
+    if (interface && PyDict_CheckExact(interface) && Py_REFCNT(interface) > 1) {
+        PyObject *own = PyDict_Copy(interface);
+        Py_DECREF(interface);
+        interface = own;
+    }
     if (!interface || !PyDict_CheckExact(interface) || PyType_Check(arguments[1]) || !read_plain(interface, &draft, &producer)) {
         Py_XDECREF(interface);
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;

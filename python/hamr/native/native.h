@@ -95,10 +95,18 @@ int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *eleme
 int array_contiguous(const hamr_array *array, int fortran);
 int64_t array_count(const hamr_array *array);
 
+/* The marks at an address, read before the elements are: no work is pending on them if
+ * it is zero. */
+static inline uint32_t marks_at(uint64_t address) {
+    return address ? __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE) : 0;
+}
+
 /* block.c */
 extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
 int block_register(Block *block);
+void blocks_forget(void); /* after a fork: what was counted was the parent's */
+void block_used_on(const Block *block, uint64_t stream); /* its release waits for what the stream holds now */
 int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */
 extern PyMethodDef block_functions[];
 int block_setup(PyObject *module);

@@ -1,0 +1,156 @@
+"""Timing operations side by side, with the array libraries that are there."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+MIB = 1 << 20
+SLICE = 0.015  # seconds that a round spends on one operation
+
+
+class Case:
+    """An operation: how it is called, and what it must reach.
+
+    ``target`` bounds the ratio to the floor, ``limit`` the value itself; both from
+    above for times, from below for rates.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        *,
+        floor: bool = False,
+        target: float | None = None,
+        limit: float | None = None,
+    ) -> None:
+        self.name, self.run = name, run
+        self.floor, self.target, self.limit = floor, target, limit
+        self.calls = 1
+        self.values: list[float] = []
+        self.error: str | None = None
+
+
+class Group:
+    """Operations that do the same. The fastest of the floors is the floor."""
+
+    def __init__(self, title: str, cases: list[Case], nbytes: int = 0, rounds: int = 9) -> None:
+        self.title, self.cases, self.nbytes, self.rounds = title, cases, nbytes, rounds
+        self.unit = "GB/s" if nbytes else "us"
+
+    def measure(self, synchronize: Callable[[], None]) -> dict[str, Any]:
+        """Time all cases; one that fails is recorded with its error."""
+        for case in self.cases:
+            try:
+                self._calibrate(case, synchronize)
+            except Exception as error:
+                case.error = f"{type(error).__name__}: {error}"[:200]
+        working = [case for case in self.cases if case.error is None]
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(self.rounds):
+                for case in working:
+                    case.values.append(self._time(case, synchronize))
+        finally:
+            gc.enable()
+        return self._result(working)
+
+    def _calibrate(self, case: Case, synchronize: Callable[[], None]) -> None:
+        """Find how many calls make a slice: the first ones take longer than most."""
+        case.run()
+        while True:
+            synchronize()
+            start = time.perf_counter()
+            for _ in range(case.calls):
+                case.run()
+            synchronize()
+            took = time.perf_counter() - start
+            if took >= SLICE / 4 or case.calls >= 20_000:
+                break
+            case.calls *= 4
+        case.calls = max(1, min(20_000, int(case.calls * SLICE / took)))
+
+    def _time(self, case: Case, synchronize: Callable[[], None]) -> float:
+        run, calls = case.run, range(case.calls)
+        synchronize()
+        start = time.perf_counter()
+        for _ in calls:
+            run()
+        synchronize()
+        seconds = (time.perf_counter() - start) / case.calls
+        return self.nbytes / seconds / 1e9 if self.nbytes else seconds * 1e6
+
+    def _result(self, working: list[Case]) -> dict[str, Any]:
+        best = max if self.nbytes else min
+        floors = [case for case in working if case.floor]
+        floor = best(floors, key=lambda c: statistics.median(c.values)) if floors else None
+        rows = [self._row(case, floor) for case in self.cases]
+        return {
+            "group": self.title,
+            "unit": self.unit,
+            "floor": floor.name if floor else None,
+            "rows": rows,
+        }
+
+    def _row(self, case: Case, floor: Case | None) -> dict[str, Any]:
+        row: dict[str, Any] = {"operation": case.name}
+        if case.error is not None:
+            return {**row, "error": case.error}
+        row["value"] = round(statistics.median(case.values), 3)
+        if floor is not None:
+            ratios = [v / f for v, f in zip(case.values, floor.values, strict=True)]
+            row["ratio"] = round(statistics.median(ratios), 3)
+        met = []
+        for key, bound, value in (
+            ("target", case.target, row.get("ratio")),
+            ("limit", case.limit, row["value"]),
+        ):
+            if bound is not None and value is not None:
+                row[key] = bound
+                met.append(value >= bound if self.nbytes else value <= bound)
+        if met:
+            row["met"] = all(met)
+        return row
+
+
+class Libraries:
+    """The array libraries that work here; None stands for one that does not."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, str] = {}
+        self.absent: dict[str, str] = {}
+        self.cupy = self._load("cupy", lambda m: m.zeros(1))
+        self.torch = self._load("torch", lambda m: m.zeros(1, device="cuda"))
+        self.numba = self._load("numba.cuda", lambda m: m.device_array(1))
+
+    def _load(self, name: str, use: Callable[[Any], Any]) -> Any:
+        from importlib import import_module
+
+        try:
+            module = import_module(name)
+            use(module)
+            top = import_module(name.partition(".")[0])
+        except Exception as error:
+            self.absent[name] = f"{type(error).__name__}: {error}"[:200]
+            return None
+        self.versions[name] = str(getattr(top, "__version__", "?"))
+        return module
+
+    def trim(self) -> None:
+        """Give back what the libraries keep, so that the next group has room."""
+        import hamr
+
+        gc.collect()
+        hamr.trim()
+        if self.cupy:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+        if self.torch:
+            self.torch.cuda.empty_cache()
