@@ -14,6 +14,7 @@ type Handle struct {
 	memory    *Memory
 	address   backends.Address
 	layout    arrayiface.Layout
+	stream    backends.Stream
 	temporary bool
 	readOnly  bool
 	released  atomic.Bool
@@ -35,10 +36,8 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 		}
 	}
 	if a.inPlace(s, device) {
-		if s == backends.SpaceHost {
-			if err := a.all().settle(); err != nil {
-				return nil, err
-			}
+		if err := a.prepare(s, device); err != nil {
+			return nil, err
 		}
 		if a.memory != nil {
 			a.memory.Retain()
@@ -46,7 +45,7 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 		if a.runtime.tracing() {
 			a.runtime.tracef("handle for %s in place at %#x", s, a.address)
 		}
-		return &Handle{memory: a.memory, address: a.address, layout: a.layout, readOnly: a.fixed}, nil
+		return &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}, nil
 	}
 	to, err := a.runtime.spaceAllocator(s)
 	if err != nil {
@@ -64,7 +63,23 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if a.runtime.tracing() {
 		a.runtime.tracef("handle for %s in a temporary at %#x of %d bytes", s, copied.address, copied.layout.NBytes())
 	}
-	return &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, temporary: true}, nil
+	return &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, temporary: true}, nil
+}
+
+// prepare is for code in space s that uses the memory in place: the host reads at
+// once, and a device must exist.
+func (a *Array) prepare(s backends.Space, device int) error {
+	if s == backends.SpaceHost {
+		return a.all().settle()
+	}
+	if device == a.options.Device {
+		return nil
+	}
+	b, err := a.runtime.Backend(a.options.Allocator)
+	if err == nil {
+		_, err = a.runtime.checkDevice(b, a.options.Allocator, device)
+	}
+	return err
 }
 
 // inPlace reports whether code in space s on device can use the memory as it
@@ -102,6 +117,10 @@ func (h *Handle) Release() error {
 	}
 	return h.memory.Release()
 }
+
+// Stream returns the stream that the elements are used on; a temporary on another
+// device cannot have the buffer's.
+func (h *Handle) Stream() backends.Stream { return h.stream }
 
 // Temporary reports whether the elements were copied to be reachable.
 func (h *Handle) Temporary() bool { return h.temporary }

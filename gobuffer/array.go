@@ -73,7 +73,7 @@ func (a *Array) drop() error {
 	if m == nil {
 		return nil
 	}
-	err := m.releaseAfter(a.options.Stream)
+	err := m.ReleaseAfter(a.options.Stream)
 	if released := m.Release(); released != nil {
 		return released
 	}
@@ -146,6 +146,12 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		var err error
 		if s, err = a.memory.resolved(s); err != nil {
 			return err
+		}
+		if s != a.options.Stream {
+			// Nobody names the old stream when the memory is released.
+			if err = a.memory.ReleaseAfter(a.options.Stream); err != nil {
+				return err
+			}
 		}
 	}
 	a.options.Stream, a.options.Transfer = s, t

@@ -24,7 +24,7 @@ type Memory struct {
 	owned   bool
 	refs    atomic.Int64
 	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
-	marks   atomic.Uint32        // 0 only if pending is nil; see Marks
+	marks   atomic.Uint64        // the lower half is 0 only if pending is nil; see Marks
 	first   pattern              // what it was filled with; here to save an allocation
 }
 

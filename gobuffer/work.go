@@ -118,7 +118,7 @@ func (p piece) settle() error {
 // record cannot cover both.
 func (m *Memory) mark(w, followed *work) error {
 	old := m.pending.Swap(w)
-	bit := uint32(ownMark)
+	bit := uint64(ownMark)
 	if w.foreign {
 		bit = foreignMark
 	}
@@ -152,21 +152,22 @@ func (m *Memory) done(w *work) {
 	// A mark set in between changes marks, which then stays as it is.
 	marks := m.marks.Load()
 	if w != nil && m.pending.CompareAndSwap(w, nil) {
-		m.marks.CompareAndSwap(marks, 0)
+		m.marks.CompareAndSwap(marks, marks&^(ownMark|foreignMark))
 	}
 }
 
-// What the marks of a Memory consist of: two bits, and a count of the marks set.
+// What the marks of a Memory consist of: two bits, and a count of the marks ever set,
+// which tells one state from a later one with the same bits.
 const (
 	foreignMark = 1
 	ownMark     = 2
-	marksStep   = 4
+	marksStep   = 1 << 32
 )
 
-// Marks is a number that is zero only while no work is pending on the memory; bit 1
-// is clear only while none of hamr's own is. It is for callers to whom asking
-// Covering each time would cost too much.
-func (m *Memory) Marks() *atomic.Uint32 { return &m.marks }
+// Marks is a number whose lower half is zero only while no work is pending on the
+// memory; bit 1 is clear only while none of hamr's own is. It is for callers to whom
+// asking Covering each time would cost too much.
+func (m *Memory) Marks() *atomic.Uint64 { return &m.marks }
 
 // settleBeforeRelease waits for recorded work, save where the release can be
 // enqueued behind it.
@@ -186,9 +187,9 @@ func (m *Memory) settleBeforeRelease() error {
 	return m.settle()
 }
 
-// releaseAfter makes the release of memory that is freed in stream order wait for
-// stream s too.
-func (m *Memory) releaseAfter(s backends.Stream) error {
+// ReleaseAfter makes the release of memory that is freed in stream order wait for
+// what stream s holds now, too.
+func (m *Memory) ReleaseAfter(s backends.Stream) error {
 	if uintptr(s) == m.asked.Load() || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
 		return nil
 	}
@@ -218,14 +219,27 @@ func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 		if pending == nil {
 			return 0, false, nil
 		}
-		return pending.stream, true, nil
+		if pending.device == a.memory.context() && pending.backend == a.memory.backend {
+			return pending.stream, true, nil
+		}
+		// Another device's stream means nothing to users of this one's memory, or, as
+		// the default stream does, something else.
 	}
 	own, err := a.all().work()
 	if err != nil {
 		return 0, false, err
 	}
 	if pending != nil {
-		return own.stream, true, own.follow(pending)
+		if own.sameStream(pending) {
+			return own.stream, true, nil
+		}
+		if err := own.follow(pending); err != nil {
+			return 0, false, err
+		}
+		// Whoever asks again, as waiting does, enqueues nothing more.
+		own.foreign = pending.foreign
+		a.memory.pending.CompareAndSwap(pending, own)
+		return own.stream, true, nil
 	}
 	idle, err := a.memory.streams.Idle(own.device, own.stream)
 	return own.stream, !idle, err
@@ -277,6 +291,12 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 	}
 	own.foreign = true
 	return m.mark(own, nil)
+}
+
+// Uses reports whether Forget has anything to do.
+func (m *Memory) Uses(s backends.Stream) bool {
+	w := m.pending.Load()
+	return (w != nil && w.stream == s) || (m.streams != nil && m.ordered() == s)
 }
 
 // Forget makes the memory do without a stream that is about to end: its release,

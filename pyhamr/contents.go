@@ -10,7 +10,7 @@ import (
 // change calls f on the array at source and, if it succeeds, describes the
 // changed array at result.
 func change(source, result uint64, f func(a *gobuffer.Array) error) (int, error) {
-	return run(func() error {
+	return onArrays(func() error {
 		from := bridge.At(source)
 		a, err := from.Array()
 		if err != nil {
@@ -110,7 +110,7 @@ func Move(source uint64, allocator, device int, result uint64) (int, error) {
 //
 //hamr:blocking
 func Copy(source uint64, allocator, device, element int, result uint64) (int, error) {
-	return run(func() error {
+	return onArrays(func() error {
 		a, err := bridge.At(source).Array()
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func Copy(source uint64, allocator, device, element int, result uint64) (int, er
 //
 //hamr:blocking
 func Access(source uint64, space, device int, result uint64) (int, error) {
-	return run(func() error {
+	return onArrays(func() error {
 		from := bridge.At(source)
 		a, err := from.Array()
 		if err != nil {
@@ -154,7 +154,7 @@ func Access(source uint64, space, device int, result uint64) (int, error) {
 //hamr:blocking
 func Text(source uint64, limit int) (string, error) {
 	text := ""
-	_, err := run(func() error {
+	_, err := onArrays(func() error {
 		a, err := bridge.At(source).Array()
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func Text(source uint64, limit int) (string, error) {
 //
 //hamr:blocking
 func Synchronize(source uint64) (int, error) {
-	return run(func() error {
+	return onArrays(func() error {
 		a, err := bridge.At(source).Array()
 		if err != nil {
 			return err

@@ -153,6 +153,12 @@ func encode(value any) string {
 	return string(text)
 }
 
+// onArrays is run for what may wait for streams that arrays were used on.
+func onArrays(f func() error) (int, error) {
+	defer bridge.Calls.Leave(bridge.Calls.Enter())
+	return run(f)
+}
+
 // run calls f behind a panic barrier and encodes its error.
 func run(f func() error) (int, error) {
 	err := func() (err error) {

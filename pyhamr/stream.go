@@ -25,11 +25,17 @@ func NewStream(backend string, device int) (uint64, error) {
 	})
 }
 
-// RetireStream makes all memory do without a stream, which may end then.
+// RetireStream makes all memory do without a stream, and reports whether it may end
+// then: not while another thread's call is using it.
 //
 //hamr:blocking
-func RetireStream(stream uint64) (int, error) {
-	return run(func() error { return bridge.Retire(backends.Stream(stream)) })
+func RetireStream(stream uint64) (bool, error) {
+	over := false
+	_, err := run(func() (err error) {
+		over, err = bridge.Retire(backends.Stream(stream))
+		return err
+	})
+	return over, err
 }
 
 // DestroyStream ends a stream; its work still runs.
@@ -133,6 +139,7 @@ func WaitArray(source uint64, milliseconds int) (bool, error) {
 
 func waitFor(a *gobuffer.Array, milliseconds int) (bool, error) {
 	return poll(milliseconds, func() (bool, error) {
+		defer bridge.Calls.Leave(bridge.Calls.Enter())
 		_, busy, err := a.Covering()
 		return !busy, err
 	})

@@ -59,16 +59,16 @@ def call(name: str, *arguments: Any) -> Any:
 
 def finish(
     generation: int, name: str, *arguments: Any, native: Any = _native, make_error: Any = make_error
-) -> None:
+) -> Any:
     """Call a function of the library from a destructor, unless its copy is a parent's.
 
     The interpreter may be ending: of the module's own names nothing is used.
     """
     raw = native.library()
     if raw is None or generation != native.generation():
-        return
+        return None
     try:
-        getattr(raw, name)(*arguments)
+        return getattr(raw, name)(*arguments)
     except RuntimeError as error:
         raise make_error(str(error)) from None
 

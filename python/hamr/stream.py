@@ -40,8 +40,8 @@ class _Life:
 
     def __del__(self, finish: Any = finish) -> None:
         # Releases of memory may be ordered on the stream, and work pending there.
-        finish(self._generation, "RetireStream", self._value)
-        if self._made:
+        over = finish(self._generation, "RetireStream", self._value)
+        if self._made and over is not False:  # better kept than ended under another thread
             finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
 
 

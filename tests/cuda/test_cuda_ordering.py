@@ -12,6 +12,7 @@ import pytest
 import driver
 import hamr
 from hamr import _native
+from processes import scaled
 
 N = 1000
 
@@ -94,10 +95,11 @@ def test_a_temporary_on_another_device_is_not_on_the_buffers_stream():
     stream = hamr.Stream(device=0)
     buffer = hamr.Buffer(N, "f4", "cuda", fill=3, device=0, stream=stream, transfer="async")
     handle = buffer.get_cuda_accessible(1)
-    assert handle.is_temporary and handle.device == 1
+    assert handle.is_temporary
+    assert handle.device == 1
     assert handle.__cuda_array_interface__["stream"] in (None, driver.LEGACY)
     assert driver.content(handle).tolist() == [3] * N
-    assert buffer.get_cuda_accessible(0).__cuda_array_interface__["stream"] == int(stream)
+    assert buffer.get_cuda_accessible(0)._stream == int(stream)
 
 
 @pytest.mark.parametrize("count", [0, N])
@@ -105,6 +107,46 @@ def test_accessors_refuse_devices_that_do_not_exist(device_allocator, count):
     buffer = hamr.Buffer(count, "f4", device_allocator)
     with pytest.raises(ValueError, match="device is 99"):
         buffer.get_cuda_accessible(99)
+
+
+# Consumers of memory that another device's stream uses.
+
+
+def waited_for(shared):
+    """Do what the interface asks of a consumer."""
+    stream = shared.__cuda_array_interface__["stream"]
+    if stream is not None:
+        with driver.on(shared.device):
+            driver.do("cuStreamSynchronize", stream)
+
+
+@pytest.mark.multigpu
+def test_memory_is_not_written_before_another_device_has_read_it(device_allocator):
+    source = hamr.Buffer(N, "f4", device_allocator, fill=1, device=0)
+    target = hamr.Buffer(N, "f4", "cuda", fill=0, device=1)
+    source.synchronize()
+    target.synchronize()
+    target[...] = source
+    waited_for(source)
+    writer = driver.Stream(0)
+    driver.write_late(writer, source.ptr, N, 9)
+    writer.synchronize()
+    assert driver.content(target).tolist() == [1] * N
+
+
+@pytest.mark.multigpu
+def test_managed_memory_is_not_read_before_another_device_has_written_it():
+    source = hamr.Buffer(N, "f4", "cuda", fill=1, device=0)
+    target = hamr.Buffer(N, "f4", "cuda_uva", fill=0, device=1, transfer="async")
+    source.synchronize()
+    target.synchronize()
+    target[...] = source
+    waited_for(target)
+    reader = driver.Stream(1)
+    seen = driver.Array(np.zeros(N, "f4"), device=1)
+    driver.write_late(reader, seen.ptr, N, 0, source=target.ptr)
+    reader.synchronize()
+    assert seen.read().tolist() == [1] * N
 
 
 # Memory that is shared.
@@ -152,7 +194,7 @@ def with_key(action):
     array = known(driver.Array(np.arange(4, dtype="f4")))
     fields = dict(array.__cuda_array_interface__)
     del fields["stream"], fields["strides"]
-    fields["data"] = tuple([array.ptr, False])  # known to the dictionary alone
+    fields["data"] = (array.ptr, False)  # known to the dictionary alone
     fields[Key("stream", lambda: action(fields))] = None
     array.__cuda_array_interface__ = fields
     return array
@@ -179,32 +221,27 @@ def test_a_key_that_changes_the_dictionary():
 
 def test_an_interface_is_not_kept_for_what_was_swapped():
     """Making tuples may run the collector, and so finalisers that swap."""
-    first, second = (hamr.Buffer((2,) * 3, "f4", "cuda", fill=v) for v in (1, 2))
-
-    class Swaps:
-        def __init__(self):
-            self.cycle = self
-
-        def __del__(self):
-            first.swap(second)
-
     thresholds = gc.get_threshold()
-    try:
-        for allocations in range(1, 12):
-            gc.collect()
-            Swaps()
+    for allocations in range(1, 20):
+        first, second = (hamr.Buffer((2, 2, 2), "f4", "cuda", fill=v) for v in (1, 2))
+
+        class Swaps:
+            def __init__(self, *buffers):
+                self.cycle, self.buffers = self, buffers
+
+            def __del__(self):
+                self.buffers[0].swap(self.buffers[1])
+
+        gc.collect()
+        Swaps(first, second)
+        try:
             gc.set_threshold(allocations)
-            fields = first.__cuda_array_interface__
+            first.__cuda_array_interface__  # noqa: B018
+        finally:
             gc.set_threshold(*thresholds)
-            gc.collect()
-            del fields
-            for buffer in (first, second):
-                assert buffer.__cuda_array_interface__["data"][0] == buffer.ptr
-            first.reshape((8,)), second.reshape((8,))
-            for buffer in (first, second):
-                buffer.resize((2,) * 3)
-    finally:
-        gc.set_threshold(*thresholds)
+        gc.collect()
+        for buffer in (first, second):
+            assert buffer.__cuda_array_interface__["data"][0] == buffer.ptr
 
 
 # Python's lock.
@@ -250,6 +287,32 @@ def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
     assert on_host(target) == [7] * N
     target.close()
     driver.free(address, kind="cuda_host")
+
+
+# Threads.
+
+
+def test_streams_end_while_other_threads_use_the_same_memory():
+    """Their copies are pending on streams that end as soon as nobody names them."""
+    shared = hamr.Buffer(N, "f4", "cuda_async", fill=1, transfer="async")
+    wrong, rounds = [], scaled(500, 50)
+
+    def work():
+        try:
+            for _ in range(rounds):
+                stream = hamr.Stream(device=0)
+                own = hamr.Buffer(N, "f4", "cuda", fill=0, stream=stream, transfer="async")
+                own[...] = shared
+                assert on_host(own) == [1] * N
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 # Forks.

@@ -127,7 +127,7 @@ func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
 // StoreHandle describes h in d and gives Python a token for its memory unless
 // that is the one before has.
 func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) {
-	d.Stream, d.Transfer = before.Stream, before.Transfer
+	d.Stream, d.Transfer = uint64(h.Stream()), before.Transfer
 	if h.Memory() == nil || !h.Temporary() {
 		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 		d.Allocator, d.Device = before.Allocator, before.Device
@@ -180,13 +180,12 @@ func (d *Descriptor) hold(m *gobuffer.Memory) {
 	d.Marks = marksOf(m)
 }
 
-// marksOf is where C reads whether work is pending on m, or 0 where there never is
-// any. The token keeps m alive; Go's collector never moves what is on the heap,
+// marksOf is where C reads whether work is pending on m; a device may be reading host
+// memory, too. The token keeps m alive; Go's collector never moves what is on the heap,
 // and pinning m for every array would cost as much as all the rest of adopting it.
 func marksOf(m *gobuffer.Memory) uint64 {
-	if !m.Asynchronous() {
-		return 0
+	if m.Asynchronous() {
+		announceDevices()
 	}
-	announceDevices()
 	return uint64(uintptr(unsafe.Pointer(m.Marks())))
 }

@@ -48,7 +48,7 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 		d.Allocator = int32(backends.CUDA)
 	}
 	if d.Base != 0 {
-		if err := d.checkLocation(); err != nil {
+		if err := d.checkLocation(released == nil); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,9 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 	return nil
 }
 
-// checkLocation compares d with what the runtime says of its memory.
-func (d *Descriptor) checkLocation() error {
+// checkLocation compares d with what the runtime says of its memory. Memory that is
+// taken must be what its allocator can free.
+func (d *Descriptor) checkLocation(taken bool) error {
 	found, err := Runtime.Locate(backends.Address(d.Pointer))
 	if err != nil {
 		return err
@@ -79,10 +80,13 @@ func (d *Descriptor) checkLocation() error {
 		return refused("data", fmt.Sprintf("%#x, and the elements reach from %#x to %#x", d.Pointer, d.Base, d.Base+d.Size),
 			fmt.Sprintf("elements inside the allocation, which reaches from %#x to %#x", found.Base, end))
 	}
+	if taken && found.Base != 0 && d.Base != uint64(found.Base) {
+		return refused("data", fmt.Sprintf("%#x", d.Base), fmt.Sprintf("%#x, where the allocation starts, with take", found.Base))
+	}
 	switch given := backends.Allocator(d.Allocator); {
 	case given == backends.None:
 		d.Allocator = int32(found.Allocator)
-	case given.Backend() != found.Allocator.Backend() || given.Kind() != found.Allocator.Kind():
+	case given.Backend() != found.Allocator.Backend(), given.Kind() != found.Allocator.Kind(), taken && given != found.Allocator:
 		return refused("allocator", given.String(), fmt.Sprintf("%s: that is what the memory at %#x is", found.Allocator, d.Pointer))
 	}
 	if d.Device >= 0 && int(d.Device) != found.Device && found.Device != backends.HostDevice {
@@ -99,6 +103,7 @@ func refused(argument, value, accepted string) error {
 // Access describes at result where code in a space can touch d's elements.
 func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
 	a, err := d.Array()
 	if err != nil {
 		return err
@@ -138,6 +143,7 @@ func (d *Descriptor) bytesInOrder() int {
 // has done nothing, if the elements do not lie so or are no device's.
 func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
 	if !d.plain() || d.bytesInOrder() != size {
 		return false, nil
 	}
@@ -156,6 +162,7 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 // there is none.
 func Covering(d *Descriptor) (s backends.Stream, err error) {
 	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
 	a, err := d.Array()
 	if err != nil {
 		return 0, err

@@ -102,9 +102,26 @@ func (d *Descriptor) locate() error {
 	return nil
 }
 
+// ReleaseAfter makes the release of the memory that token stands for wait for what a
+// stream holds now, where the memory is freed in the order of another one.
+func ReleaseAfter(token uint64, s backends.Stream) (err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	m, err := tokens.get(token)
+	if err != nil {
+		return err
+	}
+	err = m.ReleaseAfter(s)
+	if released := m.Release(); err == nil {
+		err = released
+	}
+	return err
+}
+
 // Release drops the reference that token stands for.
 func Release(token uint64) (err error) {
 	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
 	m, err := tokens.take(token)
 	if err != nil {
 		return err

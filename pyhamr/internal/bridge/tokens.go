@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -91,23 +92,27 @@ func Live() int {
 	return len(tokens.slots) - len(tokens.free)
 }
 
-// all returns a new reference to each memory that Python holds.
-func (t *table) all() (list []*gobuffer.Memory) {
+// using returns a new reference to each memory that Python holds and that needs a
+// stream: few of many, and all other calls wait meanwhile.
+func (t *table) using(s backends.Stream) (list []*gobuffer.Memory) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	for i := range t.slots {
-		if m := t.slots[i].memory; m != nil {
+		if m := t.slots[i].memory; m != nil && m.Uses(s) {
 			list = append(list, m.Retain())
 		}
 	}
 	return list
 }
 
+// mostPatience is how long the end of a stream waits for calls of other threads.
+const mostPatience = time.Second
+
 // Retire makes all memory that Python holds do without a stream that is about to
-// end.
-func Retire(s backends.Stream) error {
+// end, and reports whether no call under way may still have to do with the stream.
+func Retire(s backends.Stream) (over bool, err error) {
 	var failed error
-	for _, m := range tokens.all() {
+	for _, m := range tokens.using(s) {
 		if err := m.Forget(s); err != nil && failed == nil {
 			failed = err
 		}
@@ -115,5 +120,5 @@ func Retire(s backends.Stream) error {
 			failed = err
 		}
 	}
-	return failed
+	return Calls.drain(mostPatience), failed
 }

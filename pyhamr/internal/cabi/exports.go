@@ -60,9 +60,16 @@ func hamrCovering(array *C.hamr_array, stream *C.uint64_t) *C.char {
 }
 
 //export hamrRelease
-func hamrRelease(memory C.uint64_t) {
-	if err := bridge.Release(uint64(memory)); err != nil {
-		// A destructor has nobody to raise to.
+func hamrRelease(memory C.uint64_t) { complain(bridge.Release(uint64(memory))) }
+
+//export hamrReleaseAfter
+func hamrReleaseAfter(memory, stream C.uint64_t) {
+	complain(bridge.ReleaseAfter(uint64(memory), backends.Stream(stream)))
+}
+
+// complain is for destructors, which have nobody to raise to.
+func complain(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "hamr: while releasing memory:", err)
 	}
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define HAMR_ABI_VERSION 2
+#define HAMR_ABI_VERSION 3
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -33,7 +33,7 @@ typedef struct hamr_array {
     int64_t capacity;    /* elements that fit from pointer on */
     uint64_t stream;
     uint64_t marks;      /* address of a uint32_t that is 0 only while no work is
-                          * pending on the memory; 0: there never is any */
+                          * pending on the memory; 0: the core does not know it */
     int32_t allocator;   /* backends.Allocator */
     int32_t device;      /* owner, or HAMR_HOST_DEVICE */
     int32_t element;     /* arrayiface.ElementType */
@@ -79,6 +79,9 @@ typedef struct hamr_functions {
     char *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     char *(*covering)(hamr_array *array, uint64_t *stream);
+    /* Makes the release of memory that is freed in the order of a stream wait for
+     * what another stream holds now. */
+    void (*release_after)(uint64_t memory, uint64_t stream);
     const hamr_devices *devices;
     const uint8_t *reach; /* by allocator, HAMR_ALLOCATORS of them: a bit for each space */
 } hamr_functions;

@@ -13,6 +13,7 @@ static const hamr_functions functions = {
     hamrAccess,
     hamrRead,
     hamrCovering,
+    hamrReleaseAfter,
     &devices,
     reach,
 };
