@@ -288,3 +288,33 @@ def test_getrefcounts_of_owners_are_exact():
     assert sys.getrefcount(array) == before + 100
     del many
     assert sys.getrefcount(array) == before
+
+
+class Told:
+    """A consumer that keeps the buffer, and only the address of its elements."""
+
+    def __init__(self, buffer):
+        self.buffer, self.__array_interface__ = buffer, buffer.__array_interface__
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b.close(),
+        lambda b: b.free(),
+        lambda b: b.resize(10**6, 9),
+        lambda b: b.move("cpp"),
+        lambda b: b.swap(hamr.Buffer(3)),
+        lambda b: (b.resize(10**5, 8), b.__array_interface__, b.resize(10**6, 9)),
+    ],
+)
+def test_who_was_told_the_address_keeps_the_memory_with_the_buffer(change):
+    told = Told(hamr.Buffer(1000, "f4", fill=3))
+    change(told.buffer)
+    refill = [hamr.Buffer(1000, "f4", fill=9) for _ in range(64)]
+    assert np.asarray(told).tolist() == [3] * 1000
+    references = hamr.stats()["references"]
+    del told
+    gc.collect()
+    assert hamr.stats()["references"] < references
+    assert len(refill) == 64

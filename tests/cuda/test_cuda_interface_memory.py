@@ -118,6 +118,7 @@ def test_owners_live_exactly_as_long_as_their_memory_is_used():
     ]  # fmt: skip
     del made
     shared.close()
+    del shared
     while users:
         gc.collect()
         assert watch() is not None

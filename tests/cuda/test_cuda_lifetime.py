@@ -48,7 +48,7 @@ def live():
 # Exports outlive their buffers.
 
 
-@pytest.mark.parametrize(
+CHANGES = pytest.mark.parametrize(
     "change",
     [
         lambda b: b.close(), lambda b: b.free(), lambda b: b.resize(10**5, 9),
@@ -57,6 +57,9 @@ def live():
     ],
     ids=["close", "free", "grow", "move", "assign", "swap"],
 )  # fmt: skip
+
+
+@CHANGES
 def test_handles_and_views_outlive_changes_of_their_buffer(device_allocator, change):
     buffer = hamr.Buffer(N, "f4", device_allocator, fill=3)
     handle, view, shared = buffer.get_cuda_accessible(), buffer[::2], hamr.buffer(buffer)
@@ -66,6 +69,20 @@ def test_handles_and_views_outlive_changes_of_their_buffer(device_allocator, cha
     assert driver.content(handle).tolist() == [3] * N
     assert driver.content(view).tolist() == [3] * (N // 2)
     assert driver.content(shared).tolist() == [3] * N
+    assert len(refill) == 4
+
+
+@CHANGES
+def test_who_was_told_the_address_keeps_the_memory_with_the_buffer(device_allocator, change):
+    """As CuPy does: it holds the object whose interface it has read."""
+    buffer = hamr.Buffer(N, "f4", device_allocator, fill=3)
+    told = [Exported(buffer), Exported(buffer.get_cuda_accessible())]
+    change(buffer)
+    told[1].buffer.close()
+    del buffer
+    refill = [hamr.Buffer(N, "f4", device_allocator, fill=9) for _ in range(4)]
+    for exported in told:
+        assert driver.content(exported).tolist() == [3] * N
     assert len(refill) == 4
 
 

@@ -100,6 +100,7 @@ static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
     Py_VISIT(((Array *)object)->interface);
+    Py_VISIT(((Array *)object)->kept);
     return 0;
 }
 
@@ -114,10 +115,34 @@ void array_releasebuffer(PyObject *object, Py_buffer *view) {
     if (--self->exports == 0 && self->closed) leave_block(self);
 }
 
+/* Who is told an address in a dictionary keeps the object, not its memory. One Block
+ * is kept as it is; for more there is a list. */
+int array_keep(Array *self) {
+    PyObject *block = (PyObject *)self->block;
+    if (!block || self->kept == block) return 0;
+    if (!self->kept) {
+        self->kept = Py_NewRef(block);
+        return 0;
+    }
+    if (!PyList_Check(self->kept)) {
+        PyObject *list = PyList_New(0);
+        if (!list || PyList_Append(list, self->kept) < 0) {
+            Py_XDECREF(list);
+            return -1;
+        }
+        PyObject *old = self->kept;
+        self->kept = list;
+        Py_DECREF(old);
+    }
+    Py_ssize_t n = PyList_Size(self->kept);
+    return n > 0 && PyList_GetItem(self->kept, n - 1) == block ? 0 : PyList_Append(self->kept, block);
+}
+
 static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
     change(self);
     if (self->block) give_up(self);
+    Py_CLEAR(self->kept);
     return 0;
 }
 
@@ -126,6 +151,7 @@ static void array_dealloc(PyObject *object) {
     Array *self = (Array *)object;
     Py_CLEAR(self->interface);
     leave_block(self);
+    Py_CLEAR(self->kept);
     Py_CLEAR(self->order); /* last: memory may be released in its order */
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
@@ -359,12 +385,14 @@ static PyObject *swap(PyObject *object, PyObject *other) {
     if (a == b) Py_RETURN_NONE;
     size_t from = offsetof(Array, array), length = sizeof(Array) - from;
     uint32_t changes[2] = {a->changes, b->changes}; /* counts what happened to the object, whatever it has */
+    PyObject *kept[2] = {a->kept, b->kept};         /* who was told of it keeps the object, too */
     memcpy((char *)&hold + from, (char *)a + from, length);
     memcpy((char *)a + from, (char *)b + from, length);
     memcpy((char *)b + from, (char *)&hold + from, length);
     for (int i = 0; i < 2; i++) {
         Array *x = i ? b : a;
         x->changes = changes[i] + 1;
+        x->kept = kept[i];
         int64_t *room = x->allocated_dimensions;
         x->array.shape = room ? room : x->dimensions;
         x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;

@@ -78,7 +78,7 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     if (!interface) return refuse(self);
     Py_INCREF(interface);
     uint64_t stream;
-    PyObject *copy = covering(self, &stream) < 0 ? NULL : PyDict_Copy(interface);
+    PyObject *copy = array_keep(self) < 0 || covering(self, &stream) < 0 ? NULL : PyDict_Copy(interface);
     Py_DECREF(interface);
     if (!copy || !stream) return copy;
     PyObject *number = PyLong_FromUnsignedLongLong(stream);

@@ -47,6 +47,7 @@ typedef struct {
     int64_t *allocated_dimensions;             /* else here */
     unsigned char scalar[16];                  /* the element of a scalar() */
     PyObject *order;                           /* keeps array.stream alive, or NULL */
+    PyObject *kept;                            /* Blocks whose address was given away, or NULL */
     PyObject *interface;                       /* a ready __cuda_array_interface__, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
@@ -117,6 +118,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
+int array_keep(Array *self); /* keeps the memory until the object ends, whatever it becomes */
 PyObject *array_dimensions(const int64_t *values, int n);
 int array_setup(PyObject *module);
 
