@@ -33,10 +33,10 @@ def used():
     return driver.emulator.live("memory"), hamr.stats()["references"]
 
 
-def assert_nothing_left(before):
+def assert_nothing_left(before, noise=NOISE):
     memory, references = used()
     assert references == before[1]
-    assert memory <= before[0] + (0 if driver.EMULATED else NOISE)
+    assert memory <= before[0] + (0 if driver.EMULATED else noise)
 
 
 def live():
@@ -226,13 +226,16 @@ def too_much(allocator, buffer=None):
 def test_nothing_leaks(allocator, cycle):
     if cycle is CYCLES["too much"] and allocator == "cuda_host" and not driver.EMULATED:
         allocator = "cuda"
-    # As often before as after: the real driver keeps pages of managed memory for a while.
-    for _ in range(20):
+    # The real driver keeps up to 44 pages of 2 MiB of managed memory for a while: as often
+    # before as after, and so often that a leak is more than that.
+    managed = allocator == "cuda_uva" and not driver.EMULATED
+    times, noise = (100, 4 * NOISE) if managed else (20, NOISE)
+    for _ in range(times):
         cycle(allocator)
     before = used()
-    for _ in range(20):
+    for _ in range(times):
         cycle(allocator)
-    assert_nothing_left(before)
+    assert_nothing_left(before, noise)
 
 
 def test_threads_leave_nothing():

@@ -28,6 +28,7 @@ static int reserve_dimensions(Array *self, int ndim) {
 static void change(Array *self) {
     PyObject *interface = self->interface;
     self->interface = NULL;
+    self->interface_given = 0;
     self->changes++;
     Py_XDECREF(interface);
 }
@@ -77,7 +78,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     copy->fixed = 1;
     copy->temporary = self->temporary;
     Py_XINCREF((PyObject *)self->block);
-    PyObject *interface = self->interface;
+    PyObject *interface = self->interface_given ? NULL : self->interface;
     Py_XINCREF(interface);
     if (array_store(copy, &self->array, self->block) < 0) {
         Py_XDECREF(interface);

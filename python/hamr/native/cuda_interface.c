@@ -69,6 +69,15 @@ static int covering(Array *self, uint64_t *stream) {
     return message ? core_raise(message) : 0;
 }
 
+/* Consumers ask for the dictionary more than once: one of an array that never changes
+ * has its own, which it gives again. */
+static void give(Array *self, PyObject *dictionary) {
+    PyObject *old = self->interface;
+    self->interface = Py_NewRef(dictionary);
+    self->interface_given = 1;
+    Py_DECREF(old);
+}
+
 PyObject *cuda_array_interface(PyObject *object, void *closure) {
     (void)closure;
     Array *self = (Array *)object;
@@ -78,9 +87,15 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     if (!interface) return refuse(self);
     Py_INCREF(interface);
     uint64_t stream;
-    PyObject *copy = array_keep(self) < 0 || covering(self, &stream) < 0 ? NULL : PyDict_Copy(interface);
+    PyObject *copy = NULL;
+    if (array_keep(self) == 0 && covering(self, &stream) == 0)
+        copy = self->interface_given && !stream ? Py_NewRef(interface) : PyDict_Copy(interface);
     Py_DECREF(interface);
-    if (!copy || !stream) return copy;
+    if (!copy) return NULL;
+    if (!stream) {
+        if (self->fixed && !self->interface_given && self->interface == interface) give(self, copy);
+        return copy;
+    }
     PyObject *number = PyLong_FromUnsignedLongLong(stream);
     if (!number || PyDict_SetItem(copy, stream_name, number) < 0) Py_CLEAR(copy);
     Py_XDECREF(number);

@@ -50,6 +50,7 @@ typedef struct {
     PyObject *kept;                            /* Blocks whose address was given away, or NULL */
     PyObject *interface;                       /* a ready __cuda_array_interface__, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
+    char interface_given;                      /* interface is what a consumer got, not shared */
     char fixed;                                /* never changes: exports itself */
     char temporary;
     char closed;
