@@ -29,6 +29,16 @@ SUBSET = [
     "test_protocols_buffer.py",
     "test_errors_after_close.py",
 ]
+#: With the emulated driver, which is built as always.
+CUDA_SUBSET = [
+    "cuda/test_cuda_interface.py",
+    "cuda/test_cuda_interface_fuzz.py",
+    "cuda/test_cuda_interface_import.py",
+    "cuda/test_cuda_interface_memory.py",
+    "cuda/test_cuda_ordering.py",
+    "cuda/test_cuda_errors.py",
+    "cuda/test_cuda_transfer.py",
+]
 #: Python never frees some of its own memory: leaks are tests/test_leaks.py's matter.
 ASAN_OPTIONS = "detect_leaks=0:max_free_fill_size=4096"
 
@@ -70,8 +80,13 @@ def run_sanitizers(scratch: Path) -> bool:
         "PYTHONPATH": str(scratch),
         "HAMR_TEST_SCALE": "0.02",
     }
-    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUBSET]
-    return subprocess.run(pytest, cwd=TESTS, env=env, check=False).returncode == 0
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    cuda = {"HAMR_TEST_CUDA": "emulator", "HAMR_EMULATOR_DEVICES": "2"}
+    results = [
+        subprocess.run([*pytest, *SUBSET], cwd=TESTS, env=env, check=False),
+        subprocess.run([*pytest, *CUDA_SUBSET], cwd=TESTS, env=env | cuda, check=False),
+    ]
+    return all(done.returncode == 0 for done in results)
 
 
 def run_valgrind(scratch: Path) -> bool:

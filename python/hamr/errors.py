@@ -73,8 +73,10 @@ def make_error(text: str) -> Exception:
     kind, attributes, message = parts[1:]
     error = _CLASSES.get(kind, RuntimeError)(message)
     if attributes != "{}":
-        import json
-
+        try:
+            import json
+        except ImportError:  # the interpreter is ending: the message is all there can be
+            return error
         for name, value in json.loads(attributes).items():
             setattr(error, name, tuple(value or ()) if name == "tried" else value)
     return error

@@ -220,8 +220,9 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     if (!source) return NULL;
     Py_buffer view;
     if (PyObject_GetBuffer(arguments[1], &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
-        PyErr_Clear();
         Py_DECREF(source);
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear(); /* the general way says what is wrong */
         Py_RETURN_FALSE;
     }
     const hamr_array *array = &source->array;

@@ -36,7 +36,7 @@ static void change(Array *self) {
 /* What the array's stream holds may use the memory for longer than the array does. A
  * snapshot for the core is nobody's to use: its source has the same stream. */
 static void leave(const Array *self, Block *block, uint64_t stream) {
-    if (block && Py_TYPE(self) != array_type) block_used_on(block, stream);
+    if (block && Py_TYPE((PyObject *)(uintptr_t)self) != array_type) block_used_on(block, stream);
     Py_XDECREF((PyObject *)block);
 }
 
