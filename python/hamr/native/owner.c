@@ -12,7 +12,7 @@ Owner *owner_new(PyObject *object, Py_buffer *view) {
         return NULL;
     }
     Py_XINCREF(object);
-    *owner = (Owner){object, view, NULL};
+    *owner = (Owner){.object = object, .view = view};
     return owner;
 }
 
