@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SYNC_HOST = 1
 
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
-_plain_types: set[type] = set()
+plain_types: set[type] = set()
 
 #: Types of which an object was on a CUDA device: others may be, too.
 cuda_types: set[type] = set()
@@ -36,7 +36,7 @@ def share(
     not have, is a TypeError; a description that cannot be right is a ValueError.
     """
     kind = type(obj)
-    if kind not in _plain_types:
+    if kind not in plain_types:
         shared: _A | None
         if kind in cuda_types:
             shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
@@ -88,7 +88,7 @@ def _is_plain(obj: Any) -> bool:
         # They export their bytes.
         raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
     if type(obj).__module__ in ("builtins", "numpy", "array", "mmap"):
-        _plain_types.add(type(obj))
+        plain_types.add(type(obj))
     return True
 
 

@@ -6,7 +6,7 @@ from _operator import index
 
 from . import _native
 from ._library import buffer_lock, call
-from .adopt import cuda_types, share
+from .adopt import cuda_types, plain_types, share
 from .allocator import (
     Allocator,
     Transfer,
@@ -321,7 +321,14 @@ def buffer(
     where there is no driver is BackendUnavailable.
     """
     if stream is None and sync is _SYNC_HOST and wait is None:
-        if type(obj) in cuda_types:  # the short way for what is handed on most often
+        # The short ways for what is handed on most often.
+        kind = type(obj)
+        if kind in plain_types:
+            known = _native.adopt_buffer(Buffer, obj, 0, 1)
+            if known is not None:
+                known._source = "buffer"
+                return known
+        elif kind in cuda_types:
             known = _native.adopt_cuda(Buffer, obj, 0, 1, wait_of(None))
             if known is not None:
                 known._source = CUDA_ARRAY_INTERFACE
