@@ -79,8 +79,8 @@ MUTATIONS = [
     Mutation(
         "consumers are told of a stream that does not cover what is pending",
         WORK,
-        "return own.stream, true, own.follow(pending)",
-        "return own.stream, true, nil",
+        "if err := own.follow(pending); err != nil {",
+        "if err := own.follow(own); err != nil {",
     ),
     Mutation(
         "memory is released in stream order without following other streams",
