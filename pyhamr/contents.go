@@ -128,27 +128,6 @@ func Copy(source uint64, allocator, device, element int, result uint64) (int, er
 	})
 }
 
-// Access describes at result where code in a space can touch the elements.
-//
-//hamr:blocking
-func Access(source uint64, space, device int, result uint64) (int, error) {
-	return onArrays(func() error {
-		from := bridge.At(source)
-		a, err := from.Array()
-		if err != nil {
-			return err
-		}
-		defer a.Close()
-		h, err := a.Access(backends.Space(space), device)
-		if err != nil {
-			return err
-		}
-		defer h.Release()
-		bridge.At(result).StoreHandle(h, from)
-		return nil
-	})
-}
-
 // Text returns the elements as HAMR prints them, shortened beyond limit.
 //
 //hamr:blocking

@@ -36,3 +36,12 @@ def allocator(request) -> hamr.Allocator:
 @pytest.fixture(params=producers.DTYPES)
 def dtype(request) -> str:
     return request.param
+
+
+@pytest.fixture
+def core(monkeypatch):
+    """A record in place of the Go core, for streams, events and devices."""
+    import recorded_core
+
+    with recorded_core.in_place_of_the_core(monkeypatch) as made:
+        yield made

@@ -1,5 +1,8 @@
 """A stand-in for the Go core that answers what streams, events and devices ask, and records it."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import hamr
@@ -76,3 +79,15 @@ class Core:
 def foreign(kind="Stream", **attributes):
     """An object of another library."""
     return type(kind, (), attributes)()
+
+
+@contextmanager
+def in_place_of_the_core(monkeypatch) -> Iterator[Core]:
+    """What streams, events and devices ask meanwhile."""
+    made = Core()
+    for module in MODULES:
+        monkeypatch.setattr(module, "call", made)
+    for cls in (MODULES[0]._Life, hamr.Event):
+        monkeypatch.setattr(cls.__del__, "__defaults__", (made.finish,))
+    yield made
+    gc.collect()  # what the test made ends while its core is there

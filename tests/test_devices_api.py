@@ -1,25 +1,12 @@
 """Devices as objects: what is taken for one, and what they ask of the core."""
 
-import gc
 import os
 
 import numpy as np
 import pytest
 
 import hamr
-from recorded_core import MODULES, NEW, Core, foreign
-
-
-@pytest.fixture
-def core(monkeypatch):
-    made = Core()
-    for module in MODULES:
-        monkeypatch.setattr(module, "call", made)
-    for cls in (MODULES[0]._Life, hamr.Event):
-        monkeypatch.setattr(cls.__del__, "__defaults__", (made.finish,))
-    yield made
-    gc.collect()  # what the test made ends while its core is there
-
+from recorded_core import NEW, foreign
 
 # Devices.
 

@@ -13,19 +13,7 @@ import numpy as np
 import pytest
 
 import hamr
-from recorded_core import EVENT, MODULES, NEW, OF_THREAD, Core, foreign
-
-
-@pytest.fixture
-def core(monkeypatch):
-    made = Core()
-    for module in MODULES:
-        monkeypatch.setattr(module, "call", made)
-    for cls in (MODULES[0]._Life, hamr.Event):
-        monkeypatch.setattr(cls.__del__, "__defaults__", (made.finish,))
-    yield made
-    gc.collect()  # what the test made ends while its core is there
-
+from recorded_core import EVENT, NEW, OF_THREAD, Core, foreign
 
 # What is a stream.
 

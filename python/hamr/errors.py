@@ -46,6 +46,14 @@ class ForkError(Error, RuntimeError):
     """Something from before a ``fork()`` does not work in the child."""
 
 
+def before_fork(what: str) -> ForkError:
+    """What to raise for an object of a device that the parent process made."""
+    return ForkError(
+        f"this {what} was made before fork(): the driver does not work in a forked child; "
+        "start processes with multiprocessing's spawn or forkserver method"
+    )
+
+
 class InternalError(Error, RuntimeError):
     """A defect in hamr; ``stack`` says where."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _native
 from ._library import call, finish
-from .errors import ForkError
+from .errors import before_fork
 from .stream import as_stream, foreign_handle
 from .waiting import until, wait_in_slices
 
@@ -77,10 +77,7 @@ class Event:
     def _named(self) -> tuple[str, int, int]:
         """What the façade takes for the event."""
         if self._generation != _native.generation():
-            raise ForkError(
-                "this event was made before fork(): the driver does not work in a forked child; "
-                "start processes with multiprocessing's spawn or forkserver method"
-            )
+            raise before_fork("event")
         return self._backend, self._device, self._value
 
 

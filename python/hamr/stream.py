@@ -8,7 +8,7 @@ from _weakref import ref
 from . import _native
 from ._library import call, finish
 from .allocator import device_number
-from .errors import ForkError
+from .errors import before_fork
 from .waiting import until, wait_in_slices
 
 TYPE_CHECKING = False
@@ -166,10 +166,7 @@ class Stream:
     def _usable(self) -> int:
         """The handle, unless a fork made it meaningless."""
         if self._value > _PER_THREAD and self._generation != _native.generation():
-            raise ForkError(
-                "this stream was made before fork(): the driver does not work in a forked child; "
-                "start processes with multiprocessing's spawn or forkserver method"
-            )
+            raise before_fork("stream")
         return self._value
 
     def _named(self) -> tuple[str, int, int]:

@@ -13,36 +13,7 @@ import numpy as np
 import pytest
 
 from processes import launch
-
-HELLO = '''
-from hamr import *
-import cupy as cp
-import numpy as np
-import sys
-
-
-def add(buf_0, buf_1):
-    """ add 2 arrays on the GPU """
-    arr_0 = cp.array(buf_0.get_cuda_accessible()) # share data w/ cupy on GPU
-    arr_1 = cp.array(buf_1.get_cuda_accessible()) # share data w/ cupy on GPU
-    arr_2 = arr_0 + arr_1 # add on the GPU
-    buf_2 = buffer(arr_2) # zero-copy from cupy on GPU
-    return buf_2
-
-def write(fh, buf):
-    """ print the array on the host """
-    arr = np.array(buf.get_host_accessible()) # share data w/ numpy on host
-    fh.write('%s\\n'%(str(arr))) # write to the file on host
-
-
-n_vals = 400
-buf_0 = buffer_float(buffer_allocator_cuda, n_vals, 1.0) # allocate on the host
-buf_1 = buffer_float(buffer_allocator_malloc, n_vals, 1.0) # allocate on the GPU
-
-buf_2 = add(buf_0, buf_1) # add the arrays
-
-write(sys.stdout, buf_2) # write the arrays
-'''
+from upstream_guide import GUIDE
 
 # "C++ to Python": the guide's three statements, and what they are said to do.
 TO_PYTHON = """
@@ -84,7 +55,7 @@ FULL = str(np.full(16, 3.1415, "f4"))
 FIRST = np.full(16, 3.1415, "f4")
 FIRST[:2] = 1, 2
 PROGRAMS = {
-    "hello_cupy": (HELLO, f"{np.full(400, 2, 'f4')}\n"),
+    "hello_cupy": (GUIDE, f"{np.full(400, 2, 'f4')}\n"),
     "to_python": (TO_PYTHON, f"{FULL}\n{FULL}\n{np.array([1, 3.1415], 'f4')}\n"),
     "to_hamr": (TO_HAMR, f"{FULL}\n{FIRST[:3]}\n{FIRST[:3]}\n"),
 }

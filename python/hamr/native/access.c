@@ -247,8 +247,7 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
 
 static PyObject *set_handle_type(PyObject *module, PyObject *type) {
     (void)module;
-    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, array_type))
-        return PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    if (!is_array_type(type)) return NULL;
     Py_INCREF(type);
     Py_XDECREF((PyObject *)handle_type);
     handle_type = (PyTypeObject *)type;

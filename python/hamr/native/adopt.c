@@ -93,7 +93,7 @@ static int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
     return -1;
 }
 
-static int is_array_type(PyObject *type) {
+int is_array_type(PyObject *type) {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, array_type)) return 1;
     PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
     return 0;

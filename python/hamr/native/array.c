@@ -355,8 +355,7 @@ static PyObject *set_order(PyObject *object, PyObject *arguments) {
 }
 
 static PyObject *snapshot(PyObject *object, PyObject *type) {
-    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, array_type))
-        return PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    if (!is_array_type(type)) return NULL;
     return array_snapshot((Array *)object, (PyTypeObject *)type);
 }
 

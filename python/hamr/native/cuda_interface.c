@@ -102,8 +102,6 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     return copy;
 }
 
-#define EXACT_INT(object) (PyLong_CheckExact(object))
-
 /* The dimensions in a tuple of plain int; -1 if it is anything else. */
 static int plain_dimensions(PyObject *tuple, int64_t *values) {
     if (!tuple || !PyTuple_CheckExact(tuple)) return -1;
@@ -111,7 +109,7 @@ static int plain_dimensions(PyObject *tuple, int64_t *values) {
     if (n > HAMR_MAX_DIMENSIONS) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GetItem(tuple, i);
-        if (!EXACT_INT(item)) return -1;
+        if (!PyLong_CheckExact(item)) return -1;
         values[i] = PyLong_AsLongLong(item);
         if (values[i] == -1 && PyErr_Occurred()) {
             PyErr_Clear();
@@ -135,7 +133,7 @@ static int32_t plain_element(PyObject *typestr) {
 }
 
 static int plain_unsigned(PyObject *number, uint64_t *value) {
-    if (!EXACT_INT(number)) return 0;
+    if (!PyLong_CheckExact(number)) return 0;
     *value = PyLong_AsUnsignedLongLong(number);
     if (*value != (uint64_t)-1 || !PyErr_Occurred()) return 1;
     PyErr_Clear();
@@ -234,8 +232,7 @@ static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssi
     uint64_t producer;
     (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "adopt_cuda takes 5 arguments, got %zd", n);
-    if (!PyType_Check(arguments[0]) || !PyType_IsSubtype((PyTypeObject *)arguments[0], array_type))
-        return PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", arguments[0]);
+    if (!is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
     draft.array.stream = PyLong_AsUnsignedLongLong(arguments[2]);
     draft.array.transfer = (int32_t)PyLong_AsLong(arguments[3]);
