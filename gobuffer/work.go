@@ -245,6 +245,20 @@ func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 	return own.stream, !idle, err
 }
 
+// Before makes what is enqueued on a stream of the memory's device from now on run
+// after all work on the elements that is not over, without blocking.
+func (a *Array) Before(s backends.Stream) error {
+	covering, busy, err := a.Covering()
+	if err != nil || !busy {
+		return err
+	}
+	later := a.memory.workOn(s)
+	if later.stream, err = a.memory.streams.Resolve(later.device, s); err != nil {
+		return err
+	}
+	return later.follow(a.memory.workOn(covering))
+}
+
 // Busy returns the stream of work that was not seen to be over.
 func (m *Memory) Busy() (backends.Stream, bool) {
 	if w := m.pending.Load(); w != nil {

@@ -67,7 +67,8 @@ func PreferredAllocator(forHost bool) int {
 	return int(bridge.Runtime.DeviceAllocator())
 }
 
-// Elements returns a JSON array of each element type's number, names and size.
+// Elements returns a JSON array of each element type's number, names, size and
+// DLPack code.
 func Elements() string {
 	type row struct {
 		Number  int    `json:"number"`
@@ -75,10 +76,12 @@ func Elements() string {
 		Typestr string `json:"typestr"`
 		Format  string `json:"format"`
 		Size    int    `json:"size"`
+		DLPack  int    `json:"dlpack"`
 	}
 	var rows []row
 	for _, t := range arrayiface.Types() {
-		rows = append(rows, row{int(t), t.String(), t.Typestr(), t.BufferFormat(), t.Size()})
+		code, _ := t.DLPack()
+		rows = append(rows, row{int(t), t.String(), t.Typestr(), t.BufferFormat(), t.Size(), int(code)})
 	}
 	return encode(rows)
 }

@@ -16,8 +16,8 @@ import pytest
 import hamr
 from hamr import _native
 
-adopt = import_module("hamr.adopt")
-reader = import_module("hamr.cuda_array_interface")
+adopt = import_module("hamr.protocols.dispatch")
+reader = import_module("hamr.protocols.cuda_array_interface")
 
 PLAIN = {"shape": (2, 3), "typestr": "<f8", "data": (4096, False), "version": 3}
 ARGUMENTS = [
@@ -175,17 +175,17 @@ REFUSED = [
 )
 def test_what_is_refused(monkeypatch, changes, error, words):
     """Both by the slow reader, and by the fast one, which leaves it to that."""
-    remember(set())
     uses = [
         hamr.buffer,
         lambda x: hamr.Buffer(3).assign(x),
         lambda x: hamr.Buffer(3).__setitem__(..., x),
     ]
-    for use in (*uses, *uses):
-        with pytest.raises(error, match=words) as caught:
-            use(OnDevice(**changes))
-        assert caught.type is error
-    assert OnDevice in adopt.cuda_types
+    for types in set(), {OnDevice}:
+        remember(types)
+        for use in uses:
+            with pytest.raises(error, match=words) as caught:
+                use(OnDevice(**changes))
+            assert caught.type is error
 
 
 @pytest.mark.parametrize("interface", ["x", 5, [("shape", (1,))], object()])
@@ -315,7 +315,7 @@ def test_what_is_no_answer_to_wait(wait):
 )
 def test_the_environment_may_leave_the_wait_out(value, waits, said):
     code = """
-from hamr.cuda_array_interface import wait_of
+from hamr.protocols.cuda_array_interface import wait_of
 print(wait_of(None), wait_of(None), wait_of(True), wait_of(False))
 """
     done = subprocess.run(

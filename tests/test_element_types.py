@@ -18,7 +18,7 @@ RAW = ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 def test_the_extension_has_the_cores_table():
     assert _native.element_table() == [
-        (row["typestr"], row["format"] or None, row["size"]) for row in CORE
+        (row["typestr"], row["format"] or None, row["size"], row["dlpack"]) for row in CORE
     ]
     assert [row["number"] for row in CORE] == list(range(1, len(CORE) + 1))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 import hamr
 import producers
-from hamr.array_interface import adopt_array_interface
+from hamr.protocols.array_interface import adopt_interface
 from producers import DTYPES, Interface, interface_of
 
 LINE = np.arange(6.0)
@@ -96,7 +96,7 @@ def test_data_none_means_the_objects_own_buffer(data):
     content = OwnBuffer(np.arange(3, dtype="i4").tobytes())
     # hamr.buffer() asks for the buffer protocol first.
     interface = {**content.__array_interface__, **data}
-    shared = adopt_array_interface(hamr.Buffer, content, interface, 0, 1)
+    shared = adopt_interface(hamr.Buffer, content, interface, 0, 1)
     assert shared.get().tolist() == [1, 2]
     shared[0] = 9
     assert np.frombuffer(content, "i4").tolist() == [0, 9, 2]

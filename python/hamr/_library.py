@@ -7,6 +7,7 @@ call, loads a second copy from a file of its own, which brings a fresh runtime.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from _thread import RLock
@@ -148,4 +149,5 @@ def _after_fork_in_child() -> None:
 
 
 _native.set_hooks(load, make_error)
+atexit.register(_native.end_owners)
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -6,7 +6,6 @@ from _operator import index
 
 from . import _native
 from ._library import buffer_lock, call
-from .adopt import cuda_types, plain_types, share
 from .allocator import (
     Allocator,
     Transfer,
@@ -17,10 +16,11 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
-from .cuda_array_interface import wait_of
 from .element import dtype_of, element_of, name_of
 from .handle import Handle, array_of
+from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
+from .protocols.cuda_array_interface import wait_of
+from .protocols.dispatch import cuda_types, plain_types, share
 from .spelling import UpstreamSpelling
 from .stream import Stream, as_stream, is_per_thread
 from .waiting import until, wait_in_slices

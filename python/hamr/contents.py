@@ -6,10 +6,10 @@ from _operator import index
 
 from . import _native
 from ._library import buffer_lock, call
-from .adopt import operand
 from .allocator import Allocator, allocator_of, device_number
 from .element import dtype_of, element_of, item_from_bytes
 from .indexing import select
+from .operand import operand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex
 _numbers: dict[object, int] = {}
 _names: list[str] = []
 
-_TABLE: list[tuple[str, str | None, int]] = [("", None, 0), *_native.element_table()]
+_TABLE: list[tuple[str, str | None, int, int]] = [("", None, 0, 0), *_native.element_table()]
 
 
 class ElementType(str):

@@ -9,10 +9,10 @@ from _thread import get_ident
 from . import _native
 from ._library import call
 from .allocator import device_number
-from .cuda_array_interface import NAME, unreadable
 from .errors import BackendUnavailable
 from .event import Event
-from .interface import exact, short
+from .protocols.cuda_array_interface import NAME, unreadable
+from .protocols.fields import exact, short
 from .stream import BACKEND, Stream, is_stream
 
 TYPE_CHECKING = False

@@ -174,3 +174,16 @@ func Covering(d *Descriptor) (s backends.Stream, err error) {
 	}
 	return s, err
 }
+
+// OrderBefore makes what is enqueued on stream s from now on run after all work that is
+// pending on d's elements.
+func OrderBefore(d *Descriptor, s backends.Stream) (err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	a, err := d.Array()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Before(s)
+}

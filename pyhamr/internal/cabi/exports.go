@@ -59,6 +59,11 @@ func hamrCovering(array *C.hamr_array, stream *C.uint64_t) *C.char {
 	return text(err)
 }
 
+//export hamrOrderBefore
+func hamrOrderBefore(array *C.hamr_array, stream C.uint64_t) *C.char {
+	return text(bridge.OrderBefore(descriptor(array), backends.Stream(stream)))
+}
+
 //export hamrRelease
 func hamrRelease(memory C.uint64_t) { complain(bridge.Release(uint64(memory))) }
 

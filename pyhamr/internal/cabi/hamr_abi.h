@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define HAMR_ABI_VERSION 3
+#define HAMR_ABI_VERSION 4
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -21,7 +21,7 @@
 enum { HAMR_HOST, HAMR_CUDA, HAMR_HIP, HAMR_OPENMP };
 
 /* backends.Allocator: those that C has to tell apart */
-enum { HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATOR_MALLOC = 1, HAMR_ALLOCATOR_CUDA = 2, HAMR_ALLOCATOR_CUDA_ASYNC = 3, HAMR_ALLOCATOR_CUDA_UVA = 4, HAMR_ALLOCATOR_CUDA_HOST = 5, HAMR_ALLOCATORS = 32 };
+enum { HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATOR_MALLOC = 1, HAMR_ALLOCATOR_CUDA = 2, HAMR_ALLOCATOR_CUDA_ASYNC = 3, HAMR_ALLOCATOR_CUDA_UVA = 4, HAMR_ALLOCATOR_CUDA_HOST = 5, HAMR_ALLOCATOR_HIP = 6, HAMR_ALLOCATOR_HIP_UVA = 7, HAMR_ALLOCATOR_OPENMP = 8, HAMR_ALLOCATORS = 32 };
 
 /* An array in some memory. The Python object that holds it owns `memory`, one
  * reference in the Go core; 0 means that the core does not know it (yet). */
@@ -82,6 +82,9 @@ typedef struct hamr_functions {
     /* Makes the release of memory that is freed in the order of a stream wait for
      * what another stream holds now. */
     void (*release_after)(uint64_t memory, uint64_t stream);
+    /* Makes what is enqueued on a stream of the memory's device from now on run after
+     * all work pending on the elements. */
+    char *(*order_before)(hamr_array *array, uint64_t stream);
     const hamr_devices *devices;
     const uint8_t *reach; /* by allocator, HAMR_ALLOCATORS of them: a bit for each space */
 } hamr_functions;

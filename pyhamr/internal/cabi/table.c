@@ -14,6 +14,7 @@ static const hamr_functions functions = {
     hamrRead,
     hamrCovering,
     hamrReleaseAfter,
+    hamrOrderBefore,
     &devices,
     reach,
 };

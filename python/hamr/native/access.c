@@ -63,7 +63,7 @@ static PyObject *small_temporary(Array *self) {
     Py_BEGIN_ALLOW_THREADS
     message = functions->read(&source->array, aligned, count * size, &done);
     Py_END_ALLOW_THREADS
-    Owner *owner = message || !done ? NULL : owner_of_memory(memory);
+    Owner *owner = message || !done ? NULL : owner_of_memory(memory, free);
     if (!owner) {
         free(memory);
         Py_DECREF(source);

@@ -56,19 +56,6 @@ static PyObject *refuse(const Array *self) {
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", facts ? facts->typestr : "?");
 }
 
-/* A stream that covers all work pending on the elements; 0 if there is none. */
-static int covering(Array *self, uint64_t *stream) {
-    const Block *block = self->block;
-    *stream = 0;
-    if (!block) return 0;
-    if (!self->array.stream && !block_foreign_work(block) && !marks_at(block->marks)) return 0;
-    Array *source = array_pin(self);
-    if (!source) return -1;
-    char *message = core_functions()->covering(&source->array, stream);
-    Py_DECREF(source);
-    return message ? core_raise(message) : 0;
-}
-
 /* Consumers ask for the dictionary more than once: one of an array that never changes
  * has its own, which it gives again. */
 static void give(Array *self, PyObject *dictionary) {
@@ -88,7 +75,7 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     Py_INCREF(interface);
     uint64_t stream;
     PyObject *copy = NULL;
-    if (array_keep(self) == 0 && covering(self, &stream) == 0)
+    if (array_keep(self) == 0 && order_covering(self, &stream) == 0)
         copy = self->interface_given && !stream ? Py_NewRef(interface) : PyDict_Copy(interface);
     Py_DECREF(interface);
     if (!copy) return NULL;

@@ -4,29 +4,35 @@
 
 /* In the order of arrayiface.ElementType; a test holds the two together. */
 static const ElementFacts facts[] = {
-    {NULL, NULL, 0},
-    {"|b1", "?", 1},
-    {"|i1", "b", 1},
-    {"<i2", "h", 2},
-    {"<i4", "i", 4},
-    {"<i8", "q", 8},
-    {"|u1", "B", 1},
-    {"<u2", "H", 2},
-    {"<u4", "I", 4},
-    {"<u8", "Q", 8},
-    {"<f2", "e", 2},
-    {"<f4", "f", 4},
-    {"<f8", "d", 8},
-    {"<c8", "Zf", 8},
-    {"<c16", "Zd", 16},
-    {"<V2", NULL, 2},
-    {"|V1", NULL, 1},
-    {"|V1", NULL, 1},
+    {NULL, NULL, 0, 0},
+    {"|b1", "?", 1, 6},
+    {"|i1", "b", 1, 0},
+    {"<i2", "h", 2, 0},
+    {"<i4", "i", 4, 0},
+    {"<i8", "q", 8, 0},
+    {"|u1", "B", 1, 1},
+    {"<u2", "H", 2, 1},
+    {"<u4", "I", 4, 1},
+    {"<u8", "Q", 8, 1},
+    {"<f2", "e", 2, 2},
+    {"<f4", "f", 4, 2},
+    {"<f8", "d", 8, 2},
+    {"<c8", "Zf", 8, 5},
+    {"<c16", "Zd", 16, 5},
+    {"<V2", NULL, 2, 4},
+    {"|V1", NULL, 1, 10},
+    {"|V1", NULL, 1, 12},
 };
 
 const ElementFacts *element_facts(int32_t element) {
     if (element <= Invalid || element >= (int32_t)(sizeof facts / sizeof *facts)) return NULL;
     return &facts[element];
+}
+
+int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes) {
+    for (int32_t i = Bool; i < (int32_t)(sizeof facts / sizeof *facts); i++)
+        if (facts[i].code == code && (unsigned)facts[i].size * 8 == bits && lanes == 1) return i;
+    return Invalid;
 }
 
 static int32_t signed_of(size_t size) {

@@ -6,13 +6,17 @@ static int setup(PyObject *module) {
         return -1;
     }
     if (core_setup() < 0 || block_setup(module) < 0 || array_setup(module) < 0 || result_setup(module) < 0 ||
-        cuda_interface_setup() < 0)
+        cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0)
         return -1;
     if (PyModule_AddFunctions(module, core_methods) < 0) return -1;
     if (PyModule_AddFunctions(module, result_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, block_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, access_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, cuda_interface_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, owner_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, dlpack_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, dlpack_exchange_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, arrow_functions) < 0) return -1;
     return PyModule_AddFunctions(module, adopt_functions);
 }
 

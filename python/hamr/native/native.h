@@ -15,7 +15,8 @@
 typedef struct Owner {
     PyObject *object;
     Py_buffer *view;    /* held so that the exporter cannot resize; may be NULL */
-    void *memory;       /* of C's own, in place of an object; may be NULL */
+    void *memory;       /* what ends by finish, in place of an object; may be NULL */
+    void (*finish)(void *memory); /* called with the GIL */
     struct Owner *next; /* in the list of finished owners */
 } Owner;
 
@@ -79,10 +80,13 @@ extern PyMethodDef core_methods[];
 
 /* owner.c: what keeps foreign memory alive. */
 Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
-Owner *owner_of_memory(void *memory);                /* takes over what malloc() gave */
+Owner *owner_of_memory(void *memory, void (*finish)(void *)); /* takes over memory */
 void owner_drop(Owner *owner);
-void owner_finished(uint64_t key); /* any thread, without the GIL */
-void owner_drain(void);            /* drops the owners that are finished */
+void owner_finished(uint64_t key);      /* any thread, without the GIL */
+void owner_finished_soon(Owner *owner); /* the same; dropped at once where this thread has the GIL, else soon */
+void owner_drain(void);                 /* drops the owners that are finished */
+int owner_setup(void);
+extern PyMethodDef owner_functions[];
 
 /* elements.c: the element types, as arrayiface numbers them. */
 enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
@@ -90,7 +94,9 @@ typedef struct {
     const char *typestr;
     const char *format; /* PEP 3118; NULL if there is none */
     int size;
+    unsigned char code; /* DLPack's; its bits are 8 * size */
 } ElementFacts;
+int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes); /* 0: refused */
 const ElementFacts *element_facts(int32_t element);
 int32_t element_from_format(const char *format, Py_ssize_t itemsize); /* 0: refused */
 int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element);
@@ -120,8 +126,14 @@ int array_store(Array *self, const hamr_array *from, Block *block); /* takes ove
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
 int array_keep(Array *self); /* keeps the memory until the object ends, whatever it becomes */
-PyObject *array_dimensions(const int64_t *values, int n);
 int array_setup(PyObject *module);
+
+#define OPEN(self) \
+    if (((Array *)self)->closed) return core_freed()
+
+/* attributes.c */
+extern PyGetSetDef array_attributes[];
+PyObject *array_dimensions(const int64_t *values, int n); /* a tuple */
 
 /* buffer_slot.c */
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags);
@@ -143,6 +155,29 @@ int cuda_interface_setup(void);
 int cuda_interface_prepare(Array *self); /* makes self->interface, if it can be */
 PyObject *cuda_array_interface(PyObject *object, void *closure);
 extern PyMethodDef cuda_interface_functions[];
+
+/* order.c: work of other libraries and of hamr's on the same memory. */
+int order_covering(Array *self, uint64_t *stream); /* sets a stream that covers all work pending on the elements, or 0 */
+int order_before(Array *self, uint64_t stream); /* makes later work on a stream of CUDA's wait for what is pending */
+
+/* dlpack_export.c */
+struct DLManagedTensorVersioned;
+PyObject *array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
+struct DLManagedTensorVersioned *dlpack_export(Array *self); /* as it is, without waiting; NULL: BufferError */
+
+/* dlpack_import.c */
+PyObject *dlpack_adopt(PyTypeObject *type, struct DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer); /* takes over tensor */
+extern PyMethodDef dlpack_functions[];
+
+/* dlpack_exchange.c: the table of C functions on the type. */
+int dlpack_exchange_setup(void);
+extern PyMethodDef dlpack_exchange_functions[];
+
+/* arrow_export.c, arrow_import.c */
+PyObject *array_arrow(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+PyObject *array_arrow_device(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+extern PyMethodDef arrow_functions[];
 
 /* result.c */
 int result_setup(PyObject *module);

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _operator import index
 
-from ._library import call
+from .._library import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

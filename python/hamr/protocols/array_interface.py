@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import _native
-from .interface import check, integer, pair_of, read, short
+from .. import _native
+from .fields import check, integer, pair_of, read, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +18,13 @@ _HOST = -1
 _MALLOC = 1
 
 
-def adopt_array_interface(
-    cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int
-) -> _A:
+def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
+    """An array of a class over the memory that the interface of ``obj`` describes."""
+    del wait  # host memory has no stream
+    return adopt_interface(cls, obj, getattr(obj, NAME), stream, transfer)
+
+
+def adopt_interface(cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int) -> _A:
     """An array of a class over the memory that an interface dictionary of ``obj`` describes."""
     fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
     offset = integer("offset", fields.get("offset", 0))

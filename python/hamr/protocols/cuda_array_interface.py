@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import _native
-from .interface import check, exact, pair_of, read, short
+from .. import _native
+from .fields import check, exact, pair_of, read, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +35,30 @@ def unreadable(obj: Any, error: Exception) -> TypeError:
     )
 
 
-def adopt_cuda_array_interface(
-    cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int, wait: bool
-) -> _A:
-    """An array of a class over the memory that an interface dictionary of ``obj`` describes.
+def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
+    """An array of a class over the memory that the interface of ``obj`` describes.
 
     What uses it runs after what the producer's stream holds now, unless ``wait`` is
-    false.
+    false. None if the interface names no stream and the object has DLPack, where the
+    consumer's stream is told to the producer: PyTorch's and JAX's arrays may be in use
+    without a word in the interface.
     """
+    has_dlpack = hasattr(obj, "__dlpack__")
+    try:
+        interface = getattr(obj, NAME)
+    except Exception as error:
+        if has_dlpack:
+            return None
+        raise unreadable(obj, error) from error
+    if has_dlpack and not (isinstance(interface, dict) and interface.get("stream")):
+        return None
+    return adopt_interface(cls, obj, interface, stream, transfer, wait_of(wait))
+
+
+def adopt_interface(
+    cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int, wait: bool
+) -> _A:
+    """An array of a class over the memory that an interface dictionary of ``obj`` describes."""
     fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
     if version < _OLDEST:
         raise ValueError(f"version is {version}: accepted are {_OLDEST} and later")

@@ -1,0 +1,3 @@
+#include "native.h"
+
+PyMethodDef arrow_functions[] = {{NULL, NULL, 0, NULL}};

@@ -1,0 +1,19 @@
+"""Reading the buffer protocol (PEP 3118), which C does: ``native/adopt.c``."""
+
+from __future__ import annotations
+
+from .. import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+NAME = "buffer"
+
+
+def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
+    """An array of a class over what an object exports; None for elements that are not hamr's."""
+    del wait  # host memory has no stream
+    return _native.adopt_buffer(cls, obj, stream, transfer)
