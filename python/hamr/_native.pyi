@@ -33,6 +33,8 @@ class Array:
     _stream: int
     _capacity: int
     _order: Any
+    _owner: Any
+    _lent: Array
     _reach: int
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -17,7 +17,7 @@ from .allocator import (
 )
 from .contents import Contents
 from .element import dtype_of, element_of, name_of
-from .handle import Handle, array_of
+from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .protocols.cuda_array_interface import wait_of
 from .protocols.dispatch import cuda_types, plain_types, share
@@ -195,6 +195,14 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return array_of(self, dtype, copy)
 
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The SYCL USM array interface, version 1, of memory that was shared by it.
+
+        The consumer keeps the buffer; hamr orders nothing on the queue, ``syclobj``.
+        """
+        return usm_interface_of(self)
+
     # Its life.
 
     def synchronize(self) -> None:
@@ -306,14 +314,16 @@ def buffer(
     """A buffer that shares the memory of ``obj``, without a copy.
 
     Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
-    arrays on a device), what exports the buffer protocol (NumPy arrays, bytes,
-    bytearray, memoryview, array.array, mmap, …), what has ``__array_interface__``,
+    arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory and dpnp's
+    arrays, of USM type shared or host), what exports the buffer protocol (NumPy arrays,
+    bytes, bytearray, memoryview, array.array, mmap, …), what has ``__array_interface__``,
     and hamr's own buffers and handles. Type, shape, strides and the read-only flag
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
     ``sync`` says which movements are waited for. What the buffer does runs after the
-    work of a CUDA producer that names its stream; ``wait=False``, or
+    work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
+    for here and now, and what is submitted later is not. ``wait=False``, or
     HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
 
     An object without such a protocol, or with elements that hamr does not have, is

@@ -58,6 +58,11 @@ class Handle(_native.Array):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return array_of(self, dtype, copy)
 
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The SYCL USM array interface, version 1, of memory that was shared by it."""
+        return usm_interface_of(self)
+
     def __repr__(self) -> str:
         if self._closed:
             return "<hamr.Handle closed>"
@@ -67,6 +72,15 @@ class Handle(_native.Array):
 
 
 _native.set_handle_type(Handle)
+
+
+def usm_interface_of(array: _native.Array) -> dict[str, Any]:
+    """What an array says by ``__sycl_usm_array_interface__``; AttributeError if it is not USM."""
+    if array._owner is None:  # before anything is imported: hasattr() may be asked of any buffer
+        raise AttributeError("__sycl_usm_array_interface__: this memory is not USM")
+    from .protocols.sycl_usm import describe
+
+    return describe(array)
 
 
 def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
