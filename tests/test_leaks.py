@@ -16,6 +16,7 @@ from processes import run_script, scaled
         ("interface", 100_000, 2),
         ("contents", 100_000, 4),
         ("pickles", 100_000, 2),
+        ("pickles_out_of_band", 20_000, 2),
         ("errors", 3_100, 2),  # each cycle fails in more than 32 ways
     ],
 )

@@ -16,7 +16,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .element import dtype_of, element_of, name_of
+from .element import dtype_of, element_of
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .protocols.cuda_array_interface import wait_of
@@ -266,9 +266,16 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        host = self.copy(Allocator.malloc)._pin()
-        content = _native.bytes_of(host)
-        return _rebuild, (content, host.shape, name_of(host._element), self._allocator, self.device)
+        from .pickling import reduce
+
+        return reduce(self, 2)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if type(self).__reduce__ is not Buffer.__reduce__:
+            return self.__reduce__()  # as object's does
+        from .pickling import reduce
+
+        return reduce(self, protocol)
 
     # What Contents makes.
 
@@ -366,6 +373,7 @@ def _order_for(obj: Any, stream: Any) -> Stream:
 def _rebuild(
     content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
 ) -> Buffer:
+    """What was pickled by a protocol below 5: the name is in pickles."""
     made = Buffer(shape, dtype, allocator, device=device)
     if content:
         host = buffer(content)

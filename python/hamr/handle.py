@@ -63,6 +63,12 @@ class Handle(_native.Array):
         """The SYCL USM array interface, version 1, of memory that was shared by it."""
         return usm_interface_of(self)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "a hamr.Handle is a place in this process's memory and cannot be pickled or copied: "
+            "pickle the buffer, or hamr.buffer(handle).copy()"
+        )
+
     def __repr__(self) -> str:
         if self._closed:
             return "<hamr.Handle closed>"

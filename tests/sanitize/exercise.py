@@ -53,6 +53,7 @@ def own(allocator, dtype, n):
     b[::3] = 1
     b[::-1].copy("cpp").astype("f4").astype("c16")
     str(b), repr(b), b[1].item(), pickle.loads(pickle.dumps(b[1:])), b.synchronize()
+    assert pickle.loads(pickle.dumps(b[1:], 5))[0].item() == b[1].item()
     wide = b[None, :, None][..., ::2]
     assert wide.shape == (1, n, 1)
     assert len(bytes(b)) == b.nbytes

@@ -90,7 +90,15 @@ def contents():
 
 
 def pickles():
-    pickle.loads(pickle.dumps(hamr.buffer(array)))
+    pickle.loads(pickle.dumps(hamr.buffer(array), 4))
+
+
+def pickles_out_of_band():
+    for source in (hamr.buffer(array), strided):
+        beside = []
+        content = pickle.dumps(source, 5, buffer_callback=beside.append)
+        pickle.loads(content, buffers=beside).append(1)
+        pickle.loads(content, buffers=[bytes(beside[0].raw())])
 
 
 class Shy:

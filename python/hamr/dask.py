@@ -1,0 +1,83 @@
+"""For Dask: the size of buffers, and their device memory in transports that take it.
+
+Host memory needs nothing of this: ``distributed`` pickles with protocol 5, so that
+buffers leave and arrive without a copy.
+"""
+
+from __future__ import annotations
+
+from . import _native
+from .allocator import Allocator
+from .buffer import Buffer, buffer
+from .element import name_of
+from .handle import Handle
+from .pickling import raw, shaped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
+
+
+def register_sizeof(sizeof: Any) -> None:
+    """Tell ``dask.sizeof`` how much memory buffers and handles have: Dask's entry point."""
+    sizeof.register((Buffer, Handle), memory_of)
+
+
+def memory_of(array: _native.Array) -> int:
+    """Bytes of different elements: axes that repeat the same ones do not count."""
+    if array._closed:
+        return 0
+    count = 1
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        count *= length if stride or not length else 1
+    return count * array.itemsize
+
+
+def register_cuda() -> None:
+    """Let ``distributed`` send CUDA memory as it is, where its transport can (UCX).
+
+    Both sides must have called it: the client by itself, workers by
+    ``dask worker --preload hamr.dask``. By other transports, and without this, device
+    memory travels through the host.
+    """
+    from importlib import import_module
+
+    families = import_module("distributed.protocol.cuda")
+    families.cuda_serialize.register(Buffer, to_frames)
+    families.cuda_deserialize.register(Buffer, from_frames)
+
+
+def dask_setup(server: Any) -> None:
+    """What Dask calls in a process that preloads this module."""
+    del server
+    register_cuda()
+
+
+def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
+    """A header for msgpack, and a frame: the bytes of the elements, in place on the device.
+
+    They are ready: who takes the frame need not wait for a stream. Memory that is not
+    a CUDA device's is NotImplementedError, on which Dask goes on to pickle.
+    """
+    if source._allocator not in _ON_A_DEVICE:
+        raise NotImplementedError(f"{source.allocator.name} memory is pickled")
+    source = source[...]
+    if not (source.is_contiguous or source.is_fortran_contiguous):
+        source = source.copy()
+    source.synchronize()
+    header = {
+        "shape": source.shape,
+        "dtype": name_of(source._element),
+        "fortran": not source.is_contiguous,
+    }
+    return header, [raw(source, source._allocator, source.device)]
+
+
+def from_frames(header: dict[str, Any], frames: list[Any]) -> Buffer:
+    """The buffer whose bytes were received: it shares the frame's memory, wherever that is."""
+    (frame,) = frames
+    given = buffer(frame)
+    shape = tuple(header["shape"])
+    return shaped(given, shape, header["dtype"], header["fortran"], given._allocator)
