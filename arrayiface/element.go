@@ -5,8 +5,10 @@ package arrayiface
 // extension: append new ones, never renumber.
 type ElementType uint8
 
-// The element types. Float8 types are raw storage: they can be moved, copied
-// and shared, not computed with.
+// The element types. Those of eight bits with a point are named as ml_dtypes and
+// DLPack name them: by the bits of exponent and mantissa and, where these differ
+// from IEEE 754's, the exponent's bias (B11) and the special values: FN is finite
+// with NaN, UZ has no negative zero, whose code is NaN, U is unsigned.
 const (
 	Invalid ElementType = iota
 	Bool
@@ -24,8 +26,14 @@ const (
 	Complex64
 	Complex128
 	BFloat16
-	Float8E4M3 // the "fn" variant: finite values and NaN, no infinities
+	Float8E4M3FN
 	Float8E5M2
+	Float8E3M4
+	Float8E4M3
+	Float8E4M3B11FNUZ
+	Float8E4M3FNUZ
+	Float8E5M2FNUZ
+	Float8E8M0FNU // powers of two, as factors of blocks of other elements
 )
 
 // Kind groups element types that convert by the same rule.
@@ -39,10 +47,9 @@ const (
 	KindUnsigned
 	KindFloat
 	KindComplex
-	KindRaw
 )
 
-var kindNames = [...]string{"invalid", "bool", "signed", "unsigned", "float", "complex", "raw"}
+var kindNames = [...]string{"invalid", "bool", "signed", "unsigned", "float", "complex"}
 
 // String gives the kind's name in lower case, "invalid" for an unknown one.
 func (k Kind) String() string {
@@ -63,24 +70,30 @@ type element struct {
 }
 
 var elements = [...]element{
-	Invalid:    {name: "invalid"},
-	Bool:       {"bool", "|b1", "?", 1, KindBool, dlBool},
-	Int8:       {"int8", "|i1", "b", 1, KindSigned, dlInt},
-	Int16:      {"int16", "<i2", "h", 2, KindSigned, dlInt},
-	Int32:      {"int32", "<i4", "i", 4, KindSigned, dlInt},
-	Int64:      {"int64", "<i8", "q", 8, KindSigned, dlInt},
-	Uint8:      {"uint8", "|u1", "B", 1, KindUnsigned, dlUint},
-	Uint16:     {"uint16", "<u2", "H", 2, KindUnsigned, dlUint},
-	Uint32:     {"uint32", "<u4", "I", 4, KindUnsigned, dlUint},
-	Uint64:     {"uint64", "<u8", "Q", 8, KindUnsigned, dlUint},
-	Float16:    {"float16", "<f2", "e", 2, KindFloat, dlFloat},
-	Float32:    {"float32", "<f4", "f", 4, KindFloat, dlFloat},
-	Float64:    {"float64", "<f8", "d", 8, KindFloat, dlFloat},
-	Complex64:  {"complex64", "<c8", "Zf", 8, KindComplex, dlComplex},
-	Complex128: {"complex128", "<c16", "Zd", 16, KindComplex, dlComplex},
-	BFloat16:   {"bfloat16", "<V2", "", 2, KindFloat, dlBfloat},
-	Float8E4M3: {"float8_e4m3fn", "|V1", "", 1, KindRaw, dlFloat8E4M3FN},
-	Float8E5M2: {"float8_e5m2", "|V1", "", 1, KindRaw, dlFloat8E5M2},
+	Invalid:           {name: "invalid"},
+	Bool:              {"bool", "|b1", "?", 1, KindBool, dlBool},
+	Int8:              {"int8", "|i1", "b", 1, KindSigned, dlInt},
+	Int16:             {"int16", "<i2", "h", 2, KindSigned, dlInt},
+	Int32:             {"int32", "<i4", "i", 4, KindSigned, dlInt},
+	Int64:             {"int64", "<i8", "q", 8, KindSigned, dlInt},
+	Uint8:             {"uint8", "|u1", "B", 1, KindUnsigned, dlUint},
+	Uint16:            {"uint16", "<u2", "H", 2, KindUnsigned, dlUint},
+	Uint32:            {"uint32", "<u4", "I", 4, KindUnsigned, dlUint},
+	Uint64:            {"uint64", "<u8", "Q", 8, KindUnsigned, dlUint},
+	Float16:           {"float16", "<f2", "e", 2, KindFloat, dlFloat},
+	Float32:           {"float32", "<f4", "f", 4, KindFloat, dlFloat},
+	Float64:           {"float64", "<f8", "d", 8, KindFloat, dlFloat},
+	Complex64:         {"complex64", "<c8", "Zf", 8, KindComplex, dlComplex},
+	Complex128:        {"complex128", "<c16", "Zd", 16, KindComplex, dlComplex},
+	BFloat16:          {"bfloat16", "<V2", "", 2, KindFloat, dlBfloat},
+	Float8E4M3FN:      {"float8_e4m3fn", "|V1", "", 1, KindFloat, dlFloat8E4M3FN},
+	Float8E5M2:        {"float8_e5m2", "|V1", "", 1, KindFloat, dlFloat8E5M2},
+	Float8E3M4:        {"float8_e3m4", "|V1", "", 1, KindFloat, dlFloat8E3M4},
+	Float8E4M3:        {"float8_e4m3", "|V1", "", 1, KindFloat, dlFloat8E4M3},
+	Float8E4M3B11FNUZ: {"float8_e4m3b11fnuz", "|V1", "", 1, KindFloat, dlFloat8E4M3B11},
+	Float8E4M3FNUZ:    {"float8_e4m3fnuz", "|V1", "", 1, KindFloat, dlFloat8E4M3FNUZ},
+	Float8E5M2FNUZ:    {"float8_e5m2fnuz", "|V1", "", 1, KindFloat, dlFloat8E5M2FNUZ},
+	Float8E8M0FNU:     {"float8_e8m0fnu", "|V1", "", 1, KindFloat, dlFloat8E8M0FNU},
 }
 
 func (e ElementType) element() *element {
@@ -105,17 +118,16 @@ func (e ElementType) Valid() bool { return e != Invalid && int(e) < len(elements
 // Size is the size of one element in bytes, 0 if e is not valid.
 func (e ElementType) Size() int { return e.element().size }
 
-// Kind says by which rule e converts. BFloat16 is KindFloat: it is the upper
-// half of a Float32. The Float8 types are KindRaw.
+// Kind says by which rule e converts. BFloat16, the upper half of a Float32, and
+// the types of eight bits with a point are KindFloat.
 func (e ElementType) Kind() Kind { return e.element().kind }
 
-// String gives NumPy's name, such as "float32"; bfloat16, float8_e4m3fn and
-// float8_e5m2 are named as ml_dtypes names them. It is "invalid" if e is not
-// valid.
+// String gives NumPy's name, such as "float32"; bfloat16 and the Float8 types
+// are named as ml_dtypes names them. It is "invalid" if e is not valid.
 func (e ElementType) String() string { return e.element().name }
 
 // Typestr gives the typestr of the array interface, such as "<f4", empty if e
-// is not valid. BFloat16 is "<V2", as NumPy prints ml_dtypes' type, and both
+// is not valid. BFloat16 is "<V2", as NumPy prints ml_dtypes' type, and the
 // Float8 types are "|V1": the interface has no code for them, so a reader gets
 // bytes of the right size and no more, and [ParseTypestr] refuses them.
 func (e ElementType) Typestr() string { return e.element().typestr }

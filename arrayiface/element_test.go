@@ -46,8 +46,14 @@ func TestElementTypes(t *testing.T) {
 		{arrayiface.Complex64, 13, "complex64", 8, arrayiface.KindComplex, "<c8", "Zf", 5},
 		{arrayiface.Complex128, 14, "complex128", 16, arrayiface.KindComplex, "<c16", "Zd", 5},
 		{arrayiface.BFloat16, 15, "bfloat16", 2, arrayiface.KindFloat, "<V2", "", 4},
-		{arrayiface.Float8E4M3, 16, "float8_e4m3fn", 1, arrayiface.KindRaw, "|V1", "", 10},
-		{arrayiface.Float8E5M2, 17, "float8_e5m2", 1, arrayiface.KindRaw, "|V1", "", 12},
+		{arrayiface.Float8E4M3FN, 16, "float8_e4m3fn", 1, arrayiface.KindFloat, "|V1", "", 10},
+		{arrayiface.Float8E5M2, 17, "float8_e5m2", 1, arrayiface.KindFloat, "|V1", "", 12},
+		{arrayiface.Float8E3M4, 18, "float8_e3m4", 1, arrayiface.KindFloat, "|V1", "", 7},
+		{arrayiface.Float8E4M3, 19, "float8_e4m3", 1, arrayiface.KindFloat, "|V1", "", 8},
+		{arrayiface.Float8E4M3B11FNUZ, 20, "float8_e4m3b11fnuz", 1, arrayiface.KindFloat, "|V1", "", 9},
+		{arrayiface.Float8E4M3FNUZ, 21, "float8_e4m3fnuz", 1, arrayiface.KindFloat, "|V1", "", 11},
+		{arrayiface.Float8E5M2FNUZ, 22, "float8_e5m2fnuz", 1, arrayiface.KindFloat, "|V1", "", 13},
+		{arrayiface.Float8E8M0FNU, 23, "float8_e8m0fnu", 1, arrayiface.KindFloat, "|V1", "", 14},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			assert.EqualValues(t, c.value, c.typ)
@@ -63,11 +69,11 @@ func TestElementTypes(t *testing.T) {
 			assert.Contains(t, arrayiface.Types(), c.typ)
 		})
 	}
-	assert.Len(t, arrayiface.Types(), 17)
+	assert.Len(t, arrayiface.Types(), 23)
 }
 
 func TestInvalidElementType(t *testing.T) {
-	for _, e := range []arrayiface.ElementType{arrayiface.Invalid, arrayiface.Float8E5M2 + 1, 255} {
+	for _, e := range []arrayiface.ElementType{arrayiface.Invalid, arrayiface.Float8E8M0FNU + 1, 255} {
 		code, bits := e.DLPack()
 		assert.False(t, e.Valid())
 		assert.Equal(t, "invalid", e.String())
@@ -78,7 +84,7 @@ func TestInvalidElementType(t *testing.T) {
 		assert.Zero(t, code)
 		assert.Zero(t, bits)
 	}
-	assert.Equal(t, "raw", arrayiface.KindRaw.String())
+	assert.Equal(t, "complex", arrayiface.KindComplex.String())
 	assert.Equal(t, "invalid", arrayiface.Kind(200).String())
 }
 
@@ -118,18 +124,22 @@ func TestFromDLPackRefuses(t *testing.T) {
 		{2, 32, 4, "vector elements"},
 		{2, 32, 0, "lanes must be 1"},
 		{3, 64, 1, "opaque handles"},
-		{0, 4, 1, "whole bytes"},
-		{6, 1, 1, "whole bytes"},
-		{2, 128, 1, "no such element type"},
-		{5, 32, 1, "no such element type"},
-		{4, 32, 1, "no such element type"},
-		{7, 8, 1, "float8_e3m4"},
-		{8, 8, 1, "float8_e4m3 "},
-		{9, 8, 1, "float8_e4m3b11fnuz"},
-		{11, 8, 1, "float8_e4m3fnuz"},
-		{13, 8, 1, "float8_e5m2fnuz"},
-		{14, 8, 1, "float8_e8m0fnu"},
-		{17, 4, 1, "whole bytes"},
+		{0, 4, 1, "int4 elements, which do not fill whole bytes, are not supported"},
+		{1, 2, 1, "uint2 elements, which do not fill whole bytes"},
+		{6, 1, 1, "bool1 elements, which do not fill whole bytes"},
+		{6, 32, 1, "bool32 elements are not supported"},
+		{0, 128, 1, "int128 elements are not supported; accepted are bool"},
+		{1, 128, 1, "uint128 elements are not supported"},
+		{2, 8, 1, "float8 elements are not supported"},
+		{2, 128, 1, "float128 elements are not supported; convert them to float64"},
+		{5, 32, 1, "complex32 elements are not supported; convert them to complex64"},
+		{4, 32, 1, "bfloat32 elements are not supported"},
+		{7, 16, 1, "no such element type"},
+		{15, 6, 1, "float6_e2m3fn elements, which do not fill whole bytes"},
+		{16, 6, 1, "float6_e3m2fn elements"},
+		{17, 4, 1, "float4_e2m1fn elements"},
+		{17, 4, 2, "vector elements"},
+		{18, 8, 1, "(code 18, bits 8, lanes 1): no such element type"},
 		{255, 255, 1, "(code 255, bits 255, lanes 1)"},
 	} {
 		got, err := arrayiface.FromDLPack(c.code, c.bits, c.lanes)

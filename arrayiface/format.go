@@ -24,6 +24,8 @@ var refusedFormats = map[string]string{
 	"u":  "Unicode strings are not supported",
 	"w":  "Unicode strings are not supported",
 	"P":  "pointers are not supported",
+	"z":  "pointers are not supported",
+	"Z":  "pointers are not supported",
 	"t":  "bit fields are not supported",
 	"x":  "padding is not supported",
 }

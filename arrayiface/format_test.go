@@ -69,7 +69,8 @@ func TestParseBufferFormatRefuses(t *testing.T) {
 		{"@", 1, "lacks the code"},
 		{"ff", 8, "no such"},
 		{"<<f", 4, "no such"},
-		{"Z", 8, "no such"},
+		{"Z", 8, "pointers"},
+		{"<z", 8, "pointers"},
 		{"\x00", 1, `'\x00'`},
 	} {
 		got, err := arrayiface.ParseBufferFormat(c.format, c.size)

@@ -31,6 +31,26 @@ var upstreamNames = map[string]ElementType{
 	"unsigned_long_long": Uint64,
 }
 
+const lessThanByte = "elements that do not fill whole bytes are not supported"
+
+// refusedNames are the types that NumPy or ml_dtypes have and we do not.
+var refusedNames = map[string]string{
+	"int1":          lessThanByte,
+	"int2":          lessThanByte,
+	"int4":          lessThanByte,
+	"uint1":         lessThanByte,
+	"uint2":         lessThanByte,
+	"uint4":         lessThanByte,
+	"float4_e2m1fn": lessThanByte,
+	"float6_e2m3fn": lessThanByte,
+	"float6_e3m2fn": lessThanByte,
+	"complex32":     refusedSizes["c4"],
+	"float128":      refusedSizes["f16"],
+	"longdouble":    refusedSizes["f16"],
+	"complex256":    refusedSizes["c32"],
+	"clongdouble":   refusedSizes["c32"],
+}
+
 // ParseName reads the name of an element type as a user writes it: NumPy's
 // name ("float32"), its short code ("f4", "?") or a typestr ("<f4"). Anything
 // else is a TypeError. C's names are refused: "float" is 4 bytes in C and 8 in
@@ -45,8 +65,10 @@ func ParseName(s string) (ElementType, error) {
 	if _, ok := upstreamNames[s]; ok {
 		return Invalid, typeError("dtype", quote(s), "ambiguous, its size differs between C and NumPy or between systems; accepted are %s", acceptedNames())
 	}
-	if problem, ok := refusedSizes[s]; ok {
-		return Invalid, typeError("dtype", quote(s), "%s; accepted are %s", problem, acceptedNames())
+	for _, refused := range []map[string]string{refusedNames, refusedSizes} {
+		if problem, ok := refused[s]; ok {
+			return Invalid, typeError("dtype", quote(s), "%s; accepted are %s", problem, acceptedNames())
+		}
 	}
 	return Invalid, typeError("dtype", quote(s), "no such element type; accepted are %s", acceptedNames())
 }

@@ -16,7 +16,7 @@ const smallEnough = 64 << 10
 // is errors.ErrUnsupported, and nothing was done, where these cannot.
 func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
 	strangers := !dst.onHost() && !src.onHost() && dst.memory.backend != src.memory.backend
-	if strangers || dst.layout.OverlapsItself() || !convertible(dst.layout.Type, src.layout.Type) {
+	if strangers || dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
 		return errors.ErrUnsupported
 	}
 	if !dst.onHost() {
@@ -47,8 +47,10 @@ func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
 	return r.rearrangeBy(dst.plain(dst.layout.Type), src, dst, src, t)
 }
 
-func convertible(to, from arrayiface.ElementType) bool {
-	return to == from || (to.Kind() != arrayiface.KindRaw && from.Kind() != arrayiface.KindRaw)
+// deviceConverts reports whether devices can be asked to convert one type to the
+// other. Elements of one type they only move.
+func deviceConverts(to, from arrayiface.ElementType) bool {
+	return to == from || deviceElement(to).Kind != backends.Opaque && deviceElement(from).Kind != backends.Opaque
 }
 
 // reaches reports whether kernels on p's device can use q in place.
@@ -123,12 +125,15 @@ func deviceElement(t arrayiface.ElementType) backends.Element {
 		arrayiface.KindUnsigned: backends.Unsigned,
 		arrayiface.KindFloat:    backends.Float,
 		arrayiface.KindComplex:  backends.ComplexNumber,
-		arrayiface.KindRaw:      backends.Opaque,
 	}
-	if t == arrayiface.BFloat16 {
-		return backends.Element{Kind: backends.BrainFloat, Size: t.Size()}
+	kind := kinds[t.Kind()]
+	switch {
+	case t == arrayiface.BFloat16:
+		kind = backends.BrainFloat
+	case kind == backends.Float && t.Size() == 1:
+		kind = backends.Opaque // the host converts float8
 	}
-	return backends.Element{Kind: kinds[t.Kind()], Size: t.Size()}
+	return backends.Element{Kind: kind, Size: t.Size()}
 }
 
 // fillStrided sets elements with gaps between them on a device, from one that

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 import os
 import subprocess
@@ -23,6 +25,15 @@ DTYPES = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
 ]  # fmt: skip
+
+FLOAT8 = [
+    "float8_e4m3fn", "float8_e5m2", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+]  # fmt: skip
+
+#: What adds bfloat16 and float8 to NumPy, and those that it adds; nothing where it is absent.
+ml_dtypes = importlib.util.find_spec("ml_dtypes") and importlib.import_module("ml_dtypes")
+ADDED = [name for name in ("bfloat16", *FLOAT8) if hasattr(ml_dtypes, name)]
 
 
 class Interface:
@@ -76,6 +87,10 @@ shapes = st.one_of(
     hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4),
 )
 dtypes = st.sampled_from(DTYPES)
+#: NumPy's types, and those of the added ones that hold 0 to 100 without infinity or NaN.
+counting_dtypes = st.sampled_from(
+    [*DTYPES, *(n for n in ADDED if not n.endswith(("e3m4", "b11fnuz", "e8m0fnu")))]
+)
 layouts = st.sampled_from(sorted(LAYOUTS))
 allocators = st.sampled_from(ALLOCATORS)
 
@@ -108,7 +123,11 @@ def arrays(
     """Arrays of any type, shape and layout, among them read-only ones that repeat elements."""
     dtype = draw(dtypes) if dtype is None else dtype
     shape = draw(shapes) if shape is None else shape
-    a = draw(hnp.arrays(dtype, shape, elements=elements(dtype, tame)))
+    if dtype in ADDED:
+        size = np.dtype(dtype).itemsize
+        a = draw(hnp.arrays(f"u{size}", shape)).view(dtype)  # any bits
+    else:
+        a = draw(hnp.arrays(dtype, shape, elements=elements(dtype, tame)))
     if broadcast and a.ndim and a.shape[0] and draw(st.integers(0, 5)) == 0:
         return np.broadcast_to(a[:1], a.shape)
     return LAYOUTS[draw(layouts)](a)

@@ -17,7 +17,10 @@ class BufferBesideArray(RuleBasedStateMachine):
     exports = Bundle("exports")
 
     @initialize(
-        dtype=producers.dtypes, allocator=producers.allocators, content=runs, shared=st.booleans()
+        dtype=producers.counting_dtypes,
+        allocator=producers.allocators,
+        content=runs,
+        shared=st.booleans(),
     )
     def start(self, dtype, allocator, content, shared):
         self.model = producers.cast(content, dtype)
@@ -52,7 +55,7 @@ class BufferBesideArray(RuleBasedStateMachine):
         self.buffer.reserve(n)
         assert self.buffer.capacity() >= n
 
-    @rule(content=runs, dtype=producers.dtypes)
+    @rule(content=runs, dtype=producers.counting_dtypes)
     def append(self, content, dtype):
         more = producers.cast(content, dtype)
         self.buffer.append(more)
@@ -104,7 +107,7 @@ class BufferBesideArray(RuleBasedStateMachine):
         self.buffer.move(allocator)
         assert self.buffer.allocator == allocator
 
-    @rule(allocator=producers.allocators, dtype=producers.dtypes)
+    @rule(allocator=producers.allocators, dtype=producers.counting_dtypes)
     def become_a_copy(self, allocator, dtype):
         self.buffer = self.buffer.copy(allocator, dtype=dtype)
         self.model = producers.cast(self.model, dtype)

@@ -7,7 +7,7 @@ from _operator import index
 from . import _native
 from ._library import buffer_lock, call
 from .allocator import Allocator, allocator_of, device_number
-from .element import dtype_of, element_of, item_from_bytes
+from .element import dtype_of, element_of, has_format, item_from_bytes
 from .indexing import select
 from .operand import operand
 
@@ -178,8 +178,10 @@ class Contents(_Base):
         """The single element as a Python number."""
         if self._count != 1:
             raise ValueError(f"the buffer has {self._count} elements: item() is for one")
-        host = self.copy(Allocator.malloc)._pin()
-        return item_from_bytes(self._element, _native.bytes_of(host))
+        host = self.copy(Allocator.malloc)
+        if not has_format(host._element):  # nothing of Python's reads bfloat16 and float8
+            host = host.astype("float64")
+        return item_from_bytes(host._element, _native.bytes_of(host._pin()))
 
     def __float__(self) -> float:
         return float(self.item())

@@ -66,9 +66,15 @@ def _name_by_numpy(dtype: Any) -> str:
         except TypeError:
             pass
         else:
+            if resolved.isbuiltin != 2:
+                return str(resolved.str)
             # The typestrs of types that ml_dtypes adds to NumPy do not say what they are.
-            added = resolved.isbuiltin == 2
-            return str(resolved.name if added else resolved.str)
+            if resolved.itemsize > 1 and not resolved.isnative:
+                raise TypeError(
+                    f"dtype is {resolved!r}: big-endian elements are not supported; "
+                    "convert with .astype(a.dtype.newbyteorder('='))"
+                )
+            return str(resolved.name)
     raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
 
 
@@ -93,14 +99,16 @@ def dtype_of(number: int) -> Any:
     return ElementType(name)
 
 
+def has_format(number: int) -> bool:
+    """Whether the buffer protocol has a format for an element type."""
+    return _TABLE[number][1] is not None
+
+
 def item_from_bytes(number: int, raw: bytes) -> Any:
-    """One element's bytes as a Python number."""
+    """One element's bytes as a Python number. Its type has a format in the buffer protocol."""
     import struct
 
     text = _TABLE[number][1]
-    if text is not None:
-        values = struct.unpack("<" + (text[1] * 2 if text[0] == "Z" else text), raw)
-        return complex(*values) if len(values) == 2 else values[0]
-    if name_of(number) == "bfloat16":
-        return struct.unpack("<f", b"\0\0" + raw)[0]
-    raise TypeError(f"an element of type {name_of(number)} is raw storage and has no Python value")
+    assert text is not None
+    values = struct.unpack("<" + (text[1] * 2 if text[0] == "Z" else text), raw)
+    return complex(*values) if len(values) == 2 else values[0]

@@ -116,7 +116,8 @@ class _RawStorage:
         self.__array_interface__ = {
             "shape": array.shape,
             "typestr": f"{'|<'[array.itemsize > 1]}u{array.itemsize}",
-            "data": (array.ptr, array.readonly),
+            # NumPy 1.24 takes no 0, not even for no elements.
+            "data": (array.ptr or array.itemsize, array.readonly),
             "strides": array.strides,
             "version": 3,
         }

@@ -32,7 +32,7 @@ def _from_sequence(values: Any) -> Any:
     except ImportError:
         return _from_flat(values)
     array = numpy.asarray(values)
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != 2:
         raise TypeError(f"the list's elements are of type {array.dtype}: accepted are numbers")
     return array
 

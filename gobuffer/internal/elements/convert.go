@@ -8,8 +8,8 @@ import (
 	ai "hamr/arrayiface"
 )
 
-// ErrNoRule is what Convert and its kin wrap where no sound rule turns one
-// element type into the other.
+// ErrNoRule is what Convert and its kin wrap for element types that they do not
+// know.
 var ErrNoRule error = ruleError("no sound rule")
 
 type ruleError string
@@ -20,11 +20,7 @@ func (e ruleError) Error() string { return string(e) }
 func (e ruleError) IsTypeError() bool { return true }
 
 func noRule(dt, st ai.ElementType) error {
-	why := "unknown element type"
-	if dt.Kind() == ai.KindRaw || st.Kind() == ai.KindRaw {
-		why = "8-bit floating point elements are moved, never converted"
-	}
-	return fmt.Errorf("%w converts %s to %s: %s", ErrNoRule, st, dt, why)
+	return fmt.Errorf("%w converts %s to %s: unknown element type", ErrNoRule, st, dt)
 }
 
 func checkPair(dt, st ai.ElementType) error {

@@ -18,11 +18,13 @@
 //     through an int64, from there up to 2⁶⁴ is exact, and beyond is 0;
 //   - to a narrower floating point type rounds to nearest, ties to even, with
 //     subnormals, to infinity when too large. Float64 to Float16 rounds once;
-//     integers reach Float16 and BFloat16 through Float32, and Float64 reaches
-//     BFloat16 through Float32, as NumPy and ml_dtypes do;
-//   - NaN stays NaN. Float16 keeps a payload that fits; BFloat16 has one NaN
-//     for each sign;
-//   - 8-bit floating point types are moved, never converted: ErrNoRule.
+//     integers reach Float16 through Float32, and everything reaches BFloat16
+//     and the Float8 types through Float32, as in NumPy and ml_dtypes;
+//   - NaN stays NaN. Float16 keeps a payload that fits; BFloat16 and the Float8
+//     types have one NaN for each sign, or one alone;
+//   - a Float8 type without infinities has NaN for infinity and for what is too
+//     large, one without a negative zero has zero for it, and Float8E8M0FNU,
+//     which has neither zero nor sign, NaN for both.
 //
 // No address needs to be aligned. Nothing here keeps an address after it
 // returns.

@@ -6,7 +6,7 @@ import (
 	ai "hamr/arrayiface"
 )
 
-const elementTypes = int(ai.Float8E5M2) + 1
+const elementTypes = int(ai.Float8E8M0FNU) + 1
 
 var kernels = allKernels()
 
@@ -78,10 +78,19 @@ func hub(t ai.ElementType) ai.ElementType {
 	case ai.Complex128:
 		return ai.Float64
 	}
+	if float8s[t] != nil {
+		return ai.Float32
+	}
 	return ai.Invalid
 }
 
 func special(dt, st ai.ElementType) kernel {
+	if f := float8s[st]; f != nil && dt == ai.Float32 {
+		return f.toFloat32
+	}
+	if f := float8s[dt]; f != nil && st == ai.Float32 {
+		return f.fromFloat32
+	}
 	switch [2]ai.ElementType{dt, st} {
 	case [2]ai.ElementType{ai.Float32, ai.Float16}:
 		return float16To32

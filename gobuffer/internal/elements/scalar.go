@@ -12,7 +12,7 @@ import (
 )
 
 // A scalar is one element in the widest type of its kind: bits holds an
-// integer, a bool or raw storage, re and im the parts of a number with a point.
+// integer or a bool, re and im the parts of a number with a point.
 type scalar struct {
 	t      ai.ElementType
 	bits   uint64
@@ -44,7 +44,11 @@ func load(src unsafe.Pointer, t ai.ElementType) scalar {
 	case ai.Int32:
 		s.bits = uint64(int32(order.Uint32(room[:])))
 	default:
-		s.bits = loadUnsigned(room[:], t.Size())
+		if f := float8s[t]; f != nil {
+			s.re = float64(f.values[room[0]])
+		} else {
+			s.bits = loadUnsigned(room[:], t.Size())
+		}
 	}
 	return s
 }
@@ -86,14 +90,14 @@ func (e *ValueError) Error() string {
 // Representable refuses, with a *ValueError, a scalar that conversion to t would
 // silently turn into another number: an integer out of range, a floating point
 // number that is not finite or out of range for an integer type, a complex
-// number for a real type. A lost fraction, rounding, and overflow to infinity
-// in a floating point type are allowed, as in NumPy; Bool holds anything. 8-bit
-// floating point types hold only their own.
+// number for a real type. A lost fraction, rounding, and overflow to infinity, or
+// to NaN where there is none, in a floating point type are allowed, as in NumPy;
+// Bool holds anything.
 func Representable(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) error {
 	if !t.Valid() || !st.Valid() {
 		return noRule(t, st)
 	}
-	if t == st || t == ai.Bool && st.Kind() != ai.KindRaw {
+	if t == st || t == ai.Bool {
 		return nil
 	}
 	v := load(src, st)
@@ -101,10 +105,6 @@ func Representable(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) erro
 		return &ValueError{Value: v.String(), Type: t.String(), Accepted: accepted, WrongType: wrongType}
 	}
 	switch {
-	case t.Kind() == ai.KindRaw:
-		return refuse(t.String()+" elements only", true)
-	case st.Kind() == ai.KindRaw:
-		return refuse("numbers, not raw "+st.String(), true)
 	case st.Kind() == ai.KindComplex && t.Kind() != ai.KindComplex:
 		return refuse("real numbers", true)
 	case t.Kind() != ai.KindSigned && t.Kind() != ai.KindUnsigned:
@@ -154,8 +154,6 @@ func (s scalar) String() string {
 		return "False"
 	case ai.Float16, ai.BFloat16:
 		return reprHalf(s)
-	case ai.Float32:
-		return reprFloat(s.re, 32)
 	case ai.Float64:
 		return reprFloat(s.re, 64)
 	case ai.Complex64:
@@ -166,8 +164,10 @@ func (s scalar) String() string {
 	switch s.t.Kind() {
 	case ai.KindSigned:
 		return strconv.FormatInt(int64(s.bits), 10)
-	case ai.KindRaw:
-		return fmt.Sprintf("0x%02x", s.bits)
+	case ai.KindFloat:
+		// Float8 as well: rounded to as few digits as tell its numbers apart, 448
+		// would be 450.
+		return reprFloat(s.re, 32)
 	}
 	return strconv.FormatUint(s.bits, 10)
 }

@@ -42,9 +42,13 @@ func TestRepresentable(t *testing.T) {
 		{ai.Complex64, ai.Float64, bytesOf(math.NaN()), "", false},
 		{ai.Float64, ai.Complex128, bytesOf(1 + 2i), "(1+2j) does not fit float64: accepted are real numbers", true},
 		{ai.Int8, ai.Complex64, bytesOf(complex64(1)), "(1+0j) does not fit int8: accepted are real numbers", true},
-		{ai.Float8E4M3, ai.Float8E4M3, []byte{3}, "", false},
-		{ai.Float8E4M3, ai.Float64, bytesOf(1.5), "1.5 does not fit float8_e4m3fn: accepted are float8_e4m3fn elements only", true},
-		{ai.Bool, ai.Float8E5M2, []byte{3}, "0x03 does not fit bool", true},
+		{ai.Float8E4M3FN, ai.Float64, bytesOf(1e300), "", false},
+		{ai.Float8E8M0FNU, ai.Int64, bytesOf(int64(-3)), "", false},
+		{ai.Float8E5M2, ai.Complex64, bytesOf(complex64(1)), "(1+0j) does not fit float8_e5m2: accepted are real numbers", true},
+		{ai.Bool, ai.Float8E5M2, []byte{3}, "", false},
+		{ai.Int8, ai.Float8E4M3FN, []byte{0x6f}, "", false},
+		{ai.Int8, ai.Float8E4M3FN, []byte{0x70}, "128 does not fit int8", false},
+		{ai.Int8, ai.Float8E4M3FNUZ, []byte{0x80}, "nan does not fit int8", false},
 	} {
 		err := Representable(c.to, at(c.value), c.from)
 		if c.refused == "" {
@@ -63,6 +67,9 @@ func TestPattern(t *testing.T) {
 	value, size, err := Pattern(ai.Complex64, at(bytesOf(2.5)), ai.Float64)
 	require.NoError(t, err)
 	require.Equal(t, bytesOf(complex64(2.5)), value[:size])
-	_, _, err = Pattern(ai.Float8E5M2, at(bytesOf(2.5)), ai.Float64)
+	value, size, err = Pattern(ai.Float8E5M2, at(bytesOf(2.5)), ai.Float64)
+	require.NoError(t, err)
+	require.Equal(t, []byte{0x41}, value[:size])
+	_, _, err = Pattern(ai.Invalid, at(bytesOf(2.5)), ai.Float64)
 	require.ErrorIs(t, err, ErrNoRule)
 }

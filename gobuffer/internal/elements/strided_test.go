@@ -87,9 +87,6 @@ func randomPair(t testing.TB, pick numbers, longest int) (dst, src placed) {
 	types := ai.Types()
 	dt := types[pick(len(types))]
 	st := types[pick(len(types))]
-	if checkPair(dt, st) != nil {
-		st = dt
-	}
 	shape := make([]int, pick(5))
 	for i := range shape {
 		shape[i] = pick(longest)
@@ -226,8 +223,9 @@ func TestCopyStridedOntoItself(t *testing.T) {
 func TestCopyStridedRefuses(t *testing.T) {
 	a, b := place(t, ai.Int32, []int{4, 5}, nil, 0), place(t, ai.Int32, []int{5, 4}, nil, 0)
 	require.ErrorContains(t, CopyStrided(a.address(), a.Layout, b.address(), b.Layout), "cannot copy shape [5 4] to shape [4 5]")
-	raw := place(t, ai.Float8E4M3, []int{4, 5}, nil, 0)
-	require.ErrorIs(t, CopyStrided(a.address(), a.Layout, raw.address(), raw.Layout), ErrNoRule)
+	unknown := a.Layout
+	unknown.Type = 200
+	require.ErrorIs(t, CopyStrided(a.address(), unknown, a.address(), a.Layout), ErrNoRule)
 }
 
 func TestFill(t *testing.T) {

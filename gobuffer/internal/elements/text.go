@@ -15,8 +15,7 @@ const (
 // Text prints the elements of the array at src in C order, whatever its shape,
 // as upstream HAMR prints a buffer: in braces, ", " between elements and a line
 // feed after it before each whose index is a multiple of 8. Numbers print as
-// Python's repr does, but floats that are whole without ".0", and 8-bit
-// floating point elements as the hexadecimal of their byte. Of more than limit
+// Python's repr does, but floats that are whole without ".0". Of more than limit
 // elements, if limit is positive, only the first and last three are printed,
 // around "...", as NumPy does.
 func Text(src unsafe.Pointer, l ai.Layout, limit int) string {

@@ -55,7 +55,9 @@ func TestText(t *testing.T) {
 			bytesOf(complex64(1+2i), 1-0.1i, 2i, complex(float32(math.Copysign(0, -1)), 2),
 				complex(float32(nan), float32(math.Inf(1))), complex(1e20, float32(math.Copysign(0, -1)))), 0},
 		{"{(1+2j), 0j}", ai.Complex128, bytesOf(1+2i, 0), 0},
-		{"{0x00, 0x7f, 0xff}", ai.Float8E4M3, []byte{0, 0x7f, 0xff}, 0},
+		{"{0, nan, 0.1015625, 448, -0.001953125, -0}", ai.Float8E4M3FN, []byte{0, 0x7f, 0x1d, 0x7e, 0x81, 0x80}, 0},
+		{"{0, inf, 57344, 1.5258789e-05, -inf, nan}", ai.Float8E5M2, []byte{0, 0x7c, 0x7b, 1, 0xfc, 0xff}, 0},
+		{"{5.877472e-39, 1, 1.7014118e+38, nan}", ai.Float8E8M0FNU, []byte{0, 0x7f, 0xfe, 0xff}, 0},
 	} {
 		require.Equal(t, c.want, textOf(t, c.e, c.bytes, c.limit))
 	}

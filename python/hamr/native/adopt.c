@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+_Static_assert(HAMR_MAX_DIMENSIONS == 64, "view_problem says 64");
+
 #define LONG_FILL (256u << 10) /* bytes whose filling is worth letting other threads run */
 
 void draft_start(Draft *draft) {
@@ -176,6 +178,22 @@ PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t 
     return finish(type, draft, owner);
 }
 
+/* Why a view cannot be an array, whatever its elements are; NULL if it can. */
+static const char *view_problem(const Py_buffer *view) {
+    if (view->ndim < 0 || view->ndim > HAMR_MAX_DIMENSIONS) return "its number of dimensions is not 0 ... 64";
+    if (view->suboffsets)
+        for (int i = 0; i < view->ndim; i++)
+            if (view->suboffsets[i] >= 0) return "its rows lie in separate pieces of memory (suboffsets)";
+    if (!view->buf && view->len > 0) return "it has no address";
+    if (!view->shape) return view->ndim > 1 ? "it has dimensions and no shape" : NULL;
+    Py_ssize_t bytes = view->itemsize;
+    for (int i = 0; i < view->ndim; i++)
+        if (view->shape[i] == 0) bytes = 0;
+    for (int i = 0; i < view->ndim; i++)
+        if (__builtin_mul_overflow(bytes, view->shape[i], &bytes)) return "its shape is too large";
+    return bytes == view->len ? NULL : "its shape and its length in bytes differ";
+}
+
 /* adopt_buffer(type, object, stream, transfer): share what object exports by the
  * buffer protocol. None if it exports nothing, or elements that are not ours. */
 static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -198,12 +216,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
         Py_RETURN_NONE;
     }
     array->element = element_from_format(view->format, view->itemsize);
-    const char *problem = NULL;
-    if (view->ndim > HAMR_MAX_DIMENSIONS) problem = "it has too many dimensions";
-    else if (view->suboffsets)
-        for (int i = 0; i < view->ndim; i++)
-            if (view->suboffsets[i] >= 0) problem = "its rows lie in separate pieces of memory (suboffsets)";
-    if (!problem && !view->buf && view->len > 0) problem = "it has no address";
+    const char *problem = view_problem(view);
     if (problem || !array->element) {
         if (problem) PyErr_Format(PyExc_ValueError, "%R cannot be shared: %s", (PyObject *)Py_TYPE(arguments[1]), problem);
         PyBuffer_Release(view);

@@ -22,6 +22,12 @@ static const ElementFacts facts[] = {
     {"<V2", NULL, 2, 4},
     {"|V1", NULL, 1, 10},
     {"|V1", NULL, 1, 12},
+    {"|V1", NULL, 1, 7},
+    {"|V1", NULL, 1, 8},
+    {"|V1", NULL, 1, 9},
+    {"|V1", NULL, 1, 11},
+    {"|V1", NULL, 1, 13},
+    {"|V1", NULL, 1, 14},
 };
 
 const ElementFacts *element_facts(int32_t element) {
@@ -42,7 +48,8 @@ static int32_t signed_of(size_t size) {
 int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
     int32_t element = Invalid;
     if (!format || !*format) format = "B";
-    if (*format == '@' || *format == '=' || *format == '<') format++;
+    /* The order of one byte means nothing. */
+    if (*format == '@' || *format == '=' || *format == '<' || (itemsize == 1 && (*format == '>' || *format == '!'))) format++;
     if (format[0] == 'Z' && format[1] && !format[2])
         element = format[1] == 'f' ? Complex64 : format[1] == 'd' ? Complex128 : Invalid;
     else if (format[0] && !format[1]) {
@@ -61,6 +68,8 @@ int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
         case 'e': element = Float16; break;
         case 'f': element = Float32; break;
         case 'd': element = Float64; break;
+        case 'F': element = Complex64; break;
+        case 'D': element = Complex128; break;
         }
     }
     if (element && facts[element].size != itemsize) return Invalid;

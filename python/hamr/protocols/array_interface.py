@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from .. import _native
 from .fields import check, integer, pair_of, read, short
 
@@ -21,6 +23,9 @@ _MALLOC = 1
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     """An array of a class over the memory that the interface of ``obj`` describes."""
     del wait  # host memory has no stream
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(obj, numpy.generic):
+        obj = numpy.array(obj)  # the interface of a scalar is that of a temporary array
     return adopt_interface(cls, obj, getattr(obj, NAME), stream, transfer)
 
 
@@ -30,7 +35,7 @@ def adopt_interface(cls: type[_A], obj: Any, interface: Any, stream: int, transf
     offset = integer("offset", fields.get("offset", 0))
     pointer, readonly, length, owner = _data(obj, fields.get("data"))
     mask = fields.get("mask")
-    element = check(typestr, shape, strides, pointer, offset, length, mask, version)
+    element = check(obj, typestr, shape, strides, pointer, offset, length, mask, version)
     if length >= 0:
         pointer += offset
     return _native.adopt_pointer(

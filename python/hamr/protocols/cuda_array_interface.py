@@ -67,7 +67,7 @@ def adopt_interface(
         raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")
     pointer, readonly = pair_of(data)
     producer = _producer(fields.get("stream"))
-    element = check(typestr, shape, strides, pointer, 0, -1, fields.get("mask"), version)
+    element = check(obj, typestr, shape, strides, pointer, 0, -1, fields.get("mask"), version)
     return _native.adopt_device(
         cls,
         element,

@@ -126,12 +126,12 @@ def _refusal(obj: Any) -> TypeError:
     """What is wrong with an object that shares nothing that hamr takes."""
     kind = type(obj).__name__
     try:
-        view = memoryview(obj)
+        with memoryview(obj) as view:
+            code, size = view.format, view.itemsize
     except (TypeError, ValueError, BufferError) as error:
         return TypeError(
             f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
             f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"
         )
-    with view:
-        call("ParseFormat", view.format, view.itemsize)  # raises, and says why
-    return TypeError(f"{kind} object with elements of format {view.format!r} cannot be shared")
+    call("ParseFormat", code, size)  # raises, and says why
+    return TypeError(f"{kind} object with elements of format {code!r} cannot be shared")

@@ -8,9 +8,11 @@ value differs from the one that was checked.
 
 from __future__ import annotations
 
+import sys
 from _operator import index
 
 from .._library import call
+from ..element import element_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def read(
 
 
 def check(
+    obj: Any,
     typestr: str,
     shape: tuple[int, ...],
     strides: tuple[int, ...] | None,
@@ -45,12 +48,30 @@ def check(
     mask: Any,
     version: int,
 ) -> int:
-    """The number of the element type, if all values are as they must be."""
+    """The number of the element type of ``obj``, if all values are as they must be."""
+    added = _added_type(obj, typestr)
+    if added is not None:
+        typestr = {"1": "|u1", "2": "<u2"}[typestr[2:]]
     element: int = call(
         "CheckInterface", typestr, _joined(shape), "-" if strides is None else _joined(strides),
         pointer, offset, length, mask is not None, version,
     )  # fmt: skip
-    return element
+    return element if added is None else added
+
+
+def _added_type(obj: Any, typestr: str) -> int | None:
+    """The number of an element type that is not NumPy's own but added, by ml_dtypes for one.
+
+    Its typestr has no more than the size: the dtype says which it is. None for other
+    types; one that hamr does not have is a TypeError.
+    """
+    if typestr[1:2] != "V" and typestr[1:] != "f1":
+        return None
+    numpy = sys.modules.get("numpy")
+    dtype = getattr(obj, "dtype", None)
+    if numpy is None or not isinstance(dtype, numpy.dtype):
+        return None
+    return element_of(dtype) if dtype.isbuiltin == 2 and dtype.str == typestr else None
 
 
 def integer(key: str, value: Any) -> int:
