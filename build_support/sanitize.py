@@ -28,9 +28,13 @@ SUBSET = [
     "test_contents_changing.py",
     "test_protocols_buffer.py",
     "test_errors_after_close.py",
+    "test_arrow.py",
+    "test_arrow_import.py",
+    "test_arrow_fuzz.py",
 ]
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
+    "cuda/test_cuda_arrow.py",
     "cuda/test_cuda_interface.py",
     "cuda/test_cuda_interface_fuzz.py",
     "cuda/test_cuda_interface_import.py",

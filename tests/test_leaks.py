@@ -14,6 +14,7 @@ from processes import run_script, scaled
         ("handles", 300_000, 8),
         ("slices", 100_000, 2),
         ("interface", 100_000, 2),
+        ("arrow", 200_000, 4),
         ("contents", 100_000, 4),
         ("pickles", 100_000, 2),
         ("pickles_out_of_band", 20_000, 2),

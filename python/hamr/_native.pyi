@@ -117,6 +117,14 @@ def adopt_cuda(
 def adopt_dlpack(
     type: type[_A], object: object, stream: int, transfer: int, wait: bool, /
 ) -> _A: ...
+def adopt_arrow(
+    type: type[_A],
+    object: object,
+    stream: int,
+    transfer: int,
+    order: Callable[[int, int], int] | None,
+    /,
+) -> _A: ...
 def adopt_device(
     type: type[_A],
     element: int,

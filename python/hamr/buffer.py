@@ -23,7 +23,7 @@ from .protocols.cuda_array_interface import wait_of
 from .protocols.dispatch import cuda_types, plain_types, share
 from .spelling import UpstreamSpelling
 from .stream import Stream, as_stream, is_per_thread
-from .waiting import until, wait_in_slices
+from .waiting import settle, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,9 +211,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         Signals are handled meanwhile. What went wrong on the device since the last
         wait is raised here, as DeviceError.
         """
-        source = self._pin()
-        wait_in_slices("WaitArray", source._address)
-        call("Synchronize", source._address)
+        settle(self)
 
     def ready(self) -> Awaitable[None]:
         """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""

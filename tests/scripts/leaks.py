@@ -12,6 +12,9 @@ import threading
 
 import numpy as np
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import arrow_structs
 import hamr
 
 # A leak of 42 bytes in each of 100,000 cycles is seen. Less is let pass: Go's heap
@@ -101,6 +104,27 @@ def pickles_out_of_band():
         pickle.loads(content, buffers=[bytes(beside[0].raw())])
 
 
+class Arrow:
+    def __init__(self, source):
+        self.__arrow_c_array__ = source.__arrow_c_array__
+
+
+def arrow():
+    """Capsules that are consumed, or not, and a release by the consumer's end."""
+    b = hamr.Buffer(16, "f4")
+    b.__arrow_c_device_array__()
+    shared = hamr.buffer(Arrow(hamr.buffer(Arrow(b))))
+    b.close()
+    np.asarray(shared)
+
+
+class Once:
+    given = hamr.Buffer(3).__arrow_c_array__()
+
+    def __arrow_c_array__(self):
+        return self.given
+
+
 class Shy:
     @property
     def __array_interface__(self):
@@ -118,6 +142,9 @@ closed = hamr.Buffer(3)
 closed.close()
 readonly = hamr.buffer(b"1234")
 strided = hamr.buffer(array)[:, ::2]
+once = Once()
+hamr.buffer(once).close()
+nulls = arrow_structs.HostArray(null_count=3)
 FAILING = [
     lambda: hamr.Buffer(-1),
     lambda: hamr.Buffer(2**60),
@@ -151,6 +178,11 @@ FAILING = [
     lambda: strided["x"],
     lambda: strided.set(array, 3),
     lambda: np.frombuffer(strided),
+    lambda: strided.__arrow_c_array__(),
+    lambda: hamr.Buffer(3, "?").__arrow_c_device_array__(),
+    lambda: readonly.__arrow_c_array__(3),
+    lambda: hamr.buffer(once),
+    lambda: hamr.buffer(nulls),
     lambda: np.asarray(readonly).__setitem__(0, 1),
 ]
 

@@ -141,7 +141,7 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
 
 /* Tells the core of foreign memory, which checks the dimensions and works out
  * where the memory starts and ends. Takes over owner. */
-static PyObject *adopt(PyTypeObject *type, Draft *draft, Owner *owner) {
+PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
     if (core_load() < 0) {
         owner_drop(owner);
         return NULL;
@@ -238,7 +238,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
         PyMem_Free(view);
         return NULL;
     }
-    return adopt((PyTypeObject *)arguments[0], &draft, owner);
+    return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 
 /* The arguments that adopt_pointer and adopt_device share: element, allocator,
@@ -281,7 +281,7 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
     if (!take && !owner) return NULL;
     if (draft.array.allocator > HAMR_ALLOCATOR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
-    return adopt((PyTypeObject *)arguments[0], &draft, owner);
+    return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 
 /* adopt_device(type, element, allocator, device, stream, transfer, pointer,

@@ -276,9 +276,11 @@ static PyMethodDef methods[] = {
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of the elements."},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__() -> (type, number): the device, as DLPack counts."},
     {"__arrow_c_array__", FAST(array_arrow), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_array__(requested_schema=None): Arrow capsules of the elements, where the host reaches them."},
+     "__arrow_c_array__(requested_schema=None) -> (schema, array): Arrow capsules of the elements of one dimension, shared, where the host reaches them.\n\n"
+     "Arrow takes them for immutable: do not change the buffer while others read it so."},
     {"__arrow_c_device_array__", FAST(array_arrow_device), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_device_array__(requested_schema=None): Arrow capsules of the elements, wherever they are."},
+     "__arrow_c_device_array__(requested_schema=None, **kwargs) -> (schema, array): Arrow capsules of the elements of one dimension, shared, wherever they are.\n\n"
+     "Work that is pending on them is waited for. Arrow takes them for immutable: do not change the buffer while others read it so."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -193,6 +193,7 @@ void draft_start(Draft *draft);
 void draft_c_strides(hamr_array *array);
 int is_array_type(PyObject *type); /* or 0, with an exception */
 int read_dimensions(PyObject *tuple, const char *name, int64_t *values);
+PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
 extern PyMethodDef adopt_functions[];
 

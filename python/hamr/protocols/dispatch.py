@@ -25,6 +25,7 @@ PROTOCOLS: tuple[tuple[str, Any], ...] = (
     ("__sycl_usm_array_interface__", "sycl_usm"),
     ("__arrow_c_device_array__", "arrow"),
     ("__arrow_c_array__", "arrow"),
+    ("__arrow_c_stream__", "arrow"),
     (buffer_protocol.NAME, buffer_protocol),
     (dlpack.NAME, dlpack),
     (array_interface.NAME, array_interface),
@@ -32,7 +33,7 @@ PROTOCOLS: tuple[tuple[str, Any], ...] = (
 
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 plain_types: set[type] = set()
-_PLAIN = (PROTOCOLS[4], PROTOCOLS[6])
+_PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, array_interface))
 
 #: Types of which an object was shared by one protocol: the others are then asked first
 #: for the same, which C does by itself.
