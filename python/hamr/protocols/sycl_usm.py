@@ -75,11 +75,11 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     if typestr[:1] == "|" and typestr[1:2] in "biufc":
         # dpctl and dpnp write "|f8" for the machine's own byte order.
         typestr = "=" + typestr[1:]
-    element = check(typestr, (), None, 1, 0, -1, fields.get("mask"), _VERSION)
+    element = check(obj, typestr, (), None, 1, 0, -1, fields.get("mask"), _VERSION)
     size = _SIZES[element - 1]
     strides = None if steps is None else _bytes(steps, shape, size)
     pointer = _moved(base, offset, size)
-    check(typestr, shape, strides, pointer, 0, -1, None, _VERSION)
+    check(obj, typestr, shape, strides, pointer, 0, -1, None, _VERSION)
     waits = wait_of(wait)
     syclobj, queue = _order(fields["syclobj"], waits)
     kind = "host"
