@@ -13,6 +13,10 @@ type Address uintptr
 // turns it into one that any thread may name.
 type Stream uintptr
 
+// EveryStream stands for all streams of a device, other libraries' included, where a
+// method says that it may.
+const EveryStream = ^Stream(0)
+
 // Event is a vendor's event handle. Zero is no event.
 type Event uintptr
 
@@ -79,7 +83,8 @@ type Backend interface {
 // Streams is implemented by backends whose work is asynchronous.
 type Streams interface {
 	// Resolve turns a per-thread or default stream into a handle that means the
-	// same from every thread.
+	// same from every thread. For other methods such a stream is that of the thread
+	// that calls them.
 	Resolve(device int, s Stream) (Stream, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
@@ -98,6 +103,14 @@ type Streams interface {
 	// Done reports whether the work that e stands for is done.
 	Done(device int, e Event) (bool, error)
 	SynchronizeEvent(device int, e Event) error
+}
+
+// DeviceSynchronizer is implemented by backends that can wait for whatever a device
+// does, on streams that nobody can name any more, too.
+type DeviceSynchronizer interface {
+	// SynchronizeDevice blocks until all work on the device is done, that of other
+	// libraries in the same process included. An error does not say that it is.
+	SynchronizeDevice(device int) error
 }
 
 // Location is what a runtime knows of an address.

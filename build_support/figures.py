@@ -16,6 +16,10 @@ SHOWN = (
     "reaching a buffer",
     "hamr's memory in other libraries",
     "other libraries' memory in hamr",
+    "hamr's memory in CuPy, by DLPack",
+    "CuPy's memory in hamr, by DLPack",
+    "hamr's memory in PyTorch, by DLPack",
+    "PyTorch's memory in hamr, by DLPack",
     "1 KiB from CUDA to NumPy",
     "1 KiB from NumPy to CUDA",
     "take and give back 1 KiB, from a pool",
@@ -39,6 +43,9 @@ def host_table(result: dict[str, Any]) -> str:
     ]
     for row in result["operations"]:
         lines.append(f"| `{row['operation']}` | {row['ns']:.0f} | {row['ratio']:.2f} |")
+    groups = result.get("dlpack", [])
+    if groups:
+        lines += ["", *_heading(), *_rows_of(groups)]
     threads, cost = result["threads"], result["import"]
     lines += [
         "",
@@ -57,17 +64,25 @@ def cuda_table(result: dict[str, Any], two: dict[str, Any] | None) -> str:
         f"{machine['gpus'][0]}, driver {machine['driver']}, CUDA {machine['cuda']}, "
         f"Python {machine['python']}, {libraries}, {machine['date']}, commit {machine['commit']}:",
         "",
-        "| operation | | x floor | target |",
-        "|---|--:|--:|--:|",
+        *_heading(),
     ]
     groups = list(result["groups"])
     if two is not None:
         groups += [g for g in two["groups"] if g["group"].startswith("device to device")]
+    return "\n".join(lines + _rows_of([g for g in groups if g["group"] in SHOWN]))
+
+
+def _heading() -> list[str]:
+    return ["| operation | | x floor | target |", "|---|--:|--:|--:|"]
+
+
+def _rows_of(groups: list[dict[str, Any]]) -> list[str]:
+    lines = []
     for group in groups:
         rows = [_row(row, group["unit"]) for row in group["rows"] if "value" in row]
-        if rows and group["group"] in SHOWN:
+        if rows:
             lines += [f"| **{group['group']}** | {group['unit']} | | |", *rows]
-    return "\n".join(lines)
+    return lines
 
 
 def _row(row: dict[str, Any], unit: str) -> str:

@@ -32,6 +32,7 @@ class Mutation:
 
 
 WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/memory.go"
+POSTPONED = "gobuffer/postponed.go"
 
 MUTATIONS = [
     Mutation(
@@ -81,6 +82,32 @@ MUTATIONS = [
         WORK,
         "if err := own.follow(pending); err != nil {",
         "if err := own.follow(own); err != nil {",
+    ),
+    Mutation(
+        "a consumer's stream does not follow what is pending",
+        WORK,
+        "return a.memory.workOn(s).follow(before)",
+        "return nil",
+    ),
+    Mutation(
+        "a stand-in waits in place of a consumer's per-thread stream",
+        WORK,
+        "return a.memory.workOn(s).follow(before)",
+        "w := a.memory.workOn(s)\n\t"
+        "w.stream, _ = a.memory.streams.Resolve(w.device, s)\n\t"
+        "return w.follow(before)",
+    ),
+    Mutation(
+        "memory that others used on any stream is released without waiting for the device",
+        POSTPONED,
+        "if late = s.SynchronizeDevice(m.context()); late == nil {",
+        "if late == nil {",
+    ),
+    Mutation(
+        "memory is released although its device could not be waited for",
+        POSTPONED,
+        "return s.SynchronizeDevice(m.context()) == nil, late",
+        "return s != nil, late",
     ),
     Mutation(
         "memory is released in stream order without following other streams",
@@ -136,6 +163,13 @@ MUTATIONS = [
         "waiting for an event does not wait",
         "backends/cuda/events.go",
         "return b.call(b.driver.EventSynchronize, handle)",
+        "return nil",
+        "./backends/cuda",
+    ),
+    Mutation(
+        "waiting for a device does not wait",
+        "backends/cuda/streams.go",
+        "return b.call(b.driver.CtxSynchronize)",
         "return nil",
         "./backends/cuda",
     ),

@@ -23,6 +23,7 @@ type Memory struct {
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	refs    atomic.Int64
+	every   atomic.Bool          // its release waits for all streams of the device
 	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
 	marks   atomic.Uint64        // the lower half is 0 only if pending is nil; see Marks
 	first   pattern              // what it was filled with; here to save an allocation
@@ -51,7 +52,11 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if err := m.resolveStream(); err != nil {
 			return err
 		}
-		at, err := m.backend.Allocate(backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero})
+		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
+		at, err := m.backend.Allocate(request)
+		if err != nil && r.madeRoom(err) {
+			at, err = m.backend.Allocate(request)
+		}
 		if err != nil {
 			return err
 		}
@@ -189,7 +194,7 @@ func (m *Memory) Retain() *Memory {
 
 // Release drops a reference. With the last one the memory is freed, in the
 // order of its stream, or its owner is told. The error is the backend's; the
-// memory counts as released all the same.
+// memory counts as released all the same, save where ReleasePostponed is needed.
 func (m *Memory) Release() error {
 	left := m.refs.Add(-1)
 	if left > 0 {
@@ -215,22 +220,32 @@ func (m *Memory) Release() error {
 		}
 		return late
 	}
+	free := m.giveBack
+	if m.every.Load() {
+		free = m.releaseWhenIdle
+	}
+	if err := free(); err != nil {
+		return errors.Join(late, err)
+	}
+	return late
+}
+
+// giveBack frees owned memory in the order of its stream.
+func (m *Memory) giveBack() error {
+	r, a := m.runtime, m.region.Allocator
 	r.counters[a].remove(m.size)
 	if r.tracing() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
 	}
 	if m.region.Address == 0 {
-		return late
+		return nil
 	}
 	size := m.size
 	if m.taken {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
-	if err := m.backend.Free(m.region, size, m.ordered()); err != nil {
-		return errors.Join(late, err)
-	}
-	return late
+	return m.backend.Free(m.region, size, m.ordered())
 }
 
 // Disown drops the last reference to adopted memory without telling its owner,

@@ -16,6 +16,7 @@ type Runtime struct {
 	byName      map[string]backends.Backend
 	byAllocator [allocatorSlots]served
 	counters    [allocatorSlots]counter
+	postponed   postponed
 	trace       atomic.Pointer[func(string)]
 }
 

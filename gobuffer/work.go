@@ -188,9 +188,14 @@ func (m *Memory) settleBeforeRelease() error {
 }
 
 // ReleaseAfter makes the release of memory that is freed in stream order wait for
-// what stream s holds now, too.
+// what stream s holds now, too; after backends.EveryStream it blocks until whatever
+// the device does then is over.
 func (m *Memory) ReleaseAfter(s backends.Stream) error {
 	if uintptr(s) == m.asked.Load() || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
+		return nil
+	}
+	if s == backends.EveryStream {
+		m.every.Store(true)
 		return nil
 	}
 	used, err := piece{memory: m, stream: s}.work()
@@ -246,17 +251,36 @@ func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 }
 
 // Before makes what is enqueued on a stream of the memory's device from now on run
-// after all work on the elements that is not over, without blocking.
+// after all work on the elements that is not over, without blocking. A per-thread
+// stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
 	covering, busy, err := a.Covering()
 	if err != nil || !busy {
 		return err
 	}
-	later := a.memory.workOn(s)
-	if later.stream, err = a.memory.streams.Resolve(later.device, s); err != nil {
+	before := a.memory.workOn(covering)
+	same, err := before.isOn(s)
+	if err != nil || same {
 		return err
 	}
-	return later.follow(a.memory.workOn(covering))
+	// Not what s is resolved to: for a per-thread stream that is another one, which
+	// runs after it.
+	return a.memory.workOn(s).follow(before)
+}
+
+// isOn reports whether s is a name of w's stream. A stream that stands in for a
+// per-thread one is not the same.
+func (w *work) isOn(s backends.Stream) (bool, error) {
+	streams := w.backend.(backends.Streams)
+	if w.stream == s {
+		return true, nil
+	}
+	own, err := streams.Resolve(w.device, 0)
+	if err != nil || own != w.stream {
+		return false, err
+	}
+	named, err := streams.Resolve(w.device, s)
+	return named == own, err
 }
 
 // Busy returns the stream of work that was not seen to be over.

@@ -104,11 +104,15 @@ func ResetPeaks() int {
 	return 0
 }
 
-// Trim gives memory that backends keep for reuse back to the system.
+// Trim gives memory back that could not be released yet, and to the system what
+// backends keep for reuse.
 //
 //hamr:blocking
 func Trim() (int, error) {
 	return run(func() error {
+		if err := bridge.Runtime.ReleasePostponed(); err != nil {
+			return err
+		}
 		for _, b := range bridge.Runtime.Backends() {
 			if t, ok := b.(backends.Trimmer); ok && b.Probe() == nil {
 				if err := t.Trim(); err != nil {

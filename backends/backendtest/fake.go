@@ -45,8 +45,9 @@ type FakeOptions struct {
 // that no processor accepts; its streams run late and out of step; it records
 // every misuse as a violation, and fails where it is told to. Work on a stream
 // that waits for no other keeps its order; stream zero of a device is a stream
-// like any other. It implements Backend, Streams, Converter, Locator, Peers,
-// MemoryReporter, Describer and Counter, and is safe for concurrent use.
+// like any other, and so is the one called 2, which stands for the calling thread's, of
+// all threads. It implements Backend, Streams, DeviceSynchronizer, Converter, Locator,
+// Peers, MemoryReporter, Describer and Counter, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -56,6 +57,8 @@ type Fake struct {
 	freed      int      // how many of blocks
 	used       []int64  // bytes, by device
 	defaults   []*fakeStream
+	threads    []*fakeStream // the threads' own
+	followers  []*fakeStream // what threads is resolved to
 	streams    map[backends.Stream]*fakeStream
 	busy       []*fakeStream // with work to do
 	working    bool          // a goroutine is doing late work
@@ -89,6 +92,8 @@ func NewFake(o FakeOptions) *Fake {
 	}
 	for device := range o.Devices {
 		f.defaults = append(f.defaults, f.newStream(device))
+		f.threads = append(f.threads, f.newStream(device))
+		f.followers = append(f.followers, f.newStream(device))
 	}
 	return f
 }

@@ -110,7 +110,7 @@ func (f *Fake) Live() (allocations, bytes int) {
 func (f *Fake) LiveHandles() (streams, events int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.streams) - len(f.defaults), len(f.events)
+	return len(f.streams) - len(f.defaults) - len(f.threads) - len(f.followers), len(f.events)
 }
 
 // Finish does all pending work.

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -12,7 +13,12 @@ import (
 // nextHandle numbers the streams and events of all fakes.
 var nextHandle atomic.Uint64
 
-const firstHandle = 0xFA0000 // far from the drivers' special streams 0, 1 and 2
+const (
+	firstHandle = 0xFA0000 // far from the drivers' special streams
+
+	legacyStream    backends.Stream = 1
+	perThreadStream backends.Stream = 2
+)
 
 // fakeStream is a queue of work that has yet to run.
 type fakeStream struct {
@@ -89,6 +95,16 @@ func (f *Fake) step(s *fakeStream) {
 	}
 }
 
+// follow makes later work on s run after what before holds now.
+func (f *Fake) follow(s, before *fakeStream) {
+	if len(before.queue) == 0 {
+		return
+	}
+	now := &point{stream: before}
+	f.enqueue(before, task{point: now})
+	f.enqueue(s, task{after: now})
+}
+
 func (f *Fake) reach(p *point) {
 	for !p.done {
 		f.step(p.stream)
@@ -130,8 +146,11 @@ func (f *Fake) stream(call string, device int, s backends.Stream) (*fakeStream, 
 	if err := f.checkDevice(call, device); err != nil {
 		return nil, err
 	}
-	if s == 0 {
+	switch s {
+	case 0, legacyStream:
 		return f.defaults[device], nil
+	case perThreadStream:
+		return f.threads[device], nil
 	}
 	found, ok := f.streams[s]
 	if !ok {
@@ -176,20 +195,21 @@ func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, err
 	return found, nil
 }
 
-// Resolve knows zero and the drivers' special handles 1 and 2 as the default
-// stream of device.
+// Resolve knows zero and 1 as the default stream of device, and makes of 2 a stream
+// that runs after what the threads' own holds now.
 func (f *Fake) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Resolve", "device %d, stream %#x", device, s); err != nil {
 		return 0, err
 	}
-	if s == 1 || s == 2 {
-		s = 0
-	}
 	found, err := f.stream("Resolve", device, s)
 	if err != nil {
 		return 0, err
+	}
+	if s == perThreadStream {
+		f.follow(f.followers[device], found)
+		found = f.followers[device]
 	}
 	return found.handle, nil
 }
@@ -218,7 +238,7 @@ func (f *Fake) DestroyStream(device int, s backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	if found == f.defaults[device] {
+	if found == f.defaults[device] || found == f.threads[device] || found == f.followers[device] {
 		return f.violate("DestroyStream", "the default stream of device %d", device)
 	}
 	delete(f.streams, s)
@@ -238,6 +258,26 @@ func (f *Fake) Synchronize(device int, s backends.Stream) error {
 	}
 	f.finish(found)
 	return found.takeError()
+}
+
+// SynchronizeDevice does all work of device, and returns the errors of work that failed.
+func (f *Fake) SynchronizeDevice(device int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("SynchronizeDevice", "device %d", device); err != nil {
+		return err
+	}
+	if err := f.checkDevice("SynchronizeDevice", device); err != nil {
+		return err
+	}
+	f.finishDevice(device)
+	var failed []error
+	for _, s := range f.streams {
+		if s.device == device {
+			failed = append(failed, s.takeError())
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // Idle does one item when FakeOptions.Manual is set, so that polling ends.

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +39,49 @@ func (s suite) testStreams(t *testing.T) {
 	t.Run("Wait", s.testWait)
 	t.Run("WaitTakesTheLatestRecord", s.testWaitTakesTheLatestRecord)
 	t.Run("Destroy", s.testDestroy)
+	t.Run("PerThread", s.testPerThread)
+	t.Run("SynchronizeDevice", s.testSynchronizeDevice)
+}
+
+// testPerThread makes the calling thread's stream wait, which its stand-in does not.
+func (s suite) testPerThread(t *testing.T) {
+	const size, perThread = 100001, 2
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	producer, event := s.newStream(t), s.newEvent(t)
+	a, b := s.allocate(t, size, true, producer), s.allocate(t, size, false, producer)
+	s.wait(t, producer)
+	require.NoError(t, s.b.Fill(a, []byte{9}, size, producer))
+	require.NoError(t, s.streams.Record(s.context, event, producer))
+	require.NoError(t, s.streams.Wait(s.context, perThread, event))
+	s.copy(t, b, a, size, perThread)
+	after, err := s.streams.Resolve(s.context, perThread)
+	require.NoError(t, err)
+	equal(t, repeated(9, size), s.read(t, b, size, after), "copied after the fill")
+}
+
+func (s suite) testSynchronizeDevice(t *testing.T) {
+	whole, ok := s.b.(backends.DeviceSynchronizer)
+	if !ok {
+		return
+	}
+	const size, fills = 1000, 50
+	streams := []backends.Stream{0, s.newStream(t), s.newStream(t)}
+	var regions []backends.Region
+	for _, stream := range streams {
+		region := s.allocate(t, size, false, stream)
+		for i := range fills {
+			require.NoError(t, s.b.Fill(region, []byte{byte(i)}, size, stream))
+		}
+		regions = append(regions, region)
+	}
+	require.NoError(t, whole.SynchronizeDevice(s.context))
+	for i, stream := range streams {
+		idle, err := s.streams.Idle(s.context, stream)
+		require.NoError(t, err)
+		assert.True(t, idle, "stream %d", i)
+		equal(t, repeated(fills-1, size), s.read(t, regions[i], size, stream), "after all work of the device")
+	}
 }
 
 func (s suite) testResolve(t *testing.T) {

@@ -80,6 +80,7 @@ func operations() []operation {
 		simple("locate", backends.CUDA, func(r *rig, b block) error { _, err := r.Locate(b.Address); return err }),
 		simple("trim", backends.CUDAAsync, func(r *rig, _ block) error { return r.Trim() }),
 		simple("idle", backends.CUDA, func(r *rig, _ block) error { _, err := r.Idle(0, 0); return err }),
+		simple("synchronize the device", backends.CUDA, func(r *rig, _ block) error { return r.SynchronizeDevice(0) }),
 		simple("synchronize", backends.CUDA, func(r *rig, _ block) error { return r.Synchronize(0, 0) }),
 		simple("memory info", backends.CUDA, func(r *rig, _ block) error { _, _, err := r.MemoryInfo(0); return err }),
 		simple("describe", backends.CUDA, func(r *rig, _ block) error { _, err := r.Describe(0); return err }),

@@ -146,6 +146,17 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 	return b.call(b.driver.StreamSynchronize, uintptr(s))
 }
 
+// SynchronizeDevice blocks until all work in the device's primary context is done. It
+// fails while a stream of the context is being captured into a graph.
+func (b *Backend) SynchronizeDevice(device int) error {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.CtxSynchronize)
+}
+
 // Idle reports whether all work on s is done, without waiting.
 func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 	v, err := b.enter(device, s)

@@ -16,6 +16,8 @@ import threading
 import time
 import timeit
 
+from .benchmark_groups import group_lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +88,17 @@ def measure(rounds: int = 9, calls: int = 20_000) -> list[dict[str, Any]]:
         }
         for name, values in times.items()
     ]
+
+
+def measure_dlpack(rounds: int = 9) -> list[dict[str, Any]]:
+    """Handing over by DLPack: groups of operations, each with a floor of its own."""
+    from .benchmark_dlpack import host_groups
+
+    measured = []
+    for group in host_groups():
+        group.rounds = rounds
+        measured.append(group.measure(lambda: None))
+    return measured
 
 
 def measure_threads(rounds: int = 5, pairs: int = 40_000) -> dict[str, Any]:
@@ -185,6 +198,7 @@ def main(path: str | None, rounds: int) -> int:
     result = {
         "machine": machine(),
         "operations": measure(rounds),
+        "dlpack": measure_dlpack(rounds),
         "threads": measure_threads(),
         "import": measure_import(),
     }
@@ -202,6 +216,8 @@ def _table(result: dict[str, Any]) -> list[str]:
     lines.append(f"{'operation':44} {'ns':>9} {'x floor':>8}")
     for row in result["operations"]:
         lines.append(f"{row['operation']:44} {row['ns']:9.0f} {row['ratio']:8.2f}")
+    for group in result["dlpack"]:
+        lines += ["", *group_lines(group)]
     threads = result["threads"]
     lines += ["", f"create and free, 1 thread  {threads['one_thread_ns']:9.0f} ns a pair"]
     lines.append(

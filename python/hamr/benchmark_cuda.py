@@ -11,8 +11,9 @@ import json
 import time
 
 from .benchmark import machine
+from .benchmark_dlpack import cuda_groups as dlpack
 from .benchmark_driver import Driver, driver_facts
-from .benchmark_groups import MIB, Case, Group, Libraries
+from .benchmark_groups import MIB, Case, Group, Libraries, group_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +183,8 @@ def main(path: str | None, rounds: int) -> int:
         "groups": [],
         "skipped": [],
     }
-    for make in (hand_over, small_moves, allocation, large.peers, large.compute, large.bandwidth):
+    parts = (hand_over, dlpack, small_moves, allocation)
+    for make in (*parts, large.peers, large.compute, large.bandwidth):
         try:
             for group in make(lib, driver):
                 if time.perf_counter() - started > LIMIT:
@@ -211,17 +213,7 @@ def table(result: dict[str, Any]) -> list[str]:
     lines = [", ".join(f"{k} {v}" for k, v in facts.items())]
     lines += [f"absent: {name}: {why}" for name, why in result["absent"].items()]
     for group in result["groups"]:
-        lines += ["", f"{group['group']:56} {group['unit']:>10} {'x floor':>8}"]
-        for row in group["rows"]:
-            if "error" in row:
-                lines.append(f"  {row['operation']:54} {row['error']}")
-                continue
-            ratio = f"{row['ratio']:8.2f}" if "ratio" in row else " " * 8
-            verdict = {True: "  met", False: "  NOT MET", None: ""}[row.get("met")]
-            bounds = [f"{k} {row[k]}" for k in ("target", "limit") if k in row]
-            lines.append(
-                f"  {row['operation']:54} {row['value']:10.3f} {ratio} {' '.join(bounds)}{verdict}"
-            )
+        lines += ["", *group_lines(group)]
     lines += ["", *(f"skipped: {what}" for what in result["skipped"])]
     lines.append(f"in {result['seconds']} s")
     return lines

@@ -121,6 +121,22 @@ class Group:
         return row
 
 
+def group_lines(group: dict[str, Any]) -> list[str]:
+    """What Group.measure() returned, as lines of text."""
+    lines = [f"{group['group']:56} {group['unit']:>10} {'x floor':>8}"]
+    for row in group["rows"]:
+        if "error" in row:
+            lines.append(f"  {row['operation']:54} {row['error']}")
+            continue
+        ratio = f"{row['ratio']:8.2f}" if "ratio" in row else " " * 8
+        verdict = {True: "  met", False: "  NOT MET", None: ""}[row.get("met")]
+        bounds = [f"{k} {row[k]}" for k in ("target", "limit") if k in row]
+        lines.append(
+            f"  {row['operation']:54} {row['value']:10.3f} {ratio} {' '.join(bounds)}{verdict}"
+        )
+    return lines
+
+
 class Libraries:
     """The array libraries that work here; None stands for one that does not."""
 

@@ -67,7 +67,7 @@ def reset_peaks() -> None:
 
 
 def trim() -> None:
-    """Give memory that backends keep for reuse back to the system."""
+    """Give memory back that could not be released yet, and to the system what is kept for reuse."""
     call("Trim")
 
 

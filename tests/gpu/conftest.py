@@ -79,6 +79,15 @@ def library(request, gpu_count):
     return found
 
 
+@pytest.fixture(params=gpu_libraries.DLPACK)
+def exchange(request, gpu_count):
+    """A library that has DLPack, both ways."""
+    found, reason = gpu_libraries.get(request.param)
+    if found is None:
+        pytest.skip(reason)
+    return found
+
+
 @pytest.fixture(params=[name for name in gpu_libraries.NAMES if name != "jax"])
 def keeping_library(request, gpu_count):
     """A library whose arrays keep the object alive that they were made from."""

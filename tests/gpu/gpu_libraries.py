@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 NAMES = ("cupy", "torch", "numba", "jax")
+DLPACK = ("cupy", "torch", "jax")
 
 ALL = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -38,6 +39,22 @@ class Library:
         """An array that shares what obj offers."""
         raise NotImplementedError
 
+    #: What of hamr's it surely takes by DLPack without a copy; what else it may refuse.
+    dlpack_reads: tuple[str, ...] = ()
+    dlpack_takes_empty = True
+
+    def from_dlpack(self, obj: Any) -> Any:
+        """An array that shares what obj exports, for use on the current stream."""
+        raise NotImplementedError
+
+    def extended(self, name: str) -> Any:
+        """An array of six elements of a type that NumPy does not have: 1, 2, ... 6."""
+        raise NotImplementedError
+
+    def bits(self, x: Any) -> np.ndarray:
+        """The elements of a contiguous array as bytes."""
+        raise NotImplementedError
+
     def values(self, x: Any) -> np.ndarray:
         raise NotImplementedError
 
@@ -60,6 +77,7 @@ class Cupy(Library):
 
         self.module = cupy
         cupy.zeros(1)  # raises without a device
+        self.dlpack_reads = self.layouts
 
     def make(self, values: np.ndarray, layout: str = "c") -> Any:
         cp = self.module
@@ -73,6 +91,9 @@ class Cupy(Library):
 
     def consume(self, obj: Any) -> Any:
         return self.module.asarray(obj)
+
+    def from_dlpack(self, obj: Any) -> Any:
+        return self.module.from_dlpack(obj)
 
     def values(self, x: Any) -> np.ndarray:
         return self.module.asnumpy(x)
@@ -92,6 +113,7 @@ class Torch(Library):
     layouts = ("c", "fortran", "strided")
     # It has no negative strides, and puts others in their place without a word.
     reads = layouts
+    dlpack_reads = layouts
     takes_read_only = False
 
     def __init__(self) -> None:
@@ -117,6 +139,16 @@ class Torch(Library):
 
     def consume(self, obj: Any) -> Any:
         return self.module.as_tensor(obj, device="cuda")
+
+    def from_dlpack(self, obj: Any) -> Any:
+        return self.module.from_dlpack(obj)
+
+    def extended(self, name: str) -> Any:
+        torch = self.module
+        return torch.arange(1.0, 7.0, device="cuda").to(getattr(torch, name))
+
+    def bits(self, x: Any) -> np.ndarray:
+        return x.view(self.module.uint8).cpu().numpy()
 
     def values(self, x: Any) -> np.ndarray:
         return x.cpu().numpy()
@@ -186,6 +218,8 @@ class Jax(Library):
     name = "jax"
     layouts = ("c",)
     reads = ("c",)
+    dlpack_reads = ("c",)
+    dlpack_takes_empty = False
     writable = False
     takes_empty = False  # it asks the driver whose address 0 is
     keeps_owner = False
@@ -210,6 +244,16 @@ class Jax(Library):
     def consume(self, obj: Any) -> Any:
         self.kept.append(obj)  # JAX itself keeps no reference to whose memory it shares
         return self.module.asarray(obj)
+
+    def from_dlpack(self, obj: Any) -> Any:
+        return self.module.from_dlpack(obj)
+
+    def extended(self, name: str) -> Any:
+        jnp = self.module
+        return jnp.arange(1.0, 7.0).astype(getattr(jnp, name)).block_until_ready()
+
+    def bits(self, x: Any) -> np.ndarray:
+        return np.array(self.module.array(x, copy=True)).view("u1")
 
     def values(self, x: Any) -> np.ndarray:
         # A copy: NumPy's view of a JAX array is kept, and later changes would not show.

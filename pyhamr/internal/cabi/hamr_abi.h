@@ -11,6 +11,7 @@
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
+#define HAMR_EVERY_STREAM UINT64_MAX /* for release_after: backends.EveryStream */
 #define HAMR_READ_ONLY 1u
 #define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
@@ -80,7 +81,8 @@ typedef struct hamr_functions {
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     char *(*covering)(hamr_array *array, uint64_t *stream);
     /* Makes the release of memory that is freed in the order of a stream wait for
-     * what another stream holds now. */
+     * what another stream holds now; HAMR_EVERY_STREAM: for all that the device does
+     * then, which may take long. */
     void (*release_after)(uint64_t memory, uint64_t stream);
     /* Makes what is enqueued on a stream of the memory's device from now on run after
      * all work pending on the elements. */

@@ -2,13 +2,15 @@
 
 #include <string.h>
 
+enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
+
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
 /* Whether giving the memory back may wait for the system or for a device, which may
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
     int of_device = block->allocator > HAMR_ALLOCATOR_MALLOC;
-    if (of_device && !block->owner) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC;
+    if (of_device && !block->owner) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->used_anywhere;
     if (!block->owner && block->size >= LONG_FREE) return 1;
     return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
 }
@@ -95,6 +97,7 @@ static void block_release(Block *block) {
     if (token && block->generation == core_generation && functions) {
         int is_long = release_is_long(block);
         block->owner = NULL; /* comes back through owner_finished */
+        if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
         if (is_long) {
             Py_BEGIN_ALLOW_THREADS
             functions->release(token);
@@ -113,10 +116,30 @@ static void block_release(Block *block) {
 }
 
 /* Only memory of a pool is freed without a look at what other streams hold. */
+static const hamr_functions *ordered_by(const Block *block) {
+    if (block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner) return NULL;
+    return block->token && block->generation == core_generation ? core_functions() : NULL;
+}
+
 void block_used_on(const Block *block, uint64_t stream) {
-    const hamr_functions *functions = core_functions();
-    if (block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner || stream == block->stream) return;
-    if (block->token && block->generation == core_generation && functions) functions->release_after(block->token, stream);
+    const hamr_functions *functions = stream == block->stream ? NULL : ordered_by(block);
+    if (functions) functions->release_after(block->token, stream);
+}
+
+/* Called when a consumer is done. Its stream may have ended, and cannot be recorded on
+ * then; what is recorded on the default stream would make the buffer's wait at once. So
+ * the release itself waits: for the default stream, which never ends, or for all. */
+void block_shared_with(Block *block, int64_t stream) {
+    const hamr_functions *functions = ordered_by(block);
+    if (!functions) return;
+    if (stream == LEGACY_STREAM) {
+        block->used_by_default = block->stream > LEGACY_STREAM;
+    } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
+        functions->release_after(block->token, block->stream); /* nothing, unless the core has left it */
+    } else if (!block->used_anywhere) {
+        block->used_anywhere = 1;
+        functions->release_after(block->token, HAMR_EVERY_STREAM);
+    }
 }
 
 static void block_dealloc(PyObject *self) {

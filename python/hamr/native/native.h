@@ -34,6 +34,8 @@ typedef struct {
     int32_t allocator;
     int32_t device;
     Owner *owner;        /* NULL for memory of our own */
+    char used_by_default; /* others had it on the legacy default stream */
+    char used_anywhere;   /* others had it on streams that may have ended since */
 } Block;
 
 #define INLINE_DIMENSIONS 4
@@ -115,6 +117,7 @@ Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
 void block_used_on(const Block *block, uint64_t stream); /* its release waits for what the stream holds now */
+void block_shared_with(Block *block, int64_t stream); /* a consumer's, -1 unknown: the memory's release waits for what it holds */
 int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */
 extern PyMethodDef block_functions[];
 int block_setup(PyObject *module);
