@@ -101,6 +101,11 @@ func ParseFormat(format string, itemSize int) (int, error) {
 	return element(arrayiface.ParseBufferFormat(format, itemSize))
 }
 
+// ParseDLPack returns the number of the element type with a DLDataType.
+func ParseDLPack(code, bits, lanes int) (int, error) {
+	return element(arrayiface.FromDLPack(uint8(code), uint8(bits), uint16(lanes)))
+}
+
 func element(t arrayiface.ElementType, err error) (int, error) {
 	if err != nil {
 		return 0, errors.New(bridge.Text(err))

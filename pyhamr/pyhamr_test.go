@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"hamr/arrayiface"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -42,6 +43,16 @@ func TestCheckInterfaceNamesTheKey(t *testing.T) {
 		assert.True(t, strings.HasPrefix(err.Error(), bridge.Prefix))
 		assert.Contains(t, err.Error(), key)
 	}
+}
+
+func TestParseDLPack(t *testing.T) {
+	number, err := ParseDLPack(2, 64, 1)
+	require.NoError(t, err)
+	assert.Equal(t, int(arrayiface.Float64), number)
+	_, err = ParseDLPack(2, 64, 4)
+	require.Error(t, err)
+	assert.True(t, strings.HasPrefix(err.Error(), bridge.Prefix+"TypeError"))
+	assert.Contains(t, err.Error(), "lanes must be 1")
 }
 
 func TestContentsOnNoMemoryDoNotPanic(t *testing.T) {

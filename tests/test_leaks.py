@@ -11,6 +11,7 @@ from processes import run_script, scaled
         ("create", 1_000_000, 8),
         ("create_cpp", 200_000, 8),
         ("adopt", 1_000_000, 8),
+        ("dlpack", 100_000, 4),
         ("handles", 300_000, 8),
         ("slices", 100_000, 2),
         ("interface", 100_000, 2),

@@ -1,6 +1,7 @@
 """__array_interface__ both ways: what hamr takes from it, refuses in it, and says with it."""
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -217,6 +218,45 @@ def test_zero_sizes_need_no_address():
     shared = hamr.buffer(interface(shape=(0, 3), strides=None, data=(0, False)))
     assert shared.shape == (0, 3)
     assert np.asarray(shared).shape == (0, 3)
+
+
+@pytest.mark.parametrize("stride", [0, -3, 1, 2**40, -(2**63), 2**63 - 1])
+def test_strides_of_length_one_mean_nothing(stride):
+    array = np.arange(3.0)
+    for shape, strides in ((1, 3), (stride, 8)), ((3, 1), (8, stride)):
+        shared = hamr.buffer(interface_of(array, shape=shape, strides=strides))
+        producers.assert_same(shared, array.reshape(shape))
+        assert shared.is_contiguous
+        assert shared.copy().strides == array.reshape(shape).strides
+
+
+def test_read_only_memory_is_not_written():
+    array = LINE.copy()
+    shared = hamr.buffer(interface_of(array, data=(array.ctypes.data, True)))
+    for x in shared, shared[1:], shared.get_host_accessible(), hamr.buffer(shared):
+        assert x.readonly
+        assert not np.asarray(x).flags.writeable
+        assert x.__array_interface__["data"][1] is True
+    for change in (
+        lambda: shared.fill(1), lambda: shared.set(1, 0), lambda: shared.__setitem__(0, 1),
+        lambda: hamr.Buffer(6, fill=1).get(shared),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="read-only"):
+            change()
+    np.testing.assert_array_equal(array, LINE)
+    grown = hamr.buffer(interface_of(array, data=(array.ctypes.data, True)))
+    grown.resize(7, 1)  # which takes memory of its own
+    assert not grown.readonly
+
+
+def test_an_array_that_is_handed_over_again_and_again():
+    array = np.arange(100.0)
+    before = sys.getrefcount(array)
+    for _ in range(1000):
+        producer = interface_of(array)
+        hamr.buffer(hamr.buffer(producer))
+    del producer
+    assert sys.getrefcount(array) == before
 
 
 def test_the_producer_and_its_data_live_as_long_as_they_are_shared():

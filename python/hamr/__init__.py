@@ -74,6 +74,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .dlpack import from_dlpack
     from .event import Event
     from .place import (
         current_device,
@@ -137,6 +138,7 @@ __all__ = [
     "device_of",
     "device_properties",
     "devices",
+    "from_dlpack",
     "get_active_cuda_device",
     "get_allocator_name",
     "get_cuda_accessible",
@@ -168,6 +170,7 @@ _LATE = {
     "device": "place",
     "device_of": "place",
     "device_properties": "place",
+    "from_dlpack": "dlpack",
     "memory_info": "place",
     "peer_access": "place",
 }

@@ -115,8 +115,15 @@ def adopt_cuda(
     type: type[_A], object: object, stream: int, transfer: int, wait: bool, /
 ) -> _A | None: ...
 def adopt_dlpack(
-    type: type[_A], object: object, stream: int, transfer: int, wait: bool, /
-) -> _A: ...
+    type: type[_A],
+    object: object,
+    stream: int,
+    transfer: int,
+    wait: bool,
+    copy: bool | None = None,
+    current: bool = False,
+    /,
+) -> _A | None: ...
 def adopt_arrow(
     type: type[_A],
     object: object,

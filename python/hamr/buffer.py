@@ -20,7 +20,8 @@ from .element import dtype_of, element_of
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .protocols.cuda_array_interface import wait_of
-from .protocols.dispatch import cuda_types, plain_types, share
+from .protocols.dispatch import cuda_types, dlpack_types, plain_types, share
+from .protocols.dlpack import NAME as DLPACK
 from .spelling import UpstreamSpelling
 from .stream import Stream, as_stream, is_per_thread
 from .waiting import settle, until
@@ -320,9 +321,11 @@ def buffer(
 
     Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
     arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory and dpnp's
-    arrays, of USM type shared or host), what exports the buffer protocol (NumPy arrays,
-    bytes, bytearray, memoryview, array.array, mmap, …), what has ``__array_interface__``,
-    and hamr's own buffers and handles. Type, shape, strides and the read-only flag
+    arrays, of USM type shared or host), Arrow's C interfaces (pyarrow's arrays), what
+    exports the buffer protocol (NumPy arrays, bytes, bytearray, memoryview, array.array,
+    mmap, …), what has ``__dlpack__`` (PyTorch and JAX arrays anywhere) and DLPack
+    capsules, what has ``__array_interface__``, and hamr's own buffers and handles, in
+    this order of preference. Type, shape, strides and the read-only flag
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
@@ -347,6 +350,11 @@ def buffer(
             known = _native.adopt_cuda(Buffer, obj, 0, 1, wait_of(None))
             if known is not None:
                 known._source = CUDA_ARRAY_INTERFACE
+                return known
+        elif kind in dlpack_types:
+            known = _native.adopt_dlpack(Buffer, obj, 0, 1, wait_of(None))
+            if known is not None:
+                known._source = DLPACK
                 return known
         order = None
         shared, protocol = share(Buffer, obj)

@@ -11,6 +11,7 @@ from ._library import call
 from .allocator import device_number
 from .errors import BackendUnavailable
 from .event import Event
+from .protocols import dlpack
 from .protocols.cuda_array_interface import NAME, unreadable
 from .protocols.fields import exact, short
 from .stream import BACKEND, Stream, is_stream
@@ -123,9 +124,15 @@ def device_of(x: Any) -> int:
     try:
         interface = getattr(x, NAME, None)
     except Exception as error:
-        raise unreadable(x, error) from error
+        found = _owner_by_dlpack(x)
+        if found is None:
+            raise unreadable(x, error) from error
+        return found
     if interface is not None and not isinstance(x, type):
         return _owner_by_interface(x, interface)
+    found = _owner_by_dlpack(x)
+    if found is not None:
+        return found
     if is_stream(x):
         return device_of(Stream.from_any(x))
     if not isinstance(x, type) and hasattr(x, "__array_interface__"):
@@ -205,3 +212,16 @@ def _owner_by_interface(x: Any, interface: Any) -> int:
     if pointer is None or not 0 <= pointer < 2**64:
         raise TypeError(f"x is {short(x)}: its __cuda_array_interface__ has no address")
     return _owner(pointer)
+
+
+def _owner_by_dlpack(x: Any) -> int | None:
+    """The device that DLPack names for an object; None if it names none that hamr knows."""
+    if isinstance(x, type) or not hasattr(x, "__dlpack_device__"):
+        return None
+    pair = x.__dlpack_device__()
+    kind, number = map(exact, pair) if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
+    if kind in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.ROCM_HOST):
+        return _HOST
+    if kind == dlpack.CUDA_MANAGED:  # whose number is always 0
+        return dlpack.adopt(_native.Array, x, 0, 1, False).device
+    return number if kind in (dlpack.CUDA, dlpack.ROCM) else None

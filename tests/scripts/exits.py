@@ -38,6 +38,7 @@ def globals_():
         "v": b[1:],
     }
     names["adopted"] = hamr.buffer(names["a"])
+    names["tensor"] = hamr.from_dlpack(names["a"])
     names["cycle"] = [names]
     globals().update(names)
     for module in (sys, np, hamr, hamr._native, threading):
@@ -50,6 +51,7 @@ def statics():
     for x in (
         hamr.Buffer(10),
         hamr.buffer(np.ones(9)),
+        hamr.from_dlpack(np.ones(9)),
         np.asarray(hamr.Buffer(9)),
         memoryview(hamr.Buffer(3)),
     ):
@@ -66,6 +68,7 @@ def daemons():
     def short():
         while True:
             hamr.Buffer(3, fill=1).append(np.ones(3))
+            hamr.from_dlpack(np.ones(3))
 
     def large():
         while True:

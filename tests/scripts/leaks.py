@@ -44,6 +44,18 @@ def adopt():
     hamr.buffer(b"bytes")
 
 
+def dlpack():
+    """Tensors that are shared, or were consumed already."""
+    capsule = array.__dlpack__()
+    np.asarray(hamr.from_dlpack(capsule))
+    hamr.from_dlpack(array, copy=False)
+    try:
+        hamr.buffer(capsule)
+    except ValueError:
+        return
+    raise AssertionError("did not fail")
+
+
 def handles():
     b = hamr.Buffer(4, "f4")
     with b.get_host_accessible() as h, memoryview(h) as m:

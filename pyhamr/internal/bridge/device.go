@@ -69,6 +69,11 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 // checkLocation compares d with what the runtime says of its memory. Memory that is
 // taken must be what its allocator can free.
 func (d *Descriptor) checkLocation(taken bool) error {
+	if given := backends.Allocator(d.Allocator); given != backends.None {
+		if _, err := Runtime.Backend(given); err != nil {
+			return err
+		}
+	}
 	found, err := Runtime.Locate(backends.Address(d.Pointer))
 	if err != nil {
 		return err

@@ -1,5 +1,6 @@
 #include "native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(HAMR_MAX_DIMENSIONS == 64, "view_problem says 64");
@@ -155,27 +156,55 @@ PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
     return finish(type, draft, owner);
 }
 
+/* NULL, or what the core says against it. */
+static char *tell_of_device(Draft *draft, Owner *owner, uint64_t producer) {
+    const hamr_functions *functions = core_functions();
+    uint64_t key = (uint64_t)(uintptr_t)owner;
+    if (functions->devices->cuda_count) return functions->adopt_device(&draft->array, key, owner_finished, producer);
+    /* The runtime is started first, which takes long. */
+    char *message;
+    Py_BEGIN_ALLOW_THREADS
+    message = functions->adopt_device(&draft->array, key, owner_finished, producer);
+    Py_END_ALLOW_THREADS
+    return message;
+}
+
 PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    char *message = NULL;
+    int ready = core_load() == 0;
+    if (ready && !(message = tell_of_device(draft, owner, producer))) return finish(type, draft, owner);
+    if (message) core_raise(message);
+    owner_drop(owner);
+    return NULL;
+}
+
+static int is_kind(const char *message, const char *kind) {
+    const char *prefix = "hamr\x1f";
+    size_t n = strlen(prefix), length = strlen(kind);
+    return strncmp(message, prefix, n) == 0 && strncmp(message + n, kind, length) == 0 && message[n + length] == '\x1f';
+}
+
+/* Host memory that is said to be page-locked, which is the driver's to know: what it does
+ * not know as one piece of memory, or where there is none, is memory like any other. */
+PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
+    hamr_array plain = draft->array;
+    for (int i = 0; i < plain.ndim; i++)
+        if (plain.shape[i] == 0) return adopt_host(type, draft, owner); /* no memory to ask for */
     if (core_load() < 0) {
         owner_drop(owner);
         return NULL;
     }
-    const hamr_functions *functions = core_functions();
-    char *message;
-    if (functions->devices->cuda_count) {
-        message = functions->adopt_device(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished, producer);
-    } else {
-        /* The runtime is started first, which takes long. */
-        Py_BEGIN_ALLOW_THREADS
-        message = functions->adopt_device(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished, producer);
-        Py_END_ALLOW_THREADS
-    }
-    if (message) {
+    draft->array.allocator = HAMR_ALLOCATOR_ANY;
+    char *message = tell_of_device(draft, owner, 0);
+    if (!message) return finish(type, draft, owner);
+    if (!is_kind(message, "BackendUnavailable") && !is_kind(message, "ValueError")) {
         core_raise(message);
         owner_drop(owner);
         return NULL;
     }
-    return finish(type, draft, owner);
+    free(message);
+    draft->array = plain;
+    return adopt_host(type, draft, owner);
 }
 
 /* Why a view cannot be an array, whatever its elements are; NULL if it can. */

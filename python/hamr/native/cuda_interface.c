@@ -212,6 +212,13 @@ static PyObject *adopt_later(PyTypeObject *type, Draft *draft, Owner *owner, uin
     return (PyObject *)self;
 }
 
+PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    draft->array.allocator = HAMR_ALLOCATOR_ANY;
+    draft->array.device = HAMR_HOST_DEVICE;
+    if (producer <= LEGACY_STREAM && !draft->array.stream && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
+    return adopt_device(type, draft, owner, producer);
+}
+
 /* adopt_cuda(type, object, stream, transfer, wait): share what object's
  * __cuda_array_interface__ describes. None if it has none of the simplest form. */
 static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -238,15 +245,9 @@ static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssi
         PyErr_Clear();
         Py_RETURN_NONE;
     }
-    draft.array.allocator = HAMR_ALLOCATOR_ANY;
-    draft.array.device = HAMR_HOST_DEVICE;
     Py_DECREF(interface);
-    if (!wait) producer = 0;
-    int later = producer <= LEGACY_STREAM && !draft.array.stream && locate(&draft.array);
     Owner *owner = owner_new(arguments[1], NULL);
-    if (!owner) return NULL;
-    if (later) return adopt_later((PyTypeObject *)arguments[0], &draft, owner, producer);
-    return adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer);
+    return owner ? adopt_cuda_memory((PyTypeObject *)arguments[0], &draft, owner, wait ? producer : 0) : NULL;
 }
 
 PyMethodDef cuda_interface_functions[] = {

@@ -6,7 +6,8 @@ static int setup(PyObject *module) {
         return -1;
     }
     if (core_setup() < 0 || block_setup(module) < 0 || array_setup(module) < 0 || result_setup(module) < 0 ||
-        cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0)
+        cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
+        dlpack_ask_setup() < 0)
         return -1;
     if (PyModule_AddFunctions(module, core_methods) < 0) return -1;
     if (PyModule_AddFunctions(module, result_functions) < 0) return -1;

@@ -170,7 +170,22 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
 struct DLManagedTensorVersioned *dlpack_export(Array *self); /* as it is, without waiting; NULL: BufferError */
 
 /* dlpack_import.c */
+typedef struct {
+    PyTypeObject *type;
+    uint64_t stream;   /* of the new array */
+    uint64_t producer; /* the stream that the tensor's work is on; 0: there is none to wait for */
+    int32_t transfer;
+    int immutable;     /* nobody may write, whatever the tensor says */
+    int never_copied;  /* BufferError for a tensor that is a copy */
+} Adoption;
 PyObject *dlpack_adopt(PyTypeObject *type, struct DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer); /* takes over tensor */
+PyObject *dlpack_adopt_tensor(const Adoption *adoption, struct DLManagedTensorVersioned *tensor); /* the same */
+PyObject *dlpack_adopt_capsule(const Adoption *adoption, PyObject *capsule); /* renames it, unless it fails */
+int dlpack_check_device(int32_t type, int32_t number); /* 0, or -1 with an exception */
+int dlpack_is_cuda(int32_t device_type);
+
+/* dlpack_ask.c */
+int dlpack_ask_setup(void);
 extern PyMethodDef dlpack_functions[];
 
 /* dlpack_exchange.c: the table of C functions on the type. */
@@ -198,6 +213,8 @@ int is_array_type(PyObject *type); /* or 0, with an exception */
 int read_dimensions(PyObject *tuple, const char *name, int64_t *values);
 PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
+PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
+PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner; in cuda_interface.c */
 extern PyMethodDef adopt_functions[];
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))

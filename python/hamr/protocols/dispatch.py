@@ -81,6 +81,8 @@ def _offers(obj: Any, name: str) -> bool:
         return True
     if isinstance(obj, type):
         return False
+    if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
+        return True
     try:
         return getattr(obj, name, None) is not None
     except Exception:
@@ -95,6 +97,8 @@ def _imported(module: str) -> Any:
 
 def _remember(kind: type, name: str) -> None:
     known = {cuda_array_interface.NAME: cuda_types, dlpack.NAME: dlpack_types}.get(name)
+    if known is dlpack_types and not (hasattr(kind, name) or dlpack.is_capsule(kind)):
+        return  # a proxy, which has what the object behind it has
     if known is not None and len(known) < _MOST_TYPES:
         known.add(kind)
 
@@ -111,7 +115,8 @@ def _is_foreign(obj: Any) -> bool:
     if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
         # They export their bytes.
         raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
-    if type(obj).__module__.partition(".")[0] in ("builtins", "numpy", "array", "mmap"):
+    known = str(type(obj).__module__).partition(".")[0] in ("builtins", "numpy", "array", "mmap")
+    if known and not dlpack.is_capsule(type(obj)):
         plain_types.add(type(obj))
     return True
 
