@@ -3,13 +3,14 @@ PIP = .venv/bin/python -m pip --quiet --disable-pip-version-check
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Continued after a failure, so that one run shows all that fails.
 MAKEFLAGS += --keep-going --no-print-directory
-.PHONY: demo test check go-test py-test sanitize mutations test-gpu bench kernels wheel sdist clean
+.PHONY: demo test check go-test py-test interop sanitize mutations test-gpu bench kernels wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: check go-test py-test sanitize
 go-test: ; go vet ./... && go test -race ./...
 check: .venv ; build_support/check.sh $(STATICCHECK)
 py-test: .venv ; .venv/bin/python build_support/test_matrix.py
+interop: .venv ; .venv/bin/python build_support/test_matrix.py --libraries --record docs/results/interop-host.json && .venv/bin/python -m build_support.interop_table
 sanitize: .venv ; $(PIP) install .[test] && .venv/bin/python build_support/sanitize.py
 mutations: ; $(PYTHON) build_support/mutations.py
 test-gpu: ; $(PYTHON) build_support/test_matrix.py --gpu $(if $(WHEEL),--wheel $(WHEEL))

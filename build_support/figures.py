@@ -108,13 +108,13 @@ def _read(name: str) -> dict[str, Any] | None:
     return result
 
 
-def replaced(text: str, mark: str, table: Callable[[], str]) -> str:
+def replaced(text: str, mark: str, table: Callable[[], str], page: str = "README.md") -> str:
     """Return a text with another table between the two marks, or as it is if it has no place."""
     start, end = f"<!-- {mark}:", f"<!-- end of {mark} -->"
     pattern = re.compile(f"({re.escape(start)}[^\n]*\n).*?({re.escape(end)})", re.DOTALL)
     text, found = pattern.subn(lambda m: f"{m[1]}{table()}\n{m[2]}", text)
     if found != 1:
-        raise SystemExit(f"README.md has {found} places for {mark}, not one")
+        raise SystemExit(f"{page} has {found} places for {mark}, not one")
     return text
 
 

@@ -1,6 +1,7 @@
 """Run the tests on every Python at hand, all from one wheel.
 
-python build_support/test_matrix.py [--only 3.12] [--gpu] [--wheel WHEEL] [-- PYTEST ARGUMENTS]
+python build_support/test_matrix.py [--only 3.12] [--gpu] [--libraries] [--wheel WHEEL]
+    [--record RESULT] [-- PYTEST ARGUMENTS]
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Suite:
     name: str
     folder: str
     settings: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
 
 def emulated(devices: int, **settings: str) -> Suite:
@@ -63,6 +65,18 @@ def emulated(devices: int, **settings: str) -> Suite:
 
 
 HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""})
+#: The tests that need array libraries run on one Python, the newest that has all of them.
+#: There they are required: what is missing fails the run.
+LIBRARIES = Suite(
+    "array libraries",
+    "tests",
+    {
+        "HAMR_TEST_CUDA": "",
+        "HAMR_TEST_REQUIRE": "numpy,ml_dtypes,torch,jax,pyarrow,distributed,mpi4py,dpctl",
+    },
+    ("-m", "libraries"),
+)
+LIBRARY_PYTHONS = ("3.12", "3.13")
 #: The CUDA tests that every Python runs, and those that one does.
 CUDA = emulated(2)
 MORE_CUDA = [emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")]
@@ -70,6 +84,7 @@ MORE_CUDA = [emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNEL
 GPU = [
     Suite("CUDA, real driver", "tests/cuda", {"HAMR_TEST_CUDA": "driver"}),
     Suite("array libraries on a GPU", "tests/gpu", {"HAMR_TEST_CUDA": "driver"}),
+    Suite("interoperability on a GPU", "tests/interop", {"HAMR_TEST_CUDA": "driver"}),
 ]
 NO_TESTS = 5  # pytest's status where its arguments deselect every test
 
@@ -110,16 +125,17 @@ def build_wheel() -> Path:
     return kept
 
 
-def prepare(interpreter: Interpreter, wheel: Path) -> str:
+def prepare(interpreter: Interpreter, wheel: Path, extra: str = "test") -> str:
     """Install the wheel and what the tests need; return the environment's Python."""
-    folder = ROOT / ".venvs" / interpreter.tag
+    # The array libraries have an environment of their own: the other tests do without.
+    folder = ROOT / ".venvs" / (interpreter.tag + extra.removeprefix("test").replace(",", "-"))
     packages = ["--system-site-packages"] if interpreter.system_packages else []
     # Without pip: Debian's Python has no ensurepip unless asked.
     venv = [interpreter.path, "-m", "venv", "--without-pip", *packages, str(folder)]
     subprocess.run(venv, check=True)
     python = str(folder / "bin" / "python")
     install = [*PIP, "--python", python, "install"]
-    subprocess.run([*install, f"{wheel}[test]"], check=True)
+    subprocess.run([*install, f"{wheel}[{extra}]"], check=True)
     # The version alone does not tell pip that the wheel has changed.
     subprocess.run([*install, "--no-deps", "--force-reinstall", str(wheel)], check=True)
     return python
@@ -147,7 +163,10 @@ def run(python: str, suite: Suite, environment: dict[str, str], arguments: list[
         report = Path(scratch) / "report.xml"
         started = time.monotonic()
         status = subprocess.run(
-            [python, "-m", "pytest", suite.folder, f"--junitxml={report}", *arguments],
+            [
+                *(python, "-m", "pytest", suite.folder, f"--junitxml={report}"),
+                *(*suite.arguments, *arguments),
+            ],
             cwd=ROOT,
             env=os.environ | environment | suite.settings,
             check=False,
@@ -168,11 +187,34 @@ def skips(report: Path) -> str:
     return "".join(f"\n    {n} skipped: {reason}" for reason, n in reasons.most_common())
 
 
+def run_libraries(
+    interpreters: list[Interpreter], wheel: Path, arguments: list[str], record: Path | None
+) -> tuple[str, str]:
+    """Run the tests of the array libraries; return a line of the summary."""
+    fit = [one for one in interpreters if one.version in LIBRARY_PYTHONS]
+    fit = [one for one in fit if not one.system_packages]
+    if not fit:
+        return LIBRARIES.name, f"not run: they need one of Python {', '.join(LIBRARY_PYTHONS)}"
+    interpreter = max(fit, key=lambda one: LIBRARY_PYTHONS.index(one.version))
+    name = f"Python {interpreter.tag}, {LIBRARIES.name}"
+    print(f"\n=== {name} ({interpreter.path})", flush=True)
+    started = time.monotonic()
+    try:
+        python = prepare(interpreter, wheel, "test,interop")
+    except subprocess.CalledProcessError as error:
+        return name, f"not set up: {error}"
+    installed = f"; installed in {time.monotonic() - started:.0f} s"
+    environment = {} if record is None else {"HAMR_INTEROP_RECORD": str(record.resolve())}
+    return name, run(python, LIBRARIES, environment, arguments) + installed
+
+
 def main() -> int:
     """Run the tests and print a line for each Python and suite."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", metavar="VERSION", help="a Python, as 3.12")
     parser.add_argument("--gpu", action="store_true", help="tests for a GPU, on this Python")
+    parser.add_argument("--libraries", action="store_true", help="no tests but the libraries'")
+    parser.add_argument("--record", type=Path, help="write the cells of tests/interop there")
     parser.add_argument("--wheel", type=Path, help="test this wheel instead of building one")
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     options = parser.parse_args()
@@ -193,7 +235,7 @@ def main() -> int:
     subprocess.run(check, check=True)
 
     summary = []
-    for i, interpreter in enumerate(interpreters):
+    for i, interpreter in enumerate([] if options.libraries else interpreters):
         with tempfile.TemporaryDirectory() as folder:
             environment: dict[str, str] = {}
             try:
@@ -211,6 +253,10 @@ def main() -> int:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 print(f"\n=== {name} ({interpreter.path})", flush=True)
                 summary.append((name, run(python, suite, environment, options.pytest)))
+
+    if not options.gpu and (options.libraries or not options.only):
+        found = run_libraries(interpreters, wheel, options.pytest, options.record)
+        summary.append(found)
 
     print("\n=== Summary")
     for name, outcome in summary:

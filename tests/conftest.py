@@ -1,5 +1,8 @@
 """What every test shares: Hypothesis settings, and fixtures for places and element types."""
 
+import importlib.util
+import os
+
 import hypothesis
 import pytest
 
@@ -15,6 +18,15 @@ collect_ignore = [
     *([] if emulation.CHOSEN else ["cuda"]),
     *([] if emulation.CHOSEN == "driver" else ["gpu"]),
 ]
+
+
+def pytest_configure():
+    """HAMR_TEST_REQUIRE names packages whose tests may not be skipped for want of them."""
+    required = [name for name in os.environ.get("HAMR_TEST_REQUIRE", "").split(",") if name]
+    missing = [name for name in required if importlib.util.find_spec(name) is None]
+    if missing:
+        raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
+
 
 hypothesis.settings.register_profile(
     "hamr",

@@ -109,13 +109,13 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
 
 
 class _RawStorage:
-    """The elements as unsigned integers of the same size."""
+    """The elements as raw bytes, which every NumPy can view as elements of the same size."""
 
     def __init__(self, array: _native.Array) -> None:
         self.keep = array
         self.__array_interface__ = {
             "shape": array.shape,
-            "typestr": f"{'|<'[array.itemsize > 1]}u{array.itemsize}",
+            "typestr": f"|V{array.itemsize}",
             # NumPy 1.24 takes no 0, not even for no elements.
             "data": (array.ptr or array.itemsize, array.readonly),
             "strides": array.strides,

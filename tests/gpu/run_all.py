@@ -1,10 +1,11 @@
 """Everything for a machine with GPUs, in one command, from a wheel.
 
-    python3 tests/gpu/run_all.py WHEEL OUT_DIR [--steps cuda,gpu,bench,memcheck] [--budget 560]
+    python3 tests/gpu/run_all.py WHEEL OUT_DIR [--steps cuda,gpu,interop,…] [--budget 560]
 
 Each step has a time limit of its own, and a failed one does not end the run. OUT_DIR
 receives results.json (counts, failures, skips with reasons, machine, versions), the
-benchmark's figures (h200.json, or h200-x2.json with two GPUs) and a log of each step.
+benchmark's figures (h200.json, or h200-x2.json with two GPUs), the interoperability
+matrix (interop-h200.json) and a log of each step.
 HAMR_COMMIT names the commit where there is no git.
 """
 
@@ -30,8 +31,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-STEPS = ("cuda", "gpu", "bench", "memcheck")
-LIMITS = {"cuda": 150, "gpu": 330, "bench": 150, "memcheck": 200}
+STEPS = ("cuda", "gpu", "interop", "bench", "memcheck")
+LIMITS = {"cuda": 150, "gpu": 330, "interop": 240, "bench": 150, "memcheck": 200}
 LOG_BYTES = 4 << 20
 PACKAGES = (
     "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "numba", "numba-cuda", "jax", "jaxlib",
@@ -194,6 +195,10 @@ class Runner:
 
     def gpu(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, "tests/gpu")
+
+    def interop(self, log: Path, seconds: float) -> dict[str, object]:
+        self.env["HAMR_INTEROP_RECORD"] = str(self.out / "interop-h200.json")
+        return self._tests(log, seconds, "tests/interop")
 
     def _tests(self, log: Path, seconds: float, path: str) -> dict[str, object]:
         junit = self.scratch / f"{log.stem}.xml"

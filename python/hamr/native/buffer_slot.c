@@ -31,6 +31,12 @@ static int check_request(const hamr_array *array, const ElementFacts *facts, int
 
 /* A buffer that can change exports a snapshot, which keeps memory, shape and
  * strides as they are for as long as the view is used. */
+/* Never NULL: NumPy 1.24 takes that for no array at all, though there be no elements. */
+static void *address_of(const hamr_array *array) {
+    static char nothing[1];
+    return array->pointer ? (void *)(uintptr_t)array->pointer : nothing;
+}
+
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     Array *self = (Array *)object;
     view->obj = NULL;
@@ -52,8 +58,7 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
         return -1;
     }
     self->exports++;
-    static char nothing[1];
-    view->buf = array->pointer ? (void *)(uintptr_t)array->pointer : nothing;
+    view->buf = address_of(array);
     view->obj = (PyObject *)self;
     view->len = (Py_ssize_t)(array_count(array) * facts->size);
     view->itemsize = facts->size;
@@ -85,7 +90,7 @@ static PyObject *describe(const hamr_array *array) {
         return NULL;
     }
     return Py_BuildValue("{s:N,s:s,s:(KO),s:N,s:i}", "shape", shape, "typestr", facts->typestr,
-                         "data", (unsigned long long)array->pointer, (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
+                         "data", (unsigned long long)(uintptr_t)address_of(array), (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
                          "strides", strides, "version", 3);
 }
 
