@@ -37,9 +37,10 @@ class _Managed(ctypes.Structure):
     ]
 
 
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_api = ctypes.PyDLL(None)  # functions of its own, whose types nobody else sets
+_pointer = _api.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename = _api.PyCapsule_SetName
 _rename.restype, _rename.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 
 #: A deleter called as extensions call it that hold Python's lock, and without the lock.

@@ -104,7 +104,8 @@ class Record:
         return self.contexts[-1][1]
 
 
-new_capsule = ctypes.pythonapi.PyCapsule_New
+_api = ctypes.PyDLL(None)  # functions of its own, whose types nobody else sets
+new_capsule = _api.PyCapsule_New
 new_capsule.restype = ctypes.py_object
 new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 NAMES = {}

@@ -385,3 +385,6 @@ def _rebuild(
         host = buffer(content)
         made[...] = Buffer.from_pointer(host.ptr, shape, dtype, readonly=True, owner=host)
     return made
+
+
+_native.set_buffer_type(Buffer)

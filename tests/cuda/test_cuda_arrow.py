@@ -52,11 +52,16 @@ def content(struct):
 
 def test_the_place(cuda_allocator, device):
     b = hamr.Buffer(N, "f4", cuda_allocator, device=device, fill=3)
-    handle = b.get_host_accessible() if b.accessible("host") else b.get_cuda_accessible(device)
-    for x in (b, b[10:], handle):
+    place = TYPES[cuda_allocator.name], 0 if cuda_allocator == A.cuda_host else device
+    cases = [(b, place), (b[10:], place)]
+    # A handle is where its consumer is.
+    if b.accessible("host"):
+        cases.append((b.get_host_accessible(), (1, -1)))
+    if b.accessible("cuda"):
+        cases.append((b.get_cuda_accessible(device), (2, device)))
+    for x, expected in cases:
         struct = export(x)
-        assert struct.device_type == TYPES[cuda_allocator.name]
-        assert struct.device_id == (0 if cuda_allocator == A.cuda_host else device)
+        assert (struct.device_type, struct.device_id) == expected
         assert (struct.sync_event, struct.reserved[:]) == (None, [0, 0, 0])
         assert structs.data_of(struct.array) == x.ptr
         assert content(struct) == [3] * x.size()

@@ -14,7 +14,7 @@ from processes import scaled
 
 _API, _TENSOR = b"dlpack_exchange_api", b"dltensor_versioned"
 
-_python = ctypes.pythonapi
+_python = ctypes.PyDLL(None)
 _pointer = _python.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _capsule = _python.PyCapsule_New

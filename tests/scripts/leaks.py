@@ -15,7 +15,11 @@ import numpy as np
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import arrow_structs
+import dlpack_exchange_structs as exchange
+import dlpack_structs as dl
 import hamr
+
+TABLE = exchange.table_of(hamr.Buffer)
 
 # A leak of 42 bytes in each of 100,000 cycles is seen. Less is let pass: Go's heap
 # may grow to 4 MiB before its first collection, and each thread's part of C's heap
@@ -44,7 +48,7 @@ def adopt():
     hamr.buffer(b"bytes")
 
 
-def dlpack():
+def dlpack_taken():
     """Tensors that are shared, or were consumed already."""
     capsule = array.__dlpack__()
     np.asarray(hamr.from_dlpack(capsule))
@@ -137,6 +141,27 @@ class Once:
         return self.given
 
 
+def dlpack():
+    """Capsules that nobody uses, and ones that NumPy does."""
+    b = hamr.Buffer(16, "f4")
+    b.__dlpack__(), b.__dlpack__(max_version=(1, 0))
+    np.from_dlpack(b)
+    hamr.buffer(array).__dlpack__(copy=None)
+
+
+def dlpack_deleted():
+    """Tensors that are deleted without Python's lock."""
+    b = hamr.Buffer(16, "f4")
+    dl.consume(b.__dlpack__(max_version=(1, 0))).delete()
+    dl.delete_on_thread(dl.consume(b.__dlpack__()))
+
+
+def dlpack_exchanged():
+    exchange.from_object(hamr.Buffer(16, "f4"), TABLE).delete()
+    exchange.allocate(TABLE, (4, 4)).delete()
+    exchange.allocate(TABLE, (4, -4))
+
+
 class Shy:
     @property
     def __array_interface__(self):
@@ -196,6 +221,13 @@ FAILING = [
     lambda: hamr.buffer(once),
     lambda: hamr.buffer(nulls),
     lambda: np.asarray(readonly).__setitem__(0, 1),
+    lambda: readonly.__dlpack__(),
+    lambda: strided.__dlpack__(dl_device=(2, 0), max_version=(1, 0)),
+    lambda: strided.__dlpack__(dl_device=(9, 0)),
+    lambda: strided.__dlpack__(stream=1),
+    lambda: strided.__dlpack__(max_version=(1, "x")),
+    lambda: closed.__dlpack__(),
+    lambda: exchange.from_object(closed, TABLE),
 ]
 
 

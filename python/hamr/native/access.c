@@ -83,6 +83,7 @@ static PyObject *small_temporary(Array *self) {
     if (block && !(handle = array_new(handle_type))) Py_DECREF(block);
     if (handle) {
         handle->fixed = handle->temporary = 1;
+        handle->for_space = FOR_SPACE(HAMR_HOST);
         handle->order = source->order;
         Py_XINCREF(handle->order);
         if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
@@ -123,6 +124,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
             Py_XDECREF((PyObject *)block);
         } else {
             handle->fixed = 1;
+            handle->for_space = FOR_SPACE(space);
             handle->order = source->order;
             Py_XINCREF(handle->order);
             handle->temporary = block != source->block || source->temporary;
@@ -138,8 +140,11 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
 }
 
 /* A handle never changes, so it is its own. */
-static PyObject *in_place(Array *self) {
-    return self->fixed && Py_TYPE((PyObject *)self) == handle_type ? Py_NewRef((PyObject *)self) : array_snapshot(self, handle_type);
+static PyObject *in_place(Array *self, int32_t space) {
+    if (self->fixed && self->for_space == FOR_SPACE(space) && Py_TYPE((PyObject *)self) == handle_type) return Py_NewRef((PyObject *)self);
+    Array *handle = (Array *)array_snapshot(self, handle_type);
+    if (handle) handle->for_space = FOR_SPACE(space);
+    return (PyObject *)handle;
 }
 
 PyObject *array_access(Array *self, int32_t space, int32_t device) {
@@ -149,10 +154,10 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
         PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
         return NULL;
     }
-    if (space == HAMR_HOST && host_in_place(self)) return in_place(self);
+    if (space == HAMR_HOST && host_in_place(self)) return in_place(self, space);
     if (space == HAMR_CUDA && cuda_in_place(self, device)) {
         if (!self->interface && cuda_interface_prepare(self) < 0) return NULL;
-        return in_place(self);
+        return in_place(self, space);
     }
     if (space == HAMR_HOST) {
         PyObject *handle = small_temporary(self);

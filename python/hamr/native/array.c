@@ -77,6 +77,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     }
     copy->fixed = 1;
     copy->temporary = self->temporary;
+    copy->for_space = self->for_space;
     Py_XINCREF((PyObject *)self->block);
     PyObject *interface = self->interface_given ? NULL : self->interface;
     Py_XINCREF(interface);

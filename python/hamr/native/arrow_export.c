@@ -50,25 +50,19 @@ static PyObject *schema_capsule(const hamr_array *array) {
 
 /* ArrowDeviceArray's numbers for the place of an array: those of DLPack. Page-locked
  * memory is no device's, but consumers make the device of that number current. */
-static int place(const hamr_array *array, struct ArrowDeviceArray *into) {
-    static const int8_t types[HAMR_ALLOCATORS] = {
-        ARROW_DEVICE_CPU, [HAMR_ALLOCATOR_MALLOC] = ARROW_DEVICE_CPU, [HAMR_ALLOCATOR_CUDA] = ARROW_DEVICE_CUDA,
-        [HAMR_ALLOCATOR_CUDA_ASYNC] = ARROW_DEVICE_CUDA, [HAMR_ALLOCATOR_CUDA_UVA] = ARROW_DEVICE_CUDA_MANAGED,
-        [HAMR_ALLOCATOR_CUDA_HOST] = ARROW_DEVICE_CUDA_HOST, [HAMR_ALLOCATOR_HIP] = ARROW_DEVICE_ROCM, [HAMR_ALLOCATOR_HIP_UVA] = ARROW_DEVICE_ROCM,
-    };
-    int32_t allocator = array->allocator;
-    into->device_type = allocator >= 0 && allocator < HAMR_ALLOCATORS ? types[allocator] : 0;
+static int place(const hamr_array *array, char for_space, struct ArrowDeviceArray *into) {
+    into->device_type = dlpack_device_type(array, for_space);
     into->device_id = into->device_type == ARROW_DEVICE_CPU ? -1 : array->device < 0 ? 0 : array->device;
     if (into->device_type) return 0;
     PyErr_Format(PyExc_BufferError, "Arrow has no number for the device of this memory: get_host_accessible() brings it to the host");
     return -1;
 }
 
-static PyObject *array_capsule(Array *source, int of_device) {
+static PyObject *array_capsule(Array *source, char for_space, int of_device) {
     struct ArrowDeviceArray *device_array = calloc(1, sizeof *device_array);
     Exported *exported = malloc(sizeof *exported);
     if (!device_array || !exported) PyErr_NoMemory();
-    else if (!of_device || place(&source->array, device_array) == 0) {
+    else if (!of_device || place(&source->array, for_space, device_array) == 0) {
         PyObject *capsule = PyCapsule_New(device_array, of_device ? ARROW_DEVICE_ARRAY : ARROW_ARRAY, end_array);
         Owner *owner = capsule ? owner_new((PyObject *)source, NULL) : NULL;
         if (owner) {
@@ -132,9 +126,10 @@ static Array *exportable(PyObject *object, int of_device) {
 }
 
 static PyObject *capsules(PyObject *object, int of_device) {
+    char for_space = ((Array *)object)->for_space;
     Array *source = exportable(object, of_device);
     if (!source) return NULL;
-    PyObject *array = array_capsule(source, of_device), *schema = array ? schema_capsule(&source->array) : NULL;
+    PyObject *array = array_capsule(source, for_space, of_device), *schema = array ? schema_capsule(&source->array) : NULL;
     Py_DECREF(source);
     PyObject *pair = schema ? PyTuple_Pack(2, schema, array) : NULL;
     Py_XDECREF(schema);

@@ -128,6 +128,7 @@ static void forget_parent(void) {
     touched = 0;
     core_generation++;
     blocks_forget();
+    owners_forget();
 }
 
 int core_setup(void) {

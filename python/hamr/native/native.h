@@ -56,9 +56,12 @@ typedef struct {
     char interface_given;                      /* interface is what a consumer got, not shared */
     char fixed;                                /* never changes: exports itself */
     char temporary;
+    char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
     char closed;
     Py_ssize_t exports;                        /* views of a fixed array, which keep its memory */
 } Array;
+
+#define FOR_SPACE(space) ((char)((space) + 1))
 
 /* Where the Go core writes the description of a result. */
 typedef struct {
@@ -85,8 +88,10 @@ Owner *owner_new(PyObject *object, Py_buffer *view); /* takes over view */
 Owner *owner_of_memory(void *memory, void (*finish)(void *)); /* takes over memory */
 void owner_drop(Owner *owner);
 void owner_finished(uint64_t key);      /* any thread, without the GIL */
-void owner_finished_soon(Owner *owner); /* the same; dropped at once where this thread has the GIL, else soon */
+void owner_finished_here(Owner *owner); /* with the GIL: dropped now, or by the drop that this one is part of */
+void owner_finished_soon(Owner *owner); /* any thread: as owner_finished_here where it has the GIL, else soon */
 void owner_drain(void);                 /* drops the owners that are finished */
+void owners_forget(void);               /* after a fork: what other threads were about is the parent's */
 int owner_setup(void);
 extern PyMethodDef owner_functions[];
 
@@ -165,8 +170,10 @@ int order_before(Array *self, uint64_t stream); /* makes later work on a stream 
 
 /* dlpack_export.c */
 struct DLManagedTensorVersioned;
+int dlpack_export_setup(void);
 PyObject *array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
+int32_t dlpack_device_type(const hamr_array *array, char for_space); /* Arrow's numbers, too; 0: there is none */
 struct DLManagedTensorVersioned *dlpack_export(Array *self); /* as it is, without waiting; NULL: BufferError */
 
 /* dlpack_import.c */
@@ -190,6 +197,7 @@ extern PyMethodDef dlpack_functions[];
 
 /* dlpack_exchange.c: the table of C functions on the type. */
 int dlpack_exchange_setup(void);
+Array *dlpack_copy(Array *source, int32_t allocator, int32_t device); /* a Buffer with the same elements in C order */
 extern PyMethodDef dlpack_exchange_functions[];
 
 /* arrow_export.c, arrow_import.c */
