@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from torch_limits import ends_at_negative_strides
 
 NAMES = ("cupy", "torch", "numba", "jax")
 DLPACK = ("cupy", "torch", "jax")
@@ -42,6 +43,10 @@ class Library:
     #: What of hamr's it surely takes by DLPack without a copy; what else it may refuse.
     dlpack_reads: tuple[str, ...] = ()
     dlpack_takes_empty = True
+
+    def survives(self, layout: str) -> bool:
+        """Whether the process does, when it is given that by DLPack."""
+        return True
 
     def from_dlpack(self, obj: Any) -> Any:
         """An array that shares what obj exports, for use on the current stream."""
@@ -142,6 +147,9 @@ class Torch(Library):
 
     def from_dlpack(self, obj: Any) -> Any:
         return self.module.from_dlpack(obj)
+
+    def survives(self, layout: str) -> bool:
+        return layout != "negative" or not ends_at_negative_strides()
 
     def extended(self, name: str) -> Any:
         torch = self.module

@@ -16,9 +16,11 @@ from interop_matrix import (
     Library,
     Way,
     no_layout,
+    not_run,
     reference,
     refused,
 )
+from torch_limits import ends_at_negative_strides
 
 
 class Torch(Library):
@@ -85,6 +87,11 @@ NO_LAYOUTS = (
     no_layout("torch has no read-only tensors", layouts=("read-only",)),
 )
 DLPACK_RULES = (
+    not_run(
+        "this torch ends the process at negative strides, whoever made the tensor",
+        layouts=("negative",),
+        when=lambda library: ends_at_negative_strides(),
+    ),
     refused(
         (RuntimeError, BufferError, ValueError),
         "torch has no negative strides",
