@@ -68,8 +68,11 @@ def finish(
     raw = native.library()
     if raw is None or generation != native.generation():
         return None
+    function = getattr(raw, name)
+    if function is None:  # the generated module was cleared before the caller's
+        return None
     try:
-        return getattr(raw, name)(*arguments)
+        return function(*arguments)
     except RuntimeError as error:
         raise make_error(str(error)) from None
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from torch_limits import ends_at_negative_strides
 
 NAMES = ("cupy", "torch", "numba", "jax")
@@ -43,6 +44,24 @@ class Library:
     #: What of hamr's it surely takes by DLPack without a copy; what else it may refuse.
     dlpack_reads: tuple[str, ...] = ()
     dlpack_takes_empty = True
+
+    @functools.cached_property
+    def takes_read_only_dlpack(self) -> bool:
+        """Whether it asks for DLPack of version 1, which can say read-only."""
+        x = self.make(np.zeros(1, "f4"))
+        self.synchronize()
+        seen = []
+
+        class Watched:
+            def __dlpack_device__(self) -> Any:
+                return x.__dlpack_device__()
+
+            def __dlpack__(self, **asked: Any) -> Any:
+                seen.append(asked.get("max_version"))
+                return x.__dlpack__(**asked)
+
+        self.from_dlpack(Watched())
+        return seen[0] is not None
 
     def survives(self, layout: str) -> bool:
         """Whether the process does, when it is given that by DLPack."""

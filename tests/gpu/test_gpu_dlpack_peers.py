@@ -14,6 +14,17 @@ pytestmark = pytest.mark.multigpu
 CUDA = 2
 
 
+@pytest.fixture(autouse=True)
+def _first_again():
+    """Libraries leave the device current that they used last."""
+    yield
+    with hamr.device(0):
+        pass
+    torch, _ = gpu_libraries.get("torch")
+    if torch is not None:
+        torch.module.cuda.set_device(0)
+
+
 def test_tensors_on_the_second_gpu_while_the_first_is_current(torch_library):
     """torch exports what is on its current device only."""
     torch = torch_library.module
@@ -78,6 +89,6 @@ def test_jaxs_arrays_on_the_second_gpu(jax_library):
     assert b.device == 1
     assert b.ptr == x.unsafe_buffer_pointer()
     np.testing.assert_array_equal(host(b), values)
-    y = jax_library.from_dlpack(b)
+    y = jax_library.from_dlpack(hamr.Buffer(1000, "float32", "cuda", data=values, device=1))
     assert y.devices() == {jax.devices()[1]}
     np.testing.assert_array_equal(jax_library.values(y), values)

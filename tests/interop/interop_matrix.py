@@ -356,3 +356,24 @@ def contents(b: hamr.Buffer) -> np.ndarray:
     if (dtype := str(b.dtype)) in ADDED:
         return np.array(storage(b).get_host_accessible()).view(reference(dtype))
     return np.array(b.get_host_accessible())
+
+
+def asks_for_no_version(library: Library) -> bool:
+    """Whether it takes DLPack from before version 1 only, which cannot say read-only."""
+    array = np.zeros(1)
+    array.flags.writeable = False
+    try:
+        library.module.from_dlpack(array)
+    except BufferError:
+        return True
+    return False
+
+
+NO_READ_ONLY = refused(
+    BufferError,
+    "the library asks for DLPack of before version 1, which could not say read-only",
+    by="hamr",
+    match="read-only",
+    layouts=("read-only",),
+    when=asks_for_no_version,
+)

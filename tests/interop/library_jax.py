@@ -10,6 +10,7 @@ import hamr
 from interop_matrix import (
     ADDED,
     FROM,
+    NO_READ_ONLY,
     NOT_COMPACT,
     TO,
     Layout,
@@ -75,8 +76,6 @@ WAYS = (
             ONE_ORDER,
             shared("JAX exports no buffer of these types", dtypes=ADDED, source="__dlpack__"),
         ),
-        # A type that came by DLPack once is asked for that first.
-        sources=("buffer", "__dlpack__"),
     ),
     Way(
         FROM,
@@ -90,7 +89,7 @@ WAYS = (
         "__dlpack__",
         "jax.dlpack.from_dlpack(b)",
         lambda library, b: library.dlpack.from_dlpack(b),
-        (COMPACT_ONLY,),
+        (COMPACT_ONLY, NO_READ_ONLY),
     ),
     Way(
         TO,

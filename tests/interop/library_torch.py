@@ -11,6 +11,7 @@ from interop_matrix import (
     ADDED,
     EMPTY,
     FROM,
+    NO_READ_ONLY,
     TO,
     Layout,
     Library,
@@ -71,17 +72,6 @@ class Torch(Library):
         return None
 
 
-def asks_for_no_version(library: Library) -> bool:
-    """Whether it takes DLPack from before version 1 only, which cannot say read-only."""
-    array = np.zeros(1)
-    array.flags.writeable = False
-    try:
-        library.module.from_dlpack(array)
-    except BufferError:
-        return True
-    return False
-
-
 NO_LAYOUTS = (
     no_layout("torch has no negative strides", layouts=("negative",)),
     no_layout("torch has no read-only tensors", layouts=("read-only",)),
@@ -97,15 +87,9 @@ DLPACK_RULES = (
         "torch has no negative strides",
         by="torch",
         layouts=("negative",),
+        when=lambda library: not ends_at_negative_strides(),
     ),
-    refused(
-        BufferError,
-        "this torch asks for DLPack that could not say read-only",
-        by="hamr",
-        match="read-only",
-        layouts=("read-only",),
-        when=asks_for_no_version,
-    ),
+    NO_READ_ONLY,
 )
 
 

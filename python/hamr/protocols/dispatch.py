@@ -62,7 +62,7 @@ def share(
         return dlpack.adopt(cls, obj, stream, transfer, wait), dlpack.NAME
     elif kind not in plain_types and not _is_foreign(obj):
         return _view(cls, obj, stream, transfer), "hamr"
-    if kind in plain_types:
+    if kind in plain_types or _is_numpys(obj):
         protocols = _PLAIN
     for name, reader in protocols:
         if not _offers(obj, name):
@@ -71,7 +71,7 @@ def share(
             reader = _imported(reader)
         shared = reader.adopt(cls, obj, stream, transfer, wait)
         if shared is not None:
-            _remember(kind, name)
+            _remember(obj, name)
             return shared, name
     raise _refusal(obj)
 
@@ -95,12 +95,25 @@ def _imported(module: str) -> Any:
     return import_module("." + module, __package__)
 
 
-def _remember(kind: type, name: str) -> None:
+def _remember(obj: Any, name: str) -> None:
+    kind = type(obj)
     known = {cuda_array_interface.NAME: cuda_types, dlpack.NAME: dlpack_types}.get(name)
-    if known is dlpack_types and not (hasattr(kind, name) or dlpack.is_capsule(kind)):
-        return  # a proxy, which has what the object behind it has
-    if known is not None and len(known) < _MOST_TYPES:
-        known.add(kind)
+    if known is None or len(known) >= _MOST_TYPES:
+        return
+    if known is dlpack_types and (not hasattr(kind, name) or _exports_buffers(obj)):
+        return  # a proxy for another object, or of a type whose other elements come otherwise
+    known.add(kind)
+
+
+def _exports_buffers(obj: Any) -> bool:
+    """Whether its type has the buffer protocol, though perhaps not for this object."""
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    except Exception:
+        return True
+    return True
 
 
 def _is_foreign(obj: Any) -> bool:
@@ -119,6 +132,12 @@ def _is_foreign(obj: Any) -> bool:
     if known and not dlpack.is_capsule(type(obj)):
         plain_types.add(type(obj))
     return True
+
+
+def _is_numpys(obj: Any) -> bool:
+    """Whether NumPy, which has DLPack for fewer types than hamr, made what an object is."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, numpy.ndarray)
 
 
 def _view(cls: type[_A], obj: _native.Array, stream: int, transfer: int) -> _A:
