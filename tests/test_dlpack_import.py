@@ -147,6 +147,17 @@ def test_strides_of_every_kind(share, versioned):
         assert shared.strides == tuple(2 * s for s in strides)
 
 
+def test_negative_strides_that_lost_their_sign(share, versioned):
+    """CuPy 14 divides them, in bytes, as unsigned numbers."""
+    content = np.arange(6, dtype="i2")
+    lost = (2**64 - 4) // 2
+    backwards = share(
+        Tensor(content, versioned=versioned, byte_offset=10, strides=(lost,), shape=(3,))
+    )
+    assert backwards.strides == (-4,)
+    assert_same(backwards, content[::-2])
+
+
 def test_sixty_four_dimensions(share):
     shared = share(Tensor(np.ones(1), ndim=64, shape=(1,) * 64, strides=(0,) * 64))
     assert shared.ndim == 64

@@ -9,7 +9,6 @@ import numpy as np
 import hamr
 from interop_matrix import (
     ADDED,
-    DTYPES,
     FROM,
     TO,
     Layout,
@@ -68,21 +67,6 @@ class Cupy(Library):
         self.module.cuda.runtime.deviceSynchronize()
 
 
-def loses_the_sign(library: Library) -> bool:
-    """Whether CuPy's capsules hold negative strides as large ones: it divides them unsigned."""
-    backwards = library.module.zeros(3, "int64")[::-1]
-    return bool(library.module.from_dlpack(backwards).strides != backwards.strides)
-
-
-NO_SIGN = refused(
-    ValueError,
-    "this CuPy tells negative strides of wider elements without their sign",
-    by="hamr",
-    match="strides",
-    layouts=("negative",),
-    dtypes=tuple(name for name in DTYPES if reference(name).itemsize > 1),
-    when=loses_the_sign,
-)
 WRITABLE = no_layout("CuPy has no read-only arrays", layouts=("read-only",))
 NO_INTERFACE = refused(
     AttributeError,
@@ -121,7 +105,7 @@ WAYS = (
         "__dlpack__",
         "hamr.from_dlpack(x)",
         lambda library, x: hamr.from_dlpack(x),
-        (WRITABLE, NO_SIGN),
+        (WRITABLE,),
     ),
     Way(
         TO,

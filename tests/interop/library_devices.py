@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,17 @@ TORCH = DeviceTorch(
 class DeviceJax(library_jax.Jax):
     platform = "gpu"
 
+    made = None
+
+    def make(self, values: np.ndarray, layout: Any) -> Any:
+        x = super().make(values, layout)
+        self.made = weakref.ref(x)
+        return x
+
     def strides(self, x: Any) -> tuple[int, ...] | None:
-        return None  # only the host shows JAX's strides
+        # Only the host shows JAX's strides; what it makes itself is in C order.
+        ours = self.made is not None and self.made() is x
+        return np.empty(x.shape, x.dtype).strides if ours else None
 
     def synchronize(self) -> None:
         (self.module.zeros(1) + 1).block_until_ready()

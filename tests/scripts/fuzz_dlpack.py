@@ -110,6 +110,11 @@ DELETER = ctypes.cast(deleter, ctypes.c_void_p)
 DESTRUCTOR = ctypes.cast(destructor, ctypes.c_void_p)
 
 
+def signed(stride):
+    """In bytes; CuPy divides negative ones as unsigned numbers, and they must come back."""
+    return stride - 2**64 if LIMIT <= stride < 2**64 else stride
+
+
 def oracle(fields, versioned):
     """The exceptions that are right, or else address, shape, strides, item size and flags."""
     wrong = set()
@@ -145,7 +150,8 @@ def oracle(fields, versioned):
             step *= max(n, 1)
     else:
         steps = strides[:ndim]
-    long = [(size * s, n) for s, n in zip(steps, shape, strict=True) if n > 1]
+    steps = [signed(size * s) for s in steps]
+    long = [(s, n) for s, n in zip(steps, shape, strict=True) if n > 1]
     if any(not -LIMIT <= s < LIMIT for s, _ in long):
         wrong.add(ValueError)
     reach = [s * (n - 1) for s, n in long]
@@ -162,7 +168,7 @@ def oracle(fields, versioned):
         wrong.add(ValueError)
     if wrong:
         return wrong, None
-    return None, (address, tuple(shape), [size * s for s in steps], size, low, high)
+    return None, (address, tuple(shape), steps, size, low, high)
 
 
 class Fuzzer:

@@ -57,11 +57,21 @@ static int refuse_type(DLDataType type) {
     return -1;
 }
 
+/* A stride in bytes; 0 if it does not fit. CuPy 14 divides negative ones as unsigned
+ * numbers: those come back by a product of 64 bits. */
+static int in_bytes(int64_t stride, int64_t size, int64_t *bytes) {
+    uint64_t product;
+    if (!__builtin_mul_overflow(stride, size, bytes)) return 1;
+    if (stride < 0 || __builtin_mul_overflow((uint64_t)stride, (uint64_t)size, &product)) return 0;
+    *bytes = (int64_t)product;
+    return 1;
+}
+
 /* Dimensions of one element or none have strides that mean nothing, however large. */
 static int read_strides(const DLTensor *tensor, hamr_array *array) {
     int64_t size = element_facts(array->element)->size;
     for (int i = 0; i < array->ndim; i++) {
-        if (!__builtin_mul_overflow(tensor->strides[i], size, &array->strides[i])) continue;
+        if (in_bytes(tensor->strides[i], size, &array->strides[i])) continue;
         if (array->shape[i] > 1) {
             PyErr_Format(PyExc_ValueError, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
                          (long long)tensor->strides[i], i);
