@@ -129,10 +129,12 @@ def test_strides_that_mean_nothing_are_those_of_c_order():
         memory.ctypes.data, (3, 1, 4, 1), "f4", strides=(16, 7, 4, 3),
         owner=memory,
     )  # fmt: skip
-    assert dl.read(capsule := with_ones.__dlpack__()).strides == (4, 4, 1, 1)
+    seen = dl.read(capsule := with_ones.__dlpack__())
+    assert seen.strides == (4, 4, 1, 1)
     del capsule
     empty = hamr.Buffer.from_pointer(0, (2, 0, 5), "f4", strides=(3, 999, -7))
-    assert dl.read(capsule := empty.__dlpack__()).strides == (5, 5, 1)
+    seen = dl.read(capsule := empty.__dlpack__())
+    assert seen.strides == (5, 5, 1)
     del capsule
 
 
@@ -156,7 +158,8 @@ def test_strides_between_elements_are_refused():
 
 def test_read_only():
     buffer = hamr.buffer(b"1234")
-    assert dl.read(capsule := buffer.__dlpack__(max_version=(1, 0))).flags == dl.READ_ONLY
+    seen = dl.read(capsule := buffer.__dlpack__(max_version=(1, 0)))
+    assert seen.flags == dl.READ_ONLY
     del capsule
     assert not np.from_dlpack(buffer).flags.writeable
     for arguments in ({}, {"max_version": (0, 8)}, {"max_version": None, "copy": False}):

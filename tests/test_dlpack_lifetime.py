@@ -60,8 +60,8 @@ def version(request):
 def test_tensors_outlive_what_happens_to_the_buffer(change, version, through):
     buffer = hamr.Buffer((10, 100), fill=2)
     exporter = {
-        "buffer": lambda: buffer, "handle": buffer.get_host_accessible, "view": lambda: buffer[2:],
-    }[through]()  # fmt: skip
+        "buffer": lambda b: b, "handle": lambda b: b.get_host_accessible(), "view": lambda b: b[2:]
+    }[through](buffer)  # fmt: skip
     shape = exporter.shape
     capsule = exporter.__dlpack__(max_version=version)
     del exporter
