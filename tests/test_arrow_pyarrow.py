@@ -15,6 +15,8 @@ if importlib.util.find_spec("pyarrow") is None:
 import pyarrow as pa
 import pyarrow.compute as pc
 
+pytestmark = pytest.mark.libraries
+
 DTYPES = [
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64",

@@ -8,10 +8,13 @@ import pytest
 
 import processes
 
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("distributed", "dask")),
-    reason="no distributed",
-)
+pytestmark = [
+    pytest.mark.libraries,
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(name) is None for name in ("distributed", "dask")),
+        reason="no distributed",
+    ),
+]
 
 TESTS = Path(__file__).resolve().parent
 PATHS = {

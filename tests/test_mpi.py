@@ -5,7 +5,10 @@ import pytest
 import mpi
 from processes import SCRIPTS
 
-pytestmark = pytest.mark.skipif(mpi.MISSING is not None, reason=str(mpi.MISSING))
+pytestmark = [
+    pytest.mark.libraries,
+    pytest.mark.skipif(mpi.MISSING is not None, reason=str(mpi.MISSING)),
+]
 
 
 def test_messages():

@@ -8,6 +8,8 @@ import pytest
 import sycl_runtime
 from processes import run_script
 
+pytestmark = pytest.mark.libraries
+
 
 @pytest.mark.skipif(bool(sycl_runtime.absent()), reason=sycl_runtime.absent())
 @pytest.mark.parametrize(

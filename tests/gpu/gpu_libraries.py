@@ -27,6 +27,8 @@ class Library:
     dtypes: tuple[str, ...] = ALL
     layouts: tuple[str, ...] = ("c", "fortran", "strided", "negative")  # that it can make
     reads: tuple[str, ...] = layouts  # that it takes without a copy
+    #: What hamr.buffer() knows its arrays by.
+    source = "__cuda_array_interface__"
     writable = True
     takes_read_only = True
     keeps_owner = True
@@ -132,6 +134,7 @@ class Cupy(Library):
 
 class Torch(Library):
     name = "torch"
+    source = "__dlpack__"
     # torch has the wider unsigned integers for storage only.
     dtypes = tuple(name for name in ALL if name not in ("uint16", "uint32", "uint64"))
     layouts = ("c", "fortran", "strided")
@@ -243,6 +246,7 @@ class Numba(Library):
 
 class Jax(Library):
     name = "jax"
+    source = "__dlpack__"
     layouts = ("c",)
     reads = ("c",)
     dlpack_reads = ("c",)
