@@ -265,23 +265,29 @@ static int check_stream(const Request *request, DLDevice device) {
 static PyObject *export_to(Array *self, const Request *request) {
     DLDevice own;
     if (self->closed) return core_freed();
-    if (device_of(self, &own) < 0 || check_device(request, own) < 0) return NULL;
-    DLDevice device = request->placed ? request->device : own;
-    if (check_stream(request, device) < 0) return NULL;
-    Manner manner = {.device = device, .legacy = !request->versioned};
-    if (self->array.allocator <= HAMR_ALLOCATOR_MALLOC && is_same(own, device) && request->copy != 1) return capsule_of(self, &manner);
+    if (device_of(self, &own) < 0) return NULL;
+    if (self->array.allocator <= HAMR_ALLOCATOR_MALLOC && request->copy != 1 && (!request->placed || is_same(own, request->device))) {
+        Manner manner = {.device = own, .legacy = !request->versioned};
+        return check_stream(request, own) < 0 ? NULL : capsule_of(self, &manner);
+    }
     if (array_usable(self) < 0) return NULL;
     Array *source = (Array *)array_snapshot(self, array_type);
     if (!source) return NULL;
-    int copy = 0;
-    Array *found = device_of(source, &own) < 0 ? NULL : placed(source, own, request, device, &copy);
+    int known = device_of(source, &own) == 0 && check_device(request, own) == 0, copy = 0;
+    DLDevice device = request->placed ? request->device : own;
+    if (!known || check_stream(request, device) < 0) {
+        Py_DECREF(source);
+        return NULL;
+    }
+    Array *found = placed(source, own, request, device, &copy);
     if (!found && device.device_type == kDLCUDA && !is_same(own, device)) cannot_place(request);
     Py_DECREF(source);
     found = ordered(found, device, request->order, request->stream);
     if (!found) return NULL;
-    if (copy) manner.flags = DLPACK_IS_COPIED;
-    manner.shared = device.device_type == kDLCUDA;
-    manner.stream = request->order == BEFORE_STREAM ? (int64_t)request->stream : request->order == DEFAULT_ORDER ? LEGACY_STREAM : UNKNOWN_STREAM;
+    Manner manner = {
+        .device = device, .flags = copy ? DLPACK_IS_COPIED : 0, .legacy = !request->versioned, .shared = device.device_type == kDLCUDA,
+        .stream = request->order == BEFORE_STREAM ? (int64_t)request->stream : request->order == DEFAULT_ORDER ? LEGACY_STREAM : UNKNOWN_STREAM,
+    };
     PyObject *capsule = capsule_of(found, &manner);
     Py_DECREF(found);
     return capsule;

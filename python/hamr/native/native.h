@@ -10,6 +10,13 @@
 
 #include "hamr_abi.h"
 
+/* From 3.12 on headers count no reference here, whatever the oldest Python that the limited
+ * API is asked for: None would end in a 3.11. */
+#undef Py_RETURN_NONE
+#undef Py_RETURN_FALSE
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_FALSE return Py_NewRef(Py_False)
+
 /* An object that keeps foreign memory alive. Its address is the key under which
  * the Go core knows the memory. */
 typedef struct Owner {

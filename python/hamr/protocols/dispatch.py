@@ -62,7 +62,7 @@ def share(
         return dlpack.adopt(cls, obj, stream, transfer, wait), dlpack.NAME
     elif kind not in plain_types and not _is_foreign(obj):
         return _view(cls, obj, stream, transfer), "hamr"
-    if kind in plain_types or _is_numpys(obj):
+    if kind in plain_types:
         protocols = _PLAIN
     for name, reader in protocols:
         if not _offers(obj, name):
@@ -79,7 +79,7 @@ def share(
 def _offers(obj: Any, name: str) -> bool:
     if name == buffer_protocol.NAME:
         return True
-    if isinstance(obj, type):
+    if isinstance(obj, type) or (name == dlpack.NAME and _is_numpys(obj)):
         return False
     if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
         return True
