@@ -7,46 +7,17 @@ from typing import Any
 
 import numpy as np
 
-CPU, CUDA, CUDA_HOST, OPENCL, ROCM, ROCM_HOST, CUDA_MANAGED, ONE_API = 1, 2, 3, 4, 10, 11, 13, 14
-READ_ONLY, IS_COPIED = 1, 2
-
-#: DLPack's type codes, by NumPy's kinds.
-CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-
-
-class Device(ctypes.Structure):
-    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
-
-
-class DataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", Device),
-        ("ndim", ctypes.c_int32),
-        ("dtype", DataType),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class Unversioned(ctypes.Structure):
-    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", DLTensor),
-    ]
+from dlpack_structs import (
+    CODES,
+    CPU,
+    READ_ONLY,
+    DataType,
+    Device,
+    Legacy,
+    Version,
+    Versioned,
+    pointer_to,
+)  # fmt: skip
 
 
 class ExchangeAPI(ctypes.Structure):
@@ -131,7 +102,7 @@ class Tensor:
         self.array, self.versioned = array, versioned
         self.ended = self.unused = 0
         self.rooms: list[Any] = []
-        self.managed = Versioned(1, 3) if versioned else Unversioned()
+        self.managed = Versioned(Version(1, 3)) if versioned else Legacy()
         self.fields = self.managed.tensor
         self.managed.deleter = ctypes.cast(_delete, ctypes.c_void_p)
         self.fields.data = array.ctypes.data if array.size else None
@@ -149,15 +120,15 @@ class Tensor:
 
     def set(self, name: str, value: Any) -> None:
         if name in ("shape", "strides"):
-            room = None if value is None else (ctypes.c_int64 * max(len(value), 1))(*value)
+            room = None if value is None else pointer_to(value)
             self.rooms.append(room)
-            setattr(self.fields, name, None if room is None else ctypes.addressof(room))
+            setattr(self.fields, name, room)
         elif name == "device":
             self.fields.device = Device(*value)
         elif name == "dtype":
             self.fields.dtype = DataType(*value)
         elif name == "version":
-            self.managed.major, self.managed.minor = value
+            self.managed.version = Version(*value)
         elif name in ("flags", "deleter"):
             setattr(self.managed, name, value)
         else:
@@ -170,7 +141,7 @@ class Tensor:
 
     @property
     def device(self) -> tuple[int, int]:
-        return self.fields.device.device_type, self.fields.device.device_id
+        return self.fields.device.type, self.fields.device.id
 
     def capsule(self) -> Any:
         """A new capsule of the tensor, which ends it if nobody consumes it."""

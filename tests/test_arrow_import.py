@@ -428,3 +428,17 @@ def test_a_producers_own_errors_come_through():
 
     with pytest.raises(OSError, match="not today"):
         hamr.buffer(Shy())
+
+
+@pytest.mark.parametrize("make", [HostArray, OnDevice, lambda: Chunks(HostArray(), HostArray())])
+def test_the_device_of_what_has_arrows_interfaces_alone(make):
+    source = make()
+    assert hamr.device_of(source) == -1
+    del source
+
+
+def test_the_device_of_what_hamr_cannot_read():
+    with pytest.raises(TypeError, match="share the columns one by one"):
+        hamr.device_of(OnDevice(schema={"format": b"+s"}))
+    with pytest.raises(TypeError, match="x is"):
+        hamr.device_of(HostArray)

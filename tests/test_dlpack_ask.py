@@ -1,6 +1,7 @@
 """How hamr asks objects for their tensors: by methods, and by C functions."""
 
 import gc
+import mmap
 import sys
 import types
 import weakref
@@ -11,10 +12,6 @@ import pytest
 
 import hamr
 from dlpack_producers import (
-    CPU,
-    ONE_API,
-    READ_ONLY,
-    ROCM,
     Exchange,
     OldProducer,
     Producer,
@@ -22,7 +19,8 @@ from dlpack_producers import (
     Tensor,
     capsule_of,
     exchanging,
-)  # fmt: skip
+)
+from dlpack_structs import CPU, ONE_API, READ_ONLY, ROCM
 from producers import assert_same
 
 adopt = import_module("hamr.protocols.dispatch")
@@ -363,3 +361,44 @@ def test_a_table_without_functions(share):
     exchange.api.from_object = None
     assert_same(share(kind(Tensor(SAMPLE.copy()))), SAMPLE)
     assert exchange.asked == 0
+
+
+class Deleted(mmap.mmap):
+    """As a deleted array of JAX's: its buffer protocol says so, its DLPack does not."""
+
+    def __dlpack__(self, **keywords):
+        raise AssertionError(keywords)
+
+    def __dlpack_device__(self):
+        raise TypeError("object of type 'NoneType' has no len()")
+
+
+def test_what_the_buffer_protocol_said_is_told(share):
+    deleted = Deleted(-1, 8)
+    deleted.close()
+    with pytest.raises(TypeError, match="has no len") as caught:
+        hamr.buffer(deleted)
+    (note,) = caught.value.__notes__
+    assert "exports no buffer either" in note
+    assert "closed" in note
+    with pytest.raises(TypeError, match="has no len") as caught:
+        hamr.from_dlpack(deleted)
+    assert not hasattr(caught.value, "__notes__")
+
+
+class Withdrawn:
+    """A class that says that it has none of what its parents may have."""
+
+    __dlpack__ = __dlpack_device__ = __arrow_c_array__ = __array_interface__ = None
+
+
+def test_protocols_that_are_none_are_absent():
+    with pytest.raises(TypeError, match="Withdrawn object cannot be shared: accepted is"):
+        hamr.buffer(Withdrawn())
+    with pytest.raises(TypeError, match="Withdrawn object cannot be shared by DLPack"):
+        hamr.from_dlpack(Withdrawn())
+    with pytest.raises(TypeError, match=r"x is <.*Withdrawn.*>: accepted is a buffer"):
+        hamr.device_of(Withdrawn())
+    half = type("Half", (Producer,), {"__dlpack__": None})(Tensor(SAMPLE.copy()))
+    with pytest.raises(TypeError, match="Half object cannot be shared by DLPack"):
+        hamr.from_dlpack(half)

@@ -10,13 +10,6 @@ import pytest
 import hamr
 import producers
 from dlpack_producers import (
-    CPU,
-    CUDA,
-    CUDA_HOST,
-    IS_COPIED,
-    ONE_API,
-    ROCM,
-    ROCM_HOST,
     OldProducer,
     Producer,
     Refusing,
@@ -24,7 +17,8 @@ from dlpack_producers import (
     capsule_of,
     exchanging,
     name_of,
-)  # fmt: skip
+)
+from dlpack_structs import CPU, CUDA, CUDA_HOST, IS_COPIED, ONE_API, ROCM, ROCM_HOST
 from processes import run_code
 from producers import assert_same
 
@@ -236,6 +230,7 @@ import json, sys
 import numpy as np
 import hamr
 from dlpack_producers import *
+from dlpack_structs import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
 found = []
 for device in (CUDA, 0), (CUDA, 7), (CUDA_MANAGED, 0), (ROCM, 0):
     for exchange in False, True:

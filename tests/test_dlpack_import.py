@@ -9,18 +9,8 @@ from hypothesis import given
 
 import hamr
 import producers
-from dlpack_producers import (
-    CPU,
-    CUDA_HOST,
-    ONE_API,
-    OPENCL,
-    READ_ONLY,
-    ROCM,
-    ROCM_HOST,
-    Producer,
-    Tensor,
-    name_of,
-)  # fmt: skip
+from dlpack_producers import Producer, Tensor, name_of
+from dlpack_structs import CPU, CUDA_HOST, ONE_API, OPENCL, READ_ONLY, ROCM, ROCM_HOST
 from producers import assert_same
 
 adopt = import_module("hamr.protocols.dispatch")
@@ -374,3 +364,10 @@ def test_out_of_an_operation():
     hamr.buffer(np.arange(3.0)).get(Producer(tensor))
     assert tensor.array.tolist() == [0, 1, 2]
     assert tensor.ended == 1
+
+
+@pytest.mark.parametrize("arguments", [{}, {"device": -1}, {"copy": True}])
+def test_masked_arrays_are_refused(arguments):
+    masked = np.ma.array([1, 2], mask=[True, False])
+    with pytest.raises(TypeError, match="mask would be lost"):
+        hamr.from_dlpack(masked, **arguments)

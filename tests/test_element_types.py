@@ -157,3 +157,15 @@ def test_types_that_only_ml_dtypes_adds_to_numpy_are_names_without_it(name):
     )
     size = 2 if name == "bfloat16" else 1
     assert done.stdout == f"ElementType {name} {{2, 2}} 2.0 {size}\n"
+
+
+@pytest.mark.parametrize("dtype", NAMED)
+def test_refusals_name_the_type(dtype):
+    """Its typestr is that of raw bytes, and of others."""
+    buffer = hamr.Buffer(2, dtype)
+    with pytest.raises(BufferError, match=f"element type {dtype} has"):
+        memoryview(buffer)
+    with pytest.raises(AttributeError, match=f"element type {dtype} has"):
+        _ = buffer.__array_interface__
+    with pytest.raises(TypeError, match=f"element type {dtype} has"):
+        buffer.__arrow_c_array__()

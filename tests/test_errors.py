@@ -266,3 +266,27 @@ def test_absent_runtime_is_named(name):
         assert caught.value.backend == backend
         assert isinstance(caught.value.tried, tuple)
     assert state(buffer) == before
+
+
+def test_out_that_is_read_only_is_named():
+    with pytest.raises(ValueError, match="out is read-only: accepted is a writable array"):
+        hamr.Buffer(3, "int8", fill=1).get(bytes(3))
+
+
+def test_arguments_are_called_as_the_caller_does():
+    with pytest.raises(ValueError, match=r"^sync is 'never': accepted are async"):
+        hamr.buffer(b"1", sync="never")
+    with pytest.raises(TypeError, match=r"^sync is None: accepted is"):
+        hamr.buffer(b"1", sync=None)
+    with pytest.raises(ValueError, match=r"^transfer is 'never': accepted are async"):
+        hamr.Buffer(1, transfer="never")
+
+
+class Lines:
+    def __repr__(self):
+        return "Lines:\n  1,\n  2"
+
+
+def test_values_of_many_lines_are_shown_in_one():
+    with pytest.raises(TypeError, match=r"^x is Lines: 1, 2: accepted is a buffer"):
+        hamr.device_of(Lines())

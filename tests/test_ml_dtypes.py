@@ -137,7 +137,7 @@ def test_a_shared_scalar_keeps_its_value(name):
     gc.collect()
     others = [np.zeros((), name) for _ in range(100)]
     assert [b.item() for b in shared] == [1, 2, 4]
-    assert all(b.shape == () and b.dtype == np.dtype(name) for b in shared)
+    assert all(b.shape == () and b.dtype == np.dtype(name) and b.readonly for b in shared)
     assert len(others) == 100
 
 

@@ -417,3 +417,10 @@ def test_a_capsule_that_dpctl_refuses(dpctl):
     dpctl.dpctl.SyclQueue = refuse
     with pytest.raises(ValueError, match=r"syclobj has the capsule.*no such platform"):
         hamr.buffer(usm(syclobj=capsule(QUEUE)))
+
+
+def test_device_of(monkeypatch):
+    without_dpctl(monkeypatch)
+    queue = Queue()
+    assert hamr.device_of(usm(syclobj=queue)) == -1
+    assert queue.waits == 0

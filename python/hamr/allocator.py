@@ -76,7 +76,7 @@ def allocator_from(number: int) -> Allocator:
     return _BY_VALUE[number]
 
 
-def transfer_of(value: object) -> int:
+def transfer_of(value: object, argument: str = "transfer") -> int:
     """The number of a transfer mode given as Transfer, int or name."""
     if type(value) is Transfer:
         return value
@@ -90,9 +90,9 @@ def transfer_of(value: object) -> int:
                 return int(mode)
     else:
         raise TypeError(
-            f"transfer is {value!r}: accepted is a hamr.Transfer, its value or its name"
+            f"{argument} is {value!r}: accepted is a hamr.Transfer, its value or its name"
         )
-    raise ValueError(f"transfer is {value!r}: accepted are async, sync_host, sync")
+    raise ValueError(f"{argument} is {value!r}: accepted are async, sync_host, sync")
 
 
 def space_number(space: object) -> int:

@@ -360,7 +360,9 @@ def buffer(
         shared, protocol = share(Buffer, obj)
     else:
         order = _order_for(obj, stream)
-        shared, protocol = share(Buffer, obj, order._value, transfer_of(sync), wait_of(wait))
+        shared, protocol = share(
+            Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait)
+        )
     shared._source = protocol
     if order is not None:
         shared._set_order(order._value, shared._transfer, order)

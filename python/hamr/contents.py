@@ -115,6 +115,8 @@ class Contents(_Base):
                 return numpy.array(self.get_host_accessible())
             out = numpy.empty(self.shape, named)
         target = self._sharing(out)
+        if target.readonly:
+            raise ValueError("out is read-only: accepted is a writable array")
         if whole and target.shape == self.shape:
             target[...] = self
         else:

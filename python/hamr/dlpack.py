@@ -6,6 +6,7 @@ from . import _native
 from .allocator import Allocator
 from .buffer import Buffer
 from .protocols.cuda_array_interface import wait_of
+from .protocols.dispatch import refuse_masked
 from .protocols.dlpack import CPU, CUDA, NAME, adopt
 from .protocols.fields import exact, short
 
@@ -25,9 +26,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     the memory of ``x`` is shared, and kept alive.
 
     Errors of the producer pass. Elements that hamr does not have are a TypeError, a
-    tensor that cannot be right is a ValueError, a device that cannot be had and a copy
-    that must not be made are a BufferError.
+    tensor that cannot be right and the number of no device are a ValueError, another
+    kind of device and a copy that must not be made are a BufferError. For CUDA without
+    a driver it is BackendUnavailable.
     """
+    refuse_masked(x)
     if device is None and copy is None:
         known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
         shared = adopt(Buffer, x, 0, 1, None) if known is None else known

@@ -13,6 +13,7 @@ from .errors import BackendUnavailable
 from .event import Event
 from .protocols import dlpack
 from .protocols.cuda_array_interface import NAME, unreadable
+from .protocols.dispatch import share
 from .protocols.fields import exact, short
 from .stream import BACKEND, Stream, is_stream
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HOST = -1
+
+#: Interfaces whose place is known when they are read, and those of host memory alone.
+_TELL_BY_SHARING = ("__sycl_usm_array_interface__", "__arrow_c_device_array__")
+_OF_THE_HOST = ("__arrow_c_array__", "__arrow_c_stream__", "__array_interface__")
 
 
 class device:  # noqa: N801
@@ -135,8 +140,11 @@ def device_of(x: Any) -> int:
         return found
     if is_stream(x):
         return device_of(Stream.from_any(x))
-    if not isinstance(x, type) and hasattr(x, "__array_interface__"):
-        return _HOST
+    if not isinstance(x, type):
+        if any(getattr(x, name, None) is not None for name in _TELL_BY_SHARING):
+            return share(_native.Array, x, wait=False)[0].device
+        if any(getattr(x, name, None) is not None for name in _OF_THE_HOST):
+            return _HOST
     try:
         memoryview(x)
     except (TypeError, ValueError, BufferError):
@@ -216,7 +224,7 @@ def _owner_by_interface(x: Any, interface: Any) -> int:
 
 def _owner_by_dlpack(x: Any) -> int | None:
     """The device that DLPack names for an object; None if it names none that hamr knows."""
-    if isinstance(x, type) or not hasattr(x, "__dlpack_device__"):
+    if isinstance(x, type) or getattr(x, "__dlpack_device__", None) is None:
         return None
     pair = x.__dlpack_device__()
     kind, number = map(exact, pair) if isinstance(pair, tuple) and len(pair) == 2 else (None, None)

@@ -320,3 +320,10 @@ for allocator in ("cuda", "cuda_async", "cuda_uva", "cuda_host"):
 """,
         env=driver.PATHS,
     )
+
+
+@pytest.mark.parametrize("device", range(driver.DEVICES))
+def test_the_device_of_what_has_this_interface_alone(device):
+    buffer = hamr.Buffer(10, "f4", "cuda", fill=1, device=device)
+    alone = structs.Only(buffer, "__arrow_c_device_array__")
+    assert hamr.device_of(alone) == device

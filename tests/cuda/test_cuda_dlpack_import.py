@@ -9,17 +9,8 @@ import pytest
 
 import driver
 import hamr
-from dlpack_producers import (
-    CPU,
-    CUDA,
-    CUDA_HOST,
-    CUDA_MANAGED,
-    READ_ONLY,
-    Producer,
-    Tensor,
-    exchanging,
-    name_of,
-)  # fmt: skip
+from dlpack_producers import Producer, Tensor, exchanging, name_of
+from dlpack_structs import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY
 from hamr import _native
 from hamr.protocols import dispatch
 from producers import assert_same, run_python

@@ -16,7 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import dlpack_producers as dl
+import dlpack_producers as producers
+import dlpack_structs as dl
 import hamr
 
 libc = ctypes.CDLL(None)
@@ -47,7 +48,7 @@ class Loose:
     def __init__(self, versioned, fields):
         self.versioned, self.fields = versioned, fields
         self.ended = 0
-        kind = dl.Versioned if versioned else dl.Unversioned
+        kind = dl.Versioned if versioned else dl.Legacy
         self.size = ctypes.sizeof(kind)
         self.address = libc.malloc(self.size)
         managed = kind.from_address(self.address)
@@ -55,7 +56,7 @@ class Loose:
         managed.context = None
         managed.deleter = None if fields["deleter"] is None else DELETER
         if versioned:
-            managed.major, managed.minor = fields["version"]
+            managed.version = dl.Version(*fields["version"])
             managed.flags = fields["flags"]
         tensor = managed.tensor
         tensor.data = fields["data"]
@@ -72,7 +73,7 @@ class Loose:
         address = libc.malloc(8 * len(values) or 1)
         ctypes.memmove(address, (ctypes.c_int64 * len(values))(*values), 8 * len(values))
         self.rooms.append(address)
-        return address
+        return ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))
 
     def end(self):
         self.ended += 1
@@ -88,7 +89,7 @@ class Loose:
 
     def capsule(self):
         name = b"dltensor_versioned" if self.versioned else b"dltensor"
-        return dl.new_capsule(self.address, name, DESTRUCTOR)
+        return producers.new_capsule(self.address, name, DESTRUCTOR)
 
 
 live = {}
@@ -101,7 +102,7 @@ def deleter(address):
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def destructor(capsule):
-    address = dl.unused(capsule)
+    address = producers.unused(capsule)
     if address and live[address].fields["deleter"]:
         live[address].end()
 

@@ -80,13 +80,12 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
 }
 
 static int check(const hamr_array *array, int of_device) {
-    const ElementFacts *facts = element_facts(array->element);
     if (array->element == Bool)
         PyErr_SetString(PyExc_TypeError, "element type |b1 cannot be shared with Arrow, which packs eight bool in a byte: astype(\"uint8\") makes a buffer that can");
     else if (!arrow_format(array->element))
         PyErr_Format(PyExc_TypeError,
                      "element type %s has no format in Arrow: accepted are int8 ... int64, uint8 ... uint64, float16, float32 and float64, which astype() makes",
-                     facts ? facts->typestr : "?");
+                     element_label(array->element));
     else if (array->ndim == 0)
         PyErr_SetString(PyExc_ValueError, "the buffer has no dimension, an Arrow array has one: buf[None] has one, too");
     else if (array->ndim > 1)

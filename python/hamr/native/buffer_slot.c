@@ -6,7 +6,7 @@ static int check_request(const hamr_array *array, const ElementFacts *facts, int
         return -1;
     }
     if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) {
-        PyErr_Format(PyExc_BufferError, "element type %s has no format in the buffer protocol", facts ? facts->typestr : "?");
+        PyErr_Format(PyExc_BufferError, "element type %s has no format in the buffer protocol", element_label(array->element));
         return -1;
     }
     if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY)) {
@@ -79,7 +79,7 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "hamr needs a 64-bit Pytho
 static PyObject *describe(const hamr_array *array) {
     const ElementFacts *facts = element_facts(array->element);
     if (!facts || !facts->format)
-        return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own", facts ? facts->typestr : "?");
+        return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own", element_label(array->element));
     if (!(array->flags & HAMR_HOST_REACHABLE))
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: the host does not reach this memory; get_host_accessible() brings it there");
     PyObject *shape = array_dimensions(array->shape, array->ndim);

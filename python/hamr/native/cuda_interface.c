@@ -50,10 +50,9 @@ int cuda_interface_prepare(Array *self) {
 }
 
 static PyObject *refuse(const Array *self) {
-    const ElementFacts *facts = element_facts(self->array.element);
     if (!(self->array.flags & HAMR_REACHABLE(HAMR_CUDA)))
         return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: CUDA does not reach this memory; get_cuda_accessible() brings it there");
-    return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", facts ? facts->typestr : "?");
+    return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", element_label(self->array.element));
 }
 
 /* Consumers ask for the dictionary more than once: one of an array that never changes

@@ -146,12 +146,22 @@ static int by_exchange(const Producer *producer, PyObject *object, Adoption *ado
     return 1;
 }
 
-/* Says what an object lacks, in place of the AttributeError of a method that is not there. */
+static int is_none(PyObject *object, const char *name) {
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (!value) PyErr_Clear();
+    Py_XDECREF(value);
+    return value == Py_None;
+}
+
+/* Says what an object lacks, in place of the AttributeError of a method that is not there
+ * (or the TypeError of one that is None, by which a class says that it has none). */
 static void explain(PyObject *object) {
-    if (!PyType_Check(object) && !PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+    int absent = PyErr_ExceptionMatches(PyExc_AttributeError);
+    if (!PyType_Check(object) && !absent && !PyErr_ExceptionMatches(PyExc_TypeError)) return;
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    if (!PyType_Check(object) && PyObject_HasAttrString(object, "__dlpack__") && PyObject_HasAttrString(object, "__dlpack_device__")) {
+    int offered = absent ? PyObject_HasAttrString(object, "__dlpack__") && PyObject_HasAttrString(object, "__dlpack_device__") : 1;
+    if (!PyType_Check(object) && offered && !is_none(object, "__dlpack__") && !is_none(object, "__dlpack_device__")) {
         PyErr_Restore(kind, value, traceback);
         return;
     }
@@ -226,6 +236,12 @@ static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy) {
     PyObject *method = PyObject_GetAttr(object, names[DLPACK]);
     if (!method) {
         explain(object);
+        return NULL;
+    }
+    if (method == Py_None) {
+        PyErr_SetString(PyExc_AttributeError, "__dlpack__");
+        explain(object);
+        Py_DECREF(method);
         return NULL;
     }
     PyObject *capsule = call(method, stream, newest, copy), *earlier = NULL;

@@ -35,6 +35,17 @@ const ElementFacts *element_facts(int32_t element) {
     return &facts[element];
 }
 
+/* The typestr, and the name of types that share one. */
+const char *element_label(int32_t element) {
+    static const char *const names[] = {
+        "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4", "float8_e4m3",
+        "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+    };
+    const ElementFacts *found = element_facts(element);
+    if (!found) return "?";
+    return element > Complex128 ? names[element - Complex128 - 1] : found->typestr;
+}
+
 int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes) {
     for (int32_t i = Bool; i < (int32_t)(sizeof facts / sizeof *facts); i++)
         if (facts[i].code == code && (unsigned)facts[i].size * 8 == bits && lanes == 1) return i;

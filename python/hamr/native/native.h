@@ -112,6 +112,7 @@ typedef struct {
 } ElementFacts;
 int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes); /* 0: refused */
 const ElementFacts *element_facts(int32_t element);
+const char *element_label(int32_t element); /* for error messages */
 int32_t element_from_format(const char *format, Py_ssize_t itemsize); /* 0: refused */
 int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element);
 int array_contiguous(const hamr_array *array, int fortran);

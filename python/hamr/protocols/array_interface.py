@@ -26,6 +26,7 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(obj, numpy.generic):
         obj = numpy.array(obj)  # the interface of a scalar is that of a temporary array
+        obj.setflags(write=False)  # as what scalars export by the buffer protocol
     return adopt_interface(cls, obj, getattr(obj, NAME), stream, transfer)
 
 

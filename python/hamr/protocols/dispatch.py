@@ -34,6 +34,7 @@ PROTOCOLS: tuple[tuple[str, Any], ...] = (
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 plain_types: set[type] = set()
 _PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, array_interface))
+_WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
 
 #: Types of which an object was shared by one protocol: the others are then asked first
 #: for the same, which C does by itself.
@@ -64,12 +65,19 @@ def share(
         return _view(cls, obj, stream, transfer), "hamr"
     if kind in plain_types:
         protocols = _PLAIN
+    elif _is_numpys(obj):
+        protocols = _WITHOUT_DLPACK
     for name, reader in protocols:
         if not _offers(obj, name):
             continue
         if isinstance(reader, str):
             reader = _imported(reader)
-        shared = reader.adopt(cls, obj, stream, transfer, wait)
+        try:
+            shared = reader.adopt(cls, obj, stream, transfer, wait)
+        except Exception as error:
+            if reader is dlpack:
+                _note_buffer(obj, error)
+            raise
         if shared is not None:
             _remember(obj, name)
             return shared, name
@@ -79,7 +87,7 @@ def share(
 def _offers(obj: Any, name: str) -> bool:
     if name == buffer_protocol.NAME:
         return True
-    if isinstance(obj, type) or (name == dlpack.NAME and _is_numpys(obj)):
+    if isinstance(obj, type):
         return False
     if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
         return True
@@ -105,6 +113,19 @@ def _remember(obj: Any, name: str) -> None:
     known.add(kind)
 
 
+def _note_buffer(obj: Any, error: Exception) -> None:
+    """Add to an error why an object with the buffer protocol was not shared by that.
+
+    It may be what the producer should have said: a deleted array of JAX's, for one.
+    """
+    try:
+        memoryview(obj)
+    except TypeError:
+        pass  # no buffers, or of something else
+    except Exception as refused:
+        error.add_note(f"The object exports no buffer either: {refused}")
+
+
 def _exports_buffers(obj: Any) -> bool:
     """Whether its type has the buffer protocol, though perhaps not for this object."""
     try:
@@ -120,11 +141,7 @@ def _is_foreign(obj: Any) -> bool:
     """Whether an object is to be asked for protocols; False for hamr's own."""
     if isinstance(obj, _native.Array):
         return False
-    masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(obj, masked.MaskedArray):
-        raise TypeError(
-            "a masked array cannot be shared, since its mask would be lost: pass .data or .filled()"
-        )
+    refuse_masked(obj)
     if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
         # They export their bytes.
         raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
@@ -132,6 +149,15 @@ def _is_foreign(obj: Any) -> bool:
     if known and not dlpack.is_capsule(type(obj)):
         plain_types.add(type(obj))
     return True
+
+
+def refuse_masked(obj: Any) -> None:
+    """Raise TypeError for NumPy's masked arrays, of which no protocol tells the mask."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(obj, masked.MaskedArray):
+        raise TypeError(
+            "a masked array cannot be shared, since its mask would be lost: pass .data or .filled()"
+        )
 
 
 def _is_numpys(obj: Any) -> bool:

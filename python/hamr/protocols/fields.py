@@ -120,6 +120,8 @@ def short(value: Any) -> str:
         text = repr(value)
     except Exception:
         text = f"a {type(value).__name__}"
+    if "\n" in text:
+        text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
