@@ -14,10 +14,10 @@ type postponed struct {
 	list  []*Memory
 }
 
-func (p *postponed) add(m *Memory) {
+func (p *postponed) add(m ...*Memory) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.list = append(p.list, m)
+	p.list = append(p.list, m...)
 }
 
 // take removes and returns the memory that is ready.
@@ -66,17 +66,19 @@ func (r *Runtime) madeRoom(err error) bool {
 // Where the device cannot be waited for, as while a stream is captured into a graph,
 // the memory is kept: freed too early, it would be written to in other hands.
 func (m *Memory) releaseWhenIdle() error {
+	// What is postponed during the wait, the wait does not speak for.
+	earlier := m.runtime.postponed.take(m.sameDevice)
 	over, late := m.settleDevice()
 	if !over {
 		// Nobody keeps the stream alive for it any more.
 		if s, err := m.streams.Resolve(m.context(), 0); err == nil {
 			m.stream.Store(uintptr(s))
 		}
-		m.runtime.postponed.add(m)
+		m.runtime.postponed.add(append(earlier, m)...)
 		return late
 	}
 	late = errors.Join(late, m.giveBack())
-	for _, other := range m.runtime.postponed.take(m.sameDevice) {
+	for _, other := range earlier {
 		late = errors.Join(late, other.giveBack())
 	}
 	return late

@@ -8,6 +8,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -149,4 +150,41 @@ func TestALackOfMemoryIsReportedWhereNoneCanBeGivenBack(t *testing.T) {
 	m, err := w.runtime.Allocate(backends.CUDA, 0, 90, 0, false)
 	require.NoError(t, err)
 	require.NoError(t, m.Release())
+}
+
+// busyLater is a device that work is enqueued on, and that cannot be waited for any
+// more, as soon as a wait for it was over.
+type busyLater struct {
+	*backendtest.Fake
+	waited func()
+}
+
+func (b *busyLater) SynchronizeDevice(device int) error {
+	err := b.Fake.SynchronizeDevice(device)
+	if waited := b.waited; waited != nil && err == nil {
+		b.waited = nil
+		waited()
+	}
+	return err
+}
+
+// Memory that another goroutine postpones after a release waited for the device is not
+// that release's to free.
+func TestAWaitSaysNothingOfMemoryThatIsPostponedAfterIt(t *testing.T) {
+	w := newWorld(t, 1, late)
+	b := &busyLater{Fake: w.cuda}
+	var err error
+	w.runtime, err = gobuffer.NewRuntime(host.New(), b, w.hip)
+	require.NoError(t, err)
+	first := w.shared(0)
+	b.waited = func() {
+		second := w.shared(0)
+		w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
+		assert.ErrorIs(t, second.Close(), error(errInjected))
+	}
+	require.NoError(t, first.Close())
+	assert.Equal(t, 1, w.kept(), "nobody waited for its work")
+	w.cuda.StopFailing()
+	require.NoError(t, w.runtime.ReleasePostponed())
+	assert.Zero(t, w.kept())
 }

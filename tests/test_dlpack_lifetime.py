@@ -290,6 +290,39 @@ assert Owner.ended == 2000, Owner.ended
     )
 
 
+def test_a_subinterpreter_ends_nothing_of_ours():
+    """A finaliser is code of the interpreter that hamr is in, as its object is."""
+    run_code(
+        """
+import gc, hamr, dlpack_structs as dl
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+class Owner:
+    ended_in = []
+    def __del__(self):
+        current = interpreters.get_current()
+        Owner.ended_in.append(int(current[0] if isinstance(current, tuple) else current))
+import ctypes
+memory = (ctypes.c_double * 4)()
+try:
+    other = interpreters.create("legacy")
+except (TypeError, ValueError):
+    other = interpreters.create(isolated=False)
+for kind in "PYFUNCTYPE", "CFUNCTYPE":
+    buffer = hamr.Buffer.from_pointer(ctypes.addressof(memory), 4, owner=Owner())
+    seen = dl.consume(buffer.__dlpack__())
+    del buffer
+    code = f"import ctypes; ctypes.{kind}(None, ctypes.c_void_p)({seen.deleter})({seen.address})"
+    interpreters.run_string(other, code + "; sum(i for i in range(1000))")
+    hamr.Buffer(1).__dlpack__()
+assert Owner.ended_in == [0, 0], Owner.ended_in
+""",
+        env=dl.PATHS,
+    )
+
+
 # The interpreter's end.
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr import _native
 from processes import run_code, run_script
 
 LARGE = 5 << 20  # bytes: above 4 MiB the memory is freed without the GIL
@@ -318,3 +319,41 @@ def test_who_was_told_the_address_keeps_the_memory_with_the_buffer(change):
     gc.collect()
     assert hamr.stats()["references"] < references
     assert len(refill) == 64
+
+
+def test_memoryviews_in_cycles_end_well():
+    """CPython's collector clears a memoryview that it is led to, though it is exported."""
+    run_code("""
+import gc, weakref, hamr
+class Memory(bytearray): pass
+def cycle(share):
+    memory = Memory(64)
+    holder = [hamr.buffer(share(memory))]
+    holder.append(holder)
+    return weakref.ref(memory)
+for share in memoryview, lambda m: memoryview(m).cast("i", [4, 4]), lambda m: m:
+    for _ in range(3):
+        gc.collect()
+        memory = cycle(share)
+        gc.collect()
+        assert memory() is None
+""")
+
+
+def test_what_returns_none_true_or_false_returns_a_reference():
+    """CPython counts those of 3.11's, whatever version's headers the extension was made with."""
+    first, second = hamr.buffer(np.ones(1)), hamr.Buffer(3)
+    out = np.zeros(1)
+
+    def use():
+        for _ in range(1000):
+            first._swap(second)
+            second._set_order(0, 1)
+            _native.read_into(first, out)
+            _native.adopt_buffer(hamr.Buffer, None, 0, 1)
+
+    use()
+    before = [sys.getrefcount(x) for x in (None, True, False)]
+    use()
+    after = [sys.getrefcount(x) for x in (None, True, False)]
+    assert all(abs(a - b) < 500 for a, b in zip(after, before, strict=True))

@@ -267,6 +267,17 @@ def test_to_the_host(kind):
         buffer.__dlpack__(dl_device=(1, 0), copy=False)
 
 
+@pytest.mark.parametrize("copy", [False, None])
+@pytest.mark.parametrize("kind", ["cuda", "cuda_host"])
+def test_nothing_is_not_copied(kind, copy):
+    """Without elements any device has them in place: a consumer that allows no copy takes them."""
+    buffer = hamr.Buffer(0, "f4", kind)
+    for exporter in (buffer, buffer.get_host_accessible(), buffer.get_cuda_accessible()):
+        for device in ((1, 0), (2, 0)):
+            assert Tensor(exporter, dl_device=device, copy=copy).flags == 0
+            assert Tensor(exporter, dl_device=device, copy=True).flags == dl.IS_COPIED
+
+
 @pytest.mark.parametrize("kind", ["cuda_uva", "cuda_host"])
 @pytest.mark.parametrize("copy", [None, False])
 def test_to_the_host_in_place(kind, copy):

@@ -86,6 +86,23 @@ def test_who_was_told_the_address_keeps_the_memory_with_the_buffer(device_alloca
     assert len(refill) == 4
 
 
+def test_an_address_that_was_waited_for_is_of_memory_that_is_kept():
+    """While the host waits for managed memory, another thread may give it up."""
+    told = 0
+    while told < scaled(100, 20):
+        buffer = hamr.Buffer(N, "f4", "cuda_uva", fill=3)
+        buffer.set_stream(hamr.Stream(device=0))
+        ready = threading.Event()
+        thread = threading.Thread(target=lambda b=buffer, e=ready: (e.wait(), b.free()))
+        thread.start()
+        ready.set()
+        interface = buffer.__array_interface__
+        thread.join()
+        if interface["shape"] == (N,):
+            told += 1
+            assert driver.device_of(interface["data"][0]) == 0
+
+
 @pytest.mark.parametrize("allocator", ["cuda_uva", "cuda_host"])
 @pytest.mark.parametrize(
     "share", [np.asarray, memoryview, lambda b: np.asarray(b.get_host_accessible())]

@@ -119,8 +119,8 @@ void array_releasebuffer(PyObject *object, Py_buffer *view) {
 
 /* Who is told an address in a dictionary keeps the object, not its memory. One Block
  * is kept as it is; for more there is a list. */
-int array_keep(Array *self) {
-    PyObject *block = (PyObject *)self->block;
+int array_keep(Array *self, Block *lent) {
+    PyObject *block = (PyObject *)lent;
     if (!block || self->kept == block) return 0;
     if (!self->kept) {
         self->kept = Py_NewRef(block);

@@ -127,7 +127,7 @@ static PyObject *get_owner(PyObject *self, void *closure) {
 static PyObject *get_lent(PyObject *self, void *closure) {
     (void)closure;
     PyObject *held = array_snapshot((Array *)self, array_type);
-    if (held && array_keep((Array *)self) < 0) Py_CLEAR(held);
+    if (held && array_keep((Array *)self, ((Array *)held)->block) < 0) Py_CLEAR(held);
     return held;
 }
 

@@ -153,7 +153,9 @@ static int block_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     if (block->owner) {
         Py_VISIT(block->owner->object);
-        if (block->owner->view) Py_VISIT(block->owner->view->obj);
+        /* Not a memoryview: CPython's clears one that is still exported, and crashes at its release. */
+        PyObject *exporter = block->owner->view ? block->owner->view->obj : NULL;
+        if (exporter && !PyMemoryView_Check(exporter)) Py_VISIT(exporter);
     }
     return 0;
 }

@@ -101,7 +101,7 @@ PyObject *array_interface(PyObject *object, void *closure) {
     int settle = self->array.allocator > HAMR_ALLOCATOR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE);
     self = settle ? array_settled(self) : (Array *)array_snapshot(self, array_type);
     if (!self) return NULL;
-    PyObject *interface = array_keep((Array *)object) < 0 ? NULL : describe(&self->array);
+    PyObject *interface = array_keep((Array *)object, self->block) < 0 ? NULL : describe(&self->array);
     Py_DECREF(self);
     return interface;
 }

@@ -72,11 +72,14 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     PyObject *interface = self->interface;
     if (!interface) return refuse(self);
     Py_INCREF(interface);
+    Block *block = self->block;
+    Py_XINCREF((PyObject *)block);
     uint64_t stream;
     PyObject *copy = NULL;
-    if (array_keep(self) == 0 && order_covering(self, &stream) == 0)
+    if (array_keep(self, block) == 0 && order_covering(self, &stream) == 0)
         copy = self->interface_given && !stream ? Py_NewRef(interface) : PyDict_Copy(interface);
     Py_DECREF(interface);
+    Py_XDECREF((PyObject *)block);
     if (!copy) return NULL;
     if (!stream) {
         if (self->fixed && !self->interface_given && self->interface == interface) give(self, copy);

@@ -226,7 +226,7 @@ static Array *placed(Array *source, DLDevice own, const Request *request, DLDevi
         return NULL;
     }
     Array *handle = (Array *)array_access(source, to_host ? HAMR_HOST : HAMR_CUDA, to_host ? -1 : device.device_id);
-    if (handle) *copy = handle->block != source->block;
+    if (handle) *copy = handle->block != source->block && array_count(&source->array);
     return handle;
 }
 

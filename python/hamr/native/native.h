@@ -10,11 +10,12 @@
 
 #include "hamr_abi.h"
 
-/* From 3.12 on headers count no reference here, whatever the oldest Python that the limited
- * API is asked for: None would end in a 3.11. */
+/* The headers of 3.12 take these objects for immortal, which 3.11 counts like others. */
 #undef Py_RETURN_NONE
+#undef Py_RETURN_TRUE
 #undef Py_RETURN_FALSE
 #define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_TRUE return Py_NewRef(Py_True)
 #define Py_RETURN_FALSE return Py_NewRef(Py_False)
 
 /* An object that keeps foreign memory alive. Its address is the key under which
@@ -141,7 +142,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
-int array_keep(Array *self); /* keeps the memory until the object ends, whatever it becomes */
+int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
 int array_setup(PyObject *module);
 
 #define OPEN(self) \

@@ -91,7 +91,8 @@ void owner_finished_here(Owner *owner) {
 static int drain_when_asked(void *unused) {
     (void)unused;
     atomic_store(&drain_pending, 0);
-    owner_drain();
+    /* CPython 3.11 lets the interpreter of the thread that asked do it. */
+    if (PyInterpreterState_Get() == interpreter) owner_drain();
     return 0;
 }
 
