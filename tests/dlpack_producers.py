@@ -149,6 +149,12 @@ class Tensor:
         return new_capsule(self.address, name, ctypes.cast(_destroy, ctypes.c_void_p))
 
 
+def forget_ended() -> None:
+    """End the tests' own share of all tensors that were ended, or never consumed."""
+    for tensor in [t for t in _tensors.values() if t.ended or t.unused]:
+        del _tensors[tensor.address]
+
+
 class Producer:
     """An object whose only protocol is DLPack; ``asked`` is what it was asked with."""
 

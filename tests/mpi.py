@@ -15,7 +15,8 @@ from processes import SCRIPTS, launch
 SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl": "self,sm",
+    # Of the ways to other ranks those of one machine, which releases name differently.
+    "OMPI_MCA_btl": "^tcp,openib,usnic",
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_osc": "sm,rdma",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",

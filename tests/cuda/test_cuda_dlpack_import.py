@@ -9,7 +9,7 @@ import pytest
 
 import driver
 import hamr
-from dlpack_producers import Producer, Tensor, exchanging, name_of
+from dlpack_producers import Producer, Tensor, exchanging, forget_ended, name_of
 from dlpack_structs import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY
 from hamr import _native
 from hamr.protocols import dispatch
@@ -28,8 +28,11 @@ N = 1000
 
 @pytest.fixture(autouse=True)
 def unknown_types():
-    """Whatever other tests have shared."""
+    """Whatever other tests have shared; and no memory of the driver's is left to them."""
     dispatch.dlpack_types.clear()
+    yield
+    gc.collect()
+    forget_ended()
 
 
 def tensor_of(array=SAMPLE, device=0, kind="cuda", **changes):

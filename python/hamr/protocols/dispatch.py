@@ -55,15 +55,20 @@ def share(
     kind = type(obj)
     shared: _A | None
     protocols = PROTOCOLS
-    if kind in cuda_types:
+    if kind in plain_types:
+        shared = _native.adopt_buffer(cls, obj, stream, transfer)
+        if shared is not None:
+            return shared, buffer_protocol.NAME
+        protocols = _PLAIN
+    elif kind in cuda_types:
         shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
         if shared is not None:
             return shared, cuda_array_interface.NAME
     elif kind in dlpack_types:
         return dlpack.adopt(cls, obj, stream, transfer, wait), dlpack.NAME
-    elif kind not in plain_types and not _is_foreign(obj):
+    elif not _is_foreign(obj):
         return _view(cls, obj, stream, transfer), "hamr"
-    if kind in plain_types:
+    elif kind in plain_types:
         protocols = _PLAIN
     elif _is_numpys(obj):
         protocols = _WITHOUT_DLPACK
