@@ -18,6 +18,8 @@ PATHS = {
 
 CPU, CUDA, CUDA_HOST, OPENCL, ROCM, ROCM_HOST, CUDA_MANAGED, ONE_API = 1, 2, 3, 4, 10, 11, 13, 14
 READ_ONLY, IS_COPIED = 1, 2
+#: NumPy asks for DLPack 1, may be asked for a device and a copy, and takes bool.
+NEW_NUMPY = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 LEGACY_NAME, VERSIONED_NAME = b"dltensor", b"dltensor_versioned"
 
 #: DLPack's type code of each kind of NumPy's.

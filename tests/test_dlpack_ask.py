@@ -204,13 +204,15 @@ def test_the_object_itself_is_not_kept(share):
 
 def test_reference_counts_are_exact(share):
     obj = Producer(Tensor(SAMPLE.copy()))
-    before = [sys.getrefcount(x) for x in (obj, Producer, None, hamr.Buffer)]
+    # Since 3.12 None is immortal, and its count a number that means nothing.
+    watched = [obj, Producer, hamr.Buffer, *([None] if sys.version_info < (3, 12) else [])]
+    before = [sys.getrefcount(x) for x in watched]
     for _ in range(100):
         share(obj)
         with pytest.raises(BufferError):
             share(Refusing(BufferError()))
     adopt.dlpack_types.clear()
-    after = [sys.getrefcount(x) for x in (obj, Producer, None, hamr.Buffer)]
+    after = [sys.getrefcount(x) for x in watched]
     assert all(abs(a - b) < 20 for a, b in zip(after, before, strict=True)), (before, after)
 
 

@@ -51,9 +51,10 @@ def test_every_type_and_layout(dtype, layout):
     array = LAYOUTS[layout](sample(dtype))
     buffer = hamr.buffer(array)
     for exporter in (buffer, buffer.get_host_accessible()):
-        found = np.from_dlpack(exporter)
-        np.testing.assert_array_equal(found, array, strict=True)
-        assert shares(found, buffer)
+        if dtype != "bool" or dl.NEW_NUMPY:
+            found = np.from_dlpack(exporter)
+            np.testing.assert_array_equal(found, array, strict=True)
+            assert shares(found, buffer)
         capsule = exporter.__dlpack__(max_version=VERSION)
         seen = dl.read(capsule)
         assert (seen.shape, seen.device) == (array.shape, (dl.CPU, 0))
@@ -71,9 +72,10 @@ def test_any_array(array):
     np.testing.assert_array_equal(seen.array(array.dtype), array, strict=True)
     assert bool(seen.flags & dl.READ_ONLY) is not array.flags.writeable
     del capsule
-    found = np.from_dlpack(buffer)
-    np.testing.assert_array_equal(found, array, strict=True)
-    assert found.flags.writeable is (array.flags.writeable or not array.size)
+    if dl.NEW_NUMPY:
+        found = np.from_dlpack(buffer)
+        np.testing.assert_array_equal(found, array, strict=True)
+        assert found.flags.writeable is (array.flags.writeable or not array.size)
 
 
 @pytest.mark.parametrize("versioned", [False, True])
@@ -161,7 +163,11 @@ def test_read_only():
     seen = dl.read(capsule := buffer.__dlpack__(max_version=(1, 0)))
     assert seen.flags == dl.READ_ONLY
     del capsule
-    assert not np.from_dlpack(buffer).flags.writeable
+    if dl.NEW_NUMPY:
+        assert not np.from_dlpack(buffer).flags.writeable
+    else:
+        with pytest.raises(BufferError, match="read-only"):
+            np.from_dlpack(buffer)
     for arguments in ({}, {"max_version": (0, 8)}, {"max_version": None, "copy": False}):
         with pytest.raises(BufferError, match=r"read-only.*max_version=\(1, 0\).*copy=True"):
             buffer.__dlpack__(**arguments)
@@ -311,15 +317,20 @@ def test_copies(own, allocator):
         assert (seen.device, seen.strides) == ((1, 0), (12, 4, 1))
         np.testing.assert_array_equal(seen.array("f4"), array)
         del capsule
-        copied = np.from_dlpack(exporter, copy=True)
-        copied[...] = 9
-        np.testing.assert_array_equal(on_host(buffer), array)
-        assert shares(np.from_dlpack(exporter, copy=False), buffer)
+        if dl.NEW_NUMPY:
+            copied = np.from_dlpack(exporter, copy=True)
+            copied[...] = 9
+            np.testing.assert_array_equal(on_host(buffer), array)
+            assert shares(np.from_dlpack(exporter, copy=False), buffer)
 
 
 def test_numpy_as_consumer():
     buffer = hamr.Buffer(5, "i2", fill=1)
-    for array in (np.from_dlpack(buffer), np.from_dlpack(buffer, device="cpu", copy=False)):
+    first = np.from_dlpack(buffer)
+    if not dl.NEW_NUMPY:  # which cannot tell what may be written
+        assert (first.tolist(), first.flags.writeable) == ([1] * 5, False)
+        return
+    for array in (first, np.from_dlpack(buffer, device="cpu", copy=False)):
         array[0] += 1
     assert on_host(buffer).tolist() == [3, 1, 1, 1, 1]
 

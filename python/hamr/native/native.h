@@ -103,6 +103,9 @@ void owners_forget(void);               /* after a fork: what other threads were
 int owner_setup(void);
 extern PyMethodDef owner_functions[];
 
+/* signal_stack.c */
+void keep_signal_stack(void); /* for the interpreter's end, on its main thread */
+
 /* elements.c: the element types, as arrayiface numbers them. */
 enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
 typedef struct {

@@ -124,6 +124,7 @@ static PyObject *end_owners(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     owner_drain();
+    keep_signal_stack();
     atomic_store(&ending, 1);
     while (atomic_load(&asking)) sched_yield(); /* for a moment: asking takes no lock of Python's */
     Py_RETURN_NONE;
