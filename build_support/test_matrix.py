@@ -79,7 +79,7 @@ LIBRARIES = Suite(
     },
     ("-m", "libraries"),
 )
-LIBRARY_PYTHONS = ("3.12", "3.13")
+LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 #: The CUDA tests that every Python runs, and those that one does.
 CUDA = emulated(2)
 MORE_CUDA = [emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")]

@@ -124,7 +124,7 @@ def counts(junit: Path, log: Path) -> dict[str, object]:
         if "failure" in outcomes or "error" in outcomes:
             found["failed"] += 1
             message = outcomes.get("failure") or outcomes.get("error") or ""
-            failures.append({"test": name, "message": message[:600]})
+            failures.append({"test": name, "message": message.replace(f"{ROOT}/", "")[:600]})
         elif "skipped" in outcomes:
             found["skipped"] += 1
             skips[outcomes["skipped"][:200]] += 1
