@@ -86,13 +86,18 @@ type Streams interface {
 	// same from every thread. For other methods such a stream is that of the thread
 	// that calls them.
 	Resolve(device int, s Stream) (Stream, error)
+	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
+	// handle that means another stream on every device, as the default one's does.
+	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
 	// Synchronize blocks until all work on s is done. The core calls it without
 	// locks held; implementations return within 50 ms slices to let signals in
 	// only if they document so.
 	Synchronize(device int, s Stream) error
-	// Idle reports whether all work on s is done, without waiting.
+	// Idle reports whether all work on s is done, without waiting. The error is
+	// ErrCapturing, and no capture was disturbed, where s is the default stream and
+	// cannot be asked while another stream is captured into a graph.
 	Idle(device int, s Stream) (bool, error)
 	NewEvent(device int) (Event, error)
 	DestroyEvent(device int, e Event) error
@@ -103,6 +108,23 @@ type Streams interface {
 	// Done reports whether the work that e stands for is done.
 	Done(device int, e Event) (bool, error)
 	SynchronizeEvent(device int, e Event) error
+}
+
+// Supporter is implemented by backends not all of whose devices have all of their
+// allocators.
+type Supporter interface {
+	// Supports returns nil if a device has an allocator of the backend's, else an
+	// *UnavailableError that says what is missing.
+	Supports(a Allocator, device int) error
+}
+
+// FreeWaiter is implemented by backends whose Free waits for the device before it
+// takes memory away. The core waits for whatever it knows of before it frees memory
+// of any other backend, save what is freed in stream order.
+type FreeWaiter interface {
+	// FreeWaits reports whether Free of memory of allocator a returns only after all
+	// work on the device that was enqueued before, other libraries' included.
+	FreeWaits(a Allocator) bool
 }
 
 // DeviceSynchronizer is implemented by backends that can wait for whatever a device

@@ -74,7 +74,7 @@ func (a *Array) Set(at int, b *Array, start, n int) error {
 		if err != nil {
 			return err
 		}
-		defer part.Close()
+		defer part.Lent().Close()
 		return a.runtime.copyElements(part.all(), from.elements(start, start+n), a.options.Transfer)
 	}
 	return a.setScattered(at, from, start, n)
@@ -130,8 +130,16 @@ func (a *Array) Copy(o Options, t arrayiface.ElementType) (*Array, error) {
 			o.Device = a.options.Device
 		}
 	}
-	if o.Stream == a.options.Stream {
-		o.Stream = a.optionsAt(o.Allocator, o.Device).Stream
+	if o.Stream == a.options.Stream && o.Stream != 0 {
+		b, err := a.runtime.Backend(o.Allocator)
+		if err != nil {
+			return nil, err
+		}
+		if o.Device, err = a.runtime.checkDevice(b, o.Allocator, o.Device); err != nil {
+			return nil, err
+		}
+		at := a.optionsAt(o.Allocator, o.Device)
+		o.Stream, o.StreamOf = at.Stream, at.StreamOf
 	}
 	return a.copyTo(a.runtime, o, t)
 }

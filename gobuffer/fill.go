@@ -96,7 +96,7 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	return r.writeBack(dst, host)
 }
 
-func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
+func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error) {
 	m := p.memory
 	if m.streams == nil {
 		if err := m.settle(); err != nil {
@@ -112,6 +112,7 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, before.letGo()) }()
 	if err := m.backend.Fill(p.region(), pattern, count, w.stream); err != nil {
 		return err
 	}
@@ -121,6 +122,5 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
 	if err := w.wait(); err != nil {
 		return err
 	}
-	m.done(w)
-	return nil
+	return m.done(works{w})
 }

@@ -91,7 +91,7 @@ func (m *Memory) sameDevice(other *Memory) bool {
 // settleDevice waits for all work on the memory's device. As a wait reports what went
 // wrong before it, too, only a second one says whether the work is over.
 func (m *Memory) settleDevice() (over bool, late error) {
-	s, ok := m.backend.(backends.DeviceSynchronizer)
+	s, ok := backends.As[backends.DeviceSynchronizer](m.backend)
 	if !ok {
 		return true, nil
 	}

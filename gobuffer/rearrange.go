@@ -90,13 +90,16 @@ func (r *Runtime) rearrangeBy(layout arrayiface.Layout, near, dst, src piece, t 
 // stream-ordered pool where there is one, since giving other memory back waits for
 // the device.
 func (r *Runtime) scratch(p piece, size int) (*Memory, error) {
-	if a := backends.CUDAAsync; p.memory.region.Allocator.Backend() == a.Backend() {
-		m, err := r.Allocate(a, p.memory.region.Device, size, p.stream, false)
-		if !errors.Is(err, backends.ErrUnavailable) {
-			return m, err
+	own := p.memory.region.Allocator
+	for _, a := range backends.Allocators() {
+		if a.Ordered() && a.Backend() == own.Backend() {
+			m, err := r.Allocate(a, p.memory.region.Device, size, p.stream, false)
+			if !errors.Is(err, backends.ErrUnavailable) {
+				return m, err
+			}
 		}
 	}
-	return r.Allocate(p.memory.region.Allocator, p.memory.region.Device, size, p.stream, false)
+	return r.Allocate(own, p.memory.region.Device, size, p.stream, false)
 }
 
 // convert has side's device make dst's elements those of src; it reaches both.

@@ -172,7 +172,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 
 // enqueue puts a movement from src to dst on side's stream, after what both sides'
 // streams hold already, and waits for it where t says so.
-func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) error {
+func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) (err error) {
 	w, err := side.work()
 	if err != nil {
 		return err
@@ -183,38 +183,31 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	}
 	overwritten, err := w.followPiece(dst)
 	if err != nil {
-		return err
+		return errors.Join(err, before.letGo())
 	}
+	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
 	left, err := move(w)
 	if err != nil || side.memory.streams == nil {
 		return err
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
-		src.memory.done(before)
-		dst.memory.done(overwritten)
-		return nil
+		return errors.Join(src.memory.done(before), dst.memory.done(overwritten))
 	}
-	if left&backends.Reading != 0 {
-		if err := src.memory.mark(w, before); err != nil {
-			return err
-		}
+	if left&backends.Reading != 0 || dst.memory == src.memory {
+		err = src.memory.mark(w, before)
 	}
 	if dst.memory != src.memory {
-		if err := dst.memory.mark(w, overwritten); err != nil {
-			return err
-		}
+		err = errors.Join(err, dst.memory.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
-	if t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
-		return nil
+	if err != nil || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
+		return err
 	}
 	if err := w.wait(); err != nil {
 		return err
 	}
-	src.memory.done(w)
-	dst.memory.done(w)
-	return nil
+	return errors.Join(src.memory.done(works{w}), dst.memory.done(works{w}))
 }
 
 // copyBetweenRuntimes serves two devices of different vendors.

@@ -118,9 +118,7 @@ func Access(d *Descriptor, space backends.Space, device int, result *Descriptor)
 	if err != nil {
 		return err
 	}
-	defer h.Release()
-	result.StoreHandle(h, d)
-	return nil
+	return result.StoreHandle(h, d)
 }
 
 // plain reports whether d's elements lie in C order in memory that the host does not

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define HAMR_ABI_VERSION 4
+#define HAMR_ABI_VERSION 5
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -41,6 +41,8 @@ typedef struct hamr_array {
     int32_t transfer;    /* gobuffer.Transfer */
     uint32_t flags;
     int32_t ndim;
+    int32_t stream_of;   /* an allocator of the runtime that stream is of, where that of the memory does not say */
+    int32_t reserved;
     int64_t *shape;      /* ndim entries */
     int64_t *strides;    /* ndim entries, bytes */
 } hamr_array;
