@@ -14,7 +14,8 @@ type Options struct {
 	Device    int // ignored for host memory
 	// Stream belongs to the device or, for host memory, to the device that the
 	// buffer will be moved or copied to. It must exist until every buffer and
-	// handle whose memory was used on it is released, or SetStream has taken another.
+	// handle whose memory was used on it is released; one that the memory was not taken
+	// for, until SetStream has taken another.
 	Stream backends.Stream
 	// StreamOf is an allocator of the runtime that Stream belongs to, where the memory's
 	// own does not say: for host memory that came from a device. Any allocator of
@@ -149,7 +150,7 @@ func (a *Array) Options() Options { return a.options }
 
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A
 // per-thread stream is replaced by one that means the same from every thread. What
-// the old stream holds is still waited for, and that stream may end then.
+// the old stream holds is still waited for.
 func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 	if err := a.check(); err != nil {
 		return err
