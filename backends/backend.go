@@ -221,6 +221,24 @@ type Describer interface {
 	Describe(device int) ([][2]string, error)
 }
 
+// Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the
+// backend would cost too much. All are zero before Probe.
+type Shortcuts struct {
+	CurrentDevice     uintptr // cuCtxGetDevice
+	CurrentContext    uintptr // cuCtxGetCurrent
+	PointerAttributes uintptr // cuPointerGetAttributes
+	StreamQuery       uintptr // cuStreamQuery
+	StreamIsCapturing uintptr // cuStreamIsCapturing; zero if the driver has none
+	// PrimaryContexts is where the CUcontext of each device is, one after the other:
+	// NULL until the backend first uses the device, and never changed after that.
+	PrimaryContexts uintptr
+}
+
+// Shortcutter is implemented by backends that work through a CUDA driver.
+type Shortcutter interface {
+	Shortcuts() Shortcuts
+}
+
 // Trimmer is implemented by backends that keep freed memory for reuse.
 type Trimmer interface {
 	Trim() error

@@ -76,12 +76,14 @@ func (a *Array) temporary(s backends.Space, device int) (copied *Array, err erro
 		return nil, err
 	}
 	for _, to := range list {
-		o := a.optionsAt(to, device)
-		if s == backends.SpaceHost {
-			// Code on the host knows no streams: it reads at once.
-			o.Transfer = Sync
+		var o Options
+		if o, err = a.optionsAt(to, device); err == nil {
+			if s == backends.SpaceHost {
+				// Code on the host knows no streams: it reads at once.
+				o.Transfer = Sync
+			}
+			copied, err = a.copyTo(a.runtime, o, a.layout.Type)
 		}
-		copied, err = a.copyTo(a.runtime, o, a.layout.Type)
 		if !errors.Is(err, backends.ErrUnavailable) {
 			break
 		}
@@ -136,8 +138,7 @@ func (a *Array) order(h *Handle, device int) error {
 	}
 	target := own
 	if elsewhere {
-		target = a.memory.workOn(0)
-		target.device = device
+		target = &work{backend: own.backend, streams: own.streams, device: device}
 		if target.stream, err = a.memory.streams.Resolve(device, 0); err != nil {
 			return errors.Join(err, pending.letGo())
 		}

@@ -209,36 +209,37 @@ func (a *Array) all() piece { return a.piece(a.address, a.layout) }
 // optionsAt are those of a with memory from another allocator or on another device,
 // which exists. The stream comes along where it is one of that device, and through host
 // memory on the way there.
-func (a *Array) optionsAt(to backends.Allocator, device int) Options {
+func (a *Array) optionsAt(to backends.Allocator, device int) (Options, error) {
 	o := a.options
 	o.Allocator, o.Device = to, device
-	if o.Stream == 0 {
-		return o
+	if o.Stream == 0 || (to == a.options.Allocator && device == a.options.Device) {
+		return o, nil
 	}
 	if a.options.Allocator.Kind() != backends.Pageable {
 		o.StreamOf = a.options.Allocator
 	}
 	if to.Kind() == backends.Pageable {
-		return o
+		return o, nil
 	}
-	if !a.runtime.streamFits(o) {
+	fits, err := a.runtime.streamFits(o)
+	if !fits {
 		o.Stream = 0
 	}
-	return o
+	return o, err
 }
 
 // streamFits reports whether o's stream can be used with memory from o's allocator, which
 // is a device's.
-func (r *Runtime) streamFits(o Options) bool {
+func (r *Runtime) streamFits(o Options) (bool, error) {
 	streams := r.byAllocator[o.Allocator].streams
 	if streams == nil || (o.StreamOf.Kind() != backends.Pageable && o.StreamOf.Backend() != o.Allocator.Backend()) {
-		return false
+		return false, nil
 	}
 	if _, err := r.Backend(o.Allocator); err != nil {
-		return false
+		return false, err
 	}
 	device, err := streams.StreamDevice(o.Stream)
-	return err == nil && (device < 0 || device == o.Device || o.Allocator.Kind() == backends.Pinned)
+	return err == nil && (device < 0 || device == o.Device || o.Allocator.Kind() == backends.Pinned), err
 }
 
 func (a *Array) check() error {

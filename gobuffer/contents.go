@@ -138,7 +138,10 @@ func (a *Array) Copy(o Options, t arrayiface.ElementType) (*Array, error) {
 		if o.Device, err = a.runtime.checkDevice(b, o.Allocator, o.Device); err != nil {
 			return nil, err
 		}
-		at := a.optionsAt(o.Allocator, o.Device)
+		at, err := a.optionsAt(o.Allocator, o.Device)
+		if err != nil {
+			return nil, err
+		}
 		o.Stream, o.StreamOf = at.Stream, at.StreamOf
 	}
 	return a.copyTo(a.runtime, o, t)
@@ -173,7 +176,11 @@ func (a *Array) Move(to backends.Allocator, device int) error {
 	if to == a.options.Allocator && device == a.options.Device {
 		return nil
 	}
-	next, err := a.copyTo(a.runtime, a.optionsAt(to, device), a.layout.Type)
+	o, err := a.optionsAt(to, device)
+	if err != nil {
+		return err
+	}
+	next, err := a.copyTo(a.runtime, o, a.layout.Type)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			_ = m.mark(m.workOn(m.ordered()), nil) // drops no ticket
+			w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: m.ordered()}
+			_ = m.mark(w, nil) // drops no ticket
 		}
 	}
 	r.counters[a].add(size)
@@ -253,22 +254,39 @@ func (m *Memory) settleBeforeRelease() error {
 		return nil
 	}
 	// Other libraries may have work on the stream that the memory was taken for.
-	return m.workOn(m.ordered()).wait()
+	w, err := m.workOn(m.ordered())
+	if err != nil {
+		return err
+	}
+	return w.wait()
 }
 
 // followUses makes the stream that the release is ordered on run after what is recorded.
-func (m *Memory) followUses() error {
+// What it cannot be ordered with is waited for, and recorded still if that fails, too.
+func (m *Memory) followUses() (late error) {
 	pending := m.uses.recorded()
 	if pending == nil {
 		return nil
 	}
-	own := m.workOn(m.ordered())
+	own, err := m.workOn(m.ordered())
+	if err != nil {
+		return errors.Join(err, pending.letGo())
+	}
+	var ordered works
 	for _, w := range pending {
-		if err := own.follow(w); err != nil {
-			return errors.Join(err, pending.letGo())
+		err := own.follow(w)
+		if err != nil {
+			late = errors.Join(late, err)
+			err = w.wait()
+		}
+		if err == nil {
+			ordered = append(ordered, w)
 		}
 	}
-	return errors.Join(m.mark(own, pending), pending.letGo())
+	if len(ordered) > 0 {
+		late = errors.Join(late, m.mark(own, ordered))
+	}
+	return errors.Join(late, pending.letGo())
 }
 
 // giveBack frees owned memory in the order of its stream, and tells the owner of other

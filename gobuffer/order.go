@@ -41,25 +41,23 @@ func (p piece) hasStream() bool {
 
 // work stands for what is on p's stream.
 func (p piece) work() (*work, error) {
-	m := p.memory
-	w := m.workOn(p.stream)
-	if m.streams == nil {
-		return w, nil
+	w, err := p.memory.workOn(p.stream)
+	if err == nil && w.streams != nil {
+		w.stream, err = w.streams.Resolve(w.device, p.stream)
 	}
-	if m.kind == backends.Pinned && p.stream != 0 {
-		device, err := m.streams.StreamDevice(p.stream)
-		if err != nil {
-			return nil, err
-		}
-		w.device = max(device, 0)
-	}
-	var err error
-	w.stream, err = m.streams.Resolve(w.device, p.stream)
 	return w, err
 }
 
-func (m *Memory) workOn(s backends.Stream) *work {
-	return &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
+// workOn stands for what is on a stream that may be used with the memory: one of its
+// device or, as page-locked memory is of none, of any.
+func (m *Memory) workOn(s backends.Stream) (*work, error) {
+	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
+	if m.kind != backends.Pinned || s == 0 || m.streams == nil {
+		return w, nil
+	}
+	device, err := m.streams.StreamDevice(s)
+	w.device = max(device, 0)
+	return w, err
 }
 
 // settle waits for what may touch p before the host does: work of ours, and foreign
@@ -94,7 +92,7 @@ func (p piece) leave() error {
 }
 
 // leave turns what is recorded of w's stream, and all else that the stream holds, into
-// an event, which does not need the stream. What cannot be so is waited for.
+// an event, which does not need the stream.
 func (m *Memory) leave(w *work) error {
 	idle, err := w.idle()
 	switch {
@@ -108,10 +106,7 @@ func (m *Memory) leave(w *work) error {
 	}
 	e, err := w.record()
 	if err != nil {
-		if err = w.wait(); err != nil {
-			return err
-		}
-		return m.over(w)
+		return err
 	}
 	pending := m.uses.recorded()
 	held := *w
@@ -148,7 +143,7 @@ func (p piece) remember() {
 		m.every.Store(true)
 		return
 	}
-	if w.stream != m.ordered() || w.device != m.context() {
+	if w.stream != m.ordered() {
 		m.remember(w)
 	}
 }
@@ -162,46 +157,59 @@ func (m *Memory) remember(w *work) {
 	_ = pending.letGo()
 }
 
-// ReleaseAfter makes the release of memory that is freed in stream order wait for
-// what stream s holds now, too; after backends.EveryStream it blocks until whatever
-// the device does then is over. It is for streams that may end before the memory.
-func (m *Memory) ReleaseAfter(s backends.Stream) error {
-	if uintptr(s) == m.asked.Load() || m.streams == nil || !m.freedInStreamOrder() || m.region.Address == 0 {
+// Leave makes everybody who uses the memory, and its release, run after what stream s
+// holds now, where other libraries may have work on it: for when nobody names the stream
+// any more, and it may end. Where it cannot be told what that is, the release waits for
+// all that the device does. For backends.EveryStream it does so where the memory is freed
+// in stream order; what is freed at once waits for the device anyway.
+func (m *Memory) Leave(s backends.Stream) error {
+	if m.streams == nil || m.region.Address == 0 {
 		return nil
 	}
 	if s == backends.EveryStream {
-		m.every.Store(true)
+		if m.freedInStreamOrder() {
+			m.every.Store(true)
+		}
 		return nil
 	}
-	if (piece{memory: m, stream: s}).leave() != nil {
-		// Which stream it is, or what it holds, nobody can tell.
+	err := piece{memory: m, stream: s}.leave()
+	if err != nil {
 		m.every.Store(true)
 	}
-	return nil
+	return err
 }
 
 // Covering returns a stream whose synchronisation covers all work on the
 // elements that is not over: movements of hamr's, and whatever the Array's stream
 // holds, the default one if it was given none. busy is false if there is none.
 func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
-	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+	w, err := a.covering()
+	if err != nil || w == nil {
 		return 0, false, err
+	}
+	return w.stream, true, nil
+}
+
+// covering is nil if no work on the elements is pending.
+func (a *Array) covering() (all *work, err error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+		return nil, err
 	}
 	pending, err := a.memory.poll()
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, pending.letGo()) }()
 	p := a.all()
 	if len(pending) == 0 && !p.hasStream() {
-		return 0, false, nil
+		return nil, nil
 	}
 	own, err := p.work()
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	if len(pending) == 1 && pending.cover(own) {
-		return own.stream, true, nil
+		return own, nil
 	}
 	if len(pending) == 0 || a.options.Stream == 0 {
 		idle := !p.hasStream()
@@ -211,44 +219,50 @@ func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 				idle, err = true, nil
 			}
 			if err != nil {
-				return 0, false, err
+				return nil, err
 			}
 		}
 		if len(pending) == 0 {
-			return own.stream, !idle, nil
+			if idle {
+				return nil, nil
+			}
+			return own, nil
 		}
 		// Another device's stream means nothing to users of this one's memory, or, as
 		// the default stream does, something else.
 		if one := pending[0]; idle && len(pending) == 1 && one.ticket == nil && one.device == own.device && one.backend == own.backend {
-			return one.stream, true, nil
+			return one, nil
 		}
 	}
 	own.foreign = true
 	for _, before := range pending {
 		if err := own.follow(before); err != nil {
-			return 0, false, err
+			return nil, err
 		}
 	}
 	// Whoever asks again, as waiting does, enqueues nothing more.
-	return own.stream, true, a.memory.mark(own, pending)
+	return own, a.memory.mark(own, pending)
 }
 
 // Before makes what is enqueued on a stream of the memory's device from now on run
 // after all work on the elements that is not over, without blocking. A per-thread
 // stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
-	covering, busy, err := a.Covering()
-	if err != nil || !busy {
+	before, err := a.covering()
+	if err != nil || before == nil {
 		return err
 	}
-	before := a.memory.workOn(covering)
 	same, err := before.isOn(s)
 	if err != nil || same {
 		return err
 	}
 	// Not what s is resolved to: for a per-thread stream that is another one, which
 	// runs after it.
-	return a.memory.workOn(s).follow(before)
+	w, err := a.memory.workOn(s)
+	if err != nil {
+		return err
+	}
+	return w.follow(before)
 }
 
 // isOn reports whether s is a name of w's stream. A stream that stands in for a
@@ -275,14 +289,12 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	before := foreign
 	if foreign != own.stream {
-		if before, err = m.streams.Resolve(own.device, foreign); err != nil {
-			return err
+		before, err := piece{memory: m, stream: foreign}.work()
+		if err == nil && !before.holdsAll(own) {
+			err = own.follow(before)
 		}
-	}
-	if before != own.stream {
-		if err := own.follow(m.workOn(before)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -309,7 +321,11 @@ func (m *Memory) Forget(s backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	if w := m.workOn(s); !left {
+	if !left {
+		w, err := m.workOn(s)
+		if err != nil {
+			return err
+		}
 		w.foreign = true
 		if err := m.leave(w); err != nil {
 			return err

@@ -21,7 +21,7 @@ func (w *world) shared(device int) *gobuffer.Array {
 	require.NoError(w.t, w.cuda.Synchronize(device, 0))
 	w.kernel(w.cuda, device, s, a, after)
 	require.NoError(w.t, w.cuda.DestroyStream(device, s))
-	require.NoError(w.t, a.Memory().ReleaseAfter(backends.EveryStream))
+	require.NoError(w.t, a.Memory().Leave(backends.EveryStream))
 	return a
 }
 
@@ -68,7 +68,7 @@ func TestAHandleThatMemoryWasMadeOnMayBecomeAnother(t *testing.T) {
 	require.NoError(t, a.SetStream(0, gobuffer.Async))
 	require.NoError(t, a.Memory().Forget(o.Stream))
 	w.kernel(w.cuda, 0, o.Stream, a, after)
-	require.NoError(t, a.Memory().ReleaseAfter(o.Stream))
+	require.NoError(t, a.Memory().Leave(o.Stream))
 	closeAll(t, a)
 	require.NoError(t, w.cuda.Synchronize(0, 0), "frees it")
 }
@@ -80,13 +80,13 @@ func TestOtherMemoryDoesNotWaitForTheDevice(t *testing.T) {
 			continue
 		}
 		a := w.array(p.options(gobuffer.Async), before)
-		require.NoError(t, a.Memory().ReleaseAfter(backends.EveryStream))
+		require.NoError(t, a.Memory().Leave(backends.EveryStream))
 		closeAll(t, a)
 	}
 	owner := w.array(place{backends.CUDAAsync, 0}.options(gobuffer.Async), before)
 	m, err := w.runtime.Adopt(owner.Memory().Region(), owner.Memory().Size(), 0, nil)
 	require.NoError(t, err)
-	require.NoError(t, m.ReleaseAfter(backends.EveryStream))
+	require.NoError(t, m.Leave(backends.EveryStream))
 	require.NoError(t, m.Release())
 	closeAll(t, owner)
 	assert.Zero(t, w.cuda.CallCount("SynchronizeDevice")+w.hip.CallCount("SynchronizeDevice"))
@@ -122,7 +122,7 @@ func TestMemoryIsKeptWhileItsDeviceCannotBeWaitedFor(t *testing.T) {
 			third := place{backends.CUDAAsync, 0}.options(gobuffer.Async)
 			third.Stream = own
 			onOwn := w.array(third, before)
-			require.NoError(t, onOwn.Memory().ReleaseAfter(backends.EveryStream))
+			require.NoError(t, onOwn.Memory().Leave(backends.EveryStream))
 			w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
 			for _, a := range []*gobuffer.Array{first, second, onOwn} {
 				assert.ErrorIs(t, a.Close(), error(errInjected))

@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"hamr/backends"
@@ -101,20 +102,19 @@ func (w *work) idle() (bool, error) {
 }
 
 // follow makes what is enqueued on w's stream from now on run after the work
-// before. It blocks only where two runtimes know nothing of each other, or where a
-// runtime fails to order them: then the work is over when it returns.
+// before. It blocks only where two runtimes know nothing of each other.
 func (w *work) follow(before *work) error {
 	if before.holdsAll(w) {
 		return nil
 	}
 	ordered, err := w.orderAfter(before)
-	if ordered {
+	if ordered || err != nil {
 		return err
 	}
 	return before.wait()
 }
 
-// orderAfter is follow without waiting. The error may come although they are ordered.
+// orderAfter is follow without waiting.
 func (w *work) orderAfter(before *work) (ordered bool, err error) {
 	switch {
 	case w.streams == nil:
@@ -129,8 +129,5 @@ func (w *work) orderAfter(before *work) (ordered bool, err error) {
 		return false, err
 	}
 	ordered, err = e.before(w)
-	if released := e.release(); err == nil {
-		err = released
-	}
-	return ordered, err
+	return ordered, errors.Join(err, e.release())
 }

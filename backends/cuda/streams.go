@@ -188,9 +188,14 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 		return false, err
 	}
 	defer v.leave()
-	if s <= legacyStream && b.driver.StreamIsCapturing != 0 &&
-		b.try(b.driver.StreamIsCapturing, uintptr(legacyStream), v.slot(0)) == captureImplicit {
-		return false, backends.ErrCapturing
+	if s <= legacyStream && b.driver.StreamIsCapturing != 0 {
+		switch code := b.try(b.driver.StreamIsCapturing, uintptr(legacyStream), v.slot(0)); code {
+		case success:
+		case captureImplicit:
+			return false, backends.ErrCapturing
+		default:
+			return false, b.finish(b.driver.StreamIsCapturing, code)
+		}
 	}
 	return b.answered(b.driver.StreamQuery, uintptr(s))
 }
