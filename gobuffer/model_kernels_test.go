@@ -25,7 +25,7 @@ func (what foreign) String() string { return [...]string{"reads", "overwrites", 
 func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign) *foreignWork {
 	c, f := h.cells, h.cells.fakeIn(w)
 	k := &foreignWork{name: w.name("k"), fake: f, touched: h.indices(), writes: what != reads, known: map[*held]bool{}}
-	if of, ok := f.StreamDevice(s); ok {
+	if of, ok := w.deviceOf[s]; ok {
 		device = of
 	}
 	k.stream = streamID{f, device, s}
@@ -228,6 +228,7 @@ func (w *modelWorld) own(f *backendtest.Fake, device int) backends.Stream {
 		s, err := f.NewStream(device)
 		require.NoError(w.t, err)
 		*at = &ownStream{streamID{f, device, s}, w.name("s")}
+		w.deviceOf[s] = device
 	}
 	return (*at).stream
 }

@@ -80,10 +80,11 @@ type modelWorld struct {
 	random   *rand.Rand // for the step under way
 	arrays   [6]*held
 	handles  [3]*held
-	streams  [2][2][3]*ownStream // by runtime and device
-	defaults map[backends.Stream]bool
-	number   int64 // the last one that was written somewhere
-	count    int   // of things with names
+	streams  [2][2][3]*ownStream      // by runtime and device
+	defaults map[backends.Stream]bool // are names of default streams
+	deviceOf map[backends.Stream]int  // of streams that are of one device
+	number   int64                    // the last one that was written somewhere
+	count    int                      // of things with names
 	log      []string
 	leaked   int // blocks that a failing Free left
 }
@@ -92,7 +93,8 @@ func newModelWorld(s *trial, o modelOptions) *modelWorld {
 	o.Devices = 2
 	cuda, hip := o.FakeOptions, o.FakeOptions
 	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
-	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, options: o, defaults: map[backends.Stream]bool{0: true, legacy: true}}
+	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, options: o,
+		defaults: map[backends.Stream]bool{0: true, legacy: true}, deviceOf: map[backends.Stream]int{}}
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
 	require.NoError(s, err)
@@ -101,7 +103,10 @@ func newModelWorld(s *trial, o modelOptions) *modelWorld {
 		for device := range 2 {
 			named, err := f.Resolve(device, 0)
 			require.NoError(s, err)
-			w.defaults[named] = true
+			w.defaults[named], w.deviceOf[named] = true, device
+			threads, err := f.Resolve(device, perThread)
+			require.NoError(s, err)
+			w.deviceOf[threads] = device
 		}
 	}
 	return w

@@ -297,18 +297,6 @@ func (f *Fake) SynchronizeDevice(device int) error {
 	return errors.Join(failed...)
 }
 
-// StreamDevice tells which device a stream is of; false where that is not said by the
-// stream itself, as for those that every device has, or there is no such stream.
-func (f *Fake) StreamDevice(s backends.Stream) (device int, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	found, ok := f.streams[s]
-	if !ok {
-		return 0, false
-	}
-	return found.device, true
-}
-
 // Idle does one item when FakeOptions.Manual is set, so that polling ends.
 func (f *Fake) Idle(device int, s backends.Stream) (bool, error) {
 	f.mu.Lock()

@@ -56,28 +56,6 @@ func take(t *testing.T, f *Fake, a backends.Allocator, device, size int) backend
 	return backends.Region{Address: at, Allocator: a, Device: device}
 }
 
-func TestAStreamTellsItsDevice(t *testing.T) {
-	f := manual(t, 2)
-	for device := range 2 {
-		own, err := f.NewStream(device)
-		require.NoError(t, err)
-		named, err := f.Resolve(device, 0)
-		require.NoError(t, err)
-		for _, s := range []backends.Stream{own, named} {
-			of, ok := f.StreamDevice(s)
-			assert.True(t, ok)
-			assert.Equal(t, device, of)
-		}
-		require.NoError(t, f.DestroyStream(device, own))
-		_, ok := f.StreamDevice(own)
-		assert.False(t, ok)
-	}
-	for _, s := range []backends.Stream{0, legacyStream, perThreadStream} {
-		_, ok := f.StreamDevice(s)
-		assert.False(t, ok, "every device has it")
-	}
-}
-
 // reported asserts that err is a device's and that the fake has recorded
 // exactly one violation, with these words.
 func reported(t *testing.T, f *Fake, err error, words string) {
