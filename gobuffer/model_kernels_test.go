@@ -117,11 +117,15 @@ func (w *modelWorld) kernelAgain() {
 	if h == nil || len(h.indices()) == 0 || h.written != h.cells.written {
 		return
 	}
-	what := w.what(h.handle.ReadOnly() || h.read != h.cells.read)
+	late := h.read != h.cells.read // what read it since may not have finished
+	what := w.what(h.handle.ReadOnly() || late)
 	w.logf("%s is used again", h.name)
 	w.order(h, h.indices(), what != reads)
 	w.launch(h, h.device, h.handle.Stream(), what)
-	h.read, h.written = h.cells.read, h.cells.written
+	h.written = h.cells.written
+	if !late {
+		h.read = h.cells.read
+	}
 }
 
 func (w *modelWorld) release(at **held) {

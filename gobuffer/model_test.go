@@ -109,7 +109,7 @@ func plan(seed uint64, count int) (walk []step) {
 
 // finding is how a walk failed.
 type finding struct {
-	class    string // the first message without its numbers
+	class    string // the message that says most, without its numbers
 	messages []string
 	log      []string
 }
@@ -129,7 +129,14 @@ func try(t *testing.T, o modelOptions, walk []step) *finding {
 	if len(s.messages) == 0 {
 		return nil
 	}
-	return &finding{class(s.messages[0]), s.messages, log}
+	first := s.messages[0]
+	for _, m := range s.messages {
+		if strings.HasPrefix(m, "violation") { // says more than the wrong values that come of it
+			first = m
+			break
+		}
+	}
+	return &finding{class(first), s.messages, log}
 }
 
 // shorten leaves out steps for as long as the walk fails in the same way.
@@ -152,7 +159,7 @@ func shorten(t *testing.T, o modelOptions, walk []step, found *finding) *finding
 	return found
 }
 
-var changing = regexp.MustCompile(`0x[0-9a-f]+|-?\d+|\[.*\]`)
+var changing = regexp.MustCompile(`0x[0-9a-f]+|-?\d+|\[.*\]|\{.*`)
 
 // class is a message without what differs from one walk to the next.
 func class(message string) string {
