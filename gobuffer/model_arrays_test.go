@@ -25,7 +25,7 @@ func (w *modelWorld) makeArray() {
 	w.close(at)
 	p, kind, n := w.place(), w.elementType(), 1+w.random.IntN(12)
 	o := p.options(gobuffer.Transfer(w.random.IntN(3)))
-	o.Stream = w.streamFor(p)
+	w.give(&o)
 	name := w.name("a")
 	var array *gobuffer.Array
 	if w.random.IntN(2) == 0 {
@@ -65,9 +65,9 @@ func (w *modelWorld) copyArray() {
 		kind = w.elementType()
 	}
 	o := p.options(gobuffer.Transfer(w.random.IntN(3)))
-	o.Stream = w.streamFor(p)
+	w.give(&o)
 	if w.random.IntN(2) == 0 {
-		o.Stream = b.array.Stream()
+		o.Stream, o.StreamOf = b.array.Stream(), b.array.Options().StreamOf
 	}
 	name := w.name("a")
 	w.logf("%s = %s.Copy(%s, %s, stream %#x, %s)", name, b.name, p, kind, uintptr(o.Stream), o.Transfer)

@@ -202,6 +202,9 @@ func (w *modelWorld) covering() {
 		return
 	}
 	f, device := a.cells.fakeIn(w), a.cells.context()
+	if of, ok := w.deviceOf[s]; ok {
+		device = of
+	}
 	w.logf("    is %s", w.streamName(streamID{f, device, s}))
 	if w.random.IntN(2) == 0 {
 		require.NoError(w.t, f.Synchronize(device, s))
@@ -316,19 +319,34 @@ func (w *modelWorld) place() place {
 	return all[w.random.IntN(len(all))]
 }
 
-// streamFor is one that an array at p may have: ordinary host memory any of any device's.
+// streamFor is one that an array at p may have.
 func (w *modelWorld) streamFor(p place) backends.Stream {
-	f, device := w.cuda, max(p.device, 0)
+	f, device := w.cuda, p.device
 	switch {
+	case p.allocator.Kind() == backends.Pageable:
+		return 0
+	case p.allocator.Kind() == backends.Pinned:
+		if device = w.random.IntN(2); left("pinned elsewhere") {
+			device = 0
+		}
 	case p.allocator.Backend() == "hip":
 		f = w.hip
-	case p.allocator.Backend() != "cuda":
-		if w.random.IntN(2) == 0 {
-			return 0
-		}
-		return w.own(w.fakes()[w.random.IntN(2)], w.random.IntN(2))
 	}
 	return w.streamOf(f, device)
+}
+
+// give chooses o's stream. Ordinary host memory may have one of any device's, and then
+// says what runtime's it is.
+func (w *modelWorld) give(o *gobuffer.Options) {
+	if o.Allocator.Kind() != backends.Pageable || w.random.IntN(2) == 0 {
+		o.Stream = w.streamFor(place{o.Allocator, o.Device})
+		return
+	}
+	of, a := w.random.IntN(2), backends.CUDA
+	if of == 1 {
+		a = backends.HIP
+	}
+	o.Stream, o.StreamOf = w.own(w.fakes()[of], w.random.IntN(2)), a
 }
 
 func (w *modelWorld) setStream() {

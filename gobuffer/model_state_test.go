@@ -256,23 +256,24 @@ func (h *held) store(list []value) {
 	}
 }
 
-// id is the stream that work on which h's owner knows of; ok is false if there is none.
+// id is the stream that h's owner may have work on; ok is false if there is none.
 func (w *modelWorld) id(h *held) (id streamID, ok bool) {
-	if h.cells == nil {
-		return streamID{}, false
-	}
-	f := h.cells.fakeIn(w)
-	if f == nil {
+	if h.cells == nil || h.cells.fakeIn(w) == nil {
 		return streamID{}, false
 	}
 	s := h.stream()
+	id = streamID{h.cells.fakeIn(w), h.cells.context(), s}
+	if h.handle != nil {
+		id.device = h.device
+	}
+	if of, known := w.deviceOf[s]; known {
+		id.device = of
+	}
 	if w.defaults[s] {
-		s = 0
+		id.stream = 0
 	}
-	if s == 0 && h.cells.memory.Region().Allocator.Kind() == backends.Pinned {
-		return streamID{}, false
-	}
-	return streamID{f, h.cells.context(), s}, true
+	// Page-locked memory belongs to no device, so the default stream of one is not its.
+	return id, s != 0 || h.cells.memory.Region().Allocator.Kind() != backends.Pinned
 }
 
 // pending are the kernels on c that may not have run.
@@ -325,6 +326,8 @@ func (h *held) drop() {
 	if h.cells != nil {
 		for _, k := range h.cells.pending() {
 			k.safe = k.safe || k.all || k.known[h]
+			// What a handle's stream holds is waited for by everybody from then on.
+			k.all = k.all || (h.handle != nil && k.known[h] && !left("released handles"))
 		}
 		h.cells.users--
 	}

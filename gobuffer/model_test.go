@@ -20,7 +20,7 @@ var (
 	modelSteps   = flag.Int("model.steps", 100, "steps of each walk")
 	modelSeed    = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
 	modelMode    = flag.String("model.mode", "", "the one mode to try")
-	modelWithout = flag.String("model.without", "", "steps to leave out, separated by commas")
+	modelWithout = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
 	modelShrink  = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
 )
 
@@ -92,11 +92,10 @@ type step struct {
 
 func plan(seed uint64, count int) (walk []step) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	without := strings.Split(*modelWithout, ",")
 	var kinds []int
 	for i, k := range stepKinds {
 		for range k.weight {
-			if !slices.Contains(without, k.name) {
+			if !left(k.name) {
 				kinds = append(kinds, i)
 			}
 		}
@@ -106,6 +105,8 @@ func plan(seed uint64, count int) (walk []step) {
 	}
 	return walk
 }
+
+func left(name string) bool { return slices.Contains(strings.Split(*modelWithout, ","), name) }
 
 // finding is how a walk failed.
 type finding struct {
