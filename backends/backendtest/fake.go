@@ -152,7 +152,7 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 	if err != nil {
 		return 0, err
 	}
-	stream, err := f.stream("Allocate", device, r.Stream)
+	stream, err := f.streamFor("Allocate", r.Stream, memory{block: &block{allocator: r.Allocator, device: device}})
 	if err != nil {
 		return 0, err
 	}
