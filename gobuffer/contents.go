@@ -69,29 +69,64 @@ func (a *Array) Set(at int, b *Array, start, n int) error {
 	if a.layout.ContiguousC() {
 		return a.runtime.copyElements(a.elements(at, at+n), from.elements(start, start+n), a.options.Transfer)
 	}
-	if len(a.layout.Shape) == 1 {
-		part, err := a.Slice(0, at, at+n, 1)
+	to, source := a.all(), from.elements(start, start+n)
+	if len(a.layout.Shape) > 1 && to.mayShare(source) {
+		// Part of it would be overwritten before it is read.
+		part, err := from.Slice(0, start, start+n, 1)
 		if err != nil {
 			return err
 		}
 		defer part.Close()
-		return a.runtime.copyElements(part.all(), from.elements(start, start+n), a.options.Transfer)
+		own, err := part.copyTo(a.runtime, from.options, from.layout.Type)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		source = own.all()
 	}
-	return a.setScattered(at, from, start, n)
+	return a.runtime.setRun(to, at, source, a.options.Transfer)
 }
 
-// setScattered writes a run of C order into a buffer whose elements do not lie
-// in C order, through a copy that has them so.
-func (a *Array) setScattered(at int, from *Array, start, n int) error {
-	whole, err := a.copyTo(a.runtime, a.options, a.layout.Type)
-	if err != nil {
-		return err
+// setRun writes the elements from at on, in C order, of dst, whose elements do not lie
+// so, from those of src, which do: the rows that it covers at once, and what it covers of
+// the first one and of the last.
+func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
+	left, row := src.layout.Count(), 1
+	for _, n := range dst.layout.Shape[1:] {
+		row *= n
 	}
-	defer whole.Close()
-	if err := a.runtime.copyElements(whole.elements(at, at+n), from.elements(start, start+n), a.options.Transfer); err != nil {
-		return err
+	for left > 0 {
+		here, before := at/row, at%row
+		count, rows := min(left, row-before), left/row
+		var part arrayiface.Layout
+		var by int
+		var err error
+		if before == 0 && rows > 0 {
+			count = rows * row
+			part, by, err = dst.layout.Slice(0, here, here+rows, 1)
+		} else {
+			part, by, err = dst.layout.Index(0, here)
+		}
+		if err != nil {
+			return err
+		}
+		to, from := piece{dst.memory, offset(dst.address, by), part, dst.stream}, src
+		if part.Count() == count {
+			from.layout, err = arrayiface.NewLayout(src.layout.Type, part.Shape, nil)
+			if err == nil {
+				err = r.copyElements(to, from, t)
+			}
+		} else {
+			from.layout.Shape = []int{count}
+			err = r.setRun(to, before, from, t)
+		}
+		if err != nil {
+			return err
+		}
+		at, left = at+count, left-count
+		src.address = offset(src.address, count*src.layout.ItemSize())
 	}
-	return a.runtime.copyElements(a.all(), whole.all(), a.options.Transfer)
+	return nil
 }
 
 // Write makes every element of a the one that b has at the same place, after
@@ -181,7 +216,7 @@ func (a *Array) Text(limit int) (string, error) {
 	if a.Size() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
-	host, free, err := a.runtime.onHost(a.all(), true)
+	host, free, err := a.runtime.onHost(a.all())
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,9 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 		return nil
 	}
 	if dst.onHost() && src.onHost() {
+		if err := r.copyManaged(dst, src, t); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
 		if err := src.settle(); err != nil {
 			return err
 		}
@@ -25,24 +28,41 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 		}
 		return r.copyOnHost(dst, src)
 	}
-	if !dst.layout.Equal(src.layout) || !dst.dense() {
+	alike := dst.layout.Equal(src.layout)
+	if alike && dst.address == src.address && dst.overlaps(src) {
+		return nil
+	}
+	if !alike || !dst.dense() {
 		err := r.rearrange(dst, src, t)
 		if errors.Is(err, errors.ErrUnsupported) {
-			err = r.copyThroughHost(dst, src)
+			err = r.copyThroughHost(dst, src, t)
 		}
 		return err
 	}
 	if !dst.overlaps(src) {
 		return r.copyBytes(dst, src, t)
 	}
-	if dst.address == src.address {
-		return nil
+	between, err := r.scratch(dst, src.layout.NBytes())
+	if outOfMemory(err) {
+		between, err = r.Allocate(backends.Malloc, backends.HostDevice, src.layout.NBytes(), 0, false)
 	}
-	between, err := r.Allocate(dst.memory.region.Allocator, dst.memory.region.Device, src.layout.NBytes(), dst.stream, false)
 	if err != nil {
 		return err
 	}
 	return r.copyBy(between, src.layout, dst.stream, dst, src, t)
+}
+
+// mayShare reports whether two pieces anywhere may share bytes.
+func (p piece) mayShare(q piece) bool {
+	if p.onHost() && q.onHost() {
+		return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+	}
+	return !p.onHost() && !q.onHost() && p.overlaps(q)
+}
+
+func outOfMemory(err error) bool {
+	var full *backends.OutOfMemoryError
+	return errors.As(err, &full)
 }
 
 // copyBy copies by way of elements of a dense layout in memory that it releases.
@@ -58,29 +78,27 @@ func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.S
 	return err
 }
 
-// copyThroughHost converts or rearranges elements that the host cannot reach on
-// at least one side: the bytes that the strided side spans come to the host and,
-// for the destination, go back. Bytes between the elements are kept.
-func (r *Runtime) copyThroughHost(dst, src piece) error {
-	hostSource, free, err := r.onHost(src, true)
+// copyThroughHost converts or rearranges elements that the host cannot reach on at
+// least one side. What the source spans comes to the host. Of the target nothing
+// does: what is between its elements may be written by others at any time.
+func (r *Runtime) copyThroughHost(dst, src piece, t Transfer) error {
+	if !dst.onHost() {
+		return r.scatter(dst, src, t)
+	}
+	host, free, err := r.onHost(src)
 	if err != nil {
 		return err
 	}
 	defer free()
-	hostTarget, freeTarget, err := r.onHost(dst, !dst.dense())
-	if err != nil {
+	if err := dst.settle(); err != nil {
 		return err
 	}
-	defer freeTarget()
-	if err := r.copyOnHost(hostTarget, hostSource); err != nil || dst.onHost() {
-		return err
-	}
-	return r.writeBack(dst, hostTarget)
+	return r.copyOnHost(dst, host)
 }
 
 // onHost returns p itself, if the host reaches it, or the span of it in host
-// memory, filled if asked for. free ends its use.
-func (r *Runtime) onHost(p piece, fill bool) (host piece, free func(), err error) {
+// memory. free ends its use.
+func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	if p.onHost() {
 		return p, func() {}, p.settle()
 	}
@@ -90,17 +108,11 @@ func (r *Runtime) onHost(p piece, fill bool) (host piece, free func(), err error
 		return piece{}, nil, err
 	}
 	host = piece{m, offset(m.region.Address, -low), p.layout, 0}
-	if fill {
-		if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
-			m.Release()
-			return piece{}, nil, err
-		}
+	if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
+		m.Release()
+		return piece{}, nil, err
 	}
 	return host, func() { m.Release() }, nil
-}
-
-func (r *Runtime) writeBack(dst, host piece) error {
-	return r.copyBytes(dst.span(), host.span(), Sync)
 }
 
 // span is the bytes from p's lowest to its highest.
@@ -109,4 +121,45 @@ func (p piece) span() piece {
 	p.address = offset(p.address, low)
 	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
 	return p
+}
+
+// scatter writes the elements of dst, which the host does not reach, and no other
+// byte: from src as it is, run by run, where the runs of both are the same bytes,
+// else from elements without gaps that the host has made.
+func (r *Runtime) scatter(dst, src piece, t Transfer) error {
+	dst, src = inMemoryOrder(dst, src)
+	if dst.takesRunsOf(src) {
+		return r.copyRuns(dst, src, t)
+	}
+	host, free, err := r.onHost(src)
+	if err != nil {
+		return err
+	}
+	defer free()
+	// The source's memory is another: what is there now may go on without it.
+	layout := dst.plain(dst.layout.Type)
+	between, err := r.Allocate(backends.Malloc, backends.HostDevice, layout.NBytes(), 0, false)
+	if err != nil {
+		return err
+	}
+	stage := piece{between, between.region.Address, layout, 0}
+	if err = r.copyOnHost(stage, host); err == nil {
+		err = r.scatterPlain(dst, stage, t)
+	}
+	// Keeps it until the copies are over.
+	if released := between.Release(); err == nil {
+		err = released
+	}
+	return err
+}
+
+// scatterPlain is scatter from elements of dst's type without gaps: by the device, if
+// it moves elements, else run by run.
+func (r *Runtime) scatterPlain(dst, stage piece, t Transfer) error {
+	if dst.memory.converter != nil && !dst.dense() && !dst.layout.OverlapsItself() {
+		if err := r.rearrangeAtTarget(stage.layout, dst, stage, t); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	return r.copyRuns(dst, stage, t)
 }
