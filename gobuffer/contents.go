@@ -216,12 +216,48 @@ func (a *Array) Text(limit int) (string, error) {
 	if a.Size() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
-	host, free, err := a.runtime.onHost(a.all())
+	p := a.all()
+	if ends := elements.Ends(a.Size(), limit); ends > 0 && !p.onHost() {
+		return a.runtime.textOfEnds(p, ends)
+	}
+	host, free, err := a.runtime.onHost(p)
 	if err != nil {
 		return "", err
 	}
 	defer free()
 	return elements.Text(host.pointer(), host.layout, limit), nil
+}
+
+// textOfEnds brings no more elements to the host than so many at each end.
+func (r *Runtime) textOfEnds(p piece, ends int) (string, error) {
+	size, count := p.layout.ItemSize(), p.layout.Count()
+	layout, err := arrayiface.NewLayout(p.layout.Type, []int{2 * ends}, nil)
+	if err != nil {
+		return "", err
+	}
+	m, err := r.Allocate(backends.Malloc, backends.HostDevice, layout.NBytes(), 0, false)
+	if err != nil {
+		return "", err
+	}
+	defer m.Release()
+	host := piece{m, m.region.Address, layout, 0}
+	at := func(i int) int {
+		if i >= ends {
+			i += count - 2*ends
+		}
+		return elements.Offset(p.layout, i)
+	}
+	for i, next := 0, 0; i < 2*ends; i = next {
+		for next = i + 1; next < 2*ends && at(next) == at(i)+(next-i)*size; next++ {
+			continue
+		}
+		bytes := arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{(next - i) * size}, Strides: []int{1}}
+		to, from := piece{m, offset(host.address, i*size), bytes, 0}, piece{p.memory, offset(p.address, at(i)), bytes, p.stream}
+		if err := r.copyBytes(to, from, Sync); err != nil {
+			return "", err
+		}
+	}
+	return elements.TextOfEnds(host.pointer(), layout), nil
 }
 
 func checkRun(name string, start, n, size int) error {
