@@ -191,6 +191,10 @@ type Strided struct {
 // Converter is implemented by backends whose devices can convert and rearrange
 // elements by themselves.
 type Converter interface {
+	// Converts reports whether Convert would do it, for callers who must first bring
+	// the elements to where the device reaches them. Nothing is enqueued. An address of
+	// zero stands for any that is aligned as Allocate's are.
+	Converts(dst, src Strided, stream Stream) bool
 	// Convert makes dst's elements those of src, which has the same shape,
 	// converted by the rules of gobuffer/internal/elements, in the order of a
 	// stream of dst's device or, where the host reaches dst, of src's. That device

@@ -247,7 +247,9 @@ func (m *Memory) settleBeforeRelease() error {
 	if m.freedInStreamOrder() {
 		return m.followUses()
 	}
-	if err := m.settleIf(func(w *work) bool { return !w.foreign || (m.owned && !m.freeWaits) }); err != nil {
+	if err := m.settleIf(func(w *work) bool {
+		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context()))
+	}); err != nil {
 		return err
 	}
 	if !m.owned || m.streams == nil || m.freeWaits || m.region.Address == 0 {

@@ -176,7 +176,7 @@ func (w *modelWorld) consumer() {
 		if w.random.IntN(2) == 0 {
 			after = backends.EveryStream
 		}
-		if w.call(func() error { return c.memory.ReleaseAfter(after) }) == nil {
+		if w.call(func() error { return c.memory.Leave(after) }) == nil {
 			k.safe = c.memory.Owned() && c.memory.Region().Allocator == backends.CUDAAsync
 		}
 	}
