@@ -134,7 +134,7 @@ func (list works) on(w *work) (found works) {
 // still touch it. It asks no runtime whether that is so.
 func (p piece) remember() {
 	m := p.memory
-	if !p.hasStream() || m.region.Address == 0 || uintptr(p.stream) == m.asked.Load() {
+	if !p.hasStream() || m.region.Address == 0 {
 		return
 	}
 	w, err := p.work()
@@ -143,9 +143,7 @@ func (p piece) remember() {
 		m.every.Store(true)
 		return
 	}
-	if w.stream != m.ordered() {
-		m.remember(w)
-	}
+	m.remember(w)
 }
 
 func (m *Memory) remember(w *work) {
@@ -252,30 +250,30 @@ func (a *Array) Before(s backends.Stream) error {
 	if err != nil || before == nil {
 		return err
 	}
-	same, err := before.isOn(s)
-	if err != nil || same {
-		return err
-	}
 	// Not what s is resolved to: for a per-thread stream that is another one, which
 	// runs after it.
 	w, err := a.memory.workOn(s)
 	if err != nil {
 		return err
 	}
+	same, err := before.isOn(w)
+	if err != nil || same {
+		return err
+	}
 	return w.follow(before)
 }
 
-// isOn reports whether s is a name of w's stream. A stream that stands in for a
-// per-thread one is not the same.
-func (w *work) isOn(s backends.Stream) (bool, error) {
-	if w.stream == s {
-		return true, nil
+// isOn reports whether v's stream, which need not be resolved, is a name of w's. A stream
+// that stands in for a per-thread one is not the same.
+func (w *work) isOn(v *work) (bool, error) {
+	if w.stream == v.stream || w.device != v.device {
+		return w.holdsAll(v), nil
 	}
 	own, err := w.streams.Resolve(w.device, 0)
 	if err != nil || own != w.stream {
 		return false, err
 	}
-	named, err := w.streams.Resolve(w.device, s)
+	named, err := w.streams.Resolve(w.device, v.stream)
 	return named == own, err
 }
 
