@@ -41,16 +41,30 @@ static int64_t *waiting_as(const Block *block) {
 
 void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 
+void block_give_back(const hamr_array *array) {
+    const hamr_functions *functions = core_functions();
+    if (!functions) return; /* a forked child: it never had the memory */
+    if (array->allocator > HAMR_ALLOCATOR_MALLOC && array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC) {
+        Py_BEGIN_ALLOW_THREADS
+        functions->release(array->memory);
+        Py_END_ALLOW_THREADS
+    } else {
+        functions->release(array->memory);
+    }
+    owner_drain();
+}
+
 Block *block_new(const hamr_array *array, Owner *owner) {
+    uint64_t generation = core_generation; /* the token's: making an object may run a finaliser that forks */
     Block *block = type_allocate(block_type);
     if (!block) {
-        if (array->memory && core_functions()) core_functions()->release(array->memory);
+        if (array->memory && generation == core_generation) block_give_back(array);
         else owner_drop(owner);
         owner_drain();
         return NULL;
     }
     block->token = array->memory;
-    block->generation = core_generation;
+    block->generation = generation;
     block->base = array->base;
     block->size = array->size;
     block->stream = array->stream;
@@ -153,9 +167,7 @@ static int block_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     if (block->owner) {
         Py_VISIT(block->owner->object);
-        /* Not a memoryview: CPython's clears one that is still exported, and crashes at its release. */
-        PyObject *exporter = block->owner->view ? block->owner->view->obj : NULL;
-        if (exporter && !PyMemoryView_Check(exporter)) Py_VISIT(exporter);
+        if (block->owner->view && view_may_be_seen(block->owner->view)) Py_VISIT(block->owner->view->obj);
     }
     return 0;
 }
