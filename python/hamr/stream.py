@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from _operator import index
-from _weakref import ref
 
 from . import _native
 from ._library import call, finish
@@ -29,32 +28,7 @@ _LEGACY, _PER_THREAD = 1, 2
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
 
-class _Life:
-    """What the Streams of one handle share; hamr's memory forgets the handle at its end."""
-
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
-
-    def __init__(self, stream: Stream, made: bool) -> None:
-        self._backend, self._device, self._value = stream._backend, stream._device, stream._value
-        self._generation, self._owner, self._made = stream._generation, stream._owner, made
-
-    def __del__(self, finish: Any = finish) -> None:
-        # Releases of memory may be ordered on the stream, and work pending there.
-        over = finish(self._generation, "RetireStream", self._value)
-        if self._made and over is not False:  # better kept than ended under another thread
-            finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
-
-
-_lives: dict[int, Any] = {}  # weak references, by handle
-
-
-def _life_of(stream: Stream, made: bool) -> _Life:
-    known = _lives.get(stream._value)
-    life: _Life | None = known() if known is not None else None
-    if life is None or made or life._generation != stream._generation:
-        life = _Life(stream, made)
-        _lives[stream._value] = ref(life)
-    return life
+_native.set_stream_end(finish)
 
 
 class Stream:
@@ -85,7 +59,7 @@ class Stream:
         if stream is None and device is not None:
             self._device = call("CurrentDevice", BACKEND) if number < 0 else number
             self._value = call("NewStream", BACKEND, self._device)
-            self._life = _life_of(self, True)
+            self._life = self._share_life(True)
             return
         self._value = _handle_of(stream)
         self._device = _device_of(stream) if number < 0 else number
@@ -93,7 +67,12 @@ class Stream:
             self._device = self._place()
             self._value = call("ResolveStream", BACKEND, self._device, _PER_THREAD)
         if self._value > _PER_THREAD:
-            self._life = _life_of(self, False)
+            self._life = self._share_life(False)
+
+    def _share_life(self, made: bool) -> _native.StreamLife:
+        """What all who use the handle hold; hamr's memory forgets the handle at its end."""
+        owner = None if isinstance(self._owner, (int, Stream)) else self._owner
+        return _native.stream_life(self._value, self._device, self._backend, made, owner)
 
     @classmethod
     def from_any(cls, stream: Any) -> Stream:

@@ -151,3 +151,17 @@ int array_contiguous(const hamr_array *array, int fortran) {
     }
     return 1;
 }
+
+/* The bytes that the elements touch, relative to element zero; 0 if there are
+ * none, or too many. */
+int array_span(const hamr_array *array, int64_t *low, int64_t *high) {
+    int64_t step, bytes = element_facts(array->element)->size;
+    *low = 0;
+    *high = bytes;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] < 1 || __builtin_mul_overflow(bytes, array->shape[i], &bytes) || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
+        int64_t *end = step < 0 ? low : high;
+        if (__builtin_add_overflow(*end, step, end)) return 0;
+    }
+    return 1;
+}

@@ -108,7 +108,7 @@ def describe(array: _native.Array) -> dict[str, Any]:
     """The interface of an array whose memory came by it; AttributeError for others."""
     if not isinstance(array._owner, Source):
         raise _not_usm()
-    held = array._lent
+    held = array._snapshot(_native.Array)
     source = held._owner
     if not isinstance(source, Source):  # the array changed meanwhile
         raise _not_usm()
@@ -121,7 +121,7 @@ def describe(array: _native.Array) -> dict[str, Any]:
                 f"{size}-byte elements that this interface counts in"
             )
         strides = tuple([stride // size for stride in held.strides])
-    return {
+    interface = {
         "shape": held.shape,
         "typestr": held.typestr,
         "data": (held.ptr, held.readonly),
@@ -130,6 +130,8 @@ def describe(array: _native.Array) -> dict[str, Any]:
         "version": _VERSION,
         "syclobj": source.syclobj,
     }
+    array._keep(held)  # the consumer keeps the array, not the memory that it has now
+    return interface
 
 
 def _not_usm() -> AttributeError:
