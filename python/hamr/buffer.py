@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
+
+
 class Buffer(Contents, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
@@ -63,11 +66,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
         place = -1 if device is None else device_number(device)
-        order = None if stream is None else as_stream(stream, place)
+        source = allocator_of(allocator)
+        order = None if stream is None else _order_on(stream, source, place)
         self: Buffer = _native.create(
             cls,
             element_of(dtype),
-            allocator_of(allocator),
+            source,
             place,
             0 if order is None else order._value,
             transfer_of(transfer),
@@ -112,11 +116,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
         place = -1 if device is None else device_number(device)
-        order = as_stream(stream, place)
+        source = allocator_of(allocator)
+        order = _order_on(stream, source, place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
-            allocator_of(allocator),
+            source,
             place,
             order._value,
             transfer_of(transfer),
@@ -365,8 +370,23 @@ def buffer(
         )
     shared._source = protocol
     if order is not None:
+        order._fitting(shared.device)
         shared._set_order(order._value, shared._transfer, order)
     return shared
+
+
+def _order_on(stream: Any, allocator: int, place: int, pointer: int | None = None) -> Stream:
+    """The stream given for memory of an allocator: new memory, or that at an address.
+
+    ``place`` is the number of its device; -1 is the current one, or where the address is.
+    """
+    on_a_device = allocator in _ON_A_DEVICE
+    order = as_stream(stream, place if on_a_device or is_per_thread(stream) else -1)
+    if on_a_device and place < 0 <= order._device:
+        from .place import current_device, device_of
+
+        order._fitting(current_device() if pointer is None else device_of(pointer))
+    return order
 
 
 def _order_for(obj: Any, stream: Any) -> Stream:
