@@ -16,7 +16,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .element import dtype_of, element_of
+from .element import dtype_of, element_of, held_large
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .protocols.cuda_array_interface import wait_of
@@ -66,18 +66,33 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
         place = -1 if device is None else device_number(device)
-        source = allocator_of(allocator)
-        order = None if stream is None else _order_on(stream, source, place)
-        self: Buffer = _native.create(
-            cls,
-            element_of(dtype),
-            source,
-            place,
-            0 if order is None else order._value,
-            transfer_of(transfer),
-            shape if type(shape) is int else _shape_of(shape),
-            number,
-        )
+        order = None if stream is None else _order_on(stream, allocator_of(allocator), place)
+        self: Buffer
+        try:
+            self = _native.create(
+                cls,
+                element_of(dtype),
+                allocator_of(allocator),
+                place,
+                0 if order is None else order._value,
+                transfer_of(transfer),
+                shape if type(shape) is int else _shape_of(shape),
+                number,
+            )
+        except ValueError:
+            held = held_large(number, element_of(dtype))
+            if held is None:
+                raise
+            return Buffer.__new__(
+                cls,
+                shape,
+                dtype,
+                allocator,
+                fill=held,
+                device=device,
+                stream=order,
+                transfer=transfer,
+            )
         if order is not None:
             self._set_order(order._value, self._transfer, order)
         if fill is not None and number is None:
@@ -116,14 +131,15 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
         place = -1 if device is None else device_number(device)
-        source = allocator_of(allocator)
-        order = _order_on(stream, source, place, pointer)
+        order = None
+        if stream is not None:
+            order = _order_on(stream, allocator_of(allocator), place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
-            source,
+            allocator_of(allocator),
             place,
-            order._value,
+            0 if order is None else order._value,
             transfer_of(transfer),
             pointer,
             _shape_of(shape),
@@ -133,7 +149,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             take,
         )
         self._source = "pointer"
-        self._set_order(order._value, self._transfer, order)
+        if order is not None:
+            self._set_order(order._value, self._transfer, order)
         return self
 
     # What it is.
