@@ -17,11 +17,14 @@ class Core:
     def __init__(self):
         self.calls = []
         self.retired = []
+        self.asked = []
+        self.places = {}  # the devices of streams; -2 is no stream
         self.current = 0
         self.busy = 0  # how often work is not over yet
 
     def __call__(self, name, *arguments):
-        self.calls.append((name, *arguments))
+        calls = self.asked if name == "StreamDevice" else self.calls
+        calls.append((name, *arguments))
         return getattr(self, name)(*arguments)
 
     def finish(self, generation, name, *arguments):
@@ -50,6 +53,9 @@ class Core:
 
     def NewStream(self, backend, device):  # noqa: N802
         return NEW + device
+
+    def StreamDevice(self, backend, stream):  # noqa: N802
+        return self.places.get(stream, -1)
 
     def ResolveStream(self, backend, device, stream):  # noqa: N802
         return OF_THREAD + device

@@ -104,6 +104,25 @@ def has_format(number: int) -> bool:
     return _TABLE[number][1] is not None
 
 
+def held_large(value: Any, number: int) -> float | bool | None:
+    """What elements of a type hold of an int beyond 64 bits, as NumPy's do.
+
+    None if integers are meant, or value is no such int; a ValueError beyond all floats.
+    """
+    kind = _TABLE[number][0][1]
+    if kind in "iu" or not isinstance(value, int) or -(2**63) <= value < 2**64:
+        return None
+    if kind == "b":
+        return True
+    try:
+        return int.__float__(value)
+    except OverflowError:
+        raise ValueError(
+            f"value is an int of {value.bit_length()} bits: accepted for {name_of(number)} "
+            "are those that a float64 holds, of at most 1024"
+        ) from None
+
+
 def item_from_bytes(number: int, raw: bytes) -> Any:
     """One element's bytes as a Python number. Its type has a format in the buffer protocol."""
     import struct
