@@ -80,7 +80,7 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
 }
 
 static int check(const hamr_array *array, int of_device) {
-    if (array->element == Bool)
+    if (array->element == HAMR_BOOL)
         PyErr_SetString(PyExc_TypeError, "element type |b1 cannot be shared with Arrow, which packs eight bool in a byte: astype(\"uint8\") makes a buffer that can");
     else if (!arrow_format(array->element))
         PyErr_Format(PyExc_TypeError,
