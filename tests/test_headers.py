@@ -33,7 +33,8 @@ static int named(hamr_element_type type) {
 
 int main(void) {
 #define ROW(type, number, name, size, kind, code, bits, typestr, format, arrow) \\
-    printf("%d %d %s %d %d %d %d %s %s %s\\n", named(type), type == number, name, size, kind, code, bits, typestr, format, arrow);
+    printf("%d %d %s %d %d ", named(type), type == number, name, size, kind); \\
+    printf("%d %d %s %s %s\\n", code, bits, typestr, format, arrow);
     HAMR_ELEMENT_TYPES(ROW)
     printf("%d\\n", HAMR_ELEMENT_TYPE_COUNT);
 #define C_TYPE(type, c_type) printf("%d %d\\n", (int)type, (int)sizeof(c_type));
