@@ -53,11 +53,11 @@ func ParseBufferFormat(format string, itemSize int) (ElementType, error) {
 	refuse := func(problem string) (ElementType, error) {
 		return Invalid, typeError("format", quote(format), "%s; accepted are ? b h i l q n B H I L Q N c e f d Zf Zd", problem)
 	}
-	if problem := refusedFormat(code); problem != "" {
-		return refuse(problem)
-	}
 	t, ok := formats[code]
 	if !ok {
+		if problem := refusedFormat(code); problem != "" {
+			return refuse(problem)
+		}
 		if t, ok = wordFormat(code, itemSize); !ok {
 			return refuse("no such element type")
 		}
