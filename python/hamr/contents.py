@@ -145,6 +145,28 @@ class Contents(_Base):
             raise TypeError("dtype is None: accepted is an element type such as 'float32'")
         return self.copy(dtype=dtype)
 
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Buffer:
+        """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
+
+        One size may be -1 and stands for what the others leave. As in NumPy, the result
+        is a view of the same memory where strides reach the elements in that shape, and
+        else a copy by the same allocator, on the same device. ``copy=False`` makes the
+        latter a ValueError, ``copy=True`` always copies. Another number of elements is a
+        ValueError.
+        """
+        if copy is not None and not isinstance(copy, bool):
+            raise TypeError(f"copy is {copy!r}: accepted are True, False and None")
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        dimensions = ",".join(str(_count("shape", d)) for d in sizes)
+        source = self._pin()
+        result = _native.result(source)
+        copying = 0 if copy is None else 1 + copy
+        view = call("Reshape", source._address, dimensions, copying, result._address)
+        made = self._made(result, source)
+        if view:
+            made._source = self.source_protocol
+        return made
+
     def move(self, allocator: Allocator | int | str, device: int | None = None) -> None:
         """Take the contents to other memory; nothing happens if they are there."""
         number = allocator_of(allocator)

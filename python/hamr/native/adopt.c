@@ -410,14 +410,14 @@ static PyObject *bytes_of(PyObject *module, PyObject *object) {
     return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));
 }
 
-/* element_table(): (typestr, format, size, DLPack's code) by element number, for a test. */
+/* element_table(): (name, typestr, format, size, DLPack's code) by element number. */
 static PyObject *element_table(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     PyObject *list = PyList_New(0);
     for (int32_t i = 1; list && element_facts(i); i++) {
         const ElementFacts *f = element_facts(i);
-        PyObject *row = Py_BuildValue("(szii)", f->typestr, f->format, f->size, f->code);
+        PyObject *row = Py_BuildValue("(sszii)", f->name, f->typestr, f->format, f->size, f->code);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -434,6 +434,6 @@ PyMethodDef adopt_functions[] = {
     {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
-    {"element_table", element_table, METH_NOARGS, "element_table(): (typestr, format, size, DLPack's code) of each element type."},
+    {"element_table", element_table, METH_NOARGS, "element_table(): (name, typestr, format, size, DLPack's code) of each element type."},
     {NULL, NULL, 0, NULL},
 };

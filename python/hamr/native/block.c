@@ -89,7 +89,7 @@ int block_register(Block *block) {
     if (of_device && block->generation != core_generation) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
-                        .allocator = block->allocator, .device = block->device, .element = Uint8,
+                        .allocator = block->allocator, .device = block->device, .element = HAMR_UINT8,
                         .ndim = 1, .shape = &shape, .strides = &stride};
     uint64_t key = (uint64_t)(uintptr_t)block->owner;
     char *message = of_device ? core_functions()->adopt_device(&whole, key, owner_finished, block->producer)

@@ -108,11 +108,12 @@ extern PyMethodDef owner_functions[];
 /* signal_stack.c */
 void keep_signal_stack(void); /* for the interpreter's end, on its main thread */
 
-/* elements.c: the element types, as arrayiface numbers them. */
-enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
+/* elements.c: the element types, as hamr/types.h numbers them. */
 typedef struct {
+    const char *name;
     const char *typestr;
     const char *format; /* PEP 3118; NULL if there is none */
+    const char *arrow;  /* NULL if there is none */
     int size;
     unsigned char code; /* DLPack's; its bits are 8 * size */
 } ElementFacts;

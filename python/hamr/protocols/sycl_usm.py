@@ -16,6 +16,7 @@ import sys
 from importlib import import_module
 
 from .. import _native
+from ..element import item_size
 from ..errors import BackendUnavailable
 from .cuda_array_interface import wait_of
 from .fields import check, integer, pair_of, read, short
@@ -36,8 +37,6 @@ _MALLOC = 1
 #: The allocator that memory of each kind of USM is held as, and new memory of the
 #: buffer comes from; None: no backend reaches it.
 _ALLOCATORS: dict[str, int | None] = {"host": _MALLOC, "shared": _MALLOC, "device": None}
-
-_SIZES = [size for _, _, size, _ in _native.element_table()]
 
 _QUEUE, _CONTEXT = "SyclQueueRef", "SyclContextRef"
 
@@ -76,7 +75,7 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
         # dpctl and dpnp write "|f8" for the machine's own byte order.
         typestr = "=" + typestr[1:]
     element = check(obj, typestr, (), None, 1, 0, -1, fields.get("mask"), _VERSION)
-    size = _SIZES[element - 1]
+    size = item_size(element)
     strides = None if steps is None else _bytes(steps, shape, size)
     pointer = _moved(base, offset, size)
     check(obj, typestr, shape, strides, pointer, 0, -1, None, _VERSION)
