@@ -1,7 +1,9 @@
 """Each example runs against the installed package, and prints what it should."""
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -48,7 +50,28 @@ def test_every_example_compiles(path):
     compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
-@pytest.mark.parametrize("name", OUTPUT)
+@pytest.fixture(scope="module")
+def no_openmp():
+    """Why the command that the OpenMP example runs cannot compile it, or ""."""
+    if shutil.which("cc") is None:
+        return "no cc, which the example runs"
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder, "empty.c")
+        empty.write_text("#include <omp.h>\nint main(void) { return omp_get_thread_num(); }\n")
+        command = ["cc", "-fopenmp", empty, "-o", Path(folder, "empty")]
+        done = subprocess.run(command, capture_output=True, check=False)
+    return "" if done.returncode == 0 else "cc has no OpenMP, which the example needs"
+
+
+@pytest.fixture(params=OUTPUT)
+def name(request):
+    if request.param == "openmp_producer.py":
+        reason = request.getfixturevalue("no_openmp")
+        if reason:
+            pytest.skip(reason)
+    return request.param
+
+
 def test_example(name, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / name],
