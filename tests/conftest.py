@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis settings, and fixtures for places and element types."""
 
+import gc
 import importlib.util
 import os
 
@@ -26,6 +27,12 @@ def pytest_configure():
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
+
+
+def pytest_collection_finish():
+    """What is collected stays: looking through thousands of tests is most of a gc.collect()."""
+    gc.collect()
+    gc.freeze()
 
 
 hypothesis.settings.register_profile(

@@ -5,7 +5,7 @@ import pytest
 
 import hamr
 import producers
-from upstream_guide import GUIDE
+from upstream_programs import WIND_SPEED, WIND_SPEED_OUTPUT
 
 # Where there is no CuPy, a module of its name lets the script get as far as hamr.
 NO_CUPY = "import sys, types; sys.modules['cupy'] = types.ModuleType('cupy')\n"
@@ -17,19 +17,19 @@ ON_THE_HOST = (
 CUDA = hamr.backends().get("cuda", {"available": False})["available"]
 
 
-def test_the_guides_example_for_the_host():
-    script = GUIDE
+def test_a_program_for_the_host():
+    script = WIND_SPEED
     for old, new in ON_THE_HOST:
         assert old in script
         script = script.replace(old, new)
     output = producers.run_python(script).stdout
-    assert output.count("2.") == 400
-    assert output == f"{np.full(400, 2, 'f4')}\n"
+    assert output.count("13.") == 300
+    assert output == WIND_SPEED_OUTPUT
 
 
 @pytest.mark.skipif(CUDA, reason="there is a CUDA driver here")
-def test_the_guides_example_says_what_is_missing():
-    script = NO_CUPY + GUIDE
+def test_a_program_for_cuda_says_what_is_missing():
+    script = NO_CUPY + WIND_SPEED
     done = producers.run_python(script, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -37,7 +37,7 @@ def test_the_guides_example_says_what_is_missing():
     assert last.startswith("hamr.errors.BackendUnavailable: ")
     assert "cuda" in last
     lines = script.splitlines()
-    (number,) = [i for i, line in enumerate(lines, 1) if line.startswith("buf_0 =")]
+    (number,) = [i for i, line in enumerate(lines, 1) if line.startswith("east =")]
     assert f"line {number}, in <module>" in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""The guide's three Python programs, as it prints them, whatever is imported first.
+"""Programs written for upstream run, whatever is imported first.
 
 Upstream's crash where hamr is imported before CuPy: hence the matrix of orders.
 """
@@ -9,55 +9,15 @@ import importlib.util
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
+import upstream_programs as upstream
 from processes import launch
-from upstream_guide import GUIDE
 
-# "C++ to Python": the guide's three statements, and what they are said to do.
-TO_PYTHON = """
-from hamr import *
-import numpy
-import cupy
-
-buf = buffer_float(buffer_allocator_cuda, 16, 3.1415)
-arr = numpy.array(buf.get_host_accessible())
-print(arr)
-arr = cupy.array(buf.get_cuda_accessible())
-print(arr)
-shared = cupy.asarray(buf.get_cuda_accessible())
-assert shared.data.ptr == buf.data()
-shared[0] = 1
-cupy.cuda.runtime.deviceSynchronize()
-print(numpy.array(buf.get_host_accessible())[:2])
-"""
-
-# "Python to C++": the same.
-TO_HAMR = """
-from hamr import *
-import numpy
-import cupy
-
-arr = cupy.full(16, 3.1415, dtype='float32')
-buf = buffer(arr)
-print(numpy.array(buf.get_host_accessible()))
-assert buf.data() == arr.data.ptr
-buf.set([1.0])
-buf.synchronize()
-arr[1] = 2
-cupy.cuda.runtime.deviceSynchronize()
-print(arr[:3])
-print(numpy.array(buf.get_host_accessible())[:3])
-"""
-
-FULL = str(np.full(16, 3.1415, "f4"))
-FIRST = np.full(16, 3.1415, "f4")
-FIRST[:2] = 1, 2
 PROGRAMS = {
-    "hello_cupy": (GUIDE, f"{np.full(400, 2, 'f4')}\n"),
-    "to_python": (TO_PYTHON, f"{FULL}\n{FULL}\n{np.array([1, 3.1415], 'f4')}\n"),
-    "to_hamr": (TO_HAMR, f"{FULL}\n{FIRST[:3]}\n{FIRST[:3]}\n"),
+    "wind_speed": (upstream.WIND_SPEED, upstream.WIND_SPEED_OUTPUT),
+    "taken_from_hamr": (upstream.TAKEN_FROM_HAMR, upstream.TAKEN_FROM_HAMR_OUTPUT),
+    "given_to_hamr": (upstream.GIVEN_TO_HAMR, upstream.GIVEN_TO_HAMR_OUTPUT),
 }
 
 IMPORTS = {
@@ -84,7 +44,7 @@ LONG = [
     "torch, jax, hamr used, numba, cupy",
 ]
 CASES = [(program, order) for program in PROGRAMS for order in SHORT]
-CASES += [("hello_cupy", order) for order in LONG]
+CASES += [("wind_speed", order) for order in LONG]
 # And once more after the program: that all still work.
 AFTER = "print('end'); "
 
