@@ -21,6 +21,20 @@ collect_ignore = [
 ]
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--repeat", type=int, default=1, metavar="N", help="run each chosen test N times"
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """For what fails now and then: --repeat 50, with -k or the test's name."""
+    times = metafunc.config.getoption("repeat")
+    if times > 1:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(1, times + 1), ids="run {}".format)
+
+
 def pytest_configure():
     """HAMR_TEST_REQUIRE names packages whose tests may not be skipped for want of them."""
     required = [name for name in os.environ.get("HAMR_TEST_REQUIRE", "").split(",") if name]
