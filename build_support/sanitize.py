@@ -20,33 +20,33 @@ from build_support.summary import Row, report
 TESTS = toolchain.ROOT / "tests"
 #: Not test_fork.py: a child of threads may find AddressSanitizer's own lock taken for ever.
 SUBSET = [
-    "test_lifetime.py",
-    "test_threads.py",
-    "test_fuzz_array_interface.py",
-    "test_dlpack_import.py",
-    "test_dlpack_ask.py",
-    "test_dlpack_capsules.py",
-    "test_fuzz_dlpack.py",
-    "test_contents_changing.py",
-    "test_protocols_buffer.py",
-    "test_errors_after_close.py",
-    "test_arrow.py",
-    "test_arrow_import.py",
-    "test_arrow_fuzz.py",
+    "tests/lifetime/test_lifetime.py",
+    "tests/concurrency/test_threads.py",
+    "tests/sharing/array_interface/test_fuzz_array_interface.py",
+    "tests/sharing/dlpack/test_dlpack_import.py",
+    "tests/sharing/dlpack/test_dlpack_ask.py",
+    "tests/sharing/dlpack/test_dlpack_capsules.py",
+    "tests/sharing/dlpack/test_fuzz_dlpack.py",
+    "tests/contents/test_contents_changing.py",
+    "tests/sharing/buffer_protocol/test_protocols_buffer.py",
+    "tests/diagnostics/test_errors_after_close.py",
+    "tests/sharing/arrow/test_arrow.py",
+    "tests/sharing/arrow/test_arrow_import.py",
+    "tests/sharing/arrow/test_arrow_fuzz.py",
 ]
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
-    "cuda/test_cuda_arrow.py",
-    "cuda/test_cuda_interface.py",
-    "cuda/test_cuda_interface_fuzz.py",
-    "cuda/test_cuda_interface_import.py",
-    "cuda/test_cuda_interface_memory.py",
-    "cuda/test_cuda_dlpack_import.py",
-    "cuda/test_cuda_ordering.py",
-    "cuda/test_cuda_errors.py",
-    "cuda/test_cuda_transfer.py",
+    "tests/cuda/test_cuda_arrow.py",
+    "tests/cuda/test_cuda_interface.py",
+    "tests/cuda/test_cuda_interface_fuzz.py",
+    "tests/cuda/test_cuda_interface_import.py",
+    "tests/cuda/test_cuda_interface_memory.py",
+    "tests/cuda/test_cuda_dlpack_import.py",
+    "tests/cuda/test_cuda_ordering.py",
+    "tests/cuda/test_cuda_errors.py",
+    "tests/cuda/test_cuda_transfer.py",
 ]
-#: Python never frees some of its own memory: leaks are tests/test_leaks.py's matter.
+#: Python never frees some of its own memory: leaks are tests/lifetime/test_leaks.py's matter.
 ASAN_OPTIONS = "detect_leaks=0:max_free_fill_size=4096"
 
 
@@ -111,8 +111,8 @@ def run_sanitizers(scratch: Path) -> str:
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     cuda = {"HAMR_TEST_CUDA": "emulator", "HAMR_EMULATOR_DEVICES": "2"}
     results = [
-        subprocess.run([*pytest, *SUBSET], cwd=TESTS, env=env, check=False),
-        subprocess.run([*pytest, *CUDA_SUBSET], cwd=TESTS, env=env | cuda, check=False),
+        subprocess.run([*pytest, *SUBSET], cwd=toolchain.ROOT, env=env, check=False),
+        subprocess.run([*pytest, *CUDA_SUBSET], cwd=toolchain.ROOT, env=env | cuda, check=False),
     ]
     statuses = [done.returncode for done in results]
     return "passed" if not any(statuses) else f"failed (pytest statuses {statuses})"

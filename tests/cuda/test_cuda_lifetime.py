@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from processes import run_script, scaled
+from tests.cuda import driver
+from tests.support.processes import run_script, scaled
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 N = 1000
@@ -344,7 +344,7 @@ def test_at_the_end_of_the_interpreter(case, tmp_path):
     """Each case is a function of scripts/cuda_exits.py, which says what it shows."""
     report = tmp_path / "report"
     for _ in range(2):
-        env = {**driver.PATHS, "HAMR_EMULATOR_REPORT": str(report)}
+        env = {"HAMR_EMULATOR_REPORT": str(report)}
         output = run_script("cuda_exits", case, env=env, folder=SCRIPTS)
         assert output == "", output
     if driver.EMULATED:

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-import driver
 import hamr
 from hamr import _native
-from processes import scaled
+from tests.cuda import driver
+from tests.support.processes import scaled
 
 N = 1000
 

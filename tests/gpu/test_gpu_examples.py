@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from processes import launch
+from tests.support.paths import ROOT
+from tests.support.processes import launch
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 READINGS = str(np.full(12, 0.25, "f4"))
 TIDES = str(np.linspace(-1.5, 1.5, 13, dtype="f4"))
 

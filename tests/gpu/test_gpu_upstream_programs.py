@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import upstream_programs as upstream
-from processes import launch
+from tests.support import upstream_programs as upstream
+from tests.support.processes import launch
 
 PROGRAMS = {
     "wind_speed": (upstream.WIND_SPEED, upstream.WIND_SPEED_OUTPUT),
