@@ -168,7 +168,11 @@ def test_host_memory_goes_to_the_current_device():
 # Between devices.
 
 
-PEERS = "import test_cuda_devices; test_cuda_devices.everything_between_devices(); print('done')"
+PEERS = """
+from tests.cuda.test_cuda_devices import everything_between_devices
+everything_between_devices()
+print("done")
+"""
 
 
 def everything_between_devices():
