@@ -6,7 +6,7 @@ TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 STEPS = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all check go-test py-test py-test-all interop sanitize mutations test-gpu bench kernels wheel sdist clean
+.PHONY: demo test test-all check go-test py-test py-test-all interop sanitize mutations model test-gpu bench kernels wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(STEPS) check go-test py-test sanitize
@@ -18,6 +18,7 @@ py-test-all: .venv ; $(MATRIX) --all
 interop: .venv ; $(MATRIX) --libraries --record docs/results/interop-host.json && .venv/bin/python -m build_support.interop_table
 sanitize: .venv ; $(TOOLS) .venv/bin/python -m build_support.sanitize
 mutations: .venv ; $(TOOLS) .venv/bin/python build_support/mutations.py
+model: .venv ; $(TOOLS) go test ./gobuffer -run 'TestModel$$' -count=1 -timeout 0 -v -model.runs=$(or $(RUNS),10000) -model.steps=$(or $(STEPS),150) $(if $(SEED),-model.seed=$(SEED)) $(if $(MODE),-model.mode='$(MODE)')
 test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $(WHEEL))
 bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py

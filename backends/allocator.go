@@ -5,6 +5,7 @@ package backends
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -90,40 +91,61 @@ const (
 	DeviceOnly
 )
 
-// reachSet is a bit set of Space.
-type reachSet uint8
-
-func spaces(list ...Space) (set reachSet) {
-	for _, s := range list {
-		set |= 1 << s
-	}
-	return set
+// Facts are what is to be known of an allocator: all that code outside its backend
+// may ask. None asks for an allocator by name.
+type Facts struct {
+	Name    string // as users type it
+	Backend string // Backend.Name of the backend that serves it
+	Kind    MemoryKind
+	Reach   []Space // where the memory can be used in place
+	// Ordered says that memory is taken and given back in the order of a stream,
+	// instead of at once.
+	Ordered bool
+	// Temporary lists the spaces for whose code the allocator makes temporary copies
+	// and scratch memory. Where several do, the one that stands first in the table and
+	// that the device has serves.
+	Temporary []Space
+	// Preference is the allocator's place among those that new memory for "the device"
+	// or for "the host, to be moved to a device" comes from: the least that is not
+	// zero and whose runtime has a device, see gobuffer.Runtime.DeviceAllocator.
+	Preference int
 }
 
-type allocatorFacts struct {
-	name    string
-	backend string // Backend.Name of the backend that serves it
-	kind    MemoryKind
-	reach   reachSet // who can use the memory in place
-}
-
-// facts is the one table of who can reach what, from HAMR's
+// table is the one place of facts; who can reach what is from HAMR's
 // {host,cuda,hip,openmp}_accessible predicates.
-var facts = [...]allocatorFacts{
-	CPP:         {"cpp", "host", Pageable, spaces(SpaceHost)},
-	Malloc:      {"malloc", "host", Pageable, spaces(SpaceHost)},
-	CUDA:        {"cuda", "cuda", DeviceOnly, spaces(SpaceCUDA, SpaceHIP, SpaceOpenMP)},
-	CUDAAsync:   {"cuda_async", "cuda", DeviceOnly, spaces(SpaceCUDA, SpaceHIP, SpaceOpenMP)},
-	CUDAUnified: {"cuda_uva", "cuda", Managed, spaces(SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP)},
-	CUDAHost:    {"cuda_host", "cuda", Pinned, spaces(SpaceHost)},
-	HIP:         {"hip", "hip", DeviceOnly, spaces(SpaceCUDA, SpaceHIP)},
-	HIPUnified:  {"hip_uva", "hip", Managed, spaces(SpaceHost, SpaceCUDA, SpaceHIP)},
-	OpenMP:      {"openmp", "openmp", DeviceOnly, spaces(SpaceCUDA, SpaceOpenMP)},
+var table = [...]Facts{
+	CPP:    {Name: "cpp", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}},
+	Malloc: {Name: "malloc", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, Temporary: []Space{SpaceHost}},
+	CUDA: {Name: "cuda", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
+		Temporary: []Space{SpaceCUDA}, Preference: 2},
+	CUDAAsync: {Name: "cuda_async", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
+		Ordered: true, Temporary: []Space{SpaceCUDA}, Preference: 1},
+	CUDAUnified: {Name: "cuda_uva", Backend: "cuda", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}},
+	CUDAHost:    {Name: "cuda_host", Backend: "cuda", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 1},
+	HIP: {Name: "hip", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
+		Temporary: []Space{SpaceHIP}, Preference: 3},
+	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}},
+	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
+		Temporary: []Space{SpaceOpenMP}, Preference: 4},
 }
+
+// known is table with what every operation asks ready to be read.
+var known = func() (list [len(table)]struct {
+	Facts
+	reach uint8 // a bit for each Space
+}) {
+	for a, f := range table {
+		list[a].Facts = f
+		for _, s := range f.Reach {
+			list[a].reach |= 1 << s
+		}
+	}
+	return list
+}()
 
 // Allocators lists every allocator that can hand out memory, in numeric order.
 func Allocators() []Allocator {
-	list := make([]Allocator, len(facts))
+	list := make([]Allocator, len(known))
 	for i := range list {
 		list[i] = Allocator(i)
 	}
@@ -139,41 +161,78 @@ func (a Allocator) String() string {
 		return "none"
 	}
 	if a.Valid() {
-		return facts[a].name
+		return known[a].Name
 	}
 	return fmt.Sprintf("Allocator(%d)", int32(a))
 }
 
 // Valid reports whether a can hand out memory on some machine.
-func (a Allocator) Valid() bool { return a >= 0 && int(a) < len(facts) }
+func (a Allocator) Valid() bool { return a >= 0 && int(a) < len(known) }
 
-func (a Allocator) facts() allocatorFacts {
+// Facts returns what is known of a; nothing where a is not Valid. The caller must not
+// change its slices.
+func (a Allocator) Facts() Facts {
 	if a.Valid() {
-		return facts[a]
+		return known[a].Facts
 	}
-	return allocatorFacts{}
+	return Facts{}
 }
 
 // Backend returns the name of the backend that serves a, or "".
-func (a Allocator) Backend() string { return a.facts().backend }
+func (a Allocator) Backend() string {
+	if a.Valid() {
+		return known[a].Facts.Backend
+	}
+	return ""
+}
 
 // Kind returns the kind of memory that a hands out.
-func (a Allocator) Kind() MemoryKind { return a.facts().kind }
+func (a Allocator) Kind() MemoryKind {
+	if a.Valid() {
+		return known[a].Facts.Kind
+	}
+	return Pageable
+}
+
+// Ordered reports whether memory of a is taken and given back in the order of a stream.
+func (a Allocator) Ordered() bool { return a.Valid() && known[a].Facts.Ordered }
 
 // ReachableFrom reports whether code running in space s can use memory of a
 // without a copy, on a machine where both runtimes are present.
 func (a Allocator) ReachableFrom(s Space) bool {
-	return s < spaceCount && a.facts().reach&(1<<s) != 0
+	return s < spaceCount && a.Valid() && known[a].reach&(1<<s) != 0
+}
+
+// Temporaries lists the allocators that make temporary memory for code in space s, best
+// first; a device may lack the first.
+func Temporaries(s Space) (list []Allocator) {
+	return preferred(func(f Facts) bool { return slices.Contains(f.Temporary, s) })
+}
+
+// Preferred lists the allocators that new memory for a device comes from or, if pinned,
+// new host memory that is to be moved to one, best first; a machine may lack the first.
+func Preferred(pinned bool) []Allocator {
+	return preferred(func(f Facts) bool { return f.Preference != 0 && (f.Kind == Pinned) == pinned })
+}
+
+func preferred(wanted func(Facts) bool) (list []Allocator) {
+	for _, a := range Allocators() {
+		if wanted(known[a].Facts) {
+			list = append(list, a)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Allocator) int { return known[a].Preference - known[b].Preference })
+	return list
 }
 
 // ParseAllocator is the inverse of Allocator.String.
 func ParseAllocator(name string) (Allocator, error) {
-	known := make([]string, len(facts))
-	for i, f := range facts {
-		if f.name == name {
+	names := make([]string, len(known))
+	for i := range known {
+		if known[i].Name == name {
 			return Allocator(i), nil
 		}
-		known[i] = f.name
+		names[i] = known[i].Name
 	}
-	return None, fmt.Errorf("allocator %q is unknown: accepted are %s", name, strings.Join(known, ", "))
+	return None, fmt.Errorf("allocator %q is unknown: accepted are %s", name, strings.Join(names, ", "))
 }

@@ -86,13 +86,18 @@ type Streams interface {
 	// same from every thread. For other methods such a stream is that of the thread
 	// that calls them.
 	Resolve(device int, s Stream) (Stream, error)
+	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
+	// handle that means another stream on every device, as the default one's does.
+	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
 	// Synchronize blocks until all work on s is done. The core calls it without
 	// locks held; implementations return within 50 ms slices to let signals in
 	// only if they document so.
 	Synchronize(device int, s Stream) error
-	// Idle reports whether all work on s is done, without waiting.
+	// Idle reports whether all work on s is done, without waiting. The error is
+	// ErrCapturing, and no capture was disturbed, where s is the default stream and
+	// cannot be asked while another stream is captured into a graph.
 	Idle(device int, s Stream) (bool, error)
 	NewEvent(device int) (Event, error)
 	DestroyEvent(device int, e Event) error
@@ -103,6 +108,23 @@ type Streams interface {
 	// Done reports whether the work that e stands for is done.
 	Done(device int, e Event) (bool, error)
 	SynchronizeEvent(device int, e Event) error
+}
+
+// Supporter is implemented by backends not all of whose devices have all of their
+// allocators.
+type Supporter interface {
+	// Supports returns nil if a device has an allocator of the backend's, else an
+	// *UnavailableError that says what is missing.
+	Supports(a Allocator, device int) error
+}
+
+// FreeWaiter is implemented by backends whose Free waits for the device before it
+// takes memory away. The core waits for whatever it knows of before it frees memory
+// of any other backend, save what is freed in stream order.
+type FreeWaiter interface {
+	// FreeWaits reports whether Free of memory of allocator a returns only after all
+	// work on the device that was enqueued before, other libraries' included.
+	FreeWaits(a Allocator) bool
 }
 
 // DeviceSynchronizer is implemented by backends that can wait for whatever a device
@@ -169,6 +191,10 @@ type Strided struct {
 // Converter is implemented by backends whose devices can convert and rearrange
 // elements by themselves.
 type Converter interface {
+	// Converts reports whether Convert would do it, for callers who must first bring
+	// the elements to where the device reaches them. Nothing is enqueued. An address of
+	// zero stands for any that is aligned as Allocate's are.
+	Converts(dst, src Strided, stream Stream) bool
 	// Convert makes dst's elements those of src, which has the same shape,
 	// converted by the rules of gobuffer/internal/elements, in the order of a
 	// stream of dst's device or, where the host reaches dst, of src's. That device
@@ -197,6 +223,24 @@ type MemoryReporter interface {
 type Describer interface {
 	// Describe returns named facts ("name", "uuid", …) in a stable order.
 	Describe(device int) ([][2]string, error)
+}
+
+// Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the
+// backend would cost too much. All are zero before Probe.
+type Shortcuts struct {
+	CurrentDevice     uintptr // cuCtxGetDevice
+	CurrentContext    uintptr // cuCtxGetCurrent
+	PointerAttributes uintptr // cuPointerGetAttributes
+	StreamQuery       uintptr // cuStreamQuery
+	StreamIsCapturing uintptr // cuStreamIsCapturing; zero if the driver has none
+	// PrimaryContexts is where the CUcontext of each device is, one after the other:
+	// NULL until the backend first uses the device, and never changed after that.
+	PrimaryContexts uintptr
+}
+
+// Shortcutter is implemented by backends that work through a CUDA driver.
+type Shortcutter interface {
+	Shortcuts() Shortcuts
 }
 
 // Trimmer is implemented by backends that keep freed memory for reuse.

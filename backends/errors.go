@@ -9,6 +9,10 @@ import (
 // ErrUnavailable is what every *UnavailableError is, for errors.Is.
 var ErrUnavailable = errors.New("backend unavailable")
 
+// ErrCapturing says that the default stream cannot be asked for, or ordered with,
+// anything while another stream is captured into a graph.
+var ErrCapturing = errors.New("a stream is being captured")
+
 // UnavailableError says that a runtime is absent on this machine and why.
 type UnavailableError struct {
 	Backend string   // "cuda"

@@ -100,13 +100,13 @@ MUTATIONS = [
     Mutation(
         "memory that others used on any stream is released without waiting for the device",
         POSTPONED,
-        "if late = s.SynchronizeDevice(m.context()); late == nil {",
+        "if late = s.SynchronizeDevice(device); late == nil {",
         "if late == nil {",
     ),
     Mutation(
         "memory is released although its device could not be waited for",
         POSTPONED,
-        "return s.SynchronizeDevice(m.context()) == nil, late",
+        "return s.SynchronizeDevice(device) == nil, late",
         "return s != nil, late",
     ),
     Mutation(

@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"hamr/arrayiface"
@@ -15,6 +16,7 @@ type Handle struct {
 	address   backends.Address
 	layout    arrayiface.Layout
 	stream    backends.Stream
+	elsewhere *work // its stream, where that is not of the memory's own device
 	temporary bool
 	readOnly  bool
 	released  atomic.Bool
@@ -22,9 +24,10 @@ type Handle struct {
 
 // Access returns a Handle for code in space s on the given device: the memory
 // itself if it is reachable there, else a temporary copy. device is ignored by
-// the host; below zero it is the calling thread's current one. Changes made to a temporary are not seen by the buffer. The host can
-// read at once, whatever the transfer mode; code on a device must use the
-// buffer's stream or wait for it. The caller releases the handle.
+// the host; below zero it is the calling thread's current one. Changes made to a
+// temporary are not seen by the buffer. The host can read at once, whatever the
+// transfer mode; code on a device must use Handle.Stream, or wait for it. The caller
+// releases the handle.
 func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -36,7 +39,8 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 		}
 	}
 	if a.inPlace(s, device) {
-		if err := a.prepare(s, device); err != nil {
+		h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
+		if err := a.prepare(h, s, device); err != nil {
 			return nil, err
 		}
 		if a.memory != nil {
@@ -45,41 +49,114 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 		if a.runtime.tracing() {
 			a.runtime.tracef("handle for %s in place at %#x", s, a.address)
 		}
-		return &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}, nil
+		return h, nil
 	}
-	to, err := a.runtime.spaceAllocator(s)
+	copied, err := a.temporary(s, device)
 	if err != nil {
 		return nil, err
 	}
-	o := a.optionsAt(to, device)
-	if s == backends.SpaceHost {
-		// Code on the host knows no streams: it reads at once.
-		o.Transfer = Sync
-	}
-	copied, err := a.copyTo(a.runtime, o, a.layout.Type)
-	if err != nil {
-		return nil, err
+	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, temporary: true}
+	if s != backends.SpaceHost {
+		if err := copied.order(h, copied.options.Device); err != nil {
+			copied.Close()
+			return nil, err
+		}
 	}
 	if a.runtime.tracing() {
 		a.runtime.tracef("handle for %s in a temporary at %#x of %d bytes", s, copied.address, copied.layout.NBytes())
 	}
-	return &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, temporary: true}, nil
+	return h, nil
+}
+
+// temporary is a copy of the elements for code in space s, by the first allocator that
+// makes such and that the device has.
+func (a *Array) temporary(s backends.Space, device int) (copied *Array, err error) {
+	list, err := temporaries(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range list {
+		var o Options
+		if o, err = a.optionsAt(to, device); err == nil {
+			if s == backends.SpaceHost {
+				// Code on the host knows no streams: it reads at once.
+				o.Transfer = Sync
+			}
+			copied, err = a.copyTo(a.runtime, o, a.layout.Type)
+		}
+		if !errors.Is(err, backends.ErrUnavailable) {
+			break
+		}
+	}
+	return copied, err
+}
+
+// temporaries are the allocators of temporary memory for code in space s: at least one.
+func temporaries(s backends.Space) ([]backends.Allocator, error) {
+	if list := backends.Temporaries(s); len(list) > 0 {
+		return list, nil
+	}
+	return nil, valueError("space", s, "host, cuda, hip, openmp")
 }
 
 // prepare is for code in space s that uses the memory in place: the host reads at
 // once, and a device must exist.
-func (a *Array) prepare(s backends.Space, device int) error {
+func (a *Array) prepare(h *Handle, s backends.Space, device int) error {
 	if s == backends.SpaceHost {
 		return a.all().settle()
 	}
-	if device == a.options.Device {
+	if device != a.options.Device {
+		b, err := a.runtime.Backend(a.options.Allocator)
+		if err == nil {
+			_, err = a.runtime.checkDevice(b, a.options.Allocator, device)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return a.order(h, device)
+}
+
+// order makes the stream that a handle names run after all work on the elements: the
+// Array's or, on a device that this is not of, the default one there.
+func (a *Array) order(h *Handle, device int) error {
+	p := a.all()
+	if !p.hasStream() {
 		return nil
 	}
-	b, err := a.runtime.Backend(a.options.Allocator)
-	if err == nil {
-		_, err = a.runtime.checkDevice(b, a.options.Allocator, device)
+	pending, err := a.memory.poll()
+	if err != nil {
+		return err
 	}
-	return err
+	elsewhere := device != a.options.Device
+	if len(pending) == 0 && !elsewhere {
+		return nil
+	}
+	own, err := p.work()
+	if err != nil {
+		return errors.Join(err, pending.letGo())
+	}
+	target := own
+	if elsewhere {
+		target = &work{backend: own.backend, streams: own.streams, device: device}
+		if target.stream, err = a.memory.streams.Resolve(device, 0); err != nil {
+			return errors.Join(err, pending.letGo())
+		}
+		h.stream, h.elsewhere = 0, target
+	}
+	for _, before := range pending {
+		if err := target.follow(before); err != nil {
+			return errors.Join(err, pending.letGo())
+		}
+	}
+	if elsewhere && !pending.cover(own) {
+		if err := target.follow(own); err != nil {
+			return errors.Join(err, pending.letGo())
+		}
+	}
+	marked := *target
+	marked.foreign = true // unless it stands for work of hamr's
+	return errors.Join(a.memory.mark(&marked, pending), pending.letGo())
 }
 
 // inPlace reports whether code in space s on device can use the memory as it
@@ -98,10 +175,11 @@ func (a *Array) inPlace(s backends.Space, device int) bool {
 func (a *Array) currentDevice(s backends.Space) (int, error) {
 	to := a.options.Allocator
 	if !a.Accessible(s) {
-		var err error
-		if to, err = a.runtime.spaceAllocator(s); err != nil {
+		list, err := temporaries(s)
+		if err != nil {
 			return 0, err
 		}
+		to = list[0]
 	}
 	b, err := a.runtime.Backend(to)
 	if err != nil {
@@ -110,16 +188,31 @@ func (a *Array) currentDevice(s backends.Space) (int, error) {
 	return currentDevice(b)
 }
 
-// Release drops the handle's reference. Releasing twice is harmless.
+// Release drops the handle's reference. What its stream holds then is still waited for
+// before the memory is changed or given back. Releasing twice is harmless.
 func (h *Handle) Release() error {
 	if h.released.Swap(true) || h.memory == nil {
 		return nil
 	}
+	if h.elsewhere != nil {
+		h.memory.remember(h.elsewhere)
+	} else {
+		piece{memory: h.memory, stream: h.stream}.remember()
+	}
 	return h.memory.Release()
 }
 
-// Stream returns the stream that the elements are used on; a temporary on another
-// device cannot have the buffer's.
+// Detach gives up the handle and hands over its reference to the memory, or nil, to a
+// caller who sees to the order of what the elements are used for.
+func (h *Handle) Detach() *Memory {
+	if h.released.Swap(true) {
+		return nil
+	}
+	return h.memory
+}
+
+// Stream returns the stream that the elements are used on, of the device that was asked
+// for: it runs after all work on them that was enqueued before. Zero is the default one.
 func (h *Handle) Stream() backends.Stream { return h.stream }
 
 // Temporary reports whether the elements were copied to be reachable.

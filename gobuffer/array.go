@@ -14,8 +14,13 @@ type Options struct {
 	Device    int // ignored for host memory
 	// Stream belongs to the device or, for host memory, to the device that the
 	// buffer will be moved or copied to. It must exist until every buffer and
-	// handle whose memory was used on it is released.
-	Stream   backends.Stream
+	// handle whose memory was used on it is released; one that the memory was not taken
+	// for, until SetStream has taken another.
+	Stream backends.Stream
+	// StreamOf is an allocator of the runtime that Stream belongs to, where the memory's
+	// own does not say: for host memory that came from a device. Any allocator of
+	// ordinary host memory leaves it open.
+	StreamOf backends.Allocator
 	Transfer Transfer
 }
 
@@ -35,6 +40,7 @@ type Array struct {
 	room    int  // elements that fit without new memory
 	fixed   bool // read-only
 	closed  bool
+	lent    bool // somebody else holds the memory and the stream for longer
 }
 
 // View returns an Array over memory that already holds its elements, starting
@@ -45,6 +51,13 @@ func View(m *Memory, address backends.Address, layout arrayiface.Layout, room in
 		room = count
 	}
 	return &Array{runtime: m.runtime, options: o, memory: m, address: address, layout: layout, room: room, fixed: readOnly}
+}
+
+// Lent makes a an array whose memory and stream somebody holds for longer than a is
+// open, as for the length of one call: closing it orders nothing.
+func (a *Array) Lent() *Array {
+	a.lent = true
+	return a
 }
 
 // Close gives the memory back. Closing twice is harmless.
@@ -68,16 +81,15 @@ func (a *Array) Free() error {
 }
 
 func (a *Array) drop() error {
-	m := a.memory
+	p := a.all()
 	a.memory, a.address = nil, 0
-	if m == nil {
+	if p.memory == nil {
 		return nil
 	}
-	err := m.ReleaseAfter(a.options.Stream)
-	if released := m.Release(); released != nil {
-		return released
+	if !a.lent {
+		p.remember()
 	}
-	return err
+	return p.memory.Release()
 }
 
 // replace makes a what next is, which must not be used any more. After an error,
@@ -137,25 +149,39 @@ func (a *Array) Transfer() Transfer { return a.options.Transfer }
 func (a *Array) Options() Options { return a.options }
 
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A
-// per-thread stream is replaced by one that means the same from every thread.
+// per-thread stream is replaced by one that means the same from every thread. What
+// the old stream holds is still waited for.
 func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	if a.memory != nil {
-		var err error
-		if s, err = a.memory.resolved(s); err != nil {
+	s, err := a.resolved(s)
+	if err != nil {
+		return err
+	}
+	if s != a.options.Stream {
+		// Nobody names the old stream any more, and what other libraries have on it.
+		if err := a.all().leave(); err != nil {
 			return err
 		}
-		if s != a.options.Stream {
-			// Nobody names the old stream when the memory is released.
-			if err = a.memory.ReleaseAfter(a.options.Stream); err != nil {
-				return err
-			}
-		}
 	}
-	a.options.Stream, a.options.Transfer = s, t
+	a.options.Stream, a.options.StreamOf, a.options.Transfer = s, a.options.Allocator, t
 	return nil
+}
+
+// resolved is a stream that a may keep.
+func (a *Array) resolved(s backends.Stream) (backends.Stream, error) {
+	if a.memory != nil {
+		return a.memory.resolved(s)
+	}
+	streams := a.runtime.byAllocator[a.options.Allocator].streams
+	if s == 0 || streams == nil {
+		return s, nil
+	}
+	if _, err := a.runtime.Backend(a.options.Allocator); err != nil {
+		return 0, err
+	}
+	return resolve(streams, a.options.Allocator.Kind(), max(a.options.Device, 0), s)
 }
 
 // SetTransfer changes which movements are waited for.
@@ -180,23 +206,41 @@ func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }
 
-// optionsAt are those of a with memory from another allocator or device. A
-// stream is left behind if it cannot be known there.
-func (a *Array) optionsAt(to backends.Allocator, device int) Options {
+// optionsAt are those of a with memory from another allocator or on another device,
+// which exists. The stream comes along where it is one of that device, and through host
+// memory on the way there.
+func (a *Array) optionsAt(to backends.Allocator, device int) (Options, error) {
 	o := a.options
 	o.Allocator, o.Device = to, device
-	from := a.options.Allocator
-	if onHost(from.Kind()) || onHost(to.Kind()) {
-		return o
+	if o.Stream == 0 || (to == a.options.Allocator && device == a.options.Device) {
+		return o, nil
 	}
-	if from.Backend() != to.Backend() || max(device, 0) != a.options.Device {
+	if a.options.Allocator.Kind() != backends.Pageable {
+		o.StreamOf = a.options.Allocator
+	}
+	if to.Kind() == backends.Pageable {
+		return o, nil
+	}
+	fits, err := a.runtime.streamFits(o)
+	if !fits {
 		o.Stream = 0
 	}
-	return o
+	return o, err
 }
 
-// onHost reports whether memory of a kind belongs to no device.
-func onHost(k backends.MemoryKind) bool { return k == backends.Pageable || k == backends.Pinned }
+// streamFits reports whether o's stream can be used with memory from o's allocator, which
+// is a device's.
+func (r *Runtime) streamFits(o Options) (bool, error) {
+	streams := r.byAllocator[o.Allocator].streams
+	if streams == nil || (o.StreamOf.Kind() != backends.Pageable && o.StreamOf.Backend() != o.Allocator.Backend()) {
+		return false, nil
+	}
+	if _, err := r.Backend(o.Allocator); err != nil {
+		return false, err
+	}
+	device, err := streams.StreamDevice(o.Stream)
+	return err == nil && (device < 0 || device == o.Device || o.Allocator.Kind() == backends.Pinned), err
+}
 
 func (a *Array) check() error {
 	if a == nil {

@@ -33,3 +33,25 @@ func BenchmarkNewFilledArray(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCounting is what all allocations and releases have in common, also where
+// several threads do them.
+func BenchmarkCounting(b *testing.B) {
+	r, err := NewRuntime(host.New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("come and go", func(b *testing.B) {
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
+				r.counters[backends.Malloc].add(4096)
+				r.counters[backends.Malloc].remove(4096)
+			}
+		})
+	})
+	b.Run("grow", func(b *testing.B) {
+		for b.Loop() {
+			r.counters[backends.CPP].add(4096)
+		}
+	})
+}

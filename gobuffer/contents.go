@@ -69,29 +69,64 @@ func (a *Array) Set(at int, b *Array, start, n int) error {
 	if a.layout.ContiguousC() {
 		return a.runtime.copyElements(a.elements(at, at+n), from.elements(start, start+n), a.options.Transfer)
 	}
-	if len(a.layout.Shape) == 1 {
-		part, err := a.Slice(0, at, at+n, 1)
+	to, source := a.all(), from.elements(start, start+n)
+	if len(a.layout.Shape) > 1 && to.mayShare(source) {
+		// Part of it would be overwritten before it is read.
+		part, err := from.Slice(0, start, start+n, 1)
 		if err != nil {
 			return err
 		}
-		defer part.Close()
-		return a.runtime.copyElements(part.all(), from.elements(start, start+n), a.options.Transfer)
+		defer part.Lent().Close()
+		own, err := part.copyTo(a.runtime, from.options, from.layout.Type)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		source = own.all()
 	}
-	return a.setScattered(at, from, start, n)
+	return a.runtime.setRun(to, at, source, a.options.Transfer)
 }
 
-// setScattered writes a run of C order into a buffer whose elements do not lie
-// in C order, through a copy that has them so.
-func (a *Array) setScattered(at int, from *Array, start, n int) error {
-	whole, err := a.copyTo(a.runtime, a.options, a.layout.Type)
-	if err != nil {
-		return err
+// setRun writes the elements from at on, in C order, of dst, whose elements do not lie
+// so, from those of src, which do: the rows that it covers at once, and what it covers of
+// the first one and of the last.
+func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
+	left, row := src.layout.Count(), 1
+	for _, n := range dst.layout.Shape[1:] {
+		row *= n
 	}
-	defer whole.Close()
-	if err := a.runtime.copyElements(whole.elements(at, at+n), from.elements(start, start+n), a.options.Transfer); err != nil {
-		return err
+	for left > 0 {
+		here, before := at/row, at%row
+		count, rows := min(left, row-before), left/row
+		var part arrayiface.Layout
+		var by int
+		var err error
+		if before == 0 && rows > 0 {
+			count = rows * row
+			part, by, err = dst.layout.Slice(0, here, here+rows, 1)
+		} else {
+			part, by, err = dst.layout.Index(0, here)
+		}
+		if err != nil {
+			return err
+		}
+		to, from := piece{dst.memory, offset(dst.address, by), part, dst.stream}, src
+		if part.Count() == count {
+			from.layout, err = arrayiface.NewLayout(src.layout.Type, part.Shape, nil)
+			if err == nil {
+				err = r.copyElements(to, from, t)
+			}
+		} else {
+			from.layout.Shape = []int{count}
+			err = r.setRun(to, before, from, t)
+		}
+		if err != nil {
+			return err
+		}
+		at, left = at+count, left-count
+		src.address = offset(src.address, count*src.layout.ItemSize())
 	}
-	return a.runtime.copyElements(a.all(), whole.all(), a.options.Transfer)
+	return nil
 }
 
 // Write makes every element of a the one that b has at the same place, after
@@ -130,8 +165,19 @@ func (a *Array) Copy(o Options, t arrayiface.ElementType) (*Array, error) {
 			o.Device = a.options.Device
 		}
 	}
-	if o.Stream == a.options.Stream {
-		o.Stream = a.optionsAt(o.Allocator, o.Device).Stream
+	if o.Stream == a.options.Stream && o.Stream != 0 {
+		b, err := a.runtime.Backend(o.Allocator)
+		if err != nil {
+			return nil, err
+		}
+		if o.Device, err = a.runtime.checkDevice(b, o.Allocator, o.Device); err != nil {
+			return nil, err
+		}
+		at, err := a.optionsAt(o.Allocator, o.Device)
+		if err != nil {
+			return nil, err
+		}
+		o.Stream, o.StreamOf = at.Stream, at.StreamOf
 	}
 	return a.copyTo(a.runtime, o, t)
 }
@@ -165,7 +211,11 @@ func (a *Array) Move(to backends.Allocator, device int) error {
 	if to == a.options.Allocator && device == a.options.Device {
 		return nil
 	}
-	next, err := a.copyTo(a.runtime, a.optionsAt(to, device), a.layout.Type)
+	o, err := a.optionsAt(to, device)
+	if err != nil {
+		return err
+	}
+	next, err := a.copyTo(a.runtime, o, a.layout.Type)
 	if err != nil {
 		return err
 	}
@@ -181,12 +231,48 @@ func (a *Array) Text(limit int) (string, error) {
 	if a.Size() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
-	host, free, err := a.runtime.onHost(a.all(), true)
+	p := a.all()
+	if ends := elements.Ends(a.Size(), limit); ends > 0 && !p.onHost() {
+		return a.runtime.textOfEnds(p, ends)
+	}
+	host, free, err := a.runtime.onHost(p)
 	if err != nil {
 		return "", err
 	}
 	defer free()
 	return elements.Text(host.pointer(), host.layout, limit), nil
+}
+
+// textOfEnds brings no more elements to the host than so many at each end.
+func (r *Runtime) textOfEnds(p piece, ends int) (string, error) {
+	size, count := p.layout.ItemSize(), p.layout.Count()
+	layout, err := arrayiface.NewLayout(p.layout.Type, []int{2 * ends}, nil)
+	if err != nil {
+		return "", err
+	}
+	m, err := r.Allocate(backends.Malloc, backends.HostDevice, layout.NBytes(), 0, false)
+	if err != nil {
+		return "", err
+	}
+	defer m.Release()
+	host := piece{m, m.region.Address, layout, 0}
+	at := func(i int) int {
+		if i >= ends {
+			i += count - 2*ends
+		}
+		return elements.Offset(p.layout, i)
+	}
+	for i, next := 0, 0; i < 2*ends; i = next {
+		for next = i + 1; next < 2*ends && at(next) == at(i)+(next-i)*size; next++ {
+			continue
+		}
+		bytes := arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{(next - i) * size}, Strides: []int{1}}
+		to, from := piece{m, offset(host.address, i*size), bytes, 0}, piece{p.memory, offset(p.address, at(i)), bytes, p.stream}
+		if err := r.copyBytes(to, from, Sync); err != nil {
+			return "", err
+		}
+	}
+	return elements.TextOfEnds(host.pointer(), layout), nil
 }
 
 func checkRun(name string, start, n, size int) error {

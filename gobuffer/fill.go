@@ -49,7 +49,7 @@ func (a *Array) patternOf(value *Array) (*pattern, error) {
 	if value.Size() != 1 {
 		return nil, valueError("value", fmt.Sprintf("an array of %d elements", value.Size()), "a single value")
 	}
-	host, free, err := a.runtime.onHost(value.all(), true)
+	host, free, err := a.runtime.onHost(value.all())
 	if err != nil {
 		return nil, err
 	}
@@ -82,21 +82,20 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	if dst.dense() {
 		return dst.fillContiguous(pattern, count, t)
 	}
-	if err := r.fillStrided(dst, pattern, t); !errors.Is(err, errors.ErrUnsupported) {
-		return err
+	if dst.onHost() {
+		if err := dst.settle(); err != nil {
+			return err
+		}
+		return elements.Fill(dst.pointer(), dst.layout, pattern)
 	}
-	host, free, err := r.onHost(dst, true)
-	if err != nil {
-		return err
+	err := r.fillStrided(dst, pattern, t)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = r.fillRuns(dst, pattern, t)
 	}
-	defer free()
-	if err := elements.Fill(host.pointer(), host.layout, pattern); err != nil || dst.onHost() {
-		return err
-	}
-	return r.writeBack(dst, host)
+	return err
 }
 
-func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
+func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error) {
 	m := p.memory
 	if m.streams == nil {
 		if err := m.settle(); err != nil {
@@ -112,6 +111,7 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, before.letGo()) }()
 	if err := m.backend.Fill(p.region(), pattern, count, w.stream); err != nil {
 		return err
 	}
@@ -121,6 +121,5 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) error {
 	if err := w.wait(); err != nil {
 		return err
 	}
-	m.done(w)
-	return nil
+	return m.done(works{w})
 }

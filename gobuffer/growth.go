@@ -118,12 +118,13 @@ func (a *Array) moveInto(next *Array, keep int, filling *pattern) error {
 	return a.runtime.copyElements(next.elements(0, keep), from.elements(0, keep), a.options.Transfer)
 }
 
-// flat returns the elements in C order in one dimension: a view where they lie
-// so already, else a copy by the same allocator.
+// flat returns the elements in C order in one dimension, for no longer than a is open: a
+// view where they lie so already, else a copy by the same allocator.
 func (a *Array) flat() (*Array, error) {
 	var v Array
 	if a.layout.ContiguousC() {
 		v = *a
+		v.lent = true
 		if v.memory != nil {
 			v.memory.Retain()
 		}

@@ -23,10 +23,9 @@ type Memory struct {
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	refs    atomic.Int64
-	every   atomic.Bool          // its release waits for all streams of the device
-	pending atomic.Pointer[work] // enqueued and not yet waited for; nil = idle
-	marks   atomic.Uint64        // the lower half is 0 only if pending is nil; see Marks
-	first   pattern              // what it was filled with; here to save an allocation
+	every   atomic.Bool // its release waits for all streams of the device
+	uses    uses        // enqueued and not yet waited for
+	first   pattern     // what it was filled with; here to save an allocation
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero
@@ -64,8 +63,8 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			m.pending.Store(m.workOn(m.ordered()))
-			m.marks.Store(ownMark)
+			w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: m.ordered()}
+			_ = m.mark(w, nil) // drops no ticket
 		}
 	}
 	r.counters[a].add(size)
@@ -82,6 +81,9 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, released func()) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.resolveStream(); err != nil {
 		return nil, err
 	}
 	m.foreign = released
@@ -145,9 +147,31 @@ func (m *Memory) resolveStream() error {
 	if m.streams == nil {
 		return nil
 	}
-	s, err := m.streams.Resolve(m.context(), m.ordered())
+	s, err := m.resolve(m.ordered())
 	m.stream.Store(uintptr(s))
 	return err
+}
+
+// resolve turns a stream that may be used with the memory into one that means the same
+// from every thread.
+func (m *Memory) resolve(s backends.Stream) (backends.Stream, error) {
+	return resolve(m.streams, m.kind, m.context(), s)
+}
+
+func resolve(streams backends.Streams, kind backends.MemoryKind, device int, s backends.Stream) (backends.Stream, error) {
+	if s != 0 {
+		number, err := streams.StreamDevice(s)
+		switch {
+		case err != nil:
+			return 0, err
+		case number < 0:
+		case kind == backends.Pinned:
+			device = number
+		case number != device:
+			return 0, valueError("stream", fmt.Sprintf("%#x of device %d", uintptr(s), number), fmt.Sprintf("a stream of device %d, where the memory is", device))
+		}
+	}
+	return streams.Resolve(device, s)
 }
 
 // ordered is the stream that the memory's release is ordered on.
@@ -162,7 +186,7 @@ func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
 	case uintptr(s) == m.asked.Load() && m.region.Address != 0:
 		return m.ordered(), nil
 	}
-	return m.streams.Resolve(m.context(), s)
+	return m.resolve(s)
 }
 
 // context is the device whose streams serve the memory: page-locked memory
@@ -203,13 +227,76 @@ func (m *Memory) Release() error {
 	if left < 0 {
 		panic("gobuffer: Release of released memory")
 	}
-	r, a := m.runtime, m.region.Allocator
 	late := m.settleBeforeRelease()
-	if late != nil {
-		// A wait reports what went wrong before it, too. Only a second one says
-		// whether the work is over; beyond that, keeping the memory helps nobody.
-		_ = m.settle()
+	// A wait reports what went wrong before it, too. Only a second one says
+	// whether the work is over.
+	over := late == nil || m.settleBeforeRelease() == nil
+	free := m.giveBack
+	if !over || (m.owned && m.every.Load()) {
+		free = m.releaseWhenIdle
 	}
+	if err := free(); err != nil {
+		return errors.Join(late, err)
+	}
+	return late
+}
+
+// settleBeforeRelease waits for recorded work, save where the release can be
+// enqueued behind it, or waits itself.
+func (m *Memory) settleBeforeRelease() error {
+	if m.freedInStreamOrder() {
+		return m.followUses()
+	}
+	if err := m.settleIf(func(w *work) bool {
+		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context()))
+	}); err != nil {
+		return err
+	}
+	if !m.owned || m.streams == nil || m.freeWaits || m.region.Address == 0 {
+		return nil
+	}
+	// Other libraries may have work on the stream that the memory was taken for.
+	w, err := m.workOn(m.ordered())
+	if err != nil {
+		return err
+	}
+	return w.wait()
+}
+
+// followUses makes the stream that the release is ordered on run after what is recorded.
+// What it cannot be ordered with is waited for, and recorded still if that fails, too.
+func (m *Memory) followUses() (late error) {
+	pending := m.uses.recorded()
+	if pending == nil {
+		return nil
+	}
+	own, err := m.workOn(m.ordered())
+	if err != nil {
+		return errors.Join(err, pending.letGo())
+	}
+	var ordered works
+	for _, w := range pending {
+		err := own.follow(w)
+		if err != nil {
+			late = errors.Join(late, err)
+			err = w.wait()
+		}
+		if err == nil {
+			ordered = append(ordered, w)
+		}
+	}
+	if len(ordered) > 0 {
+		late = errors.Join(late, m.mark(own, ordered))
+	}
+	return errors.Join(late, pending.letGo())
+}
+
+// giveBack frees owned memory in the order of its stream, and tells the owner of other
+// memory.
+func (m *Memory) giveBack() error {
+	r, a := m.runtime, m.region.Allocator
+	// What is recorded still is ordered before the release; its tickets end here.
+	late := m.done(m.uses.list)
 	if !m.owned {
 		r.counters[a].adopted.Add(-1)
 		if r.tracing() {
@@ -220,32 +307,22 @@ func (m *Memory) Release() error {
 		}
 		return late
 	}
-	free := m.giveBack
-	if m.every.Load() {
-		free = m.releaseWhenIdle
-	}
-	if err := free(); err != nil {
-		return errors.Join(late, err)
-	}
-	return late
-}
-
-// giveBack frees owned memory in the order of its stream.
-func (m *Memory) giveBack() error {
-	r, a := m.runtime, m.region.Allocator
 	r.counters[a].remove(m.size)
 	if r.tracing() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
 	}
 	if m.region.Address == 0 {
-		return nil
+		return late
 	}
 	size := m.size
 	if m.taken {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
-	return m.backend.Free(m.region, size, m.ordered())
+	if err := m.backend.Free(m.region, size, m.ordered()); err != nil {
+		return errors.Join(late, err)
+	}
+	return late
 }
 
 // Disown drops the last reference to adopted memory without telling its owner,
@@ -258,5 +335,5 @@ func (m *Memory) Disown() {
 // freedInStreamOrder reports whether Free takes effect on the stream, after what
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
-	return m.owned && m.region.Allocator == backends.CUDAAsync
+	return m.owned && m.region.Allocator.Ordered()
 }

@@ -10,93 +10,152 @@ import (
 // postponed is memory without references that could not be given back yet: whether
 // other libraries' work on it is over, no backend could say.
 type postponed struct {
-	mutex sync.Mutex
-	list  []*Memory
+	mutex  sync.Mutex // of what follows
+	queues []*queue
+	giving sync.RWMutex // held for reading by who gives back what a wait has spoken for
 }
 
-func (p *postponed) add(m ...*Memory) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.list = append(p.list, m...)
+// queue is such memory of one device, in the order of its release.
+type queue struct {
+	backend backends.Backend
+	device  int
+	list    []*Memory
+	added   int // since the start
 }
 
-// take removes and returns the memory that is ready.
-func (p *postponed) take(ready func(m *Memory) bool) (taken []*Memory) {
+// add returns the queue that m is on from now on.
+func (p *postponed) add(m *Memory) *queue {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	left := p.list[:0]
-	for _, m := range p.list {
-		if ready(m) {
-			taken = append(taken, m)
-		} else {
-			left = append(left, m)
+	q := p.queueOf(m)
+	q.list = append(q.list, m)
+	q.added++
+	return q
+}
+
+func (p *postponed) queueOf(m *Memory) *queue {
+	b, device := m.backend, m.context()
+	if pending := m.uses.recorded(); m.streams == nil && len(pending) > 0 {
+		// Host memory that a device uses.
+		b, device = pending[0].backend, pending[0].device
+		_ = pending.letGo() // the record keeps the tickets
+	}
+	for _, q := range p.queues {
+		if q.backend == b && q.device == device {
+			return q
 		}
 	}
-	clear(p.list[len(left):])
-	p.list = left
+	q := &queue{backend: b, device: device}
+	p.queues = append(p.queues, q)
+	return q
+}
+
+// some returns the queues that hold memory; ever is whether any did.
+func (p *postponed) some() (list []*queue, ever bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, q := range p.queues {
+		if len(q.list) > 0 {
+			list = append(list, q)
+		}
+	}
+	return list, len(p.queues) > 0
+}
+
+// last is a mark for take.
+func (p *postponed) last(q *queue) int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return q.added
+}
+
+// take removes and returns what was on the queue when last returned mark, and still is.
+func (p *postponed) take(q *queue, mark int) []*Memory {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	count := max(len(q.list)-(q.added-mark), 0)
+	taken := q.list[:count:count]
+	if q.list = q.list[count:]; len(q.list) == 0 {
+		q.list = nil
+	}
 	return taken
 }
 
-func (p *postponed) some() bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return len(p.list) > 0
+// release waits for the queue's device and gives back what was on the queue before:
+// for what comes during the wait, the wait does not speak.
+func (p *postponed) release(q *queue) (over bool, late error) {
+	mark := p.last(q)
+	if over, late = settleDevice(q.backend, q.device); !over {
+		return false, late
+	}
+	p.giving.RLock()
+	defer p.giving.RUnlock()
+	for _, m := range p.take(q, mark) {
+		late = errors.Join(late, m.giveBack())
+	}
+	return true, late
 }
 
 // ReleasePostponed waits for the devices on which memory was kept at its release,
 // since they could not be waited for then, and gives it back. Memory whose device
 // cannot be waited for now is kept further, and the error says so.
 func (r *Runtime) ReleasePostponed() error {
+	p := &r.postponed
+	list, ever := p.some()
+	if !ever {
+		return nil
+	}
 	var failed error
-	for _, m := range r.postponed.take(func(*Memory) bool { return true }) {
-		if err := m.releaseWhenIdle(); err != nil && failed == nil {
+	for _, q := range list {
+		if _, err := p.release(q); err != nil && failed == nil {
 			failed = err
 		}
 	}
+	// What others have taken from the queues is back, too, when this returns.
+	p.giving.Lock()
+	defer p.giving.Unlock()
 	return failed
 }
 
-// madeRoom reports whether memory that ran out has come back, perhaps.
+// madeRoom reports whether memory that ran out has come back, perhaps: by this call, or
+// by another goroutine's since.
 func (r *Runtime) madeRoom(err error) bool {
-	var full *backends.OutOfMemoryError
-	return errors.As(err, &full) && r.postponed.some() && r.ReleasePostponed() == nil
+	if !outOfMemory(err) {
+		return false
+	}
+	if _, ever := r.postponed.some(); !ever {
+		return false
+	}
+	// One device's failure says nothing of the others.
+	_ = r.ReleasePostponed()
+	return true
 }
 
 // releaseWhenIdle gives memory back that any stream of its device may still use.
 // Where the device cannot be waited for, as while a stream is captured into a graph,
 // the memory is kept: freed too early, it would be written to in other hands.
 func (m *Memory) releaseWhenIdle() error {
-	// What is postponed during the wait, the wait does not speak for.
-	earlier := m.runtime.postponed.take(m.sameDevice)
-	over, late := m.settleDevice()
-	if !over {
+	p := &m.runtime.postponed
+	// Whoever runs out of memory finds it there during the wait.
+	over, late := p.release(p.add(m))
+	if !over && m.streams != nil {
 		// Nobody keeps the stream alive for it any more.
 		if s, err := m.streams.Resolve(m.context(), 0); err == nil {
 			m.stream.Store(uintptr(s))
 		}
-		m.runtime.postponed.add(append(earlier, m)...)
-		return late
-	}
-	late = errors.Join(late, m.giveBack())
-	for _, other := range earlier {
-		late = errors.Join(late, other.giveBack())
 	}
 	return late
 }
 
-func (m *Memory) sameDevice(other *Memory) bool {
-	return m.backend == other.backend && m.context() == other.context()
-}
-
-// settleDevice waits for all work on the memory's device. As a wait reports what went
-// wrong before it, too, only a second one says whether the work is over.
-func (m *Memory) settleDevice() (over bool, late error) {
-	s, ok := m.backend.(backends.DeviceSynchronizer)
+// settleDevice waits for all work on a device. As a wait reports what went wrong before
+// it, too, only a second one says whether the work is over.
+func settleDevice(b backends.Backend, device int) (over bool, late error) {
+	s, ok := backends.As[backends.DeviceSynchronizer](b)
 	if !ok {
 		return true, nil
 	}
-	if late = s.SynchronizeDevice(m.context()); late == nil {
+	if late = s.SynchronizeDevice(device); late == nil {
 		return true, nil
 	}
-	return s.SynchronizeDevice(m.context()) == nil, late
+	return s.SynchronizeDevice(device) == nil, late
 }

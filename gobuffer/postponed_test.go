@@ -1,6 +1,8 @@
 package gobuffer_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +23,7 @@ func (w *world) shared(device int) *gobuffer.Array {
 	require.NoError(w.t, w.cuda.Synchronize(device, 0))
 	w.kernel(w.cuda, device, s, a, after)
 	require.NoError(w.t, w.cuda.DestroyStream(device, s))
-	require.NoError(w.t, a.Memory().ReleaseAfter(backends.EveryStream))
+	require.NoError(w.t, a.Memory().Leave(backends.EveryStream))
 	return a
 }
 
@@ -68,7 +70,7 @@ func TestAHandleThatMemoryWasMadeOnMayBecomeAnother(t *testing.T) {
 	require.NoError(t, a.SetStream(0, gobuffer.Async))
 	require.NoError(t, a.Memory().Forget(o.Stream))
 	w.kernel(w.cuda, 0, o.Stream, a, after)
-	require.NoError(t, a.Memory().ReleaseAfter(o.Stream))
+	require.NoError(t, a.Memory().Leave(o.Stream))
 	closeAll(t, a)
 	require.NoError(t, w.cuda.Synchronize(0, 0), "frees it")
 }
@@ -80,13 +82,13 @@ func TestOtherMemoryDoesNotWaitForTheDevice(t *testing.T) {
 			continue
 		}
 		a := w.array(p.options(gobuffer.Async), before)
-		require.NoError(t, a.Memory().ReleaseAfter(backends.EveryStream))
+		require.NoError(t, a.Memory().Leave(backends.EveryStream))
 		closeAll(t, a)
 	}
 	owner := w.array(place{backends.CUDAAsync, 0}.options(gobuffer.Async), before)
 	m, err := w.runtime.Adopt(owner.Memory().Region(), owner.Memory().Size(), 0, nil)
 	require.NoError(t, err)
-	require.NoError(t, m.ReleaseAfter(backends.EveryStream))
+	require.NoError(t, m.Leave(backends.EveryStream))
 	require.NoError(t, m.Release())
 	closeAll(t, owner)
 	assert.Zero(t, w.cuda.CallCount("SynchronizeDevice")+w.hip.CallCount("SynchronizeDevice"))
@@ -122,7 +124,7 @@ func TestMemoryIsKeptWhileItsDeviceCannotBeWaitedFor(t *testing.T) {
 			third := place{backends.CUDAAsync, 0}.options(gobuffer.Async)
 			third.Stream = own
 			onOwn := w.array(third, before)
-			require.NoError(t, onOwn.Memory().ReleaseAfter(backends.EveryStream))
+			require.NoError(t, onOwn.Memory().Leave(backends.EveryStream))
 			w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
 			for _, a := range []*gobuffer.Array{first, second, onOwn} {
 				assert.ErrorIs(t, a.Close(), error(errInjected))
@@ -187,4 +189,123 @@ func TestAWaitSaysNothingOfMemoryThatIsPostponedAfterIt(t *testing.T) {
 	w.cuda.StopFailing()
 	require.NoError(t, w.runtime.ReleasePostponed())
 	assert.Zero(t, w.kept())
+}
+
+// One wait speaks for all memory of its device.
+func TestPostponedMemoryIsWaitedForOnceADevice(t *testing.T) {
+	w := newWorld(t, 2, late)
+	w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
+	const many = 50
+	for i := range many {
+		assert.Error(t, w.shared(i%2).Close())
+	}
+	assert.Equal(t, many, w.kept())
+	waits := w.cuda.CallCount("SynchronizeDevice")
+	assert.Error(t, w.runtime.ReleasePostponed())
+	assert.Equal(t, many, w.kept())
+	assert.Equal(t, 2*2, w.cuda.CallCount("SynchronizeDevice")-waits, "twice each: only the second says that the work is not over")
+	w.cuda.StopFailing()
+	waits = w.cuda.CallCount("SynchronizeDevice")
+	require.NoError(t, w.runtime.ReleasePostponed())
+	assert.Equal(t, 2, w.cuda.CallCount("SynchronizeDevice")-waits)
+	assert.Zero(t, w.kept())
+	waits = w.cuda.CallCount("SynchronizeDevice")
+	require.NoError(t, w.runtime.ReleasePostponed())
+	assert.Equal(t, waits, w.cuda.CallCount("SynchronizeDevice"), "there is nothing to wait for")
+}
+
+// Memory of a device that cannot be waited for says nothing of another's.
+func TestRoomThatOneDeviceGivesBackIsUsedThoughAnotherGivesNone(t *testing.T) {
+	w := newWorld(t, 2, backendtest.FakeOptions{Strict: true, Manual: true, Memory: 100})
+	b := &chosen{Fake: w.cuda, failing: map[int]bool{0: true, 1: true}}
+	var err error
+	w.runtime, err = gobuffer.NewRuntime(host.New(), b, w.hip)
+	require.NoError(t, err)
+	assert.Error(t, w.shared(0).Close())
+	assert.Error(t, w.shared(1).Close())
+	b.failing = map[int]bool{0: true}
+	m, err := w.runtime.Allocate(backends.CUDA, 1, 90, 0, false)
+	require.NoError(t, err)
+	require.NoError(t, m.Release())
+	assert.Equal(t, 1, w.kept())
+	b.failing = nil
+	require.NoError(t, w.runtime.ReleasePostponed())
+}
+
+// chosen is a runtime of which some devices cannot be waited for.
+type chosen struct {
+	*backendtest.Fake
+	failing map[int]bool
+}
+
+func (c *chosen) SynchronizeDevice(device int) error {
+	if c.failing[device] {
+		return errInjected
+	}
+	return c.Fake.SynchronizeDevice(device)
+}
+
+// Who runs out of memory that another goroutine is about to give back gets it.
+func TestRoomThatIsBeingGivenBackIsWaitedFor(t *testing.T) {
+	for name, giveBack := range map[string]func(w *world, closing *gobuffer.Array) error{
+		"asked for":    func(w *world, _ *gobuffer.Array) error { return w.runtime.ReleasePostponed() },
+		"at a release": func(_ *world, closing *gobuffer.Array) error { return closing.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, backendtest.FakeOptions{Strict: true, Manual: true, Memory: 100})
+			s := &stopping{Fake: w.cuda, arrived: make(chan struct{}), goOn: make(chan struct{}), refused: make(chan struct{})}
+			var err error
+			w.runtime, err = gobuffer.NewRuntime(host.New(), s, w.hip)
+			require.NoError(t, err)
+			first, second := w.shared(0), w.shared(0)
+			w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
+			assert.Error(t, first.Close())
+			w.cuda.StopFailing()
+			if name == "asked for" {
+				closeAll(t, second)
+				require.Zero(t, w.kept())
+				w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
+				assert.Error(t, w.shared(0).Close())
+				w.cuda.StopFailing()
+			}
+			s.stop.Store(true)
+			given := make(chan error)
+			go func() { given <- giveBack(w, second) }()
+			<-s.arrived
+			go func() {
+				<-s.refused
+				close(s.goOn)
+			}()
+			m, err := w.runtime.Allocate(backends.CUDA, 0, 90, 0, false)
+			assert.NoError(t, <-given)
+			require.NoError(t, err)
+			require.NoError(t, m.Release())
+			assert.Zero(t, w.kept())
+		})
+	}
+}
+
+// stopping is a device whose first release, once stop is set, ends only after an
+// allocation was refused.
+type stopping struct {
+	*backendtest.Fake
+	stop                   atomic.Bool
+	arrived, goOn, refused chan struct{}
+	once                   sync.Once
+}
+
+func (s *stopping) Allocate(r backends.Request) (backends.Address, error) {
+	at, err := s.Fake.Allocate(r)
+	if err != nil {
+		s.once.Do(func() { close(s.refused) })
+	}
+	return at, err
+}
+
+func (s *stopping) Free(at backends.Region, size int, stream backends.Stream) error {
+	if s.stop.CompareAndSwap(true, false) {
+		close(s.arrived)
+		<-s.goOn
+	}
+	return s.Fake.Free(at, size, stream)
 }

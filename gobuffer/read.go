@@ -1,23 +1,25 @@
 package gobuffer
 
-import "hamr/backends"
+import (
+	"errors"
+
+	"hamr/backends"
+)
 
 // Read copies size bytes, from at on, to ordinary host memory at target and returns
 // when they are there. s is the stream that the elements are used on. The host must
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
-func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) error {
+func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) (err error) {
 	p := piece{memory: m, address: at, stream: s}
-	w := work{backend: m.backend, device: m.context(), stream: s}
-	if m.streams != nil {
-		var err error
-		if w.stream, err = m.streams.Resolve(w.device, s); err != nil {
-			return err
-		}
+	w, err := p.work()
+	if err != nil {
+		return err
 	}
-	before := m.pending.Load()
-	if before != nil {
-		if err := w.follow(before); err != nil {
+	before := m.uses.recorded()
+	defer func() { err = errors.Join(err, before.letGo()) }()
+	for _, other := range before {
+		if err := w.follow(other); err != nil {
 			return err
 		}
 	}
@@ -30,7 +32,7 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 		err = m.streams.Synchronize(w.device, w.stream)
 	}
 	if err == nil {
-		m.done(before)
+		err = m.done(before)
 	}
 	return err
 }

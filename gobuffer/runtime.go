@@ -28,6 +28,7 @@ type served struct {
 	converter backends.Converter // nil if the backend is none
 	kind      backends.MemoryKind
 	onHost    bool // the host reaches the memory
+	freeWaits bool // its Free waits for the device
 }
 
 // allocatorSlots bounds Allocator values that index an array; NewRuntime
@@ -49,9 +50,10 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 			return nil, fmt.Errorf("allocator %s has value %d: at most %d fit", a, a, allocatorSlots-1)
 		}
 		b := r.byName[a.Backend()]
-		streams, _ := b.(backends.Streams)
-		converter, _ := b.(backends.Converter)
-		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost)}
+		streams, _ := backends.As[backends.Streams](b)
+		converter, _ := backends.As[backends.Converter](b)
+		waiter, waits := backends.As[backends.FreeWaiter](b)
+		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a)}
 	}
 	return r, nil
 }
@@ -144,7 +146,7 @@ func (r *Runtime) checkDevice(b backends.Backend, a backends.Allocator, device i
 // currentDevice is that of the calling thread, where the backend's runtime keeps
 // one, else the first.
 func currentDevice(b backends.Backend) (int, error) {
-	if c, ok := b.(backends.Current); ok {
+	if c, ok := backends.As[backends.Current](b); ok {
 		return c.CurrentDevice()
 	}
 	return 0, nil
@@ -158,7 +160,7 @@ func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
 	var absent error
 	asked := false
 	for _, b := range r.list {
-		locator, ok := b.(backends.Locator)
+		locator, ok := backends.As[backends.Locator](b)
 		if !ok {
 			continue
 		}
@@ -182,43 +184,27 @@ func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
 
 // HostAllocator returns the allocator for host memory that moves fastest to the
 // devices present: page-locked memory if there is any, else malloc.
-func (r *Runtime) HostAllocator() backends.Allocator {
-	return r.firstAvailable(backends.CUDAHost, backends.Malloc)
-}
+func (r *Runtime) HostAllocator() backends.Allocator { return r.preferred(true) }
 
 // DeviceAllocator returns the preferred allocator of the devices present:
-// cuda_async, else hip, else openmp, else malloc.
-func (r *Runtime) DeviceAllocator() backends.Allocator {
-	return r.firstAvailable(backends.CUDAAsync, backends.HIP, backends.OpenMP, backends.Malloc)
-}
+// cuda_async, else cuda, hip or openmp, else malloc.
+func (r *Runtime) DeviceAllocator() backends.Allocator { return r.preferred(false) }
 
-func (r *Runtime) firstAvailable(list ...backends.Allocator) backends.Allocator {
-	for _, a := range list {
-		if b, err := r.Backend(a); err == nil {
-			if a.Kind() == backends.Pageable {
-				return a
-			}
-			if n, err := b.DeviceCount(); err == nil && n > 0 {
-				return a
-			}
+func (r *Runtime) preferred(pinned bool) backends.Allocator {
+	for _, a := range backends.Preferred(pinned) {
+		b, err := r.Backend(a)
+		if err != nil {
+			continue
 		}
+		if n, err := b.DeviceCount(); err != nil || n == 0 {
+			continue
+		}
+		if s, ok := backends.As[backends.Supporter](b); ok && s.Supports(a, 0) != nil {
+			continue
+		}
+		return a
 	}
-	return backends.Malloc
-}
-
-// spaceAllocator returns what a temporary for code in space s is made of.
-func (r *Runtime) spaceAllocator(s backends.Space) (backends.Allocator, error) {
-	switch s {
-	case backends.SpaceHost:
-		return backends.Malloc, nil
-	case backends.SpaceCUDA:
-		return backends.CUDAAsync, nil
-	case backends.SpaceHIP:
-		return backends.HIP, nil
-	case backends.SpaceOpenMP:
-		return backends.OpenMP, nil
-	}
-	return backends.None, valueError("space", s, "host, cuda, hip, openmp")
+	return backends.Temporaries(backends.SpaceHost)[0]
 }
 
 // SetTrace makes the runtime report every allocation, free, copy and handle to

@@ -85,44 +85,6 @@ func (p piece) overlaps(q piece) bool {
 		arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
 }
 
-// copyElements makes dst's elements equal to src's, converted to dst's type.
-// The shapes are equal. It works for any two places, any strides, and elements
-// that overlap: where the host reaches both it is one pass, where both are plain
-// and alike it is one copy by the device, and else a device that can rearranges
-// or converts them, or the strided or converted side goes through the host.
-func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
-	if dst.layout.Count() == 0 {
-		return nil
-	}
-	if dst.onHost() && src.onHost() {
-		if err := src.settle(); err != nil {
-			return err
-		}
-		if err := dst.settle(); err != nil {
-			return err
-		}
-		return r.copyOnHost(dst, src)
-	}
-	if !dst.layout.Equal(src.layout) || !dst.dense() {
-		err := r.rearrange(dst, src, t)
-		if errors.Is(err, errors.ErrUnsupported) {
-			err = r.copyThroughHost(dst, src)
-		}
-		return err
-	}
-	if !dst.overlaps(src) {
-		return r.copyBytes(dst, src, t)
-	}
-	if dst.address == src.address {
-		return nil
-	}
-	between, err := r.Allocate(dst.memory.region.Allocator, dst.memory.region.Device, src.layout.NBytes(), dst.stream, false)
-	if err != nil {
-		return err
-	}
-	return r.copyBy(between, src.layout, dst.stream, dst, src, t)
-}
-
 func (r *Runtime) copyOnHost(dst, src piece) error {
 	if r.tracing() {
 		r.tracef("copy %d elements from %#x to %#x on the host", dst.layout.Count(), src.address, dst.address)
@@ -172,7 +134,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 
 // enqueue puts a movement from src to dst on side's stream, after what both sides'
 // streams hold already, and waits for it where t says so.
-func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) error {
+func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) (err error) {
 	w, err := side.work()
 	if err != nil {
 		return err
@@ -183,38 +145,31 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	}
 	overwritten, err := w.followPiece(dst)
 	if err != nil {
-		return err
+		return errors.Join(err, before.letGo())
 	}
+	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
 	left, err := move(w)
 	if err != nil || side.memory.streams == nil {
 		return err
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
-		src.memory.done(before)
-		dst.memory.done(overwritten)
-		return nil
+		return errors.Join(src.memory.done(before), dst.memory.done(overwritten))
 	}
-	if left&backends.Reading != 0 {
-		if err := src.memory.mark(w, before); err != nil {
-			return err
-		}
+	if left&backends.Reading != 0 || dst.memory == src.memory {
+		err = src.memory.mark(w, before)
 	}
 	if dst.memory != src.memory {
-		if err := dst.memory.mark(w, overwritten); err != nil {
-			return err
-		}
+		err = errors.Join(err, dst.memory.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
-	if t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
-		return nil
+	if err != nil || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
+		return err
 	}
 	if err := w.wait(); err != nil {
 		return err
 	}
-	src.memory.done(w)
-	dst.memory.done(w)
-	return nil
+	return errors.Join(src.memory.done(works{w}), dst.memory.done(works{w}))
 }
 
 // copyBetweenRuntimes serves two devices of different vendors.
@@ -224,72 +179,6 @@ func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
 		return err
 	}
 	return r.copyBy(between, src.layout, dst.stream, dst, src, Sync)
-}
-
-// copyBy copies by way of elements of a dense layout in memory that it releases.
-func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
-	stage := piece{between, between.region.Address, layout, s}
-	err := r.copyElements(stage, src, t)
-	if err == nil {
-		err = r.copyElements(dst, stage, t)
-	}
-	if released := between.Release(); err == nil {
-		err = released
-	}
-	return err
-}
-
-// copyThroughHost converts or rearranges elements that the host cannot reach on
-// at least one side: the bytes that the strided side spans come to the host and,
-// for the destination, go back. Bytes between the elements are kept.
-func (r *Runtime) copyThroughHost(dst, src piece) error {
-	hostSource, free, err := r.onHost(src, true)
-	if err != nil {
-		return err
-	}
-	defer free()
-	hostTarget, freeTarget, err := r.onHost(dst, !dst.dense())
-	if err != nil {
-		return err
-	}
-	defer freeTarget()
-	if err := r.copyOnHost(hostTarget, hostSource); err != nil || dst.onHost() {
-		return err
-	}
-	return r.writeBack(dst, hostTarget)
-}
-
-// onHost returns p itself, if the host reaches it, or the span of it in host
-// memory, filled if asked for. free ends its use.
-func (r *Runtime) onHost(p piece, fill bool) (host piece, free func(), err error) {
-	if p.onHost() {
-		return p, func() {}, p.settle()
-	}
-	low, high := p.layout.Span()
-	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)
-	if err != nil {
-		return piece{}, nil, err
-	}
-	host = piece{m, offset(m.region.Address, -low), p.layout, 0}
-	if fill {
-		if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
-			m.Release()
-			return piece{}, nil, err
-		}
-	}
-	return host, func() { m.Release() }, nil
-}
-
-func (r *Runtime) writeBack(dst, host piece) error {
-	return r.copyBytes(dst.span(), host.span(), Sync)
-}
-
-// span is the bytes from p's lowest to its highest.
-func (p piece) span() piece {
-	low, high := p.layout.Span()
-	p.address = offset(p.address, low)
-	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
-	return p
 }
 
 func offset(a backends.Address, by int) backends.Address { return backends.Address(int(a) + by) }

@@ -11,6 +11,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/backends/backendtest"
 	"hamr/gobuffer"
 )
 
@@ -42,7 +43,8 @@ func TestModesSayWhichMovementsAreWaitedFor(t *testing.T) {
 }
 
 func TestWhatWasWaitedForIsNotWaitedForAgain(t *testing.T) {
-	w := newWorld(t, 1, late)
+	// Whose frees do not wait is waited for once more, for other libraries' work.
+	w := newWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, FreeWaits: true})
 	host, device := w.array(place{backends.Malloc, -1}.options(gobuffer.Sync), before), w.array(place{backends.CUDA, 0}.options(gobuffer.Sync), after)
 	v := w.scalar(arrayiface.Int32, 3)
 	for name, f := range map[string]func() error{
@@ -83,6 +85,7 @@ func TestPoolMemoryIsUsedAfterItsAllocation(t *testing.T) {
 	o := place{backends.CUDAAsync, 0}.options(gobuffer.Async)
 	o.Stream = w.stream(w.cuda, 0)
 	a, v := w.array(o, before), w.scalar(arrayiface.Int32, 3)
+	w.busy(0, o.Stream)
 	require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
 	require.NoError(t, a.Fill(v))
 	var order []string

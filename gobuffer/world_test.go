@@ -288,6 +288,14 @@ func (w *world) scalar(kind arrayiface.ElementType, v int) *gobuffer.Array {
 	return w.array(place{backends.Malloc, -1}.options(gobuffer.Sync), model{kind, []int{}, element(kind, v)})
 }
 
+// setSeven makes every element of a 7, which is of int32.
+func (w *world) setSeven(a *gobuffer.Array) {
+	w.t.Helper()
+	v := w.scalar(arrayiface.Int32, 7)
+	require.NoError(w.t, a.Fill(v))
+	closeAll(w.t, v)
+}
+
 func (w *world) stream(f *backendtest.Fake, device int) backends.Stream {
 	w.t.Helper()
 	require.NoError(w.t, f.Probe())

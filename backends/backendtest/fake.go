@@ -152,7 +152,7 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 	if err != nil {
 		return 0, err
 	}
-	stream, err := f.stream("Allocate", device, r.Stream)
+	stream, err := f.streamFor("Allocate", r.Stream, memory{block: &block{allocator: r.Allocator, device: device}})
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +168,7 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 	return b.base, nil
 }
 
-// Free gives memory back: in stream order for cuda_async, at once for the rest.
+// Free gives memory back: in stream order where the allocator says so, else at once.
 func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,7 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 		return err
 	}
 	b.freeing = true
-	if b.allocator == backends.CUDAAsync {
+	if b.allocator.Ordered() {
 		f.enqueue(stream, task{run: func() { f.release(b) }})
 		return nil
 	}
@@ -194,6 +194,9 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 	f.release(b)
 	return nil
 }
+
+// FreeWaits says what FakeOptions.FreeWaits does.
+func (f *Fake) FreeWaits(a backends.Allocator) bool { return f.options.FreeWaits && !a.Ordered() }
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.

@@ -7,6 +7,20 @@ import (
 	"hamr/backends"
 )
 
+// Converts is false of elements of two types, and of all with FakeOptions.NoConvert.
+func (f *Fake) Converts(dst, src backends.Strided, s backends.Stream) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.enter("Converts", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region), dst.Shape, s) != nil {
+		return false
+	}
+	return f.moves(dst, src)
+}
+
+func (f *Fake) moves(dst, src backends.Strided) bool {
+	return !f.options.NoConvert && dst.Element == src.Element
+}
+
 // Convert queues a rearrangement of elements of one type.
 func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
 	f.mu.Lock()
@@ -14,7 +28,7 @@ func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
 	if err := f.enter("Convert", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region), dst.Shape, s); err != nil {
 		return err
 	}
-	if f.options.NoConvert || dst.Element != src.Element {
+	if !f.moves(dst, src) {
 		return errors.ErrUnsupported
 	}
 	if !slices.Equal(dst.Shape, src.Shape) {

@@ -214,6 +214,23 @@ func (f *Fake) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 	return found.handle, nil
 }
 
+// StreamDevice knows zero, 1 and 2 as streams of every device.
+func (f *Fake) StreamDevice(s backends.Stream) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("StreamDevice", "%#x", s); err != nil {
+		return 0, err
+	}
+	if s <= perThreadStream {
+		return backends.HostDevice, nil
+	}
+	found, ok := f.streams[s]
+	if !ok {
+		return 0, f.violate("StreamDevice", "unknown stream %#x", s)
+	}
+	return found.device, nil
+}
+
 // NewStream returns a stream that runs out of step with all others.
 func (f *Fake) NewStream(device int) (backends.Stream, error) {
 	f.mu.Lock()

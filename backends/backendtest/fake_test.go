@@ -56,6 +56,17 @@ func take(t *testing.T, f *Fake, a backends.Allocator, device, size int) backend
 	return backends.Region{Address: at, Allocator: a, Device: device}
 }
 
+func TestPinnedMemoryGoesWithAnyDevicesStream(t *testing.T) {
+	f := manual(t, 2)
+	s, err := f.NewStream(1)
+	require.NoError(t, err)
+	at, err := f.Allocate(backends.Request{Allocator: backends.CUDAHost, Device: backends.HostDevice, Size: 8, Stream: s})
+	require.NoError(t, err)
+	require.NoError(t, f.Free(backends.Region{Address: at, Allocator: backends.CUDAHost, Device: backends.HostDevice}, 8, s))
+	_, err = f.Allocate(backends.Request{Allocator: backends.CUDA, Device: 0, Size: 8, Stream: s})
+	reported(t, f, err, "wrong device")
+}
+
 // reported asserts that err is a device's and that the fake has recorded
 // exactly one violation, with these words.
 func reported(t *testing.T, f *Fake, err error, words string) {

@@ -16,6 +16,7 @@ const (
 	noDevice           = 100
 	invalidContext     = 201
 	notReady           = 600
+	captureImplicit    = 906
 	peerAlreadyAllowed = 704
 )
 

@@ -26,11 +26,7 @@ const blocksOnMultiprocessor = 32
 // dimensions after merging, for elements without a rule, for pageable memory, where
 // no device is named, and where the driver does not take the kernels.
 func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) error {
-	device, ok := converting(dst.Region, src.Region)
-	if !ok || b.withoutKernels {
-		return errors.ErrUnsupported
-	}
-	steps, copied, err := plan(dst, src, mostInLaunch)
+	device, steps, functions, copied, err := b.prepare(dst, src)
 	if err != nil {
 		return err
 	}
@@ -39,14 +35,6 @@ func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) err
 		_, err := b.Copy(dst.Region, src.Region, copied.bytes, stream)
 		return err
 	}
-	// Before the first launch, for nothing may be enqueued if one is unsupported.
-	functions := make([]uintptr, len(steps))
-	for i, s := range steps {
-		name, _, _ := s.kernel()
-		if functions[i], err = b.kernel(device, name); err != nil {
-			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-		}
-	}
 	for i, s := range steps {
 		_, argument, _ := s.kernel()
 		if err := b.launchBlocks(device, stream, functions[i], s.blocks, argument); err != nil {
@@ -54,6 +42,31 @@ func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) err
 		}
 	}
 	return nil
+}
+
+// Converts is backends.Converter's.
+func (b *Backend) Converts(dst, src backends.Strided, stream backends.Stream) bool {
+	device, steps, _, _, err := b.prepare(dst, src)
+	return err == nil && (len(steps) == 0 || b.runsKernels(device, stream))
+}
+
+// prepare says how a Convert is done, by which device's kernels. Nothing is enqueued.
+func (b *Backend) prepare(dst, src backends.Strided) (device int, steps []step, functions []uintptr, copied plain, err error) {
+	device, ok := converting(dst.Region, src.Region)
+	if !ok || b.withoutKernels {
+		return 0, nil, nil, plain{}, errors.ErrUnsupported
+	}
+	if steps, copied, err = plan(dst, src, mostInLaunch); err != nil {
+		return 0, nil, nil, plain{}, err
+	}
+	functions = make([]uintptr, len(steps))
+	for i, s := range steps {
+		name, _, _ := s.kernel()
+		if functions[i], err = b.kernel(device, name); err != nil {
+			return 0, nil, nil, plain{}, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+	}
+	return device, steps, functions, copied, nil
 }
 
 // converting chooses the device, as Converter says: the target's, or the source's

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
@@ -49,6 +51,7 @@ type Backend struct {
 	version      int
 	threshold    string
 	devices      []*device
+	contexts     []atomic.Uintptr // primary ones, by device; zero until they are retained
 
 	withoutKernels bool // see KernelsSetting
 	withoutPeers   bool // see PeerSetting
@@ -154,11 +157,12 @@ func (b *Backend) countDevices() error {
 		return b.failure("cuDeviceGetCount", noDevice)
 	}
 	b.devices = make([]*device, count)
+	b.contexts = make([]atomic.Uintptr, count)
 	for i := range b.devices {
 		if err := b.call(b.driver.DeviceGet, v.slot(0), uintptr(i)); err != nil {
 			return err
 		}
-		b.devices[i] = &device{number: i, handle: int32(v.out[0])}
+		b.devices[i] = &device{number: i, handle: int32(v.out[0]), context: &b.contexts[i]}
 	}
 	return nil
 }
@@ -174,10 +178,13 @@ func versionText(version int) string {
 	return strconv.Itoa(version/1000) + "." + strconv.Itoa(version%1000/10)
 }
 
-// CurrentDeviceFunction returns the address of the C function
-// CUresult cuCtxGetDevice(CUdevice *), or zero before Probe.
-func (b *Backend) CurrentDeviceFunction() uintptr { return b.driver.CtxGetDevice }
-
-// PointerAttributesFunction returns the address of the C function
-// cuPointerGetAttributes, or zero before Probe.
-func (b *Backend) PointerAttributesFunction() uintptr { return b.driver.PointerGetAttributes }
+// Shortcuts returns the driver's functions that need no help of the backend's.
+func (b *Backend) Shortcuts() backends.Shortcuts {
+	d := &b.driver
+	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, PointerAttributes: d.PointerGetAttributes,
+		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing}
+	if len(b.contexts) > 0 {
+		s.PrimaryContexts = uintptr(unsafe.Pointer(unsafe.SliceData(b.contexts)))
+	}
+	return s
+}

@@ -23,7 +23,7 @@ const (
 type device struct {
 	number  int
 	handle  int32 // CUdevice
-	context atomic.Uintptr
+	context *atomic.Uintptr
 	pool    atomic.Uintptr // CUmemoryPool
 
 	mu         sync.Mutex

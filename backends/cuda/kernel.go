@@ -64,6 +64,19 @@ func (v *visit) loadModule() (uintptr, error) {
 	return uintptr(v.out[0]), err
 }
 
+// runsKernels reports whether launch takes a stream.
+func (b *Backend) runsKernels(device int, stream backends.Stream) bool {
+	home, err := b.primaryContext(device)
+	if err != nil {
+		return false
+	}
+	v := scratch()
+	defer visits.Put(v)
+	v.b = b
+	context, err := v.contextOf(device, stream)
+	return err == nil && context == home
+}
+
 // launch enqueues a kernel that takes one structure by value, which is read before
 // launch returns. A function belongs to the primary context: on a stream of
 // another one the error is errors.ErrUnsupported.

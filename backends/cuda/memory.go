@@ -130,6 +130,22 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 	return backends.Address(at), nil
 }
 
+// Supports knows that old devices lack memory pools or managed memory.
+func (b *Backend) Supports(a backends.Allocator, device int) error {
+	switch a {
+	case backends.CUDAAsync:
+		_, err := b.pool(device)
+		return err
+	case backends.CUDAUnified:
+		return b.checkManaged(device)
+	}
+	return nil
+}
+
+// FreeWaits reports true of what is not freed in stream order: cuMemFree and
+// cuMemFreeHost take memory away once the device has come to rest.
+func (*Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() }
+
 // Free gives memory back: that of CUDAAsync in stream order, any other at once.
 func (b *Backend) Free(at backends.Region, _ int, stream backends.Stream) error {
 	switch at.Allocator {

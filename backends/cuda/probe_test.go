@@ -35,7 +35,7 @@ func TestWithoutLibrary(t *testing.T) {
 	assert.Equal(t, []string{"libcuda.so.1", "libcuda.so"}, absent.Tried[:2])
 	assert.Contains(t, absent.Reason, "libcuda.so.1: cannot open shared object file")
 	assert.Zero(t, b.DriverVersion())
-	assert.Zero(t, b.CurrentDeviceFunction())
+	assert.Zero(t, b.Shortcuts())
 }
 
 func TestOverriddenLibraryIsTheOnlyOneTried(t *testing.T) {
@@ -144,7 +144,7 @@ func TestDescribe(t *testing.T) {
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["compute_capability"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["driver"])
 		assert.Regexp(t, `^[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.0$`, values["pci_bus_id"])
-		assert.NotZero(t, r.CurrentDeviceFunction())
+		assert.NotZero(t, r.Shortcuts().CurrentDevice)
 
 		_, err = r.Describe(64)
 		assert.ErrorContains(t, err, "no device 64")

@@ -106,6 +106,28 @@ func (v *visit) newStream() (backends.Stream, error) {
 	return s, nil
 }
 
+// StreamDevice asks the driver for the context of a stream and for the device of that.
+// The stream must exist: of one that has ended the driver may know anything.
+func (b *Backend) StreamDevice(s backends.Stream) (int, error) {
+	if s <= perThreadStream {
+		return backends.HostDevice, nil
+	}
+	v, err := b.enter(0, s)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	for _, d := range b.devices {
+		if d.context.Load() == v.context {
+			return d.number, nil
+		}
+	}
+	if err := b.call(b.driver.CtxGetDevice, v.slot(0)); err != nil {
+		return 0, err
+	}
+	return b.numberOf(int32(v.out[0])), nil
+}
+
 // NewStream returns a stream that does not wait for the legacy one. It belongs to
 // the caller until DestroyStream.
 func (b *Backend) NewStream(device int) (backends.Stream, error) {
@@ -157,13 +179,24 @@ func (b *Backend) SynchronizeDevice(device int) error {
 	return b.call(b.driver.CtxSynchronize)
 }
 
-// Idle reports whether all work on s is done, without waiting.
+// Idle reports whether all work on s is done, without waiting. Asked about the legacy
+// stream while another stream of the context is captured, which would end the capture,
+// it returns backends.ErrCapturing.
 func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 	v, err := b.enter(device, s)
 	if err != nil {
 		return false, err
 	}
 	defer v.leave()
+	if s <= legacyStream && b.driver.StreamIsCapturing != 0 {
+		switch code := b.try(b.driver.StreamIsCapturing, uintptr(legacyStream), v.slot(0)); code {
+		case success:
+		case captureImplicit:
+			return false, backends.ErrCapturing
+		default:
+			return false, b.finish(b.driver.StreamIsCapturing, code)
+		}
+	}
 	return b.answered(b.driver.StreamQuery, uintptr(s))
 }
 

@@ -79,6 +79,7 @@ type driver struct {
 	StreamQuery       uintptr `dl:"cuStreamQuery"`
 	StreamWaitEvent   uintptr `dl:"cuStreamWaitEvent"`
 	StreamGetCtx      uintptr `dl:"cuStreamGetCtx"`
+	StreamIsCapturing uintptr `dl:"cuStreamIsCapturing,optional"`
 
 	// Events.
 	EventCreate      uintptr `dl:"cuEventCreate"`

@@ -33,6 +33,11 @@ def late_by_hamr(buffer: hamr.Buffer, value: float) -> None:
     buffer[...] = other
 
 
+def late_on_the_default_stream(buffer: hamr.Buffer, value: float) -> None:
+    """Another library's, on the stream that a buffer without one has."""
+    busy_with(driver.LEGACY, buffer, value)
+
+
 LATE = [late_by_a_kernel, late_by_hamr]
 
 
@@ -74,7 +79,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("kind", ["none", "the default", "the thread's", "a handle"])
-@pytest.mark.parametrize("late", LATE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("late", [*LATE, late_on_the_default_stream], ids=lambda f: f.__name__)
 def test_a_consumer_reads_no_old_value(device, device_allocator, late, kind):
     if device_allocator == hamr.Allocator.cuda_uva and kind == "none":
         # Who reads managed memory without a stream may be the host.
@@ -90,7 +95,7 @@ def test_a_consumer_reads_no_old_value(device, device_allocator, late, kind):
     consumed.end()
 
 
-@pytest.mark.parametrize("late", LATE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("late", [*LATE, late_on_the_default_stream], ids=lambda f: f.__name__)
 def test_without_an_order_nothing_waits(emulator, late):
     buffer = hamr.Buffer(N, "f4", "cuda", fill=1)
     buffer.synchronize()

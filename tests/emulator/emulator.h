@@ -47,6 +47,8 @@ enum {
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 };
 
 enum { most_devices = 32 };
@@ -74,6 +76,7 @@ struct stream {
   unsigned thread; // whose default stream it is, or zero
   int destroyed;
   int references; // of the list of streams and of items
+  int capturing;  // 1: into a graph; 2: into one that a forbidden call has ended
   int busy;       // a host function runs, without the mutex
   int polls;      // since there was last nothing to do
   CUresult error; // of late work, until somebody waits

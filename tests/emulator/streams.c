@@ -132,10 +132,66 @@ static CUresult finish_and_take_error(struct stream *stream) {
   return error;
 }
 
+// The stream whose capture a use of this one would be part of without being asked: the
+// legacy default stream waits for all streams that block.
+static struct stream *captured_by(const struct stream *stream) {
+  if (stream != stream->context->legacy)
+    return NULL;
+  struct stream *s = streams;
+  while (s && (!s->capturing || !s->blocking || s->context != stream->context))
+    s = s->next;
+  return s;
+}
+
+static CUresult end_capture_of(const struct stream *stream) {
+  struct stream *captured = captured_by(stream);
+  if (!captured)
+    return CUDA_SUCCESS;
+  captured->capturing = 2;
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream handle, int *status) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  if (captured_by(s))
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  *status = s->capturing;
+  return CUDA_SUCCESS;
+}
+
+// Nothing is recorded: work on a captured stream is none of these tests' business.
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
+  CALL_IN_CONTEXT;
+  (void)mode;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  s->capturing = 1;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream handle, uintptr_t *graph) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  int ended = s->capturing == 2;
+  s->capturing = 0;
+  *graph = ended ? 0 : new_handle();
+  return ended ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphDestroy(uintptr_t graph) {
+  CALL_IN_CONTEXT;
+  (void)context;
+  return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 EXPORT CUresult cuStreamSynchronize(CUstream handle) {
   CALL_IN_CONTEXT;
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
+  RETURN_IF_FAILED(end_capture_of(s));
   return finish_and_take_error(s);
 }
 
@@ -143,6 +199,7 @@ EXPORT CUresult cuStreamQuery(CUstream handle) {
   CALL_IN_CONTEXT;
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
+  RETURN_IF_FAILED(end_capture_of(s));
   if (s->first && s->polls++ < polls_before_work)
     return CUDA_ERROR_NOT_READY;
   return finish_and_take_error(s);

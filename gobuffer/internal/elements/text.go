@@ -20,15 +20,34 @@ const (
 // around "...", as NumPy does.
 func Text(src unsafe.Pointer, l ai.Layout, limit int) string {
 	n := l.Count()
+	if Ends(n, limit) > 0 {
+		return TextOfEnds(src, l)
+	}
 	var b strings.Builder
 	b.WriteByte('{')
+	writeElements(&b, src, l, 0, n)
+	b.WriteByte('}')
+	return b.String()
+}
+
+// Ends returns how many of n elements Text prints at each end, or zero if it prints
+// all.
+func Ends(n, limit int) int {
 	if limit > 0 && n > limit && n > 2*textEdge {
-		writeElements(&b, src, l, 0, textEdge)
-		b.WriteString(", ..., ")
-		writeElements(&b, src, l, n-textEdge, n)
-	} else {
-		writeElements(&b, src, l, 0, n)
+		return textEdge
 	}
+	return 0
+}
+
+// TextOfEnds is Text of more elements than it prints; l needs to have but those that
+// it does.
+func TextOfEnds(src unsafe.Pointer, l ai.Layout) string {
+	n := l.Count()
+	var b strings.Builder
+	b.WriteByte('{')
+	writeElements(&b, src, l, 0, textEdge)
+	b.WriteString(", ..., ")
+	writeElements(&b, src, l, n-textEdge, n)
 	b.WriteByte('}')
 	return b.String()
 }
@@ -41,11 +60,12 @@ func writeElements(b *strings.Builder, src unsafe.Pointer, l ai.Layout, from, to
 				b.WriteByte('\n')
 			}
 		}
-		b.WriteString(load(unsafe.Add(src, offset(l, i)), l.Type).String())
+		b.WriteString(load(unsafe.Add(src, Offset(l, i)), l.Type).String())
 	}
 }
 
-func offset(l ai.Layout, index int) int {
+// Offset returns where an element is, counted in C order, relative to element zero.
+func Offset(l ai.Layout, index int) int {
 	at := 0
 	for d := len(l.Shape) - 1; d >= 0; d-- {
 		at += index % l.Shape[d] * l.Strides[d]

@@ -27,6 +27,8 @@ type Descriptor struct {
 	Transfer  int32
 	Flags     uint32
 	NDim      int32
+	StreamOf  int32
+	_         int32
 	Shape     *int64
 	Strides   *int64
 }
@@ -63,12 +65,13 @@ func (d *Descriptor) Options() gobuffer.Options {
 		Allocator: backends.Allocator(d.Allocator),
 		Device:    int(d.Device),
 		Stream:    backends.Stream(d.Stream),
+		StreamOf:  backends.Allocator(d.StreamOf),
 		Transfer:  gobuffer.Transfer(d.Transfer),
 	}
 }
 
 // Array returns the array that d describes, with a reference of its own to the
-// memory; the caller closes it.
+// memory; the caller closes it before Python lets go of the memory and the stream.
 func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	layout, err := d.Layout()
 	if err != nil {
@@ -78,7 +81,7 @@ func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()), nil
+	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).Lent(), nil
 }
 
 // memory returns a new reference. Token 0 is memory that Python keeps alive
@@ -103,7 +106,7 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 			d.hold(m.Retain())
 		}
 	}
-	d.Stream, d.Transfer = uint64(a.Stream()), int32(a.Transfer())
+	d.Stream, d.StreamOf, d.Transfer = uint64(a.Stream()), int32(a.Options().StreamOf), int32(a.Transfer())
 	d.Allocator, d.Device = int32(a.Allocator()), int32(a.Owner())
 	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly())
 }
@@ -124,19 +127,23 @@ func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
 	return d.Memory
 }
 
-// StoreHandle describes h in d and gives Python a token for its memory unless
-// that is the one before has.
-func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) {
-	d.Stream, d.Transfer = uint64(h.Stream()), before.Transfer
-	if h.Memory() == nil || !h.Temporary() {
+// StoreHandle describes h, which it detaches, in d and gives Python a token for its
+// memory unless that is the one before has.
+func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) error {
+	d.Stream, d.StreamOf, d.Transfer = uint64(h.Stream()), before.StreamOf, before.Transfer
+	m := h.Detach()
+	if m == nil || !h.Temporary() {
 		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 		d.Allocator, d.Device = before.Allocator, before.Device
 	} else {
-		m := h.Memory()
 		d.hold(m.Retain())
 		d.Allocator, d.Device = int32(m.Region().Allocator), int32(m.Region().Device)
 	}
 	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly())
+	if m == nil {
+		return nil
+	}
+	return m.Release()
 }
 
 func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool) {

@@ -9,10 +9,9 @@ import (
 	"hamr/gobuffer"
 )
 
-// OnDevices is told, once CUDA is in use, how many devices there are and the
-// addresses of the driver's functions for the current one and for what a pointer
-// points to, so that C need not ask Go.
-var OnDevices func(count int, current, attributes uintptr)
+// OnDevices is told, once CUDA is in use, how many devices there are and the driver's
+// functions, so that C need not ask Go.
+var OnDevices func(count int, of backends.Shortcuts)
 
 var announced atomic.Bool
 
@@ -21,15 +20,12 @@ func announceDevices() {
 		return
 	}
 	for _, b := range Runtime.Backends() {
-		known, ok := b.(interface {
-			CurrentDeviceFunction() uintptr
-			PointerAttributesFunction() uintptr
-		})
+		known, ok := backends.As[backends.Shortcutter](b)
 		if !ok || b.Probe() != nil {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {
-			OnDevices(count, known.CurrentDeviceFunction(), known.PointerAttributesFunction())
+			OnDevices(count, known.Shortcuts())
 			announced.Store(true)
 		}
 	}
@@ -118,9 +114,7 @@ func Access(d *Descriptor, space backends.Space, device int, result *Descriptor)
 	if err != nil {
 		return err
 	}
-	defer h.Release()
-	result.StoreHandle(h, d)
-	return nil
+	return result.StoreHandle(h, d)
 }
 
 // plain reports whether d's elements lie in C order in memory that the host does not

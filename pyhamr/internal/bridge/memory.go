@@ -102,16 +102,16 @@ func (d *Descriptor) locate() error {
 	return nil
 }
 
-// ReleaseAfter makes the release of the memory that token stands for wait for what a
-// stream holds now, where the memory is freed in the order of another one.
-func ReleaseAfter(token uint64, s backends.Stream) (err error) {
+// Leave makes everybody who uses the memory that token stands for, and its release, run
+// after what a stream holds now, see gobuffer.Memory.
+func Leave(token uint64, s backends.Stream) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	m, err := tokens.get(token)
 	if err != nil {
 		return err
 	}
-	err = m.ReleaseAfter(s)
+	err = m.Leave(s)
 	if released := m.Release(); err == nil {
 		err = released
 	}

@@ -7,7 +7,7 @@ package cabi
 #include "hamr_abi.h"
 
 const hamr_functions *hamr_function_table(void);
-void hamr_set_devices(int32_t count, void *current, void *attributes);
+void hamr_set_devices(int32_t count, void *current, void *attributes, void *context, void *query, void *capturing, void *contexts);
 void hamr_set_reach(int32_t allocator, int32_t spaces);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 */
@@ -30,13 +30,15 @@ func init() {
 	for _, a := range backends.Allocators() {
 		C.hamr_set_reach(C.int32_t(a), C.int32_t(bridge.Reach(a)))
 	}
-	bridge.OnDevices = func(count int, current, attributes uintptr) {
-		C.hamr_set_devices(C.int32_t(count), function(current), function(attributes))
+	bridge.OnDevices = func(count int, of backends.Shortcuts) {
+		C.hamr_set_devices(C.int32_t(count), pointer(of.CurrentDevice), pointer(of.PointerAttributes), pointer(of.CurrentContext),
+			pointer(of.StreamQuery), pointer(of.StreamIsCapturing), pointer(of.PrimaryContexts))
 	}
 }
 
-// function turns the address of a C function into what cgo calls a pointer.
-func function(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+// pointer turns an address of C's, or of memory that lasts as long as the library, into
+// what cgo calls a pointer.
+func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
 func callFinished(finished C.hamr_finished_function, key C.uint64_t) {
 	C.hamr_call_finished(finished, key)

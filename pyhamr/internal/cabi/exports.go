@@ -67,9 +67,14 @@ func hamrOrderBefore(array *C.hamr_array, stream C.uint64_t) *C.char {
 //export hamrRelease
 func hamrRelease(memory C.uint64_t) { complain(bridge.Release(uint64(memory))) }
 
+//export hamrLeave
+func hamrLeave(memory, stream C.uint64_t) *C.char {
+	return text(bridge.Leave(uint64(memory), backends.Stream(stream)))
+}
+
 //export hamrReleaseAfter
 func hamrReleaseAfter(memory, stream C.uint64_t) {
-	complain(bridge.ReleaseAfter(uint64(memory), backends.Stream(stream)))
+	complain(bridge.Leave(uint64(memory), backends.Stream(stream)))
 }
 
 // complain is for destructors, which have nobody to raise to.

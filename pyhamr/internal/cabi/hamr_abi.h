@@ -7,11 +7,11 @@
 
 #include <stdint.h>
 
-#define HAMR_ABI_VERSION 4
+#define HAMR_ABI_VERSION 5
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
-#define HAMR_EVERY_STREAM UINT64_MAX /* for release_after: backends.EveryStream */
+#define HAMR_EVERY_STREAM UINT64_MAX /* for leave: backends.EveryStream */
 #define HAMR_READ_ONLY 1u
 #define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
@@ -41,6 +41,8 @@ typedef struct hamr_array {
     int32_t transfer;    /* gobuffer.Transfer */
     uint32_t flags;
     int32_t ndim;
+    int32_t stream_of;   /* an allocator of the runtime that stream is of, where that of the memory does not say */
+    int32_t reserved;
     int64_t *shape;      /* ndim entries */
     int64_t *strides;    /* ndim entries, bytes */
 } hamr_array;
@@ -50,6 +52,10 @@ typedef struct hamr_devices {
     int32_t cuda_count;
     int (*cuda_current)(int *device); /* cuCtxGetDevice */
     int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer); /* cuPointerGetAttributes */
+    int (*cuda_context)(void **context);                     /* cuCtxGetCurrent */
+    int (*cuda_query)(uint64_t stream);                      /* cuStreamQuery */
+    int (*cuda_capturing)(uint64_t stream, int *status);     /* cuStreamIsCapturing, or NULL */
+    void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
 } hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign
@@ -80,9 +86,12 @@ typedef struct hamr_functions {
     char *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     char *(*covering)(hamr_array *array, uint64_t *stream);
-    /* Makes the release of memory that is freed in the order of a stream wait for
-     * what another stream holds now; HAMR_EVERY_STREAM: for all that the device does
-     * then, which may take long. */
+    /* Makes everybody who uses the memory, and its release, run after what a stream
+     * holds now, which nobody will name any more; HAMR_EVERY_STREAM: the release of
+     * memory that is freed in stream order waits for all that the device does then,
+     * which may take long. */
+    char *(*leave)(uint64_t memory, uint64_t stream);
+    /* leave for destructors. */
     void (*release_after)(uint64_t memory, uint64_t stream);
     /* Makes what is enqueued on a stream of the memory's device from now on run after
      * all work pending on the elements. */

@@ -13,6 +13,7 @@ static const hamr_functions functions = {
     hamrAccess,
     hamrRead,
     hamrCovering,
+    hamrLeave,
     hamrReleaseAfter,
     hamrOrderBefore,
     &devices,
@@ -23,7 +24,11 @@ const hamr_functions *hamr_function_table(void) { return &functions; }
 
 void hamr_call_finished(hamr_finished_function finished, uint64_t key) { finished(key); }
 
-void hamr_set_devices(int32_t count, void *current, void *attributes) {
+void hamr_set_devices(int32_t count, void *current, void *attributes, void *context, void *query, void *capturing, void *contexts) {
+    devices.cuda_context = (int (*)(void **))context;
+    devices.cuda_query = (int (*)(uint64_t))query;
+    devices.cuda_capturing = (int (*)(uint64_t, int *))capturing;
+    devices.cuda_contexts = contexts;
     devices.cuda_current = (int (*)(int *))current;
     devices.cuda_attributes = (int (*)(unsigned, int *, void **, uint64_t))attributes;
     devices.cuda_count = count;

@@ -201,7 +201,12 @@ static PyObject *set_order(PyObject *object, PyObject *arguments) {
     PyObject *order = NULL;
     OPEN(self);
     if (!PyArg_ParseTuple(arguments, "Ki|O", &stream, &transfer, &order)) return NULL;
-    if (self->block && stream != self->array.stream) block_used_on(self->block, self->array.stream);
+    if (self->block && stream != self->array.stream) {
+        Block *block = (Block *)Py_NewRef((PyObject *)self->block);
+        int left = block_leave(block, self->array.stream);
+        Py_DECREF(block);
+        if (left < 0) return NULL;
+    }
     self->array.transfer = transfer;
     self->array.stream = stream;
     if (order) {

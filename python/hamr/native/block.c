@@ -115,15 +115,28 @@ static void block_release(Block *block) {
     }
 }
 
-/* Only memory of a pool is freed without a look at what other streams hold. */
-static const hamr_functions *ordered_by(const Block *block) {
-    if (block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner) return NULL;
+/* What the core can be asked about memory of a device that it knows; NULL else. */
+static const hamr_functions *known_by(const Block *block) {
+    if (block->allocator <= HAMR_ALLOCATOR_MALLOC) return NULL;
     return block->token && block->generation == core_generation ? core_functions() : NULL;
 }
 
+/* Only memory of a pool is freed without a look at what other streams hold. */
+static const hamr_functions *ordered_by(const Block *block) {
+    return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner ? NULL : known_by(block);
+}
+
 void block_used_on(const Block *block, uint64_t stream) {
-    const hamr_functions *functions = stream == block->stream ? NULL : ordered_by(block);
+    const hamr_functions *functions = stream == block->stream ? NULL : known_by(block);
+    /* Where it fails, the release waits for the device instead. */
     if (functions) functions->release_after(block->token, stream);
+}
+
+int block_leave(Block *block, uint64_t stream) {
+    if (block->allocator <= HAMR_ALLOCATOR_MALLOC) return 0;
+    if (block_register(block) < 0) return -1;
+    char *message = core_functions()->leave(block->token, stream);
+    return message ? core_raise(message) : 0;
 }
 
 /* Called when a consumer is done. Its stream may have ended, and cannot be recorded on
@@ -135,7 +148,7 @@ void block_shared_with(Block *block, int64_t stream) {
     if (stream == LEGACY_STREAM) {
         block->used_by_default = block->stream > LEGACY_STREAM;
     } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
-        functions->release_after(block->token, block->stream); /* nothing, unless the core has left it */
+        functions->release_after(block->token, block->stream);
     } else if (!block->used_anywhere) {
         block->used_anywhere = 1;
         functions->release_after(block->token, HAMR_EVERY_STREAM);

@@ -133,7 +133,8 @@ extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
-void block_used_on(const Block *block, uint64_t stream); /* its release waits for what the stream holds now */
+void block_used_on(const Block *block, uint64_t stream); /* an array that used it on the stream ends */
+int block_leave(Block *block, uint64_t stream); /* whoever uses the memory waits for what the stream holds now; 0, or -1 with an exception */
 void block_shared_with(Block *block, int64_t stream); /* a consumer's, -1 unknown: the memory's release waits for what it holds */
 int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */
 extern PyMethodDef block_functions[];

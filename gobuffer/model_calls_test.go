@@ -1,0 +1,185 @@
+package gobuffer_test
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+)
+
+// faultKinds are the calls that fail where calls do.
+var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice", "Idle",
+	"Allocate", "Free", "Copy", "Fill", "Convert", "DeviceCount"}
+
+// call asks something of hamr; in some modes one of the device's calls fails then. What
+// is returned is an error that there has to be.
+func (w *modelWorld) call(op func() error) error {
+	if !w.options.faults || w.random.IntN(5) != 0 {
+		err := op()
+		var full *backends.OutOfMemoryError
+		if err != nil && !(w.options.Memory != 0 && errors.As(err, &full)) {
+			w.t.Errorf("error: %v", err)
+			w.t.FailNow()
+		}
+		if err != nil {
+			w.logf("    out of memory")
+		}
+		return err
+	}
+	kind, nth := faultKinds[w.random.IntN(len(faultKinds))], 1+w.random.IntN(3)
+	var counts []int
+	for _, f := range w.fakes() {
+		counts = append(counts, f.CallCount(kind))
+		f.FailAt(kind, nth, errInjected)
+	}
+	err := op()
+	struck := 0
+	for i, f := range w.fakes() {
+		f.StopFailing()
+		if f.CallCount(kind)-counts[i] >= nth {
+			struck++
+		}
+	}
+	switch kind {
+	case "DestroyEvent":
+		w.lost += struck
+	case "Free":
+		w.leaked += struck
+	}
+	if struck > 0 {
+		w.logf("    %s %d fails: %v", kind, nth, err)
+	}
+	if err != nil && (struck == 0 || !errors.Is(err, error(errInjected))) {
+		w.t.Errorf("wrong error: %v", err)
+		w.t.FailNow()
+	}
+	return err
+}
+
+// order is what users have to do before elements of h are read or written through it:
+// see to work that hamr cannot know of. nil are all elements of the memory.
+func (w *modelWorld) order(h *held, touched []int, writes bool) {
+	c := h.cells
+	for _, k := range c.pending() {
+		if !w.knows(h, k) && (k.writes || writes) && (touched == nil || common(touched, k.touched)) {
+			w.tell(h, k)
+		}
+	}
+	switch {
+	case c == nil:
+	case writes:
+		c.written++
+	default:
+		c.read++
+	}
+}
+
+func common(a, b []int) bool {
+	for _, i := range a {
+		for _, j := range b {
+			if i == j {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tell makes what is done through h run after k in one of the ways that there are.
+func (w *modelWorld) tell(h *held, k *foreignWork) {
+	id, ok := w.id(h)
+	switch w.random.IntN(3) {
+	case 0:
+		f := h.cells.fakeIn(w)
+		if f != k.stream.fake || h.cells.context() != k.stream.device || k.ended {
+			break
+		}
+		w.logf("    %s: After(%s), which holds %s", h.name, w.streamName(k.stream), k.name)
+		if w.call(func() error { return h.cells.memory.After(h.stream(), k.stream.stream) }) != nil {
+			break
+		}
+		w.told(h.cells, k.stream)
+		return
+	case 1:
+		if !ok || k.ended || id.fake != k.stream.fake {
+			break
+		}
+		w.logf("    %s's stream waits for %s by an event", h.name, k.name)
+		f := id.fake
+		e, err := f.NewEvent(k.stream.device)
+		require.NoError(w.t, err)
+		require.NoError(w.t, f.Record(k.stream.device, e, k.stream.stream))
+		require.NoError(w.t, f.Wait(id.device, id.stream, e))
+		require.NoError(w.t, f.DestroyEvent(k.stream.device, e))
+		for _, other := range w.holders() {
+			if its, ok := w.id(other); ok && its == id && other.cells == h.cells {
+				k.known[other] = true
+			}
+		}
+		return
+	}
+	w.wait(k)
+}
+
+// told is after After.
+func (w *modelWorld) told(c *cells, s streamID) {
+	for _, k := range c.pending() {
+		k.all = k.all || k.stream == s
+	}
+}
+
+// wait is what a user does who launched a kernel.
+func (w *modelWorld) wait(k *foreignWork) {
+	w.logf("    the user waits for %s", k.name)
+	if k.ended {
+		require.NoError(w.t, k.stream.fake.SynchronizeDevice(k.stream.device))
+		return
+	}
+	require.NoError(w.t, k.stream.fake.Synchronize(k.stream.device, k.stream.stream))
+}
+
+// leave is what users have to do before h may give up its memory.
+func (w *modelWorld) leave(h *held) {
+	c := h.cells
+	if c == nil {
+		return
+	}
+	w.notice(h)
+	for _, k := range c.pending() {
+		if c.users == 1 && !k.done.Load() && (c.adopted || !(k.safe || k.known[h])) {
+			w.wait(k)
+		}
+	}
+}
+
+// notice keeps what h knows by its stream.
+func (w *modelWorld) notice(h *held) {
+	for _, k := range h.cells.pending() {
+		if w.knows(h, k) {
+			k.known[h] = true
+		}
+	}
+}
+
+// failed is after an operation on h that was to write to the given elements. Nothing
+// has changed, save that elements to be written are in doubt where a device failed.
+func (w *modelWorld) failed(h *held, err error, written []int) {
+	var full *backends.OutOfMemoryError
+	if h.cells == nil || errors.As(err, &full) {
+		return
+	}
+	for _, i := range written {
+		h.cells.values[i].known = false
+	}
+}
+
+// all are the cells of h's memory, which some operations write to beyond h's elements.
+func (h *held) all() (list []int) {
+	if h.cells != nil {
+		for i := range h.cells.values {
+			list = append(list, i)
+		}
+	}
+	return list
+}

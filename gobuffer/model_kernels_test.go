@@ -1,0 +1,375 @@
+package gobuffer_test
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/backendtest"
+	"hamr/gobuffer"
+)
+
+// foreign says what a kernel does to the elements that it touches.
+type foreign int
+
+const (
+	reads foreign = iota
+	overwrites
+	changes // reads and writes
+)
+
+func (what foreign) String() string { return [...]string{"reads", "overwrites", "changes"}[what] }
+
+// launch enqueues a kernel on the elements of h, as another library would that has
+// the stream from somewhere. device is the library's own.
+func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign) *foreignWork {
+	c, f := h.cells, h.cells.fakeIn(w)
+	k := &foreignWork{name: w.name("k"), fake: f, touched: h.indices(), writes: what != reads, known: map[*held]bool{}}
+	if of, ok := w.deviceOf[s]; ok {
+		device = of
+	}
+	k.stream = streamID{f, device, s}
+	if w.defaults[s] {
+		k.stream.stream = 0
+	}
+	want, kind, base := h.values(), c.kind, c.memory.Region().Address
+	var list []value
+	if k.writes {
+		list = w.fresh(len(want))
+	}
+	w.logf("    %s on %s %s %s%v", k.name, w.streamName(k.stream), what, c.name, k.touched)
+	err := f.Launch(device, s, func(memory func(backends.Address, int) []byte) {
+		var got []int64
+		for i, at := range k.touched {
+			bytes := memory(base+backends.Address(at*kind.Size()), kind.Size())
+			got = append(got, number(kind, bytes))
+			if k.writes {
+				copy(bytes, element(kind, int(list[i].number)))
+			}
+		}
+		if what != overwrites {
+			w.compare("the kernel "+k.name, want, got)
+		}
+		k.done.Store(true)
+	})
+	if err != nil {
+		w.t.Errorf("error: the kernel's launch: %v", err)
+		w.t.FailNow()
+	}
+	if k.writes {
+		h.store(list)
+	}
+	c.work = append(c.work, k)
+	return k
+}
+
+func (w *modelWorld) what(fixed bool) foreign {
+	if fixed {
+		return reads
+	}
+	return foreign(w.random.IntN(3))
+}
+
+// kernelByHandle asks where code on a device can use an array, and has it use that.
+func (w *modelWorld) kernelByHandle() {
+	a, at := w.some(), &w.handles[w.random.IntN(len(w.handles))]
+	if a == nil {
+		return
+	}
+	space := backends.SpaceCUDA + backends.Space(w.random.IntN(2))
+	device := w.random.IntN(2)
+	if owner := a.array.Owner(); owner >= 0 && w.random.IntN(3) > 0 {
+		device = owner
+	}
+	what := w.what(a.array.ReadOnly())
+	w.release(at)
+	h := &held{name: w.name("h"), device: device}
+	w.logf("%s = %s.Access(%s, %d)", h.name, a.name, space, device)
+	inPlace := a.cells != nil && a.array.Accessible(space) && (device == a.array.Owner() || a.array.Allocator().Kind() == backends.Managed)
+	w.order(a, a.indices(), inPlace && what != reads)
+	if w.call(func() (err error) { h.handle, err = a.array.Access(space, device); return err }) != nil {
+		return
+	}
+	switch {
+	case h.handle.Memory() == nil:
+		require.Zero(w.t, a.array.Size())
+		require.NoError(w.t, h.handle.Release())
+		return
+	case h.handle.Temporary():
+		h.hold(w.newCells(h.handle.Memory(), a.kind()))
+		h.store(a.values())
+	default:
+		h.hold(a.cells)
+	}
+	*at = h
+	if a.array.Size() > 0 {
+		w.launch(h, device, h.handle.Stream(), what)
+	}
+	h.read, h.written = h.cells.read, h.cells.written
+	if w.random.IntN(2) == 0 {
+		w.release(at)
+	}
+}
+
+// kernelAgain uses a handle once more, if nobody else has used the memory since.
+func (w *modelWorld) kernelAgain() {
+	h := w.handles[w.random.IntN(len(w.handles))]
+	if h == nil || len(h.indices()) == 0 || h.written != h.cells.written {
+		return
+	}
+	late := h.read != h.cells.read // what read it since may not have finished
+	what := w.what(h.handle.ReadOnly() || late)
+	w.logf("%s is used again", h.name)
+	w.order(h, h.indices(), what != reads)
+	w.launch(h, h.device, h.handle.Stream(), what)
+	h.written = h.cells.written
+	if !late {
+		h.read = h.cells.read
+	}
+}
+
+func (w *modelWorld) release(at **held) {
+	h := *at
+	if h == nil {
+		return
+	}
+	w.logf("release %s", h.name)
+	w.leave(h)
+	_ = w.call(h.handle.Release)
+	h.drop()
+	*at = nil
+}
+
+func (w *modelWorld) releaseHandle() { w.release(&w.handles[w.random.IntN(len(w.handles))]) }
+
+// consumer does what a library does that takes an array by DLPack: it names a stream,
+// which then runs after what is pending, works there, and tells hamr or not.
+func (w *modelWorld) consumer() {
+	a := w.some()
+	if a == nil || a.cells == nil || a.array.Size() == 0 {
+		return
+	}
+	c := a.cells
+	f := c.fakeIn(w)
+	if f == nil {
+		return
+	}
+	what, s := w.what(a.array.ReadOnly()), w.streamOf(f, c.context())
+	w.logf("%s.Before(%s)", a.name, w.streamName(streamID{f, c.context(), s}))
+	w.order(a, a.indices(), what != reads)
+	if w.call(func() error { return a.array.Before(s) }) != nil {
+		return
+	}
+	k := w.launch(a, c.context(), s, what)
+	switch w.random.IntN(5) {
+	case 0, 1:
+		w.logf("    %s.After(%s)", a.name, w.streamName(k.stream))
+		if w.call(func() error { return c.memory.After(a.array.Stream(), s) }) == nil {
+			w.told(c, k.stream)
+		}
+	case 2:
+		if s == perThread { // at its end the library may be on any thread
+			break
+		}
+		w.logf("    the memory's release waits for %s", k.name)
+		after := s
+		if w.random.IntN(2) == 0 {
+			after = backends.EveryStream
+		}
+		if w.call(func() error { return c.memory.Leave(after) }) == nil {
+			k.safe = c.memory.Owned() && c.memory.Region().Allocator == backends.CUDAAsync
+		}
+	}
+}
+
+// covering looks at memory after the stream that is said to cover all work.
+func (w *modelWorld) covering() {
+	a := w.some()
+	if a == nil {
+		return
+	}
+	w.logf("%s.Covering()", a.name)
+	w.order(a, a.indices(), true)
+	var s backends.Stream
+	var busy bool
+	if w.call(func() (err error) { s, busy, err = a.array.Covering(); return err }) != nil || a.array.Size() == 0 {
+		return
+	}
+	if !busy {
+		if f := a.cells.fakeIn(w); f != nil {
+			w.truth("who was told that nothing is pending", a)
+		}
+		return
+	}
+	f, device := a.cells.fakeIn(w), a.cells.context()
+	if of, ok := w.deviceOf[s]; ok {
+		device = of
+	}
+	w.logf("    is %s", w.streamName(streamID{f, device, s}))
+	if w.random.IntN(2) == 0 {
+		require.NoError(w.t, f.Synchronize(device, s))
+		w.truth("who waited for the covering stream", a)
+		return
+	}
+	w.launch(a, device, s, w.what(a.array.ReadOnly()))
+}
+
+// streamOf is a stream of a device, of its own or not.
+func (w *modelWorld) streamOf(f *backendtest.Fake, device int) backends.Stream {
+	switch w.random.IntN(8) {
+	case 0, 1:
+		return 0
+	case 2:
+		return backends.Stream(w.random.IntN(2) + 1)
+	}
+	return w.own(f, device)
+}
+
+func (w *modelWorld) own(f *backendtest.Fake, device int) backends.Stream {
+	of := 0
+	if f == w.hip {
+		of = 1
+	}
+	at := &w.streams[of][device][w.random.IntN(3)]
+	if *at == nil {
+		s, err := f.NewStream(device)
+		require.NoError(w.t, err)
+		*at = &ownStream{streamID{f, device, s}, w.name("s")}
+		w.deviceOf[s] = device
+	}
+	return (*at).stream
+}
+
+func (w *modelWorld) streamName(id streamID) string {
+	name := "the default stream"
+	switch id.stream {
+	case 0, legacy:
+	case perThread:
+		name = "the thread's stream"
+	default:
+		name = "a stream of hamr's"
+		for _, s := range w.allStreams() {
+			if s.streamID == id {
+				name = s.name
+			}
+		}
+	}
+	return name + " of " + id.fake.Name() + string(rune('0'+id.device))
+}
+
+func (w *modelWorld) allStreams() (list []*ownStream) {
+	for _, runtime := range w.streams {
+		for _, device := range runtime {
+			for _, s := range device {
+				if s != nil {
+					list = append(list, s)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// endStream ends a stream that no array and no handle names, as the Python package does.
+func (w *modelWorld) endStream() {
+	at := &w.streams[w.random.IntN(2)][w.random.IntN(2)][w.random.IntN(3)]
+	s := *at
+	if s == nil {
+		return
+	}
+	var list []*cells
+	for _, h := range w.holders() {
+		if h.stream() == s.stream {
+			return
+		}
+		if h.cells != nil {
+			list = append(list, h.cells)
+		}
+	}
+	w.logf("%s ends", w.streamName(s.streamID))
+	for _, c := range list {
+		for _, k := range c.pending() {
+			k.ended = k.ended || k.stream == s.streamID
+		}
+		if c.memory.Uses(s.stream) && w.call(func() error { return c.memory.Forget(s.stream) }) != nil {
+			require.NoError(w.t, c.memory.Forget(s.stream), "once more")
+		}
+	}
+	require.NoError(w.t, s.fake.DestroyStream(s.device, s.stream))
+	*at = nil
+}
+
+// progress lets some streams do a little.
+func (w *modelWorld) progress() {
+	list := w.allStreams()
+	for _, f := range w.fakes() {
+		for device := range 2 {
+			list = append(list, &ownStream{streamID: streamID{f, device, 0}}, &ownStream{streamID: streamID{f, device, perThread}})
+		}
+	}
+	for range 1 + w.random.IntN(6) {
+		s := list[w.random.IntN(len(list))]
+		_, err := s.fake.Idle(s.device, s.stream)
+		require.NoError(w.t, err)
+	}
+}
+
+func (w *modelWorld) place() place {
+	all := places(2)
+	return all[w.random.IntN(len(all))]
+}
+
+// streamFor is one that an array at p may have.
+func (w *modelWorld) streamFor(p place) backends.Stream {
+	f, device := w.cuda, p.device
+	switch {
+	case p.allocator.Kind() == backends.Pageable:
+		return 0
+	case p.allocator.Kind() == backends.Pinned:
+		if device = w.random.IntN(2); left("pinned elsewhere") {
+			device = 0
+		}
+	case p.allocator.Backend() == "hip":
+		f = w.hip
+	}
+	return w.streamOf(f, device)
+}
+
+// give chooses o's stream. Ordinary host memory may have one of any device's, and then
+// says what runtime's it is.
+func (w *modelWorld) give(o *gobuffer.Options) {
+	if o.Allocator.Kind() != backends.Pageable || w.random.IntN(2) == 0 {
+		o.Stream = w.streamFor(place{o.Allocator, o.Device})
+		return
+	}
+	of, a := w.random.IntN(2), backends.CUDA
+	if of == 1 {
+		a = backends.HIP
+	}
+	o.Stream, o.StreamOf = w.own(w.fakes()[of], w.random.IntN(2)), a
+}
+
+func (w *modelWorld) setStream() {
+	a := w.some()
+	if a == nil {
+		return
+	}
+	was, s := a.array.Stream(), w.streamFor(place{a.array.Allocator(), a.array.Owner()})
+	w.logf("%s.SetStream(%#x)", a.name, uintptr(s))
+	if a.cells != nil {
+		w.notice(a)
+	}
+	if w.call(func() error { return a.array.SetStream(s, a.array.Transfer()) }) != nil {
+		require.Equal(w.t, was, a.array.Stream(), "stream after a failure")
+	}
+}
+
+func (w *modelWorld) setTransfer() {
+	if a := w.some(); a != nil {
+		a.array.SetTransfer(gobuffer.Transfer(w.random.IntN(3)))
+	}
+}
+
+func (w *modelWorld) elementType() arrayiface.ElementType {
+	return [...]arrayiface.ElementType{arrayiface.Int32, arrayiface.Int32, arrayiface.Int32, arrayiface.Int64, arrayiface.Float64}[w.random.IntN(5)]
+}

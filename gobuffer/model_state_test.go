@@ -1,0 +1,385 @@
+package gobuffer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/backendtest"
+	"hamr/backends/host"
+	"hamr/gobuffer"
+)
+
+// value is what an element should be; nobody may ask for one that is not known.
+type value struct {
+	number int64
+	known  bool
+}
+
+// cells is a Memory and what all its elements should be.
+type cells struct {
+	name    string
+	memory  *gobuffer.Memory
+	kind    arrayiface.ElementType
+	values  []value
+	users   int // arrays and handles that hold it
+	read    int // how often somebody read it
+	written int
+	work    []*foreignWork
+	adopted bool
+}
+
+// foreignWork is a kernel that may not have run yet.
+type foreignWork struct {
+	name    string
+	fake    *backendtest.Fake
+	stream  streamID
+	touched []int // cells
+	writes  bool
+	done    atomic.Bool
+	ended   bool           // its stream is no more
+	safe    bool           // the memory's release waits for it
+	all     bool           // hamr was told of it
+	known   map[*held]bool // and these have it on a stream of theirs, or had
+}
+
+// streamID says which stream is meant, however it is called.
+type streamID struct {
+	fake   *backendtest.Fake
+	device int
+	stream backends.Stream // 0 is the default stream
+}
+
+// held is something that holds a reference to cells and works on a stream.
+type held struct {
+	name    string
+	array   *gobuffer.Array  // nil in a handle
+	handle  *gobuffer.Handle // nil in an array
+	cells   *cells
+	device  int // of a handle's consumer
+	read    int // of the cells, when a handle was last used
+	written int
+}
+
+// ownStream is a stream that a user made.
+type ownStream struct {
+	streamID
+	name string
+}
+
+type modelWorld struct {
+	*world
+	options  modelOptions
+	random   *rand.Rand // for the step under way
+	arrays   [6]*held
+	handles  [3]*held
+	streams  [2][2][3]*ownStream      // by runtime and device
+	defaults map[backends.Stream]bool // are names of default streams
+	deviceOf map[backends.Stream]int  // of streams that are of one device
+	number   int64                    // the last one that was written somewhere
+	count    int                      // of things with names
+	log      []string
+	leaked   int // blocks that a failing Free left
+}
+
+func newModelWorld(s *trial, o modelOptions) *modelWorld {
+	o.Devices = 2
+	cuda, hip := o.FakeOptions, o.FakeOptions
+	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
+	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, options: o,
+		defaults: map[backends.Stream]bool{0: true, legacy: true}, deviceOf: map[backends.Stream]int{}}
+	var err error
+	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
+	require.NoError(s, err)
+	for _, f := range w.fakes() {
+		require.NoError(s, f.Probe())
+		for device := range 2 {
+			named, err := f.Resolve(device, 0)
+			require.NoError(s, err)
+			w.defaults[named], w.deviceOf[named] = true, device
+			threads, err := f.Resolve(device, perThread)
+			require.NoError(s, err)
+			w.deviceOf[threads] = device
+		}
+	}
+	return w
+}
+
+func (w *modelWorld) fakes() []*backendtest.Fake { return []*backendtest.Fake{w.cuda, w.hip} }
+
+func (w *modelWorld) logf(format string, arguments ...any) {
+	w.log = append(w.log, fmt.Sprintf("%3d ", len(w.log)+1)+fmt.Sprintf(format, arguments...))
+}
+
+func (w *modelWorld) step(x step) {
+	w.random = rand.New(rand.NewPCG(x.seed, 1))
+	stepKinds[x.kind].run(w)
+	w.check()
+}
+
+// check ends the walk at the first thing that is wrong.
+func (w *modelWorld) check() {
+	for _, f := range w.fakes() {
+		for _, v := range f.Violations() {
+			w.t.Errorf("violation in %s: %s", f.Name(), v)
+		}
+	}
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+}
+
+// end gives everything back and does what is still to do.
+func (w *modelWorld) end() {
+	w.random = rand.New(rand.NewPCG(7, 7))
+	for i := range w.handles {
+		w.release(&w.handles[i])
+	}
+	for i := range w.arrays {
+		w.close(&w.arrays[i])
+	}
+	w.check()
+	events := 0
+	for _, f := range w.fakes() {
+		f.Finish()
+	}
+	w.check()
+	left := 0
+	for _, f := range w.fakes() {
+		_, e := f.LiveHandles()
+		blocks, _ := f.Live()
+		events, left = events+e, left+blocks
+	}
+	if events != w.lost {
+		w.t.Errorf("leak of events: %d", events-w.lost)
+	}
+	if left > w.leaked {
+		w.t.Errorf("leak of memory: %d blocks", left-w.leaked)
+	}
+	w.assertNothingLive()
+}
+
+func (w *modelWorld) name(prefix string) string {
+	w.count++
+	return fmt.Sprintf("%s%d", prefix, w.count)
+}
+
+// fresh are numbers that no element had before.
+func (w *modelWorld) fresh(n int) (list []value) {
+	for range n {
+		w.number++
+		list = append(list, value{w.number, true})
+	}
+	return list
+}
+
+func (w *modelWorld) newCells(m *gobuffer.Memory, kind arrayiface.ElementType) *cells {
+	return &cells{name: w.name("m"), memory: m, kind: kind, values: make([]value, m.Size()/kind.Size())}
+}
+
+// fakeOf is nil for memory without streams.
+func (c *cells) fakeIn(w *modelWorld) *backendtest.Fake {
+	if c.memory == nil {
+		return nil
+	}
+	return w.fakeOf(c.memory)
+}
+
+func (c *cells) context() int { return max(c.memory.Region().Device, 0) }
+
+// indices are the cells of an array's elements, in C order.
+func (c *cells) indices(at backends.Address, l arrayiface.Layout) []int {
+	list := make([]int, l.Count())
+	if len(list) == 0 {
+		return nil
+	}
+	start := int(at - c.memory.Region().Address)
+	for i := range list {
+		list[i] = (start + elementOffset(l, i)) / c.kind.Size()
+	}
+	return list
+}
+
+func (h *held) layout() arrayiface.Layout {
+	if h.array != nil {
+		return h.array.Layout()
+	}
+	return h.handle.Layout()
+}
+
+func (h *held) address() backends.Address {
+	if h.array != nil {
+		return h.array.Address()
+	}
+	return h.handle.Address()
+}
+
+func (h *held) stream() backends.Stream {
+	if h.array != nil {
+		return h.array.Stream()
+	}
+	return h.handle.Stream()
+}
+
+func (h *held) indices() []int {
+	if h.cells == nil {
+		return nil
+	}
+	return h.cells.indices(h.address(), h.layout())
+}
+
+// values are what h's elements should be.
+func (h *held) values() []value {
+	list := []value{}
+	for _, i := range h.indices() {
+		list = append(list, h.cells.values[i])
+	}
+	return list
+}
+
+func (h *held) kind() arrayiface.ElementType { return h.layout().Type }
+
+// store makes h's elements the given ones.
+func (h *held) store(list []value) {
+	for i, at := range h.indices() {
+		h.cells.values[at] = list[i]
+	}
+	if h.cells != nil {
+		h.cells.written++
+	}
+}
+
+// id is the stream that h's owner may have work on; ok is false if there is none.
+func (w *modelWorld) id(h *held) (id streamID, ok bool) {
+	if h.cells == nil || h.cells.fakeIn(w) == nil {
+		return streamID{}, false
+	}
+	s := h.stream()
+	id = streamID{h.cells.fakeIn(w), h.cells.context(), s}
+	if h.handle != nil {
+		id.device = h.device
+	}
+	if of, known := w.deviceOf[s]; known {
+		id.device = of
+	}
+	if w.defaults[s] {
+		id.stream = 0
+	}
+	// Page-locked memory belongs to no device, so the default stream of one is not its.
+	return id, s != 0 || h.cells.memory.Region().Allocator.Kind() != backends.Pinned
+}
+
+// pending are the kernels on c that may not have run.
+func (c *cells) pending() []*foreignWork {
+	if c == nil {
+		return nil
+	}
+	c.work = slices.DeleteFunc(c.work, func(k *foreignWork) bool { return k.done.Load() })
+	return slices.Clone(c.work)
+}
+
+// knows reports whether whatever is done through h is promised to run after k.
+func (w *modelWorld) knows(h *held, k *foreignWork) bool {
+	if k.all || k.known[h] {
+		return true
+	}
+	id, ok := w.id(h)
+	return ok && id == k.stream
+}
+
+// inherit makes to know what from knows.
+func (w *modelWorld) inherit(to, from *held) {
+	for _, k := range from.cells.pending() {
+		if w.knows(from, k) {
+			k.known[to] = true
+		}
+	}
+}
+
+// holders are all that hold cells.
+func (w *modelWorld) holders() (list []*held) {
+	for _, h := range slices.Concat(w.arrays[:], w.handles[:]) {
+		if h != nil {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// hold makes h a user of c.
+func (h *held) hold(c *cells) {
+	h.cells = c
+	if c != nil {
+		c.users++
+	}
+}
+
+// drop is after h gave up its memory.
+func (h *held) drop() {
+	if h.cells != nil {
+		for _, k := range h.cells.pending() {
+			k.safe = k.safe || k.all || k.known[h]
+			// What a handle's stream holds is waited for by everybody from then on.
+			k.all = k.all || (h.handle != nil && k.known[h] && !left("released handles"))
+		}
+		h.cells.users--
+	}
+	h.cells = nil
+}
+
+// moved follows an array to the memory that it has now, where it holds list.
+func (w *modelWorld) moved(h *held, list []value) {
+	now := h.array.Memory()
+	if h.cells == nil || now != h.cells.memory {
+		h.drop()
+		if now != nil {
+			h.hold(w.newCells(now, h.array.Type()))
+		}
+	}
+	if assert.Equal(w.t, len(list), h.array.Size(), "size of %s", h.name) {
+		h.store(list)
+	}
+}
+
+func number(kind arrayiface.ElementType, from []byte) int64 {
+	p := unsafe.Pointer(&from[0])
+	switch kind {
+	case arrayiface.Int32:
+		return int64(*(*int32)(p))
+	case arrayiface.Int64:
+		return *(*int64)(p)
+	}
+	return int64(*(*float64)(p))
+}
+
+// image is list as bytes; what is not known is garbage.
+func image(kind arrayiface.ElementType, list []value) (data []byte) {
+	for _, v := range list {
+		if !v.known {
+			v.number = -99
+		}
+		data = append(data, element(kind, int(v.number))...)
+	}
+	return data
+}
+
+// compare says what is wrong with elements that somebody saw.
+func (w *modelWorld) compare(what string, want []value, got []int64) {
+	if len(got) != len(want) {
+		w.t.Errorf("wrong size: %s has %d elements, not %d", what, len(got), len(want))
+		return
+	}
+	for i, v := range want {
+		if v.known && v.number != got[i] {
+			w.t.Errorf("wrong value seen by %s: element %d of %d is %d, not %d", what, i, len(want), got[i], v.number)
+			return
+		}
+	}
+}

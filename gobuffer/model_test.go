@@ -1,0 +1,224 @@
+package gobuffer_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hamr/backends/backendtest"
+)
+
+var (
+	modelRuns    = flag.Int("model.runs", 25, "random walks of TestModel in each mode")
+	modelSteps   = flag.Int("model.steps", 100, "steps of each walk")
+	modelSeed    = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
+	modelMode    = flag.String("model.mode", "", "the one mode to try")
+	modelWithout = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
+	modelShrink  = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
+)
+
+// modelOptions says on what devices a walk is made.
+type modelOptions struct {
+	backendtest.FakeOptions
+	faults bool // calls fail now and then
+}
+
+var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true}
+
+// modelModes are by name, which -model.mode takes.
+var modelModes = map[string]modelOptions{
+	"manual":            {FakeOptions: manual},
+	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Strict: true}},
+	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, Strict: true}},
+	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Strict: true, NoConvert: true}},
+	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, NoPeers: true}},
+	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Memory: 900}},
+	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
+	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
+	"faults":            {FakeOptions: manual, faults: true},
+	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}, faults: true},
+}
+
+// TestModel walks at random: arrays that share memory on two devices of two runtimes,
+// with streams of their own, and foreign kernels on these; the same is done to plain
+// slices of Go. What the elements are is compared by kernels and by the host, each
+// on the way that the package's rules say is ordered.
+func TestModel(t *testing.T) {
+	seed := *modelSeed
+	if seed == 0 {
+		seed = rand.Uint64() >> 16
+	}
+	t.Logf("%d runs of %d steps in each mode from seed %d on", *modelRuns, *modelSteps, seed)
+	for name, o := range modelModes {
+		if *modelMode != "" && *modelMode != name {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := map[string]int{}
+			for i := range *modelRuns {
+				walk := plan(seed+uint64(i), *modelSteps)
+				found := try(t, o, walk)
+				if found == nil {
+					continue
+				}
+				if seen[found.class]++; seen[found.class] > 1 {
+					continue
+				}
+				short := shorten(t, o, walk, found)
+				t.Errorf("%s\nThe shortest walk that fails so, of -model.mode='%s' -model.seed=%d -model.runs=1 -model.steps=%d:\n%s",
+					strings.Join(short.messages, "\n"), name, seed+uint64(i), *modelSteps, strings.Join(short.log, "\n"))
+			}
+			for class, times := range seen {
+				t.Logf("%d of %d: %s", times, *modelRuns, class)
+			}
+		})
+	}
+}
+
+// step is what to do; all its choices follow from the seed and the state that it finds,
+// so that a walk can be shortened by leaving steps out.
+type step struct {
+	kind int
+	seed uint64
+}
+
+func plan(seed uint64, count int) (walk []step) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var kinds []int
+	for i, k := range stepKinds {
+		for range k.weight {
+			if !left(k.name) {
+				kinds = append(kinds, i)
+			}
+		}
+	}
+	for range count {
+		walk = append(walk, step{kinds[random.IntN(len(kinds))], random.Uint64()})
+	}
+	return walk
+}
+
+func left(name string) bool { return slices.Contains(strings.Split(*modelWithout, ","), name) }
+
+// finding is how a walk failed.
+type finding struct {
+	class    string // the message that says most, without its numbers
+	messages []string
+	log      []string
+}
+
+// try makes one walk; nil is success.
+func try(t *testing.T, o modelOptions, walk []step) *finding {
+	s := &trial{TB: t}
+	var log []string
+	s.protected(func() {
+		w := newModelWorld(s, o)
+		defer func() { log = w.log }()
+		for _, x := range walk {
+			w.step(x)
+		}
+		w.end()
+	})
+	if len(s.messages) == 0 {
+		return nil
+	}
+	first := s.messages[0]
+	for _, m := range s.messages {
+		if strings.HasPrefix(m, "violation") { // says more than the wrong values that come of it
+			first = m
+			break
+		}
+	}
+	return &finding{class(first), s.messages, log}
+}
+
+// shorten leaves out steps for as long as the walk fails in the same way.
+func shorten(t *testing.T, o modelOptions, walk []step, found *finding) *finding {
+	left := *modelShrink
+	for size := max(len(walk)/2, 1); size > 0 && left > 0; {
+		shrunk := false
+		for at := 0; at < len(walk) && left > 0; left-- {
+			fewer := slices.Concat(walk[:at], walk[min(at+size, len(walk)):])
+			if f := try(t, o, fewer); f != nil && f.class == found.class {
+				walk, found, shrunk = fewer, f, true
+			} else {
+				at += size
+			}
+		}
+		if !shrunk || size > len(walk) {
+			size /= 2
+		}
+	}
+	return found
+}
+
+var changing = regexp.MustCompile(`0x[0-9a-f]+|-?\d+|\[.*\]|\{.*`)
+
+// class is a message without what differs from one walk to the next.
+func class(message string) string {
+	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
+	return changing.ReplaceAllString(message, "#")
+}
+
+// trial stands in for the test that one walk is, so that its failure can be looked at.
+type trial struct {
+	testing.TB
+	mutex    sync.Mutex
+	messages []string
+}
+
+// stopped is what FailNow panics with.
+type stopped struct{}
+
+func (*trial) Helper()          {}
+func (*trial) Cleanup(func())   {}
+func (*trial) Log(...any)       {}
+func (s *trial) FailNow()       { panic(stopped{}) }
+func (s *trial) Failed() bool   { s.mutex.Lock(); defer s.mutex.Unlock(); return len(s.messages) > 0 }
+func (s *trial) Error(a ...any) { s.Errorf("%s", fmt.Sprint(a...)) }
+
+func (s *trial) Errorf(format string, arguments ...any) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.messages = append(s.messages, brief(fmt.Sprintf(format, arguments...)))
+}
+
+func (s *trial) Fatalf(format string, arguments ...any) {
+	s.Errorf(format, arguments...)
+	s.FailNow()
+}
+
+// brief is testify's message without its trace.
+func brief(message string) string {
+	_, said, ok := strings.Cut(message, "Error:")
+	if !ok {
+		return message
+	}
+	said, about, _ := strings.Cut(said, "Messages:")
+	said, _, _ = strings.Cut(said, "\n\tTest:")
+	return strings.Join(strings.Fields(about+" "+said), " ")
+}
+
+// protected notes a panic as a failure: memory that was freed cannot be touched.
+func (s *trial) protected(walk func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() {
+			if p := recover(); p != nil && p != any(stopped{}) {
+				s.Errorf("panic: %v", p)
+			}
+		}()
+		debug.SetPanicOnFault(true)
+		walk()
+	}()
+	<-over
+}

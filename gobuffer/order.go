@@ -1,0 +1,335 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/backends"
+)
+
+// followPiece makes w's stream run after what is pending on p's memory and after
+// p's own stream, where a foreign library may have work on it that we know
+// nothing of. It returns what was pending, for mark; the caller lets it go.
+func (w *work) followPiece(p piece) (pending works, err error) {
+	pending = p.memory.uses.recorded()
+	for _, before := range pending {
+		if err := w.follow(before); err != nil {
+			return nil, errors.Join(err, pending.letGo())
+		}
+	}
+	if !p.hasStream() {
+		return pending, nil
+	}
+	own, err := p.work()
+	if err == nil && !pending.cover(own) {
+		err = w.follow(own)
+	}
+	if err != nil {
+		return nil, errors.Join(err, pending.letGo())
+	}
+	return pending, nil
+}
+
+// hasStream reports whether work on p's stream may touch p.
+func (p piece) hasStream() bool {
+	if p.memory == nil || p.memory.streams == nil {
+		return false
+	}
+	// Pinned memory belongs to no device, so the default stream of one says
+	// nothing about it.
+	return p.memory.kind != backends.Pinned || p.stream != 0
+}
+
+// work stands for what is on p's stream.
+func (p piece) work() (*work, error) {
+	w, err := p.memory.workOn(p.stream)
+	if err == nil && w.streams != nil {
+		w.stream, err = w.streams.Resolve(w.device, p.stream)
+	}
+	return w, err
+}
+
+// workOn stands for what is on a stream that may be used with the memory: one of its
+// device or, as page-locked memory is of none, of any.
+func (m *Memory) workOn(s backends.Stream) (*work, error) {
+	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
+	if m.kind != backends.Pinned || s == 0 || m.streams == nil {
+		return w, nil
+	}
+	device, err := m.streams.StreamDevice(s)
+	w.device = max(device, 0)
+	return w, err
+}
+
+// settle waits for what may touch p before the host does: work of ours, and foreign
+// work on p's stream.
+func (p piece) settle() error {
+	if p.memory == nil {
+		return nil
+	}
+	pending := p.memory.uses.recorded()
+	err := errors.Join(p.memory.settle(), pending.letGo())
+	if err != nil || !p.hasStream() {
+		return err
+	}
+	own, err := p.work()
+	if err != nil || pending.cover(own) {
+		return err
+	}
+	return own.wait()
+}
+
+// leave records what p's stream holds now, for the time when nobody names it any more.
+func (p piece) leave() error {
+	if !p.hasStream() {
+		return nil
+	}
+	w, err := p.work()
+	if err != nil {
+		return err
+	}
+	w.foreign = true
+	return p.memory.leave(w)
+}
+
+// leave turns what is recorded of w's stream, and all else that the stream holds, into
+// an event, which does not need the stream.
+func (m *Memory) leave(w *work) error {
+	idle, err := w.idle()
+	switch {
+	case errors.Is(err, backends.ErrCapturing):
+		// The default stream, which never ends, can be asked later.
+		return m.mark(w, nil)
+	case err != nil:
+		return err
+	case idle:
+		return m.over(w)
+	}
+	e, err := w.record()
+	if err != nil {
+		return err
+	}
+	pending := m.uses.recorded()
+	held := *w
+	held.ticket = e
+	return errors.Join(m.mark(&held, pending.on(w)), pending.letGo())
+}
+
+// over forgets what is recorded of w's stream, which is idle.
+func (m *Memory) over(w *work) error {
+	pending := m.uses.recorded()
+	return errors.Join(m.done(pending.on(w)), pending.letGo())
+}
+
+// on is those of the works that stand for all that w's stream holds.
+func (list works) on(w *work) (found works) {
+	for _, v := range list {
+		if v.holdsAll(w) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// remember records that work on p's stream, which somebody gave the memory to, may
+// still touch it. It asks no runtime whether that is so.
+func (p piece) remember() {
+	m := p.memory
+	if !p.hasStream() || m.region.Address == 0 {
+		return
+	}
+	w, err := p.work()
+	if err != nil {
+		// Nobody can tell which stream it is.
+		m.every.Store(true)
+		return
+	}
+	m.remember(w)
+}
+
+func (m *Memory) remember(w *work) {
+	w.foreign = true
+	pending := m.uses.recorded()
+	if !pending.cover(w) {
+		_ = m.mark(w, nil) // drops no ticket
+	}
+	_ = pending.letGo()
+}
+
+// Leave makes everybody who uses the memory, and its release, run after what stream s
+// holds now, where other libraries may have work on it: for when nobody names the stream
+// any more, and it may end. Where it cannot be told what that is, the release waits for
+// all that the device does. For backends.EveryStream it does so where the memory is freed
+// in stream order; what is freed at once waits for the device anyway.
+func (m *Memory) Leave(s backends.Stream) error {
+	if m.streams == nil || m.region.Address == 0 {
+		return nil
+	}
+	if s == backends.EveryStream {
+		if m.freedInStreamOrder() {
+			m.every.Store(true)
+		}
+		return nil
+	}
+	err := piece{memory: m, stream: s}.leave()
+	if err != nil {
+		m.every.Store(true)
+	}
+	return err
+}
+
+// Covering returns a stream whose synchronisation covers all work on the
+// elements that is not over: movements of hamr's, and whatever the Array's stream
+// holds, the default one if it was given none. busy is false if there is none.
+func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
+	w, err := a.covering()
+	if err != nil || w == nil {
+		return 0, false, err
+	}
+	return w.stream, true, nil
+}
+
+// covering is nil if no work on the elements is pending.
+func (a *Array) covering() (all *work, err error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+		return nil, err
+	}
+	pending, err := a.memory.poll()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pending.letGo()) }()
+	p := a.all()
+	if len(pending) == 0 && !p.hasStream() {
+		return nil, nil
+	}
+	own, err := p.work()
+	if err != nil {
+		return nil, err
+	}
+	if len(pending) == 1 && pending.cover(own) {
+		return own, nil
+	}
+	if len(pending) == 0 || a.options.Stream == 0 {
+		idle := !p.hasStream()
+		if !idle && !pending.cover(own) {
+			if idle, err = own.idle(); errors.Is(err, backends.ErrCapturing) {
+				// Nothing can be ordered with what the default stream holds now.
+				idle, err = true, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if len(pending) == 0 {
+			if idle {
+				return nil, nil
+			}
+			return own, nil
+		}
+		// Another device's stream means nothing to users of this one's memory, or, as
+		// the default stream does, something else.
+		if one := pending[0]; idle && len(pending) == 1 && one.ticket == nil && one.device == own.device && one.backend == own.backend {
+			return one, nil
+		}
+	}
+	own.foreign = true
+	for _, before := range pending {
+		if err := own.follow(before); err != nil {
+			return nil, err
+		}
+	}
+	// Whoever asks again, as waiting does, enqueues nothing more.
+	return own, a.memory.mark(own, pending)
+}
+
+// Before makes what is enqueued on a stream of the memory's device from now on run
+// after all work on the elements that is not over, without blocking. A per-thread
+// stream is the calling thread's.
+func (a *Array) Before(s backends.Stream) error {
+	before, err := a.covering()
+	if err != nil || before == nil {
+		return err
+	}
+	// Not what s is resolved to: for a per-thread stream that is another one, which
+	// runs after it.
+	w, err := a.memory.workOn(s)
+	if err != nil {
+		return err
+	}
+	same, err := before.isOn(w)
+	if err != nil || same {
+		return err
+	}
+	return w.follow(before)
+}
+
+// isOn reports whether v's stream, which need not be resolved, is a name of w's. A stream
+// that stands in for a per-thread one is not the same.
+func (w *work) isOn(v *work) (bool, error) {
+	if w.stream == v.stream || w.device != v.device {
+		return w.holdsAll(v), nil
+	}
+	own, err := w.streams.Resolve(w.device, 0)
+	if err != nil || own != w.stream {
+		return false, err
+	}
+	named, err := w.streams.Resolve(w.device, v.stream)
+	return named == own, err
+}
+
+// After makes what hamr does with the memory on stream s, and everybody who asks
+// Covering, run after what a foreign stream of the memory's device holds now.
+func (m *Memory) After(s, foreign backends.Stream) error {
+	if m.streams == nil {
+		return nil
+	}
+	own, err := piece{memory: m, stream: s}.work()
+	if err != nil {
+		return err
+	}
+	if foreign != own.stream {
+		before, err := piece{memory: m, stream: foreign}.work()
+		if err == nil && !before.holdsAll(own) {
+			err = own.follow(before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	own.foreign = true
+	return m.mark(own, nil)
+}
+
+// Forget makes the memory do without a stream that is about to end: what it holds
+// becomes an event, which whoever uses or releases the memory waits for instead.
+func (m *Memory) Forget(s backends.Stream) error {
+	pending := m.uses.recorded()
+	var failed error
+	left := false
+	for _, w := range pending {
+		if w.ticket == nil && w.stream == s {
+			failed, left = errors.Join(failed, m.leave(w)), true
+		}
+	}
+	failed = errors.Join(failed, pending.letGo())
+	if failed != nil || m.streams == nil || m.ordered() != s {
+		return failed
+	}
+	instead, err := m.streams.Resolve(m.context(), 0)
+	if err != nil {
+		return err
+	}
+	if !left {
+		w, err := m.workOn(s)
+		if err != nil {
+			return err
+		}
+		w.foreign = true
+		if err := m.leave(w); err != nil {
+			return err
+		}
+	}
+	m.asked.Store(0)
+	m.stream.Store(uintptr(instead))
+	return nil
+}

@@ -1,0 +1,165 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// copyElements makes dst's elements equal to src's, converted to dst's type.
+// The shapes are equal. It works for any two places, any strides, and elements
+// that overlap: where the host reaches both it is one pass, where both are plain
+// and alike it is one copy by the device, and else a device that can rearranges
+// or converts them, or the strided or converted side goes through the host.
+func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
+	if dst.layout.Count() == 0 {
+		return nil
+	}
+	if dst.onHost() && src.onHost() {
+		if err := r.copyManaged(dst, src, t); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if err := src.settle(); err != nil {
+			return err
+		}
+		if err := dst.settle(); err != nil {
+			return err
+		}
+		return r.copyOnHost(dst, src)
+	}
+	alike := dst.layout.Equal(src.layout)
+	if alike && dst.address == src.address && dst.overlaps(src) {
+		return nil
+	}
+	if !alike || !dst.dense() {
+		err := r.rearrange(dst, src, t)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = r.copyThroughHost(dst, src, t)
+		}
+		return err
+	}
+	if !dst.overlaps(src) {
+		return r.copyBytes(dst, src, t)
+	}
+	between, err := r.scratch(dst, src.layout.NBytes())
+	if outOfMemory(err) {
+		between, err = r.Allocate(backends.Malloc, backends.HostDevice, src.layout.NBytes(), 0, false)
+	}
+	if err != nil {
+		return err
+	}
+	return r.copyBy(between, src.layout, dst.stream, dst, src, t)
+}
+
+// mayShare reports whether two pieces anywhere may share bytes.
+func (p piece) mayShare(q piece) bool {
+	if p.onHost() && q.onHost() {
+		return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+	}
+	return !p.onHost() && !q.onHost() && p.overlaps(q)
+}
+
+func outOfMemory(err error) bool {
+	var full *backends.OutOfMemoryError
+	return errors.As(err, &full)
+}
+
+// copyBy copies by way of elements of a dense layout in memory that it releases.
+func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
+	stage := piece{between, between.region.Address, layout, s}
+	err := r.copyElements(stage, src, t)
+	if err == nil {
+		err = r.copyElements(dst, stage, t)
+	}
+	if released := between.Release(); err == nil {
+		err = released
+	}
+	return err
+}
+
+// copyThroughHost converts or rearranges elements that the host cannot reach on at
+// least one side. What the source spans comes to the host. Of the target nothing
+// does: what is between its elements may be written by others at any time.
+func (r *Runtime) copyThroughHost(dst, src piece, t Transfer) error {
+	if !dst.onHost() {
+		return r.scatter(dst, src, t)
+	}
+	host, free, err := r.onHost(src)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if err := dst.settle(); err != nil {
+		return err
+	}
+	return r.copyOnHost(dst, host)
+}
+
+// onHost returns p itself, if the host reaches it, or the span of it in host
+// memory. free ends its use.
+func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
+	if p.onHost() {
+		return p, func() {}, p.settle()
+	}
+	low, high := p.layout.Span()
+	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)
+	if err != nil {
+		return piece{}, nil, err
+	}
+	host = piece{m, offset(m.region.Address, -low), p.layout, 0}
+	if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
+		m.Release()
+		return piece{}, nil, err
+	}
+	return host, func() { m.Release() }, nil
+}
+
+// span is the bytes from p's lowest to its highest.
+func (p piece) span() piece {
+	low, high := p.layout.Span()
+	p.address = offset(p.address, low)
+	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
+	return p
+}
+
+// scatter writes the elements of dst, which the host does not reach, and no other
+// byte: from src as it is, run by run, where the runs of both are the same bytes,
+// else from elements without gaps that the host has made.
+func (r *Runtime) scatter(dst, src piece, t Transfer) error {
+	dst, src = inMemoryOrder(dst, src)
+	if dst.takesRunsOf(src) {
+		return r.copyRuns(dst, src, t)
+	}
+	host, free, err := r.onHost(src)
+	if err != nil {
+		return err
+	}
+	defer free()
+	// The source's memory is another: what is there now may go on without it.
+	layout := dst.plain(dst.layout.Type)
+	between, err := r.Allocate(backends.Malloc, backends.HostDevice, layout.NBytes(), 0, false)
+	if err != nil {
+		return err
+	}
+	stage := piece{between, between.region.Address, layout, 0}
+	if err = r.copyOnHost(stage, host); err == nil {
+		err = r.scatterPlain(dst, stage, t)
+	}
+	// Keeps it until the copies are over.
+	if released := between.Release(); err == nil {
+		err = released
+	}
+	return err
+}
+
+// scatterPlain is scatter from elements of dst's type without gaps: by the device, if
+// it moves elements, else run by run.
+func (r *Runtime) scatterPlain(dst, stage piece, t Transfer) error {
+	if dst.memory.converter != nil && !dst.dense() && !dst.layout.OverlapsItself() {
+		if err := r.rearrangeAtTarget(stage.layout, dst, stage, t); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	return r.copyRuns(dst, stage, t)
+}

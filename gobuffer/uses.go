@@ -1,0 +1,199 @@
+package gobuffer
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"hamr/backends"
+)
+
+// uses is the record of work that may still touch a Memory: an entry for each stream
+// that hamr used it on, or that somebody did who left it, until the work is over or
+// other work runs after it. It holds a reference to each ticket.
+type uses struct {
+	mutex sync.Mutex
+	list  works
+	room  [1]*work      // for the list: there is seldom more
+	marks atomic.Uint64 // see Marks
+}
+
+// works is a list whose tickets are held until letGo.
+type works []*work
+
+func (list works) letGo() (err error) {
+	for _, w := range list {
+		if w.ticket != nil {
+			err = errors.Join(err, w.ticket.release())
+		}
+	}
+	return err
+}
+
+// cover reports whether one of the works is all that w's stream holds.
+func (list works) cover(w *work) bool {
+	return slices.ContainsFunc(list, func(v *work) bool { return v.holdsAll(w) })
+}
+
+// What the marks of a Memory consist of: two bits, and a count of the works ever
+// recorded, which tells one state from a later one with the same bits.
+const (
+	foreignMark = 1
+	ownMark     = 2
+	marksStep   = 1 << 32
+)
+
+// Marks is a number whose lower half is zero only while no work is recorded for the
+// memory; bit 1 is clear only while none of hamr's own is. It is for callers to whom
+// asking Covering each time would cost too much. Work on the Array's own stream, the
+// default one, too, is not recorded.
+func (m *Memory) Marks() *atomic.Uint64 { return &m.uses.marks }
+
+// idle reports whether nothing is recorded.
+func (u *uses) idle() bool { return uint32(u.marks.Load()) == 0 }
+
+// recorded returns what is recorded now, for the caller to let go.
+func (u *uses) recorded() works {
+	if u.idle() {
+		return nil
+	}
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	list := slices.Clone(u.list)
+	for _, w := range list {
+		if w.ticket != nil {
+			w.ticket.retain()
+		}
+	}
+	return list
+}
+
+// replace records next, unless it is nil, in place of works that are over or that next
+// runs after, and takes over its ticket. Others that were recorded meanwhile stay. What
+// takes the place of work of hamr's own counts as such.
+func (u *uses) replace(old works, next *work) error {
+	var dropped works
+	u.mutex.Lock()
+	all := u.list
+	kept := all[:0]
+	if all == nil {
+		kept = u.room[:0]
+	}
+	for _, w := range all {
+		if slices.Contains(old, w) || (next != nil && next.ticket == nil && w.holdsAll(next)) {
+			dropped = append(dropped, w)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(all[len(kept):])
+	marks := u.marks.Load() &^ (marksStep - 1)
+	if next != nil {
+		if next.foreign && slices.ContainsFunc(dropped, func(w *work) bool { return !w.foreign }) {
+			own := *next
+			own.foreign = false
+			next = &own
+		}
+		kept = append(kept, next)
+		marks += marksStep
+	}
+	for _, w := range kept {
+		if w.foreign {
+			marks |= foreignMark
+		} else {
+			marks |= ownMark
+		}
+	}
+	u.list = kept
+	u.marks.Store(marks)
+	u.mutex.Unlock()
+	return dropped.letGo()
+}
+
+// mark records that w may still touch the memory; followed is work that w runs after.
+func (m *Memory) mark(w *work, followed works) error { return m.uses.replace(followed, w) }
+
+// done forgets works that are over.
+func (m *Memory) done(over works) error {
+	if len(over) == 0 {
+		return nil
+	}
+	return m.uses.replace(over, nil)
+}
+
+// settle waits until no recorded work touches the memory any more. What could not be
+// waited for stays recorded.
+func (m *Memory) settle() error {
+	return m.settleIf(func(*work) bool { return true })
+}
+
+func (m *Memory) settleIf(wanted func(*work) bool) error {
+	pending := m.uses.recorded()
+	if pending == nil {
+		return nil
+	}
+	var over works
+	var failed error
+	for _, w := range pending {
+		if !wanted(w) {
+			continue
+		}
+		if err := w.wait(); err != nil {
+			failed = errors.Join(failed, err)
+		} else {
+			over = append(over, w)
+		}
+	}
+	return errors.Join(failed, m.done(over), pending.letGo())
+}
+
+// poll returns the recorded works that are not over yet, for the caller to let go, and
+// forgets the others.
+func (m *Memory) poll() (busy works, err error) {
+	pending := m.uses.recorded()
+	if pending == nil {
+		return nil, nil
+	}
+	var over works
+	for _, w := range pending {
+		idle, failed := w.idle()
+		if failed != nil {
+			err = errors.Join(err, failed)
+		}
+		if failed == nil && idle {
+			over = append(over, w)
+		} else {
+			busy = append(busy, w)
+		}
+	}
+	err = errors.Join(err, m.done(over), over.letGo())
+	if err != nil {
+		return nil, errors.Join(err, busy.letGo())
+	}
+	return busy, nil
+}
+
+// Busy returns the stream of work that was not seen to be over.
+func (m *Memory) Busy() (backends.Stream, bool) {
+	pending := m.uses.recorded()
+	if len(pending) == 0 {
+		return 0, false
+	}
+	s := pending[0].stream
+	_ = pending.letGo()
+	return s, true
+}
+
+// Uses reports whether Forget has anything to do.
+func (m *Memory) Uses(s backends.Stream) bool {
+	if m.streams != nil && m.ordered() == s {
+		return true
+	}
+	if m.uses.idle() {
+		return false
+	}
+	m.uses.mutex.Lock()
+	defer m.uses.mutex.Unlock()
+	return slices.ContainsFunc(m.uses.list, func(w *work) bool { return w.ticket == nil && w.stream == s })
+}
