@@ -1,6 +1,6 @@
 """Look for memory errors: the C extension under AddressSanitizer and UBSan, all under valgrind.
 
-python build_support/sanitize.py, by a Python that has hamr, NumPy, pytest and Hypothesis installed.
+python -m build_support.sanitize, by a Python of an environment that it may install hamr into.
 """
 
 from __future__ import annotations
@@ -14,41 +14,39 @@ import sys
 import tempfile
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from build_support import toolchain
+from build_support.summary import Row, report
 
 TESTS = toolchain.ROOT / "tests"
 #: Not test_fork.py: a child of threads may find AddressSanitizer's own lock taken for ever.
 SUBSET = [
-    "test_lifetime.py",
-    "test_threads.py",
-    "test_fuzz_array_interface.py",
-    "test_dlpack_import.py",
-    "test_dlpack_ask.py",
-    "test_dlpack_capsules.py",
-    "test_fuzz_dlpack.py",
-    "test_contents_changing.py",
-    "test_protocols_buffer.py",
-    "test_errors_after_close.py",
-    "test_arrow.py",
-    "test_arrow_import.py",
-    "test_arrow_fuzz.py",
+    "tests/lifetime/test_lifetime.py",
+    "tests/concurrency/test_threads.py",
+    "tests/sharing/array_interface/test_fuzz_array_interface.py",
+    "tests/sharing/dlpack/test_dlpack_import.py",
+    "tests/sharing/dlpack/test_dlpack_ask.py",
+    "tests/sharing/dlpack/test_dlpack_capsules.py",
+    "tests/sharing/dlpack/test_fuzz_dlpack.py",
+    "tests/contents/test_contents_changing.py",
+    "tests/sharing/buffer_protocol/test_protocols_buffer.py",
+    "tests/diagnostics/test_errors_after_close.py",
+    "tests/sharing/arrow/test_arrow.py",
+    "tests/sharing/arrow/test_arrow_import.py",
+    "tests/sharing/arrow/test_arrow_fuzz.py",
 ]
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
-    "cuda/test_cuda_arrow.py",
-    "cuda/test_cuda_interface.py",
-    "cuda/test_cuda_interface_fuzz.py",
-    "cuda/test_cuda_interface_import.py",
-    "cuda/test_cuda_interface_memory.py",
-    "cuda/test_cuda_dlpack_import.py",
-    "cuda/test_cuda_ordering.py",
-    "cuda/test_cuda_errors.py",
-    "cuda/test_cuda_transfer.py",
+    "tests/cuda/test_cuda_arrow.py",
+    "tests/cuda/test_cuda_interface.py",
+    "tests/cuda/test_cuda_interface_fuzz.py",
+    "tests/cuda/test_cuda_interface_import.py",
+    "tests/cuda/test_cuda_interface_memory.py",
+    "tests/cuda/test_cuda_dlpack_import.py",
+    "tests/cuda/test_cuda_ordering.py",
+    "tests/cuda/test_cuda_errors.py",
+    "tests/cuda/test_cuda_transfer.py",
 ]
-#: Python never frees some of its own memory: leaks are tests/test_leaks.py's matter.
+#: Python never frees some of its own memory: leaks are tests/lifetime/test_leaks.py's matter.
 ASAN_OPTIONS = "detect_leaks=0:max_free_fill_size=4096"
 
 
@@ -60,15 +58,36 @@ def installed() -> Path:
     return Path(spec.origin).parent
 
 
-def sanitizer(name: str) -> str:
-    """Return the path of one of gcc's sanitizer libraries."""
+def install() -> None:
+    """Install hamr and what the tests need beside this Python."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, ".[test]"], cwd=toolchain.ROOT, check=True)
+    importlib.invalidate_caches()
+
+
+def sanitizer(name: str) -> str | None:
+    """Return the path of one of gcc's sanitizer libraries, or None."""
     path = toolchain.run(["gcc", f"-print-file-name=lib{name}.so"]).strip()
-    if not os.path.isabs(path):
-        toolchain.fail(f"gcc has no lib{name}.so; install it, as with 'apt install libasan8'")
-    return path
+    return path if os.path.isabs(path) else None
 
 
-def run_sanitizers(scratch: Path) -> bool:
+def no_sanitizers() -> str:
+    """Return why there is no AddressSanitizer, or ""."""
+    if shutil.which("gcc") is None:
+        return "gcc is not installed, and the ziglang package brings no AddressSanitizer"
+    if sanitizer("asan") is None or sanitizer("ubsan") is None:
+        return "gcc has no libasan.so or libubsan.so; apt's libasan8 and libubsan1 bring them"
+    return ""
+
+
+def no_valgrind() -> str:
+    """Return why there is no valgrind, or ""."""
+    if shutil.which("valgrind") is None:
+        return "valgrind is not installed, and no package of PyPI brings it"
+    return ""
+
+
+def run_sanitizers(scratch: Path) -> str:
     """Run some of the tests with an instrumented C extension."""
     shutil.copytree(installed(), scratch / "hamr")
     sources = sorted((toolchain.ROOT / "python" / "hamr" / "native").glob("*.c"))
@@ -93,21 +112,19 @@ def run_sanitizers(scratch: Path) -> bool:
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     cuda = {"HAMR_TEST_CUDA": "emulator", "HAMR_EMULATOR_DEVICES": "2"}
     results = [
-        subprocess.run([*pytest, *SUBSET], cwd=TESTS, env=env, check=False),
-        subprocess.run([*pytest, *CUDA_SUBSET], cwd=TESTS, env=env | cuda, check=False),
+        subprocess.run([*pytest, *SUBSET], cwd=toolchain.ROOT, env=env, check=False),
+        subprocess.run([*pytest, *CUDA_SUBSET], cwd=toolchain.ROOT, env=env | cuda, check=False),
     ]
-    return all(done.returncode == 0 for done in results)
+    statuses = [done.returncode for done in results]
+    return "passed" if not any(statuses) else f"failed (pytest statuses {statuses})"
 
 
-def run_valgrind(scratch: Path) -> bool:
+def run_valgrind(scratch: Path) -> str:
     """Run tests/sanitize/exercise.py; an access outside live heap blocks is an error.
 
     Accesses to memory that is no heap block are let pass: valgrind takes Go's change
     from one goroutine's stack to another for a stack that shrinks.
     """
-    if shutil.which("valgrind") is None:
-        print("valgrind is not installed: skipped")
-        return True
     folder = TESTS / "sanitize"
     command: list[str | Path] = [
         *("valgrind", "-q", "--undef-value-errors=no", "--num-callers=20"),
@@ -126,15 +143,28 @@ def run_valgrind(scratch: Path) -> bool:
         reports = re.split(r"^==\d+== \n", log.read_text(), flags=re.MULTILINE)
         errors += [text for text in reports if "a block of size" in text or "_native" in text]
     print(*errors, sep="\n")
-    print(f"valgrind: {len(errors)} errors")
-    return ended and not errors
+    if not ended:
+        return f"failed (exit status {done.returncode})"
+    return f"failed: {len(errors)} errors" if errors else "passed"
+
+
+CHECKS = [
+    ("AddressSanitizer and UBSan", no_sanitizers, run_sanitizers),
+    ("valgrind", no_valgrind, run_valgrind),
+]
 
 
 def main() -> int:
-    """Run both; say which failed by the exit status."""
+    """Run what there are tools for."""
+    rows: list[Row] = []
+    missing = {name: lacks() for name, lacks, _ in CHECKS}
+    if not all(missing.values()):
+        install()
     with tempfile.TemporaryDirectory() as folder:
-        results = [run_sanitizers(Path(folder)), run_valgrind(Path(folder))]
-    return int(not all(results))
+        for name, _, check in CHECKS:
+            reason = missing[name]
+            rows.append((name, f"left out: {reason}" if reason else check(Path(folder))))
+    return report(rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Run the tests on every Python at hand, all from one wheel.
+"""Run the tests on the Pythons at hand, all from one wheel.
 
-python build_support/test_matrix.py [--only 3.12] [--gpu] [--libraries] [--wheel WHEEL]
+python -m build_support.test_matrix [--all] [--only 3.12] [--gpu] [--libraries] [--wheel WHEEL]
     [--record RESULT] [-- PYTEST ARGUMENTS]
 """
 
@@ -17,10 +17,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
+
+from build_support import summary
+from build_support.summary import Row
 
 ROOT = Path(__file__).resolve().parent.parent
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -29,7 +32,7 @@ PROBE = """
 import importlib.util, json, sys, sysconfig
 print(json.dumps({
     "version": sys.version_info[:2],
-    "prefix": sys.base_prefix,
+    "prefix": sys.prefix,
     "numpy": importlib.util.find_spec("numpy") is not None,
     "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
 }))
@@ -68,6 +71,8 @@ def emulated(devices: int, **settings: str) -> Suite:
 
 
 HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""})
+#: What may come out otherwise on another version of Python: tests/conftest.py names it.
+EACH_PYTHON = ("-m", "each_python")
 #: The tests that need array libraries run on one Python, the newest that has all of them.
 #: There they are required: what is missing fails the run.
 LIBRARIES = Suite(
@@ -80,20 +85,30 @@ LIBRARIES = Suite(
     ("-m", "libraries"),
 )
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
-#: The CUDA tests that every Python runs, and those that one does.
 CUDA = emulated(2)
-MORE_CUDA = [emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")]
+#: The full suite, which one Python runs.
+FULL = [
+    *(HOST, CUDA),
+    *(emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")),
+]
+#: What the other Pythons run, and with --all.
+PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]
+WHOLE = [HOST, CUDA]
 #: In processes of their own: the array libraries bring much that could crash.
 GPU = [
     Suite("CUDA, real driver", "tests/cuda", {"HAMR_TEST_CUDA": "driver"}),
     Suite("array libraries on a GPU", "tests/gpu", {"HAMR_TEST_CUDA": "driver"}),
     Suite("interoperability on a GPU", "tests/interop", {"HAMR_TEST_CUDA": "driver"}),
 ]
+NO_SYSTEM_NUMPY = "/usr/bin/python3, from 3.11 on, brings no NumPy; apt's python3-numpy is one"
 NO_TESTS = 5  # pytest's status where its arguments deselect every test
 
 
-def find_interpreters() -> list[Interpreter]:
-    """Return one Python of each version, and the system's own where that brings NumPy."""
+def find_interpreters() -> tuple[list[Interpreter], list[Row]]:
+    """Return one Python of each version, and the system's own where that brings NumPy.
+
+    The rows say what was left out for want of it.
+    """
     candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
     candidates += [str(path) for path in Path.home().glob(".pyenv/versions/3.*/bin/python3")]
     candidates += ["/usr/bin/python3", sys.executable]
@@ -114,7 +129,10 @@ def find_interpreters() -> list[Interpreter]:
             system = Interpreter(path, version, system_packages=True)
             found.setdefault(system.tag, system)
         found.setdefault(interpreter.tag, interpreter)
-    return [found[tag] for tag in sorted(found)]
+    rows = []
+    if not any(one.system_packages for one in found.values()):
+        rows.append(("the system's Python with its packages", f"left out: {NO_SYSTEM_NUMPY}"))
+    return [found[tag] for tag in sorted(found)], rows
 
 
 def build_wheel() -> Path:
@@ -197,12 +215,14 @@ def skips(report: Path) -> str:
 
 def run_libraries(
     interpreters: list[Interpreter], wheel: Path, arguments: list[str], record: Path | None
-) -> tuple[str, str]:
+) -> Row:
     """Run the tests of the array libraries; return a line of the summary."""
     fit = [one for one in interpreters if one.version in LIBRARY_PYTHONS]
     fit = [one for one in fit if not one.system_packages]
     if not fit:
-        return LIBRARIES.name, f"not run: they need one of Python {', '.join(LIBRARY_PYTHONS)}"
+        # Who wants a record of the run wants the run.
+        outcome = "left out" if record is None else "failed"
+        return LIBRARIES.name, f"{outcome}: they need one of Python {', '.join(LIBRARY_PYTHONS)}"
     interpreter = max(fit, key=lambda one: LIBRARY_PYTHONS.index(one.version))
     name = f"Python {interpreter.tag}, {LIBRARIES.name}"
     started = time.monotonic()
@@ -218,6 +238,7 @@ def run_libraries(
 def main() -> int:
     """Run the tests and print a line for each Python and suite."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--all", action="store_true", help="all tests on every Python")
     parser.add_argument("--only", action="append", metavar="VERSION", help="a Python, as 3.12")
     parser.add_argument("--gpu", action="store_true", help="tests for a GPU, on this Python")
     parser.add_argument("--libraries", action="store_true", help="no tests but the libraries'")
@@ -230,8 +251,9 @@ def main() -> int:
         # The array libraries are large and tied to the driver: take those that are installed.
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         interpreters = [Interpreter(sys.executable, version, system_packages=True)]
+        left_out: list[Row] = []
     else:
-        interpreters = find_interpreters()
+        interpreters, left_out = find_interpreters()
     if options.only:
         interpreters = [one for one in interpreters if one.version in options.only]
     if not interpreters:
@@ -240,8 +262,10 @@ def main() -> int:
     wheel = (options.wheel or build_wheel()).resolve()
     check = [sys.executable, str(ROOT / "build_support" / "check_wheel.py"), str(wheel)]
     subprocess.run(check, check=True)
+    if shutil.which("readelf") is None:
+        left_out.append(("the wheel's needed libraries", "left out: readelf is not installed"))
 
-    jobs: list[Callable[[], tuple[str, str]]] = []
+    jobs: list[Callable[[], Row]] = []
     if not options.gpu and (options.libraries or not options.only):
         # First, since the installation is a long wait for the network.
         jobs.append(
@@ -262,19 +286,17 @@ def main() -> int:
             if i and "HAMR_TEST_SCALE" not in os.environ:
                 # The long tests repeat what they do: in full on one Python is enough.
                 environment["HAMR_TEST_SCALE"] = "0.1"
-            for suite in GPU if options.gpu else [HOST, CUDA, *([] if i else MORE_CUDA)]:
+            others = WHOLE if options.all else PART
+            for suite in GPU if options.gpu else others if i else FULL:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 work = partial(run, python, suite, environment, options.pytest)
                 jobs.append(lambda name=name, work=work: (name, work()))  # type: ignore[misc]
         # A suite is one thread for most of its time; a GPU is for one at a time.
         workers = 1 if options.gpu else min(4, os.cpu_count() or 1)
         with ThreadPoolExecutor(workers) as pool:
-            summary = [future.result() for future in [pool.submit(job) for job in jobs]]
+            rows = [future.result() for future in [pool.submit(job) for job in jobs]]
 
-    print("\n=== Summary")
-    for name, outcome in summary:
-        print(f"{name}: {outcome}")
-    return int(any(not outcome.startswith("passed") for _, outcome in summary))
+    return summary.report([*rows, *([] if options.only or options.libraries else left_out)])
 
 
 if __name__ == "__main__":

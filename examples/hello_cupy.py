@@ -1,30 +1,24 @@
-# "Hello World! w/ Python and cupy", as the guide of upstream HAMR prints it.
-# ruff: noqa
-# fmt: off
-from hamr import *
-import cupy as cp
-import numpy as np
-import sys
+"""Field strength from two components, one in the GPU's memory and one in the host's."""
+
+import cupy
+import numpy
+
+from hamr import Buffer, buffer, buffer_allocator_cuda, buffer_allocator_malloc, buffer_double
 
 
-def add(buf_0, buf_1):
-    """ add 2 arrays on the GPU """
-    arr_0 = cp.array(buf_0.get_cuda_accessible()) # share data w/ cupy on GPU
-    arr_1 = cp.array(buf_1.get_cuda_accessible()) # share data w/ cupy on GPU
-    arr_2 = arr_0 + arr_1 # add on the GPU
-    buf_2 = buffer(arr_2) # zero-copy from cupy on GPU
-    return buf_2
-
-def write(fh, buf):
-    """ print the array on the host """
-    arr = np.array(buf.get_host_accessible()) # share data w/ numpy on host
-    fh.write('%s\n'%(str(arr))) # write to the file on host
+def strength(first: Buffer, second: Buffer) -> Buffer:
+    """The length of each vector, computed on the GPU, wherever the components are."""
+    components = [cupy.array(side.get_cuda_accessible()) for side in (first, second)]
+    return buffer(cupy.hypot(*components))
 
 
-n_vals = 400
-buf_0 = buffer_float(buffer_allocator_cuda, n_vals, 1.0) # allocate on the host
-buf_1 = buffer_float(buffer_allocator_malloc, n_vals, 1.0) # allocate on the GPU
+def show(measured: Buffer) -> None:
+    """Print the values and which of them is largest, on the host, wherever they are."""
+    values = numpy.array(measured.get_host_accessible())
+    print("field strength:", values)
+    print(f"{values.max():g} is reached at sensor {values.argmax()}")
 
-buf_2 = add(buf_0, buf_1) # add the arrays
 
-write(sys.stdout, buf_2) # write the arrays
+along = buffer_double(buffer_allocator_cuda, 5, [3, 5, 8, 7, 20])
+across = buffer_double(buffer_allocator_malloc, 5, [4, 12, 15, 24, 21])
+show(strength(along, across))

@@ -1,29 +1,28 @@
-"""CuPy's memory in hamr: the guide's "Python to C++", and a write that both see."""
+"""CuPy's memory in hamr: shared as it is, and a write that both see."""
 
 import cupy
 import numpy
 
 from hamr import buffer
 
-# The guide's two lines.
-arr = cupy.full(16, 3.1415, dtype="float32")
-buf = buffer(arr)
+tides = cupy.linspace(-1.5, 1.5, 13, dtype="float32")
+shared = buffer(tides)
 
-print("shared by", buf.source_protocol)
-print("the same memory:", buf.data() == arr.data.ptr)
-print(numpy.array(buf.get_host_accessible()))
+print("shared by", shared.source_protocol)
+print("the same memory:", shared.data() == tides.data.ptr)
+print("on the host:", numpy.array(shared.get_host_accessible()))
 
-buf[0] = 42
-buf.synchronize()
-print("written by the buffer, seen by CuPy:", float(arr[0]))
+shared[0] = 42
+shared.synchronize()
+print("written by the buffer, seen by CuPy:", float(tides[0]))
 
 # hamr waits for the stream that CuPy names when the array is shared; for what the array's
 # owner does later, the owner waits.
 stream = cupy.cuda.Stream(non_blocking=True)
 with stream:
-    arr *= 2
-    again = buffer(arr)
+    tides *= 2
+    again = buffer(tides)
 print("written by CuPy on a stream, seen by a buffer:", again[0].item())
 
-del arr
-print("still there:", buf[15].item())
+del tides
+print("still there:", shared[12].item())

@@ -1,28 +1,26 @@
-"""hamr's memory in NumPy and CuPy: the guide's "C++ to Python", and a write that both see."""
+"""hamr's memory in NumPy and CuPy: copies, a view, and a write that both see."""
 
 import cupy
 import numpy
 
 from hamr import buffer_allocator_cuda, buffer_float
 
-buf = buffer_float(buffer_allocator_cuda, 16, 3.1415)
+readings = buffer_float(buffer_allocator_cuda, 12, 0.25)
 
-# The guide's two lines. numpy.array and cupy.array copy what they are given.
-arr = numpy.array(buf.get_host_accessible())
-print(arr)
-arr = cupy.array(buf.get_cuda_accessible())
-print(arr)
+# numpy.array and cupy.array copy what they are given.
+print("a copy on the host:", numpy.array(readings.get_host_accessible()))
+print("a copy on the GPU:", cupy.array(readings.get_cuda_accessible()))
 
 # asarray shares: the memory was taken for CUDA, so nothing is moved.
-shared = cupy.asarray(buf.get_cuda_accessible())
-print("the same memory:", shared.data.ptr == buf.data())
+shared = cupy.asarray(readings.get_cuda_accessible())
+print("the same memory:", shared.data.ptr == readings.data())
 
 # hamr does not see CuPy's streams unless it is told of them: CuPy's default stream is
 # waited for here.
 shared[0] = 42
 cupy.cuda.get_current_stream().synchronize()
-print("written by CuPy, seen by the buffer:", buf[0].item())
+print("written by CuPy, seen by the buffer:", readings[0].item())
 
 # The array keeps the memory when the buffer is gone.
-del buf
-print("still there:", float(shared[15]))
+del readings
+print("still there:", float(shared[11]))

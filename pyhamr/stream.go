@@ -61,7 +61,7 @@ func StreamDevice(backend string, stream uint64) (int, error) {
 	found := unknownDevice
 	_, err := run(func() error {
 		b, err := bridge.Runtime.Named(backend)
-		locator, ok := b.(backends.StreamLocator)
+		locator, ok := backends.As[backends.Streams](b)
 		if err != nil || !ok {
 			return nil
 		}

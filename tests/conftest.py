@@ -1,17 +1,35 @@
 """What every test shares: Hypothesis settings, and fixtures for places and element types."""
 
+import gc
 import importlib.util
 import os
+from pathlib import Path
 
 import hypothesis
 import pytest
 
-import emulation
 import hamr
-import producers
+from tests.support import emulation, producers
 
 # Before hamr is first used: it looks for the driver once.
 emulation.choose()
+
+#: Paths whose tests may come out otherwise on another version of Python, since it is CPython
+#: that acts there: it imports, calls the C extension's slots, collects, forks, switches threads,
+#: ends and pickles. What is left is Go's, which one build serves to every version.
+EACH_PYTHON = (
+    "concurrency",
+    "lifetime",
+    "package",
+    "sharing",
+    "transport/test_pickling.py",
+    "upstream/test_upstream_defects.py",
+    "cuda/test_cuda_dlpack_release.py",
+    "cuda/test_cuda_fork.py",
+    "cuda/test_cuda_interface.py",
+    "cuda/test_cuda_lifetime.py",
+)
+HERE = Path(__file__).resolve().parent
 
 # One process has one driver. Without a choice the tests are those of the host.
 collect_ignore = [
@@ -20,12 +38,45 @@ collect_ignore = [
 ]
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--repeat", type=int, default=1, metavar="N", help="run each chosen test N times"
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """For what fails now and then: --repeat 50, with -k or the test's name."""
+    times = metafunc.config.getoption("repeat")
+    if times > 1:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(1, times + 1), ids="run {}".format)
+
+
 def pytest_configure():
     """HAMR_TEST_REQUIRE names packages whose tests may not be skipped for want of them."""
     required = [name for name in os.environ.get("HAMR_TEST_REQUIRE", "").split(",") if name]
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
+    stale = [name for name in EACH_PYTHON if not (HERE / name).exists()]
+    if stale:
+        raise pytest.UsageError(
+            f"EACH_PYTHON of tests/conftest.py names what is not there: {stale}"
+        )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by the markers
+def pytest_collection_modifyitems(items):
+    for item in items:
+        path = item.path.relative_to(HERE)
+        if any(path.is_relative_to(named) for named in EACH_PYTHON):
+            item.add_marker(pytest.mark.each_python)
+
+
+def pytest_collection_finish():
+    """What is collected stays: looking through thousands of tests is most of a gc.collect()."""
+    gc.collect()
+    gc.freeze()
 
 
 hypothesis.settings.register_profile(
@@ -53,7 +104,7 @@ def dtype(request) -> str:
 @pytest.fixture
 def core(monkeypatch):
     """A record in place of the Go core, for streams, events and devices."""
-    import recorded_core
+    from tests.support import recorded_core
 
     with recorded_core.in_place_of_the_core(monkeypatch) as made:
         yield made

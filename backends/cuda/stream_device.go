@@ -22,11 +22,8 @@ const lowestAddress = 1 << 16
 // handle without checking it (cuStreamGetCtx of a handle that is not a stream's is
 // undefined), so it is not asked of one that cannot be an address.
 func (b *Backend) StreamDevice(s backends.Stream) (int, error) {
-	if err := b.Probe(); err != nil {
-		return 0, err
-	}
 	if s <= perThreadStream {
-		return b.CurrentDevice()
+		return backends.HostDevice, nil
 	}
 	context, own := b.streams.contextOf(s)
 	if !own {

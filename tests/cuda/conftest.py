@@ -2,8 +2,8 @@
 
 import pytest
 
-import driver
 import hamr
+from tests.cuda import driver
 
 CUDA_ALLOCATORS = [
     hamr.Allocator.cuda,

@@ -17,20 +17,12 @@ from typing import Any
 
 import numpy as np
 
-import emulation
+from tests.support import emulation
 
 EMULATED = emulation.CHOSEN == "emulator"
 
 INVALID_VALUE, OUT_OF_MEMORY, NOT_READY, ILLEGAL_ADDRESS = 1, 2, 600, 700
 LEGACY, PER_THREAD = 1, 2
-
-#: For scripts in processes of their own: where the modules of the tests are.
-PATHS = {
-    "PYTHONPATH": os.pathsep.join(
-        [*(str(emulation.ROOT / "tests" / f) for f in ("cuda", "", "scripts")),
-         *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
-}  # fmt: skip
 
 _NON_BLOCKING, _NO_TIMING, _ATTACH_GLOBAL = 1, 2, 1
 _SPIN_CYCLES = 4_000_000  # about two milliseconds

@@ -6,10 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import producers
-from producers import DTYPES, LAYOUTS, assert_same, cast
+from tests.cuda import driver
+from tests.support import producers
+from tests.support.producers import DTYPES, LAYOUTS, assert_same, cast
 
 A = hamr.Allocator
 HOST = [A.cpp, A.malloc, A.cuda_host]

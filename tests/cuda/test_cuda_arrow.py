@@ -5,11 +5,11 @@ import gc
 import numpy as np
 import pytest
 
-import arrow_structs as structs
-import driver
 import hamr
-from arrow_structs import OnDevice, Only
-from processes import run_code
+from tests.cuda import driver
+from tests.support import arrow_structs as structs
+from tests.support.arrow_structs import OnDevice, Only
+from tests.support.processes import run_code
 
 A = hamr.Allocator
 N = 1000
@@ -311,14 +311,14 @@ def test_at_the_end_of_the_interpreter():
     run_code(
         """
 import ctypes
-import arrow_structs as structs, hamr
+import hamr
+from tests.support import arrow_structs as structs
 for allocator in ("cuda", "cuda_async", "cuda_uva", "cuda_host"):
     moved = structs.move(hamr.Buffer(10, "f4", allocator).__arrow_c_device_array__()[1])
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(moved))
     address = ctypes.c_void_p(ctypes.addressof(moved))
     structs.libc.__cxa_atexit(ctypes.c_void_p(moved.array.release), address, None)
 """,
-        env=driver.PATHS,
     )
 
 

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-import driver
+from tests.cuda import driver
 import hamr
 
 N = 1000

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-import driver
 import hamr
+from tests.cuda import driver
 
 
 def command(*arguments, **environment):

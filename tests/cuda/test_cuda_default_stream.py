@@ -13,9 +13,9 @@ import os
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from dlpack_consumer import Consumed
+from tests.cuda import driver
+from tests.support.dlpack_consumer import Consumed
 
 N = 256
 ROUNDS = max(1, round(1000 * float(os.environ.get("HAMR_TEST_SCALE", "1"))))

@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import producers
-from producers import assert_same
+from tests.cuda import driver
+from tests.support import producers
+from tests.support.producers import assert_same
 
 pytestmark = pytest.mark.multigpu
 
@@ -168,7 +168,11 @@ def test_host_memory_goes_to_the_current_device():
 # Between devices.
 
 
-PEERS = "import test_cuda_devices; test_cuda_devices.everything_between_devices(); print('done')"
+PEERS = """
+from tests.cuda.test_cuda_devices import everything_between_devices
+everything_between_devices()
+print("done")
+"""
 
 
 def everything_between_devices():
@@ -214,7 +218,7 @@ NO_PEERS = {"HAMR_EMULATOR_PEERS" if driver.EMULATED else "HAMR_CUDA_PEER_ACCESS
 
 @pytest.mark.parametrize("name", ["HAMR_CUDA_PEER_ACCESS", *NO_PEERS])
 def test_peers_that_are_forbidden(name):
-    done = producers.run_python(PEERS, **{name: "0"}, **driver.PATHS)
+    done = producers.run_python(PEERS, **{name: "0"})
     assert done.stdout == "done\n"
 
 
@@ -256,12 +260,13 @@ def test_peer_access():
 
 def test_peer_access_that_somebody_enabled_before_is_no_error():
     code = """
-import driver, hamr
+import hamr
+from tests.cuda import driver
 with driver.on(0):
     code = driver.code("cuCtxEnablePeerAccess", driver.context(1), 0)
 print(code == 0, hamr.peer_access(0, 1))
 """
-    output = producers.run_python(code, **driver.PATHS).stdout
+    output = producers.run_python(code).stdout
     possible = driver.get("cuDeviceCanAccessPeer", 0, 1, kind=driver.ctypes.c_int) == 1
     assert output == f"{possible} {possible}\n"
 

@@ -6,11 +6,11 @@ import weakref
 import numpy as np
 import pytest
 
-import dlpack_exchange_structs as exchange
-import dlpack_structs as dl
-import driver
 import hamr
-from producers import DTYPES, cast
+from tests.cuda import driver
+from tests.support import dlpack_exchange_structs as exchange
+from tests.support import dlpack_structs as dl
+from tests.support.producers import DTYPES, cast
 
 N = 1000
 VERSION = (1, 3)

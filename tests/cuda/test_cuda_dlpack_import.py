@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from dlpack_producers import Producer, Tensor, exchanging, forget_ended, name_of
-from dlpack_structs import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY
 from hamr import _native
 from hamr.protocols import dispatch
-from producers import assert_same, run_python
+from tests.cuda import driver
+from tests.support.dlpack_producers import Producer, Tensor, exchanging, forget_ended, name_of
+from tests.support.dlpack_structs import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY
+from tests.support.producers import assert_same, run_python
 
 A = hamr.Allocator
 KINDS = {
@@ -216,14 +216,15 @@ def test_a_device_that_is_not_current_is_made_so():
 
 
 FIRST = """
-import hamr, driver
-from test_cuda_dlpack_import import Library, tensor_of
+import hamr
+from tests.cuda import driver
+from tests.cuda.test_cuda_dlpack_import import Library, tensor_of
 print(hamr.from_dlpack(Library(tensor_of(device=driver.DEVICES - 1))).get().tolist())
 """
 
 
 def test_the_first_thing_that_hamr_does_with_cuda():
-    assert json.loads(run_python(FIRST, **driver.PATHS).stdout) == SAMPLE.tolist()
+    assert json.loads(run_python(FIRST).stdout) == SAMPLE.tolist()
 
 
 # What it is ordered after.

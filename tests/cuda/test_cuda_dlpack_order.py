@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from dlpack_consumer import Consumed
+from tests.cuda import driver
+from tests.support.dlpack_consumer import Consumed
 
 N = 1000
 

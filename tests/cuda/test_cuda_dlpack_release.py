@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from dlpack_consumer import WITHOUT_LOCK, Consumed
-from processes import run_code
+from tests.cuda import driver
+from tests.support.dlpack_consumer import WITHOUT_LOCK, Consumed
+from tests.support.processes import run_code
 
 N = 1000
 
@@ -194,8 +194,9 @@ def test_memory_is_kept_while_the_device_cannot_be_waited_for(emulator, capfd, e
 
 _WAITING = """
 import ctypes, threading, time
-import driver, hamr
-from dlpack_consumer import Consumed
+import hamr
+from tests.cuda import driver
+from tests.support.dlpack_consumer import Consumed
 
 own = hamr.Stream(device=0)
 buffer = hamr.Buffer(1000, "f4", "cuda_async", fill=1, stream=own)
@@ -226,4 +227,4 @@ print("closed")
 
 def test_the_wait_leaves_pythons_lock_to_others():
     """With the lock, it would never end: what the device waits for needs it."""
-    assert run_code(_WAITING, env=driver.PATHS).strip() == "closed"
+    assert run_code(_WAITING).strip() == "closed"

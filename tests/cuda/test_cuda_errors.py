@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from driver import ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY
+from tests.cuda import driver
+from tests.cuda.driver import ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY
 
 NAMES = {
     INVALID_VALUE: "CUDA_ERROR_INVALID_VALUE",

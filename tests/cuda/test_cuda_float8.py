@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import producers
-from producers import FLOAT8, LAYOUTS
+from tests.cuda import driver
+from tests.support import producers
+from tests.support.producers import FLOAT8, LAYOUTS
 
 MANY = 100_000  # more than the host does sooner than a kernel is started
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import driver
-from processes import run_script
+from tests.support.processes import run_script
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
@@ -19,5 +18,5 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 )  # fmt: skip
 def test_case(case):
     """Each case is a function of scripts/cuda_forks.py, which says what it shows."""
-    output = run_script("cuda_forks", case, folder=SCRIPTS, env=driver.PATHS)
+    output = run_script("cuda_forks", case, folder=SCRIPTS)
     assert output.endswith("done\n")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from driver import Only
-from producers import DTYPES, assert_same, cast
+from tests.cuda import driver
+from tests.cuda.driver import Only
+from tests.support.producers import DTYPES, assert_same, cast
 
 A = hamr.Allocator
 

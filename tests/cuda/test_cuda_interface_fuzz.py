@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import driver
 import hamr
+from tests.cuda import driver
 
 ACCEPTED_ERRORS = (TypeError, ValueError, hamr.BackendUnavailable)
 SIZE = 4096

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from driver import Only
-from producers import assert_same, cast
+from tests.cuda import driver
+from tests.cuda.driver import Only
+from tests.support.producers import assert_same, cast
 
 A = hamr.Allocator
 

@@ -8,11 +8,11 @@ import weakref
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import producers
-from driver import Only
-from producers import assert_same, cast
+from tests.cuda import driver
+from tests.cuda.driver import Only
+from tests.support import producers
+from tests.support.producers import assert_same, cast
 
 A = hamr.Allocator
 
@@ -83,7 +83,8 @@ def test_producers_streams_are_honoured_or_not(emulator, wait, expected):
 
 
 OPTED = """
-import driver, hamr, numpy as np
+import hamr, numpy as np
+from tests.cuda import driver
 for wait in None, True:
     stream, mine = driver.Stream(), driver.Stream()
     array = driver.Array(np.zeros(10, 'f4'), stream=stream.handle)
@@ -94,7 +95,7 @@ for wait in None, True:
 
 @pytest.mark.parametrize(("setting", "expected"), [("0", "0.0\n1.0\n"), ("1", "1.0\n1.0\n")])
 def test_the_environment_opts_out(emulator, setting, expected):
-    environment = {**driver.PATHS, "HAMR_CUDA_ARRAY_INTERFACE_SYNC": setting}
+    environment = {"HAMR_CUDA_ARRAY_INTERFACE_SYNC": setting}
     assert producers.run_python(OPTED, **environment).stdout == expected
 
 

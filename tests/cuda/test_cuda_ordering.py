@@ -9,11 +9,11 @@ import time
 import numpy as np
 import pytest
 
-import dlpack_exchange_structs as exchange
-import driver
+from tests.support import dlpack_exchange_structs as exchange
+from tests.cuda import driver
 import hamr
 from hamr import _library, _native
-from processes import scaled
+from tests.support.processes import scaled
 
 N = 1000
 

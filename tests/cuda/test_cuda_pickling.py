@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import mpi
-import producers
-from producers import LAYOUTS, assert_same
+from tests.cuda import driver
+from tests.support import mpi, producers
+from tests.support.producers import LAYOUTS, assert_same
 
 A = hamr.Allocator
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -201,5 +200,5 @@ def test_sizes_on_a_device():
 @pytest.mark.skipif(mpi.MISSING is not None, reason=str(mpi.MISSING))
 def test_mpi_is_told_the_device_address():
     """A rank of its own, since importing mpi4py starts MPI."""
-    output = mpi.run_ranks(SCRIPTS / "cuda_mpi.py", 2, env=driver.PATHS)
+    output = mpi.run_ranks(SCRIPTS / "cuda_mpi.py", 2)
     assert output == "OK\n"

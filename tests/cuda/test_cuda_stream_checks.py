@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import driver
+from tests.cuda import driver
 import hamr
 
 N = 1000

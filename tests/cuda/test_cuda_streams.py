@@ -8,9 +8,9 @@ import weakref
 import numpy as np
 import pytest
 
-import driver
 import hamr
-from processes import scaled
+from tests.cuda import driver
+from tests.support.processes import scaled
 
 N = 1000
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import driver
 import hamr
+from tests.cuda import driver
 
 N = 1000
 ASYNC, SYNC_HOST, SYNC = hamr.Transfer.async_, hamr.Transfer.sync_host, hamr.Transfer.sync

@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-import driver
 import hamr
-import producers
+from tests.cuda import driver
+from tests.support import producers
 
 ABSENT = "/nonexistent/libcuda.so.1"
 

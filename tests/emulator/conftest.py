@@ -1,7 +1,8 @@
 """One emulator with two devices for all tests; each test must leave it as it was."""
 
 import pytest
-from emulated_driver import Driver, build
+
+from tests.emulator.emulated_driver import Driver, build
 
 
 @pytest.fixture(scope="session")

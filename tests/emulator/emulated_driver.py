@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+from tests.support.paths import PATHS
+
 HERE = pathlib.Path(__file__).parent
 GARBAGE = 0xDB
 
@@ -28,10 +30,11 @@ def build(folder: pathlib.Path, soname: str, **environment: str) -> pathlib.Path
 def run_script(library: pathlib.Path, script: str, **environment: str) -> str:
     """Runs a script in a process of its own, with `d` the driver, and returns its output."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("HAMR_")}
-    prologue = f"import os; from emulated_driver import *; d = Driver({str(library)!r})\n"
+    prologue = "import os; from tests.emulator.emulated_driver import *; "
+    prologue += f"d = Driver({str(library)!r})\n"
     done = subprocess.run(
         [sys.executable, "-c", prologue + script],
-        env=clean | {"PYTHONPATH": str(HERE)} | environment,
+        env=clean | PATHS | environment,
         capture_output=True,
         text=True,
         timeout=60,

@@ -6,7 +6,8 @@ import os
 import threading
 
 import pytest
-from emulated_driver import (
+
+from tests.emulator.emulated_driver import (
     CONTEXT_IS_DESTROYED,
     GARBAGE,
     INVALID_CONTEXT,

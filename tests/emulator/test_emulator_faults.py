@@ -5,7 +5,8 @@ import json
 import struct
 
 import pytest
-from emulated_driver import (
+
+from tests.emulator.emulated_driver import (
     GARBAGE,
     ILLEGAL_ADDRESS,
     INVALID_DEVICE,

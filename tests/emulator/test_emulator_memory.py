@@ -3,7 +3,8 @@
 import ctypes
 
 import pytest
-from emulated_driver import (
+
+from tests.emulator.emulated_driver import (
     GARBAGE,
     INVALID_VALUE,
     OUT_OF_MEMORY,

@@ -6,10 +6,10 @@ import gc
 import os
 from pathlib import Path
 
-import gpu_libraries
 import pytest
 
 import hamr
+from tests.gpu import gpu_libraries
 
 # JAX would take three quarters of the GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torch_limits import ends_at_negative_strides
+from tests.support.torch_limits import ends_at_negative_strides
 
 NAMES = ("cupy", "torch", "numba", "jax")
 DLPACK = ("cupy", "torch", "jax")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_bytes import EVERY, NUMPY, raw, repeated, tricky
 
 import hamr
+from tests.gpu.gpu_bytes import EVERY, NUMPY, raw, repeated, tricky
 
 LARGE = 100_003  # a prime: no block size divides it
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_libraries import sample
 
 import hamr
+from tests.gpu.gpu_libraries import sample
 
 ALLOCATORS = ("malloc", "cpp", "cuda", "cuda_async", "cuda_uva", "cuda_host")
 DTYPES = ("bool", "uint8", "int16", "float16", "float32", "int64", "complex128")

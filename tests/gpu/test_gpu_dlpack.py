@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gpu_libraries
 import numpy as np
 import pytest
-from gpu_bytes import raw
-from test_gpu_sharing import SHAPES, check_layout, host, laid_out, one
 
 import hamr
+from tests.gpu import gpu_libraries
+from tests.gpu.gpu_bytes import raw
+from tests.gpu.test_gpu_sharing import SHAPES, check_layout, host, laid_out, one
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 

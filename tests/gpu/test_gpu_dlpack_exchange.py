@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_gpu_lifetime import repeat
 
 import hamr
-from processes import scaled
+from tests.gpu.test_gpu_lifetime import repeat
+from tests.support.processes import scaled
 
 _API, _TENSOR = b"dlpack_exchange_api", b"dltensor_versioned"
 

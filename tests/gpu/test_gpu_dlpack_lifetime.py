@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 
-import gpu_libraries
 import numpy as np
 import pytest
-from test_gpu_lifetime import COUNT, MIB, count_for, overwrite, repeat
 
 import hamr
-from processes import scaled
+from tests.gpu import gpu_libraries
+from tests.gpu.test_gpu_lifetime import COUNT, MIB, count_for, overwrite, repeat
+from tests.support.processes import scaled
 
 
 @pytest.mark.parametrize("allocator", ["cuda", "cuda_async"])

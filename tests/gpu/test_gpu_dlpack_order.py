@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gpu_delays
-import gpu_libraries
 import numpy as np
 import pytest
-from gpu_delays import COUNT, hold, keep, write_late
-from test_gpu_order import (
+
+import hamr
+from tests.gpu import gpu_delays, gpu_libraries
+from tests.gpu.gpu_delays import COUNT, hold, keep, write_late
+from tests.gpu.test_gpu_order import (
     CONSUMERS,
     DELAY,
     LONG,
@@ -17,9 +18,7 @@ from test_gpu_order import (
     by_get,
     on_the_host,
 )
-
-import hamr
-from processes import scaled
+from tests.support.processes import scaled
 
 
 class Only:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gpu_libraries
 import numpy as np
 import pytest
-from test_gpu_sharing import host
 
 import hamr
+from tests.gpu import gpu_libraries
+from tests.gpu.test_gpu_sharing import host
 
 pytestmark = pytest.mark.multigpu
 

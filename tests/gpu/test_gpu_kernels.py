@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_delays import keep
 
 import hamr
-from processes import launch
+from tests.gpu.gpu_delays import keep
+from tests.support.paths import ROOT
+from tests.support.processes import launch
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 COUNT = 10_007
 
 

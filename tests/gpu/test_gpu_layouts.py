@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from gpu_bytes import raw
 
 import hamr
+from tests.gpu.gpu_bytes import raw
 
 BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 sizes = pytest.mark.parametrize("size", BY_SIZE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 
-import gpu_libraries
 import numpy as np
 
 import hamr
-from processes import scaled
+from tests.gpu import gpu_libraries
+from tests.support.processes import scaled
 
 COUNT = 1 << 16
 MIB = 1 << 20
@@ -97,7 +97,7 @@ def test_the_librarys_array_is_let_go(cupy_library):
 
 
 def free_memory(library) -> int:
-    from cuda_driver_calls import free_bytes
+    from tests.gpu.cuda_driver_calls import free_bytes
 
     gc.collect()
     library.synchronize()

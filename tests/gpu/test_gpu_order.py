@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 
-import gpu_delays
 import numpy as np
 import pytest
-from gpu_delays import COUNT, hold, keep, write_late
 
 import hamr
-from processes import launch, scaled
+from tests.gpu import gpu_delays
+from tests.gpu.gpu_delays import COUNT, hold, keep, write_late
+from tests.support.processes import launch, scaled
 
 ROUNDS = scaled(1000, 20)
 DELAY = 200.0  # microseconds: several times what a round takes without it
@@ -247,8 +245,8 @@ _OPTED_OUT = """
 import cupy as cp
 import numpy as np
 import hamr
-from test_gpu_order import Streams, old_values, on_the_host
-from gpu_delays import write_late
+from tests.gpu.test_gpu_order import Streams, old_values, on_the_host
+from tests.gpu.gpu_delays import write_late
 
 streams = Streams(cp)
 write_late(cp, streams.producer, streams.x, 0, 1)
@@ -261,9 +259,7 @@ print("waiting", old_values(cp, streams, on_the_host, 10, wait=True))
 
 @pytest.mark.parametrize(("setting", "old"), [("0", True), ("1", False)])
 def test_the_environment_opts_out(cp, setting, old):
-    here = Path(__file__).resolve().parent
-    path = os.pathsep.join([str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])
-    env = {"HAMR_CUDA_ARRAY_INTERFACE_SYNC": setting, "PYTHONPATH": path}
+    env = {"HAMR_CUDA_ARRAY_INTERFACE_SYNC": setting}
     status, output = launch([sys.executable, "-c", _OPTED_OUT], 120, env)
     assert status == 0, output[-4000:]
     names = ("old values ", "waiting ")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import cuda_driver_calls
-import gpu_libraries
 import numpy as np
 import pytest
-from gpu_delays import keep
 
 import hamr
+from tests.gpu import cuda_driver_calls, gpu_libraries
+from tests.gpu.gpu_delays import keep
 
 pytestmark = pytest.mark.multigpu
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gpu_libraries
 import numpy as np
 import pytest
 
 import hamr
+from tests.gpu import gpu_libraries
 
 SHAPES = [(5, 7), (12,), (), (0,), (3, 0, 2), (1,), (4, 1, 3), (1, 6, 1)]
 

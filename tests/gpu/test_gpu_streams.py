@@ -8,10 +8,10 @@ import threading
 
 import numpy as np
 import pytest
-from gpu_delays import COUNT, hold, keep
 
 import hamr
-from processes import launch
+from tests.gpu.gpu_delays import COUNT, hold, keep
+from tests.support.processes import launch
 
 
 def check_use(stream, handle: int) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import emulation
-import interop_libraries
-import interop_record
+from tests.interop import interop_libraries, interop_record
+from tests.support import emulation
 
 # JAX would take three quarters of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

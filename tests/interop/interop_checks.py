@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hamr
-from interop_matrix import (
+from tests.interop.interop_matrix import (
     FROM,
     LAYOUTS,
     Layout,

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-import emulation
-from interop_matrix import DTYPES, LAYOUTS, Library
+from tests.interop.interop_matrix import DTYPES, LAYOUTS, Library
+from tests.support import emulation
 
 if emulation.CHOSEN == "driver":
-    import library_cupy
-    import library_devices
-    import library_numba
+    from tests.interop import library_cupy, library_devices, library_numba
 
     ALL: list[Library] = [
         library_cupy.LIBRARY,
@@ -24,13 +22,15 @@ if emulation.CHOSEN == "driver":
         library_devices.MPI,
     ]
 else:
-    import library_dask
-    import library_jax
-    import library_mpi4py
-    import library_numpy
-    import library_pyarrow
-    import library_python
-    import library_torch
+    from tests.interop import (
+        library_dask,
+        library_jax,
+        library_mpi4py,
+        library_numpy,
+        library_pyarrow,
+        library_python,
+        library_torch,
+    )
 
     ALL = [
         library_numpy.LIBRARY,

@@ -6,7 +6,7 @@ from typing import Any
 
 import hamr
 from hamr import benchmark
-from interop_matrix import DTYPES, LAYOUTS, Library, Rule, Way
+from tests.interop.interop_matrix import DTYPES, LAYOUTS, Library, Rule, Way
 
 
 class Cells:

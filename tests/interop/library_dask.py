@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 import hamr
-from interop_matrix import FROM, NOT_COMPACT, TO, Layout, Library, Way, copied, refused
+from tests.interop.interop_matrix import (
+    FROM,
+    NOT_COMPACT,
+    TO,
+    Layout,
+    Library,
+    Way,
+    copied,
+    refused,
+)
 
 
 class Dask(Library):

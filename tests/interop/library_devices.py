@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 import hamr
-import library_jax
-import library_mpi4py
-import library_torch
-from interop_matrix import (
+from tests.interop import library_jax, library_mpi4py, library_torch
+from tests.interop.interop_matrix import (
     ADDED,
     FROM,
     NO_READ_ONLY,
@@ -25,7 +23,7 @@ from interop_matrix import (
     not_run,
     refused,
 )
-from library_cupy import NO_INTERFACE
+from tests.interop.library_cupy import NO_INTERFACE
 
 
 class DeviceTorch(library_torch.Torch):

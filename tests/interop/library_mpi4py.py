@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import hamr
-from interop_matrix import (
+from tests.interop.interop_matrix import (
     ADDED,
     FROM,
     NOT_COMPACT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import hamr
-from interop_matrix import (
+from tests.interop.interop_matrix import (
     ADDED,
     FROM,
     TO,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import hamr
-from interop_matrix import (
+from tests.interop.interop_matrix import (
     ADDED,
     EMPTY,
     FROM,
@@ -21,7 +21,7 @@ from interop_matrix import (
     reference,
     refused,
 )
-from torch_limits import ends_at_negative_strides
+from tests.support.torch_limits import ends_at_negative_strides
 
 
 class Torch(Library):

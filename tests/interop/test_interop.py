@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import interop_checks
-import interop_libraries
-from interop_matrix import DTYPES, LAYOUTS
+from tests.interop import interop_checks, interop_libraries
+from tests.interop.interop_matrix import DTYPES, LAYOUTS
 
 pytestmark = pytest.mark.libraries
 

@@ -10,7 +10,7 @@ if __name__ == "__main__":  # a worker's process runs this file, too, by another
     from distributed.protocol import deserialize, serialize
 
     import hamr
-    import producers
+    from tests.support import producers
 
 MEGABYTE = 1 << 20
 MINUTE = "60s"

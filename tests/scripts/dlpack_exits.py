@@ -1,4 +1,7 @@
-"""Ways for the interpreter to end while others hold DLPack tensors: python dlpack_exits.py CASE."""
+"""Ways for the interpreter to end while others hold DLPack tensors.
+
+python -m tests.scripts.dlpack_exits CASE
+"""
 
 import atexit
 import ctypes
@@ -8,8 +11,8 @@ import threading
 
 import numpy as np
 
-import dlpack_structs as dl
 import hamr
+from tests.support import dlpack_structs as dl
 
 
 def tensor(size=1000):

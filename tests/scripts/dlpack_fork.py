@@ -1,14 +1,17 @@
-"""DLPack's tensors of a parent in its forked child, and the child's own: python dlpack_fork.py."""
+"""DLPack's tensors of a parent in its forked child, and the child's own.
+
+python -m tests.scripts.dlpack_fork
+"""
 
 import threading
 
 import numpy as np
 
-import dlpack_exchange_structs as exchange
-import dlpack_structs as dl
-import forking
 import hamr
 from hamr import _native
+from tests.scripts import forking
+from tests.support import dlpack_exchange_structs as exchange
+from tests.support import dlpack_structs as dl
 
 TABLE = exchange.table_of(hamr.Buffer)
 

@@ -1,4 +1,7 @@
-"""Ways for the interpreter to end while hamr's memory is in use: python exits.py CASE."""
+"""Ways for the interpreter to end while hamr's memory is in use.
+
+python -m tests.scripts.exits CASE
+"""
 
 import atexit
 import ctypes

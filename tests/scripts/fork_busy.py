@@ -1,6 +1,6 @@
 """Children of a parent whose threads use hamr all the time.
 
-python fork_busy.py CHILDREN exit|finalize quiet|alarm
+python -m tests.scripts.fork_busy CHILDREN exit|finalize quiet|alarm
 """
 
 import gc
@@ -13,9 +13,9 @@ import time
 
 import numpy as np
 
-import forking
 import hamr
 from hamr import _native
+from tests.scripts import forking
 
 LARGE = 5 << 20  # bytes: freeing them lets other threads run
 

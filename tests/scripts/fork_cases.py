@@ -1,4 +1,4 @@
-"""One situation round a fork: python fork_cases.py CASE."""
+"""One situation round a fork: python -m tests.scripts.fork_cases CASE."""
 
 import gc
 import importlib
@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 
-import forking
 import hamr
 from hamr import _library, _native
+from tests.scripts import forking
 
 
 def off():

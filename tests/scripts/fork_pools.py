@@ -1,4 +1,4 @@
-"""hamr in multiprocessing: python fork_pools.py fork|spawn|forkserver."""
+"""hamr in multiprocessing: python -m tests.scripts.fork_pools fork|spawn|forkserver."""
 
 import multiprocessing
 import sys

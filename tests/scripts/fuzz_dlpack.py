@@ -1,4 +1,4 @@
-"""Fuzz DLPack's tensors: python fuzz_dlpack.py TENSORS SEED.
+"""Fuzz DLPack's tensors: python -m tests.scripts.fuzz_dlpack TENSORS SEED.
 
 Each tensor is a valid one with up to three fields changed, in memory of C's heap that
 its deleter frees: a field that is read afterwards, or beyond an end, is an error to
@@ -10,15 +10,12 @@ import ctypes
 import math
 import random
 import sys
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import dlpack_producers as producers
-import dlpack_structs as dl
 import hamr
+from tests.support import dlpack_producers as producers
+from tests.support import dlpack_structs as dl
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""Fuzz __array_interface__: python fuzz_interface.py DICTIONARIES SEED.
+"""Fuzz __array_interface__: python -m tests.scripts.fuzz_interface DICTIONARIES SEED.
 
 Each dictionary is a valid one with up to three keys changed. An oracle in plain
 Python, written from the protocol's text, says which keys are wrong, or which

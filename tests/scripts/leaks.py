@@ -1,4 +1,7 @@
-"""Repeat something many times on several threads: python leaks.py CASE CYCLES THREADS.
+"""Repeat something many times on several threads.
+
+python -m tests.scripts.leaks CASE CYCLES THREADS
+
 
 Prints resident memory before and after, in KiB, and fails if it grew or if a
 counter of hamr's is not what it was.
@@ -12,12 +15,10 @@ import threading
 
 import numpy as np
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-import arrow_structs
-import dlpack_exchange_structs as exchange
-import dlpack_structs as dl
 import hamr
+from tests.support import arrow_structs
+from tests.support import dlpack_exchange_structs as exchange
+from tests.support import dlpack_structs as dl
 
 TABLE = exchange.table_of(hamr.Buffer)
 

@@ -1,4 +1,4 @@
-"""Buffers as messages: mpirun -n 4 python mpi_messages.py. Rank 0 prints OK."""
+"""Buffers as messages: mpirun -n 4 python tests/scripts/mpi_messages.py. Rank 0 prints OK."""
 
 import pickle
 import signal
@@ -10,7 +10,7 @@ import pytest
 from mpi4py import MPI
 
 import hamr
-import producers
+from tests.support import producers
 
 WORLD = MPI.COMM_WORLD
 RANK, SIZE = WORLD.rank, WORLD.size

@@ -1,4 +1,7 @@
-"""Buffers between processes of multiprocessing: python pickling.py fork|spawn|forkserver."""
+"""Buffers between processes of multiprocessing.
+
+python -m tests.scripts.pickling fork|spawn|forkserver
+"""
 
 import multiprocessing
 import pickle

@@ -1,4 +1,7 @@
-"""One situation with dpctl's memory on a SYCL device: python sycl_usm_cases.py CASE."""
+"""One situation with dpctl's memory on a SYCL device.
+
+python -m tests.scripts.sycl_usm_cases CASE
+"""
 
 import gc
 import sys

@@ -1,4 +1,7 @@
-"""Ways for the interpreter to end while device memory is in use: python cuda_exits.py CASE."""
+"""Ways for the interpreter to end while device memory is in use.
+
+python -m tests.cuda.scripts.cuda_exits CASE
+"""
 
 import atexit
 import sys
@@ -7,8 +10,8 @@ import time
 
 import numpy as np
 
-import driver
 import hamr
+from tests.cuda import driver
 
 N = 1000
 ALLOCATORS = ("cuda", "cuda_async", "cuda_uva", "cuda_host")

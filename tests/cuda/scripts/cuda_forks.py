@@ -1,4 +1,7 @@
-"""One situation round a fork with CUDA in use, or not yet: python cuda_forks.py CASE."""
+"""One situation round a fork with CUDA in use, or not yet.
+
+python -m tests.cuda.scripts.cuda_forks CASE
+"""
 
 import contextlib
 import gc
@@ -9,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-import forking
 import hamr
+from tests.scripts import forking
 
 N = 100
 

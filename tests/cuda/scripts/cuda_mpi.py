@@ -1,4 +1,7 @@
-"""Device memory and mpi4py, without an MPI that knows CUDA: mpirun -n 2 python cuda_mpi.py."""
+"""Device memory and mpi4py, without an MPI that knows CUDA.
+
+mpirun -n 2 python tests/cuda/scripts/cuda_mpi.py
+"""
 
 import numpy as np
 from mpi4py import MPI

@@ -1,0 +1,172 @@
+"""Element types and allocators: Python's, C's and Go's tables agree, and what users may write."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr import _library, _native
+from hamr.element import ElementType, dtype_of, element_of, has_format, item_from_bytes, name_of
+from tests.support import producers
+from tests.support.producers import DTYPES, FLOAT8
+
+CORE = json.loads(_library.call("Elements"))
+NAMED = ["bfloat16", *FLOAT8]  # types without a code in the array interface
+
+
+def test_the_extension_has_the_cores_table():
+    assert _native.element_table() == [
+        (row["name"], row["typestr"], row["format"] or None, row["size"], row["dlpack"])
+        for row in CORE
+    ]
+    assert [row["number"] for row in CORE] == list(range(1, len(CORE) + 1))
+
+
+def test_all_types_are_tested():
+    assert [row["name"] for row in CORE] == [*DTYPES, *NAMED]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_typestr_size_and_format_are_numpys(dtype):
+    row = CORE[DTYPES.index(dtype)]
+    assert np.dtype(row["typestr"]) == dtype
+    assert row["typestr"] == np.dtype(dtype).str
+    assert row["size"] == np.dtype(dtype).itemsize
+    view = memoryview(np.zeros(1, dtype)).format
+    assert row["format"] == {"l": "q", "L": "Q"}.get(view, view)
+
+
+def test_allocators_are_the_cores():
+    core = json.loads(_library.call("Allocators"))
+    assert {a.name: int(a) for a in hamr.Allocator if a >= 0} == core
+    assert (hamr.Allocator.same, hamr.Allocator.none) == (-2, -1)
+
+
+def test_allocators_and_modes_behave_as_integers():
+    assert hamr.Allocator(1) is hamr.Allocator.malloc is hamr.Allocator["malloc"]
+    assert hamr.Allocator.malloc == 1
+    assert hamr.Allocator.malloc + 1 == 2
+    assert {hamr.Allocator.cpp: 1}[0] == 1
+    assert [m.name for m in hamr.Transfer] == ["async_", "sync_host", "sync"]
+    assert [int(m) for m in hamr.Transfer] == [0, 1, 2]
+    assert str(hamr.Allocator.malloc) == f"{hamr.Allocator.malloc}" == "1"
+    assert repr(hamr.Allocator.malloc) == "<Allocator.malloc: 1>"
+    assert len(hamr.Allocator) == 11
+    for wrong in (99, "malloc", None):
+        with pytest.raises(ValueError, match=r"not a valid Allocator"):
+            hamr.Allocator(wrong)
+    with pytest.raises(AttributeError):
+        hamr.Allocator.malloc = 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_accepted_forms(dtype):
+    t = np.dtype(dtype)
+    forms = [t, t.name, t.str, t.type, t.str.replace("|", "=").replace("<", "=")]
+    if dtype != "bool":
+        forms.append(t.str[1:])
+    for form in forms:
+        assert hamr.Buffer(1, form).dtype == t, form
+    assert np.dtype(hamr.Buffer(1, hamr.Buffer(1, t).dtype).dtype) == t
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        (bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"),
+        ("?", "bool"), ("f4", "float32"), ("i1", "int8"), ("c8", "complex64"),
+        (np.intc, "int32"), (np.longlong, "int64"), (np.dtype("l"), "int64"),
+        *((name, name) for name in NAMED),
+    ],
+)  # fmt: skip
+def test_other_accepted_forms(form, name):
+    assert str(hamr.Buffer(1, form).dtype) == name
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("nope", "nope"), ("", "dtype"), ("float", "float.*size"), ("double", "double"),
+        ("int", "int"), ("long", "long"), ("char", "char"), ("g", "g"), ("U3", "U3"),
+        ("f16", "f16.*long double"), ("float128", "float128"), ("longdouble", "longdouble"),
+        (">f8", ">f8.*big-endian"), (">i2", ">i2.*big-endian"), ("<f3", "<f3"), ("f4,i4", "f4,i4"),
+        ("M8[s]", "M8"), ("float32 ", "float32 "), ("FLOAT32", "FLOAT32"), ("f4\0", "f4"),
+        ("größe", "größe"), (None, "None"), (3, "3"), (3.5, "3.5"), ([1], "1"),
+        ({}, r"\{\}"), (object, "objects"), (str, "strings"), (bytes, "strings"),
+        (np.dtype([("a", "f4")]), "structured|void"), (np.dtype("V3"), "void"),
+        (np.dtype(">f4"), "big-endian"), (np.dtype("O"), "objects"), (np.dtype("M8[s]"), "dates"),
+        (np.longdouble, "long double"), (hamr.Buffer, "Buffer|objects"),
+    ],
+)  # fmt: skip
+def test_refused_forms(form, words):
+    with pytest.raises(TypeError, match=words):
+        hamr.Buffer(1, form)
+    with pytest.raises(TypeError, match=words):
+        hamr.Buffer(1).copy(dtype=form) if form is not None else hamr.Buffer(1).astype(form)
+
+
+def test_dtype_is_numpys_where_numpy_is_loaded():
+    for name in DTYPES:
+        assert dtype_of(element_of(name)) is np.dtype(name)
+    assert isinstance(hamr.Buffer(1, "float8_e5m2").dtype, (ElementType, np.dtype))
+
+
+def test_names_of_numbers():
+    assert [name_of(row["number"]) for row in CORE] == [row["name"] for row in CORE]
+
+
+def test_an_element_type_is_its_name():
+    named = ElementType("float32")
+    assert repr(named) == "dtype('float32')"
+    assert named == "float32"
+    assert np.dtype(named) == np.float32
+
+
+def test_bfloat16_holds_numbers():
+    buffer = hamr.Buffer(3, "bfloat16", data=[1.0, 2.5, -3.0])
+    assert str(buffer) == "{1, 2.5, -3}"
+    assert buffer[1].item() == 2.5
+    assert buffer.astype("float32").get().tolist() == [1.0, 2.5, -3.0]
+    assert buffer.get().view("u2").tolist() == [0x3F80, 0x4020, 0xC040]
+    buffer.append(0.5)
+    assert buffer.astype("int8").get().tolist() == [1, 2, -3, 0]
+    # 1 + 2**-8 lies between two: to the even one.
+    assert hamr.Buffer(1, "bfloat16", fill=1 + 2**-8).item() == 1.0
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_numpy_takes_no_elements_of_types_without_a_format(name):
+    for buffer in (hamr.Buffer(0, name), hamr.Buffer((2, 0), name)):
+        assert np.asarray(buffer).shape == buffer.get().shape == buffer.shape
+
+
+def test_item_from_bytes_knows_every_type_with_a_format():
+    for row in CORE:
+        assert has_format(row["number"]) == bool(row["format"])
+        if row["format"]:
+            content = np.asarray(hamr.Buffer((), row["name"], fill=1)).tobytes()
+            assert item_from_bytes(row["number"], content) == 1
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_types_that_only_ml_dtypes_adds_to_numpy_are_names_without_it(name):
+    done = producers.run_python(
+        f"import sys, numpy, hamr; b = hamr.Buffer(2, {name!r}, fill=2)\n"
+        "print(type(b.dtype).__name__, b.dtype, b, b[0].item(), b.get().dtype.itemsize)\n"
+        "assert 'ml_dtypes' not in sys.modules"
+    )
+    size = 2 if name == "bfloat16" else 1
+    assert done.stdout == f"ElementType {name} {{2, 2}} 2.0 {size}\n"
+
+
+@pytest.mark.parametrize("dtype", NAMED)
+def test_refusals_name_the_type(dtype):
+    """Its typestr is that of raw bytes, and of others."""
+    buffer = hamr.Buffer(2, dtype)
+    with pytest.raises(BufferError, match=f"element type {dtype} has"):
+        memoryview(buffer)
+    with pytest.raises(AttributeError, match=f"element type {dtype} has"):
+        _ = buffer.__array_interface__
+    with pytest.raises(TypeError, match=f"element type {dtype} has"):
+        buffer.__arrow_c_array__()

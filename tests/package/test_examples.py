@@ -1,0 +1,89 @@
+"""Each example runs against the installed package, and prints what it should."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+EXAMPLES = ROOT / "examples"
+
+# Lines that the output must have, in this order.
+OUTPUT = {
+    "hello.py": [
+        " 393. 394. 395. 396. 397. 398. 399. 400.]",
+        "written through NumPy, seen by the buffer: 42.0",
+        "<hamr.Buffer (400,) float32 malloc owner -1 at ",
+    ],
+    "openmp_producer.py": [
+        "in place: True",
+        "[ 0.  1.  4.  9. 16.] of 1000",
+        "written through NumPy, seen by the buffer: 42.0",
+        "NumPy keeps the memory: 998001.0",
+        "given back to the library",
+        "end",
+    ],
+}
+
+# tests/gpu/test_gpu_examples.py runs these.
+ON_A_GPU = {
+    "ctypes_kernel.py",
+    "hello_cupy.py",
+    "numba_kernel.py",
+    "zero_copy_from_cupy.py",
+    "zero_copy_to_cupy.py",
+}
+
+# tests/transport runs these, where the libraries are.
+IN_PROCESSES = {"dask_cluster.py", "mpi_allreduce.py"}
+
+
+def test_every_example_is_here():
+    found = {path.name for path in EXAMPLES.glob("*.py")}
+    assert found == {*OUTPUT, *ON_A_GPU, *IN_PROCESSES}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_compiles(path):
+    compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+
+@pytest.fixture(scope="module")
+def no_openmp():
+    """Why the command that the OpenMP example runs cannot compile it, or ""."""
+    if shutil.which("cc") is None:
+        return "no cc, which the example runs"
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder, "empty.c")
+        empty.write_text("#include <omp.h>\nint main(void) { return omp_get_thread_num(); }\n")
+        command = ["cc", "-fopenmp", empty, "-o", Path(folder, "empty")]
+        done = subprocess.run(command, capture_output=True, check=False)
+    return "" if done.returncode == 0 else "cc has no OpenMP, which the example needs"
+
+
+@pytest.fixture(params=OUTPUT)
+def name(request):
+    if request.param == "openmp_producer.py":
+        reason = request.getfixturevalue("no_openmp")
+        if reason:
+            pytest.skip(reason)
+    return request.param
+
+
+def test_example(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    rest = done.stdout
+    for line in OUTPUT[name]:
+        before, found, rest = rest.partition(line)
+        assert found, f"{line!r} is not in {before!r}"

@@ -1,0 +1,254 @@
+"""What `import hamr`, and the first use of it, do to a process: next to nothing."""
+
+import importlib.util
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hamr
+from tests.support.processes import launch, run_code
+
+PACKAGE = Path(hamr.__file__).parent
+LIBRARIES = sorted(PACKAGE.rglob("*.so"))
+USE = "import hamr; b = hamr.Buffer(10, fill=1); b.append(2); str(b)\n"
+HELPERS = """
+import os, sys
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def mapped(name):
+    with open("/proc/self/maps") as file:
+        return any(name in line for line in file)
+def threads():
+    return len(os.listdir("/proc/self/task"))
+"""
+
+
+def test_import_loads_neither_the_library_nor_numpy():
+    run_code(f"""{HELPERS}
+before = threads()
+import hamr
+assert mapped("_native") and not mapped("_pyhamr") and not mapped("libstdc++")
+heavy = {{"numpy", "ctypes", "json", "logging", "asyncio", "enum", "typing", "inspect"}}
+bare = set({sorted(bare_modules())!r})
+assert not heavy & (set(sys.modules) - bare), heavy & (set(sys.modules) - bare)
+assert threads() == before == 1
+assert not hamr._native.bound()
+hamr.Allocator.malloc, hamr.Stream(), hamr.Buffer, hamr.FreedBuffer
+assert not mapped("_pyhamr")
+{USE}
+assert mapped("_pyhamr") and "numpy" not in sys.modules
+""")
+
+
+def bare_modules():
+    return run_code("import sys; print(*sys.modules)").split()
+
+
+def test_memory_of_import_and_first_use():
+    """Budgets of hamr: 8 MB for import. The first use brings Go's runtime, 16 MB at most."""
+    output = run_code(f"""{HELPERS}
+bare = resident()
+import hamr
+imported = resident()
+{USE}
+print(imported - bare, resident() - bare)
+""")
+    imported, used = map(float, output.split())
+    print(f"import {imported:.1f} MiB, first use {used:.1f} MiB")
+    assert imported <= 8
+    assert used <= 16
+
+
+def test_denormal_numbers_survive():
+    """A library linked with -ffast-math would flush them to zero, in the whole process."""
+    run_code(f"""
+import threading
+import numpy as np
+tiny = float("5e-324")
+single = np.array([1e-45], "f4")
+def check():
+    assert tiny * 1.0 != 0 and tiny + 0.0 == 5e-324
+    assert (np.array([5e-324]) * np.array([1.0]))[0] == 5e-324
+    assert (single * np.float32(1))[0] != 0
+def everywhere():
+    check()
+    seen = []
+    thread = threading.Thread(target=lambda: (check(), seen.append(1)))
+    thread.start(); thread.join()
+    assert seen
+everywhere()
+{USE}
+everywhere()
+b = hamr.buffer(np.array([5e-324])).copy(dtype="f8")
+assert np.asarray(b)[0] == 5e-324
+assert np.asarray(hamr.buffer(single).astype("f8"))[0] > 0
+def first_call_in_thread():
+    hamr.Buffer(3, fill=5e-324); check()
+thread = threading.Thread(target=first_call_in_thread); thread.start(); thread.join()
+""")
+
+
+def test_the_process_is_as_it_was():
+    run_code(f"""{HELPERS}
+import locale, signal, warnings, gc, threading
+def state():
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    umask = os.umask(0o22); os.umask(umask)
+    return (
+        os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), sys.path[:], mask, umask,
+        [signal.getsignal(s) for s in signal.valid_signals()], warnings.filters[:], sys.flags,
+        sys.getswitchinterval(), threading.excepthook, sys.excepthook, threading.stack_size(),
+        os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), gc.isenabled(),
+        gc.get_threshold(),
+    )
+before = state()
+{USE}
+assert state() == before, [(a, b) for a, b in zip(before, state()) if a != b]
+""")
+
+
+def test_ctrl_c():
+    run_code(f"""
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+{USE}
+for _ in range(3):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            b.append(1)
+    except KeyboardInterrupt:
+        pass
+""")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV, signal.SIGHUP])
+def test_signals_still_end_the_process(number):
+    code = f"{USE}\nimport os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(50)"
+    status, output = launch([sys.executable, "-c", code], 60)
+    assert (status, output) == (-number, "")
+
+
+@pytest.mark.parametrize("first", ["faulthandler", "hamr"])
+def test_faulthandler_reports_a_crash(first):
+    """Go has a handler of its own for a segmentation fault: Python's must come through."""
+    parts = ["import faulthandler; faulthandler.enable()\n", USE]
+    if first == "hamr":
+        parts.reverse()
+    code = "".join(parts) + "import ctypes\ndef crash(): ctypes.string_at(0)\ncrash()"
+    status, output = launch([sys.executable, "-c", code], 60)
+    assert "Fatal Python error: Segmentation fault" in output
+    assert "in crash" in output
+    assert status == -signal.SIGSEGV, (status, output[-3000:])
+
+
+def test_a_broken_pipe_is_an_exception():
+    run_code(f"""
+import os
+{USE}
+reading, writing = os.pipe()
+os.close(reading)
+try:
+    os.write(writing, b"x")
+except BrokenPipeError:
+    raise SystemExit(0)
+raise SystemExit("no BrokenPipeError")
+""")
+
+
+def test_import_from_a_read_only_place(tmp_path):
+    place = tmp_path / "site"
+    shutil.copytree(PACKAGE, place / "hamr", ignore=shutil.ignore_patterns("__pycache__"))
+    before = sorted(place.rglob("*"))
+    for path in before:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        run_code(
+            f"import sys; sys.path.insert(0, {str(place)!r})\n{USE}"
+            f"assert hamr.__file__.startswith({str(place)!r})\n"
+            "import os; pid = os.fork()\n"
+            "if pid == 0: b.append(1); os._exit(0 if len(b) == 12 else 1)\n"
+            "assert os.waitpid(pid, 0)[1] == 0",
+            env={"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nowhere", "TMPDIR": "/nowhere"},
+        )
+        assert sorted(place.rglob("*")) == before
+    finally:
+        for path in before:
+            path.chmod(0o755)
+
+
+SUBINTERPRETERS = next(
+    (name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name)),
+    None,
+)
+
+
+@pytest.mark.skipif(
+    SUBINTERPRETERS is None, reason="this Python has no module for sub-interpreters"
+)
+def test_sub_interpreters_refuse():
+    run_code(f"""
+import hamr, {SUBINTERPRETERS} as interpreters
+hamr.Buffer(3)
+code = '''
+try:
+    import hamr
+except ImportError as error:
+    assert "interpreter" in str(error), error
+else:
+    raise AssertionError("it was imported")
+'''
+made = interpreters.create()
+failure = interpreters.run_string(made, code)
+assert failure is None, failure
+interpreters.destroy(made)
+assert hamr.Buffer(3, fill=1).nbytes == 24
+""")
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is not installed")
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
+def test_the_libraries_need_the_c_library_only(library):
+    command = ["readelf", "--dynamic", "--wide", str(library)]
+    listing = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", listing))
+    allowed = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6", "librt.so.1"}
+    assert needed <= allowed | {n for n in needed if n.startswith("ld-linux")}, needed
+    for tag in ("RPATH", "RUNPATH", "TEXTREL"):
+        assert f"({tag})" not in listing
+
+
+def test_the_parts_are_small():
+    sizes = {path.name.partition(".")[0]: path.stat().st_size / 2**20 for path in LIBRARIES}
+    assert sizes.keys() == {"_native", "_pyhamr"}
+    assert sizes["_native"] < 0.5
+    assert sizes["_pyhamr"] < 5
+    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.py")) < 250_000
+    headers = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.h")}
+    assert headers == {"include/hamr/types.h"}
+    extra = {p.suffix for p in PACKAGE.rglob("*") if p.is_file()} - {
+        ".h",
+        ".py",
+        ".pyi",
+        ".so",
+        ".typed",
+        ".pyc",
+    }
+    assert not extra, extra
+
+
+def test_verbose_says_what_it_does():
+    """HAMR_VERBOSE is read at the first use, and again by the copy in a child."""
+    child = "if pid == 0: hamr.Buffer(77, 'u1'); os._exit(0)"
+    code = f"{USE}import os\npid = os.fork()\n{child}\nos.waitpid(pid, 0)"
+    output = run_code(code, env={"HAMR_VERBOSE": "1"})
+    assert len(re.findall(r"^hamr: allocate malloc .*size 80 ", output, re.MULTILINE)) == 1, output
+    assert len(re.findall(r"^hamr: allocate malloc .*size 77 ", output, re.MULTILINE)) == 1, output
+    assert run_code(USE, env={"HAMR_VERBOSE": "0"}) == ""
+    assert "HAMR_VERBOSE" in run_code(USE, env={"HAMR_VERBOSE": "loud"})

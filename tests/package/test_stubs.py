@@ -1,0 +1,92 @@
+"""Names and their descriptions: docstrings, the stub of the C extension, and what help() shows."""
+
+import ast
+import inspect
+from importlib import resources
+
+import pytest
+
+import hamr
+from hamr import _native
+from tests.support import producers
+
+STUB = ast.parse((resources.files("hamr") / "_native.pyi").read_text())
+
+
+def stub_names(body):
+    names = set()
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            names.add(node.target.id)
+    return names
+
+
+def own_names(cls):
+    """What a C type defines itself, but for what every object has and what slots bring."""
+    return {name for name in vars(cls) if name not in vars(object) and name != "__module__"}
+
+
+def test_the_stub_lists_what_the_extension_has():
+    found = {name for name in vars(_native) if not name.startswith("__")}
+    assert stub_names(STUB.body) == found
+
+
+@pytest.mark.parametrize(
+    "name", [node.name for node in STUB.body if isinstance(node, ast.ClassDef)]
+)
+def test_the_stub_lists_what_each_class_has(name):
+    (node,) = [n for n in STUB.body if isinstance(n, ast.ClassDef) and n.name == name]
+    found = own_names(getattr(_native, name))
+    # Python 3.12 shows the C buffer slots as methods.
+    assert stub_names(node.body) - {"__buffer__"} == found - {"__buffer__", "__release_buffer__"}
+
+
+def test_the_stub_names_every_argument():
+    for node in STUB.body:
+        if isinstance(node, ast.FunctionDef):
+            documented = getattr(_native, node.name).__doc__
+            arguments = [a.arg for a in node.args.posonlyargs]
+            assert documented.startswith(f"{node.name}({', '.join(arguments)})"), node.name
+
+
+def test_all_lists_what_is_there():
+    assert sorted(hamr.__all__) == list(hamr.__all__)
+    for name in hamr.__all__:
+        assert hasattr(hamr, name)
+    public = {
+        name
+        for name, value in vars(hamr).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert public == set(hamr.__all__)
+
+
+@pytest.mark.parametrize("name", ["hamr", *hamr.__all__])
+def test_public_names_have_docstrings(name):
+    value = hamr if name == "hamr" else getattr(hamr, name)
+    documented = inspect.getdoc(value if callable(value) or name == "hamr" else type(value))
+    assert documented
+    assert len(documented) > 10
+
+
+@pytest.mark.parametrize("cls", [hamr.Buffer, hamr.Handle, hamr.Stream, hamr.Event, hamr.device])
+def test_public_members_have_docstrings(cls):
+    for name in dir(cls):
+        if not name.startswith("_"):
+            assert inspect.getdoc(getattr(cls, name)), name
+
+
+def test_dir_lists_what_is_imported_late():
+    code = "import hamr; print(*set(hamr.__all__) - set(dir(hamr)), 'place' in vars(hamr))"
+    assert producers.run_python(code).stdout.split() == ["False"]
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (resources.files("hamr") / "py.typed").is_file()
+
+
+def test_no_sources_are_installed():
+    installed = [path.name for path in resources.files("hamr").iterdir()]
+    assert not [name for name in installed if name.endswith((".c", ".h", ".go"))]

@@ -1,0 +1,108 @@
+"""The CUDA driver that the tests run on: HAMR_TEST_CUDA names the emulated or the real one."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.support.paths import ROOT
+
+SOURCES = [ROOT / "tests" / "emulator", ROOT / "backends" / "cuda" / "kernels"]
+
+#: "emulator", "driver" or "", which is none.
+CHOSEN = os.environ.get("HAMR_TEST_CUDA", "")
+
+
+def build() -> Path:
+    """The emulator's library, built if no run before has left one of the same sources."""
+    digest = hashlib.sha256(os.environ.get("CC", "").encode())
+    for folder in SOURCES:
+        for path in sorted(folder.iterdir()):
+            if path.suffix in (".c", ".h", ".cu", ".sh"):
+                digest.update(path.name.encode() + path.read_bytes())
+    folder = Path(tempfile.gettempdir()) / f"hamr-emulator-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} is another user's")
+    library = folder / f"{digest.hexdigest()[:16]}.so"
+    if not library.exists():
+        subprocess.run([SOURCES[0] / "build.sh", library], check=True)
+    return library
+
+
+def choose() -> None:
+    """Name the chosen driver to hamr, here and in child processes."""
+    if CHOSEN not in ("", "driver", "emulator"):
+        raise ValueError(f"HAMR_TEST_CUDA is {CHOSEN!r}: accepted are emulator and driver")
+    if CHOSEN == "emulator":
+        os.environ["HAMR_CUDA_LIBRARY"] = str(build())
+        os.environ.setdefault("HAMR_EMULATOR_DEVICES", "2")
+
+
+def entry_points() -> list[str]:
+    """The driver's functions that hamr binds."""
+    symbols = ROOT / "backends" / "cuda" / "symbols.go"
+    return re.findall(r'dl:"(cu\w+)', symbols.read_text())
+
+
+class Emulator:
+    """The emulator's inspection and faults, which a real driver does not have."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.entry_points = entry_points()
+        library.emulator_violation.restype = ctypes.c_char_p
+
+    def fail(self, call: str, nth: int, error: int) -> None:
+        """Make the nth call from now on return a code and do nothing else; 0 is every one."""
+        self.library.emulator_fail(call.encode(), nth, error)
+
+    def stop_failing(self) -> None:
+        self.library.emulator_stop_failing()
+
+    def calls(self, call: str) -> int:
+        return self.library.emulator_calls(call.encode())
+
+    def live(self, what: str) -> int:
+        """How much is live of "memory", "bytes", "streams", "events", "pools", …"""
+        found: int = self.library.emulator_live(what.encode())
+        assert found >= 0, what
+        return found
+
+    def violations(self) -> list[str]:
+        count: int = self.library.emulator_violations()
+        return [self.library.emulator_violation(i).decode() for i in range(count)]
+
+    def reset(self) -> None:
+        self.library.emulator_reset()
+
+    def finish(self) -> None:
+        """Do all late work."""
+        self.library.emulator_finish()
+
+    def pending(self) -> int:
+        """How many pieces of late work there are."""
+        return self.library.emulator_pending()
+
+    def peek(self, address: int, shape: Any, dtype: Any) -> np.ndarray:
+        """What memory holds now, whatever work is pending."""
+        array = np.empty(shape, dtype)
+        out, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_ulong(array.nbytes)
+        self.library.emulator_peek(ctypes.c_uint64(address), out, size)
+        return array
+
+    def count_calls(self, operation: Callable[[], Any]) -> dict[str, int]:
+        """Which entry points an operation calls, and how often."""
+        before = {name: self.calls(name) for name in self.entry_points}
+        operation()
+        made = {name: self.calls(name) - before[name] for name in self.entry_points}
+        return {name: n for name, n in made.items() if n}

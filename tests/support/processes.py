@@ -1,0 +1,65 @@
+"""Run a script of tests/scripts in a process of its own, which may hang or crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import PATHS, ROOT, SCRIPTS
+
+#: 1.0 is the full size of the long tests; less makes them shorter.
+SCALE = float(os.environ.get("HAMR_TEST_SCALE", "1"))
+
+
+def scaled(count: int, least: int = 1) -> int:
+    """A number of repetitions at the scale of this run."""
+    return max(least, int(count * SCALE))
+
+
+def launch(
+    command: list[str], timeout: float, env: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Exit status and output of a command; one that hangs is killed, with its children."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **PATHS, **(env or {})},
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            pytest.fail(f"{command} still ran after {timeout} s; it wrote:\n{output}")
+    return process.returncode, output
+
+
+def run_script(
+    name: str,
+    *arguments: object,
+    timeout: float = 120,
+    env: dict[str, str] | None = None,
+    folder: Path = SCRIPTS,
+) -> str:
+    """The output of a folder's NAME.py, run as a module, which must exit with status 0."""
+    module = ".".join([*folder.relative_to(ROOT).parts, name])
+    command = [sys.executable, "-X", "faulthandler", "-m", module, *map(str, arguments)]
+    status, output = launch(command, timeout, env)
+    assert status == 0, f"{name} {arguments} exited with {status}:\n{output[-8000:]}"
+    return output
+
+
+def run_code(code: str, timeout: float = 60, env: dict[str, str] | None = None) -> str:
+    """The output of Python code, which must exit with status 0."""
+    status, output = launch([sys.executable, "-X", "faulthandler", "-c", code], timeout, env)
+    assert status == 0, f"exited with {status}:\n{output[-8000:]}"
+    return output
