@@ -14,7 +14,7 @@ Array *array_new(PyTypeObject *type) {
     self->array.strides = self->dimensions + INLINE_DIMENSIONS;
     self->array.device = HAMR_HOST_DEVICE;
     /* An empty array from the first: the collector leads to it before it is filled in. */
-    self->array.element = Uint8;
+    self->array.element = HAMR_UINT8;
     self->array.ndim = 1;
     self->array.strides[0] = 1;
     return self;

@@ -35,7 +35,7 @@ static int covers(const Py_buffer *view, uint64_t low, uint64_t high) {
     uint64_t first = address_of(view->buf), end = first + (uint64_t)view->len;
     if (view->suboffsets || (view->ndim > 1 && !view->shape)) return 0;
     if (view->strides && view->shape) {
-        hamr_array array = {.element = Uint8, .ndim = view->ndim, .shape = (int64_t *)view->shape, .strides = (int64_t *)view->strides};
+        hamr_array array = {.element = HAMR_UINT8, .ndim = view->ndim, .shape = (int64_t *)view->shape, .strides = (int64_t *)view->strides};
         int64_t from, to;
         if (!array_span(&array, &from, &to)) return 0;
         end = first + (uint64_t)(to + view->itemsize - 1);
