@@ -113,7 +113,7 @@ def held_large(value: Any, number: int) -> float | bool | None:
 
     None if integers are meant, or value is no such int; a ValueError beyond all floats.
     """
-    kind = _TABLE[number][0][1]
+    kind = TABLE[number][1][1]
     if kind in "iu" or not isinstance(value, int) or -(2**63) <= value < 2**64:
         return None
     if kind == "b":

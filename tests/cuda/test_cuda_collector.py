@@ -6,8 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from tests.cuda import driver
 import hamr
+from tests.cuda import driver
 
 N = 1000
 

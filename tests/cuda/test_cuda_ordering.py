@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from tests.support import dlpack_exchange_structs as exchange
-from tests.cuda import driver
 import hamr
 from hamr import _library, _native
+from tests.cuda import driver
+from tests.support import dlpack_exchange_structs as exchange
 from tests.support.processes import scaled
 
 N = 1000

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.cuda import driver
 import hamr
+from tests.cuda import driver
 
 N = 1000
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import hamr
-from tests.support import usm_producers as usm
 from hamr import _native
+from tests.support import usm_producers as usm
 
 
 def live():
