@@ -47,8 +47,10 @@ def by_cupy_dlpack(b, side, cp, torch):
 
 
 def by_torch_dlpack(b, side, cp, torch):
+    # A handle is on a CUDA device; managed memory as such has a type that torch refuses.
+    shared = b.get_cuda_accessible() if b.allocator.name == "cuda_uva" else b
     with torch.cuda.stream(torch.cuda.ExternalStream(side.ptr)):
-        return torch.from_dlpack(b).clone().cpu().numpy()
+        return torch.from_dlpack(shared).clone().cpu().numpy()
 
 
 def by_the_host(b, side, cp, torch):
