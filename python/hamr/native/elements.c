@@ -42,9 +42,9 @@ static unsigned char by_code[128], by_part[128];
 static void read_formats(void) {
     for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++) {
         const char *format = facts[i].format;
-        if (!format) continue;
-        if (format[0] == 'Z') by_part[(unsigned char)format[1]] = (unsigned char)i;
-        else by_code[(unsigned char)format[0]] = (unsigned char)i;
+        size_t length = format ? strlen(format) : 0;
+        if (length == 1) by_code[(unsigned char)format[0]] = (unsigned char)i;
+        if (length == 2 && format[0] == 'Z') by_part[(unsigned char)format[1]] = (unsigned char)i;
     }
     by_code['c'] = HAMR_UINT8;
     by_code['F'] = HAMR_COMPLEX64; /* Python 3.14's struct */
