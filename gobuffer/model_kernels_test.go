@@ -282,11 +282,21 @@ func (w *modelWorld) allStreams() (list []*ownStream) {
 
 // endStream ends a stream that no array and no handle names, as the Python package does.
 func (w *modelWorld) endStream() {
-	list := w.allStreams()
-	if len(list) == 0 {
+	if list := w.allStreams(); len(list) > 0 {
+		w.end(list[w.random.IntN(len(list))].stream)
+	}
+}
+
+func (w *modelWorld) end(stream backends.Stream) {
+	var s *ownStream
+	for _, other := range w.allStreams() {
+		if other.stream == stream {
+			s = other
+		}
+	}
+	if s == nil {
 		return
 	}
-	s := list[w.random.IntN(len(list))]
 	var held []*cells
 	for _, h := range w.holders() {
 		if h.stream() == s.stream {
@@ -378,6 +388,10 @@ func (w *modelWorld) setStream() {
 	}
 	if w.call(func() error { return a.array.SetStream(s, a.array.Transfer()) }) != nil {
 		require.Equal(w.t, was, a.array.Stream(), "stream after a failure")
+		return
+	}
+	if w.random.IntN(3) == 0 {
+		w.end(was)
 	}
 }
 

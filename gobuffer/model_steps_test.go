@@ -58,9 +58,13 @@ func (w *modelWorld) close(at **held) {
 	}
 	w.logf("close %s", h.name)
 	w.leave(h)
+	was := h.stream()
 	_ = w.call(h.array.Close)
 	h.drop()
 	*at = nil
+	if w.random.IntN(4) == 0 {
+		w.end(was)
+	}
 }
 
 func (w *modelWorld) closeArray() { w.close(w.slot()) }
