@@ -143,11 +143,22 @@ func (w *modelWorld) release(at **held) {
 	if h == nil {
 		return
 	}
-	w.logf("release %s", h.name)
 	w.leave(h)
-	_ = w.call(h.handle.Release)
-	h.drop()
 	*at = nil
+	if id, ok := w.id(h); ok && id.device == h.cells.context() && w.random.IntN(4) == 0 {
+		// As for the Python package, which keeps the memory and sees to the order itself.
+		w.logf("detach %s", h.name)
+		m := h.handle.Detach()
+		if w.call(func() error { return m.Leave(h.handle.Stream()) }) == nil {
+			w.told(h.cells, id)
+		}
+		_ = w.call(m.Release)
+		h.handle = nil
+	} else {
+		w.logf("release %s", h.name)
+		_ = w.call(h.handle.Release)
+	}
+	h.drop()
 }
 
 func (w *modelWorld) releaseHandle() { w.release(&w.handles[w.random.IntN(len(w.handles))]) }
@@ -181,13 +192,17 @@ func (w *modelWorld) consumer() {
 		if s == perThread { // at its end the library may be on any thread
 			break
 		}
-		w.logf("    the memory's release waits for %s", k.name)
-		after := s
 		if w.random.IntN(2) == 0 {
-			after = backends.EveryStream
+			w.logf("    the memory's release waits for all streams")
+			if w.call(func() error { return c.memory.Leave(backends.EveryStream) }) == nil {
+				k.safe = c.memory.Owned() && c.memory.Region().Allocator.Ordered()
+			}
+			break
 		}
-		if w.call(func() error { return c.memory.Leave(after) }) == nil {
-			k.safe = c.memory.Owned() && c.memory.Region().Allocator == backends.CUDAAsync
+		w.logf("    %s is left", w.streamName(k.stream))
+		pinned := c.memory.Region().Allocator.Kind() == backends.Pinned
+		if w.call(func() error { return c.memory.Leave(s) }) == nil && !(pinned && s == 0) {
+			w.told(c, k.stream)
 		}
 	}
 }

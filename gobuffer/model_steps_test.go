@@ -102,6 +102,9 @@ func (w *modelWorld) part(h *held, n int) (v *held, closed func()) {
 	v = &held{name: h.name + "'", array: array}
 	v.hold(h.cells)
 	w.inherit(v, h)
+	if w.random.IntN(2) == 0 {
+		array.Lent()
+	}
 	return v, func() {
 		require.NoError(w.t, array.Close())
 		v.drop()
