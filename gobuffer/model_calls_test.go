@@ -6,39 +6,57 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/backendtest"
 )
 
 // faultKinds are the calls that fail where calls do.
 var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice", "Idle",
 	"Allocate", "Free", "Copy", "Fill", "Convert", "DeviceCount"}
 
+// singleFault is the one call of a device that fails in a walk.
+type singleFault struct {
+	runtime int
+	kind    string
+	nth     int // counted in what hamr does, not in what users do
+	struck  bool
+}
+
+// fault returns which call of which devices fails in what hamr does next; none is 0.
+func (w *modelWorld) fault() (of []*backendtest.Fake, kind string, nth int) {
+	one := w.options.single
+	switch {
+	case one != nil && !one.struck:
+		return w.fakes()[one.runtime:][:1], one.kind, one.nth
+	case one == nil && w.options.faults && w.random.IntN(5) == 0:
+		return w.fakes(), faultKinds[w.random.IntN(len(faultKinds))], 1 + w.random.IntN(3)
+	}
+	return nil, "", 0
+}
+
 // call asks something of hamr; in some modes one of the device's calls fails then. What
 // is returned is an error that there has to be.
 func (w *modelWorld) call(op func() error) error {
-	if !w.options.faults || w.random.IntN(5) != 0 {
-		err := op()
-		var full *backends.OutOfMemoryError
-		if err != nil && !(w.options.Memory != 0 && errors.As(err, &full)) {
-			w.t.Errorf("error: %v", err)
-			w.t.FailNow()
-		}
-		if err != nil {
-			w.logf("    out of memory")
-		}
-		return err
+	of, kind, nth := w.fault()
+	injected := error(errInjected)
+	if kind == "Allocate" && w.random.IntN(2) == 0 {
+		injected = &backends.OutOfMemoryError{Allocator: backends.CUDA, Size: 1, Detail: "injected"}
 	}
-	kind, nth := faultKinds[w.random.IntN(len(faultKinds))], 1+w.random.IntN(3)
 	var counts []int
-	for _, f := range w.fakes() {
+	for _, f := range of {
 		counts = append(counts, f.CallCount(kind))
-		f.FailAt(kind, nth, errInjected)
+		f.FailAt(kind, nth, injected)
 	}
 	err := op()
 	struck := 0
-	for i, f := range w.fakes() {
+	for i, f := range of {
 		f.StopFailing()
-		if f.CallCount(kind)-counts[i] >= nth {
+		made := f.CallCount(kind) - counts[i]
+		if made >= nth {
 			struck++
+		}
+		if one := w.options.single; one != nil {
+			one.nth -= made
+			one.struck = made >= nth
 		}
 	}
 	switch kind {
@@ -50,10 +68,16 @@ func (w *modelWorld) call(op func() error) error {
 	if struck > 0 {
 		w.logf("    %s %d fails: %v", kind, nth, err)
 	}
-	if err != nil && (struck == 0 || !errors.Is(err, error(errInjected))) {
-		w.t.Errorf("wrong error: %v", err)
-		w.t.FailNow()
+	var full *backends.OutOfMemoryError
+	switch {
+	case err == nil:
+		return nil
+	case struck > 0 && errors.Is(err, injected), w.options.Memory != 0 && errors.As(err, &full):
+		w.logf("    fails")
+		return err
 	}
+	w.t.Errorf("wrong error: %v", err)
+	w.t.FailNow()
 	return err
 }
 

@@ -143,11 +143,22 @@ func (w *modelWorld) release(at **held) {
 	if h == nil {
 		return
 	}
-	w.logf("release %s", h.name)
 	w.leave(h)
-	_ = w.call(h.handle.Release)
-	h.drop()
 	*at = nil
+	if id, ok := w.id(h); ok && id.device == h.cells.context() && w.random.IntN(4) == 0 {
+		// As for the Python package, which keeps the memory and sees to the order itself.
+		w.logf("detach %s", h.name)
+		m := h.handle.Detach()
+		if w.call(func() error { return m.Leave(h.handle.Stream()) }) == nil {
+			w.told(h.cells, id)
+		}
+		_ = w.call(m.Release)
+		h.handle = nil
+	} else {
+		w.logf("release %s", h.name)
+		_ = w.call(h.handle.Release)
+	}
+	h.drop()
 }
 
 func (w *modelWorld) releaseHandle() { w.release(&w.handles[w.random.IntN(len(w.handles))]) }
@@ -181,13 +192,17 @@ func (w *modelWorld) consumer() {
 		if s == perThread { // at its end the library may be on any thread
 			break
 		}
-		w.logf("    the memory's release waits for %s", k.name)
-		after := s
 		if w.random.IntN(2) == 0 {
-			after = backends.EveryStream
+			w.logf("    the memory's release waits for all streams")
+			if w.call(func() error { return c.memory.Leave(backends.EveryStream) }) == nil {
+				k.safe = c.memory.Owned() && c.memory.Region().Allocator.Ordered()
+			}
+			break
 		}
-		if w.call(func() error { return c.memory.Leave(after) }) == nil {
-			k.safe = c.memory.Owned() && c.memory.Region().Allocator == backends.CUDAAsync
+		w.logf("    %s is left", w.streamName(k.stream))
+		pinned := c.memory.Region().Allocator.Kind() == backends.Pinned
+		if w.call(func() error { return c.memory.Leave(s) }) == nil && !(pinned && s == 0) {
+			w.told(c, k.stream)
 		}
 	}
 }
@@ -282,11 +297,21 @@ func (w *modelWorld) allStreams() (list []*ownStream) {
 
 // endStream ends a stream that no array and no handle names, as the Python package does.
 func (w *modelWorld) endStream() {
-	list := w.allStreams()
-	if len(list) == 0 {
+	if list := w.allStreams(); len(list) > 0 {
+		w.end(list[w.random.IntN(len(list))].stream)
+	}
+}
+
+func (w *modelWorld) end(stream backends.Stream) {
+	var s *ownStream
+	for _, other := range w.allStreams() {
+		if other.stream == stream {
+			s = other
+		}
+	}
+	if s == nil {
 		return
 	}
-	s := list[w.random.IntN(len(list))]
 	var held []*cells
 	for _, h := range w.holders() {
 		if h.stream() == s.stream {
@@ -378,6 +403,10 @@ func (w *modelWorld) setStream() {
 	}
 	if w.call(func() error { return a.array.SetStream(s, a.array.Transfer()) }) != nil {
 		require.Equal(w.t, was, a.array.Stream(), "stream after a failure")
+		return
+	}
+	if w.random.IntN(3) == 0 {
+		w.end(was)
 	}
 }
 

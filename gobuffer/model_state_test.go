@@ -142,8 +142,8 @@ func (w *modelWorld) check() {
 	}
 }
 
-// end gives everything back and does what is still to do.
-func (w *modelWorld) end() {
+// finish gives everything back and does what is still to do.
+func (w *modelWorld) finish() {
 	w.random = rand.New(rand.NewPCG(7, 7))
 	for i := range w.handles {
 		w.release(&w.handles[i])

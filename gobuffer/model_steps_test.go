@@ -58,9 +58,13 @@ func (w *modelWorld) close(at **held) {
 	}
 	w.logf("close %s", h.name)
 	w.leave(h)
+	was := h.stream()
 	_ = w.call(h.array.Close)
 	h.drop()
 	*at = nil
+	if w.random.IntN(4) == 0 {
+		w.end(was)
+	}
 }
 
 func (w *modelWorld) closeArray() { w.close(w.slot()) }
@@ -98,6 +102,9 @@ func (w *modelWorld) part(h *held, n int) (v *held, closed func()) {
 	v = &held{name: h.name + "'", array: array}
 	v.hold(h.cells)
 	w.inherit(v, h)
+	if w.random.IntN(2) == 0 {
+		array.Lent()
+	}
 	return v, func() {
 		require.NoError(w.t, array.Close())
 		v.drop()

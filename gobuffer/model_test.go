@@ -16,18 +16,20 @@ import (
 )
 
 var (
-	modelRuns    = flag.Int("model.runs", 25, "random walks of TestModel in each mode")
-	modelSteps   = flag.Int("model.steps", 100, "steps of each walk")
-	modelSeed    = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
-	modelMode    = flag.String("model.mode", "", "the one mode to try")
-	modelWithout = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
-	modelShrink  = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
+	modelRuns      = flag.Int("model.runs", 25, "random walks of TestModel in each mode")
+	modelSteps     = flag.Int("model.steps", 100, "steps of each walk")
+	modelSeed      = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
+	modelMode      = flag.String("model.mode", "", "the one mode to try")
+	modelWithout   = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
+	modelFaultRuns = flag.Int("model.faults", 4, "walks of TestModelWithEachSingleFault in each mode")
+	modelShrink    = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
 )
 
 // modelOptions says on what devices a walk is made.
 type modelOptions struct {
 	backendtest.FakeOptions
-	faults bool // calls fail now and then
+	faults bool         // calls fail now and then
+	single *singleFault // or one does
 }
 
 var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true}
@@ -72,7 +74,7 @@ func TestModel(t *testing.T) {
 				if seen[found.class]++; seen[found.class] > 1 {
 					continue
 				}
-				short := shorten(t, o, c, walk, found)
+				short := shorten(func(walk []step) *finding { return try(t, o, c, walk) }, walk, found)
 				t.Errorf("%s\nThe shortest walk that fails so, of -model.mode='%s' -model.seed=%d -model.runs=1 -model.steps=%d:\n%s",
 					strings.Join(short.messages, "\n"), name, seed+uint64(i), *modelSteps, strings.Join(short.log, "\n"))
 			}
@@ -143,7 +145,7 @@ func try(t *testing.T, o modelOptions, c character, walk []step) *finding {
 		for _, x := range walk {
 			w.step(x)
 		}
-		w.end()
+		w.finish()
 	})
 	if len(s.messages) == 0 {
 		return nil
@@ -159,13 +161,13 @@ func try(t *testing.T, o modelOptions, c character, walk []step) *finding {
 }
 
 // shorten leaves out steps for as long as the walk fails in the same way.
-func shorten(t *testing.T, o modelOptions, c character, walk []step, found *finding) *finding {
+func shorten(try func([]step) *finding, walk []step, found *finding) *finding {
 	left := *modelShrink
 	for size := max(len(walk)/2, 1); size > 0 && left > 0; {
 		shrunk := false
 		for at := 0; at < len(walk) && left > 0; left-- {
 			fewer := slices.Concat(walk[:at], walk[min(at+size, len(walk)):])
-			if f := try(t, o, c, fewer); f != nil && f.class == found.class {
+			if f := try(fewer); f != nil && f.class == found.class {
 				walk, found, shrunk = fewer, f, true
 			} else {
 				at += size
