@@ -58,6 +58,11 @@ def pytest_configure():
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
+    stale = [name for name in EACH_PYTHON if not (HERE / name).exists()]
+    if stale:
+        raise pytest.UsageError(
+            f"EACH_PYTHON of tests/conftest.py names what is not there: {stale}"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by the markers
