@@ -1,5 +1,7 @@
 package arrayiface
 
+//go:generate go run hamr/internal/elementtypes ..
+
 // ElementType identifies what one element of an array is. The zero value is
 // Invalid. Values are part of the interface between the Go core and the Python
 // extension: append new ones, never renumber.
@@ -34,7 +36,17 @@ const (
 	Float8E4M3FNUZ
 	Float8E5M2FNUZ
 	Float8E8M0FNU // powers of two, as factors of blocks of other elements
+
+	afterLast // new types stand before it
 )
+
+// NumTypes is how many values of ElementType there are, Invalid among them: the
+// length of a table by element type. A table declared as
+//
+//	var table [NumTypes]T = [...]T{Bool: …, Int8: …}
+//
+// does not compile while it lacks the newest type.
+const NumTypes = int(afterLast)
 
 // Kind groups element types that convert by the same rule.
 type Kind uint8
@@ -59,41 +71,45 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// element holds all that differs between element types.
+// element holds all that differs between element types. Its rows name no fields, so
+// that none of them can be left out.
 type element struct {
-	name    string
-	typestr string
-	format  string
-	size    int
-	kind    Kind
-	dlCode  uint8
+	name      string
+	typestr   string // of the array interface
+	format    string // of the buffer protocol, empty if it has none
+	arrow     string // Arrow's format, empty if it has none
+	size      int    // bytes
+	kind      Kind
+	dlCode    uint8
+	onDevices bool // kernels convert it; else the host does
 }
 
-var elements = [...]element{
-	Invalid:           {name: "invalid"},
-	Bool:              {"bool", "|b1", "?", 1, KindBool, dlBool},
-	Int8:              {"int8", "|i1", "b", 1, KindSigned, dlInt},
-	Int16:             {"int16", "<i2", "h", 2, KindSigned, dlInt},
-	Int32:             {"int32", "<i4", "i", 4, KindSigned, dlInt},
-	Int64:             {"int64", "<i8", "q", 8, KindSigned, dlInt},
-	Uint8:             {"uint8", "|u1", "B", 1, KindUnsigned, dlUint},
-	Uint16:            {"uint16", "<u2", "H", 2, KindUnsigned, dlUint},
-	Uint32:            {"uint32", "<u4", "I", 4, KindUnsigned, dlUint},
-	Uint64:            {"uint64", "<u8", "Q", 8, KindUnsigned, dlUint},
-	Float16:           {"float16", "<f2", "e", 2, KindFloat, dlFloat},
-	Float32:           {"float32", "<f4", "f", 4, KindFloat, dlFloat},
-	Float64:           {"float64", "<f8", "d", 8, KindFloat, dlFloat},
-	Complex64:         {"complex64", "<c8", "Zf", 8, KindComplex, dlComplex},
-	Complex128:        {"complex128", "<c16", "Zd", 16, KindComplex, dlComplex},
-	BFloat16:          {"bfloat16", "<V2", "", 2, KindFloat, dlBfloat},
-	Float8E4M3FN:      {"float8_e4m3fn", "|V1", "", 1, KindFloat, dlFloat8E4M3FN},
-	Float8E5M2:        {"float8_e5m2", "|V1", "", 1, KindFloat, dlFloat8E5M2},
-	Float8E3M4:        {"float8_e3m4", "|V1", "", 1, KindFloat, dlFloat8E3M4},
-	Float8E4M3:        {"float8_e4m3", "|V1", "", 1, KindFloat, dlFloat8E4M3},
-	Float8E4M3B11FNUZ: {"float8_e4m3b11fnuz", "|V1", "", 1, KindFloat, dlFloat8E4M3B11},
-	Float8E4M3FNUZ:    {"float8_e4m3fnuz", "|V1", "", 1, KindFloat, dlFloat8E4M3FNUZ},
-	Float8E5M2FNUZ:    {"float8_e5m2fnuz", "|V1", "", 1, KindFloat, dlFloat8E5M2FNUZ},
-	Float8E8M0FNU:     {"float8_e8m0fnu", "|V1", "", 1, KindFloat, dlFloat8E8M0FNU},
+var elements [NumTypes]element = [...]element{
+	Invalid: {name: "invalid"},
+
+	Bool:              {"bool", "|b1", "?", "", 1, KindBool, dlBool, true},
+	Int8:              {"int8", "|i1", "b", "c", 1, KindSigned, dlInt, true},
+	Int16:             {"int16", "<i2", "h", "s", 2, KindSigned, dlInt, true},
+	Int32:             {"int32", "<i4", "i", "i", 4, KindSigned, dlInt, true},
+	Int64:             {"int64", "<i8", "q", "l", 8, KindSigned, dlInt, true},
+	Uint8:             {"uint8", "|u1", "B", "C", 1, KindUnsigned, dlUint, true},
+	Uint16:            {"uint16", "<u2", "H", "S", 2, KindUnsigned, dlUint, true},
+	Uint32:            {"uint32", "<u4", "I", "I", 4, KindUnsigned, dlUint, true},
+	Uint64:            {"uint64", "<u8", "Q", "L", 8, KindUnsigned, dlUint, true},
+	Float16:           {"float16", "<f2", "e", "e", 2, KindFloat, dlFloat, true},
+	Float32:           {"float32", "<f4", "f", "f", 4, KindFloat, dlFloat, true},
+	Float64:           {"float64", "<f8", "d", "g", 8, KindFloat, dlFloat, true},
+	Complex64:         {"complex64", "<c8", "Zf", "", 8, KindComplex, dlComplex, true},
+	Complex128:        {"complex128", "<c16", "Zd", "", 16, KindComplex, dlComplex, true},
+	BFloat16:          {"bfloat16", "<V2", "", "", 2, KindFloat, dlBfloat, true},
+	Float8E4M3FN:      {"float8_e4m3fn", "|V1", "", "", 1, KindFloat, dlFloat8E4M3FN, false},
+	Float8E5M2:        {"float8_e5m2", "|V1", "", "", 1, KindFloat, dlFloat8E5M2, false},
+	Float8E3M4:        {"float8_e3m4", "|V1", "", "", 1, KindFloat, dlFloat8E3M4, false},
+	Float8E4M3:        {"float8_e4m3", "|V1", "", "", 1, KindFloat, dlFloat8E4M3, false},
+	Float8E4M3B11FNUZ: {"float8_e4m3b11fnuz", "|V1", "", "", 1, KindFloat, dlFloat8E4M3B11, false},
+	Float8E4M3FNUZ:    {"float8_e4m3fnuz", "|V1", "", "", 1, KindFloat, dlFloat8E4M3FNUZ, false},
+	Float8E5M2FNUZ:    {"float8_e5m2fnuz", "|V1", "", "", 1, KindFloat, dlFloat8E5M2FNUZ, false},
+	Float8E8M0FNU:     {"float8_e8m0fnu", "|V1", "", "", 1, KindFloat, dlFloat8E8M0FNU, false},
 }
 
 func (e ElementType) element() *element {
@@ -105,7 +121,7 @@ func (e ElementType) element() *element {
 
 // Types lists every valid element type, in the order of their values.
 func Types() []ElementType {
-	types := make([]ElementType, 0, len(elements)-1)
+	types := make([]ElementType, 0, NumTypes-1)
 	for e := Invalid + 1; e.Valid(); e++ {
 		types = append(types, e)
 	}
@@ -113,7 +129,7 @@ func Types() []ElementType {
 }
 
 // Valid reports whether e is one of the element types other than Invalid.
-func (e ElementType) Valid() bool { return e != Invalid && int(e) < len(elements) }
+func (e ElementType) Valid() bool { return e != Invalid && e < afterLast }
 
 // Size is the size of one element in bytes, 0 if e is not valid.
 func (e ElementType) Size() int { return e.element().size }
@@ -135,3 +151,12 @@ func (e ElementType) Typestr() string { return e.element().typestr }
 // BufferFormat gives the format of the buffer protocol (PEP 3118), such as
 // "f". It is empty for BFloat16 and the Float8 types, which have none.
 func (e ElementType) BufferFormat() string { return e.element().format }
+
+// ArrowFormat gives the format of Arrow's C data interface, such as "f". It is
+// empty for what Arrow has no primitive arrays of: Bool, which it packs, complex
+// numbers, BFloat16 and the Float8 types.
+func (e ElementType) ArrowFormat() string { return e.element().arrow }
+
+// OnDevices reports whether devices can be asked to convert elements of type e;
+// those of other types they only move, and the host converts.
+func (e ElementType) OnDevices() bool { return e.element().onDevices }

@@ -2,17 +2,18 @@ package arrayiface
 
 import "strings"
 
-var formats = map[string]ElementType{
-	"?": Bool,
-	"b": Int8, "B": Uint8, "c": Uint8,
-	"h": Int16, "H": Uint16,
-	"i": Int32, "I": Uint32,
-	"q": Int64, "Q": Uint64,
-	"e": Float16, "f": Float32, "d": Float64,
+// formats are the codes of the buffer protocol: one of each type that has any, and
+// what else stands for the same.
+var formats = func() map[string]ElementType {
 	// NumPy and PEP 3118 write Zf and Zd, Python 3.14's struct F and D.
-	"Zf": Complex64, "F": Complex64,
-	"Zd": Complex128, "D": Complex128,
-}
+	m := map[string]ElementType{"c": Uint8, "F": Complex64, "D": Complex128}
+	for _, t := range Types() {
+		if format := t.BufferFormat(); format != "" {
+			m[format] = t
+		}
+	}
+	return m
+}()
 
 var refusedFormats = map[string]string{
 	"O":  "Python objects are not supported",
@@ -52,11 +53,11 @@ func ParseBufferFormat(format string, itemSize int) (ElementType, error) {
 	refuse := func(problem string) (ElementType, error) {
 		return Invalid, typeError("format", quote(format), "%s; accepted are ? b h i l q n B H I L Q N c e f d Zf Zd", problem)
 	}
-	if problem := refusedFormat(code); problem != "" {
-		return refuse(problem)
-	}
 	t, ok := formats[code]
 	if !ok {
+		if problem := refusedFormat(code); problem != "" {
+			return refuse(problem)
+		}
 		if t, ok = wordFormat(code, itemSize); !ok {
 			return refuse("no such element type")
 		}

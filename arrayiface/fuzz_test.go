@@ -152,8 +152,9 @@ func checkLayout(t *testing.T, l arrayiface.Layout) {
 	require.True(t, l.Equal(l.Transpose().Transpose()))
 	if l.ContiguousC() {
 		require.Equal(t, l.NBytes(), high-low)
-		flat, err := l.Reshape([]int{l.Count()})
+		flat, inPlace, err := l.Reshape([]int{l.Count()})
 		require.NoError(t, err)
+		require.True(t, inPlace)
 		require.Equal(t, l.NBytes(), flat.NBytes())
 	}
 	same, err := l.Broadcast(l.Shape)

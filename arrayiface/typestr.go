@@ -65,16 +65,15 @@ func parseTypestr(key, s string) (ElementType, error) {
 	if code == "" {
 		return refuse("lacks a kind and a size in bytes")
 	}
-	if problem, ok := refusedKinds[code[0]]; ok {
-		return refuse(problem)
-	}
-	if problem, ok := refusedSizes[code]; ok {
-		return refuse(problem)
-	}
 	t, ok := shortCodes[code]
+	if !ok {
+		for _, problem := range []string{refusedKinds[code[0]], refusedSizes[code], "no such element type"} {
+			if problem != "" {
+				return refuse(problem)
+			}
+		}
+	}
 	switch {
-	case !ok:
-		return refuse("no such element type")
 	case t.Size() == 1 || order == '<' || order == '=':
 		return t, nil
 	case order == '>':

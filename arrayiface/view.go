@@ -10,23 +10,6 @@ import (
 // not valid.
 func (l Layout) WithType(t ElementType) (Layout, error) { return NewLayout(t, l.Shape, nil) }
 
-// Reshape gives the same elements another shape, in C order. It is a
-// ValueError if shape has another number of elements, if [NewLayout] refuses
-// it, or if the array is not C-contiguous: it would take a copy then.
-func (l Layout) Reshape(shape []int) (Layout, error) {
-	r, err := NewLayout(l.Type, shape, nil)
-	if err != nil {
-		return Layout{}, err
-	}
-	if r.Count() != l.Count() {
-		return Layout{}, valueError("shape", tuple(shape), "has %d elements, the array of shape %s has %d", r.Count(), tuple(l.Shape), l.Count())
-	}
-	if !l.ContiguousC() {
-		return Layout{}, valueError("strides", tuple(l.Strides), "only a C-contiguous array can be given another shape without a copy")
-	}
-	return r, nil
-}
-
 // Transpose reverses the order of the dimensions.
 func (l Layout) Transpose() Layout {
 	t := l.clone()

@@ -122,7 +122,7 @@ func TestTranspose(t *testing.T) {
 	assert.Equal(t, []int{2, 3, 4}, l.Shape, "the original is left alone")
 }
 
-func TestWithTypeAndReshape(t *testing.T) {
+func TestWithType(t *testing.T) {
 	l := layout(t, arrayiface.Int8, []int{3, 2}, []int{1, 3})
 	wide, err := l.WithType(arrayiface.Complex128)
 	require.NoError(t, err)
@@ -132,23 +132,6 @@ func TestWithTypeAndReshape(t *testing.T) {
 	requireError(t, err, "dtype", true, "not an element type")
 	_, err = layout(t, arrayiface.Int8, []int{1 << 60}, nil).WithType(arrayiface.Complex128)
 	requireError(t, err, "shape", false, "too large")
-
-	r, err := wide.Reshape([]int{6, 1})
-	require.NoError(t, err)
-	assert.Equal(t, []int{6, 1}, r.Shape)
-	assert.True(t, r.ContiguousC())
-	_, err = wide.Reshape([]int{4})
-	requireError(t, err, "shape", false, "shape (4,): has 4 elements, the array of shape (3, 2) has 6")
-	_, err = wide.Reshape([]int{-1})
-	requireError(t, err, "shape", false, "negative")
-	_, err = l.Reshape([]int{6})
-	requireError(t, err, "strides", false, "C-contiguous")
-
-	r, err = layout(t, arrayiface.Int8, []int{0, 5}, []int{77, 77}).Reshape([]int{3, 0})
-	require.NoError(t, err, "an empty array is contiguous")
-	assert.Zero(t, r.Count())
-	_, err = layout(t, arrayiface.Int8, []int{1}, nil).Reshape(nil)
-	require.NoError(t, err)
 }
 
 func TestBroadcast(t *testing.T) {

@@ -87,7 +87,9 @@ type Streams interface {
 	// that calls them.
 	Resolve(device int, s Stream) (Stream, error)
 	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
-	// handle that means another stream on every device, as the default one's does.
+	// handle that means another stream on every device, as the default one's does, or an
+	// error that is ErrNoStream. A handle whose stream has ended need not be noticed:
+	// what a vendor's runtime does when it is asked of one is undefined.
 	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error

@@ -9,6 +9,9 @@ import (
 // ErrUnavailable is what every *UnavailableError is, for errors.Is.
 var ErrUnavailable = errors.New("backend unavailable")
 
+// ErrNoStream is returned for a handle that is certainly no stream's.
+var ErrNoStream = errors.New("there is no such stream")
+
 // ErrCapturing says that the default stream cannot be asked for, or ordered with,
 // anything while another stream is captured into a graph.
 var ErrCapturing = errors.New("a stream is being captured")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 LIMIT = 4 << 20
 LIBRARIES = ("hamr/_gopy/_pyhamr.abi3.so", "hamr/_native.abi3.so")
+HEADERS = ("hamr/include/hamr/types.h",)
 # The C library and what older ones split off it.
 ALLOWED = re.compile(r"(libc|libpthread|libdl|libm|librt|ld-linux[\w-]*)\.so\.\d+")
 
@@ -25,8 +26,9 @@ def problems(wheel: Path) -> list[str]:
         found.append(f"it is {wheel.stat().st_size} bytes, more than {LIMIT}")
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
         names = archive.namelist()
-        found += [f"{name} is missing" for name in LIBRARIES if name not in names]
-        found += [f"{name} is a source" for name in names if name.endswith((".c", ".h", ".go"))]
+        found += [f"{name} is missing" for name in (*LIBRARIES, *HEADERS) if name not in names]
+        sources = [name for name in names if name.endswith((".c", ".h", ".go"))]
+        found += [f"{name} is a source" for name in sources if name not in HEADERS]
         if not shutil.which("readelf"):
             return found
         for name in LIBRARIES:

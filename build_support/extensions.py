@@ -12,12 +12,15 @@ from pathlib import Path
 
 from setuptools import Extension
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 from build_support import gopy, toolchain
 
 NATIVE = toolchain.ROOT / "python" / "hamr" / "native"
 # Holds hamr_abi.h, the structs that both extensions share.
 SHARED = toolchain.ROOT / "pyhamr" / "internal" / "cabi"
+# Holds what C and C++ programs may include, too.
+INCLUDE = toolchain.ROOT / "include"
 
 C_FLAGS = [
     "-O2",
@@ -27,6 +30,7 @@ C_FLAGS = [
     "-Wall",
     "-Wextra",
     "-Werror=implicit",
+    "-Werror=switch",
     f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
 ]
 
@@ -37,6 +41,17 @@ EXTENSIONS = [
     Extension(GO_EXTENSION, sources=[], py_limited_api=True),
     Extension(C_EXTENSION, sources=[], py_limited_api=True),
 ]
+
+
+class BuildModules(build_py):
+    """Copy the modules, and beside them the headers that hamr.get_include() names."""
+
+    def run(self) -> None:
+        """Leave the headers where they are if the modules stay there, too."""
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib) / "hamr" / "include"
+            shutil.copytree(INCLUDE, target, dirs_exist_ok=True)
 
 
 class BuildExtensions(build_ext):
@@ -79,7 +94,7 @@ class BuildExtensions(build_ext):
             toolchain.fail(f"{NATIVE} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [f"-I{SHARED}", *toolchain.header_flags(scratch)]
+        headers = [f"-I{SHARED}", f"-I{INCLUDE}", *toolchain.header_flags(scratch)]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])
@@ -94,7 +109,7 @@ def temporary_build_base() -> str:
     return folder
 
 
-COMMANDS = {"build_ext": BuildExtensions}
+COMMANDS = {"build_py": BuildModules, "build_ext": BuildExtensions}
 
 OPTIONS = {
     "build": {"build_base": temporary_build_base()},

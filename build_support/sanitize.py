@@ -96,6 +96,7 @@ def run_sanitizers(scratch: Path) -> str:
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
         f"-I{toolchain.ROOT / 'pyhamr' / 'internal' / 'cabi'}",
+        f"-I{toolchain.ROOT / 'include'}",
         *toolchain.header_flags(scratch),
         *sources,
     ]

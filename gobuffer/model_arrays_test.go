@@ -16,6 +16,7 @@ func (w *modelWorld) put(at **held, name string, array *gobuffer.Array, list []v
 	h.hold(w.newCells(array.Memory(), array.Type()))
 	h.store(list)
 	*at = h
+	w.seen(h)
 	return h
 }
 

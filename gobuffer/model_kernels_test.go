@@ -38,6 +38,9 @@ func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign
 		list = w.fresh(len(want))
 	}
 	w.logf("    %s on %s %s %s%v", k.name, w.streamName(k.stream), what, c.name, k.touched)
+	if w.random.IntN(2) == 0 {
+		w.keepBusy(k.stream)
+	}
 	err := f.Launch(device, s, func(memory func(backends.Address, int) []byte) {
 		var got []int64
 		for i, at := range k.touched {
@@ -61,6 +64,13 @@ func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign
 	}
 	c.work = append(c.work, k)
 	return k
+}
+
+// keepBusy gives a stream so much to do that some questions do not end it.
+func (w *modelWorld) keepBusy(s streamID) {
+	for range 1 + w.random.IntN(6) {
+		require.NoError(w.t, s.fake.Launch(s.device, s.stream, func(func(backends.Address, int) []byte) {}))
+	}
 }
 
 func (w *modelWorld) what(fixed bool) foreign {
@@ -222,15 +232,15 @@ func (w *modelWorld) streamOf(f *backendtest.Fake, device int) backends.Stream {
 	case 2:
 		return backends.Stream(w.random.IntN(2) + 1)
 	}
-	return w.own(f, device)
+	return w.ownStream(f, device)
 }
 
-func (w *modelWorld) own(f *backendtest.Fake, device int) backends.Stream {
+func (w *modelWorld) ownStream(f *backendtest.Fake, device int) backends.Stream {
 	of := 0
 	if f == w.hip {
 		of = 1
 	}
-	at := &w.streams[of][device][w.random.IntN(3)]
+	at := &w.own[of][device][w.random.IntN(w.streams)]
 	if *at == nil {
 		s, err := f.NewStream(device)
 		require.NoError(w.t, err)
@@ -258,7 +268,7 @@ func (w *modelWorld) streamName(id streamID) string {
 }
 
 func (w *modelWorld) allStreams() (list []*ownStream) {
-	for _, runtime := range w.streams {
+	for _, runtime := range w.own {
 		for _, device := range runtime {
 			for _, s := range device {
 				if s != nil {
@@ -272,22 +282,22 @@ func (w *modelWorld) allStreams() (list []*ownStream) {
 
 // endStream ends a stream that no array and no handle names, as the Python package does.
 func (w *modelWorld) endStream() {
-	at := &w.streams[w.random.IntN(2)][w.random.IntN(2)][w.random.IntN(3)]
-	s := *at
-	if s == nil {
+	list := w.allStreams()
+	if len(list) == 0 {
 		return
 	}
-	var list []*cells
+	s := list[w.random.IntN(len(list))]
+	var held []*cells
 	for _, h := range w.holders() {
 		if h.stream() == s.stream {
 			return
 		}
 		if h.cells != nil {
-			list = append(list, h.cells)
+			held = append(held, h.cells)
 		}
 	}
 	w.logf("%s ends", w.streamName(s.streamID))
-	for _, c := range list {
+	for _, c := range held {
 		for _, k := range c.pending() {
 			k.ended = k.ended || k.stream == s.streamID
 		}
@@ -296,7 +306,15 @@ func (w *modelWorld) endStream() {
 		}
 	}
 	require.NoError(w.t, s.fake.DestroyStream(s.device, s.stream))
-	*at = nil
+	for i := range w.own {
+		for device := range w.own[i] {
+			for j, other := range w.own[i][device] {
+				if other == s {
+					w.own[i][device][j] = nil
+				}
+			}
+		}
+	}
 }
 
 // progress lets some streams do a little.
@@ -315,8 +333,7 @@ func (w *modelWorld) progress() {
 }
 
 func (w *modelWorld) place() place {
-	all := places(2)
-	return all[w.random.IntN(len(all))]
+	return w.places[w.random.IntN(len(w.places))]
 }
 
 // streamFor is one that an array at p may have.
@@ -346,7 +363,7 @@ func (w *modelWorld) give(o *gobuffer.Options) {
 	if of == 1 {
 		a = backends.HIP
 	}
-	o.Stream, o.StreamOf = w.own(w.fakes()[of], w.random.IntN(2)), a
+	o.Stream, o.StreamOf = w.ownStream(w.fakes()[of], w.random.IntN(2)), a
 }
 
 func (w *modelWorld) setStream() {

@@ -86,6 +86,13 @@ func (w *modelWorld) truth(what string, h *held) {
 	w.compare(what+" in "+h.name, h.values(), got)
 }
 
+// seen looks at ordinary host memory, which is read without asking anybody.
+func (w *modelWorld) seen(h *held) {
+	if h.cells != nil && h.cells.memory.Region().Allocator.Kind() == backends.Pageable {
+		w.truth("who asked nobody", h)
+	}
+}
+
 func (w *modelWorld) synchronize() {
 	a := w.some()
 	if a == nil {

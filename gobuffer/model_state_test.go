@@ -74,26 +74,32 @@ type ownStream struct {
 	name string
 }
 
+const (
+	mostArrays  = 6
+	mostStreams = 3 // of each device
+)
+
 type modelWorld struct {
 	*world
+	character
 	options  modelOptions
 	random   *rand.Rand // for the step under way
-	arrays   [6]*held
+	held     [mostArrays]*held
 	handles  [3]*held
-	streams  [2][2][3]*ownStream      // by runtime and device
-	defaults map[backends.Stream]bool // are names of default streams
-	deviceOf map[backends.Stream]int  // of streams that are of one device
-	number   int64                    // the last one that was written somewhere
-	count    int                      // of things with names
+	own      [2][2][mostStreams]*ownStream // by runtime and device
+	defaults map[backends.Stream]bool      // are names of default streams
+	deviceOf map[backends.Stream]int       // of streams that are of one device
+	number   int64                         // the last one that was written somewhere
+	count    int                           // of things with names
 	log      []string
 	leaked   int // blocks that a failing Free left
 }
 
-func newModelWorld(s *trial, o modelOptions) *modelWorld {
+func newModelWorld(s *trial, o modelOptions, c character) *modelWorld {
 	o.Devices = 2
 	cuda, hip := o.FakeOptions, o.FakeOptions
 	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
-	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, options: o,
+	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, character: c, options: o,
 		defaults: map[backends.Stream]bool{0: true, legacy: true}, deviceOf: map[backends.Stream]int{}}
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
@@ -142,8 +148,8 @@ func (w *modelWorld) end() {
 	for i := range w.handles {
 		w.release(&w.handles[i])
 	}
-	for i := range w.arrays {
-		w.close(&w.arrays[i])
+	for i := range w.held {
+		w.close(&w.held[i])
 	}
 	w.check()
 	events := 0
@@ -305,7 +311,7 @@ func (w *modelWorld) inherit(to, from *held) {
 
 // holders are all that hold cells.
 func (w *modelWorld) holders() (list []*held) {
-	for _, h := range slices.Concat(w.arrays[:], w.handles[:]) {
+	for _, h := range slices.Concat(w.held[:], w.handles[:]) {
 		if h != nil {
 			list = append(list, h)
 		}

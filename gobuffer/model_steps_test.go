@@ -46,7 +46,7 @@ var stepKinds = []struct {
 	{"progress", 4, (*modelWorld).progress},
 }
 
-func (w *modelWorld) slot() **held { return &w.arrays[w.random.IntN(len(w.arrays))] }
+func (w *modelWorld) slot() **held { return &w.held[w.random.IntN(w.arrays)] }
 
 // some returns one of the arrays, or nil.
 func (w *modelWorld) some() *held { return *w.slot() }
@@ -123,6 +123,7 @@ func (w *modelWorld) write() {
 		return
 	}
 	to.store(list)
+	w.seen(to)
 }
 
 func (w *modelWorld) set() {
@@ -142,6 +143,7 @@ func (w *modelWorld) set() {
 		return
 	}
 	a.store(list)
+	w.seen(a)
 }
 
 // change is an operation after which a holds list, perhaps in other memory.
@@ -160,6 +162,7 @@ func (w *modelWorld) change(a *held, list []value, op func() error) {
 		return
 	}
 	w.moved(a, list)
+	w.seen(a)
 }
 
 func (w *modelWorld) assign() {

@@ -64,15 +64,15 @@ func TestModel(t *testing.T) {
 			t.Parallel()
 			seen := map[string]int{}
 			for i := range *modelRuns {
-				walk := plan(seed+uint64(i), *modelSteps)
-				found := try(t, o, walk)
+				c, walk := plan(seed+uint64(i), *modelSteps)
+				found := try(t, o, c, walk)
 				if found == nil {
 					continue
 				}
 				if seen[found.class]++; seen[found.class] > 1 {
 					continue
 				}
-				short := shorten(t, o, walk, found)
+				short := shorten(t, o, c, walk, found)
 				t.Errorf("%s\nThe shortest walk that fails so, of -model.mode='%s' -model.seed=%d -model.runs=1 -model.steps=%d:\n%s",
 					strings.Join(short.messages, "\n"), name, seed+uint64(i), *modelSteps, strings.Join(short.log, "\n"))
 			}
@@ -90,11 +90,23 @@ type step struct {
 	seed uint64
 }
 
-func plan(seed uint64, count int) (walk []step) {
+// plan makes a walk with a character of its own: few or many arrays, streams and places,
+// and of some kinds of steps more than of others. So states are reached that are rare in
+// walks that do a little of everything.
+func plan(seed uint64, count int) (c character, walk []step) {
 	random := rand.New(rand.NewPCG(seed, 0))
+	c = character{arrays: 1 + random.IntN(mostArrays), streams: 1 + random.IntN(mostStreams), places: places(2)}
+	random.Shuffle(len(c.places), func(i, j int) { c.places[i], c.places[j] = c.places[j], c.places[i] })
+	if random.IntN(3) > 0 {
+		c.places = c.places[:1+random.IntN(4)]
+	}
 	var kinds []int
 	for i, k := range stepKinds {
-		for range k.weight {
+		weight := k.weight * [...]int{0, 1, 1, 4}[random.IntN(4)]
+		if k.name == "make" {
+			weight = k.weight
+		}
+		for range weight {
 			if !left(k.name) {
 				kinds = append(kinds, i)
 			}
@@ -103,7 +115,13 @@ func plan(seed uint64, count int) (walk []step) {
 	for range count {
 		walk = append(walk, step{kinds[random.IntN(len(kinds))], random.Uint64()})
 	}
-	return walk
+	return c, walk
+}
+
+// character is what all steps of a walk have in common.
+type character struct {
+	arrays, streams int
+	places          []place // where arrays are made and moved to
 }
 
 func left(name string) bool { return slices.Contains(strings.Split(*modelWithout, ","), name) }
@@ -116,11 +134,11 @@ type finding struct {
 }
 
 // try makes one walk; nil is success.
-func try(t *testing.T, o modelOptions, walk []step) *finding {
+func try(t *testing.T, o modelOptions, c character, walk []step) *finding {
 	s := &trial{TB: t}
 	var log []string
 	s.protected(func() {
-		w := newModelWorld(s, o)
+		w := newModelWorld(s, o, c)
 		defer func() { log = w.log }()
 		for _, x := range walk {
 			w.step(x)
@@ -141,13 +159,13 @@ func try(t *testing.T, o modelOptions, walk []step) *finding {
 }
 
 // shorten leaves out steps for as long as the walk fails in the same way.
-func shorten(t *testing.T, o modelOptions, walk []step, found *finding) *finding {
+func shorten(t *testing.T, o modelOptions, c character, walk []step, found *finding) *finding {
 	left := *modelShrink
 	for size := max(len(walk)/2, 1); size > 0 && left > 0; {
 		shrunk := false
 		for at := 0; at < len(walk) && left > 0; left-- {
 			fewer := slices.Concat(walk[:at], walk[min(at+size, len(walk)):])
-			if f := try(t, o, fewer); f != nil && f.class == found.class {
+			if f := try(t, o, c, fewer); f != nil && f.class == found.class {
 				walk, found, shrunk = fewer, f, true
 			} else {
 				at += size

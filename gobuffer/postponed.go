@@ -35,11 +35,12 @@ func (p *postponed) add(m *Memory) *queue {
 
 func (p *postponed) queueOf(m *Memory) *queue {
 	b, device := m.backend, m.context()
-	if pending := m.uses.recorded(); m.streams == nil && len(pending) > 0 {
+	pending := m.uses.recorded()
+	if m.streams == nil && len(pending) > 0 {
 		// Host memory that a device uses.
 		b, device = pending[0].backend, pending[0].device
-		_ = pending.letGo() // the record keeps the tickets
 	}
+	_ = pending.letGo() // the record keeps the tickets
 	for _, q := range p.queues {
 		if q.backend == b && q.device == device {
 			return q

@@ -29,7 +29,11 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
 	left, err := m.backend.Copy(to, p.region(), size, w.stream)
 	if err == nil && left != backends.Complete {
-		err = m.streams.Synchronize(w.device, w.stream)
+		if err = w.wait(); err != nil && w.wait() != nil {
+			// The target is the caller's again: nothing may write to it any more. A wait
+			// reports what went wrong before it, too, so only the second one has told.
+			_, _ = settleDevice(w.backend, w.device)
+		}
 	}
 	if err == nil {
 		err = m.done(before)

@@ -173,6 +173,8 @@ func (p piece) strided() backends.Strided {
 	return backends.Strided{Region: p.region(), Element: deviceElement(p.layout.Type), Shape: p.layout.Shape, Strides: p.layout.Strides}
 }
 
+// deviceElement is t as devices are told of it: only by its size if they cannot
+// convert it.
 func deviceElement(t arrayiface.ElementType) backends.Element {
 	kinds := [...]backends.ElementKind{
 		arrayiface.KindBool:     backends.Boolean,
@@ -183,10 +185,10 @@ func deviceElement(t arrayiface.ElementType) backends.Element {
 	}
 	kind := kinds[t.Kind()]
 	switch {
+	case !t.OnDevices():
+		kind = backends.Opaque
 	case t == arrayiface.BFloat16:
 		kind = backends.BrainFloat
-	case kind == backends.Float && t.Size() == 1:
-		kind = backends.Opaque // the host converts float8
 	}
 	return backends.Element{Kind: kind, Size: t.Size()}
 }

@@ -128,6 +128,38 @@ func Copy(source uint64, allocator, device, element int, result uint64) (int, er
 	})
 }
 
+// Reshape describes at result the elements in another shape: integers joined by commas,
+// of which one may be -1. copying is a gobuffer.Copying. It returns 1 for a view, 0 for
+// a copy.
+//
+//hamr:blocking
+func Reshape(source uint64, shape string, copying int, result uint64) (int, error) {
+	shared := 0
+	_, err := onArrays(func() error {
+		dimensions, err := integers(shape)
+		if err != nil {
+			return err
+		}
+		from := bridge.At(source)
+		a, err := from.Array()
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		reshaped, view, err := a.Reshape(dimensions, gobuffer.Copying(copying))
+		if err != nil {
+			return err
+		}
+		defer reshaped.Close()
+		bridge.At(result).Store(reshaped, from)
+		if view {
+			shared = 1
+		}
+		return nil
+	})
+	return shared, err
+}
+
 // Text returns the elements as HAMR prints them, shortened beyond limit.
 //
 //hamr:blocking

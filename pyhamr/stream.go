@@ -1,6 +1,7 @@
 package pyhamr
 
 import (
+	"errors"
 	"runtime"
 	"time"
 
@@ -43,6 +44,37 @@ func DestroyStream(backend string, device int, stream uint64) (int, error) {
 	return with(backend, device, func(s backends.Streams, device int) (int, error) {
 		return 0, s.DestroyStream(device, backends.Stream(stream))
 	})
+}
+
+// What StreamDevice returns in place of a device.
+const (
+	unknownDevice = -1
+	noStream      = -2
+)
+
+// StreamDevice returns the device of a stream that somebody else made, -2 if the
+// backend knows of no such stream, and -1 if that cannot be told: there is no runtime
+// here that has streams, or it is in trouble.
+//
+//hamr:blocking
+func StreamDevice(backend string, stream uint64) (int, error) {
+	found := unknownDevice
+	_, err := run(func() error {
+		b, err := bridge.Runtime.Named(backend)
+		locator, ok := backends.As[backends.Streams](b)
+		if err != nil || !ok {
+			return nil
+		}
+		device, err := locator.StreamDevice(backends.Stream(stream))
+		switch {
+		case err == nil:
+			found = device
+		case errors.Is(err, backends.ErrNoStream):
+			found = noStream
+		}
+		return nil
+	})
+	return found, err
 }
 
 // StreamIdle reports whether all work on a stream is over.

@@ -13,11 +13,14 @@ const (
 	success            = 0
 	outOfMemory        = 2
 	notInitialized     = 3
+	deviceUnavailable  = 46
 	noDevice           = 100
 	invalidContext     = 201
 	notReady           = 600
 	captureImplicit    = 906
 	peerAlreadyAllowed = 704
+	firstOfCapture     = 900 // of a stream into a graph
+	lastOfCapture      = 908
 )
 
 // codeNames are the driver's names of its codes. Drivers know them, too, but not

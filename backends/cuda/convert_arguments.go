@@ -1,10 +1,6 @@
 package cuda
 
-import (
-	"math/bits"
-
-	"hamr/backends"
-)
+import "math/bits"
 
 // The kernels in kernels/, and what they are told: mirrors of kernels/arguments.h.
 const (
@@ -17,56 +13,9 @@ const (
 // kernelThreads is how many threads a block has; hamr_transpose relies on it.
 const kernelThreads = 256
 
-// kernelType is a type that the kernels tell apart.
-type kernelType uint32
-
-const (
-	kernelBoolean kernelType = iota
-	kernelSigned8
-	kernelSigned16
-	kernelSigned32
-	kernelSigned64
-	kernelUnsigned8
-	kernelUnsigned16
-	kernelUnsigned32
-	kernelUnsigned64
-	kernelFloat16
-	kernelBrainFloat16
-	kernelFloat32
-	kernelFloat64
-	kernelComplex64
-	kernelComplex128
-	kernelOpaque128
-)
-
-var kernelTypes = map[backends.Element]kernelType{
-	{Kind: backends.Boolean, Size: 1}:        kernelBoolean,
-	{Kind: backends.Signed, Size: 1}:         kernelSigned8,
-	{Kind: backends.Signed, Size: 2}:         kernelSigned16,
-	{Kind: backends.Signed, Size: 4}:         kernelSigned32,
-	{Kind: backends.Signed, Size: 8}:         kernelSigned64,
-	{Kind: backends.Unsigned, Size: 1}:       kernelUnsigned8,
-	{Kind: backends.Unsigned, Size: 2}:       kernelUnsigned16,
-	{Kind: backends.Unsigned, Size: 4}:       kernelUnsigned32,
-	{Kind: backends.Unsigned, Size: 8}:       kernelUnsigned64,
-	{Kind: backends.Float, Size: 2}:          kernelFloat16,
-	{Kind: backends.BrainFloat, Size: 2}:     kernelBrainFloat16,
-	{Kind: backends.Float, Size: 4}:          kernelFloat32,
-	{Kind: backends.Float, Size: 8}:          kernelFloat64,
-	{Kind: backends.ComplexNumber, Size: 8}:  kernelComplex64,
-	{Kind: backends.ComplexNumber, Size: 16}: kernelComplex128,
-}
-
 // copiedTypes are the types as which elements of so many bytes are copied.
 var copiedTypes = map[int]kernelType{
 	1: kernelUnsigned8, 2: kernelUnsigned16, 4: kernelUnsigned32, 8: kernelUnsigned64, 16: kernelOpaque128,
-}
-
-var kernelParts = [...]int{
-	kernelBoolean: 1, kernelSigned8: 1, kernelSigned16: 2, kernelSigned32: 4, kernelSigned64: 8,
-	kernelUnsigned8: 1, kernelUnsigned16: 2, kernelUnsigned32: 4, kernelUnsigned64: 8,
-	kernelFloat16: 2, kernelBrainFloat16: 2, kernelFloat32: 4, kernelFloat64: 8,
-	kernelComplex64: 4, kernelComplex128: 8,
 }
 
 // part is the bytes of an element, or of one part of a complex number: what is

@@ -2,36 +2,39 @@ package cuda
 
 import (
 	"errors"
+	"sync"
 	"unsafe"
 
 	"hamr/backends"
 )
 
-// kernels is what a device's primary context holds of kernelText.
+// kernels is what a device's primary context holds of kernelText. Its lock is its own:
+// the driver may take seconds to compile.
 type kernels struct {
+	mu        sync.Mutex // of what follows
 	module    uintptr
 	failure   error // of loading: it is not tried again
 	functions map[string]uintptr
 }
 
 // kernel returns the function of that name from kernelText, which is loaded into
-// the device's primary context at its first use. A failure to load is remembered:
-// compiling again would take as long and fail again.
+// the device's primary context at its first use. A failure to load is remembered,
+// unless it may pass: compiling again would take as long and fail again.
 func (b *Backend) kernel(device int, name string) (uintptr, error) {
 	d, err := b.device(device)
 	if err != nil {
 		return 0, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	k := &d.kernels
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if function, ok := k.functions[name]; ok {
 		return function, nil
 	}
 	if k.failure != nil {
 		return 0, k.failure
 	}
-	context, err := b.retain(d)
+	context, err := b.primaryContext(device)
 	if err != nil {
 		return 0, err
 	}
@@ -41,8 +44,11 @@ func (b *Backend) kernel(device int, name string) (uintptr, error) {
 	}
 	defer v.leave()
 	if k.module == 0 {
-		if k.module, k.failure = v.loadModule(); k.failure != nil {
-			return 0, k.failure
+		if k.module, err = v.loadModule(); err != nil {
+			if !passes(err) {
+				k.failure = err
+			}
+			return 0, err
 		}
 		k.functions = map[string]uintptr{}
 	}
@@ -52,6 +58,14 @@ func (b *Backend) kernel(device int, name string) (uintptr, error) {
 	}
 	k.functions[name] = uintptr(v.out[0])
 	return k.functions[name], nil
+}
+
+// passes reports whether what failed may work the next time: memory was short, others
+// hold the device, or some stream is being captured into a graph.
+func passes(err error) bool {
+	var failed *backends.DeviceError
+	return errors.As(err, &failed) && (failed.Code == outOfMemory || failed.Code == deviceUnavailable ||
+		failed.Code >= firstOfCapture && failed.Code <= lastOfCapture)
 }
 
 func (v *visit) loadModule() (uintptr, error) {

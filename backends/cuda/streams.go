@@ -106,28 +106,6 @@ func (v *visit) newStream() (backends.Stream, error) {
 	return s, nil
 }
 
-// StreamDevice asks the driver for the context of a stream and for the device of that.
-// The stream must exist: of one that has ended the driver may know anything.
-func (b *Backend) StreamDevice(s backends.Stream) (int, error) {
-	if s <= perThreadStream {
-		return backends.HostDevice, nil
-	}
-	v, err := b.enter(0, s)
-	if err != nil {
-		return 0, err
-	}
-	defer v.leave()
-	for _, d := range b.devices {
-		if d.context.Load() == v.context {
-			return d.number, nil
-		}
-	}
-	if err := b.call(b.driver.CtxGetDevice, v.slot(0)); err != nil {
-		return 0, err
-	}
-	return b.numberOf(int32(v.out[0])), nil
-}
-
 // NewStream returns a stream that does not wait for the legacy one. It belongs to
 // the caller until DestroyStream.
 func (b *Backend) NewStream(device int) (backends.Stream, error) {

@@ -42,6 +42,7 @@ var rules = []rule{
 	{"tests/...", nil},
 	{"docs/...", []string{"gobuffer", "arrayiface", "backends", "backends/all"}},
 	{"internal/lint", nil},
+	{"internal/elementtypes", []string{"arrayiface"}},
 }
 
 // testImports is what tests may use on top. Concrete backends are open to the

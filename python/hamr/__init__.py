@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
     from .dlpack import from_dlpack
     from .event import Event
+    from .headers import get_include
     from .place import (
         current_device,
         device,
@@ -148,6 +149,7 @@ __all__ = [
     "get_hip_accessible",
     "get_host_accessible",
     "get_host_allocator",
+    "get_include",
     "get_openmp_accessible",
     "make_buffer",
     "memory_info",
@@ -171,6 +173,7 @@ _LATE = {
     "device_of": "place",
     "device_properties": "place",
     "from_dlpack": "dlpack",
+    "get_include": "headers",
     "memory_info": "place",
     "peer_access": "place",
 }

@@ -16,7 +16,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .element import dtype_of, element_of
+from .element import dtype_of, element_of, held_large
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .protocols.cuda_array_interface import wait_of
@@ -30,6 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any
+
+
+_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
 
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
@@ -63,17 +66,33 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
         place = -1 if device is None else device_number(device)
-        order = None if stream is None else as_stream(stream, place)
-        self: Buffer = _native.create(
-            cls,
-            element_of(dtype),
-            allocator_of(allocator),
-            place,
-            0 if order is None else order._value,
-            transfer_of(transfer),
-            shape if type(shape) is int else _shape_of(shape),
-            number,
-        )
+        order = None if stream is None else _order_on(stream, allocator_of(allocator), place)
+        self: Buffer
+        try:
+            self = _native.create(
+                cls,
+                element_of(dtype),
+                allocator_of(allocator),
+                place,
+                0 if order is None else order._value,
+                transfer_of(transfer),
+                shape if type(shape) is int else _shape_of(shape),
+                number,
+            )
+        except ValueError:
+            held = held_large(number, element_of(dtype))
+            if held is None:
+                raise
+            return Buffer.__new__(
+                cls,
+                shape,
+                dtype,
+                allocator,
+                fill=held,
+                device=device,
+                stream=order,
+                transfer=transfer,
+            )
         if order is not None:
             self._set_order(order._value, self._transfer, order)
         if fill is not None and number is None:
@@ -112,13 +131,15 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
         place = -1 if device is None else device_number(device)
-        order = as_stream(stream, place)
+        order = None
+        if stream is not None:
+            order = _order_on(stream, allocator_of(allocator), place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
             allocator_of(allocator),
             place,
-            order._value,
+            0 if order is None else order._value,
             transfer_of(transfer),
             pointer,
             _shape_of(shape),
@@ -128,7 +149,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             take,
         )
         self._source = "pointer"
-        self._set_order(order._value, self._transfer, order)
+        if order is not None:
+            self._set_order(order._value, self._transfer, order)
         return self
 
     # What it is.
@@ -365,8 +387,23 @@ def buffer(
         )
     shared._source = protocol
     if order is not None:
+        order._fitting(shared.device)
         shared._set_order(order._value, shared._transfer, order)
     return shared
+
+
+def _order_on(stream: Any, allocator: int, place: int, pointer: int | None = None) -> Stream:
+    """The stream given for memory of an allocator: new memory, or that at an address.
+
+    ``place`` is the number of its device; -1 is the current one, or where the address is.
+    """
+    on_a_device = allocator in _ON_A_DEVICE
+    order = as_stream(stream, place if on_a_device or is_per_thread(stream) else -1)
+    if on_a_device and place < 0 <= order._device:
+        from .place import current_device, device_of
+
+        order._fitting(current_device() if pointer is None else device_of(pointer))
+    return order
 
 
 def _order_for(obj: Any, stream: Any) -> Stream:

@@ -30,7 +30,7 @@ def information() -> dict[str, Any]:
     import hamr
 
     from ._library import call, library_path
-    from .element import name_of
+    from .element import TABLE
 
     backends = hamr.backends()
     for name, backend in backends.items():
@@ -49,7 +49,7 @@ def information() -> dict[str, Any]:
             "host": hamr.get_host_allocator().name,
             "device": hamr.get_device_allocator().name,
         },
-        "elements": [name_of(i) for i in range(1, len(json.loads(call("Elements"))) + 1)],
+        "elements": [row[0] for row in TABLE[1:]],
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
 

@@ -7,9 +7,9 @@ from _operator import index
 from . import _native
 from ._library import buffer_lock, call
 from .allocator import Allocator, allocator_of, device_number
-from .element import dtype_of, element_of, has_format, item_from_bytes
+from .element import dtype_of, element_of, has_format, held_large, item_from_bytes
 from .indexing import select
-from .operand import operand
+from .operand import operand, scalar_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Contents(_Base):
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
-        self._change("Reserve", _count("n", n), _single(value))
+        self._change("Reserve", _count("n", n), self._single(value))
 
     def resize(self, n: int | tuple[int, ...], value: Any = None) -> None:
         """Hold ``n`` elements, or those of a shape. New ones hold ``value``, if given.
@@ -67,7 +67,7 @@ class Contents(_Base):
         The elements in front stay, in C order.
         """
         shape = n if isinstance(n, (tuple, list)) else (n,)
-        self._change("Resize", ",".join(str(_count("n", d)) for d in shape), _single(value))
+        self._change("Resize", ",".join(str(_count("n", d)) for d in shape), self._single(value))
 
     def append(self, x: Any) -> None:
         """Add a value, or the elements of an array, behind the last element."""
@@ -90,7 +90,7 @@ class Contents(_Base):
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
-        single = _single(value)
+        single = self._single(value)
         if single is None:
             raise TypeError("value is None: accepted is a number")
         self._change("Fill", single)
@@ -145,6 +145,28 @@ class Contents(_Base):
             raise TypeError("dtype is None: accepted is an element type such as 'float32'")
         return self.copy(dtype=dtype)
 
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Buffer:
+        """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
+
+        One size may be -1 and stands for what the others leave. As in NumPy, the result
+        is a view of the same memory where strides reach the elements in that shape, and
+        else a copy by the same allocator, on the same device. ``copy=False`` makes the
+        latter a ValueError, ``copy=True`` always copies. Another number of elements is a
+        ValueError.
+        """
+        if copy is not None and not isinstance(copy, bool):
+            raise TypeError(f"copy is {copy!r}: accepted are True, False and None")
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        dimensions = ",".join(str(_count("shape", d)) for d in sizes)
+        source = self._pin()
+        result = _native.result(source)
+        copying = 0 if copy is None else 1 + copy
+        view = call("Reshape", source._address, dimensions, copying, result._address)
+        made = self._made(result, source)
+        if view:
+            made._source = self.source_protocol
+        return made
+
     def move(self, allocator: Allocator | int | str, device: int | None = None) -> None:
         """Take the contents to other memory; nothing happens if they are there."""
         number = allocator_of(allocator)
@@ -167,11 +189,11 @@ class Contents(_Base):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self if key is Ellipsis else self[key]
-        number = _native.scalar(value)
+        number = scalar_for(value, target)
         if number is not None:
             target._change("Fill", number)
         else:
-            target._change("Write", operand(value))
+            target._change("Write", operand(value, target))
 
     def __iter__(self) -> Iterator[Buffer]:
         return (self[i] for i in range(len(self)))
@@ -227,11 +249,20 @@ class Contents(_Base):
 
     def _value(self, x: Any) -> _native.Array:
         """What the core can read; a Python number becomes an element, if that can hold it."""
-        if type(x) in _NUMBERS:
+        if type(x) not in _NUMBERS:
+            return operand(x, self)
+        try:
             return _native.create(
                 _native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x
             )._pin()
-        return operand(x)
+        except ValueError:
+            held = held_large(x, self._element)
+            if held is None:
+                raise
+        return self._value(held)
+
+    def _single(self, value: Any) -> _native.Array | None:
+        return None if value is None else operand(value, self)
 
     def _change(self, name: str, *arguments: Any) -> None:
         """Run an operation of the core and become its result."""
@@ -254,7 +285,3 @@ def _count(name: str, value: Any) -> int:
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} is {value!r}: accepted are counts that fit in 63 bits")
     return number
-
-
-def _single(value: Any) -> _native.Array | None:
-    return None if value is None else operand(value)

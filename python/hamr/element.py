@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 _numbers: dict[object, int] = {}
-_names: list[str] = []
 
-_TABLE: list[tuple[str, str | None, int, int]] = [("", None, 0, 0), *_native.element_table()]
+#: Name, typestr, format of the buffer protocol, bytes and DLPack's code, by number.
+TABLE: list[tuple[str, str, str | None, int, int]] = [
+    ("invalid", "", None, 0, 0),
+    *_native.element_table(),
+]
 
 
 class ElementType(str):
@@ -80,11 +83,7 @@ def _name_by_numpy(dtype: Any) -> str:
 
 def name_of(number: int) -> str:
     """The NumPy name of an element type."""
-    if not _names:
-        import json
-
-        _names.extend(["invalid", *(row["name"] for row in json.loads(_library.call("Elements")))])
-    return _names[number]
+    return TABLE[number][0]
 
 
 def dtype_of(number: int) -> Any:
@@ -99,16 +98,40 @@ def dtype_of(number: int) -> Any:
     return ElementType(name)
 
 
+def item_size(number: int) -> int:
+    """The bytes of one element."""
+    return TABLE[number][3]
+
+
 def has_format(number: int) -> bool:
     """Whether the buffer protocol has a format for an element type."""
-    return _TABLE[number][1] is not None
+    return TABLE[number][2] is not None
+
+
+def held_large(value: Any, number: int) -> float | bool | None:
+    """What elements of a type hold of an int beyond 64 bits, as NumPy's do.
+
+    None if integers are meant, or value is no such int; a ValueError beyond all floats.
+    """
+    kind = TABLE[number][1][1]
+    if kind in "iu" or not isinstance(value, int) or -(2**63) <= value < 2**64:
+        return None
+    if kind == "b":
+        return True
+    try:
+        return int.__float__(value)
+    except OverflowError:
+        raise ValueError(
+            f"value is an int of {value.bit_length()} bits: accepted for {name_of(number)} "
+            "are those that a float64 holds, of at most 1024"
+        ) from None
 
 
 def item_from_bytes(number: int, raw: bytes) -> Any:
     """One element's bytes as a Python number. Its type has a format in the buffer protocol."""
     import struct
 
-    text = _TABLE[number][1]
+    text = TABLE[number][2]
     assert text is not None
     values = struct.unpack("<" + (text[1] * 2 if text[0] == "Z" else text), raw)
     return complex(*values) if len(values) == 2 else values[0]

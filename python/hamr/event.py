@@ -11,7 +11,7 @@ from .waiting import until, wait_in_slices
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
+    from typing import Any, NoReturn
 
 _EVENT_NAMES = ("ptr", "cuda_event", "handle")
 
@@ -21,6 +21,8 @@ class Event:
 
     Without a stream it is the default stream's. BackendUnavailable where there is
     no CUDA driver; in a forked child the parent's events raise ForkError.
+
+    Copies are the object itself, and end with it. An event cannot be pickled.
     """
 
     __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_value")
@@ -73,6 +75,18 @@ class Event:
 
     def __repr__(self) -> str:
         return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
+
+    def __copy__(self) -> Event:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Event:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a hamr.Event is a driver object of this process and cannot be pickled: "
+            "synchronize() waits for it here"
+        )
 
     def _named(self) -> tuple[str, int, int]:
         """What the façade takes for the event."""

@@ -98,7 +98,8 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
         )
     import numpy
 
-    array = array.get_host_accessible()  # waits; its memory stays, whatever the buffer does
+    # Waits. What is kept is nobody else's to close.
+    array = array.get_host_accessible()._snapshot(_native.Array)
     raw = numpy.asarray(_RawStorage(array))
     named = dtype_of(array._element)
     values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")

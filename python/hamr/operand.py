@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _native
+from .element import held_large
 from .protocols.dispatch import share
 
 TYPE_CHECKING = False
@@ -10,11 +11,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def operand(x: Any) -> _native.Array:
-    """A number, array, list or buffer as something the core can read."""
+def scalar_for(x: Any, target: _native.Array) -> _native.Array | None:
+    """A Python number as something the core can write to a target; None for anything else."""
+    try:
+        return _native.scalar(x)
+    except ValueError:
+        held = held_large(x, target._element)
+        if held is None:
+            raise
+    return _native.scalar(held)
+
+
+def operand(x: Any, target: _native.Array) -> _native.Array:
+    """A number, array, list or buffer as something the core can read for a target."""
     if isinstance(x, _native.Array):
         return x._pin()
-    number = _native.scalar(x)
+    number = scalar_for(x, target)
     if number is not None:
         return number
     if isinstance(x, (list, tuple, range)):

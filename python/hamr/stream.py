@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from _operator import index
-from _weakref import ref
 
 from . import _native
 from ._library import call, finish
@@ -14,7 +13,7 @@ from .waiting import until, wait_in_slices
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .event import Event
 
@@ -28,33 +27,11 @@ _LEGACY, _PER_THREAD = 1, 2
 
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
-
-class _Life:
-    """What the Streams of one handle share; hamr's memory forgets the handle at its end."""
-
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_made", "_owner", "_value")
-
-    def __init__(self, stream: Stream, made: bool) -> None:
-        self._backend, self._device, self._value = stream._backend, stream._device, stream._value
-        self._generation, self._owner, self._made = stream._generation, stream._owner, made
-
-    def __del__(self, finish: Any = finish) -> None:
-        # Releases of memory may be ordered on the stream, and work pending there.
-        over = finish(self._generation, "RetireStream", self._value)
-        if self._made and over is not False:  # better kept than ended under another thread
-            finish(self._generation, "DestroyStream", self._backend, self._device, self._value)
+#: What the core says of a handle that is no stream's, in place of its device.
+_NO_STREAM = -2
 
 
-_lives: dict[int, Any] = {}  # weak references, by handle
-
-
-def _life_of(stream: Stream, made: bool) -> _Life:
-    known = _lives.get(stream._value)
-    life: _Life | None = known() if known is not None else None
-    if life is None or made or life._generation != stream._generation:
-        life = _Life(stream, made)
-        _lives[stream._value] = ref(life)
-    return life
+_native.set_stream_end(finish)
 
 
 class Stream:
@@ -70,30 +47,62 @@ class Stream:
     A new stream, and all that asks the device, raises BackendUnavailable where
     there is no CUDA driver; an object that is no stream is a TypeError. In a forked
     child the parent's streams raise ForkError.
+
+    A number that is no stream's is a ValueError when it is first used, where that can
+    be told: the driver is asked, unless no memory is mapped at such an address. It
+    cannot be told of a stream that has been destroyed, or of the address of something
+    else: what the driver then does is undefined. Stream objects are believed.
+
+    Copies are the object itself, and end with it. A stream cannot be pickled.
     """
 
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_life", "_owner", "_value")
+    __slots__ = (
+        "__weakref__",
+        "_backend",
+        "_device",
+        "_generation",
+        "_life",
+        "_owner",
+        "_sure",
+        "_value",
+    )
 
     _device: int
     _value: int
+    _sure: bool  # it is a stream, on the device that it says
 
     def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
-        self._backend = BACKEND
-        self._generation = _native.generation()
-        self._owner = stream
         number = -1 if device is None else device_number(device)
-        if stream is None and device is not None:
-            self._device = call("CurrentDevice", BACKEND) if number < 0 else number
-            self._value = call("NewStream", BACKEND, self._device)
-            self._life = _life_of(self, True)
+        if stream is not None or device is None:
+            self._share(stream, number, -1)
             return
+        self._backend, self._generation, self._owner = BACKEND, _native.generation(), None
+        self._device = call("CurrentDevice", BACKEND) if number < 0 else number
+        self._value = call("NewStream", BACKEND, self._device)
+        self._life = self._share_life(True)
+        self._sure = True
+
+    def _share(self, stream: Any, device: int, near: int) -> None:
+        """Become the stream that was given; the per-thread one is meant on device ``near``."""
+        self._backend, self._generation, self._owner = BACKEND, _native.generation(), stream
         self._value = _handle_of(stream)
-        self._device = _device_of(stream) if number < 0 else number
+        told = _device_of(stream)
+        self._device = told if device < 0 else device
+        self._sure = self._value <= _PER_THREAD or (
+            stream._sure if isinstance(stream, Stream) else self._device == told >= 0
+        )
         if self._value == _PER_THREAD:
+            if near >= 0:
+                self._device = near
             self._device = self._place()
             self._value = call("ResolveStream", BACKEND, self._device, _PER_THREAD)
         if self._value > _PER_THREAD:
-            self._life = _life_of(self, False)
+            self._life = self._share_life(False)
+
+    def _share_life(self, made: bool) -> _native.StreamLife:
+        """What all who use the handle hold; hamr's memory forgets the handle at its end."""
+        owner = None if isinstance(self._owner, (int, Stream)) else self._owner
+        return _native.stream_life(self._value, self._device, self._backend, made, owner)
 
     @classmethod
     def from_any(cls, stream: Any) -> Stream:
@@ -163,16 +172,66 @@ class Stream:
     def __repr__(self) -> str:
         return f"hamr.Stream({self._value:#x})"
 
+    def __copy__(self) -> Stream:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Stream:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a hamr.Stream is a driver object of this process and cannot be pickled: "
+            "make one where the pickle is read, by hamr.Stream(device=...)"
+        )
+
     def _usable(self) -> int:
         """The handle, unless a fork made it meaningless."""
         if self._value > _PER_THREAD and self._generation != _native.generation():
             raise before_fork("stream")
         return self._value
 
+    def _checked(self) -> Stream:
+        """The stream, unless the driver knows better: once, since it then stays one."""
+        self._usable()
+        if self._sure:
+            return self
+        life = self._life
+        found = life._device if life._made else call("StreamDevice", self._backend, self._value)
+        if found == _NO_STREAM:
+            raise ValueError(
+                f"stream is {self._given()}: accepted is the handle of a stream that exists"
+            )
+        if found >= 0:
+            if self._device not in (-1, found):
+                raise ValueError(
+                    f"stream is {self._given()} of device {found}, and device is {self._device}: "
+                    "accepted is the stream's own device"
+                )
+            self._device, self._sure = found, True
+        return self
+
+    def _fitting(self, device: int) -> Stream:
+        """The stream, unless it is another device's than the memory it is to be used with.
+
+        Memory of no device (-1) takes any, and the default streams are each device's.
+        """
+        if 0 <= self._device != device >= 0 and self._value > _PER_THREAD:
+            raise ValueError(
+                f"stream is {self._given()} of device {self._device}: "
+                f"accepted for memory of device {device} are streams of that device"
+            )
+        return self
+
+    def _given(self) -> str:
+        """How to name the stream to who gave it."""
+        if self._owner is None or isinstance(self._owner, Stream):
+            return repr(self)
+        return f"{self._owner!r} ({self._value:#x})"
+
     def _named(self) -> tuple[str, int, int]:
         """What the façade takes for the stream."""
-        value = self._usable()
-        return self._backend, self._device, value
+        self._checked()
+        return self._backend, self._device, self._value
 
     def _place(self) -> int:
         """The device that the stream is on, the current one if need be."""
@@ -183,14 +242,19 @@ class Stream:
 
 
 def as_stream(stream: Any, device: int = -1) -> Stream:
-    """What a user gave as stream, as a Stream.
+    """What a user gave as stream, as a Stream; one that cannot be is refused.
 
-    ``device`` is where the per-thread default stream is meant to be.
+    ``device`` is where the memory is that it is given for, and where the per-thread
+    default stream is meant to be; -1 where that is not known, or the host.
     """
     if isinstance(stream, Stream):
-        stream._usable()
-        return stream
-    return Stream(stream, device=device) if stream is not None and device >= 0 else Stream(stream)
+        return stream._checked()._fitting(device)
+    made = Stream.__new__(Stream)
+    made._share(stream, -1, device)
+    made._checked()._fitting(device)
+    if made._device < 0:
+        made._device = device
+    return made
 
 
 def is_stream(value: Any) -> bool:

@@ -187,7 +187,7 @@ def test_every_element_type(place, dtype):
             continue
         assert_same(buffer.astype(to), cast(array, to))
     wide = "complex128" if array.dtype.kind == "c" else "float64"
-    assert_same(buffer[:, ::2].astype(wide), cast(array[:, ::2], wide))
+    assert_same(buffer[:, ::4].astype(wide), cast(array[:, ::2], wide))
 
 
 # Contents, one operation after the other beside an array.
@@ -352,3 +352,22 @@ def test_large_arrays_in_many_pieces(place):
     buffer = at(place, array)
     assert_same(buffer, array)
     assert_same(buffer[::-3].astype("float32"), array[::-3].astype("float32"))
+
+
+# Shapes.
+
+
+def test_reshape_stays_where_the_memory_is(place):
+    array = sample("float32", (4, 6))
+    buffer = at(place, array)
+    view = buffer.reshape(8, -1)
+    assert view.ptr == buffer.ptr
+    assert_at(view, place)
+    view[...] = -array.reshape(8, 3)
+    np.testing.assert_array_equal(buffer.get(), -array)
+    part = buffer[:, ::4]
+    with pytest.raises(ValueError, match="copy is False"):
+        part.reshape(2, 4, copy=False).close()
+    for made in (part.reshape(2, 4), part.reshape(2, 4, copy=True)):
+        assert_at(made, place)
+        np.testing.assert_array_equal(made.get(), -array[:, ::4].reshape(2, 4))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _native
+from hamr import _library, _native
 from tests.cuda import driver
+from tests.support import dlpack_exchange_structs as exchange
 from tests.support.processes import scaled
 
 N = 1000
@@ -287,6 +288,27 @@ def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
     assert on_host(target) == [7] * N
     target.close()
     driver.free(address, kind="cuda_host")
+
+
+def given_back():
+    """Ways to give up a device's memory that is no buffer's."""
+    source = hamr.Buffer(N, "f4", "cuda", fill=1)
+    results, pinned = [_native.result(None)], source._pin()
+    place = int(source.allocator), -1, pinned._element
+    _library.call("Copy", pinned._address, *place, results[0]._address)
+    yield "result", results.clear
+    tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (N,), device=(2, 0))
+    yield "tensor", tensor.delete_with_lock
+
+
+def test_a_devices_memory_is_given_up_without_the_lock(emulator):
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    for name, give_up in given_back():
+        stream = driver.Stream()
+        with driver.on(0):
+            driver.do("cuLaunchHostFunc", stream.handle, usleep, 400_000)
+        assert longest_pause(give_up) < 0.2, name
+        assert emulator.pending() == 0
 
 
 # Threads.

@@ -7,12 +7,15 @@ import asyncio
 import ctypes
 import gc
 import signal
+import sys
+import threading
 import weakref
 
 import numpy as np
 import pytest
 
 import hamr
+from tests.support.processes import scaled
 from tests.support.recorded_core import EVENT, NEW, OF_THREAD, Core, foreign
 
 # What is a stream.
@@ -134,6 +137,28 @@ def test_what_is_no_device(core, device, error):
     for use in (lambda d: hamr.Stream(device=d), hamr.device, hamr.memory_info):
         with pytest.raises(error, match="device"):
             use(device)
+
+
+def test_threads_that_share_a_handle_share_its_end(core):
+    """The stream is not retired while any of them has it."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for handle in range(100, 100 + scaled(2000, 200)):
+            made, barrier = [], threading.Barrier(4)
+            work = lambda: (barrier.wait(), made.append(hamr.Stream(handle)))  # noqa: B023, E731
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            while made:
+                assert ("RetireStream", handle) not in core.retired
+                made.pop()
+            assert core.retired.pop() == ("RetireStream", handle)
+            assert core.retired == []
+    finally:
+        sys.setswitchinterval(before)
 
 
 # Waiting.

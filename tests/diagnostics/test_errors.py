@@ -191,7 +191,7 @@ CONSTRUCTIONS = [
     (lambda: hamr.Buffer(3, "f4", fill=1j), TypeError, "1j .*float32"),
     (lambda: hamr.Buffer(3, "f4", fill="x"), TypeError, "str"),
     (lambda: hamr.Buffer(3, "f4", fill=[1, 2]), ValueError, "value.*2.*single"),
-    (lambda: hamr.Buffer(3, "f4", fill=2**64), ValueError, str(2**64)),
+    (lambda: hamr.Buffer(3, "i8", fill=2**64), ValueError, str(2**64)),
     (lambda: hamr.Buffer(3, "f4", data=[1, 2]), ValueError, r"shape.*3.*2"),
     (lambda: hamr.Buffer(3, "f4", fill=1, data=[1]), TypeError, "fill.*data"),
     (lambda: hamr.Buffer.from_pointer("x", 3), TypeError, "pointer.*'x'"),

@@ -17,7 +17,8 @@ NAMED = ["bfloat16", *FLOAT8]  # types without a code in the array interface
 
 def test_the_extension_has_the_cores_table():
     assert _native.element_table() == [
-        (row["typestr"], row["format"] or None, row["size"], row["dlpack"]) for row in CORE
+        (row["name"], row["typestr"], row["format"] or None, row["size"], row["dlpack"])
+        for row in CORE
     ]
     assert [row["number"] for row in CORE] == list(range(1, len(CORE) + 1))
 

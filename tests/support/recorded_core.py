@@ -17,11 +17,14 @@ class Core:
     def __init__(self):
         self.calls = []
         self.retired = []
+        self.asked = []
+        self.places = {}  # the devices of streams; -2 is no stream
         self.current = 0
         self.busy = 0  # how often work is not over yet
 
     def __call__(self, name, *arguments):
-        self.calls.append((name, *arguments))
+        calls = self.asked if name == "StreamDevice" else self.calls
+        calls.append((name, *arguments))
         return getattr(self, name)(*arguments)
 
     def finish(self, generation, name, *arguments):
@@ -50,6 +53,9 @@ class Core:
 
     def NewStream(self, backend, device):  # noqa: N802
         return NEW + device
+
+    def StreamDevice(self, backend, stream):  # noqa: N802
+        return self.places.get(stream, -1)
 
     def ResolveStream(self, backend, device, stream):  # noqa: N802
         return OF_THREAD + device
@@ -87,7 +93,8 @@ def in_place_of_the_core(monkeypatch) -> Iterator[Core]:
     made = Core()
     for module in MODULES:
         monkeypatch.setattr(module, "call", made)
-    for cls in (MODULES[0]._Life, hamr.Event):
-        monkeypatch.setattr(cls.__del__, "__defaults__", (made.finish,))
+    monkeypatch.setattr(hamr.Event.__del__, "__defaults__", (made.finish,))
+    before = hamr._native.set_stream_end(made.finish)
     yield made
     gc.collect()  # what the test made ends while its core is there
+    hamr._native.set_stream_end(before)

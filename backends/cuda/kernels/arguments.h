@@ -2,30 +2,10 @@
 // the two.
 #pragma once
 
+#include "element_types.h"
 #include "memory.h"
 
 namespace hamr {
-
-// The types that hamr_convert tells apart. Of a complex source only whether it
-// is zero can be asked for; all else is done with its parts.
-enum element_type : unsigned {
-    boolean,
-    signed_8,
-    signed_16,
-    signed_32,
-    signed_64,
-    unsigned_8,
-    unsigned_16,
-    unsigned_32,
-    unsigned_64,
-    float_16,
-    brain_float_16,
-    float_32,
-    float_64,
-    complex_64,
-    complex_128,
-    opaque_128, // 16 bytes that are only copied
-};
 
 // Eight of the array, and one inside its elements.
 constexpr unsigned most_dimensions = 9;

@@ -4,6 +4,16 @@
 
 #include "rules.h"
 
+// A type that a switch does not name does not compile for the host. Devices have one
+// case for the rest: named one by one they make more branches of it.
+#ifdef HAMR_KERNELS_ON_HOST
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch-enum"
+#define HAMR_REST(...) __VA_ARGS__ default:
+#else
+#define HAMR_REST(...) default:
+#endif
+
 namespace hamr {
 
 HAMR_DEVICE bool is_complex(element_type type) { return type == complex_64 || type == complex_128; }
@@ -24,7 +34,7 @@ HAMR_DEVICE unsigned part_of(element_type type)
     case unsigned_32:
     case float_32:
     case complex_64: return 4;
-    default: return 8;
+    HAMR_REST(case signed_64: case unsigned_64: case float_64: case complex_128: case opaque_128:) return 8;
     }
 }
 
@@ -52,7 +62,7 @@ template <unsigned Count> HAMR_DEVICE family interpret(element_type type, wide (
     case float_64: return is_double;
     case complex_64: return is_single;
     case complex_128: return is_double;
-    default: return is_signed;
+    HAMR_REST(case signed_64: case unsigned_8: case unsigned_16: case unsigned_32: case opaque_128:) return is_signed;
     }
 }
 
@@ -129,3 +139,8 @@ template <unsigned Count> HAMR_DEVICE void convert(element_type target, element_
 }
 
 } // namespace hamr
+
+#undef HAMR_REST
+#ifdef HAMR_KERNELS_ON_HOST
+#pragma GCC diagnostic pop
+#endif

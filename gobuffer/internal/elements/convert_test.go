@@ -24,7 +24,7 @@ func bytesOf[T any](values ...T) []byte {
 // numpys are NumPy's types and bfloat16.
 func numpys() (types []ai.ElementType) {
 	for _, t := range ai.Types() {
-		if float8s[t] == nil {
+		if rules[t].float8 == nil {
 			types = append(types, t)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"math"
 	"sync"
 	"unsafe"
-
-	ai "hamr/arrayiface"
 )
 
 // specials says which codes of a float8 are no ordinary numbers.
@@ -39,17 +37,6 @@ type float8 struct {
 	// smallest one, as float32 numbers near unit do.
 	leastNormal uint32
 	unit        float32
-}
-
-var float8s = map[ai.ElementType]*float8{
-	ai.Float8E3M4:        newFloat8(4, 3, ieee),
-	ai.Float8E4M3:        newFloat8(3, 7, ieee),
-	ai.Float8E4M3B11FNUZ: newFloat8(3, 11, unsignedZero),
-	ai.Float8E4M3FN:      newFloat8(3, 7, finite),
-	ai.Float8E4M3FNUZ:    newFloat8(3, 8, unsignedZero),
-	ai.Float8E5M2:        newFloat8(2, 15, ieee),
-	ai.Float8E5M2FNUZ:    newFloat8(2, 16, unsignedZero),
-	ai.Float8E8M0FNU:     newFloat8(0, f32Bias, scale),
 }
 
 const (

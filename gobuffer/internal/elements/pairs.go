@@ -6,14 +6,12 @@ import (
 	ai "hamr/arrayiface"
 )
 
-const elementTypes = int(ai.Float8E8M0FNU) + 1
-
 var kernels = allKernels()
 
-func allKernels() (table [elementTypes][elementTypes]kernel) {
-	for d := range table {
-		for s := range table[d] {
-			table[d][s] = pair(ai.ElementType(d), ai.ElementType(s))
+func allKernels() (table [ai.NumTypes][ai.NumTypes]kernel) {
+	for _, dt := range ai.Types() {
+		for _, st := range ai.Types() {
+			table[dt][st] = pair(dt, st)
 		}
 	}
 	return table
@@ -22,7 +20,7 @@ func allKernels() (table [elementTypes][elementTypes]kernel) {
 // kernelFor gives nil where no rule converts st to dt, or where both are the
 // same and bytes are simply moved.
 func kernelFor(dt, st ai.ElementType) kernel {
-	if int(dt) >= elementTypes || int(st) >= elementTypes {
+	if int(dt) >= ai.NumTypes || int(st) >= ai.NumTypes {
 		return nil
 	}
 	return kernels[dt][st]
@@ -32,94 +30,23 @@ func pair(dt, st ai.ElementType) kernel {
 	if dt == st {
 		return nil
 	}
-	if k := special(dt, st); k != nil {
+	if k := exact(dt, st); k != nil {
 		return k
 	}
-	if mid := hub(st); mid != ai.Invalid {
-		return via(dt, mid, st)
+	target, source := &rules[dt], &rules[st]
+	switch {
+	case source.hub == dt:
+		return source.toHub
+	case target.hub == st:
+		return target.fromHub
+	case source.hub != ai.Invalid:
+		return via(dt, source.hub, st)
+	case target.hub != ai.Invalid:
+		return via(dt, target.hub, st)
+	case source.native == notNative, target.native == notNative:
+		return nil
 	}
-	if mid := hub(dt); mid != ai.Invalid {
-		return via(dt, mid, st)
-	}
-	switch st {
-	case ai.Bool:
-		return fromBoolTo(dt)
-	case ai.Int8:
-		return fromInteger[int8](dt)
-	case ai.Int16:
-		return fromInteger[int16](dt)
-	case ai.Int32:
-		return fromInteger[int32](dt)
-	case ai.Int64:
-		return fromInteger[int64](dt)
-	case ai.Uint8:
-		return fromInteger[uint8](dt)
-	case ai.Uint16:
-		return fromInteger[uint16](dt)
-	case ai.Uint32:
-		return fromInteger[uint32](dt)
-	case ai.Uint64:
-		return fromInteger[uint64](dt)
-	case ai.Float32:
-		return fromFloat[float32](dt)
-	case ai.Float64:
-		return fromFloat[float64](dt)
-	}
-	return nil
-}
-
-// hub names the type through which one that Go has no arithmetic for reaches
-// the rest, Invalid for those that need none. Nothing is lost on the way but
-// what the rules of this package say: special has the pair that would lose more.
-func hub(t ai.ElementType) ai.ElementType {
-	switch t {
-	case ai.Float16, ai.BFloat16, ai.Complex64:
-		return ai.Float32
-	case ai.Complex128:
-		return ai.Float64
-	}
-	if float8s[t] != nil {
-		return ai.Float32
-	}
-	return ai.Invalid
-}
-
-func special(dt, st ai.ElementType) kernel {
-	if f := float8s[st]; f != nil && dt == ai.Float32 {
-		return f.toFloat32
-	}
-	if f := float8s[dt]; f != nil && st == ai.Float32 {
-		return f.fromFloat32
-	}
-	switch [2]ai.ElementType{dt, st} {
-	case [2]ai.ElementType{ai.Float32, ai.Float16}:
-		return float16To32
-	case [2]ai.ElementType{ai.Float16, ai.Float32}:
-		return float32To16
-	case [2]ai.ElementType{ai.Float16, ai.Float64}:
-		return float64To16
-	case [2]ai.ElementType{ai.Float32, ai.BFloat16}:
-		return bfloat16To32
-	case [2]ai.ElementType{ai.BFloat16, ai.Float32}:
-		return float32ToB16
-	case [2]ai.ElementType{ai.Float32, ai.Complex64}:
-		return realPart[float32]
-	case [2]ai.ElementType{ai.Float64, ai.Complex128}:
-		return realPart[float64]
-	case [2]ai.ElementType{ai.Complex64, ai.Float32}:
-		return withZeroImaginary[float32]
-	case [2]ai.ElementType{ai.Complex128, ai.Float64}:
-		return withZeroImaginary[float64]
-	case [2]ai.ElementType{ai.Complex64, ai.Complex128}:
-		return complexToComplex[float32, float64]
-	case [2]ai.ElementType{ai.Complex128, ai.Complex64}:
-		return complexToComplex[float64, float32]
-	case [2]ai.ElementType{ai.Bool, ai.Complex64}:
-		return complexToBool[float32]
-	case [2]ai.ElementType{ai.Bool, ai.Complex128}:
-		return complexToBool[float64]
-	}
-	return nil
+	return natives[source.native-1][target.native-1]
 }
 
 // via converts in two steps, a block at a time so that the middle stays in the
@@ -142,84 +69,88 @@ func via(dt, mid, st ai.ElementType) kernel {
 	}
 }
 
-func fromBoolTo(dt ai.ElementType) kernel {
-	switch dt {
-	case ai.Int8:
-		return fromBool[int8]
-	case ai.Int16:
-		return fromBool[int16]
-	case ai.Int32:
-		return fromBool[int32]
-	case ai.Int64:
-		return fromBool[int64]
-	case ai.Uint8:
-		return fromBool[uint8]
-	case ai.Uint16:
-		return fromBool[uint16]
-	case ai.Uint32:
-		return fromBool[uint32]
-	case ai.Uint64:
-		return fromBool[uint64]
-	case ai.Float32:
-		return fromBool[float32]
-	case ai.Float64:
-		return fromBool[float64]
-	}
-	return nil
+// native is a type that Go calculates with: one more than its index in natives.
+type native uint8
+
+const (
+	notNative native = iota
+	nativeBool
+	nativeInt8
+	nativeInt16
+	nativeInt32
+	nativeInt64
+	nativeUint8
+	nativeUint16
+	nativeUint32
+	nativeUint64
+	nativeFloat32
+	nativeFloat64
+
+	numNatives = iota - 1
+)
+
+// targets are the kernels from one native type to each, in their order. Lists of
+// them name no index, so that one that lacks a kernel does not compile.
+type targets [numNatives]kernel
+
+var natives [numNatives]targets = [...]targets{
+	fromBools(),
+	fromIntegers[int8](),
+	fromIntegers[int16](),
+	fromIntegers[int32](),
+	fromIntegers[int64](),
+	fromIntegers[uint8](),
+	fromIntegers[uint16](),
+	fromIntegers[uint32](),
+	fromIntegers[uint64](),
+	fromFloats[float32](),
+	fromFloats[float64](),
 }
 
-func fromInteger[S integer](dt ai.ElementType) kernel {
-	switch dt {
-	case ai.Bool:
-		return toBool[S]
-	case ai.Int8:
-		return plain[int8, S]
-	case ai.Int16:
-		return plain[int16, S]
-	case ai.Int32:
-		return plain[int32, S]
-	case ai.Int64:
-		return plain[int64, S]
-	case ai.Uint8:
-		return plain[uint8, S]
-	case ai.Uint16:
-		return plain[uint16, S]
-	case ai.Uint32:
-		return plain[uint32, S]
-	case ai.Uint64:
-		return plain[uint64, S]
-	case ai.Float32:
-		return plain[float32, S]
-	case ai.Float64:
-		return plain[float64, S]
+func fromBools() targets {
+	return [...]kernel{
+		nil, // one type
+		fromBool[int8],
+		fromBool[int16],
+		fromBool[int32],
+		fromBool[int64],
+		fromBool[uint8],
+		fromBool[uint16],
+		fromBool[uint32],
+		fromBool[uint64],
+		fromBool[float32],
+		fromBool[float64],
 	}
-	return nil
 }
 
-func fromFloat[S float](dt ai.ElementType) kernel {
-	switch dt {
-	case ai.Bool:
-		return toBool[S]
-	case ai.Int8:
-		return floatToInteger32[int8, S]
-	case ai.Int16:
-		return floatToInteger32[int16, S]
-	case ai.Int32:
-		return floatToInteger32[int32, S]
-	case ai.Int64:
-		return floatToInteger64[int64, S]
-	case ai.Uint8:
-		return floatToInteger32[uint8, S]
-	case ai.Uint16:
-		return floatToInteger32[uint16, S]
-	case ai.Uint32:
-		return floatToInteger64[uint32, S]
-	case ai.Uint64:
-		return floatToUint64[S]
-	case ai.Float32:
-		return plain[float32, S]
-	case ai.Float64:
-		return plain[float64, S]
+func fromIntegers[S integer]() targets {
+	return [...]kernel{
+		toBool[S],
+		plain[int8, S],
+		plain[int16, S],
+		plain[int32, S],
+		plain[int64, S],
+		plain[uint8, S],
+		plain[uint16, S],
+		plain[uint32, S],
+		plain[uint64, S],
+		plain[float32, S],
+		plain[float64, S],
 	}
-	return nil
+}
+
+func fromFloats[S float]() targets {
+	return [...]kernel{
+		toBool[S],
+		floatToInteger32[int8, S],
+		floatToInteger32[int16, S],
+		floatToInteger32[int32, S],
+		floatToInteger64[int64, S],
+		floatToInteger32[uint8, S],
+		floatToInteger32[uint16, S],
+		floatToInteger64[uint32, S],
+		floatToUint64[S],
+		plain[float32, S],
+		plain[float64, S],
+	}
 }

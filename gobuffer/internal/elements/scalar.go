@@ -1,7 +1,6 @@
 package elements
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,64 +10,21 @@ import (
 	ai "hamr/arrayiface"
 )
 
-// A scalar is one element in the widest type of its kind: bits holds an
-// integer or a bool, re and im the parts of a number with a point.
+// A scalar is one element in the widest type of its kind.
 type scalar struct {
-	t      ai.ElementType
+	t ai.ElementType
+	value
+}
+
+// A value has an integer or a bool in bits, in re and im the parts of a number with a
+// point.
+type value struct {
 	bits   uint64
 	re, im float64
 }
 
 func load(src unsafe.Pointer, t ai.ElementType) scalar {
-	var room [16]byte
-	copy(room[:], unsafe.Slice((*byte)(src), t.Size()))
-	order := binary.NativeEndian
-	s := scalar{t: t}
-	switch t {
-	case ai.Float16:
-		s.re = float64(Float16ToFloat32(order.Uint16(room[:])))
-	case ai.BFloat16:
-		s.re = float64(BFloat16ToFloat32(order.Uint16(room[:])))
-	case ai.Float32:
-		s.re = load32(room[:])
-	case ai.Float64:
-		s.re = load64(room[:])
-	case ai.Complex64:
-		s.re, s.im = load32(room[:]), load32(room[4:])
-	case ai.Complex128:
-		s.re, s.im = load64(room[:]), load64(room[8:])
-	case ai.Int8:
-		s.bits = uint64(int8(room[0]))
-	case ai.Int16:
-		s.bits = uint64(int16(order.Uint16(room[:])))
-	case ai.Int32:
-		s.bits = uint64(int32(order.Uint32(room[:])))
-	default:
-		if f := float8s[t]; f != nil {
-			s.re = float64(f.values[room[0]])
-		} else {
-			s.bits = loadUnsigned(room[:], t.Size())
-		}
-	}
-	return s
-}
-
-func load32(b []byte) float64 {
-	return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
-}
-
-func load64(b []byte) float64 { return math.Float64frombits(binary.NativeEndian.Uint64(b)) }
-
-func loadUnsigned(b []byte, size int) uint64 {
-	switch size {
-	case 2:
-		return uint64(binary.NativeEndian.Uint16(b))
-	case 4:
-		return uint64(binary.NativeEndian.Uint32(b))
-	case 8:
-		return binary.NativeEndian.Uint64(b)
-	}
-	return uint64(b[0])
+	return scalar{t, rules[t].load(unsafe.Slice((*byte)(src), t.Size()))}
 }
 
 // ValueError says that a type cannot hold a value that a user gave.
@@ -146,30 +102,18 @@ func (r integerRange) holds(v scalar) bool {
 
 // String prints as Python's repr does, but floats that are whole without ".0".
 func (s scalar) String() string {
-	switch s.t {
-	case ai.Bool:
+	switch s.t.Kind() {
+	case ai.KindBool:
 		if s.bits != 0 {
 			return "True"
 		}
 		return "False"
-	case ai.Float16, ai.BFloat16:
-		return reprHalf(s)
-	case ai.Float64:
-		return reprFloat(s.re, 64)
-	case ai.Complex64:
-		return reprComplex(s.re, s.im, 32)
-	case ai.Complex128:
-		return reprComplex(s.re, s.im, 64)
-	}
-	switch s.t.Kind() {
 	case ai.KindSigned:
 		return strconv.FormatInt(int64(s.bits), 10)
-	case ai.KindFloat:
-		// Float8 as well: rounded to as few digits as tell its numbers apart, 448
-		// would be 450.
-		return reprFloat(s.re, 32)
+	case ai.KindUnsigned:
+		return strconv.FormatUint(s.bits, 10)
 	}
-	return strconv.FormatUint(s.bits, 10)
+	return rules[s.t].print(s.re, s.im)
 }
 
 // reprFloat gives the shortest digits that read back as the same number; with
@@ -192,18 +136,14 @@ func reprFloat(v float64, width int) string {
 }
 
 // reprHalf tries ever more digits, as strconv knows no 16-bit types.
-func reprHalf(s scalar) string {
-	narrow := func(v float64) uint16 { return Float64ToFloat16(v) }
-	if s.t == ai.BFloat16 {
-		narrow = Float64ToBFloat16
-	}
+func reprHalf(value float64, narrow func(float64) uint16) string {
 	for digits := 0; digits < 9; digits++ {
-		text := strconv.FormatFloat(s.re, 'e', digits, 64)
-		if v, err := strconv.ParseFloat(text, 64); err == nil && narrow(v) == narrow(s.re) {
+		text := strconv.FormatFloat(value, 'e', digits, 64)
+		if v, err := strconv.ParseFloat(text, 64); err == nil && narrow(v) == narrow(value) {
 			return reprFloat(v, 64)
 		}
 	}
-	return reprFloat(s.re, 32)
+	return reprFloat(value, 32)
 }
 
 func reprComplex(re, im float64, width int) string {

@@ -3,6 +3,7 @@ package bridge
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type table struct {
 	slots []slot
 	free  []uint32
 	first uint32 // where the use counts start
+
+	searches []*search // under way
 }
 
 type slot struct {
@@ -47,6 +50,9 @@ func (t *table) put(m *gobuffer.Memory) uint64 {
 		s.use = 1
 	}
 	token := uint64(s.use)<<32 | uint64(i)
+	for _, search := range t.searches {
+		search.filled(i)
+	}
 	t.mutex.Unlock()
 	return token
 }
@@ -92,17 +98,70 @@ func Live() int {
 	return len(tokens.slots) - len(tokens.free)
 }
 
-// using returns a new reference to each memory that Python holds and that needs a
-// stream: few of many, and all other calls wait meanwhile.
-func (t *table) using(s backends.Stream) (list []*gobuffer.Memory) {
+// mostAtOnce is how many slots a search looks at while other calls wait.
+const mostAtOnce = 1024
+
+// search looks for memory that needs a stream, in steps between which other calls reach
+// the table. What is there from its start to its end it finds, whatever token that has.
+type search struct {
+	table  *table
+	stream backends.Stream
+	next   int      // the first slot not looked at
+	behind []uint32 // slots before it that were filled since
+	found  []*gobuffer.Memory
+}
+
+func (t *table) search(s backends.Stream) *search {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	for i := range t.slots {
-		if m := t.slots[i].memory; m != nil && m.Uses(s) {
-			list = append(list, m.Retain())
+	found := &search{table: t, stream: s}
+	t.searches = append(t.searches, found)
+	return found
+}
+
+// filled is told of each slot that gets memory, with the table's mutex held.
+func (s *search) filled(i uint32) {
+	if int(i) < s.next {
+		s.behind = append(s.behind, i)
+	}
+}
+
+// step reports whether there is more to look at. Found memory has a reference for the
+// caller.
+func (s *search) step() bool {
+	t := s.table
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for left := mostAtOnce; left > 0; left-- {
+		switch last := len(s.behind) - 1; {
+		case s.next < len(t.slots):
+			s.look(s.next)
+			s.next++
+		case last >= 0:
+			s.look(int(s.behind[last]))
+			s.behind = s.behind[:last]
+		default:
+			t.searches = slices.DeleteFunc(t.searches, func(other *search) bool { return other == s })
+			return false
 		}
 	}
-	return list
+	return true
+}
+
+func (s *search) look(i int) {
+	if m := s.table.slots[i].memory; m != nil && m.Uses(s.stream) {
+		s.found = append(s.found, m.Retain())
+	}
+}
+
+// using returns a new reference to each memory that Python holds and that needs a
+// stream: few of many.
+func (t *table) using(s backends.Stream) []*gobuffer.Memory {
+	search := t.search(s)
+	for search.step() {
+		continue
+	}
+	return search.found
 }
 
 // mostPatience is how long the end of a stream waits for calls of other threads.

@@ -3,6 +3,7 @@
 package cabi
 
 /*
+#cgo CFLAGS: -I${SRCDIR}/../../../include
 #include <stdlib.h>
 #include "hamr_abi.h"
 
@@ -16,12 +17,16 @@ import "C"
 import (
 	"unsafe"
 
+	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/pyhamr/internal/bridge"
 )
 
 // The two descriptions of an array are the same bytes.
 var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
+
+// The header has arrayiface's types: go generate ./arrayiface writes it.
+var _ [C.HAMR_ELEMENT_TYPE_COUNT]byte = [arrayiface.NumTypes]byte{}
 
 // Table returns the address of the hamr_functions of this copy of the library.
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "hamr/types.h"
+
 #define HAMR_ABI_VERSION 5
 #define HAMR_MAX_DIMENSIONS 64
 
@@ -37,7 +39,7 @@ typedef struct hamr_array {
                           * pending on the memory; 0: the core does not know it */
     int32_t allocator;   /* backends.Allocator */
     int32_t device;      /* owner, or HAMR_HOST_DEVICE */
-    int32_t element;     /* arrayiface.ElementType */
+    int32_t element;     /* hamr_element_type */
     int32_t transfer;    /* gobuffer.Transfer */
     uint32_t flags;
     int32_t ndim;

@@ -51,13 +51,14 @@ static PyObject *small_temporary(Array *self) {
     int64_t count = array_count(array), size = element_facts(array->element)->size;
     if (array->flags & HAMR_HOST_REACHABLE || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
     Array *source = array_pin(self);
-    char *memory = source ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
+    /* A finaliser may have given the memory up, and forked: the child has no core yet. */
+    const hamr_functions *functions = core_functions();
+    char *memory = source && source->block && functions ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
     if (!memory) {
         Py_XDECREF((PyObject *)source);
         return NULL;
     }
     char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
-    const hamr_functions *functions = core_functions();
     int32_t done = 0;
     char *message;
     Py_BEGIN_ALLOW_THREADS
@@ -84,8 +85,7 @@ static PyObject *small_temporary(Array *self) {
     if (handle) {
         handle->fixed = handle->temporary = 1;
         handle->for_space = FOR_SPACE(HAMR_HOST);
-        handle->order = source->order;
-        Py_XINCREF(handle->order);
+        array_follow(handle, source);
         if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
     }
     Py_DECREF(source);
@@ -125,8 +125,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         } else {
             handle->fixed = 1;
             handle->for_space = FOR_SPACE(space);
-            handle->order = source->order;
-            Py_XINCREF(handle->order);
+            array_follow(handle, source);
             handle->temporary = block != source->block || source->temporary;
             if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
         }
@@ -139,9 +138,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     return (PyObject *)handle;
 }
 
-/* A handle never changes, so it is its own. */
 static PyObject *in_place(Array *self, int32_t space) {
-    if (self->fixed && self->for_space == FOR_SPACE(space) && Py_TYPE((PyObject *)self) == handle_type) return Py_NewRef((PyObject *)self);
     Array *handle = (Array *)array_snapshot(self, handle_type);
     if (handle) handle->for_space = FOR_SPACE(space);
     return (PyObject *)handle;
@@ -166,7 +163,12 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
     return through_core(self, space, device);
 }
 
-Array *array_settled(Array *self) { return (Array *)array_access(self, HAMR_HOST, -1); }
+/* A handle on the host is its own; not to users, who close what they are given. */
+Array *array_settled(Array *self) {
+    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 && host_in_place(self))
+        return (Array *)Py_NewRef((PyObject *)self);
+    return PyErr_Occurred() ? NULL : (Array *)array_access(self, HAMR_HOST, -1);
+}
 
 static int read_device(PyObject *value, int32_t *device) {
     if (value == Py_None) return 0;
@@ -235,8 +237,8 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     for (int i = 0; same && i < view.ndim; i++) same = view.shape[i] == array->shape[i];
     int32_t done = 0;
     char *message = NULL;
-    if (same) {
-        const hamr_functions *functions = core_functions();
+    const hamr_functions *functions = core_functions(); /* none in a child, if out's exporter has forked */
+    if (same && functions && source->block) {
         Py_BEGIN_ALLOW_THREADS
         message = functions->read(&source->array, view.buf, view.len, &done);
         Py_END_ALLOW_THREADS

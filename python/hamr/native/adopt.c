@@ -114,7 +114,7 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
     int32_t value_element = 0;
     int filled = 0;
     (void)module;
-    if (arity(n, 8, "create") < 0 || !is_array_type(arguments[0]) || core_load() < 0) return NULL;
+    if (arity(n, 8, "create") < 0 || !is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
     if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
     if (arguments[7] != Py_None) {
@@ -124,6 +124,7 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
     }
     int64_t total = 1;
     for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i] < 0 ? 0 : draft.array.shape[i];
+    if (core_load() < 0) return NULL; /* only now: an argument's __index__ may fork */
     char *message;
     const hamr_functions *functions = core_functions();
     if (total >= LONG_FILL / 16 || creation_is_long(&draft.array, functions)) {
@@ -261,6 +262,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     for (int i = 0; i < view->ndim; i++) array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
     if (view->strides) memcpy(array->strides, view->strides, (size_t)view->ndim * sizeof *array->strides);
     else draft_c_strides(array);
+    view = view_behind(view, array);
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
         PyBuffer_Release(view);
@@ -297,6 +299,18 @@ static int read_pointer(PyObject *const *arguments, Draft *draft) {
     return readonly < 0 ? -1 : 0;
 }
 
+/* Keeps an object alive, and the memory that one of hamr's has now: it may take other
+ * memory, or be closed, at any time. */
+static Owner *owner_of_pointer(PyObject *object) {
+    if (!PyObject_TypeCheck(object, array_type) || ((Array *)object)->closed) return owner_new(object, NULL);
+    PyObject *memory = array_snapshot((Array *)object, array_type);
+    PyObject *both = memory ? PyTuple_Pack(2, object, memory) : NULL;
+    Owner *owner = both ? owner_new(both, NULL) : NULL;
+    Py_XDECREF(memory);
+    Py_XDECREF(both);
+    return owner;
+}
+
 /* adopt_pointer(type, element, allocator, device, stream, transfer, pointer,
  *               shape, strides, readonly, owner, take)
  * owner is kept alive as long as the memory is used; with take, the memory is
@@ -307,7 +321,7 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
     int take = PyObject_IsTrue(arguments[11]);
     if (take < 0) return NULL;
-    Owner *owner = take ? NULL : owner_new(arguments[10], NULL);
+    Owner *owner = take ? NULL : owner_of_pointer(arguments[10]);
     if (!take && !owner) return NULL;
     if (draft.array.allocator > HAMR_ALLOCATOR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
     return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
@@ -355,8 +369,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         Py_XDECREF((PyObject *)block);
         return NULL;
     }
-    self->order = source->order;
-    Py_XINCREF(self->order);
+    array_follow(self, source);
     if (array_store(self, &draft.array, block) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -376,6 +389,7 @@ static PyObject *scalar(PyObject *module, PyObject *value) {
         Py_RETURN_NONE;
     }
     self->fixed = 1;
+    self->array.ndim = 0;
     self->array.pointer = self->array.base = (uint64_t)(uintptr_t)self->scalar;
     self->array.size = (uint64_t)element_facts(self->array.element)->size;
     self->array.capacity = 1;
@@ -396,14 +410,14 @@ static PyObject *bytes_of(PyObject *module, PyObject *object) {
     return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));
 }
 
-/* element_table(): (typestr, format, size, DLPack's code) by element number, for a test. */
+/* element_table(): (name, typestr, format, size, DLPack's code) by element number. */
 static PyObject *element_table(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     PyObject *list = PyList_New(0);
     for (int32_t i = 1; list && element_facts(i); i++) {
         const ElementFacts *f = element_facts(i);
-        PyObject *row = Py_BuildValue("(szii)", f->typestr, f->format, f->size, f->code);
+        PyObject *row = Py_BuildValue("(sszii)", f->name, f->typestr, f->format, f->size, f->code);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -420,6 +434,6 @@ PyMethodDef adopt_functions[] = {
     {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
-    {"element_table", element_table, METH_NOARGS, "element_table(): (typestr, format, size, DLPack's code) of each element type."},
+    {"element_table", element_table, METH_NOARGS, "element_table(): (name, typestr, format, size, DLPack's code) of each element type."},
     {NULL, NULL, 0, NULL},
 };

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { PER_THREAD_STREAM = 2, UNKNOWN_STREAM = -1 };
+
 PyTypeObject *array_type;
 
 Array *array_new(PyTypeObject *type) {
@@ -11,6 +13,10 @@ Array *array_new(PyTypeObject *type) {
     self->array.shape = self->dimensions;
     self->array.strides = self->dimensions + INLINE_DIMENSIONS;
     self->array.device = HAMR_HOST_DEVICE;
+    /* An empty array from the first: the collector leads to it before it is filled in. */
+    self->array.element = HAMR_UINT8;
+    self->array.ndim = 1;
+    self->array.strides[0] = 1;
     return self;
 }
 
@@ -28,15 +34,19 @@ static int reserve_dimensions(Array *self, int ndim) {
 static void change(Array *self) {
     PyObject *interface = self->interface;
     self->interface = NULL;
-    self->interface_given = 0;
     self->changes++;
     Py_XDECREF(interface);
+}
+
+static void used_on(const Array *self, Block *block, uint64_t stream) {
+    if (stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    else block_used_on(block, stream);
 }
 
 /* What the array's stream holds may use the memory for longer than the array does. A
  * snapshot for the core is nobody's to use: its source has the same stream. */
 static void leave(const Array *self, Block *block, uint64_t stream) {
-    if (block && Py_TYPE((PyObject *)(uintptr_t)self) != array_type) block_used_on(block, stream);
+    if (block && Py_TYPE((PyObject *)(uintptr_t)self) != array_type) used_on(self, block, stream);
     Py_XDECREF((PyObject *)block);
 }
 
@@ -67,6 +77,16 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
     return 0;
 }
 
+void array_follow(Array *self, const Array *source) {
+    PyObject *order = self->order, *life = self->life;
+    self->order = source->order;
+    self->life = source->life;
+    Py_XINCREF(self->order);
+    Py_XINCREF(self->life);
+    Py_XDECREF(order);
+    Py_XDECREF(life);
+}
+
 PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     Array *copy = array_new(type);
     if (!copy) return NULL;
@@ -79,7 +99,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     copy->temporary = self->temporary;
     copy->for_space = self->for_space;
     Py_XINCREF((PyObject *)self->block);
-    PyObject *interface = self->interface_given ? NULL : self->interface;
+    PyObject *interface = self->interface;
     Py_XINCREF(interface);
     if (array_store(copy, &self->array, self->block) < 0) {
         Py_XDECREF(interface);
@@ -87,8 +107,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
         return NULL;
     }
     copy->interface = interface;
-    copy->order = self->order;
-    Py_XINCREF(copy->order);
+    array_follow(copy, self);
     if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
         memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
         copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
@@ -96,13 +115,13 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     return (PyObject *)copy;
 }
 
-/* order is not visited: a stream in a cycle with its arrays then ends after them, as
- * it must, since their memory may be released in its order. */
 static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
     Py_VISIT(((Array *)object)->interface);
     Py_VISIT(((Array *)object)->kept);
+    Py_VISIT(((Array *)object)->order);
+    Py_VISIT(((Array *)object)->life);
     return 0;
 }
 
@@ -118,26 +137,28 @@ void array_releasebuffer(PyObject *object, Py_buffer *view) {
 }
 
 /* Who is told an address in a dictionary keeps the object, not its memory. One Block
- * is kept as it is; for more there is a list. */
+ * is kept as it is; for more there is a set. */
 int array_keep(Array *self, Block *lent) {
     PyObject *block = (PyObject *)lent;
     if (!block || self->kept == block) return 0;
-    if (!self->kept) {
-        self->kept = Py_NewRef(block);
-        return 0;
-    }
-    if (!PyList_Check(self->kept)) {
-        PyObject *list = PyList_New(0);
-        if (!list || PyList_Append(list, self->kept) < 0) {
-            Py_XDECREF(list);
-            return -1;
+    if (self->kept && !PySet_Check(self->kept)) {
+        PyObject *set = PySet_New(NULL); /* may run a finaliser that comes here, too */
+        if (!set) return -1;
+        if (PySet_Check(self->kept)) {
+            Py_DECREF(set);
+        } else {
+            PyObject *old = self->kept;
+            if (PySet_Add(set, old) < 0) {
+                Py_DECREF(set);
+                return -1;
+            }
+            self->kept = set;
+            Py_DECREF(old);
         }
-        PyObject *old = self->kept;
-        self->kept = list;
-        Py_DECREF(old);
     }
-    Py_ssize_t n = PyList_Size(self->kept);
-    return n > 0 && PyList_GetItem(self->kept, n - 1) == block ? 0 : PyList_Append(self->kept, block);
+    if (self->kept) return PySet_Add(self->kept, block);
+    self->kept = Py_NewRef(block);
+    return 0;
 }
 
 static int array_clear(PyObject *object) {
@@ -145,6 +166,9 @@ static int array_clear(PyObject *object) {
     change(self);
     if (self->block) give_up(self);
     Py_CLEAR(self->kept);
+    if (self->block) return 0; /* exported: the memory may be released in the stream's order */
+    Py_CLEAR(self->order);
+    Py_CLEAR(self->life);
     return 0;
 }
 
@@ -154,7 +178,8 @@ static void array_dealloc(PyObject *object) {
     Py_CLEAR(self->interface);
     leave_block(self);
     Py_CLEAR(self->kept);
-    Py_CLEAR(self->order); /* last: memory may be released in its order */
+    Py_CLEAR(self->order); /* last: memory may be released in the stream's order */
+    Py_CLEAR(self->life);
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
 }
@@ -199,20 +224,31 @@ static PyObject *set_order(PyObject *object, PyObject *arguments) {
     unsigned long long stream;
     int transfer;
     PyObject *order = NULL;
-    OPEN(self);
     if (!PyArg_ParseTuple(arguments, "Ki|O", &stream, &transfer, &order)) return NULL;
+    PyObject *life = order && order != Py_None && stream > PER_THREAD_STREAM ? stream_life_of(order) : NULL;
+    if (self->closed) {
+        Py_XDECREF(life);
+        return core_freed();
+    }
     if (self->block && stream != self->array.stream) {
         Block *block = (Block *)Py_NewRef((PyObject *)self->block);
-        int left = block_leave(block, self->array.stream);
-        Py_DECREF(block);
-        if (left < 0) return NULL;
+        int left = 0;
+        if (stream_life_over(self->life, self->array.stream)) block_shared_with(block, UNKNOWN_STREAM);
+        else left = block_leave(block, self->array.stream);
+        Py_DECREF((PyObject *)block);
+        if (left < 0) {
+            Py_XDECREF(life);
+            return NULL;
+        }
     }
     self->array.transfer = transfer;
     self->array.stream = stream;
     if (order) {
-        PyObject *old = self->order;
+        PyObject *old = self->order, *old_life = self->life;
         self->order = order == Py_None ? NULL : Py_NewRef(order);
+        self->life = life;
         Py_XDECREF(old);
+        Py_XDECREF(old_life);
     }
     Py_RETURN_NONE;
 }
@@ -232,7 +268,15 @@ Array *array_pin(Array *self) {
         return NULL;
     }
     copy->array.memory = copy->block->token;
+    if (stream_life_over(copy->life, copy->array.stream)) copy->array.stream = 0;
     return copy;
+}
+
+/* _keep(snapshot): its address was told, as array_interface tells it. */
+static PyObject *keep(PyObject *object, PyObject *snapshot) {
+    if (!PyObject_TypeCheck(snapshot, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", snapshot);
+    if (array_keep((Array *)object, ((Array *)snapshot)->block) < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *pin(PyObject *object, PyObject *unused) {
@@ -269,6 +313,7 @@ static PyMethodDef methods[] = {
     {"_set_order", set_order, METH_VARARGS, NULL},
     {"_snapshot", snapshot, METH_O, NULL},
     {"_pin", pin, METH_NOARGS, NULL},
+    {"_keep", keep, METH_O, NULL},
     {"_swap", swap, METH_O, NULL},
     {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
      "get_host_accessible() -> Handle: the elements where the host reaches them, in place or in a temporary."},

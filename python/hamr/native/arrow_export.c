@@ -80,7 +80,7 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
 }
 
 static int check(const hamr_array *array, int of_device) {
-    if (array->element == Bool)
+    if (array->element == HAMR_BOOL)
         PyErr_SetString(PyExc_TypeError, "element type |b1 cannot be shared with Arrow, which packs eight bool in a byte: astype(\"uint8\") makes a buffer that can");
     else if (!arrow_format(array->element))
         PyErr_Format(PyExc_TypeError,
@@ -89,7 +89,7 @@ static int check(const hamr_array *array, int of_device) {
     else if (array->ndim == 0)
         PyErr_SetString(PyExc_ValueError, "the buffer has no dimension, an Arrow array has one: buf[None] has one, too");
     else if (array->ndim > 1)
-        PyErr_Format(PyExc_ValueError, "the buffer has %d dimensions, an Arrow array has one: share a part of it such as buf[0], or numpy.asarray(buf).reshape(-1)", array->ndim);
+        PyErr_Format(PyExc_ValueError, "the buffer has %d dimensions, an Arrow array has one: share a part of it such as buf[0], or buf.reshape(-1)", array->ndim);
     else if (!array_contiguous(array, 0))
         PyErr_SetString(PyExc_ValueError, "the buffer's elements have gaps between them, those of an Arrow array have none: copy() makes a buffer without");
     else if (!of_device && !(array->flags & HAMR_HOST_REACHABLE))

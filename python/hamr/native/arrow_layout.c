@@ -4,19 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const formats[] = {
-    [Int8] = "c", [Int16] = "s", [Int32] = "i", [Int64] = "l", [Uint8] = "C", [Uint16] = "S", [Uint32] = "I", [Uint64] = "L",
-    [Float16] = "e", [Float32] = "f", [Float64] = "g",
-};
-#define FORMATS ((int32_t)(sizeof formats / sizeof *formats))
 #define ACCEPTED "accepted are int8 ... int64 (c s i l), uint8 ... uint64 (C S I L), float16 ... float64 (e f g), and fixed-size lists of them (+w:n)"
 
-const char *arrow_format(int32_t element) { return element > Invalid && element < FORMATS ? formats[element] : NULL; }
+const char *arrow_format(int32_t element) {
+    const ElementFacts *facts = element_facts(element);
+    return facts ? facts->arrow : NULL;
+}
 
 static int32_t element_of(const char *format) {
-    for (int32_t i = 0; i < FORMATS; i++)
-        if (formats[i] && strcmp(formats[i], format) == 0) return i;
-    return Invalid;
+    const ElementFacts *facts;
+    for (int32_t i = HAMR_INVALID + 1; (facts = element_facts(i)); i++)
+        if (facts->arrow && strcmp(facts->arrow, format) == 0) return i;
+    return HAMR_INVALID;
 }
 
 /* In words, since most who read them have never seen a format. */

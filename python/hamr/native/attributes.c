@@ -122,15 +122,6 @@ static PyObject *get_owner(PyObject *self, void *closure) {
     return Py_NewRef(object ? object : Py_None);
 }
 
-/* A snapshot for who tells its address in a dictionary: the memory is kept, as by
- * array_interface. */
-static PyObject *get_lent(PyObject *self, void *closure) {
-    (void)closure;
-    PyObject *held = array_snapshot((Array *)self, array_type);
-    if (held && array_keep((Array *)self, ((Array *)held)->block) < 0) Py_CLEAR(held);
-    return held;
-}
-
 #define FIELD(name) ((void *)offsetof(hamr_array, name))
 #define FLAG(bit) ((void *)(uintptr_t)(bit))
 
@@ -160,7 +151,6 @@ PyGetSetDef array_attributes[] = {
     {"_stream", get_int64, NULL, NULL, FIELD(stream)},
     {"_order", get_order, NULL, NULL, NULL},
     {"_owner", get_owner, NULL, NULL, NULL},
-    {"_lent", get_lent, NULL, NULL, NULL},
     {"_capacity", get_int64, NULL, NULL, FIELD(capacity)},
     {NULL, NULL, NULL, NULL, NULL},
 };

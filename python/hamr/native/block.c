@@ -41,16 +41,30 @@ static int64_t *waiting_as(const Block *block) {
 
 void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 
+void block_give_back(const hamr_array *array) {
+    const hamr_functions *functions = core_functions();
+    if (!functions) return; /* a forked child: it never had the memory */
+    if (array->allocator > HAMR_ALLOCATOR_MALLOC && array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC) {
+        Py_BEGIN_ALLOW_THREADS
+        functions->release(array->memory);
+        Py_END_ALLOW_THREADS
+    } else {
+        functions->release(array->memory);
+    }
+    owner_drain();
+}
+
 Block *block_new(const hamr_array *array, Owner *owner) {
+    uint64_t generation = core_generation; /* the token's: making an object may run a finaliser that forks */
     Block *block = type_allocate(block_type);
     if (!block) {
-        if (array->memory && core_functions()) core_functions()->release(array->memory);
+        if (array->memory && generation == core_generation) block_give_back(array);
         else owner_drop(owner);
         owner_drain();
         return NULL;
     }
     block->token = array->memory;
-    block->generation = core_generation;
+    block->generation = generation;
     block->base = array->base;
     block->size = array->size;
     block->stream = array->stream;
@@ -75,7 +89,7 @@ int block_register(Block *block) {
     if (of_device && block->generation != core_generation) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
-                        .allocator = block->allocator, .device = block->device, .element = Uint8,
+                        .allocator = block->allocator, .device = block->device, .element = HAMR_UINT8,
                         .ndim = 1, .shape = &shape, .strides = &stride};
     uint64_t key = (uint64_t)(uintptr_t)block->owner;
     char *message = of_device ? core_functions()->adopt_device(&whole, key, owner_finished, block->producer)
@@ -127,7 +141,7 @@ static const hamr_functions *ordered_by(const Block *block) {
 }
 
 void block_used_on(const Block *block, uint64_t stream) {
-    const hamr_functions *functions = stream == block->stream ? NULL : known_by(block);
+    const hamr_functions *functions = stream == block->stream && !block->several_streams ? NULL : known_by(block);
     /* Where it fails, the release waits for the device instead. */
     if (functions) functions->release_after(block->token, stream);
 }
@@ -135,6 +149,7 @@ void block_used_on(const Block *block, uint64_t stream) {
 int block_leave(Block *block, uint64_t stream) {
     if (block->allocator <= HAMR_ALLOCATOR_MALLOC) return 0;
     if (block_register(block) < 0) return -1;
+    block->several_streams = 1;
     char *message = core_functions()->leave(block->token, stream);
     return message ? core_raise(message) : 0;
 }
@@ -166,9 +181,7 @@ static int block_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     if (block->owner) {
         Py_VISIT(block->owner->object);
-        /* Not a memoryview: CPython's clears one that is still exported, and crashes at its release. */
-        PyObject *exporter = block->owner->view ? block->owner->view->obj : NULL;
-        if (exporter && !PyMemoryView_Check(exporter)) Py_VISIT(exporter);
+        if (block->owner->view && view_may_be_seen(block->owner->view)) Py_VISIT(block->owner->view->obj);
     }
     return 0;
 }

@@ -101,7 +101,12 @@ PyObject *array_interface(PyObject *object, void *closure) {
     int settle = self->array.allocator > HAMR_ALLOCATOR_MALLOC && (self->array.flags & HAMR_HOST_REACHABLE);
     self = settle ? array_settled(self) : (Array *)array_snapshot(self, array_type);
     if (!self) return NULL;
-    PyObject *interface = array_keep((Array *)object, self->block) < 0 ? NULL : describe(&self->array);
+    Block *block = self->block; /* a finaliser may close a handle that is its own */
+    Py_XINCREF((PyObject *)block);
+    PyObject *interface = describe(&self->array);
+    /* Whoever was told no address needs nothing kept. */
+    if (interface && array_keep((Array *)object, block) < 0) Py_CLEAR(interface);
+    Py_XDECREF((PyObject *)block);
     Py_DECREF(self);
     return interface;
 }

@@ -55,40 +55,38 @@ static PyObject *refuse(const Array *self) {
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", element_label(self->array.element));
 }
 
-/* Consumers ask for the dictionary more than once: one of an array that never changes
- * has its own, which it gives again. */
-static void give(Array *self, PyObject *dictionary) {
-    PyObject *old = self->interface;
-    self->interface = Py_NewRef(dictionary);
-    self->interface_given = 1;
-    Py_DECREF(old);
+/* A dictionary of the taker's own, who may change it, with the stream to wait for. The
+ * memory is kept once there is nothing more to fail. */
+static PyObject *describe_now(Array *self) {
+    uint64_t stream;
+    PyObject *interface = Py_NewRef(self->interface);
+    Block *block = self->block;
+    Py_XINCREF((PyObject *)block);
+    PyObject *copy = order_covering(self, &stream) == 0 ? PyDict_Copy(interface) : NULL;
+    if (copy && stream) {
+        PyObject *number = PyLong_FromUnsignedLongLong(stream);
+        if (!number || PyDict_SetItem(copy, stream_name, number) < 0) Py_CLEAR(copy);
+        Py_XDECREF(number);
+    }
+    if (copy && array_keep(self, block) < 0) Py_CLEAR(copy);
+    Py_DECREF(interface);
+    Py_XDECREF((PyObject *)block);
+    return copy;
 }
 
 PyObject *cuda_array_interface(PyObject *object, void *closure) {
     (void)closure;
     Array *self = (Array *)object;
-    if (self->closed) return core_freed();
-    if (array_usable(self) < 0 || (!self->interface && cuda_interface_prepare(self) < 0)) return NULL;
-    PyObject *interface = self->interface;
-    if (!interface) return refuse(self);
-    Py_INCREF(interface);
-    Block *block = self->block;
-    Py_XINCREF((PyObject *)block);
-    uint64_t stream;
-    PyObject *copy = NULL;
-    if (array_keep(self, block) == 0 && order_covering(self, &stream) == 0)
-        copy = self->interface_given && !stream ? Py_NewRef(interface) : PyDict_Copy(interface);
-    Py_DECREF(interface);
-    Py_XDECREF((PyObject *)block);
-    if (!copy) return NULL;
-    if (!stream) {
-        if (self->fixed && !self->interface_given && self->interface == interface) give(self, copy);
-        return copy;
+    for (;;) {
+        if (self->closed) return core_freed();
+        if (array_usable(self) < 0 || (!self->interface && cuda_interface_prepare(self) < 0)) return NULL;
+        if (!self->interface) return refuse(self);
+        /* What is made on the way may run finalisers, which may change the array. */
+        uint32_t changes = self->changes;
+        PyObject *copy = describe_now(self);
+        if (!copy || changes == self->changes) return copy;
+        Py_DECREF(copy);
     }
-    PyObject *number = PyLong_FromUnsignedLongLong(stream);
-    if (!number || PyDict_SetItem(copy, stream_name, number) < 0) Py_CLEAR(copy);
-    Py_XDECREF(number);
-    return copy;
 }
 
 /* The dimensions in a tuple of plain int; -1 if it is anything else. */
@@ -152,20 +150,6 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     return 1;
 }
 
-/* The bytes that the elements touch, relative to element zero; 0 if there are
- * none, or too many. */
-static int span(const hamr_array *array, int64_t *low, int64_t *high) {
-    int64_t step, bytes = element_facts(array->element)->size;
-    *low = 0;
-    *high = bytes;
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] < 1 || __builtin_mul_overflow(bytes, array->shape[i], &bytes) || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
-        int64_t *end = step < 0 ? low : high;
-        if (__builtin_add_overflow(*end, step, end)) return 0;
-    }
-    return 1;
-}
-
 /* Fills in where the driver says that the elements are. 0: they are nowhere, or it
  * takes the core to tell. */
 static int locate(hamr_array *array) {
@@ -181,7 +165,7 @@ static int locate(hamr_array *array) {
         asked[i] = numbers[i];
         places[i] = &answers[i];
     }
-    if (!span(array, &low, &high) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
+    if (!array_span(array, &low, &high) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
     uint64_t first = array->pointer + (uint64_t)low, size = (uint64_t)high - (uint64_t)low;
     uint32_t type = (uint32_t)answers[TYPE];
     int32_t ordinal = (int32_t)(uint32_t)answers[ORDINAL];

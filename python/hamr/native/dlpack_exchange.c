@@ -72,7 +72,13 @@ static void delete_allocation(DLManagedTensorVersioned *tensor) {
     Allocation *allocation = tensor->manager_ctx;
     const hamr_functions *functions = core_functions();
     const hamr_array *array = &allocation->array;
-    if (array->memory && functions && allocation->generation == core_generation) functions->release(array->memory);
+    int known = array->memory && functions && allocation->generation == core_generation;
+    if (known && array->allocator != HAMR_ALLOCATOR_MALLOC && owner_holds_gil()) {
+        /* The device may be waiting for a callback in Python. */
+        Py_BEGIN_ALLOW_THREADS
+        functions->release(array->memory);
+        Py_END_ALLOW_THREADS
+    } else if (known) functions->release(array->memory);
     else if (array->memory && array->base) core_free_directly(array->allocator, array->base);
     free(allocation->heap);
     free(allocation);

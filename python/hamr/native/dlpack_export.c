@@ -163,7 +163,8 @@ static int32_t whose_stream(const Array *source, DLDevice device, Order order, u
     int32_t own = source->array.device;
     if (device.device_type == kDLCUDA) return device.device_id == own || (order == BEFORE_STREAM && stream > PER_THREAD_STREAM) ? own : -1;
     if (order == DEFAULT_ORDER) return -1;
-    return stream > PER_THREAD_STREAM || core_functions()->devices->cuda_count == 1 ? own : -1;
+    const hamr_functions *functions = core_functions(); /* none in a child, if a finaliser forks */
+    return stream > PER_THREAD_STREAM || (functions && functions->devices->cuda_count == 1) ? own : -1;
 }
 
 /* The elements for a consumer on a device, ready for it in the order asked for. Takes

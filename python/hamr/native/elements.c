@@ -1,89 +1,70 @@
 #include "native.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-/* In the order of arrayiface.ElementType; a test holds the two together. */
-static const ElementFacts facts[] = {
-    {NULL, NULL, 0, 0},
-    {"|b1", "?", 1, 6},
-    {"|i1", "b", 1, 0},
-    {"<i2", "h", 2, 0},
-    {"<i4", "i", 4, 0},
-    {"<i8", "q", 8, 0},
-    {"|u1", "B", 1, 1},
-    {"<u2", "H", 2, 1},
-    {"<u4", "I", 4, 1},
-    {"<u8", "Q", 8, 1},
-    {"<f2", "e", 2, 2},
-    {"<f4", "f", 4, 2},
-    {"<f8", "d", 8, 2},
-    {"<c8", "Zf", 8, 5},
-    {"<c16", "Zd", 16, 5},
-    {"<V2", NULL, 2, 4},
-    {"|V1", NULL, 1, 10},
-    {"|V1", NULL, 1, 12},
-    {"|V1", NULL, 1, 7},
-    {"|V1", NULL, 1, 8},
-    {"|V1", NULL, 1, 9},
-    {"|V1", NULL, 1, 11},
-    {"|V1", NULL, 1, 13},
-    {"|V1", NULL, 1, 14},
-};
+/* One with "" for a format that does not exist. */
+#define TEXT(format) (sizeof format > 1 ? format : NULL)
+#define FACTS(type, number, name, size, kind, dlpack, bits, typestr, format, arrow) \
+    [type] = {name, typestr, TEXT(format), TEXT(arrow), size, dlpack},
+
+static const ElementFacts facts[HAMR_ELEMENT_TYPE_COUNT] = {HAMR_ELEMENT_TYPES(FACTS)};
+
+#define SIZE(type, number, name, size, ...) SIZE_##type = size,
+enum { HAMR_ELEMENT_TYPES(SIZE) };
+#define CHECK(type, c_type) _Static_assert(SIZE_##type == sizeof(c_type), "the size of " #type);
+HAMR_C_TYPES(CHECK)
 
 const ElementFacts *element_facts(int32_t element) {
-    if (element <= Invalid || element >= (int32_t)(sizeof facts / sizeof *facts)) return NULL;
+    if (element <= HAMR_INVALID || element >= HAMR_ELEMENT_TYPE_COUNT) return NULL;
     return &facts[element];
 }
 
-/* The typestr, and the name of types that share one. */
+/* The typestr, or the name where others may have the same. */
 const char *element_label(int32_t element) {
-    static const char *const names[] = {
-        "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4", "float8_e4m3",
-        "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
-    };
     const ElementFacts *found = element_facts(element);
-    if (!found) return "?";
-    return element > Complex128 ? names[element - Complex128 - 1] : found->typestr;
+    return !found ? "?" : found->format ? found->typestr : found->name;
 }
 
 int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes) {
-    for (int32_t i = Bool; i < (int32_t)(sizeof facts / sizeof *facts); i++)
+    for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++)
         if (facts[i].code == code && (unsigned)facts[i].size * 8 == bits && lanes == 1) return i;
-    return Invalid;
+    return HAMR_INVALID;
 }
 
 static int32_t signed_of(size_t size) {
-    return size == 1 ? Int8 : size == 2 ? Int16 : size == 4 ? Int32 : Int64;
+    return size == 1 ? HAMR_INT8 : size == 2 ? HAMR_INT16 : size == 4 ? HAMR_INT32 : HAMR_INT64;
+}
+
+/* By the code of one character, and by the one after Z. */
+static unsigned char by_code[128], by_part[128];
+
+static void read_formats(void) {
+    for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++) {
+        const char *format = facts[i].format;
+        if (!format) continue;
+        if (format[0] == 'Z') by_part[(unsigned char)format[1]] = (unsigned char)i;
+        else by_code[(unsigned char)format[0]] = (unsigned char)i;
+    }
+    by_code['c'] = HAMR_UINT8;
+    by_code['F'] = HAMR_COMPLEX64; /* Python 3.14's struct */
+    by_code['D'] = HAMR_COMPLEX128;
 }
 
 int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
-    int32_t element = Invalid;
+    int32_t element = HAMR_INVALID;
+    if (!by_code['c']) read_formats();
     if (!format || !*format) format = "B";
     /* The order of one byte means nothing. */
     if (*format == '@' || *format == '=' || *format == '<' || (itemsize == 1 && (*format == '>' || *format == '!'))) format++;
-    if (format[0] == 'Z' && format[1] && !format[2])
-        element = format[1] == 'f' ? Complex64 : format[1] == 'd' ? Complex128 : Invalid;
-    else if (format[0] && !format[1]) {
-        switch (format[0]) {
-        case '?': element = Bool; break;
-        case 'b': element = Int8; break;
-        case 'h': element = Int16; break;
-        case 'i': element = Int32; break;
-        case 'q': element = Int64; break;
-        case 'l': case 'n': element = signed_of((size_t)itemsize); break;
-        case 'c': case 'B': element = Uint8; break;
-        case 'H': element = Uint16; break;
-        case 'I': element = Uint32; break;
-        case 'Q': element = Uint64; break;
-        case 'L': case 'N': element = signed_of((size_t)itemsize) + (Uint8 - Int8); break;
-        case 'e': element = Float16; break;
-        case 'f': element = Float32; break;
-        case 'd': element = Float64; break;
-        case 'F': element = Complex64; break;
-        case 'D': element = Complex128; break;
-        }
-    }
-    if (element && facts[element].size != itemsize) return Invalid;
+    unsigned char first = (unsigned char)format[0], second = first ? (unsigned char)format[1] : 0;
+    if (first >= 128 || second >= 128) return HAMR_INVALID;
+    if (!second) {
+        if (first == 'l' || first == 'n') element = signed_of((size_t)itemsize);
+        else if (first == 'L' || first == 'N') element = signed_of((size_t)itemsize) + (HAMR_UINT8 - HAMR_INT8);
+        else element = by_code[first];
+    } else if (first == 'Z' && !format[2]) element = by_part[second];
+    if (element && facts[element].size != itemsize) return HAMR_INVALID;
     return element;
 }
 
@@ -93,7 +74,7 @@ static int from_integer(PyObject *value, unsigned char bytes[16], int32_t *eleme
     if (wide == -1 && PyErr_Occurred()) return -1;
     if (!overflow) {
         memcpy(bytes, &wide, sizeof wide);
-        *element = Int64;
+        *element = HAMR_INT64;
         return 1;
     }
     unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (unsigned long long)-1;
@@ -103,7 +84,7 @@ static int from_integer(PyObject *value, unsigned char bytes[16], int32_t *eleme
         return -1;
     }
     memcpy(bytes, &large, sizeof large);
-    *element = Uint64;
+    *element = HAMR_UINT64;
     return 1;
 }
 
@@ -111,20 +92,20 @@ static int from_integer(PyObject *value, unsigned char bytes[16], int32_t *eleme
 int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element) {
     if (PyBool_Check(value)) {
         bytes[0] = value == Py_True;
-        *element = Bool;
+        *element = HAMR_BOOL;
         return 1;
     }
     if (PyFloat_Check(value)) {
         double number = PyFloat_AsDouble(value);
         memcpy(bytes, &number, sizeof number);
-        *element = Float64;
+        *element = HAMR_FLOAT64;
         return 1;
     }
     if (PyLong_Check(value)) return from_integer(value, bytes, element);
     if (PyComplex_Check(value)) {
         double parts[2] = {PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)};
         memcpy(bytes, parts, sizeof parts);
-        *element = Complex128;
+        *element = HAMR_COMPLEX128;
         return 1;
     }
     return 0;
@@ -148,6 +129,20 @@ int array_contiguous(const hamr_array *array, int fortran) {
         if (array->shape[i] == 1) continue;
         if (array->strides[i] != expected) return 0;
         expected *= array->shape[i];
+    }
+    return 1;
+}
+
+/* The bytes that the elements touch, relative to element zero; 0 if there are
+ * none, or too many. */
+int array_span(const hamr_array *array, int64_t *low, int64_t *high) {
+    int64_t step, bytes = element_facts(array->element)->size;
+    *low = 0;
+    *high = bytes;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] < 1 || __builtin_mul_overflow(bytes, array->shape[i], &bytes) || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
+        int64_t *end = step < 0 ? low : high;
+        if (__builtin_add_overflow(*end, step, end)) return 0;
     }
     return 1;
 }

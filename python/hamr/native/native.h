@@ -42,6 +42,7 @@ typedef struct {
     int32_t allocator;
     int32_t device;
     Owner *owner;        /* NULL for memory of our own */
+    char several_streams; /* arrays were used on others than stream, too */
     char used_by_default; /* others had it on the legacy default stream */
     char used_anywhere;   /* others had it on streams that may have ended since */
 } Block;
@@ -57,11 +58,11 @@ typedef struct {
     int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
     int64_t *allocated_dimensions;             /* else here */
     unsigned char scalar[16];                  /* the element of a scalar() */
-    PyObject *order;                           /* keeps array.stream alive, or NULL */
-    PyObject *kept;                            /* Blocks whose address was given away, or NULL */
-    PyObject *interface;                       /* a ready __cuda_array_interface__, or NULL */
+    PyObject *order;                           /* the object that array.stream was given as, or NULL */
+    PyObject *life;                            /* keeps array.stream alive, whatever order lets go, or NULL */
+    PyObject *kept;                            /* a Block whose address was given away, or a set of them, or NULL */
+    PyObject *interface;                       /* a ready __cuda_array_interface__, nobody else's, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
-    char interface_given;                      /* interface is what a consumer got, not shared */
     char fixed;                                /* never changes: exports itself */
     char temporary;
     char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
@@ -97,6 +98,7 @@ Owner *owner_of_memory(void *memory, void (*finish)(void *)); /* takes over memo
 void owner_drop(Owner *owner);
 void owner_finished(uint64_t key);      /* any thread, without the GIL */
 void owner_finished_here(Owner *owner); /* with the GIL: dropped now, or by the drop that this one is part of */
+int owner_holds_gil(void);              /* whether this thread does */
 void owner_finished_soon(Owner *owner); /* any thread: as owner_finished_here where it has the GIL, else soon */
 void owner_drain(void);                 /* drops the owners that are finished */
 void owners_forget(void);               /* after a fork: what other threads were about is the parent's */
@@ -106,11 +108,12 @@ extern PyMethodDef owner_functions[];
 /* signal_stack.c */
 void keep_signal_stack(void); /* for the interpreter's end, on its main thread */
 
-/* elements.c: the element types, as arrayiface numbers them. */
-enum { Invalid, Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float16, Float32, Float64, Complex64, Complex128 };
+/* elements.c: the element types, as hamr/types.h numbers them. */
 typedef struct {
+    const char *name;
     const char *typestr;
     const char *format; /* PEP 3118; NULL if there is none */
+    const char *arrow;  /* NULL if there is none */
     int size;
     unsigned char code; /* DLPack's; its bits are 8 * size */
 } ElementFacts;
@@ -121,6 +124,7 @@ int32_t element_from_format(const char *format, Py_ssize_t itemsize); /* 0: refu
 int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *element);
 int array_contiguous(const hamr_array *array, int fortran);
 int64_t array_count(const hamr_array *array);
+int array_span(const hamr_array *array, int64_t *low, int64_t *high); /* the bytes that elements touch, from element zero on; 0: none, or too many */
 
 /* The marks at an address, read before the elements are: no work is pending on them if
  * it is zero. */
@@ -131,6 +135,7 @@ static inline uint32_t marks_at(uint64_t address) {
 /* block.c */
 extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
+void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
 void block_used_on(const Block *block, uint64_t stream); /* an array that used it on the stream ends */
@@ -146,6 +151,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
+void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
 int array_setup(PyObject *module);
 
@@ -180,6 +186,12 @@ extern PyMethodDef cuda_interface_functions[];
 /* order.c: work of other libraries and of hamr's on the same memory. */
 int order_covering(Array *self, uint64_t *stream); /* sets a stream that covers all work pending on the elements, or 0 */
 int order_before(Array *self, uint64_t stream); /* makes later work on a stream of CUDA's wait for what is pending */
+
+/* stream_life.c: what keeps a stream's handle. */
+int stream_life_setup(PyObject *module);
+PyObject *stream_life_of(PyObject *stream); /* NULL, without an exception: it needs none */
+int stream_life_over(PyObject *life, uint64_t stream); /* the stream is not to be named any more */
+extern PyMethodDef stream_life_functions[];
 
 /* dlpack_export.c */
 struct DLManagedTensorVersioned;
@@ -222,6 +234,10 @@ extern PyMethodDef arrow_functions[];
 int result_setup(PyObject *module);
 int result_block(Result *result, Array *from, Block **block);
 extern PyMethodDef result_functions[];
+
+/* view.c: what exports an adopted buffer, and the collector. */
+int view_may_be_seen(const Py_buffer *view); /* by the collector */
+Py_buffer *view_behind(Py_buffer *view, const hamr_array *array); /* view, or one in its place that may be seen */
 
 /* adopt.c */
 typedef struct {

@@ -48,7 +48,9 @@ int order_covering(Array *self, uint64_t *stream) {
     }
     Array *source = array_pin(self);
     if (!source) return -1;
-    char *message = core_functions()->covering(&source->array, stream);
+    /* Making the snapshot may run finalisers, after which there may be no memory, nor a core. */
+    const hamr_functions *functions = source->block ? core_functions() : NULL;
+    char *message = functions ? functions->covering(&source->array, stream) : NULL;
     Py_DECREF(source);
     return message ? core_raise(message) : 0;
 }
@@ -57,7 +59,8 @@ int order_before(Array *self, uint64_t stream) {
     if (!may_be_busy(self)) return 0;
     Array *source = array_pin(self);
     if (!source) return -1;
-    char *message = core_functions()->order_before(&source->array, stream);
+    const hamr_functions *functions = source->block ? core_functions() : NULL;
+    char *message = functions ? functions->order_before(&source->array, stream) : NULL;
     Py_DECREF(source);
     return message ? core_raise(message) : 0;
 }

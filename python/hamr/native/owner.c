@@ -96,7 +96,7 @@ static int drain_when_asked(void *unused) {
     return 0;
 }
 
-static int holds_gil(void) {
+int owner_holds_gil(void) {
     PyThreadState *state = current_state ? current_state() : NULL;
     return state && state == PyGILState_GetThisThreadState() && PyInterpreterState_Get() == interpreter;
 }
@@ -104,7 +104,7 @@ static int holds_gil(void) {
 /* Where this thread does not hold the GIL it must not wait for it: who holds it may
  * wait for this thread, and at the end of the interpreter nobody gets it any more. */
 void owner_finished_soon(Owner *owner) {
-    if (holds_gil()) {
+    if (owner_holds_gil()) {
         owner_finished_here(owner);
         return;
     }

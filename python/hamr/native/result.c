@@ -5,10 +5,7 @@ static PyTypeObject *result_type;
 static void result_dealloc(PyObject *object) {
     Result *self = (Result *)object;
     int ours = self->generation == core_generation && self->array.memory != self->before;
-    if (self->array.memory && ours && core_functions()) {
-        core_functions()->release(self->array.memory);
-        owner_drain();
-    }
+    if (self->array.memory && ours) block_give_back(&self->array);
     type_free(object);
 }
 
@@ -81,8 +78,7 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
         Py_DECREF(self);
         return NULL;
     }
-    self->order = ((Array *)source)->order;
-    Py_XINCREF(self->order);
+    array_follow(self, (Array *)source);
     self->fixed = (char)handle;
     self->temporary = handle && block != ((Array *)source)->block;
     if (array_store(self, &((Result *)result)->array, block) < 0) {

@@ -150,10 +150,20 @@ def _is_foreign(obj: Any) -> bool:
     if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
         # They export their bytes.
         raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
-    known = str(type(obj).__module__).partition(".")[0] in ("builtins", "numpy", "array", "mmap")
-    if known and not dlpack.is_capsule(type(obj)):
+    if _is_plain(type(obj)):
         plain_types.add(type(obj))
     return True
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a type is one that Python or NumPy comes with, not one that says so.
+
+    Classes made by exec() and by compilers may call themselves "builtins".
+    """
+    name = str(kind.__module__)
+    if name.partition(".")[0] not in ("builtins", "numpy", "array", "mmap"):
+        return False
+    return getattr(sys.modules.get(name), kind.__name__, None) is kind
 
 
 def refuse_masked(obj: Any) -> None:

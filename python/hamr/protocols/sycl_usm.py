@@ -16,6 +16,7 @@ import sys
 from importlib import import_module
 
 from .. import _native
+from ..element import item_size
 from ..errors import BackendUnavailable
 from .cuda_array_interface import wait_of
 from .fields import check, integer, pair_of, read, short
@@ -36,8 +37,6 @@ _MALLOC = 1
 #: The allocator that memory of each kind of USM is held as, and new memory of the
 #: buffer comes from; None: no backend reaches it.
 _ALLOCATORS: dict[str, int | None] = {"host": _MALLOC, "shared": _MALLOC, "device": None}
-
-_SIZES = [size for _, _, size, _ in _native.element_table()]
 
 _QUEUE, _CONTEXT = "SyclQueueRef", "SyclContextRef"
 
@@ -76,7 +75,7 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
         # dpctl and dpnp write "|f8" for the machine's own byte order.
         typestr = "=" + typestr[1:]
     element = check(obj, typestr, (), None, 1, 0, -1, fields.get("mask"), _VERSION)
-    size = _SIZES[element - 1]
+    size = item_size(element)
     strides = None if steps is None else _bytes(steps, shape, size)
     pointer = _moved(base, offset, size)
     check(obj, typestr, shape, strides, pointer, 0, -1, None, _VERSION)
@@ -108,7 +107,7 @@ def describe(array: _native.Array) -> dict[str, Any]:
     """The interface of an array whose memory came by it; AttributeError for others."""
     if not isinstance(array._owner, Source):
         raise _not_usm()
-    held = array._lent
+    held = array._snapshot(_native.Array)
     source = held._owner
     if not isinstance(source, Source):  # the array changed meanwhile
         raise _not_usm()
@@ -121,7 +120,7 @@ def describe(array: _native.Array) -> dict[str, Any]:
                 f"{size}-byte elements that this interface counts in"
             )
         strides = tuple([stride // size for stride in held.strides])
-    return {
+    interface = {
         "shape": held.shape,
         "typestr": held.typestr,
         "data": (held.ptr, held.readonly),
@@ -130,6 +129,8 @@ def describe(array: _native.Array) -> dict[str, Any]:
         "version": _VERSION,
         "syclobj": source.syclobj,
     }
+    array._keep(held)  # the consumer keeps the array, not the memory that it has now
+    return interface
 
 
 def _not_usm() -> AttributeError:

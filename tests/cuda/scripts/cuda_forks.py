@@ -4,6 +4,7 @@ python -m tests.cuda.scripts.cuda_forks CASE
 """
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import sys
@@ -170,6 +171,67 @@ def before_use():
     for _ in range(3):
         forking.run(child)
     assert on_host(hamr.Buffer(N, "f4", "cuda", fill=2)).sum() == 2 * N
+
+
+def while_collecting(work):
+    """Do work in the middle of the collection that some allocation of the next calls starts."""
+    pending = [work]
+
+    def once(phase, info):
+        if phase == "start" and pending:
+            pending.pop()()
+
+    gc.callbacks.append(once)
+    return pending
+
+
+def in_finalisers():
+    """A finaliser gives the memory up and forks, anywhere inside a call: the child is told so."""
+    uses = (
+        lambda b: b.get_host_accessible(), lambda b: b.get(np.empty(N, "f4")), lambda b: b.copy(),
+        lambda b: b.__cuda_array_interface__, lambda b: b.__dlpack__(stream=1), memoryview,
+        lambda b: b.get_cuda_accessible(), lambda b: b.__dlpack__(dl_device=(1, 0)),
+        lambda b: hamr.Buffer(N, "f4", "cuda"),
+    )  # fmt: skip
+    parent, before = os.getpid(), gc.get_threshold()
+    for use in uses:
+        for kind in ("cuda", "cuda_uva"):
+            for allocations in range(1, 6):
+                buffer = hamr.Buffer(N, "f4", kind, fill=1, stream=hamr.Stream(device=0))
+                children = []
+
+                def fork(buffer=buffer, children=children, change=allocations % 2):
+                    if change:
+                        buffer.free()
+                    children.append(os.fork())
+
+                gc.collect()
+                pending = while_collecting(fork)
+                gc.set_threshold(allocations)
+                with contextlib.suppress(hamr.Error, BufferError, AttributeError, ValueError):
+                    use(buffer)
+                gc.set_threshold(*before)
+                gc.callbacks.pop()
+                if os.getpid() != parent:
+                    os._exit(0)
+                assert pending or os.waitpid(children[0], 0)[1] == 0, (use, kind, allocations)
+
+
+def in_an_exporter():
+    """What the elements are copied into forks while it exports its memory."""
+    out, children, parent = np.empty(N, "f4"), [], os.getpid()
+
+    class Forking:
+        def __buffer__(self, flags):
+            children.append(os.fork())
+            return memoryview(out)
+
+    buffer = parents()[0]
+    with contextlib.suppress(hamr.Error, TypeError):
+        buffer.get(Forking())
+    if os.getpid() != parent:
+        os._exit(0)
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
 
 
 def in_threads():

@@ -112,7 +112,7 @@ def test_strides_and_numpys_integers(taken):
 )
 def test_element_types(taken, typestr):
     element = share(taken, typestr=typestr)["element"]
-    assert _native.element_table()[element - 1][0] == typestr
+    assert _native.element_table()[element - 1][1] == typestr
 
 
 def test_empty_arrays_have_no_address(taken):

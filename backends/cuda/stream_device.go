@@ -1,0 +1,93 @@
+package cuda
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// The codes by which drivers say that a handle is no stream's.
+const (
+	invalidValue  = 1
+	invalidHandle = 400
+)
+
+// lowestAddress is where mappings begin: vm.mmap_min_addr of every distribution.
+const lowestAddress = 1 << 16
+
+// StreamDevice asks the driver in whose context a stream is. The driver follows the
+// handle without checking it (cuStreamGetCtx of a handle that is not a stream's is
+// undefined), so it is not asked of one that cannot be an address.
+func (b *Backend) StreamDevice(s backends.Stream) (int, error) {
+	if s <= perThreadStream {
+		return backends.HostDevice, nil
+	}
+	context, own := b.streams.contextOf(s)
+	if !own {
+		if !b.mayBeStream(s) {
+			return 0, backends.ErrNoStream
+		}
+		v := scratch()
+		v.b = b
+		var err error
+		context, err = v.contextOfForeign(0, s)
+		visits.Put(v)
+		if err != nil {
+			return 0, noStream(err)
+		}
+	}
+	v, err := b.enterContext(context)
+	if err != nil {
+		return 0, noStream(err)
+	}
+	defer v.leave()
+	return b.CurrentDevice()
+}
+
+// noStream makes ErrNoStream of what the driver says of a handle that is no stream's.
+func noStream(err error) error {
+	var failure *backends.DeviceError
+	if errors.As(err, &failure) && (failure.Code == invalidValue || failure.Code == invalidContext || failure.Code == invalidHandle) {
+		return errors.Join(backends.ErrNoStream, err)
+	}
+	return err
+}
+
+// mayBeStream reports whether a handle can be a stream's. Those of NVIDIA's drivers
+// are addresses, as those of contexts are; where these are not, as the emulator's, the
+// driver checks handles itself.
+func (b *Backend) mayBeStream(s backends.Stream) bool {
+	if s < lowestAddress {
+		return false
+	}
+	context := b.anyContext()
+	return context == 0 || !isMapped(context) || isMapped(uintptr(s))
+}
+
+// anyContext returns a context that exists, without making one; zero if none is known.
+func (b *Backend) anyContext() uintptr {
+	v := scratch()
+	defer visits.Put(v)
+	if b.try(b.driver.CtxGetCurrent, v.slot(0)) == success && v.out[0] != 0 {
+		return uintptr(v.out[0])
+	}
+	for _, d := range b.devices {
+		if context := d.context.Load(); context != 0 {
+			return context
+		}
+	}
+	return 0
+}
+
+var pageSize = uintptr(os.Getpagesize())
+
+// isMapped reports whether there is memory at an address: mincore(2) fails with ENOMEM
+// where there is none. Any other failure tells nothing.
+func isMapped(address uintptr) bool {
+	var resident [1]byte
+	_, _, code := syscall.RawSyscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize, uintptr(unsafe.Pointer(&resident[0])))
+	return code != syscall.ENOMEM && code != syscall.EINVAL
+}
