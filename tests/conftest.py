@@ -16,12 +16,16 @@ emulation.choose()
 
 #: Paths whose tests may come out otherwise on another version of Python, since it is CPython
 #: that acts there: it imports, calls the C extension's slots, collects, forks, switches threads,
-#: ends and pickles. What is left is Go's, which one build serves to every version.
+#: ends and pickles. What is left is Go's, which one build serves to every version; and fuzzing,
+#: which asks C what it refuses.
 EACH_PYTHON = (
     "concurrency",
     "lifetime",
     "package",
-    "sharing",
+    "sharing/array_interface",
+    "sharing/arrow",
+    "sharing/buffer_protocol",
+    "sharing/dlpack",
     "transport/test_pickling.py",
     "upstream/test_upstream_defects.py",
     "cuda/test_cuda_dlpack_release.py",
@@ -69,6 +73,8 @@ def pytest_configure():
 def pytest_collection_modifyitems(items):
     for item in items:
         path = item.path.relative_to(HERE)
+        if "fuzz" in path.name:
+            continue
         if any(path.is_relative_to(named) for named in EACH_PYTHON):
             item.add_marker(pytest.mark.each_python)
 
