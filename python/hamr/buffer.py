@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from ._library import buffer_lock, call
+from ._library import call
 from .allocator import (
     Allocator,
     Transfer,
@@ -44,7 +44,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     after the other.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_source")
+    __slots__ = ("__weakref__",)
 
     def __new__(
         cls,
@@ -162,7 +162,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     @property
     def source_protocol(self) -> str | None:
         """The protocol that the memory was shared by; None for memory of hamr's own."""
-        return getattr(self, "_source", None)
+        return self._source
 
     def size(self) -> int:
         """The number of elements."""
@@ -233,20 +233,16 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         """
         device = self.device
         order, mode = as_stream(stream, device), transfer_of(transfer)
-        with buffer_lock(self):
-            self._set_order(order._value, mode, order)
+        self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
         """Change which movements are waited for."""
         mode = transfer_of(transfer)
-        with buffer_lock(self):
-            self._set_order(self._stream, mode)
+        self._set_order(None, mode)
 
     def free(self) -> None:
         """Give the memory up and become an empty buffer, which may grow again."""
-        with buffer_lock(self):
-            self._empty()
-            self._source = None
+        self._empty()
 
     def close(self) -> None:
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""

@@ -118,7 +118,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     }
     Block *block;
     Array *handle = NULL;
-    if (result_block(&result, source, &block) == 0) {
+    if (result_block(&result, source, NULL, &block) == 0) {
         handle = array_new(handle_type);
         if (!handle) {
             Py_XDECREF((PyObject *)block);

@@ -54,15 +54,22 @@ void block_give_back(const hamr_array *array) {
     owner_drain();
 }
 
+Block *block_spare(void) { return type_allocate(block_type); }
+
 Block *block_new(const hamr_array *array, Owner *owner) {
     uint64_t generation = core_generation; /* the token's: making an object may run a finaliser that forks */
-    Block *block = type_allocate(block_type);
+    Block *block = block_spare();
     if (!block) {
         if (array->memory && generation == core_generation) block_give_back(array);
         else owner_drop(owner);
         owner_drain();
         return NULL;
     }
+    block_fill(block, array, owner, generation);
+    return block;
+}
+
+void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation) {
     block->token = array->memory;
     block->generation = generation;
     block->base = array->base;
@@ -74,7 +81,6 @@ Block *block_new(const hamr_array *array, Owner *owner) {
     block->owner = owner;
     int64_t *counted = waiting_as(block);
     if (counted) ++*counted;
-    return block;
 }
 
 int block_foreign_work(const Block *block) { return !block->token && block->producer; }

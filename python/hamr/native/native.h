@@ -50,8 +50,10 @@ typedef struct {
 
 /* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
  * (which never does). */
+typedef struct Turn Turn;
 typedef struct {
     PyObject_HEAD
+    Turn *turn;                                /* whose it is to change the object, or NULL: nobody's yet */
     hamr_array array;
     Block *block;                              /* NULL: no memory */
     int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
@@ -60,6 +62,7 @@ typedef struct {
     PyObject *order;                           /* the object that array.stream was given as, or NULL */
     PyObject *life;                            /* keeps array.stream alive, whatever order lets go, or NULL */
     PyObject *kept;                            /* a Block whose address was given away, or a set of them, or NULL */
+    PyObject *source;                          /* the protocol that the memory came by, or NULL */
     PyObject *interface;                       /* a ready __cuda_array_interface__, nobody else's, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
@@ -87,6 +90,8 @@ int core_load(void);                 /* 0, or -1 with an exception */
 const hamr_functions *core_functions(void);
 int core_raise(char *message);       /* sets the exception, frees message; -1 */
 PyObject *core_freed(void);          /* raises FreedBuffer; NULL */
+PyObject *core_function(PyObject *name); /* one that gopy generated; NULL, without an exception: the core is not loaded */
+void core_translate(void);           /* makes the RuntimeError of such a function what its text says */
 int core_free_directly(int32_t allocator, uint64_t base);
 int core_forked(void);               /* raises ForkError; -1 */
 extern PyMethodDef core_methods[];
@@ -133,6 +138,8 @@ static inline uint32_t marks_at(uint64_t address) {
 /* block.c */
 extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
+Block *block_spare(void); /* without memory */
+void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation); /* takes over token and owner */
 void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
@@ -148,6 +155,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
+int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
 int array_setup(PyObject *module);
@@ -229,8 +237,16 @@ extern PyMethodDef arrow_functions[];
 
 /* result.c */
 int result_setup(PyObject *module);
-int result_block(Result *result, Array *from, Block **block);
+Result *result_new(void);
+int result_block(Result *result, Array *from, Block **spare, Block **block); /* spare, if it is given, for new memory */
 extern PyMethodDef result_functions[];
+
+/* change.c: changes of contents, one after the other. */
+int turn_wait(Array *self); /* until no other thread changes it; -1: a signal's exception */
+int turn_wait_both(Array *a, Array *b);
+void turn_free(Turn *turn);
+int array_changing(const Array *self);
+extern PyMethodDef change_functions[];
 
 /* view.c: what exports an adopted buffer, and the collector. */
 int view_may_be_seen(const Py_buffer *view); /* by the collector */
