@@ -3,6 +3,8 @@
 // backend must be able to do. It imports nothing else of this module.
 package backends
 
+//go:generate go run hamr/internal/allocatorfacts ..
+
 import (
 	"fmt"
 	"slices"
@@ -109,22 +111,33 @@ type Facts struct {
 	// or for "the host, to be moved to a device" comes from: the least that is not
 	// zero and whose runtime has a device, see gobuffer.Runtime.DeviceAllocator.
 	Preference int
+	// DLPack is the device type of DLPack and Arrow; zero where they have none.
+	DLPack int
 }
+
+// DLPack's device types, as dlpack.h numbers them.
+const (
+	dlpackHost        = 1
+	dlpackCUDA        = 2
+	dlpackCUDAHost    = 3
+	dlpackROCm        = 10
+	dlpackCUDAManaged = 13
+)
 
 // table is the one place of facts; who can reach what is from HAMR's
 // {host,cuda,hip,openmp}_accessible predicates.
 var table = [...]Facts{
-	CPP:    {Name: "cpp", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}},
-	Malloc: {Name: "malloc", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, Temporary: []Space{SpaceHost}},
+	CPP:    {Name: "cpp", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost},
+	Malloc: {Name: "malloc", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, Temporary: []Space{SpaceHost}, DLPack: dlpackHost},
 	CUDA: {Name: "cuda", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
-		Temporary: []Space{SpaceCUDA}, Preference: 2},
+		Temporary: []Space{SpaceCUDA}, Preference: 2, DLPack: dlpackCUDA},
 	CUDAAsync: {Name: "cuda_async", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
-		Ordered: true, Temporary: []Space{SpaceCUDA}, Preference: 1},
-	CUDAUnified: {Name: "cuda_uva", Backend: "cuda", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}},
-	CUDAHost:    {Name: "cuda_host", Backend: "cuda", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 1},
+		Ordered: true, Temporary: []Space{SpaceCUDA}, Preference: 1, DLPack: dlpackCUDA},
+	CUDAUnified: {Name: "cuda_uva", Backend: "cuda", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDAManaged},
+	CUDAHost:    {Name: "cuda_host", Backend: "cuda", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 1, DLPack: dlpackCUDAHost},
 	HIP: {Name: "hip", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
-		Temporary: []Space{SpaceHIP}, Preference: 3},
-	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}},
+		Temporary: []Space{SpaceHIP}, Preference: 3, DLPack: dlpackROCm},
+	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
 }

@@ -42,6 +42,7 @@ var rules = []rule{
 	{"tests/...", nil},
 	{"docs/...", []string{"gobuffer", "arrayiface", "backends", "backends/all"}},
 	{"internal/lint", nil},
+	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
 }
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MODULE_NAME = "_pyhamr"
 
 _lock = RLock()
-_era = object()  # another one after each fork: locks from before may be held by nobody
 
 
 def library_path() -> str:
@@ -75,17 +74,6 @@ def finish(
         return function(*arguments)
     except RuntimeError as error:
         raise make_error(str(error)) from None
-
-
-def buffer_lock(buffer: Any) -> Any:
-    """The lock of a buffer's contents, made when it is first needed."""
-    held = getattr(buffer, "_lock", None)
-    if held is None or held[0] is not _era:
-        with _lock:
-            held = getattr(buffer, "_lock", None)
-            if held is None or held[0] is not _era:
-                held = buffer._lock = (_era, RLock())
-    return held[1]
 
 
 def _import(path: str) -> ModuleType:
@@ -145,9 +133,8 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _era
+    global _lock
     _lock = RLock()
-    _era = object()
     _native.after_fork()
 
 

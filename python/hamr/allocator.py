@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _native
 from .enumeration import Enumeration
 
 TYPE_CHECKING = False
@@ -23,6 +24,27 @@ class Allocator(Enumeration):
     hip = 6
     hip_uva = 7
     openmp = 8
+
+
+#: Name, kind of memory, reach, order and DLPack's device type of each allocator, by number:
+#: the facts of the Go core's backends/allocator.go.
+FACTS = _native.allocator_table()
+
+if not TYPE_CHECKING:
+    for _number in range(len(Allocator) - 2, len(FACTS)):  # none and same have no facts
+        Allocator.append(FACTS[_number][0], _number)
+
+_PAGEABLE, _PINNED = 0, 1
+
+
+def is_of_a_device(number: int) -> bool:
+    """Whether memory of an allocator belongs to a device, which page-locked memory does not."""
+    return number >= 0 and FACTS[number][1] > _PINNED
+
+
+def is_ordinary(number: int) -> bool:
+    """Whether an allocator hands out ordinary host memory."""
+    return number >= 0 and FACTS[number][1] == _PAGEABLE
 
 
 class Transfer(Enumeration):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from ._library import buffer_lock, call
+from ._library import call
 from .allocator import (
     Allocator,
     Transfer,
     allocator_from,
     allocator_of,
     device_number,
+    is_of_a_device,
     space_number,
     transfer_of,
 )
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
-
-
 class Buffer(Contents, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
@@ -47,7 +45,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     after the other.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_source")
+    __slots__ = ("__weakref__",)
 
     def __new__(
         cls,
@@ -184,7 +182,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     @property
     def source_protocol(self) -> str | None:
         """The protocol that the memory was shared by; None for memory of hamr's own."""
-        return getattr(self, "_source", None)
+        return self._source
 
     def size(self) -> int:
         """The number of elements."""
@@ -255,20 +253,16 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         """
         device = self.device
         order, mode = as_stream(stream, device), transfer_of(transfer)
-        with buffer_lock(self):
-            self._set_order(order._value, mode, order)
+        self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
         """Change which movements are waited for."""
         mode = transfer_of(transfer)
-        with buffer_lock(self):
-            self._set_order(self._stream, mode)
+        self._set_order(None, mode)
 
     def free(self) -> None:
         """Give the memory up and become an empty buffer, which may grow again."""
-        with buffer_lock(self):
-            self._empty()
-            self._source = None
+        self._empty()
 
     def close(self) -> None:
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
@@ -397,7 +391,7 @@ def _order_on(stream: Any, allocator: int, place: int, pointer: int | None = Non
 
     ``place`` is the number of its device; -1 is the current one, or where the address is.
     """
-    on_a_device = allocator in _ON_A_DEVICE
+    on_a_device = is_of_a_device(allocator)
     order = as_stream(stream, place if on_a_device or is_per_thread(stream) else -1)
     if on_a_device and place < 0 <= order._device:
         from .place import current_device, device_of

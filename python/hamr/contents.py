@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import index
 
 from . import _native
-from ._library import buffer_lock, call
+from ._library import call
 from .allocator import Allocator, allocator_of, device_number
 from .element import dtype_of, element_of, has_format, held_large, item_from_bytes
 from .indexing import select
@@ -40,7 +40,6 @@ class Contents(_Base):
     __slots__ = ()
 
     if TYPE_CHECKING:  # what Buffer has
-        _source: str | None
 
         @property
         def source_protocol(self) -> str | None: ...  # noqa: D102
@@ -178,10 +177,7 @@ class Contents(_Base):
         """Exchange everything with another buffer."""
         if not isinstance(other, Contents):
             raise TypeError(f"other is {other!r}: accepted is a hamr.Buffer")
-        first, second = sorted((buffer_lock(self), buffer_lock(other)), key=id)
-        with first, second:
-            self._swap(other)
-            self._source, other._source = other.source_protocol, self.source_protocol
+        self._swap(other)
 
     def __getitem__(self, key: Any) -> Buffer:
         source = self._snapshot(_native.Array)
@@ -266,15 +262,7 @@ class Contents(_Base):
 
     def _change(self, name: str, *arguments: Any) -> None:
         """Run an operation of the core and become its result."""
-        plain = [
-            a._address if isinstance(a, _native.Array) else 0 if a is None else a for a in arguments
-        ]
-        with buffer_lock(self):
-            source = self._pin()
-            result = _native.result(source)
-            call(name, source._address, *plain, result._address)
-            if _native.commit(self, result, source):
-                self._source = None
+        _native.change(self, name, arguments)
 
 
 def _count(name: str, value: Any) -> int:

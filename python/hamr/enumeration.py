@@ -33,11 +33,15 @@ else:
             cls = super().__new__(mcs, name, bases, rest)
             cls._members, cls._values = {}, {}
             for key, value in numbers.items():
-                member = int.__new__(cls, value)
-                member._name = key
-                cls._members[key] = cls._values[value] = member
-                type.__setattr__(cls, key, member)
+                cls.append(key, value)
             return cls
+
+        def append(cls, name: str, value: int) -> None:
+            """Add a member, for a table that is kept elsewhere."""
+            member = int.__new__(cls, value)
+            member._name = name
+            cls._members[name] = cls._values[value] = member
+            type.__setattr__(cls, name, member)
 
         def __call__(cls, value: int) -> Any:
             try:

@@ -8,15 +8,13 @@ becomes the buffer's memory.
 from __future__ import annotations
 
 from . import _native
-from .allocator import Allocator
+from .allocator import Allocator, is_ordinary
 from .buffer import Buffer, _rebuild, buffer
 from .element import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_HOST = (Allocator.malloc, Allocator.cpp)
 
 
 def reduce(source: Buffer, protocol: int) -> tuple[Any, ...]:
@@ -87,7 +85,7 @@ def rebuild(
     ValueError.
     """
     given = buffer(content)
-    if allocator in _HOST:
+    if is_ordinary(allocator):
         return shaped(given, shape, dtype, fortran, allocator)
     made = Buffer(shape, dtype, allocator, device=device)
     made[...] = shaped(given, shape, dtype, fortran, Allocator.malloc)

@@ -1,5 +1,7 @@
 """Many threads at once: nothing lost, nothing stuck, nothing torn."""
 
+import contextlib
+import gc
 import itertools
 import sys
 import threading
@@ -254,3 +256,77 @@ except KeyboardInterrupt:
     large.fill(2)
 assert np.asarray(large)[-1] == 2
 """)
+
+
+# Finalisers, which may run wherever Python code does.
+
+
+class Appends:
+    """A cycle whose end changes a buffer."""
+
+    def __init__(self, buffer):
+        self.cycle, self.buffer = self, buffer
+
+    def __del__(self):
+        self.buffer.append(1)
+
+
+@pytest.mark.parametrize("whose", ["own", "other"])
+def test_no_change_of_a_finaliser_is_lost(whose):
+    first, second = hamr.Buffer(0, "i4"), hamr.Buffer(0, "i4")
+    count, threshold = scaled(3000, 300), gc.get_threshold()
+
+    def work(own, other):
+        for _ in range(count):
+            Appends(own if whose == "own" else other)
+            own.append(1)
+
+    gc.collect()
+    gc.set_threshold(5)
+    try:
+        together(lambda: work(first, second), lambda: work(second, first))
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    assert (len(first), len(second)) == (2 * count, 2 * count)
+    assert np.asarray(first).all()
+
+
+CHANGES = {
+    "append": lambda b, other: b.append(1),
+    "fill": lambda b, other: b.fill(2),
+    "free": lambda b, other: b.free(),
+    "set_stream": lambda b, other: b.set_stream(0),
+    "set_transfer": lambda b, other: b.set_transfer("sync"),
+    "swap": lambda b, other: b.swap(other),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_whatever_runs_inside_a_change_may_change_what_others_are_changing(name):
+    """A profiler stands for finalisers and signals: it comes at every call of a C function."""
+    buffers, barrier = [hamr.Buffer(3, fill=1) for _ in range(2)], threading.Barrier(2)
+    change, inside = CHANGES[name], []
+
+    def work(own, other):
+        nested = False
+
+        def profile(frame, event, arg):
+            nonlocal nested
+            if event == "c_call" and not nested:
+                nested = True
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    barrier.wait(2)
+                inside.append(name)
+                other.append(1)
+                nested = False
+
+        sys.setprofile(profile)
+        try:
+            change(own, other)
+        finally:
+            sys.setprofile(None)
+            barrier.abort()
+
+    together(lambda: work(*buffers), lambda: work(*buffers[::-1]), patience=20)
+    assert inside

@@ -205,7 +205,7 @@ def while_filling():
 
     thread = threading.Thread(target=work)
     thread.start()
-    lock, during = _library.buffer_lock(large), 0
+    during = 0
 
     def child():
         small = large[:10]
@@ -217,7 +217,7 @@ def while_filling():
 
     for _ in range(10):
         time.sleep(0.01)
-        during += not lock.acquire(blocking=False) or bool(lock.release())
+        during += large._changing
         forking.run(child)
     stop.set()
     thread.join()

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "hamr/allocators.h"
 #include "hamr/types.h"
 
 #define HAMR_ABI_VERSION 5
@@ -20,11 +21,7 @@
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
-/* backends.Space */
-enum { HAMR_HOST, HAMR_CUDA, HAMR_HIP, HAMR_OPENMP };
-
-/* backends.Allocator: those that C has to tell apart */
-enum { HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATOR_MALLOC = 1, HAMR_ALLOCATOR_CUDA = 2, HAMR_ALLOCATOR_CUDA_ASYNC = 3, HAMR_ALLOCATOR_CUDA_UVA = 4, HAMR_ALLOCATOR_CUDA_HOST = 5, HAMR_ALLOCATOR_HIP = 6, HAMR_ALLOCATOR_HIP_UVA = 7, HAMR_ALLOCATOR_OPENMP = 8, HAMR_ALLOCATORS = 32 };
+enum { HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATORS = 32 /* the most that there may be */ };
 
 /* An array in some memory. The Python object that holds it owns `memory`, one
  * reference in the Go core; 0 means that the core does not know it (yet). */

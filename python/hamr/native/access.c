@@ -9,7 +9,7 @@ static PyTypeObject *handle_type;
 
 int array_usable(const Array *self) {
     const Block *block = self->block;
-    if (!block || block->generation == core_generation || block->allocator <= HAMR_ALLOCATOR_MALLOC) return 0;
+    if (!block || block->generation == core_generation || !is_of_device(block->allocator)) return 0;
     return core_forked();
 }
 
@@ -22,8 +22,8 @@ static int idle(const Array *self) {
 static int host_in_place(const Array *self) {
     const hamr_array *array = &self->array;
     if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
-    if (array->allocator <= HAMR_ALLOCATOR_MALLOC) return 1;
-    return array->allocator != HAMR_ALLOCATOR_CUDA_UVA && !array->stream && idle(self);
+    if (!is_of_device(array->allocator)) return 1;
+    return memory_kind(array->allocator) != HAMR_MANAGED && !array->stream && idle(self);
 }
 
 static int cuda_in_place(const Array *self, int32_t device) {
@@ -31,7 +31,7 @@ static int cuda_in_place(const Array *self, int32_t device) {
     if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
     const hamr_devices *devices = core_functions()->devices;
     if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
-    if (array->allocator == HAMR_ALLOCATOR_CUDA_UVA) return 1;
+    if (memory_kind(array->allocator) == HAMR_MANAGED) return 1;
     if (device < 0) {
         int current = 0;
         if (devices->cuda_count > 1 && (!devices->cuda_current || devices->cuda_current(&current) != 0)) current = 0;
@@ -118,7 +118,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     }
     Block *block;
     Array *handle = NULL;
-    if (result_block(&result, source, &block) == 0) {
+    if (result_block(&result, source, NULL, &block) == 0) {
         handle = array_new(handle_type);
         if (!handle) {
             Py_XDECREF((PyObject *)block);

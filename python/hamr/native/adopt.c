@@ -104,7 +104,7 @@ int is_array_type(PyObject *type) {
 
 /* Whether taking memory may wait for a device, or for its runtime to start. */
 static int creation_is_long(const hamr_array *array, const hamr_functions *functions) {
-    return array->allocator > HAMR_ALLOCATOR_MALLOC && (array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || !functions->devices->cuda_count);
+    return is_of_device(array->allocator) && (!is_ordered(array->allocator) || !functions->devices->cuda_count);
 }
 
 /* create(type, element, allocator, device, stream, transfer, shape, value) */
@@ -323,7 +323,7 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     if (take < 0) return NULL;
     Owner *owner = take ? NULL : owner_of_pointer(arguments[10]);
     if (!take && !owner) return NULL;
-    if (draft.array.allocator > HAMR_ALLOCATOR_MALLOC) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
+    if (is_of_device(draft.array.allocator)) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
     return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 

@@ -136,6 +136,18 @@ void array_releasebuffer(PyObject *object, Py_buffer *view) {
     if (--self->exports == 0 && self->closed) leave_block(self);
 }
 
+int array_hold(Array *snapshot, const Array *self) {
+    Block *block = self->block;
+    if (block && (!block->token || block->generation != core_generation)) return 1;
+    Py_XINCREF((PyObject *)block);
+    if (array_store(snapshot, &self->array, block) < 0) return -1;
+    snapshot->fixed = 1;
+    snapshot->array.memory = block ? block->token : 0;
+    array_follow(snapshot, self);
+    if (stream_life_over(snapshot->life, snapshot->array.stream)) snapshot->array.stream = 0;
+    return 0;
+}
+
 /* Who is told an address in a dictionary keeps the object, not its memory. One Block
  * is kept as it is; for more there is a set. */
 int array_keep(Array *self, Block *lent) {
@@ -180,6 +192,8 @@ static void array_dealloc(PyObject *object) {
     Py_CLEAR(self->kept);
     Py_CLEAR(self->order); /* last: memory may be released in the stream's order */
     Py_CLEAR(self->life);
+    Py_CLEAR(self->source);
+    turn_free(self->turn);
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
 }
@@ -206,7 +220,9 @@ static PyObject *close_array(PyObject *object, PyObject *unused) {
 static PyObject *empty_array(PyObject *object, PyObject *unused) {
     (void)unused;
     Array *self = (Array *)object;
+    if (turn_wait(self) < 0) return NULL;
     OPEN(self);
+    Py_CLEAR(self->source);
     change(self);
     self->array.base = self->array.size = self->array.pointer = self->array.marks = 0;
     self->array.capacity = 0;
@@ -218,18 +234,22 @@ static PyObject *empty_array(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* _set_order(stream, transfer[, object that keeps the stream alive]) */
+/* _set_order(stream, transfer[, object that keeps the stream alive]): None is the stream as it is. */
 static PyObject *set_order(PyObject *object, PyObject *arguments) {
     Array *self = (Array *)object;
-    unsigned long long stream;
+    unsigned long long stream = 0;
     int transfer;
-    PyObject *order = NULL;
-    if (!PyArg_ParseTuple(arguments, "Ki|O", &stream, &transfer, &order)) return NULL;
+    PyObject *number, *order = NULL;
+    if (!PyArg_ParseTuple(arguments, "Oi|O", &number, &transfer, &order)) return NULL;
+    if (number != Py_None) stream = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) return NULL;
     PyObject *life = order && order != Py_None && stream > PER_THREAD_STREAM ? stream_life_of(order) : NULL;
-    if (self->closed) {
+    int turn = turn_wait(self);
+    if (turn < 0 || self->closed) {
         Py_XDECREF(life);
-        return core_freed();
+        return turn < 0 ? NULL : core_freed();
     }
+    if (number == Py_None) stream = self->array.stream;
     if (self->block && stream != self->array.stream) {
         Block *block = (Block *)Py_NewRef((PyObject *)self->block);
         int left = 0;
@@ -287,6 +307,7 @@ static PyObject *pin(PyObject *object, PyObject *unused) {
 static PyObject *swap(PyObject *object, PyObject *other) {
     if (!PyObject_TypeCheck(other, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", other);
     Array *a = (Array *)object, *b = (Array *)other, hold;
+    if (turn_wait_both(a, b) < 0) return NULL;
     OPEN(a);
     OPEN(b);
     if (a == b) Py_RETURN_NONE;

@@ -111,7 +111,7 @@ static int wait_for_all(Array *source) {
  * a stream, and that with an event is not used, so that whoever reads need not wait. */
 static Array *exportable(PyObject *object, int of_device) {
     Array *self = (Array *)array_snapshot((Array *)object, array_type);
-    if (!self || self->array.allocator <= HAMR_ALLOCATOR_MALLOC) {
+    if (!self || !is_of_device(self->array.allocator)) {
         if (self && check(&self->array, of_device) < 0) Py_CLEAR(self);
         return self;
     }

@@ -9,8 +9,8 @@ enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 /* Whether giving the memory back may wait for the system or for a device, which may
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
-    int of_device = block->allocator > HAMR_ALLOCATOR_MALLOC;
-    if (of_device && !block->owner) return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->used_anywhere;
+    int of_device = is_of_device(block->allocator);
+    if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere;
     if (!block->owner && block->size >= LONG_FREE) return 1;
     return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
 }
@@ -34,7 +34,7 @@ void type_free(PyObject *self) {
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {
-    int lazy = !block->token && block->owner && (block->allocator > HAMR_ALLOCATOR_MALLOC || block->owner->memory) &&
+    int lazy = !block->token && block->owner && (is_of_device(block->allocator) || block->owner->memory) &&
                block->generation == core_generation;
     return lazy ? &waiting[block->allocator] : NULL;
 }
@@ -44,7 +44,7 @@ void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 void block_give_back(const hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions) return; /* a forked child: it never had the memory */
-    if (array->allocator > HAMR_ALLOCATOR_MALLOC && array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC) {
+    if (is_of_device(array->allocator) && !is_ordered(array->allocator)) {
         Py_BEGIN_ALLOW_THREADS
         functions->release(array->memory);
         Py_END_ALLOW_THREADS
@@ -54,15 +54,22 @@ void block_give_back(const hamr_array *array) {
     owner_drain();
 }
 
+Block *block_spare(void) { return type_allocate(block_type); }
+
 Block *block_new(const hamr_array *array, Owner *owner) {
     uint64_t generation = core_generation; /* the token's: making an object may run a finaliser that forks */
-    Block *block = type_allocate(block_type);
+    Block *block = block_spare();
     if (!block) {
         if (array->memory && generation == core_generation) block_give_back(array);
         else owner_drop(owner);
         owner_drain();
         return NULL;
     }
+    block_fill(block, array, owner, generation);
+    return block;
+}
+
+void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation) {
     block->token = array->memory;
     block->generation = generation;
     block->base = array->base;
@@ -74,7 +81,6 @@ Block *block_new(const hamr_array *array, Owner *owner) {
     block->owner = owner;
     int64_t *counted = waiting_as(block);
     if (counted) ++*counted;
-    return block;
 }
 
 int block_foreign_work(const Block *block) { return !block->token && block->producer; }
@@ -85,7 +91,7 @@ int block_register(Block *block) {
     if (core_load() < 0) return -1;
     /* Another thread may have done it while this one loaded the core. */
     if (block->token && block->generation == core_generation) return 0;
-    int of_device = block->allocator > HAMR_ALLOCATOR_MALLOC;
+    int of_device = is_of_device(block->allocator);
     if (of_device && block->generation != core_generation) return core_forked();
     int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
@@ -131,13 +137,13 @@ static void block_release(Block *block) {
 
 /* What the core can be asked about memory of a device that it knows; NULL else. */
 static const hamr_functions *known_by(const Block *block) {
-    if (block->allocator <= HAMR_ALLOCATOR_MALLOC) return NULL;
+    if (!is_of_device(block->allocator)) return NULL;
     return block->token && block->generation == core_generation ? core_functions() : NULL;
 }
 
 /* Only memory of a pool is freed without a look at what other streams hold. */
 static const hamr_functions *ordered_by(const Block *block) {
-    return block->allocator != HAMR_ALLOCATOR_CUDA_ASYNC || block->owner ? NULL : known_by(block);
+    return !is_ordered(block->allocator) || block->owner ? NULL : known_by(block);
 }
 
 void block_used_on(const Block *block, uint64_t stream) {
@@ -147,7 +153,7 @@ void block_used_on(const Block *block, uint64_t stream) {
 }
 
 int block_leave(Block *block, uint64_t stream) {
-    if (block->allocator <= HAMR_ALLOCATOR_MALLOC) return 0;
+    if (!is_of_device(block->allocator)) return 0;
     if (block_register(block) < 0) return -1;
     block->several_streams = 1;
     char *message = core_functions()->leave(block->token, stream);

@@ -48,6 +48,21 @@ int core_raise(char *message) {
     return raise_text(text);
 }
 
+PyObject *core_function(PyObject *name) { return library ? PyObject_GetAttr(library, name) : NULL; }
+
+void core_translate(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (type != PyExc_RuntimeError) {
+        PyErr_Restore(type, value, traceback);
+        return;
+    }
+    raise_text(PyObject_Str(value));
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 PyObject *core_freed(void) {
     raise_text(PyUnicode_FromString("hamr\x1f" "FreedBuffer\x1f{}\x1f" "the buffer was closed"));
     return NULL;

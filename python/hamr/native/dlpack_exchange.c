@@ -73,7 +73,7 @@ static void delete_allocation(DLManagedTensorVersioned *tensor) {
     const hamr_functions *functions = core_functions();
     const hamr_array *array = &allocation->array;
     int known = array->memory && functions && allocation->generation == core_generation;
-    if (known && array->allocator != HAMR_ALLOCATOR_MALLOC && owner_holds_gil()) {
+    if (known && is_of_device(array->allocator) && owner_holds_gil()) {
         /* The device may be waiting for a callback in Python. */
         Py_BEGIN_ALLOW_THREADS
         functions->release(array->memory);
@@ -109,12 +109,12 @@ static int complain_of(const Complaint *complaint, char *text) {
     return -1;
 }
 
+/* The last is malloc for the host, and may be given back by anybody but the pools. */
 static int32_t allocator_for(DLDevice device) {
-    return device.device_type == kDLCPU           ? HAMR_ALLOCATOR_MALLOC
-           : device.device_type == kDLCUDA        ? HAMR_ALLOCATOR_CUDA
-           : device.device_type == kDLCUDAHost    ? HAMR_ALLOCATOR_CUDA_HOST
-           : device.device_type == kDLCUDAManaged ? HAMR_ALLOCATOR_CUDA_UVA
-                                                  : HAMR_ALLOCATOR_ANY;
+    int32_t found = HAMR_ALLOCATOR_ANY;
+    for (int32_t i = 0; i < HAMR_ALLOCATOR_COUNT; i++)
+        if (allocator_table[i].dlpack == (int)device.device_type && !allocator_table[i].ordered && (found < 0 || !is_of_device(i))) found = i;
+    return device.device_type == kDLROCM ? HAMR_ALLOCATOR_ANY : found;
 }
 
 /* The bytes of all elements, or -1 where they are too many. */
@@ -136,7 +136,7 @@ static int take_memory(Allocation *allocation, int64_t bytes, const Complaint *c
         char *message = functions->create(array, NULL, 0);
         return message ? complain_of(complaint, message) : 0;
     }
-    if (array->allocator != HAMR_ALLOCATOR_MALLOC)
+    if (is_of_device(array->allocator))
         return complain(complaint, "RuntimeError", "hamr has not used a device yet: make a hamr.Buffer there first");
     draft_c_strides(array);
     if (!bytes) return 0;
@@ -159,7 +159,7 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **tensor, void
     if (!allocation) return complain(&complaint, "MemoryError", "no memory is left for a tensor");
     hamr_array *array = &allocation->array;
     array->allocator = allocator;
-    array->device = allocator == HAMR_ALLOCATOR_CUDA || allocator == HAMR_ALLOCATOR_CUDA_UVA ? prototype->device.device_id : HAMR_HOST_DEVICE;
+    array->device = memory_kind(allocator) == HAMR_DEVICE_ONLY || memory_kind(allocator) == HAMR_MANAGED ? prototype->device.device_id : HAMR_HOST_DEVICE;
     array->element = element;
     array->transfer = SYNC_HOST;
     array->ndim = prototype->ndim;

@@ -37,15 +37,10 @@ static void delete_legacy(DLManagedTensor *tensor) { owner_finished_soon(tensor-
 /* A handle is for code in one space: to a consumer there, memory that several reach is
  * that space's own, which more libraries take than page-locked and managed memory. */
 int32_t dlpack_device_type(const hamr_array *array, char for_space) {
-    static const int8_t types[HAMR_ALLOCATORS] = {
-        [0] = kDLCPU, [HAMR_ALLOCATOR_MALLOC] = kDLCPU, [HAMR_ALLOCATOR_CUDA] = kDLCUDA, [HAMR_ALLOCATOR_CUDA_ASYNC] = kDLCUDA,
-        [HAMR_ALLOCATOR_CUDA_UVA] = kDLCUDAManaged, [HAMR_ALLOCATOR_CUDA_HOST] = kDLCUDAHost,
-        [HAMR_ALLOCATOR_HIP] = kDLROCM, [HAMR_ALLOCATOR_HIP_UVA] = kDLROCM,
-    };
     int32_t allocator = array->allocator;
     if (for_space == FOR_SPACE(HAMR_HOST) && array->flags & HAMR_HOST_REACHABLE) return kDLCPU;
-    if (for_space == FOR_SPACE(HAMR_CUDA) && allocator == HAMR_ALLOCATOR_CUDA_UVA) return kDLCUDA;
-    return allocator >= 0 && allocator < HAMR_ALLOCATORS ? types[allocator] : 0;
+    int32_t type = allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[allocator].dlpack : 0;
+    return for_space == FOR_SPACE(HAMR_CUDA) && type == kDLCUDAManaged ? kDLCUDA : type;
 }
 
 static int device_of(const Array *self, DLDevice *device) {
@@ -53,8 +48,8 @@ static int device_of(const Array *self, DLDevice *device) {
     device->device_type = dlpack_device_type(array, self->for_space);
     device->device_id = (device->device_type == kDLCUDA || device->device_type == kDLROCM) && array->device > 0 ? array->device : 0;
     if (device->device_type) return 0;
-    PyErr_Format(PyExc_BufferError, "DLPack has no device for %s: get_host_accessible() brings the elements to the host",
-                 array->allocator == HAMR_ALLOCATOR_OPENMP ? "memory of OpenMP's" : "this memory");
+    PyErr_Format(PyExc_BufferError, "DLPack has no device for memory of allocator %s: get_host_accessible() brings the elements to the host",
+                 array->allocator >= 0 && array->allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[array->allocator].name : "none");
     return -1;
 }
 
@@ -176,7 +171,7 @@ static Array *ordered(Array *source, DLDevice device, Order order, uint64_t stre
         return settled;
     }
     if (order == NO_ORDER) return source;
-    if (device.device_type == kDLCUDAHost || (source->array.allocator == HAMR_ALLOCATOR_CUDA_UVA && whose_stream(source, device, order, stream) < 0)) {
+    if (device.device_type == kDLCUDAHost || (memory_kind(source->array.allocator) == HAMR_MANAGED && whose_stream(source, device, order, stream) < 0)) {
         Array *settled = array_settled(source);
         Py_DECREF(source);
         return settled;
@@ -220,7 +215,7 @@ static Array *placed(Array *source, DLDevice own, const Request *request, DLDevi
     if (*copy) return copied(source, own, device);
     if (is_same(own, device)) return (Array *)Py_NewRef((PyObject *)source);
     int to_host = device.device_type == kDLCPU;
-    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) != 0 : source->array.allocator == HAMR_ALLOCATOR_CUDA_UVA;
+    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) != 0 : memory_kind(source->array.allocator) == HAMR_MANAGED;
     if (request->copy == 0 && !in_place && array_count(&source->array)) {
         PyErr_Format(PyExc_BufferError, "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in a copy",
                      request->device_object, own.device_type, own.device_id);
@@ -267,7 +262,7 @@ static PyObject *export_to(Array *self, const Request *request) {
     DLDevice own;
     if (self->closed) return core_freed();
     if (device_of(self, &own) < 0) return NULL;
-    if (self->array.allocator <= HAMR_ALLOCATOR_MALLOC && request->copy != 1 && (!request->placed || is_same(own, request->device))) {
+    if (!is_of_device(self->array.allocator) && request->copy != 1 && (!request->placed || is_same(own, request->device))) {
         Manner manner = {.device = own, .legacy = !request->versioned};
         return check_stream(request, own) < 0 ? NULL : capsule_of(self, &manner);
     }
@@ -303,7 +298,7 @@ DLManagedTensorVersioned *dlpack_export(Array *self) {
     owner_drain();
     if (array_usable(self) < 0 || device_of(self, &manner.device) < 0) return NULL;
     Export *export;
-    if (self->array.allocator <= HAMR_ALLOCATOR_MALLOC) {
+    if (!is_of_device(self->array.allocator)) {
         export = export_array(self, &manner);
     } else {
         Array *source = (Array *)array_snapshot(self, array_type);

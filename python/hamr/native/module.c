@@ -18,7 +18,9 @@ static int setup(PyObject *module) {
     if (PyModule_AddFunctions(module, dlpack_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, dlpack_exchange_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, arrow_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, change_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, stream_life_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, allocator_functions) < 0) return -1;
     return PyModule_AddFunctions(module, adopt_functions);
 }
 

@@ -51,8 +51,10 @@ typedef struct {
 
 /* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
  * (which never does). */
+typedef struct Turn Turn;
 typedef struct {
     PyObject_HEAD
+    Turn *turn;                                /* whose it is to change the object, or NULL: nobody's yet */
     hamr_array array;
     Block *block;                              /* NULL: no memory */
     int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
@@ -61,6 +63,7 @@ typedef struct {
     PyObject *order;                           /* the object that array.stream was given as, or NULL */
     PyObject *life;                            /* keeps array.stream alive, whatever order lets go, or NULL */
     PyObject *kept;                            /* a Block whose address was given away, or a set of them, or NULL */
+    PyObject *source;                          /* the protocol that the memory came by, or NULL */
     PyObject *interface;                       /* a ready __cuda_array_interface__, nobody else's, or NULL */
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
@@ -88,6 +91,8 @@ int core_load(void);                 /* 0, or -1 with an exception */
 const hamr_functions *core_functions(void);
 int core_raise(char *message);       /* sets the exception, frees message; -1 */
 PyObject *core_freed(void);          /* raises FreedBuffer; NULL */
+PyObject *core_function(PyObject *name); /* one that gopy generated; NULL, without an exception: the core is not loaded */
+void core_translate(void);           /* makes the RuntimeError of such a function what its text says */
 int core_free_directly(int32_t allocator, uint64_t base);
 int core_forked(void);               /* raises ForkError; -1 */
 extern PyMethodDef core_methods[];
@@ -107,6 +112,29 @@ extern PyMethodDef owner_functions[];
 
 /* signal_stack.c */
 void keep_signal_stack(void); /* for the interpreter's end, on its main thread */
+
+/* allocators.c */
+typedef struct {
+    const char *name;
+    unsigned char kind;    /* hamr_memory_kind */
+    unsigned char reach;   /* a bit for each hamr_space that uses the memory in place */
+    unsigned char ordered; /* taken and given back in the order of a stream */
+    unsigned char dlpack;  /* device type of DLPack and Arrow; 0: there is none */
+} AllocatorFacts;
+extern const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT];
+extern PyMethodDef allocator_functions[];
+
+/* What sort of memory it is; ordinary host memory where that is not known yet. */
+static inline hamr_memory_kind memory_kind(int32_t allocator) {
+    return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT ? (hamr_memory_kind)allocator_table[allocator].kind : HAMR_PAGEABLE;
+}
+
+/* Whether the runtime of a device has to do with the memory. */
+static inline int is_of_device(int32_t allocator) { return memory_kind(allocator) != HAMR_PAGEABLE; }
+
+static inline int is_ordered(int32_t allocator) {
+    return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].ordered;
+}
 
 /* elements.c: the element types, as hamr/types.h numbers them. */
 typedef struct {
@@ -135,6 +163,8 @@ static inline uint32_t marks_at(uint64_t address) {
 /* block.c */
 extern PyTypeObject *block_type;
 Block *block_new(const hamr_array *array, Owner *owner); /* takes over token and owner */
+Block *block_spare(void); /* without memory */
+void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation); /* takes over token and owner */
 void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
@@ -151,6 +181,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
+int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
 int array_setup(PyObject *module);
@@ -232,8 +263,16 @@ extern PyMethodDef arrow_functions[];
 
 /* result.c */
 int result_setup(PyObject *module);
-int result_block(Result *result, Array *from, Block **block);
+Result *result_new(void);
+int result_block(Result *result, Array *from, Block **spare, Block **block); /* spare, if it is given, for new memory */
 extern PyMethodDef result_functions[];
+
+/* change.c: changes of contents, one after the other. */
+int turn_wait(Array *self); /* until no other thread changes it; -1: a signal's exception */
+int turn_wait_both(Array *a, Array *b);
+void turn_free(Turn *turn);
+int array_changing(const Array *self);
+extern PyMethodDef change_functions[];
 
 /* view.c: what exports an adopted buffer, and the collector. */
 int view_may_be_seen(const Py_buffer *view); /* by the collector */

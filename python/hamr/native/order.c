@@ -25,7 +25,7 @@ static int may_be_busy(const Array *self) {
     const Block *block = self->block;
     if (!block) return 0;
     if (array->stream || block_foreign_work(block) || marks_at(block->marks)) return 1;
-    return array->allocator > HAMR_ALLOCATOR_MALLOC && array->device >= 0 && !default_stream_idle(array->device);
+    return is_of_device(array->allocator) && array->device >= 0 && !default_stream_idle(array->device);
 }
 
 /* Whether a stream that an interface names may be taken for one of another device than
@@ -34,7 +34,7 @@ static int may_be_busy(const Array *self) {
 static int stream_is_anothers(const Array *self) {
     const hamr_functions *functions = core_functions();
     int current = 0;
-    if (self->array.allocator != HAMR_ALLOCATOR_CUDA_UVA || !functions || functions->devices->cuda_count < 2) return 0;
+    if (memory_kind(self->array.allocator) != HAMR_MANAGED || !functions || functions->devices->cuda_count < 2) return 0;
     return functions->devices->cuda_current(&current) != 0 || current != self->array.device;
 }
 

@@ -9,15 +9,20 @@ static void result_dealloc(PyObject *object) {
     type_free(object);
 }
 
-/* result(before): room for the Go core to describe what it made of `before`. */
-static PyObject *new_result(PyObject *module, PyObject *before) {
-    (void)module;
+Result *result_new(void) {
     Result *self = type_allocate(result_type);
     if (!self) return NULL;
     self->generation = core_generation;
     self->array.shape = self->dimensions;
     self->array.strides = self->dimensions + HAMR_MAX_DIMENSIONS;
-    if (PyObject_TypeCheck(before, array_type)) self->before = ((Array *)before)->array.memory;
+    return self;
+}
+
+/* result(before): room for the Go core to describe what it made of `before`. */
+static PyObject *new_result(PyObject *module, PyObject *before) {
+    (void)module;
+    Result *self = result_new();
+    if (self && PyObject_TypeCheck(before, array_type)) self->before = ((Array *)before)->array.memory;
     return (PyObject *)self;
 }
 
@@ -28,7 +33,7 @@ static PyObject *get_address(PyObject *self, void *closure) {
 
 /* The Block of what the result describes: a new one, or that of `from` if the
  * memory is the same. -1: an error. */
-int result_block(Result *result, Array *from, Block **block) {
+int result_block(Result *result, Array *from, Block **spare, Block **block) {
     *block = NULL;
     uint64_t token = result->array.memory;
     if (!token) return 0;
@@ -42,27 +47,16 @@ int result_block(Result *result, Array *from, Block **block) {
         result->before = 0;
         hamr_array array = result->array;
         array.memory = token;
+        if (spare) {
+            *block = *spare;
+            *spare = NULL;
+            block_fill(*block, &array, NULL, result->generation);
+            return 0;
+        }
         if (!(*block = block_new(&array, NULL))) return -1;
         (*block)->generation = result->generation; /* a fork may lie between */
     }
     return 0;
-}
-
-/* commit(target, result, source) -> bool: make target what result describes;
- * whether that has new memory. */
-static PyObject *commit(PyObject *module, PyObject *arguments) {
-    PyObject *target, *result, *source;
-    Block *block;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!", array_type, &target, result_type, &result, array_type, &source)) return NULL;
-    if (result_block((Result *)result, (Array *)source, &block) < 0) return NULL;
-    if (((Array *)target)->closed) {
-        Py_XDECREF((PyObject *)block);
-        return core_freed();
-    }
-    int fresh = block && block != ((Array *)source)->block;
-    if (array_store((Array *)target, &((Result *)result)->array, block) < 0) return NULL;
-    return PyBool_FromLong(fresh);
 }
 
 /* adopt_result(type, result, source, handle): a new array that result describes. */
@@ -74,7 +68,7 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O!O!O!p", &PyType_Type, &type, result_type, &result, array_type, &source, &handle)) return NULL;
     Array *self = array_new((PyTypeObject *)type);
     if (!self) return NULL;
-    if (result_block((Result *)result, (Array *)source, &block) < 0) {
+    if (result_block((Result *)result, (Array *)source, NULL, &block) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -90,7 +84,6 @@ static PyObject *from_result(PyObject *module, PyObject *arguments) {
 
 PyMethodDef result_functions[] = {
     {"result", new_result, METH_O, "result(before): room for the Go core to describe what it made of before."},
-    {"commit", commit, METH_VARARGS, "commit(target, result, source) -> bool: make target what result describes; whether that has new memory."},
     {"from_result", from_result, METH_VARARGS, "from_result(type, result, source, handle): a new array that result describes."},
     {NULL, NULL, 0, NULL},
 };
