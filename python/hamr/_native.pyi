@@ -8,7 +8,8 @@ from .buffer import Buffer
 from .handle import Handle
 
 class Block: ...
-class StreamLife: ...
+class StreamLife:
+    made_on: int | None
 
 class Array:
     shape: tuple[int, ...]

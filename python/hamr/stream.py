@@ -195,8 +195,9 @@ class Stream:
         self._usable()
         if self._sure:
             return self
-        life = self._life
-        found = life._device if life._made else call("StreamDevice", self._backend, self._value)
+        found = self._life.made_on
+        if found is None:
+            found = call("StreamDevice", self._backend, self._value)
         if found == _NO_STREAM:
             raise ValueError(
                 f"stream is {self._given()}: accepted is the handle of a stream that exists"

@@ -178,7 +178,19 @@ PyMethodDef stream_life_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *made_on(PyObject *object, void *closure) {
+    const Life *self = (const Life *)object;
+    (void)closure;
+    return self->made ? PyLong_FromLong(self->device) : Py_NewRef(Py_None);
+}
+
+static PyGetSetDef life_attributes[] = {
+    {"made_on", made_on, NULL, "The device of a stream that hamr made; None for another library's.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyType_Slot slots[] = {
+    {Py_tp_getset, life_attributes},
     {Py_tp_dealloc, life_dealloc},
     {Py_tp_traverse, life_traverse},
     {Py_tp_doc, "What all who use a stream's handle hold; hamr's memory forgets the handle at its end."},
