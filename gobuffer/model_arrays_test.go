@@ -117,7 +117,7 @@ func (w *modelWorld) adopt() {
 	producer, own := w.streamOf(f, device), w.streamOf(f, device)
 	region := backends.Region{Allocator: allocator, Device: device}
 	var err error
-	if region.Address, err = f.Allocate(backends.Request{Allocator: allocator, Device: device, Size: n * kind.Size()}); err != nil {
+	if region.Address, err = f.Allocate(backends.Request{Allocator: allocator, Device: device, Size: n * kind.Size(), Stream: producer}); err != nil {
 		return // for want of memory
 	}
 	size, name := n*kind.Size(), w.name("a")

@@ -121,6 +121,24 @@ func (w *modelWorld) kernelByHandle() {
 	}
 }
 
+// kernelOnOwnStream is a user's who knows that nothing is pending and asks nobody.
+func (w *modelWorld) kernelOnOwnStream() {
+	a := w.some()
+	if a == nil || a.array.Size() == 0 {
+		return
+	}
+	id, ok := w.id(a)
+	if !ok {
+		return
+	}
+	what := w.what(a.array.ReadOnly())
+	w.logf("%s.Synchronize()", a.name)
+	w.order(a, a.indices(), what != reads)
+	if w.call(a.array.Synchronize) == nil {
+		w.launch(a, id.device, a.array.Stream(), what)
+	}
+}
+
 // kernelAgain uses a handle once more, if nobody else has used the memory since.
 func (w *modelWorld) kernelAgain() {
 	h := w.handles[w.random.IntN(len(w.handles))]

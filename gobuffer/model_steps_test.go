@@ -38,6 +38,7 @@ var stepKinds = []struct {
 	{"setstream", 5, (*modelWorld).setStream},
 	{"settransfer", 1, (*modelWorld).setTransfer},
 	{"kernel", 10, (*modelWorld).kernelByHandle},
+	{"own", 8, (*modelWorld).kernelOnOwnStream},
 	{"again", 4, (*modelWorld).kernelAgain},
 	{"release", 3, (*modelWorld).releaseHandle},
 	{"consumer", 7, (*modelWorld).consumer},

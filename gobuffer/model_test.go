@@ -32,20 +32,20 @@ type modelOptions struct {
 	single *singleFault // or one does
 }
 
-var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true}
+var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true}
 
 // modelModes are by name, which -model.mode takes.
 var modelModes = map[string]modelOptions{
 	"manual":            {FakeOptions: manual},
-	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Strict: true}},
-	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, Strict: true}},
+	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true}},
+	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
 	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Strict: true, NoConvert: true}},
 	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, NoPeers: true}},
 	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Memory: 900}},
-	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
+	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
 	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
 	"faults":            {FakeOptions: manual, faults: true},
-	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}, faults: true},
+	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true}, faults: true},
 }
 
 // TestModel walks at random: arrays that share memory on two devices of two runtimes,

@@ -32,6 +32,9 @@ type FakeOptions struct {
 	// device first, as cuMemFree does in practice. Otherwise work that has yet to
 	// run on freed memory is a violation.
 	FreeWaits bool
+	// LateMemory makes it a violation to use stream-ordered memory before the stream that
+	// it was taken on has come to it, as with CUDA's pools.
+	LateMemory bool
 	// NoPeers keeps devices from reaching each other.
 	NoPeers bool
 	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
@@ -62,6 +65,7 @@ type Fake struct {
 	streams    map[backends.Stream]*fakeStream
 	busy       []*fakeStream // with work to do
 	working    bool          // a goroutine is doing late work
+	executing  bool          // a kernel is running
 	events     map[backends.Event]*fakeEvent
 	faults     []*fault
 	violations []string
@@ -159,6 +163,10 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 	b, err := f.newBlock(r, device)
 	if err != nil {
 		return 0, err
+	}
+	if f.options.LateMemory && r.Allocator.Ordered() {
+		b.coming = true
+		f.enqueue(stream, task{arrives: b})
 	}
 	if r.Zero && b.kind() == backends.Pinned {
 		clear(b.data)
@@ -286,7 +294,11 @@ func (f *Fake) Launch(device int, s backends.Stream, kernel func(memory func(at 
 	if err != nil {
 		return err
 	}
-	f.enqueue(stream, task{run: func() { kernel(f.bytesAt) }})
+	f.enqueue(stream, task{run: func() {
+		f.executing = true
+		defer func() { f.executing = false }()
+		kernel(f.bytesAt)
+	}})
 	return nil
 }
 

@@ -31,6 +31,7 @@ type block struct {
 	allocator backends.Allocator
 	device    int // as requested
 	data      []byte
+	coming    bool // the stream that it is taken on has not come to it
 	freeing   bool // Free was called
 	freed     bool // and has run
 }
@@ -175,6 +176,9 @@ func (f *Fake) onBlock(b *block, what string, work func()) {
 		_ = f.violate("Execute", "use after free: a late %s on %s:%d@%#x", what, b.allocator, b.device, uintptr(b.base))
 		return
 	}
+	if b != nil && b.coming {
+		_ = f.violate("Execute", "use before it is there: a %s on %s:%d@%#x", what, b.allocator, b.device, uintptr(b.base))
+	}
 	work()
 }
 
@@ -183,6 +187,9 @@ func (f *Fake) bytesAt(at backends.Address, size int) []byte {
 	if b == nil || b.freed || int(at-b.base)+size > b.size {
 		_ = f.violate("Execute", "%d bytes at %#x are not in one live block", size, at)
 		return make([]byte, size)
+	}
+	if b.coming && f.executing {
+		_ = f.violate("Execute", "%d bytes at %#x are used before they are there", size, at)
 	}
 	return b.data[at-b.base:][:size]
 }

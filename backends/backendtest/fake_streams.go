@@ -30,9 +30,10 @@ type fakeStream struct {
 
 // task is one item of work; any of its fields may be zero.
 type task struct {
-	after *point // runs first
-	run   func()
-	point *point // is reached then
+	after   *point // runs first
+	arrives *block // may be used then
+	run     func()
+	point   *point // is reached then
 }
 
 // point is a place in a stream's work.
@@ -82,6 +83,9 @@ func (f *Fake) step(s *fakeStream) {
 	if s.queue = s.queue[1:]; len(s.queue) == 0 {
 		s.queue = nil
 		f.busy = slices.DeleteFunc(f.busy, func(b *fakeStream) bool { return b == s })
+	}
+	if t.arrives != nil {
+		t.arrives.coming = false
 	}
 	if t.run != nil {
 		if err := f.injected("Execute"); err != nil {

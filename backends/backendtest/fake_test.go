@@ -56,6 +56,38 @@ func take(t *testing.T, f *Fake, a backends.Allocator, device, size int) backend
 	return backends.Region{Address: at, Allocator: a, Device: device}
 }
 
+func TestUseOfMemoryThatIsNotThereYetIsFound(t *testing.T) {
+	for name, use := range map[string]func(f *Fake, at backends.Region, s backends.Stream) error{
+		"fill": func(f *Fake, at backends.Region, s backends.Stream) error { return f.Fill(at, []byte{1}, 8, s) },
+		"kernel": func(f *Fake, at backends.Region, s backends.Stream) error {
+			return f.Launch(0, s, func(memory func(backends.Address, int) []byte) { memory(at.Address, 8) })
+		},
+	} {
+		f := NewFake(FakeOptions{Manual: true, LateMemory: true})
+		require.NoError(t, f.Probe())
+		own, err := f.NewStream(0)
+		require.NoError(t, err)
+		other, err := f.NewStream(0)
+		require.NoError(t, err)
+		address, err := f.Allocate(backends.Request{Allocator: backends.CUDAAsync, Size: 8, Stream: own})
+		require.NoError(t, err)
+		at := backends.Region{Address: address, Allocator: backends.CUDAAsync}
+		require.NoError(t, use(f, at, own))
+		require.NoError(t, f.Synchronize(0, own))
+		require.NoError(t, use(f, at, other), name)
+		require.NoError(t, f.Synchronize(0, other))
+		assert.Empty(t, f.Violations(), name)
+
+		address, err = f.Allocate(backends.Request{Allocator: backends.CUDAAsync, Size: 8, Stream: own})
+		require.NoError(t, err)
+		at.Address = address
+		require.NoError(t, use(f, at, other))
+		require.NoError(t, f.Synchronize(0, other))
+		require.Len(t, f.Violations(), 1, name)
+		assert.Contains(t, f.Violations()[0], "there", name)
+	}
+}
+
 func TestPinnedMemoryGoesWithAnyDevicesStream(t *testing.T) {
 	f := manual(t, 2)
 	s, err := f.NewStream(1)
