@@ -5,11 +5,15 @@ python -m build_support.go_tests
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from build_support import toolchain
@@ -44,12 +48,53 @@ def timed(command: list[str]) -> str:
     return f"passed in {time.monotonic() - started:.0f} s"
 
 
+def watch(lines: Iterable[str]) -> Counter[str]:
+    """Print what matters of go test's events; return how many tests were skipped, by reason."""
+    written: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    skipped: Counter[str] = Counter()
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            print(line, end="")
+            continue
+        test, text = event.get("Test"), event.get("Output", "")
+        if test is None:
+            print(text, end="", flush=True)
+            continue
+        output = written[event["Package"], test]
+        output.append(text)
+        if event["Action"] == "fail":
+            print(*output, sep="", end="", flush=True)
+        if event["Action"] == "skip":
+            said = re.findall(r"^ +\w+\.go:\d+: (.*)", "".join(output), re.MULTILINE)
+            skipped[said[-1] if said else "no reason"] += 1
+        if event["Action"] in ("pass", "fail", "skip"):
+            del written[event["Package"], test]
+    return skipped
+
+
+def run_tests(arguments: list[str]) -> str:
+    """Run go test; return "passed …" or what went wrong, and what was skipped and why."""
+    started = time.monotonic()
+    command = ["go", "test", "-json", *arguments]
+    with subprocess.Popen(
+        command, cwd=toolchain.ROOT, text=True, errors="replace", stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        skipped = watch(process.stdout)
+    status, seconds = process.returncode, time.monotonic() - started
+    outcome = "passed" if status == 0 else f"failed (status {status})"
+    reasons = (f"\n    {n} skipped: {reason}" for reason, n in skipped.most_common())
+    return f"{outcome} in {seconds:.0f} s{''.join(reasons)}"
+
+
 def main() -> int:
     """Run vet and the tests."""
     rows: list[Row] = [("go vet", timed(["go", "vet", "./..."]))]
     reason = no_race_detector()
     race = [] if reason else ["-race"]
-    rows.append((" ".join(["go test", *race]), timed(["go", "test", *race, "./..."])))
+    rows.append((" ".join(["go test", *race]), run_tests([*race, "./..."])))
     if reason:
         rows.append(("race detector", f"left out: {reason}"))
     return report(rows)

@@ -33,12 +33,14 @@ func startHostKernels(t *testing.T) *hostKernels {
 	if compiler == "" {
 		compiler = "c++"
 	}
-	if _, err := exec.LookPath(compiler); err != nil {
+	words := strings.Fields(compiler) // as "python3 -m ziglang c++" is
+	if _, err := exec.LookPath(words[0]); err != nil {
 		t.Skipf("no C++ compiler: %v", err)
 	}
 	k := &hostKernels{program: filepath.Join(t.TempDir(), "kernels")}
-	text, err := exec.Command(compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-DHAMR_KERNELS_ON_HOST",
-		"-x", "c++", "-o", k.program, "kernels/host_main.cpp", "kernels/kernels.cu").CombinedOutput()
+	words = append(words, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-DHAMR_KERNELS_ON_HOST",
+		"-x", "c++", "-o", k.program, "kernels/host_main.cpp", "kernels/kernels.cu")
+	text, err := exec.Command(words[0], words[1:]...).CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	command := exec.Command(k.program)
 	command.Stderr = os.Stderr

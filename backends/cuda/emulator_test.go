@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -37,7 +38,8 @@ var builtEmulator = sync.OnceValues(func() (string, error) {
 	if compiler == "" {
 		compiler = "cc"
 	}
-	if _, err := exec.LookPath(compiler); err != nil {
+	// The first word of a command, such as "python3 -m ziglang cc".
+	if _, err := exec.LookPath(strings.Fields(compiler)[0]); err != nil {
 		return "", nil
 	}
 	file := filepath.Join(buildFolder, "emulator.so")

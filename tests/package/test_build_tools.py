@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from build_support import test_matrix
+from build_support import go_tests, test_matrix
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -72,6 +72,28 @@ def test_a_virtual_environment_is_no_system_python():
     command = [sys.executable, "-c", elsewhere + test_matrix.PROBE]
     done = subprocess.run(command, text=True, capture_output=True, check=True)
     assert json.loads(done.stdout)["prefix"] == "/elsewhere"
+
+
+def test_gos_skips_are_counted_and_its_failures_shown(capsys):
+    events = [
+        {"Action": "output", "Package": "p", "Test": "A", "Output": "=== RUN   A\n"},
+        {"Action": "output", "Package": "p", "Test": "A", "Output": "    a_test.go:3: no driver\n"},
+        {"Action": "skip", "Package": "p", "Test": "A"},
+        {"Action": "output", "Package": "p", "Test": "B", "Output": "quiet\n"},
+        {"Action": "pass", "Package": "p", "Test": "B"},
+        {
+            "Action": "output",
+            "Package": "p",
+            "Test": "C",
+            "Output": "    c_test.go:9: 1 is not 2\n",
+        },
+        {"Action": "fail", "Package": "p", "Test": "C"},
+        {"Action": "output", "Package": "p", "Output": "FAIL\tp\t0.1s\n"},
+    ]
+    lines = [json.dumps(event) + "\n" for event in events]
+    assert go_tests.watch([*lines, "no event\n"]) == {"no driver": 1}
+    shown = capsys.readouterr().out
+    assert shown == "    c_test.go:9: 1 is not 2\nFAIL\tp\t0.1s\nno event\n"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -107,7 +108,8 @@ func emulator(t *testing.T) string {
 		if own := os.Getenv(variable); own != "" {
 			name = own
 		}
-		if _, err := exec.LookPath(name); err != nil {
+		// The first word of a command, such as "python3 -m ziglang cc".
+		if _, err := exec.LookPath(strings.Fields(name)[0]); err != nil {
 			t.Skip(err)
 		}
 	}
