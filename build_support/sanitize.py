@@ -23,6 +23,9 @@ TESTS = toolchain.ROOT / "tests"
 #: Not test_fork.py: a child of threads may find AddressSanitizer's own lock taken for ever.
 SUBSET = [
     "test_lifetime.py",
+    "test_kept_memory.py",
+    "test_handles.py",
+    "test_collector.py",
     "test_threads.py",
     "test_fuzz_array_interface.py",
     "test_dlpack_import.py",
@@ -39,6 +42,7 @@ SUBSET = [
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
     "cuda/test_cuda_arrow.py",
+    "cuda/test_cuda_collector.py",
     "cuda/test_cuda_interface.py",
     "cuda/test_cuda_interface_fuzz.py",
     "cuda/test_cuda_interface_import.py",

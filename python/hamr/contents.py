@@ -40,6 +40,7 @@ class Contents(_Base):
     __slots__ = ()
 
     if TYPE_CHECKING:  # what Buffer has
+
         @property
         def source_protocol(self) -> str | None: ...  # noqa: D102
         @property

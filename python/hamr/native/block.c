@@ -44,7 +44,8 @@ void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 void block_give_back(const hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions) return; /* a forked child: it never had the memory */
-    if (array->allocator > HAMR_ALLOCATOR_MALLOC && array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC) {
+    int of_device = array->allocator > HAMR_ALLOCATOR_MALLOC;
+    if (of_device ? array->allocator != HAMR_ALLOCATOR_CUDA_ASYNC : array->size >= LONG_FREE) {
         Py_BEGIN_ALLOW_THREADS
         functions->release(array->memory);
         Py_END_ALLOW_THREADS
