@@ -21,6 +21,9 @@ TESTS = toolchain.ROOT / "tests"
 #: Not test_fork.py: a child of threads may find AddressSanitizer's own lock taken for ever.
 SUBSET = [
     "tests/lifetime/test_lifetime.py",
+    "tests/lifetime/test_kept_memory.py",
+    "tests/lifetime/test_handles.py",
+    "tests/lifetime/test_collector.py",
     "tests/concurrency/test_threads.py",
     "tests/sharing/array_interface/test_fuzz_array_interface.py",
     "tests/sharing/dlpack/test_dlpack_import.py",
@@ -37,6 +40,7 @@ SUBSET = [
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
     "tests/cuda/test_cuda_arrow.py",
+    "tests/cuda/test_cuda_collector.py",
     "tests/cuda/test_cuda_interface.py",
     "tests/cuda/test_cuda_interface_fuzz.py",
     "tests/cuda/test_cuda_interface_import.py",

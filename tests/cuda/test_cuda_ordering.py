@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _library, _native
+from hamr import _native
 from tests.cuda import driver
-from tests.support import dlpack_exchange_structs as exchange
-from tests.support.processes import scaled
+from tests.support.processes import run_code, scaled
 
 N = 1000
 
@@ -290,25 +289,39 @@ def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
     driver.free(address, kind="cuda_host")
 
 
-def given_back():
-    """Ways to give up a device's memory that is no buffer's."""
-    source = hamr.Buffer(N, "f4", "cuda", fill=1)
-    results, pinned = [_native.result(None)], source._pin()
-    place = int(source.allocator), -1, pinned._element
-    _library.call("Copy", pinned._address, *place, results[0]._address)
-    yield "result", results.clear
-    tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (N,), device=(2, 0))
-    yield "tensor", tensor.delete_with_lock
-
-
-def test_a_devices_memory_is_given_up_without_the_lock(emulator):
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    for name, give_up in given_back():
-        stream = driver.Stream()
-        with driver.on(0):
-            driver.do("cuLaunchHostFunc", stream.handle, usleep, 400_000)
-        assert longest_pause(give_up) < 0.2, name
-        assert emulator.pending() == 0
+@pytest.mark.parametrize("what", ["result", "tensor"])
+def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
+    """The device waits for a semaphore that another thread posts, once it may run."""
+    run_code(
+        f"""
+import ctypes, sys, threading
+import dlpack_exchange_structs as exchange, driver, hamr
+from hamr import _library, _native
+source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
+if {what!r} == "result":
+    results = [_native.result(None)]
+    place = source._allocator, -1, source._element
+    _library.call("Copy", source._address, *place, results[0]._address)
+    give_up = results.clear
+else:
+    tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (1000,), device=(2, 0))
+    give_up = tensor.delete_with_lock
+libc, semaphore, started = ctypes.CDLL(None), ctypes.create_string_buffer(64), threading.Event()
+libc.sem_init(semaphore, 0, 0)
+waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
+stream = driver.Stream()
+thread = threading.Thread(target=lambda: (started.wait(), libc.sem_post(semaphore)), daemon=True)
+thread.start()
+with driver.on(0):
+    driver.do("cuLaunchHostFunc", stream.handle, waits, ctypes.addressof(semaphore))
+sys.setswitchinterval(1000)
+started.set()
+give_up()
+assert driver.emulator.pending() == 0
+thread.join()
+""",
+        env=driver.PATHS,
+    )
 
 
 # Threads.

@@ -68,13 +68,13 @@ def test_what_is_told_twice_is_kept_once():
     """A loop of swaps alternates between two pieces of memory."""
     a, b = hamr.Buffer(10, fill=1), hamr.Buffer(10, fill=2)
 
-    def kept():
-        return sum(len(r) for r in gc.get_referents(a) if isinstance(r, (list, set)))
+    def kept(buffer):
+        return sum(len(r) for r in gc.get_referents(buffer) if isinstance(r, (list, set)))
 
     for _ in range(100):
         assert a.__array_interface__["data"][0] == a.ptr
         a.swap(b)
-    assert kept() == 2
+    assert kept(a) == 2
     a.free()
     b.free()
     before = live()

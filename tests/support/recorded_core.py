@@ -95,6 +95,8 @@ def in_place_of_the_core(monkeypatch) -> Iterator[Core]:
         monkeypatch.setattr(module, "call", made)
     monkeypatch.setattr(hamr.Event.__del__, "__defaults__", (made.finish,))
     before = hamr._native.set_stream_end(made.finish)
-    yield made
-    gc.collect()  # what the test made ends while its core is there
-    hamr._native.set_stream_end(before)
+    try:
+        yield made
+        gc.collect()  # what the test made ends while its core is there
+    finally:
+        hamr._native.set_stream_end(before)

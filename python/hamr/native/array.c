@@ -176,7 +176,7 @@ int array_keep(Array *self, Block *lent) {
 static int array_clear(PyObject *object) {
     Array *self = (Array *)object;
     change(self);
-    if (self->block) give_up(self);
+    give_up(self); /* even without memory: the stream may end before the object does */
     Py_CLEAR(self->kept);
     if (self->block) return 0; /* exported: the memory may be released in the stream's order */
     Py_CLEAR(self->order);

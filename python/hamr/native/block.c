@@ -44,7 +44,7 @@ void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 void block_give_back(const hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions) return; /* a forked child: it never had the memory */
-    if (is_of_device(array->allocator) && !is_ordered(array->allocator)) {
+    if (is_of_device(array->allocator) ? !is_ordered(array->allocator) : array->size >= LONG_FREE) {
         Py_BEGIN_ALLOW_THREADS
         functions->release(array->memory);
         Py_END_ALLOW_THREADS

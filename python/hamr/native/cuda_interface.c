@@ -55,22 +55,17 @@ static PyObject *refuse(const Array *self) {
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", element_label(self->array.element));
 }
 
-/* A dictionary of the taker's own, who may change it, with the stream to wait for. The
- * memory is kept once there is nothing more to fail. */
+/* A dictionary of the taker's own, who may change it, with the stream to wait for. */
 static PyObject *describe_now(Array *self) {
     uint64_t stream;
     PyObject *interface = Py_NewRef(self->interface);
-    Block *block = self->block;
-    Py_XINCREF((PyObject *)block);
     PyObject *copy = order_covering(self, &stream) == 0 ? PyDict_Copy(interface) : NULL;
     if (copy && stream) {
         PyObject *number = PyLong_FromUnsignedLongLong(stream);
         if (!number || PyDict_SetItem(copy, stream_name, number) < 0) Py_CLEAR(copy);
         Py_XDECREF(number);
     }
-    if (copy && array_keep(self, block) < 0) Py_CLEAR(copy);
     Py_DECREF(interface);
-    Py_XDECREF((PyObject *)block);
     return copy;
 }
 
@@ -83,9 +78,12 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
         if (!self->interface) return refuse(self);
         /* What is made on the way may run finalisers, which may change the array. */
         uint32_t changes = self->changes;
+        Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
         PyObject *copy = describe_now(self);
-        if (!copy || changes == self->changes) return copy;
-        Py_DECREF(copy);
+        int failed = !copy, whole = changes == self->changes;
+        if (copy && (!whole || array_keep(self, block) < 0)) Py_CLEAR(copy);
+        Py_XDECREF((PyObject *)block);
+        if (failed || whole) return copy;
     }
 }
 

@@ -56,7 +56,7 @@ Py_buffer *view_behind(Py_buffer *view, const hamr_array *array) {
     Py_buffer *behind = exporter && exporter != Py_None && !is_wrapper(exporter) ? PyMem_Malloc(sizeof *behind) : NULL;
     int same = 0;
     if (behind && PyObject_GetBuffer(exporter, behind, PyBUF_FULL_RO) == 0) {
-        array_span(array, &low, &high);
+        if (!array_span(array, &low, &high)) low = high = 0; /* no elements */
         same = view_may_be_seen(behind) && covers(behind, array->pointer + (uint64_t)low, array->pointer + (uint64_t)high);
         if (!same) PyBuffer_Release(behind);
     }
