@@ -16,6 +16,7 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
+from .copying import Copying
 from .element import dtype_of, element_of, held_large
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
 
 
-class Buffer(Contents, UpstreamSpelling, _native.Array):
+class Buffer(Contents, Copying, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
@@ -45,6 +46,10 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     The memory lives as long as the buffer or anything that shares it. Methods may
     be called from several threads; those that change the same buffer run one
     after the other.
+
+    Views and copies of a subclass are of the subclass, and have its attributes (see
+    ``__array_finalize__``); pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state,
+    as those of other objects do. ``hamr.buffer(b)`` is a plain buffer.
     """
 
     __slots__ = ("__weakref__", "_lock", "_source")
@@ -280,34 +285,23 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __exit__(self, *exception: object) -> None:
         self._close()
 
-    def __copy__(self) -> Buffer:
-        return self.copy()
-
-    def __deepcopy__(self, memo: object) -> Buffer:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        from .pickling import reduce
-
-        return reduce(self, 2)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        if type(self).__reduce__ is not Buffer.__reduce__:
-            return self.__reduce__()  # as object's does
-        from .pickling import reduce
-
-        return reduce(self, protocol)
-
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        return _native.from_result(Buffer, result, source, False)
+        kind = type(self)
+        made = _native.from_result(kind, result, source, False)
+        if kind is not Buffer:
+            made.__array_finalize__(self)
+        return made
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Buffer:
-        view = _native.view(Buffer, source, offset, shape, strides)
+        kind = type(self)
+        view = _native.view(kind, source, offset, shape, strides)
         view._source = self.source_protocol
+        if kind is not Buffer:
+            view.__array_finalize__(self)
         return view
 
     @staticmethod
@@ -416,14 +410,17 @@ def _order_for(obj: Any, stream: Any) -> Stream:
 
 
 def _rebuild(
-    content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
+    content: bytes,
+    shape: tuple[int, ...],
+    dtype: str,
+    allocator: int,
+    device: int,
+    kind: type[Buffer] = Buffer,
 ) -> Buffer:
     """What was pickled by a protocol below 5: the name is in pickles."""
-    made = Buffer(shape, dtype, allocator, device=device)
-    if content:
-        host = buffer(content)
-        made[...] = Buffer.from_pointer(host.ptr, shape, dtype, readonly=True, owner=host)
-    return made
+    from .pickling import rebuild_copy
+
+    return rebuild_copy(content, shape, dtype, allocator, device, kind)
 
 
 _native.set_buffer_type(Buffer)

@@ -59,8 +59,11 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
     """A header for msgpack, and a frame: the bytes of the elements, in place on the device.
 
     They are ready: who takes the frame need not wait for a stream. Memory that is not
-    a CUDA device's is NotImplementedError, on which Dask goes on to pickle.
+    a CUDA device's, and a subclass, which has more than elements, are
+    NotImplementedError, on which Dask goes on to pickle.
     """
+    if type(source) is not Buffer:
+        raise NotImplementedError(f"{type(source).__name__}, a subclass of Buffer, is pickled")
     if source._allocator not in _ON_A_DEVICE:
         raise NotImplementedError(f"{source.allocator.name} memory is pickled")
     source = source[...]
