@@ -13,6 +13,7 @@ import sys
 from _thread import RLock
 
 from . import _native
+from .address_space import room
 from .errors import ForkError, make_error
 
 TYPE_CHECKING = False
@@ -42,8 +43,11 @@ def load() -> ModuleType:
         with _lock:
             raw = _native.library()
             if raw is None:
+                most = room()
                 raw = _import_copy() if _native.begin_load() else _import(library_path())
                 _configure(raw)
+                if most is not None:
+                    raw.Confine(*most)
                 raw.SetVerbose(max(0, min(_verbosity(), 1)))
                 raw = _native.bind(raw, raw.Table())
     return raw
