@@ -13,7 +13,6 @@ import sys
 from _thread import RLock
 
 from . import _native
-from .address_space import room
 from .errors import ForkError, make_error
 
 TYPE_CHECKING = False
@@ -43,6 +42,8 @@ def load() -> ModuleType:
         with _lock:
             raw = _native.library()
             if raw is None:
+                from .address_space import room
+
                 most = room()
                 raw = _import_copy() if _native.begin_load() else _import(library_path())
                 _configure(raw)
