@@ -16,7 +16,6 @@ from .allocator import (
     transfer_of,
 )
 from .contents import Contents
-from .copying import Copying
 from .element import dtype_of, element_of, held_large
 from .handle import Handle, array_of, usm_interface_of
 from .protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
@@ -24,7 +23,7 @@ from .protocols.cuda_array_interface import wait_of
 from .protocols.dispatch import cuda_types, dlpack_types, plain_types, share
 from .protocols.dlpack import NAME as DLPACK
 from .spelling import UpstreamSpelling
-from .stream import Stream, as_stream, is_per_thread
+from .stream import Stream, as_stream, stream_for_memory, stream_for_object
 from .waiting import settle, until
 
 TYPE_CHECKING = False
@@ -33,10 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
-
-
-class Buffer(Contents, Copying, UpstreamSpelling, _native.Array):
+class Buffer(Contents, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
@@ -71,7 +67,9 @@ class Buffer(Contents, Copying, UpstreamSpelling, _native.Array):
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
         place = -1 if device is None else device_number(device)
-        order = None if stream is None else _order_on(stream, allocator_of(allocator), place)
+        order = (
+            None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
+        )
         self: Buffer
         try:
             self = _native.create(
@@ -138,7 +136,7 @@ class Buffer(Contents, Copying, UpstreamSpelling, _native.Array):
         place = -1 if device is None else device_number(device)
         order = None
         if stream is not None:
-            order = _order_on(stream, allocator_of(allocator), place, pointer)
+            order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
@@ -285,6 +283,46 @@ class Buffer(Contents, Copying, UpstreamSpelling, _native.Array):
     def __exit__(self, *exception: object) -> None:
         self._close()
 
+    # Its copies, and what a subclass adds.
+
+    def __array_finalize__(self, source: Buffer) -> None:
+        """What a view or copy of a subclass is told of: the buffer that it was made from.
+
+        It is of the same class, made without calling the constructor. By default it gets
+        the attributes of the source, the same objects; a subclass may do otherwise.
+        Unlike NumPy's hook it is not called for new buffers.
+        """
+        from .copying import attributes_of, set_attributes
+
+        set_attributes(self, attributes_of(source))
+
+    def __getstate__(self) -> Any:
+        from .copying import attributes_of
+
+        return attributes_of(self)
+
+    def __copy__(self) -> Buffer:
+        from .copying import copied
+
+        return copied(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        from .copying import copied
+
+        return copied(self, memo)
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self, 2)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if type(self).__reduce__ is not Buffer.__reduce__:
+            return self.__reduce__()  # as object's does
+        from .pickling import reduce
+
+        return reduce(self, protocol)
+
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
@@ -375,7 +413,7 @@ def buffer(
         order = None
         shared, protocol = share(Buffer, obj)
     else:
-        order = _order_for(obj, stream)
+        order = stream_for_object(stream, obj)
         shared, protocol = share(
             Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait)
         )
@@ -384,29 +422,6 @@ def buffer(
         order._fitting(shared.device)
         shared._set_order(order._value, shared._transfer, order)
     return shared
-
-
-def _order_on(stream: Any, allocator: int, place: int, pointer: int | None = None) -> Stream:
-    """The stream given for memory of an allocator: new memory, or that at an address.
-
-    ``place`` is the number of its device; -1 is the current one, or where the address is.
-    """
-    on_a_device = allocator in _ON_A_DEVICE
-    order = as_stream(stream, place if on_a_device or is_per_thread(stream) else -1)
-    if on_a_device and place < 0 <= order._device:
-        from .place import current_device, device_of
-
-        order._fitting(current_device() if pointer is None else device_of(pointer))
-    return order
-
-
-def _order_for(obj: Any, stream: Any) -> Stream:
-    """The stream given with an object that is to be shared."""
-    if not is_per_thread(stream):
-        return as_stream(stream)
-    from .place import device_of
-
-    return as_stream(stream, device_of(obj))
 
 
 def _rebuild(
