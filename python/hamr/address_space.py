@@ -3,8 +3,8 @@
 The runtime reserves most of what it needs at once: summaries of the heap's pages and an
 index for their release, 1097 MiB whatever the heap's size (runtime/mpagealloc_64bit.go of
 Go 1.26), the map of the heap's arenas, 32 MiB, and the first arena, 64 MiB, for which it
-may take as much again to align it. Where it is refused some, it may even write to the
-first pages of the process. Its threads have stacks as large as ``ulimit -s`` says, or of
+may take as much again to align it. Refused the index, it goes on with one at address
+zero. Its threads have stacks as large as ``ulimit -s`` says, or of
 2 MiB, and glibc reserves 64 MiB for each that allocates.
 """
 
