@@ -2,6 +2,8 @@ package pyhamr
 
 import (
 	"encoding/json"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -53,6 +55,24 @@ func TestParseDLPack(t *testing.T) {
 	require.Error(t, err)
 	assert.True(t, strings.HasPrefix(err.Error(), bridge.Prefix+"TypeError"))
 	assert.Contains(t, err.Error(), "lanes must be 1")
+}
+
+func TestConfineOnlyEverTakes(t *testing.T) {
+	limit, processors := debug.SetMemoryLimit(-1), runtime.GOMAXPROCS(0)
+	defer func() {
+		debug.SetMemoryLimit(limit)
+		runtime.GOMAXPROCS(processors)
+	}()
+	runtime.GOMAXPROCS(3)
+	Confine(1<<40, 1000)
+	assert.EqualValues(t, min(limit, 1<<40), debug.SetMemoryLimit(-1))
+	assert.Equal(t, 3, runtime.GOMAXPROCS(0))
+	Confine(64<<20, 2)
+	assert.EqualValues(t, 64<<20, debug.SetMemoryLimit(-1))
+	assert.Equal(t, 2, runtime.GOMAXPROCS(0))
+	Confine(1<<30, 0)
+	assert.EqualValues(t, 64<<20, debug.SetMemoryLimit(-1))
+	assert.Equal(t, 1, runtime.GOMAXPROCS(0))
 }
 
 func TestContentsOnNoMemoryDoNotPanic(t *testing.T) {

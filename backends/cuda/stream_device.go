@@ -57,18 +57,24 @@ func noStream(err error) error {
 }
 
 // mayBeStream reports whether a handle can be a stream's. Those of NVIDIA's drivers
-// are addresses, as those of contexts are; where these are not, as the emulator's, the
-// driver checks handles itself.
+// are addresses; where one that exists is none, as the emulator's, the driver checks
+// handles itself.
 func (b *Backend) mayBeStream(s backends.Stream) bool {
 	if s < lowestAddress {
 		return false
 	}
-	context := b.anyContext()
-	return context == 0 || !isMapped(context) || isMapped(uintptr(s))
+	handle := b.anyHandle()
+	return handle == 0 || !isMapped(handle) || isMapped(uintptr(s))
 }
 
-// anyContext returns a context that exists, without making one; zero if none is known.
-func (b *Backend) anyContext() uintptr {
+// anyHandle returns a stream of the backend's, or else a context, without making one;
+// zero if none is known.
+func (b *Backend) anyHandle() uintptr {
+	if own := b.streams.contexts.Load(); own != nil {
+		for s := range *own {
+			return uintptr(s)
+		}
+	}
 	v := scratch()
 	defer visits.Put(v)
 	if b.try(b.driver.CtxGetCurrent, v.slot(0)) == success && v.out[0] != 0 {

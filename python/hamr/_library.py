@@ -41,8 +41,13 @@ def load() -> ModuleType:
         with _lock:
             raw = _native.library()
             if raw is None:
+                from .address_space import room
+
+                most = room()
                 raw = _import_copy() if _native.begin_load() else _import(library_path())
                 _configure(raw)
+                if most is not None:
+                    raw.Confine(*most)
                 raw.SetVerbose(max(0, min(_verbosity(), 1)))
                 raw = _native.bind(raw, raw.Table())
     return raw

@@ -12,7 +12,6 @@ from .allocator import (
     allocator_from,
     allocator_of,
     device_number,
-    is_of_a_device,
     space_number,
     transfer_of,
 )
@@ -24,7 +23,7 @@ from .protocols.cuda_array_interface import wait_of
 from .protocols.dispatch import cuda_types, dlpack_types, plain_types, share
 from .protocols.dlpack import NAME as DLPACK
 from .spelling import UpstreamSpelling
-from .stream import Stream, as_stream, is_per_thread
+from .stream import Stream, as_stream, stream_for_memory, stream_for_object
 from .waiting import settle, until
 
 TYPE_CHECKING = False
@@ -43,6 +42,10 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     The memory lives as long as the buffer or anything that shares it. Methods may
     be called from several threads; those that change the same buffer run one
     after the other.
+
+    Views and copies of a subclass are of the subclass, and have its attributes (see
+    ``__array_finalize__``); pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state,
+    as those of other objects do. ``hamr.buffer(b)`` is a plain buffer.
     """
 
     __slots__ = ("__weakref__",)
@@ -64,7 +67,9 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
         place = -1 if device is None else device_number(device)
-        order = None if stream is None else _order_on(stream, allocator_of(allocator), place)
+        order = (
+            None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
+        )
         self: Buffer
         try:
             self = _native.create(
@@ -131,7 +136,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         place = -1 if device is None else device_number(device)
         order = None
         if stream is not None:
-            order = _order_on(stream, allocator_of(allocator), place, pointer)
+            order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
@@ -274,11 +279,33 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __exit__(self, *exception: object) -> None:
         self._close()
 
-    def __copy__(self) -> Buffer:
-        return self.copy()
+    # Its copies, and what a subclass adds.
 
-    def __deepcopy__(self, memo: object) -> Buffer:
-        return self.copy()
+    def __array_finalize__(self, source: Buffer) -> None:
+        """What a view or copy of a subclass is told of: the buffer that it was made from.
+
+        It is of the same class, made without calling the constructor. By default it gets
+        the attributes of the source, the same objects; a subclass may do otherwise.
+        Unlike NumPy's hook it is not called for new buffers.
+        """
+        from .copying import attributes_of, set_attributes
+
+        set_attributes(self, attributes_of(source))
+
+    def __getstate__(self) -> Any:
+        from .copying import attributes_of
+
+        return attributes_of(self)
+
+    def __copy__(self) -> Buffer:
+        from .copying import copied
+
+        return copied(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        from .copying import copied
+
+        return copied(self, memo)
 
     def __reduce__(self) -> Any:
         from .pickling import reduce
@@ -295,13 +322,20 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     # What Contents makes.
 
     def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        return _native.from_result(Buffer, result, source, False)
+        kind = type(self)
+        made = _native.from_result(kind, result, source, False)
+        if kind is not Buffer:
+            made.__array_finalize__(self)
+        return made
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Buffer:
-        view = _native.view(Buffer, source, offset, shape, strides)
+        kind = type(self)
+        view = _native.view(kind, source, offset, shape, strides)
         view._source = self.source_protocol
+        if kind is not Buffer:
+            view.__array_finalize__(self)
         return view
 
     @staticmethod
@@ -375,7 +409,7 @@ def buffer(
         order = None
         shared, protocol = share(Buffer, obj)
     else:
-        order = _order_for(obj, stream)
+        order = stream_for_object(stream, obj)
         shared, protocol = share(
             Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait)
         )
@@ -386,38 +420,18 @@ def buffer(
     return shared
 
 
-def _order_on(stream: Any, allocator: int, place: int, pointer: int | None = None) -> Stream:
-    """The stream given for memory of an allocator: new memory, or that at an address.
-
-    ``place`` is the number of its device; -1 is the current one, or where the address is.
-    """
-    on_a_device = is_of_a_device(allocator)
-    order = as_stream(stream, place if on_a_device or is_per_thread(stream) else -1)
-    if on_a_device and place < 0 <= order._device:
-        from .place import current_device, device_of
-
-        order._fitting(current_device() if pointer is None else device_of(pointer))
-    return order
-
-
-def _order_for(obj: Any, stream: Any) -> Stream:
-    """The stream given with an object that is to be shared."""
-    if not is_per_thread(stream):
-        return as_stream(stream)
-    from .place import device_of
-
-    return as_stream(stream, device_of(obj))
-
-
 def _rebuild(
-    content: bytes, shape: tuple[int, ...], dtype: str, allocator: int, device: int
+    content: bytes,
+    shape: tuple[int, ...],
+    dtype: str,
+    allocator: int,
+    device: int,
+    kind: type[Buffer] = Buffer,
 ) -> Buffer:
     """What was pickled by a protocol below 5: the name is in pickles."""
-    made = Buffer(shape, dtype, allocator, device=device)
-    if content:
-        host = buffer(content)
-        made[...] = Buffer.from_pointer(host.ptr, shape, dtype, readonly=True, owner=host)
-    return made
+    from .pickling import rebuild_copy
+
+    return rebuild_copy(content, shape, dtype, allocator, device, kind)
 
 
 _native.set_buffer_type(Buffer)

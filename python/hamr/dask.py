@@ -7,7 +7,7 @@ buffers leave and arrive without a copy.
 from __future__ import annotations
 
 from . import _native
-from .allocator import Allocator
+from .allocator import is_of_a_device
 from .buffer import Buffer, buffer
 from .element import name_of
 from .handle import Handle
@@ -16,8 +16,6 @@ from .pickling import raw, shaped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
 
 
 def register_sizeof(sizeof: Any) -> None:
@@ -59,9 +57,12 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
     """A header for msgpack, and a frame: the bytes of the elements, in place on the device.
 
     They are ready: who takes the frame need not wait for a stream. Memory that is not
-    a CUDA device's is NotImplementedError, on which Dask goes on to pickle.
+    a CUDA device's, and a subclass, which has more than elements, are
+    NotImplementedError, on which Dask goes on to pickle.
     """
-    if source._allocator not in _ON_A_DEVICE:
+    if type(source) is not Buffer:
+        raise NotImplementedError(f"{type(source).__name__}, a subclass of Buffer, is pickled")
+    if not is_of_a_device(source._allocator):
         raise NotImplementedError(f"{source.allocator.name} memory is pickled")
     source = source[...]
     if not (source.is_contiguous or source.is_fortran_contiguous):

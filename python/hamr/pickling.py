@@ -18,19 +18,31 @@ if TYPE_CHECKING:
 
 
 def reduce(source: Buffer, protocol: int) -> tuple[Any, ...]:
-    """What ``Buffer.__reduce_ex__`` returns: a function, and what to call it with."""
-    source = source[...]  # nobody else's to change
+    """What ``Buffer.__reduce_ex__`` returns: a function, what to call it with, and a state.
+
+    The class is named for subclasses only, and a state is there only if they have one.
+    """
+    kind, state = type(source), source.__getstate__()
+    own = () if kind is Buffer else (kind,)
+    rest = () if state is None else (state,)
+    source = plain(source)
     place = name_of(source._element), source._allocator, source.device
     if protocol < 5:
         copied = source.copy(Allocator.malloc)._pin()
-        return _rebuild, (_native.bytes_of(copied), source.shape, *place)
+        return _rebuild, (_native.bytes_of(copied), source.shape, *place, *own), *rest
     from pickle import PickleBuffer
 
     elements: _native.Array = source.get_host_accessible()
     if not (elements.is_contiguous or elements.is_fortran_contiguous):
         elements = source.copy(Allocator.malloc)
     content = PickleBuffer(raw(elements))
-    return rebuild, (content, elements.shape, *place, not elements.is_contiguous)
+    return rebuild, (content, elements.shape, *place, not elements.is_contiguous, *own), *rest
+
+
+def plain(source: Buffer) -> Buffer:
+    """The elements as a plain buffer of its own, which nobody else changes the shape of."""
+    frozen = source._snapshot(_native.Array)
+    return _native.view(Buffer, frozen, 0, frozen.shape, frozen.strides)
 
 
 def raw(elements: _native.Array, allocator: int = Allocator.malloc, device: int = -1) -> Buffer:
@@ -50,7 +62,12 @@ def raw(elements: _native.Array, allocator: int = Allocator.malloc, device: int 
 
 
 def shaped(
-    given: Buffer, shape: tuple[int, ...], dtype: str, fortran: bool, allocator: int
+    given: Buffer,
+    shape: tuple[int, ...],
+    dtype: str,
+    fortran: bool,
+    allocator: int,
+    kind: type[Buffer] = Buffer,
 ) -> Buffer:
     """A buffer over bytes that were received, which it keeps; the reverse of ``raw``."""
     made = Buffer.from_pointer(
@@ -68,14 +85,21 @@ def shaped(
             f"content has {given.nbytes} bytes{order}: accepted for {shape} {dtype} "
             f"are {made.nbytes} without"
         )
-    if fortran:
-        made = _native.view(Buffer, made, 0, shape, made.strides[::-1])
+    if fortran or kind is not Buffer:
+        strides = made.strides[::-1] if fortran else made.strides
+        made = _native.view(kind, made, 0, shape, strides)
     made._source = given.source_protocol
     return made
 
 
 def rebuild(
-    content: Any, shape: tuple[int, ...], dtype: str, allocator: int, device: int, fortran: bool
+    content: Any,
+    shape: tuple[int, ...],
+    dtype: str,
+    allocator: int,
+    device: int,
+    fortran: bool,
+    kind: type[Buffer] = Buffer,
 ) -> Buffer:
     """The buffer that was pickled: the name is in pickles.
 
@@ -84,9 +108,37 @@ def rebuild(
     number; without a driver for it that is BackendUnavailable, without that device a
     ValueError.
     """
+    _check(kind)
     given = buffer(content)
     if is_ordinary(allocator):
-        return shaped(given, shape, dtype, fortran, allocator)
-    made = Buffer(shape, dtype, allocator, device=device)
-    made[...] = shaped(given, shape, dtype, fortran, Allocator.malloc)
+        return shaped(given, shape, dtype, fortran, allocator, kind)
+    elements = shaped(given, shape, dtype, fortran, Allocator.malloc)
+    return _copied(elements, dtype, allocator, device, kind)
+
+
+def rebuild_copy(
+    content: bytes,
+    shape: tuple[int, ...],
+    dtype: str,
+    allocator: int,
+    device: int,
+    kind: type[Buffer],
+) -> Buffer:
+    """The buffer that was pickled by a protocol below 5, in memory of its own."""
+    _check(kind)
+    elements = shaped(buffer(content), shape, dtype, False, Allocator.malloc)
+    return _copied(elements, dtype, allocator, device, kind)
+
+
+def _copied(
+    elements: Buffer, dtype: str, allocator: int, device: int, kind: type[Buffer]
+) -> Buffer:
+    # Not by what the subclass makes of construction and assignment.
+    made = Buffer.__new__(kind, elements.shape, dtype, allocator, device=device)
+    Buffer.__setitem__(made, ..., elements)
     return made
+
+
+def _check(kind: object) -> None:
+    if not isinstance(kind, type) or not issubclass(kind, Buffer):
+        raise TypeError(f"kind is {kind!r}: accepted is hamr.Buffer or a subclass")

@@ -6,7 +6,7 @@ from _operator import index
 
 from . import _native
 from ._library import call, finish
-from .allocator import device_number
+from .allocator import device_number, is_of_a_device
 from .errors import before_fork
 from .waiting import until, wait_in_slices
 
@@ -26,6 +26,9 @@ BACKEND = "cuda"
 _LEGACY, _PER_THREAD = 1, 2
 
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
+
+#: Whose memory belongs to a device.
+_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
 
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
@@ -256,6 +259,31 @@ def as_stream(stream: Any, device: int = -1) -> Stream:
     if made._device < 0:
         made._device = device
     return made
+
+
+def stream_for_memory(
+    stream: Any, allocator: int, device: int, pointer: int | None = None
+) -> Stream:
+    """The stream given for memory of an allocator: new memory, or that at an address.
+
+    ``device`` is its device's number; -1 is the current one, or where the address is.
+    """
+    on_a_device = is_of_a_device(allocator)
+    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
+    if on_a_device and device < 0 <= order._device:
+        from .place import current_device, device_of
+
+        order._fitting(current_device() if pointer is None else device_of(pointer))
+    return order
+
+
+def stream_for_object(stream: Any, obj: Any) -> Stream:
+    """The stream given with an object that is to be shared."""
+    if not is_per_thread(stream):
+        return as_stream(stream)
+    from .place import device_of
+
+    return as_stream(stream, device_of(obj))
 
 
 def is_stream(value: Any) -> bool:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _native
+from hamr import _library, _native
 from tests.cuda import driver
+from tests.support import dlpack_exchange_structs as exchange
 from tests.support.processes import run_code, scaled
 
 N = 1000
@@ -295,7 +296,9 @@ def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
     run_code(
         f"""
 import ctypes, sys, threading
-import dlpack_exchange_structs as exchange, driver, hamr
+import hamr
+from tests.support import dlpack_exchange_structs as exchange
+from tests.cuda import driver
 from hamr import _library, _native
 source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
 if {what!r} == "result":
@@ -320,7 +323,6 @@ give_up()
 assert driver.emulator.pending() == 0
 thread.join()
 """,
-        env=driver.PATHS,
     )
 
 

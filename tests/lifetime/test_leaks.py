@@ -19,6 +19,7 @@ from tests.support.processes import run_script, scaled
         ("contents", 100_000, 4),
         ("pickles", 100_000, 2),
         ("pickles_out_of_band", 20_000, 2),
+        ("subclasses", 30_000, 2),
         ("dlpack", 1_000_000, 4),
         ("dlpack_deleted", 50_000, 2),
         ("dlpack_exchanged", 50_000, 2),

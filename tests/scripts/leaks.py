@@ -7,7 +7,9 @@ Prints resident memory before and after, in KiB, and fails if it grew or if a
 counter of hamr's is not what it was.
 """
 
+import copy
 import gc
+import itertools
 import os
 import pickle
 import sys
@@ -113,6 +115,22 @@ def pickles():
     pickle.loads(pickle.dumps(hamr.buffer(array), 4))
 
 
+class Named(hamr.Buffer):
+    """A subclass with an attribute."""
+
+
+def subclasses():
+    """Views, copies and pickles that carry it; streams of ever other handles."""
+    b = Named(6, fill=1)
+    b.name = ["x"]
+    for derived in (b[1:], b.copy(), copy.deepcopy(b), pickle.loads(pickle.dumps(b, 5))):
+        assert derived.name == ["x"]
+    derived.set_stream(next(handles_of_streams))
+
+
+handles_of_streams = itertools.count(10)
+
+
 def pickles_out_of_band():
     for source in (hamr.buffer(array), strided):
         beside = []
@@ -190,7 +208,8 @@ FAILING = [
     lambda: hamr.Buffer(2**70),
     lambda: hamr.Buffer((3, "x")),
     lambda: hamr.Buffer(3, "nothing"),
-    lambda: hamr.Buffer(3, fill=2**100),
+    lambda: hamr.Buffer(3, "i8", fill=2**100),
+    lambda: hamr.Buffer(3, fill=2**20000),
     lambda: hamr.Buffer(3, fill="x"),
     lambda: hamr.Buffer(3, data=np.zeros(4)),
     lambda: hamr.Buffer(3, allocator="cuda"),

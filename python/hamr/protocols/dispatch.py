@@ -163,7 +163,8 @@ def _is_plain(kind: type) -> bool:
     name = str(kind.__module__)
     if name.partition(".")[0] not in ("builtins", "numpy", "array", "mmap"):
         return False
-    return getattr(sys.modules.get(name), kind.__name__, None) is kind
+    module = sys.modules.get(name)
+    return module is not None and vars(module).get(kind.__name__) is kind
 
 
 def refuse_masked(obj: Any) -> None:
