@@ -8,6 +8,7 @@ from .buffer import Buffer
 from .handle import Handle
 
 class Block: ...
+
 class StreamLife:
     made_on: int | None
 

@@ -27,9 +27,6 @@ _LEGACY, _PER_THREAD = 1, 2
 
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
-#: Whose memory belongs to a device.
-_ON_A_DEVICE = (Allocator.cuda, Allocator.cuda_async, Allocator.cuda_uva)
-
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
 

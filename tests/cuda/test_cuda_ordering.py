@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _library, _native
+from hamr import _native
 from tests.cuda import driver
-from tests.support import dlpack_exchange_structs as exchange
 from tests.support.processes import run_code, scaled
 
 N = 1000

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-import processes
+from tests.support import processes
 
 #: Sets limits, in MiB, and defines what the tests need.
 LIMITED = """
