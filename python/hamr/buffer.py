@@ -187,7 +187,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     @property
     def source_protocol(self) -> str | None:
         """The protocol that the memory was shared by; None for memory of hamr's own."""
-        return self._source
+        return getattr(self, "_source", None)
 
     def size(self) -> int:
         """The number of elements."""

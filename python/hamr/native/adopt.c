@@ -262,7 +262,7 @@ static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_s
     for (int i = 0; i < view->ndim; i++) array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
     if (view->strides) memcpy(array->strides, view->strides, (size_t)view->ndim * sizeof *array->strides);
     else draft_c_strides(array);
-    view = view_behind(view, array);
+    view = view_behind(view, array, arguments[1]);
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
         PyBuffer_Release(view);

@@ -39,7 +39,7 @@ static void change(Array *self) {
 }
 
 static void used_on(const Array *self, Block *block, uint64_t stream) {
-    if (stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    if (self->life && stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
     else block_used_on(block, stream);
 }
 
@@ -79,6 +79,7 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
 
 void array_follow(Array *self, const Array *source) {
     PyObject *order = self->order, *life = self->life;
+    if (!order && !life && !source->order && !source->life) return;
     self->order = source->order;
     self->life = source->life;
     Py_XINCREF(self->order);
@@ -122,6 +123,7 @@ static int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(((Array *)object)->kept);
     Py_VISIT(((Array *)object)->order);
     Py_VISIT(((Array *)object)->life);
+    Py_VISIT(((Array *)object)->source);
     return 0;
 }
 
@@ -193,7 +195,7 @@ static void array_dealloc(PyObject *object) {
     Py_CLEAR(self->order); /* last: memory may be released in the stream's order */
     Py_CLEAR(self->life);
     Py_CLEAR(self->source);
-    turn_free(self->turn);
+    if (self->turn) turn_free(self->turn);
     PyMem_Free(self->allocated_dimensions);
     type_free(object);
 }
@@ -242,9 +244,9 @@ static PyObject *set_order(PyObject *object, PyObject *arguments) {
     PyObject *number, *order = NULL;
     if (!PyArg_ParseTuple(arguments, "Oi|O", &number, &transfer, &order)) return NULL;
     if (number != Py_None) stream = PyLong_AsUnsignedLongLong(number);
-    if (PyErr_Occurred()) return NULL;
+    if (stream == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     PyObject *life = order && order != Py_None && stream > PER_THREAD_STREAM ? stream_life_of(order) : NULL;
-    int turn = turn_wait(self);
+    int turn = self->turn ? turn_wait(self) : 0;
     if (turn < 0 || self->closed) {
         Py_XDECREF(life);
         return turn < 0 ? NULL : core_freed();
@@ -361,6 +363,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, array_traverse},
     {Py_tp_clear, array_clear},
     {Py_tp_getset, array_attributes},
+    {Py_tp_members, array_members},
     {Py_tp_methods, methods},
     {Py_mp_length, array_length},
     {Py_bf_getbuffer, array_getbuffer},

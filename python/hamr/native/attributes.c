@@ -122,24 +122,6 @@ static PyObject *get_owner(PyObject *self, void *closure) {
     return Py_NewRef(object ? object : Py_None);
 }
 
-static PyObject *get_source(PyObject *self, void *closure) {
-    (void)closure;
-    PyObject *source = ((Array *)self)->source;
-    return Py_NewRef(source ? source : Py_None);
-}
-
-static int set_source(PyObject *self, PyObject *value, void *closure) {
-    (void)closure;
-    PyObject *old = ((Array *)self)->source;
-    if (value && value != Py_None && !PyUnicode_CheckExact(value)) {
-        PyErr_Format(PyExc_TypeError, "_source is %R: accepted are a str and None", value);
-        return -1;
-    }
-    ((Array *)self)->source = value && value != Py_None ? Py_NewRef(value) : NULL;
-    Py_XDECREF(old);
-    return 0;
-}
-
 static PyObject *get_changing(PyObject *self, void *closure) {
     (void)closure;
     return PyBool_FromLong(array_changing((Array *)self));
@@ -174,8 +156,13 @@ PyGetSetDef array_attributes[] = {
     {"_stream", get_int64, NULL, NULL, FIELD(stream)},
     {"_order", get_order, NULL, NULL, NULL},
     {"_owner", get_owner, NULL, NULL, NULL},
-    {"_source", get_source, set_source, NULL, NULL},
     {"_changing", get_changing, NULL, NULL, NULL},
     {"_capacity", get_int64, NULL, NULL, FIELD(capacity)},
     {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* What Python's slots are, so that it is as quick. */
+PyMemberDef array_members[] = {
+    {"_source", T_OBJECT_EX, offsetof(Array, source), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
 };

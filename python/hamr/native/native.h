@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#include <structmember.h>
 
 #include "hamr_abi.h"
 
@@ -57,9 +58,11 @@ typedef struct {
     Turn *turn;                                /* whose it is to change the object, or NULL: nobody's yet */
     hamr_array array;
     Block *block;                              /* NULL: no memory */
-    int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
-    int64_t *allocated_dimensions;             /* else here */
-    unsigned char scalar[16];                  /* the element of a scalar() */
+    union {
+        int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
+        unsigned char scalar[16];                  /* the element of a scalar(), which has neither */
+    };
+    int64_t *allocated_dimensions;             /* shape and strides, if they do not */
     PyObject *order;                           /* the object that array.stream was given as, or NULL */
     PyObject *life;                            /* keeps array.stream alive, whatever order lets go, or NULL */
     PyObject *kept;                            /* a Block whose address was given away, or a set of them, or NULL */
@@ -191,6 +194,7 @@ int array_setup(PyObject *module);
 
 /* attributes.c */
 extern PyGetSetDef array_attributes[];
+extern PyMemberDef array_members[];
 PyObject *array_dimensions(const int64_t *values, int n); /* a tuple */
 
 /* buffer_slot.c */
@@ -276,7 +280,7 @@ extern PyMethodDef change_functions[];
 
 /* view.c: what exports an adopted buffer, and the collector. */
 int view_may_be_seen(const Py_buffer *view); /* by the collector */
-Py_buffer *view_behind(Py_buffer *view, const hamr_array *array); /* view, or one in its place that may be seen */
+Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object); /* object's view, or one in its place that may be seen */
 
 /* adopt.c */
 typedef struct {

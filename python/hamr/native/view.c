@@ -44,16 +44,20 @@ static int covers(const Py_buffer *view, uint64_t low, uint64_t high) {
     return first <= low && high <= end;
 }
 
-/* A memoryview's memory is its exporter's, which locks it as well, and is seen. */
-Py_buffer *view_behind(Py_buffer *view, const hamr_array *array) {
+/* A memoryview's memory is its exporter's, which locks it as well, and is seen. Exporters
+ * that the collector does not know are in no cycle. */
+Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object) {
+    static PyObject *name;
     int64_t low = 0, high = 0;
     if (spares_exported() || !view->obj) return view;
     if (!PyMemoryView_Check(view->obj)) {
-        is_wrapper(view->obj);
+        if (view->obj != object) is_wrapper(view->obj); /* to be known when it is met again */
         return view;
     }
-    PyObject *exporter = PyObject_GetAttrString(view->obj, "obj");
-    Py_buffer *behind = exporter && exporter != Py_None && !is_wrapper(exporter) ? PyMem_Malloc(sizeof *behind) : NULL;
+    if (!name) name = PyUnicode_InternFromString("obj");
+    PyObject *exporter = name ? PyObject_GetAttr(view->obj, name) : NULL;
+    int known = exporter && PyType_GetFlags(Py_TYPE(exporter)) & Py_TPFLAGS_HAVE_GC && !is_wrapper(exporter);
+    Py_buffer *behind = known ? PyMem_Malloc(sizeof *behind) : NULL;
     int same = 0;
     if (behind && PyObject_GetBuffer(exporter, behind, PyBUF_FULL_RO) == 0) {
         if (!array_span(array, &low, &high)) low = high = 0; /* no elements */
