@@ -4,13 +4,13 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Runs a command after bringing what this machine lacks of Go and a C compiler.
 TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
-STEPS = .venv/bin/python -m build_support.summary
+SUMMARY = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
 .PHONY: demo test test-all check go-test py-test py-test-all interop sanitize mutations model test-gpu bench kernels wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(STEPS) check go-test py-test sanitize
-test-all: .venv ; $(STEPS) check go-test py-test-all sanitize
+test: .venv ; $(SUMMARY) check go-test py-test sanitize
+test-all: .venv ; $(SUMMARY) check go-test py-test-all sanitize
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)
@@ -18,7 +18,7 @@ py-test-all: .venv ; $(MATRIX) --all
 interop: .venv ; $(MATRIX) --libraries --record docs/results/interop-host.json && .venv/bin/python -m build_support.interop_table
 sanitize: .venv ; $(TOOLS) .venv/bin/python -m build_support.sanitize
 mutations: .venv ; $(TOOLS) .venv/bin/python build_support/mutations.py
-model: .venv ; $(TOOLS) go test ./gobuffer -run 'TestModel$$' -count=1 -timeout 0 -v -model.runs=$(or $(RUNS),10000) -model.steps=$(or $(STEPS),150) $(if $(SEED),-model.seed=$(SEED)) $(if $(MODE),-model.mode='$(MODE)')
+model: .venv ; $(TOOLS) go test ./gobuffer -run TestModel -count=1 -timeout 0 -v -model.runs=$(or $(RUNS),10000) -model.steps=$(or $(STEPS),150) -model.faults=$(or $(FAULTS),200) $(if $(SEED),-model.seed=$(SEED)) $(if $(MODE),-model.mode='$(MODE)')
 test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $(WHEEL))
 bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py

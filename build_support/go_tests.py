@@ -1,4 +1,4 @@
-"""Vet and test the Go code, with the race detector where one can be had.
+"""Vet and test the Go code, with the race detector where one can be had, else with checkptr.
 
 python -m build_support.go_tests
 """
@@ -93,8 +93,9 @@ def main() -> int:
     """Run vet and the tests."""
     rows: list[Row] = [("go vet", timed(["go", "vet", "./..."]))]
     reason = no_race_detector()
-    race = [] if reason else ["-race"]
-    rows.append((" ".join(["go test", *race]), run_tests([*race, "./..."])))
+    # The race detector brings checkptr, which looks at conversions of pointers, with it.
+    checks = ["-gcflags=all=-d=checkptr"] if reason else ["-race"]
+    rows.append((" ".join(["go test", *checks]), run_tests([*checks, "./..."])))
     if reason:
         rows.append(("race detector", f"left out: {reason}"))
     return report(rows)

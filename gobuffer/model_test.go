@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	modelRuns      = flag.Int("model.runs", 25, "random walks of TestModel in each mode")
-	modelSteps     = flag.Int("model.steps", 100, "steps of each walk")
+	modelRuns      = flag.Int("model.runs", 60, "random walks of TestModel in each mode")
+	modelSteps     = flag.Int("model.steps", 150, "steps of each walk")
 	modelSeed      = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
 	modelMode      = flag.String("model.mode", "", "the one mode to try")
 	modelWithout   = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
-	modelFaultRuns = flag.Int("model.faults", 4, "walks of TestModelWithEachSingleFault in each mode")
+	modelFaultRuns = flag.Int("model.faults", 15, "walks of TestModelWithEachSingleFault in each mode")
 	modelShrink    = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
 )
 
@@ -39,9 +39,9 @@ var modelModes = map[string]modelOptions{
 	"manual":            {FakeOptions: manual},
 	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true}},
 	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
-	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Strict: true, NoConvert: true}},
-	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, NoPeers: true}},
-	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Memory: 900}},
+	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true, NoConvert: true}},
+	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
+	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},
 	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
 	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
 	"faults":            {FakeOptions: manual, faults: true},
