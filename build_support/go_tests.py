@@ -60,7 +60,7 @@ def watch(lines: Iterable[str]) -> Counter[str]:
             continue
         test, text = event.get("Test"), event.get("Output", "")
         if test is None:
-            print(text, end="", flush=True)
+            print("" if text == "PASS\n" else text, end="", flush=True)
             continue
         output = written[event["Package"], test]
         output.append(text)
