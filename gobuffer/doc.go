@@ -10,9 +10,11 @@
 //
 // Movements are enqueued on the stream of the buffer that is on a device, the one
 // that is written where both are, and run after whatever the other buffer's
-// stream holds. A Memory remembers the last work of ours that may still touch it;
-// the host, other streams and the release of the memory wait for that, in every
-// transfer mode. Work of other libraries is known by the buffer's stream alone.
+// stream holds. A Memory remembers, for each stream, that work of ours may still
+// touch it, and what a stream held when its user left it: the host, other streams
+// and the release of the memory wait for that, in every transfer mode. Other work
+// of other libraries is known by the buffer's stream alone, the default one if it
+// was given none.
 //
 // Programs name their backends once, at the start:
 //
