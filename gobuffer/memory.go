@@ -51,6 +51,15 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if err := m.resolveStream(); err != nil {
 			return err
 		}
+		var w *work
+		if m.streams != nil && (zero || m.freedInStreamOrder()) {
+			// Zeroing may be late, and memory from a stream-ordered pool is there
+			// for other streams only once its own stream has come to it.
+			var err error
+			if w, err = m.workOn(m.ordered()); err != nil {
+				return err
+			}
+		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.backend.Allocate(request)
 		if err != nil && r.madeRoom(err) {
@@ -60,10 +69,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 			return err
 		}
 		m.region.Address = at
-		if m.streams != nil && (zero || m.freedInStreamOrder()) {
-			// Zeroing may be late, and memory from a stream-ordered pool is there
-			// for other streams only once its own stream has come to it.
-			w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: m.ordered()}
+		if w != nil {
 			_ = m.mark(w, nil) // drops no ticket
 		}
 	}
