@@ -29,7 +29,11 @@ func (w *modelWorld) makeArray() {
 	w.give(&o)
 	name := w.name("a")
 	var array *gobuffer.Array
-	if w.random.IntN(2) == 0 {
+	switch w.random.IntN(5) {
+	case 0:
+		w.zeroed(at, name, kind, n, o)
+		return
+	case 1, 2:
 		v := w.fresh(1)[0]
 		w.logf("%s = new %s %s[%d] of %d on stream %#x, %s", name, p, kind, n, v.number, uintptr(o.Stream), o.Transfer)
 		if w.call(func() (err error) {
@@ -52,6 +56,26 @@ func (w *modelWorld) makeArray() {
 	if w.call(func() (err error) { array, err = from.Copy(o, kind); return err }) == nil {
 		w.put(at, name, array, list)
 	}
+}
+
+// zeroed makes an array over memory that was taken on another stream.
+func (w *modelWorld) zeroed(at **held, name string, kind arrayiface.ElementType, n int, o gobuffer.Options) {
+	w.logf("%s = %s:%d %s[%d] of zeros, taken on stream %#x, used on the default one", name, o.Allocator, o.Device, kind, n, uintptr(o.Stream))
+	var m *gobuffer.Memory
+	if w.call(func() (err error) {
+		m, err = w.runtime.Allocate(o.Allocator, o.Device, n*kind.Size(), o.Stream, true)
+		return err
+	}) != nil {
+		return
+	}
+	layout, err := arrayiface.NewLayout(kind, []int{n}, nil)
+	require.NoError(w.t, err)
+	o.Stream = 0
+	list := make([]value, n)
+	for i := range list {
+		list[i].known = true
+	}
+	w.put(at, name, gobuffer.View(m, m.Region().Address, layout, n, false, o), list)
 }
 
 // copyArray copies an array to another place.
