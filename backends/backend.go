@@ -235,6 +235,9 @@ type Shortcuts struct {
 	PointerAttributes uintptr // cuPointerGetAttributes
 	StreamQuery       uintptr // cuStreamQuery
 	StreamIsCapturing uintptr // cuStreamIsCapturing; zero if the driver has none
+	EventCreate       uintptr // cuEventCreate
+	EventRecord       uintptr // cuEventRecord
+	StreamWaitEvent   uintptr // cuStreamWaitEvent
 	// PrimaryContexts is where the CUcontext of each device is, one after the other:
 	// NULL until the backend first uses the device, and never changed after that.
 	PrimaryContexts uintptr

@@ -124,16 +124,13 @@ func (a *Array) order(h *Handle, device int) error {
 	if !p.hasStream() {
 		return nil
 	}
-	pending, err := a.memory.poll()
-	if err != nil {
-		return err
-	}
+	pending := a.memory.uses.recorded()
 	elsewhere := device != a.options.Device
 	if len(pending) == 0 && !elsewhere {
 		return nil
 	}
 	own, err := p.work()
-	if err != nil {
+	if err != nil || (!elsewhere && len(pending) == 1 && pending.cover(own)) {
 		return errors.Join(err, pending.letGo())
 	}
 	target := own

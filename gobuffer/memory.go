@@ -272,10 +272,10 @@ func (m *Memory) settleBeforeRelease() error {
 // followUses makes the stream that the release is ordered on run after what is recorded.
 // What it cannot be ordered with is waited for, and recorded still if that fails, too.
 func (m *Memory) followUses() (late error) {
-	pending := m.uses.recorded()
-	if pending == nil {
+	if m.uses.on(m.ordered()) {
 		return nil
 	}
+	pending := m.uses.recorded()
 	own, err := m.workOn(m.ordered())
 	if err != nil {
 		return errors.Join(err, pending.letGo())
@@ -302,7 +302,7 @@ func (m *Memory) followUses() (late error) {
 func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
-	late := m.done(m.uses.list)
+	late := m.uses.end()
 	if !m.owned {
 		r.counters[a].adopted.Add(-1)
 		if r.tracing() {

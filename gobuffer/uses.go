@@ -111,6 +111,30 @@ func (u *uses) replace(old works, next *work) error {
 	return dropped.letGo()
 }
 
+// on reports whether all that is recorded is what stream s of the memory's own device
+// holds.
+func (u *uses) on(s backends.Stream) bool {
+	if u.idle() {
+		return true
+	}
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	return len(u.list) == 1 && u.list[0].ticket == nil && u.list[0].stream == s
+}
+
+// end forgets everything, for memory that nobody uses any more.
+func (u *uses) end() error {
+	if u.idle() {
+		return nil
+	}
+	u.mutex.Lock()
+	list := u.list
+	u.list = nil
+	u.marks.Store(u.marks.Load() &^ (marksStep - 1))
+	u.mutex.Unlock()
+	return list.letGo()
+}
+
 // mark records that w may still touch the memory; followed is work that w runs after.
 func (m *Memory) mark(w *work, followed works) error { return m.uses.replace(followed, w) }
 

@@ -182,7 +182,8 @@ func versionText(version int) string {
 func (b *Backend) Shortcuts() backends.Shortcuts {
 	d := &b.driver
 	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, PointerAttributes: d.PointerGetAttributes,
-		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing}
+		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
+		EventCreate: d.EventCreate, EventRecord: d.EventRecord, StreamWaitEvent: d.StreamWaitEvent}
 	if len(b.contexts) > 0 {
 		s.PrimaryContexts = uintptr(unsafe.Pointer(unsafe.SliceData(b.contexts)))
 	}

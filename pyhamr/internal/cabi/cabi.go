@@ -8,7 +8,7 @@ package cabi
 #include "hamr_abi.h"
 
 const hamr_functions *hamr_function_table(void);
-void hamr_set_devices(int32_t count, void *current, void *attributes, void *context, void *query, void *capturing, void *contexts);
+void hamr_set_devices(hamr_devices devices);
 void hamr_set_reach(int32_t allocator, int32_t spaces);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 */
@@ -36,8 +36,18 @@ func init() {
 		C.hamr_set_reach(C.int32_t(a), C.int32_t(bridge.Reach(a)))
 	}
 	bridge.OnDevices = func(count int, of backends.Shortcuts) {
-		C.hamr_set_devices(C.int32_t(count), pointer(of.CurrentDevice), pointer(of.PointerAttributes), pointer(of.CurrentContext),
-			pointer(of.StreamQuery), pointer(of.StreamIsCapturing), pointer(of.PrimaryContexts))
+		C.hamr_set_devices(C.hamr_devices{
+			cuda_count:      C.int32_t(count),
+			cuda_current:    (*[0]byte)(pointer(of.CurrentDevice)),
+			cuda_attributes: (*[0]byte)(pointer(of.PointerAttributes)),
+			cuda_context:    (*[0]byte)(pointer(of.CurrentContext)),
+			cuda_query:      (*[0]byte)(pointer(of.StreamQuery)),
+			cuda_capturing:  (*[0]byte)(pointer(of.StreamIsCapturing)),
+			cuda_event:      (*[0]byte)(pointer(of.EventCreate)),
+			cuda_record:     (*[0]byte)(pointer(of.EventRecord)),
+			cuda_wait:       (*[0]byte)(pointer(of.StreamWaitEvent)),
+			cuda_contexts:   (*unsafe.Pointer)(pointer(of.PrimaryContexts)),
+		})
 	}
 }
 

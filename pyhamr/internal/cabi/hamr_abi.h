@@ -54,6 +54,9 @@ typedef struct hamr_devices {
     int (*cuda_context)(void **context);                     /* cuCtxGetCurrent */
     int (*cuda_query)(uint64_t stream);                      /* cuStreamQuery */
     int (*cuda_capturing)(uint64_t stream, int *status);     /* cuStreamIsCapturing, or NULL */
+    int (*cuda_event)(void **event, unsigned flags);         /* cuEventCreate */
+    int (*cuda_record)(void *event, uint64_t stream);        /* cuEventRecord */
+    int (*cuda_wait)(uint64_t stream, void *event, unsigned flags); /* cuStreamWaitEvent */
     void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
 } hamr_devices;
 

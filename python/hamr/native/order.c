@@ -1,31 +1,75 @@
 /* Work of hamr's and of other libraries on the same memory, in an order. */
 #include "native.h"
 
-enum { LEGACY_STREAM = 1, CAPTURE_IMPLICIT = 906 };
+#include "dlpack.h"
 
-/* Whether the default stream of a device is known to have nothing to do; the core is
- * asked where the driver cannot be from this thread. While a stream is captured that
- * the default one would wait for, nothing can be ordered with it, and to ask would end
- * the capture. */
-static int default_stream_idle(int32_t device) {
+#include <string.h>
+#include <time.h>
+
+enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, CAPTURE_IMPLICIT = 906, NO_TIMING = 2 };
+
+/* What may be asked of the driver about the default stream of an array's device from this
+ * thread; NULL where the core must be: it is another runtime's, or another context is
+ * current. */
+static const hamr_devices *driver_for(const Array *self) {
     const hamr_functions *functions = core_functions();
+    int32_t device = self->array.device;
+    unsigned type = self->array.allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[self->array.allocator].dlpack : 0;
+    if (type != kDLCUDA && type != kDLCUDAManaged) return NULL;
     const hamr_devices *devices = functions ? functions->devices : NULL;
     void *context = NULL;
-    int status, capturing;
-    if (!devices || device < 0 || device >= devices->cuda_count || !devices->cuda_query || !devices->cuda_contexts) return 0;
-    if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[device]) return 0;
-    capturing = devices->cuda_capturing ? devices->cuda_capturing(LEGACY_STREAM, &status) : 0;
-    if (capturing == CAPTURE_IMPLICIT) return 1;
-    return capturing == 0 && devices->cuda_query(LEGACY_STREAM) == 0;
+    if (!devices || device < 0 || device >= devices->cuda_count || !devices->cuda_query || !devices->cuda_contexts) return NULL;
+    if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[device]) return NULL;
+    return devices;
 }
 
-/* Whether any work may be pending on the elements that a stream of others must wait for. */
-static int may_be_busy(const Array *self) {
-    const hamr_array *array = &self->array;
-    const Block *block = self->block;
-    if (!block) return 0;
-    if (array->stream || block_foreign_work(block) || marks_at(block->marks)) return 1;
-    return is_of_device(array->allocator) && array->device >= 0 && !default_stream_idle(array->device);
+/* 1 while a stream is captured that the default one would wait for: nothing can be ordered
+ * with that then, and to ask it anything would end the capture. -1: the driver does not say. */
+static int captured(const hamr_devices *devices) {
+    int status, code = devices->cuda_capturing ? devices->cuda_capturing(LEGACY_STREAM, &status) : 0;
+    return code == 0 ? 0 : code == CAPTURE_IMPLICIT ? 1 : -1;
+}
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Shorter than any driver takes to enqueue something. */
+#define NO_TIME 700
+
+/* The last stream that was seen idle, which costs more than all else here: CuPy and PyTorch
+ * ask for an interface twice, once for whether there is one. */
+static _Thread_local struct {
+    int32_t device;
+    uint64_t at;
+} seen_idle;
+
+/* Whether the default stream of an array's device is known to have nothing to do. */
+static int default_stream_idle(const Array *self) {
+    const hamr_devices *devices = driver_for(self);
+    int32_t device = self->array.device;
+    int capturing = devices ? captured(devices) : -1;
+    if (capturing) return capturing == 1;
+    if (seen_idle.at && seen_idle.device == device && nanoseconds() - seen_idle.at < NO_TIME) return 1;
+    if (devices->cuda_query(LEGACY_STREAM) != 0) {
+        seen_idle.at = 0;
+        return 0;
+    }
+    seen_idle.device = device;
+    seen_idle.at = nanoseconds();
+    return 1;
+}
+
+/* Whether work is recorded, or on a stream of the array's own, that others must wait for. */
+static int has_own_order(const Array *self) {
+    return self->array.stream || block_foreign_work(self->block) || marks_at(self->block->marks);
+}
+
+/* Whether other libraries' work on the default stream may touch the elements. */
+static int uses_default_stream(const Array *self) {
+    return is_of_device(self->array.allocator) && self->array.device >= 0;
 }
 
 /* Whether a stream that an interface names may be taken for one of another device than
@@ -40,7 +84,8 @@ static int stream_is_anothers(const Array *self) {
 
 int order_covering(Array *self, uint64_t *stream) {
     *stream = 0;
-    if (!may_be_busy(self)) return 0;
+    if (!self->block) return 0;
+    if (!has_own_order(self) && (!uses_default_stream(self) || default_stream_idle(self))) return 0;
     if (stream_is_anothers(self)) {
         Array *settled = array_settled(self);
         Py_XDECREF((PyObject *)settled);
@@ -55,8 +100,39 @@ int order_covering(Array *self, uint64_t *stream) {
     return message ? core_raise(message) : 0;
 }
 
+#define MOST_DEVICES 64
+
+/* Makes a stream run after the default one of its device, by an event: that costs a quarter
+ * of asking whether there is anything to run after. 0: the core must do it. */
+static int follow_default(const Array *self, uint64_t stream) {
+    static void *events[MOST_DEVICES]; /* by device; the GIL is held from a record to its wait */
+    static uint64_t generation;
+    int32_t device = self->array.device;
+    const hamr_devices *devices = device < MOST_DEVICES ? driver_for(self) : NULL;
+    int status = 0;
+    if (!devices || !devices->cuda_event || captured(devices) != 0) return 0;
+    if (devices->cuda_capturing && (devices->cuda_capturing(stream, &status) != 0 || status)) return 0;
+    if (generation != core_generation) {
+        memset(events, 0, sizeof events);
+        generation = core_generation;
+    }
+    if (!events[device] && devices->cuda_event(&events[device], NO_TIMING) != 0) {
+        events[device] = NULL;
+        return 0;
+    }
+    return devices->cuda_record(events[device], LEGACY_STREAM) == 0 && devices->cuda_wait(stream, events[device], 0) == 0;
+}
+
 int order_before(Array *self, uint64_t stream) {
-    if (!may_be_busy(self)) return 0;
+    if (!self->block) return 0;
+    if (!has_own_order(self)) {
+        if (!uses_default_stream(self)) return 0;
+        if (memory_kind(self->array.allocator) == HAMR_DEVICE_ONLY || stream > PER_THREAD_STREAM) {
+            if (stream == LEGACY_STREAM) return 0; /* they are in its order already */
+            if (stream && follow_default(self, stream)) return 0;
+        }
+        if (default_stream_idle(self)) return 0;
+    }
     Array *source = array_pin(self);
     if (!source) return -1;
     const hamr_functions *functions = source->block ? core_functions() : NULL;
