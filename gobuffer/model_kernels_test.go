@@ -80,7 +80,6 @@ func (w *modelWorld) what(fixed bool) foreign {
 	return foreign(w.random.IntN(3))
 }
 
-// kernelByHandle asks where code on a device can use an array, and has it use that.
 func (w *modelWorld) kernelByHandle() {
 	a, at := w.some(), &w.handles[w.random.IntN(len(w.handles))]
 	if a == nil {
@@ -91,7 +90,14 @@ func (w *modelWorld) kernelByHandle() {
 	if owner := a.array.Owner(); owner >= 0 && w.random.IntN(3) > 0 {
 		device = owner
 	}
-	what := w.what(a.array.ReadOnly())
+	w.access(at, a, space, device, w.what(a.array.ReadOnly()))
+	if w.random.IntN(2) == 0 {
+		w.release(at)
+	}
+}
+
+// access asks where code on a device can use an array, and has it use that.
+func (w *modelWorld) access(at **held, a *held, space backends.Space, device int, what foreign) {
 	w.release(at)
 	h := &held{name: w.name("h"), device: device}
 	w.logf("%s = %s.Access(%s, %d)", h.name, a.name, space, device)
@@ -116,22 +122,20 @@ func (w *modelWorld) kernelByHandle() {
 		w.launch(h, device, h.handle.Stream(), what)
 	}
 	h.read, h.written = h.cells.read, h.cells.written
-	if w.random.IntN(2) == 0 {
-		w.release(at)
-	}
 }
 
 // kernelOnOwnStream is a user's who knows that nothing is pending and asks nobody.
 func (w *modelWorld) kernelOnOwnStream() {
-	a := w.some()
-	if a == nil || a.array.Size() == 0 {
-		return
+	if a := w.some(); a != nil && a.array.Size() > 0 {
+		w.useOwnStream(a, w.what(a.array.ReadOnly()))
 	}
+}
+
+func (w *modelWorld) useOwnStream(a *held, what foreign) {
 	id, ok := w.id(a)
 	if !ok {
 		return
 	}
-	what := w.what(a.array.ReadOnly())
 	w.logf("%s.Synchronize()", a.name)
 	w.order(a, a.indices(), what != reads)
 	if w.call(a.array.Synchronize) == nil {
@@ -141,7 +145,12 @@ func (w *modelWorld) kernelOnOwnStream() {
 
 // kernelAgain uses a handle once more, if nobody else has used the memory since.
 func (w *modelWorld) kernelAgain() {
-	h := w.handles[w.random.IntN(len(w.handles))]
+	if h := w.handles[w.random.IntN(len(w.handles))]; h != nil {
+		w.useAgain(h)
+	}
+}
+
+func (w *modelWorld) useAgain(h *held) {
 	if h == nil || len(h.indices()) == 0 || h.written != h.cells.written {
 		return
 	}
@@ -163,6 +172,7 @@ func (w *modelWorld) release(at **held) {
 	}
 	w.leave(h)
 	*at = nil
+	defer w.hurry(h)()
 	if id, ok := w.id(h); ok && id.device == h.cells.context() && w.random.IntN(4) == 0 {
 		// As for the Python package, which keeps the memory and sees to the order itself.
 		w.logf("detach %s", h.name)
@@ -185,22 +195,22 @@ func (w *modelWorld) releaseHandle() { w.release(&w.handles[w.random.IntN(len(w.
 // which then runs after what is pending, works there, and tells hamr or not.
 func (w *modelWorld) consumer() {
 	a := w.some()
-	if a == nil || a.cells == nil || a.array.Size() == 0 {
+	if a == nil || a.cells == nil || a.array.Size() == 0 || a.cells.fakeIn(w) == nil {
 		return
 	}
+	w.consume(a, w.streamOf(a.cells.fakeIn(w), a.cells.context()), w.what(a.array.ReadOnly()), w.random.IntN(5))
+}
+
+func (w *modelWorld) consume(a *held, s backends.Stream, what foreign, told int) {
 	c := a.cells
 	f := c.fakeIn(w)
-	if f == nil {
-		return
-	}
-	what, s := w.what(a.array.ReadOnly()), w.streamOf(f, c.context())
 	w.logf("%s.Before(%s)", a.name, w.streamName(streamID{f, c.context(), s}))
 	w.order(a, a.indices(), what != reads)
 	if w.call(func() error { return a.array.Before(s) }) != nil {
 		return
 	}
 	k := w.launch(a, c.context(), s, what)
-	switch w.random.IntN(5) {
+	switch told {
 	case 0, 1:
 		w.logf("    %s.After(%s)", a.name, w.streamName(k.stream))
 		if w.call(func() error { return c.memory.After(a.array.Stream(), s) }) == nil {
@@ -360,13 +370,25 @@ func (w *modelWorld) end(stream backends.Stream) {
 	}
 }
 
-// progress lets some streams do a little.
-func (w *modelWorld) progress() {
+// shuffled are all streams that users know, in any order.
+func (w *modelWorld) shuffled() []*ownStream {
 	list := w.allStreams()
 	for _, f := range w.fakes() {
 		for device := range 2 {
 			list = append(list, &ownStream{streamID: streamID{f, device, 0}}, &ownStream{streamID: streamID{f, device, perThread}})
 		}
+	}
+	w.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// progress lets some streams do a little, or one all that it has.
+func (w *modelWorld) progress() {
+	list := w.shuffled()
+	if w.random.IntN(3) == 0 {
+		w.logf("the user waits for %s", w.streamName(list[0].streamID))
+		require.NoError(w.t, list[0].fake.Synchronize(list[0].device, list[0].stream))
+		return
 	}
 	for range 1 + w.random.IntN(6) {
 		s := list[w.random.IntN(len(list))]
@@ -414,17 +436,21 @@ func (w *modelWorld) setStream() {
 	if a == nil {
 		return
 	}
-	was, s := a.array.Stream(), w.streamFor(place{a.array.Allocator(), a.array.Owner()})
+	was := a.array.Stream()
+	w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+	if w.random.IntN(3) == 0 {
+		w.end(was)
+	}
+}
+
+func (w *modelWorld) setStreamOf(a *held, s backends.Stream) {
+	was := a.array.Stream()
 	w.logf("%s.SetStream(%#x)", a.name, uintptr(s))
 	if a.cells != nil {
 		w.notice(a)
 	}
 	if w.call(func() error { return a.array.SetStream(s, a.array.Transfer()) }) != nil {
 		require.Equal(w.t, was, a.array.Stream(), "stream after a failure")
-		return
-	}
-	if w.random.IntN(3) == 0 {
-		w.end(was)
 	}
 }
 

@@ -93,13 +93,15 @@ type modelWorld struct {
 	count    int                           // of things with names
 	log      []string
 	leaked   int // blocks that a failing Free left
+	// What was to be read to when that failed, and is all zeros.
+	abandoned []*gobuffer.Array
 }
 
 func newModelWorld(s *trial, o modelOptions, c character) *modelWorld {
 	o.Devices = 2
 	cuda, hip := o.FakeOptions, o.FakeOptions
 	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
-	w := &modelWorld{world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, character: c, options: o,
+	w := &modelWorld{random: rand.New(rand.NewPCG(1, 1)), world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, character: c, options: o,
 		defaults: map[backends.Stream]bool{0: true, legacy: true}, deviceOf: map[backends.Stream]int{}}
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
@@ -144,7 +146,7 @@ func (w *modelWorld) check() {
 
 // finish gives everything back and does what is still to do.
 func (w *modelWorld) finish() {
-	w.random = rand.New(rand.NewPCG(7, 7))
+	w.random = rand.New(rand.NewPCG(uint64(w.count), 7))
 	for i := range w.handles {
 		w.release(&w.handles[i])
 	}
@@ -153,8 +155,19 @@ func (w *modelWorld) finish() {
 	}
 	w.check()
 	events := 0
+	for _, s := range w.shuffled() {
+		_ = s.fake.Synchronize(s.device, s.stream)
+	}
 	for _, f := range w.fakes() {
 		f.Finish()
+	}
+	for _, target := range w.abandoned {
+		for _, b := range hostBytes(target.Address(), target.Size()) {
+			if b != 0 {
+				w.t.Errorf("wrong value: memory was written to after its Read had failed")
+			}
+		}
+		require.NoError(w.t, target.Close())
 	}
 	w.check()
 	left := 0
