@@ -352,7 +352,10 @@ func (w *modelWorld) end(stream backends.Stream) {
 	w.logf("%s ends", w.streamName(s.streamID))
 	for _, c := range held {
 		for _, k := range c.pending() {
-			k.ended = k.ended || k.stream == s.streamID
+			if k.stream == s.streamID {
+				// The handle may soon be another stream's.
+				k.ended, k.stream.stream = true, backends.EveryStream
+			}
 		}
 		if c.memory.Uses(s.stream) && w.call(func() error { return c.memory.Forget(s.stream) }) != nil {
 			require.NoError(w.t, c.memory.Forget(s.stream), "once more")

@@ -53,8 +53,23 @@ func (s *fakeStream) takeError() error {
 	return err
 }
 
+func (f *Fake) newHandle() uint64 {
+	if n := len(f.retired); n > 0 {
+		handle := f.retired[n-1]
+		f.retired = f.retired[:n-1]
+		return handle
+	}
+	return firstHandle + nextHandle.Add(1)
+}
+
+func (f *Fake) retire(handle uint64) {
+	if f.options.ReuseHandles {
+		f.retired = append(f.retired, handle)
+	}
+}
+
 func (f *Fake) newStream(device int) *fakeStream {
-	s := &fakeStream{handle: backends.Stream(firstHandle + nextHandle.Add(1)), device: device}
+	s := &fakeStream{handle: backends.Stream(f.newHandle()), device: device}
 	f.streams[s.handle] = s
 	return s
 }
@@ -263,6 +278,7 @@ func (f *Fake) DestroyStream(device int, s backends.Stream) error {
 		return f.violate("DestroyStream", "the default stream of device %d", device)
 	}
 	delete(f.streams, s)
+	f.retire(uint64(s))
 	return nil
 }
 
@@ -331,7 +347,7 @@ func (f *Fake) NewEvent(device int) (backends.Event, error) {
 	if err := f.checkDevice("NewEvent", device); err != nil {
 		return 0, err
 	}
-	e := backends.Event(firstHandle + nextHandle.Add(1))
+	e := backends.Event(f.newHandle())
 	f.events[e] = &fakeEvent{device: device}
 	return e, nil
 }
@@ -347,6 +363,7 @@ func (f *Fake) DestroyEvent(device int, e backends.Event) error {
 		return err
 	}
 	delete(f.events, e)
+	f.retire(uint64(e))
 	return nil
 }
 
