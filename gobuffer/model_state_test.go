@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,12 +15,6 @@ import (
 	"hamr/backends/host"
 	"hamr/gobuffer"
 )
-
-// value is what an element should be; nobody may ask for one that is not known.
-type value struct {
-	number int64
-	known  bool
-}
 
 // cells is a Memory and what all its elements should be.
 type cells struct {
@@ -364,41 +357,5 @@ func (w *modelWorld) moved(h *held, list []value) {
 	}
 	if assert.Equal(w.t, len(list), h.array.Size(), "size of %s", h.name) {
 		h.store(list)
-	}
-}
-
-func number(kind arrayiface.ElementType, from []byte) int64 {
-	p := unsafe.Pointer(&from[0])
-	switch kind {
-	case arrayiface.Int32:
-		return int64(*(*int32)(p))
-	case arrayiface.Int64:
-		return *(*int64)(p)
-	}
-	return int64(*(*float64)(p))
-}
-
-// image is list as bytes; what is not known is garbage.
-func image(kind arrayiface.ElementType, list []value) (data []byte) {
-	for _, v := range list {
-		if !v.known {
-			v.number = -99
-		}
-		data = append(data, element(kind, int(v.number))...)
-	}
-	return data
-}
-
-// compare says what is wrong with elements that somebody saw.
-func (w *modelWorld) compare(what string, want []value, got []int64) {
-	if len(got) != len(want) {
-		w.t.Errorf("wrong size: %s has %d elements, not %d", what, len(got), len(want))
-		return
-	}
-	for i, v := range want {
-		if v.known && v.number != got[i] {
-			w.t.Errorf("wrong value seen by %s: element %d of %d is %d, not %d", what, i, len(want), got[i], v.number)
-			return
-		}
 	}
 }
