@@ -168,3 +168,7 @@ func (w *modelWorld) adopt() {
 		w.told(h.cells, k.stream)
 	}
 }
+
+func (w *modelWorld) elementType() arrayiface.ElementType {
+	return [...]arrayiface.ElementType{arrayiface.Int32, arrayiface.Int32, arrayiface.Int32, arrayiface.Int64, arrayiface.Float64}[w.random.IntN(5)]
+}

@@ -21,7 +21,8 @@ type singleFault struct {
 	struck  bool
 }
 
-// fault returns which call of which devices fails in what hamr does next; none is 0.
+// fault returns which call of which devices fails in what hamr does next; no devices if
+// none does.
 func (w *modelWorld) fault() (of []*backendtest.Fake, kind string, nth int) {
 	one := w.options.single
 	switch {

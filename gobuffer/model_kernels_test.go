@@ -3,10 +3,7 @@ package gobuffer_test
 import (
 	"github.com/stretchr/testify/require"
 
-	"hamr/arrayiface"
 	"hamr/backends"
-	"hamr/backends/backendtest"
-	"hamr/gobuffer"
 )
 
 // foreign says what a kernel does to the elements that it touches.
@@ -80,7 +77,6 @@ func (w *modelWorld) what(fixed bool) foreign {
 	return foreign(w.random.IntN(3))
 }
 
-// kernelByHandle asks where code on a device can use an array, and has it use that.
 func (w *modelWorld) kernelByHandle() {
 	a, at := w.some(), &w.handles[w.random.IntN(len(w.handles))]
 	if a == nil {
@@ -91,7 +87,14 @@ func (w *modelWorld) kernelByHandle() {
 	if owner := a.array.Owner(); owner >= 0 && w.random.IntN(3) > 0 {
 		device = owner
 	}
-	what := w.what(a.array.ReadOnly())
+	w.access(at, a, space, device, w.what(a.array.ReadOnly()))
+	if w.random.IntN(2) == 0 {
+		w.release(at)
+	}
+}
+
+// access asks where code on a device can use an array, and has it use that.
+func (w *modelWorld) access(at **held, a *held, space backends.Space, device int, what foreign) {
 	w.release(at)
 	h := &held{name: w.name("h"), device: device}
 	w.logf("%s = %s.Access(%s, %d)", h.name, a.name, space, device)
@@ -116,22 +119,20 @@ func (w *modelWorld) kernelByHandle() {
 		w.launch(h, device, h.handle.Stream(), what)
 	}
 	h.read, h.written = h.cells.read, h.cells.written
-	if w.random.IntN(2) == 0 {
-		w.release(at)
-	}
 }
 
 // kernelOnOwnStream is a user's who knows that nothing is pending and asks nobody.
 func (w *modelWorld) kernelOnOwnStream() {
-	a := w.some()
-	if a == nil || a.array.Size() == 0 {
-		return
+	if a := w.some(); a != nil && a.array.Size() > 0 {
+		w.useOwnStream(a, w.what(a.array.ReadOnly()))
 	}
+}
+
+func (w *modelWorld) useOwnStream(a *held, what foreign) {
 	id, ok := w.id(a)
 	if !ok {
 		return
 	}
-	what := w.what(a.array.ReadOnly())
 	w.logf("%s.Synchronize()", a.name)
 	w.order(a, a.indices(), what != reads)
 	if w.call(a.array.Synchronize) == nil {
@@ -141,7 +142,12 @@ func (w *modelWorld) kernelOnOwnStream() {
 
 // kernelAgain uses a handle once more, if nobody else has used the memory since.
 func (w *modelWorld) kernelAgain() {
-	h := w.handles[w.random.IntN(len(w.handles))]
+	if h := w.handles[w.random.IntN(len(w.handles))]; h != nil {
+		w.useAgain(h)
+	}
+}
+
+func (w *modelWorld) useAgain(h *held) {
 	if h == nil || len(h.indices()) == 0 || h.written != h.cells.written {
 		return
 	}
@@ -163,6 +169,7 @@ func (w *modelWorld) release(at **held) {
 	}
 	w.leave(h)
 	*at = nil
+	defer w.hurry(h)()
 	if id, ok := w.id(h); ok && id.device == h.cells.context() && w.random.IntN(4) == 0 {
 		// As for the Python package, which keeps the memory and sees to the order itself.
 		w.logf("detach %s", h.name)
@@ -185,22 +192,22 @@ func (w *modelWorld) releaseHandle() { w.release(&w.handles[w.random.IntN(len(w.
 // which then runs after what is pending, works there, and tells hamr or not.
 func (w *modelWorld) consumer() {
 	a := w.some()
-	if a == nil || a.cells == nil || a.array.Size() == 0 {
+	if a == nil || a.cells == nil || a.array.Size() == 0 || a.cells.fakeIn(w) == nil {
 		return
 	}
+	w.consume(a, w.streamOf(a.cells.fakeIn(w), a.cells.context()), w.what(a.array.ReadOnly()), w.random.IntN(5))
+}
+
+func (w *modelWorld) consume(a *held, s backends.Stream, what foreign, told int) {
 	c := a.cells
 	f := c.fakeIn(w)
-	if f == nil {
-		return
-	}
-	what, s := w.what(a.array.ReadOnly()), w.streamOf(f, c.context())
 	w.logf("%s.Before(%s)", a.name, w.streamName(streamID{f, c.context(), s}))
 	w.order(a, a.indices(), what != reads)
 	if w.call(func() error { return a.array.Before(s) }) != nil {
 		return
 	}
 	k := w.launch(a, c.context(), s, what)
-	switch w.random.IntN(5) {
+	switch told {
 	case 0, 1:
 		w.logf("    %s.After(%s)", a.name, w.streamName(k.stream))
 		if w.call(func() error { return c.memory.After(a.array.Stream(), s) }) == nil {
@@ -255,185 +262,4 @@ func (w *modelWorld) covering() {
 		return
 	}
 	w.launch(a, device, s, w.what(a.array.ReadOnly()))
-}
-
-// streamOf is a stream of a device, of its own or not.
-func (w *modelWorld) streamOf(f *backendtest.Fake, device int) backends.Stream {
-	switch w.random.IntN(8) {
-	case 0, 1:
-		return 0
-	case 2:
-		return backends.Stream(w.random.IntN(2) + 1)
-	}
-	return w.ownStream(f, device)
-}
-
-func (w *modelWorld) ownStream(f *backendtest.Fake, device int) backends.Stream {
-	of := 0
-	if f == w.hip {
-		of = 1
-	}
-	at := &w.own[of][device][w.random.IntN(w.streams)]
-	if *at == nil {
-		s, err := f.NewStream(device)
-		require.NoError(w.t, err)
-		*at = &ownStream{streamID{f, device, s}, w.name("s")}
-		w.deviceOf[s] = device
-	}
-	return (*at).stream
-}
-
-func (w *modelWorld) streamName(id streamID) string {
-	name := "the default stream"
-	switch id.stream {
-	case 0, legacy:
-	case perThread:
-		name = "the thread's stream"
-	default:
-		name = "a stream of hamr's"
-		for _, s := range w.allStreams() {
-			if s.streamID == id {
-				name = s.name
-			}
-		}
-	}
-	return name + " of " + id.fake.Name() + string(rune('0'+id.device))
-}
-
-func (w *modelWorld) allStreams() (list []*ownStream) {
-	for _, runtime := range w.own {
-		for _, device := range runtime {
-			for _, s := range device {
-				if s != nil {
-					list = append(list, s)
-				}
-			}
-		}
-	}
-	return list
-}
-
-// endStream ends a stream that no array and no handle names, as the Python package does.
-func (w *modelWorld) endStream() {
-	if list := w.allStreams(); len(list) > 0 {
-		w.end(list[w.random.IntN(len(list))].stream)
-	}
-}
-
-func (w *modelWorld) end(stream backends.Stream) {
-	var s *ownStream
-	for _, other := range w.allStreams() {
-		if other.stream == stream {
-			s = other
-		}
-	}
-	if s == nil {
-		return
-	}
-	var held []*cells
-	for _, h := range w.holders() {
-		if h.stream() == s.stream {
-			return
-		}
-		if h.cells != nil {
-			held = append(held, h.cells)
-		}
-	}
-	w.logf("%s ends", w.streamName(s.streamID))
-	for _, c := range held {
-		for _, k := range c.pending() {
-			k.ended = k.ended || k.stream == s.streamID
-		}
-		if c.memory.Uses(s.stream) && w.call(func() error { return c.memory.Forget(s.stream) }) != nil {
-			require.NoError(w.t, c.memory.Forget(s.stream), "once more")
-		}
-	}
-	require.NoError(w.t, s.fake.DestroyStream(s.device, s.stream))
-	for i := range w.own {
-		for device := range w.own[i] {
-			for j, other := range w.own[i][device] {
-				if other == s {
-					w.own[i][device][j] = nil
-				}
-			}
-		}
-	}
-}
-
-// progress lets some streams do a little.
-func (w *modelWorld) progress() {
-	list := w.allStreams()
-	for _, f := range w.fakes() {
-		for device := range 2 {
-			list = append(list, &ownStream{streamID: streamID{f, device, 0}}, &ownStream{streamID: streamID{f, device, perThread}})
-		}
-	}
-	for range 1 + w.random.IntN(6) {
-		s := list[w.random.IntN(len(list))]
-		_, err := s.fake.Idle(s.device, s.stream)
-		require.NoError(w.t, err)
-	}
-}
-
-func (w *modelWorld) place() place {
-	return w.places[w.random.IntN(len(w.places))]
-}
-
-// streamFor is one that an array at p may have.
-func (w *modelWorld) streamFor(p place) backends.Stream {
-	f, device := w.cuda, p.device
-	switch {
-	case p.allocator.Kind() == backends.Pageable:
-		return 0
-	case p.allocator.Kind() == backends.Pinned:
-		if device = w.random.IntN(2); left("pinned elsewhere") {
-			device = 0
-		}
-	case p.allocator.Backend() == "hip":
-		f = w.hip
-	}
-	return w.streamOf(f, device)
-}
-
-// give chooses o's stream. Ordinary host memory may have one of any device's, and then
-// says what runtime's it is.
-func (w *modelWorld) give(o *gobuffer.Options) {
-	if o.Allocator.Kind() != backends.Pageable || w.random.IntN(2) == 0 {
-		o.Stream = w.streamFor(place{o.Allocator, o.Device})
-		return
-	}
-	of, a := w.random.IntN(2), backends.CUDA
-	if of == 1 {
-		a = backends.HIP
-	}
-	o.Stream, o.StreamOf = w.ownStream(w.fakes()[of], w.random.IntN(2)), a
-}
-
-func (w *modelWorld) setStream() {
-	a := w.some()
-	if a == nil {
-		return
-	}
-	was, s := a.array.Stream(), w.streamFor(place{a.array.Allocator(), a.array.Owner()})
-	w.logf("%s.SetStream(%#x)", a.name, uintptr(s))
-	if a.cells != nil {
-		w.notice(a)
-	}
-	if w.call(func() error { return a.array.SetStream(s, a.array.Transfer()) }) != nil {
-		require.Equal(w.t, was, a.array.Stream(), "stream after a failure")
-		return
-	}
-	if w.random.IntN(3) == 0 {
-		w.end(was)
-	}
-}
-
-func (w *modelWorld) setTransfer() {
-	if a := w.some(); a != nil {
-		a.array.SetTransfer(gobuffer.Transfer(w.random.IntN(3)))
-	}
-}
-
-func (w *modelWorld) elementType() arrayiface.ElementType {
-	return [...]arrayiface.ElementType{arrayiface.Int32, arrayiface.Int32, arrayiface.Int32, arrayiface.Int64, arrayiface.Float64}[w.random.IntN(5)]
 }

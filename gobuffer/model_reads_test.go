@@ -9,10 +9,12 @@ import (
 )
 
 func (w *modelWorld) readArray() {
-	a := w.some()
-	if a == nil {
-		return
+	if a := w.some(); a != nil {
+		w.read(a)
 	}
+}
+
+func (w *modelWorld) read(a *held) {
 	w.logf("the host reads %s", a.name)
 	w.order(a, a.indices(), false)
 	var h *gobuffer.Handle
@@ -59,10 +61,12 @@ func (w *modelWorld) readMemory() {
 	w.order(a, a.indices(), false)
 	size := a.array.Layout().NBytes()
 	target := w.array(place{backends.Malloc, -1}.options(0), model{arrayiface.Uint8, []int{size}, make([]byte, size)})
-	defer target.Close()
 	if w.call(func() error { return a.cells.memory.Read(target.Address(), a.array.Address(), size, a.array.Stream()) }) != nil {
+		clear(hostBytes(target.Address(), size))
+		w.abandoned = append(w.abandoned, target)
 		return
 	}
+	defer target.Close()
 	w.compare("Memory.Read in "+a.name, a.values(), numbersIn(a.kind(), hostBytes(target.Address(), size)))
 }
 

@@ -60,21 +60,37 @@ func (w *modelWorld) close(at **held) {
 	w.logf("close %s", h.name)
 	w.leave(h)
 	was := h.stream()
+	hurry := w.hurry(h)
 	_ = w.call(h.array.Close)
 	h.drop()
 	*at = nil
+	hurry()
 	if w.random.IntN(4) == 0 {
 		w.end(was)
+	}
+}
+
+// hurry returns what lets the stream that h has now run ahead of all others, sometimes:
+// on it may be the release of h's memory.
+func (w *modelWorld) hurry(h *held) func() {
+	id, ok := w.id(h)
+	return func() {
+		if ok && (w.hurried || w.random.IntN(3) == 0) {
+			w.logf("    the user waits for %s", w.streamName(id))
+			require.NoError(w.t, id.fake.Synchronize(id.device, id.stream))
+		}
 	}
 }
 
 func (w *modelWorld) closeArray() { w.close(w.slot()) }
 
 func (w *modelWorld) fill() {
-	a := w.some()
-	if a == nil {
-		return
+	if a := w.some(); a != nil {
+		w.fillAll(a)
 	}
+}
+
+func (w *modelWorld) fillAll(a *held) {
 	v := w.fresh(1)[0]
 	w.logf("%s.Fill(%d)", a.name, v.number)
 	w.order(a, a.indices(), true)
@@ -113,10 +129,12 @@ func (w *modelWorld) part(h *held, n int) (v *held, closed func()) {
 }
 
 func (w *modelWorld) write() {
-	a, b := w.some(), w.some()
-	if a == nil || b == nil || a.array.Size() == 0 || b.array.Size() == 0 {
-		return
+	if a, b := w.some(), w.some(); a != nil && b != nil && a.array.Size() > 0 && b.array.Size() > 0 {
+		w.writeTo(a, b)
 	}
+}
+
+func (w *modelWorld) writeTo(a, b *held) {
 	n := 1 + w.random.IntN(min(a.array.Size(), b.array.Size()))
 	to, closeTarget := w.part(a, n)
 	defer closeTarget()
@@ -157,6 +175,7 @@ func (w *modelWorld) set() {
 // change is an operation after which a holds list, perhaps in other memory.
 func (w *modelWorld) change(a *held, list []value, op func() error) {
 	w.leave(a)
+	defer w.hurry(a)()
 	size := a.array.Size()
 	if err := w.call(op); err != nil {
 		if a.array.Size() != size {
@@ -174,10 +193,12 @@ func (w *modelWorld) change(a *held, list []value, op func() error) {
 }
 
 func (w *modelWorld) assign() {
-	a, b := w.some(), w.some()
-	if a == nil || b == nil {
-		return
+	if a, b := w.some(), w.some(); a != nil && b != nil {
+		w.assignTo(a, b)
 	}
+}
+
+func (w *modelWorld) assignTo(a, b *held) {
 	w.logf("%s.Assign(%s)", a.name, b.name)
 	w.order(b, b.indices(), false)
 	w.order(a, nil, true)
@@ -185,10 +206,12 @@ func (w *modelWorld) assign() {
 }
 
 func (w *modelWorld) append() {
-	a, b := w.some(), w.some()
-	if a == nil || b == nil || a.array.Size()+b.array.Size() > 30 {
-		return
+	if a, b := w.some(), w.some(); a != nil && b != nil && a.array.Size()+b.array.Size() <= 30 {
+		w.appendTo(a, b)
 	}
+}
+
+func (w *modelWorld) appendTo(a, b *held) {
 	w.logf("%s.Append(%s)", a.name, b.name)
 	w.order(b, b.indices(), false)
 	w.order(a, nil, true)
@@ -230,11 +253,12 @@ func (w *modelWorld) reserve() {
 }
 
 func (w *modelWorld) move() {
-	a := w.some()
-	if a == nil {
-		return
+	if a := w.some(); a != nil {
+		w.moveTo(a, w.place())
 	}
-	p := w.place()
+}
+
+func (w *modelWorld) moveTo(a *held, p place) {
 	w.logf("%s.Move(%s)", a.name, p)
 	w.order(a, a.indices(), false)
 	w.change(a, a.values(), func() error { return a.array.Move(p.allocator, p.device) })

@@ -40,6 +40,7 @@ var modelModes = map[string]modelOptions{
 	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true}},
 	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
 	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true, NoConvert: true}},
+	"handles again":     {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, ReuseHandles: true}},
 	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
 	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},
 	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
@@ -124,6 +125,7 @@ func plan(seed uint64, count int) (c character, walk []step) {
 type character struct {
 	arrays, streams int
 	places          []place // where arrays are made and moved to
+	hurried         bool    // the stream of what was closed runs ahead of all others
 }
 
 func left(name string) bool { return slices.Contains(strings.Split(*modelWithout, ","), name) }
@@ -137,14 +139,22 @@ type finding struct {
 
 // try makes one walk; nil is success.
 func try(t *testing.T, o modelOptions, c character, walk []step) *finding {
+	return attempt(t, o, c, func(w *modelWorld) {
+		for _, x := range walk {
+			w.step(x)
+		}
+	})
+}
+
+// attempt has run do something in a world of its own, and ends that.
+func attempt(t *testing.T, o modelOptions, c character, run func(w *modelWorld)) *finding {
 	s := &trial{TB: t}
 	var log []string
 	s.protected(func() {
 		w := newModelWorld(s, o, c)
 		defer func() { log = w.log }()
-		for _, x := range walk {
-			w.step(x)
-		}
+		run(w)
+		w.check()
 		w.finish()
 	})
 	if len(s.messages) == 0 {

@@ -35,6 +35,9 @@ type FakeOptions struct {
 	// LateMemory makes it a violation to use stream-ordered memory before the stream that
 	// it was taken on has come to it, as with CUDA's pools.
 	LateMemory bool
+	// ReuseHandles gives the handles of destroyed streams and events to new ones at once,
+	// so that who still means the old one by it means another.
+	ReuseHandles bool
 	// NoPeers keeps devices from reaching each other.
 	NoPeers bool
 	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
@@ -67,6 +70,7 @@ type Fake struct {
 	working    bool          // a goroutine is doing late work
 	executing  bool          // a kernel is running
 	events     map[backends.Event]*fakeEvent
+	retired    []uint64 // handles to be used again
 	faults     []*fault
 	violations []string
 	calls      []string

@@ -88,6 +88,32 @@ func TestUseOfMemoryThatIsNotThereYetIsFound(t *testing.T) {
 	}
 }
 
+func TestHandlesAreUsedAgain(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		f := NewFake(FakeOptions{Manual: true, ReuseHandles: again})
+		require.NoError(t, f.Probe())
+		at := take(t, f, backends.CUDA, 0, 1)
+		s, err := f.NewStream(0)
+		require.NoError(t, err)
+		require.NoError(t, f.Fill(at, []byte{1}, 1, s))
+		require.NoError(t, f.DestroyStream(0, s))
+		e, err := f.NewEvent(0)
+		require.NoError(t, err)
+		assert.Equal(t, again, uint64(e) == uint64(s))
+		require.NoError(t, f.DestroyEvent(0, e))
+		s, err = f.NewStream(0)
+		require.NoError(t, err)
+		assert.Equal(t, again, uint64(e) == uint64(s))
+		require.NoError(t, f.Synchronize(0, s))
+		assert.NotEqual(t, []byte{1}, f.Peek(at.Address, 1), "the old stream is another one")
+		require.NoError(t, f.DestroyStream(0, s))
+		f.Finish()
+		assert.Equal(t, []byte{1}, f.Peek(at.Address, 1))
+		require.NoError(t, f.Free(at, 1, 0))
+		f.AssertClean(t)
+	}
+}
+
 func TestPinnedMemoryGoesWithAnyDevicesStream(t *testing.T) {
 	f := manual(t, 2)
 	s, err := f.NewStream(1)

@@ -1,0 +1,128 @@
+package backendtest
+
+import "hamr/backends"
+
+type fakeEvent struct {
+	device int
+	point  *point // nil until recorded
+}
+
+func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, error) {
+	found, ok := f.events[e]
+	if !ok {
+		return nil, f.violate(call, "unknown event %#x", e)
+	}
+	if found.device != device {
+		return nil, f.violate(call, "event %#x of device %d used for device %d: wrong device", e, found.device, device)
+	}
+	return found, nil
+}
+
+// NewEvent returns an event that counts as done until it is recorded.
+func (f *Fake) NewEvent(device int) (backends.Event, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("NewEvent", "device %d", device); err != nil {
+		return 0, err
+	}
+	if err := f.checkDevice("NewEvent", device); err != nil {
+		return 0, err
+	}
+	e := backends.Event(f.newHandle())
+	f.events[e] = &fakeEvent{device: device}
+	return e, nil
+}
+
+// DestroyEvent leaves waits that were queued before in force.
+func (f *Fake) DestroyEvent(device int, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("DestroyEvent", "device %d, event %#x", device, e); err != nil {
+		return err
+	}
+	if _, err := f.event("DestroyEvent", device, e); err != nil {
+		return err
+	}
+	delete(f.events, e)
+	f.retire(uint64(e))
+	return nil
+}
+
+// Record needs an event and a stream of the same device.
+func (f *Fake) Record(device int, e backends.Event, s backends.Stream) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Record", "device %d, event %#x, stream %#x", device, e, s); err != nil {
+		return err
+	}
+	event, err := f.event("Record", device, e)
+	if err != nil {
+		return err
+	}
+	stream, err := f.stream("Record", device, s)
+	if err != nil {
+		return err
+	}
+	event.point = &point{stream: stream}
+	f.enqueue(stream, task{point: event.point})
+	return nil
+}
+
+// Wait takes an event of any device. A later Record of e does not change it.
+func (f *Fake) Wait(device int, s backends.Stream, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Wait", "device %d, stream %#x, event %#x", device, s, e); err != nil {
+		return err
+	}
+	stream, err := f.stream("Wait", device, s)
+	if err != nil {
+		return err
+	}
+	event, ok := f.events[e]
+	if !ok {
+		return f.violate("Wait", "unknown event %#x", e)
+	}
+	if event.point != nil && !event.point.done {
+		f.enqueue(stream, task{after: event.point})
+	}
+	return nil
+}
+
+// Done does one item when FakeOptions.Manual is set, so that polling ends.
+func (f *Fake) Done(device int, e backends.Event) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Done", "device %d, event %#x", device, e); err != nil {
+		return false, err
+	}
+	event, err := f.event("Done", device, e)
+	if err != nil {
+		return false, err
+	}
+	if event.point == nil {
+		return true, nil
+	}
+	if event.point.done {
+		return true, event.point.stream.takeError()
+	}
+	if f.options.Manual {
+		f.step(event.point.stream)
+	}
+	return false, nil
+}
+
+// SynchronizeEvent does the work that e stands for.
+func (f *Fake) SynchronizeEvent(device int, e backends.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("SynchronizeEvent", "device %d, event %#x", device, e); err != nil {
+		return err
+	}
+	event, err := f.event("SynchronizeEvent", device, e)
+	if err != nil || event.point == nil {
+		return err
+	}
+	f.reach(event.point)
+	return event.point.stream.takeError()
+}

@@ -1,0 +1,159 @@
+package gobuffer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// scenarios are short: each has arrays with streams of their own, on which there is work
+// when something is done whose order with it matters. a is at a place of any kind, and b
+// on another device.
+var scenarios = []struct {
+	name string
+	run  func(w *modelWorld, a, b *held)
+}{
+	{"a copy from an array that is closed", func(w *modelWorld, a, b *held) {
+		w.assignTo(b, a)
+		w.close(&w.held[0])
+	}},
+	{"a copy to an array that is closed", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		w.close(&w.held[0])
+	}},
+	{"a kernel before all else", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		w.assignTo(b, a)
+		w.read(a)
+	}},
+	{"a kernel before the end", func(w *modelWorld, a, _ *held) {
+		w.useOwnStream(a, changes)
+		w.close(&w.held[0])
+	}},
+	{"a kernel by a handle that outlives the array", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		w.access(&w.handles[0], a, backends.SpaceCUDA, 0, changes)
+		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+		w.close(&w.held[0])
+		w.useAgain(w.handles[0])
+		w.release(&w.handles[0])
+	}},
+	{"a kernel on another device", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		w.access(&w.handles[0], a, backends.SpaceCUDA, 1, changes)
+		w.release(&w.handles[0])
+		w.read(a)
+	}},
+	{"a stream that is left and ends", func(w *modelWorld, a, b *held) {
+		was := a.array.Stream()
+		w.useOwnStream(a, changes)
+		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+		w.end(was)
+		w.appendTo(b, a)
+	}},
+	{"a stream that is left for the default one", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		w.setStreamOf(a, 0)
+		w.assignTo(a, b)
+	}},
+	{"a consumer that tells", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		if f := a.cells.fakeIn(w); f != nil {
+			w.consume(a, w.ownStream(f, a.cells.context()), changes, 0)
+			w.fillAll(a)
+		}
+	}},
+	{"a consumer that leaves", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		if f := a.cells.fakeIn(w); f != nil {
+			w.consume(a, w.ownStream(f, a.cells.context()), changes, 2)
+		}
+		w.assignTo(b, a)
+		w.close(&w.held[0])
+	}},
+	{"growth", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		w.appendTo(a, b)
+		w.appendTo(a, a)
+	}},
+	{"a journey", func(w *modelWorld, a, _ *held) {
+		w.useOwnStream(a, changes)
+		for _, p := range []place{{backends.CUDAAsync, 1}, {backends.HIP, 0}, {backends.CUDAHost, -1}, {backends.CUDA, 0}, {backends.Malloc, -1}} {
+			w.moveTo(a, p)
+		}
+	}},
+	{"strided writes", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(b, changes)
+		w.writeTo(a, b)
+		w.writeTo(b, a)
+		w.close(&w.held[1])
+	}},
+}
+
+// TestEachSingleFaultInScenarios has each call fail that hamr makes, one in each run.
+func TestEachSingleFaultInScenarios(t *testing.T) {
+	for name, others := range map[string][]place{
+		"manual":            {{backends.CUDAAsync, 1}},
+		"frees do not wait": {{backends.CUDAAsync, 1}, {backends.HIP, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range scenarios {
+				for _, at := range places(1) {
+					for _, other := range others {
+						t.Run(fmt.Sprintf("%s, %s, %s", s.name, at, other), func(t *testing.T) {
+							eachFault(t, modelModes[name], func(w *modelWorld) {
+								a, b := w.arrayOn(0, at, 5), w.arrayOn(1, other, 7)
+								if a != nil && b != nil {
+									s.run(w, a, b)
+								}
+							})
+						})
+					}
+				}
+			}
+		})
+	}
+}
+
+func eachFault(t *testing.T, o modelOptions, run func(w *modelWorld)) {
+	seen := map[string]bool{}
+	for runtime := range 2 {
+		for _, kind := range faultKinds {
+			for nth, struck := 1, true; struck; nth++ {
+				o.single = &singleFault{runtime: runtime, kind: kind, nth: nth}
+				found := attempt(t, o, character{arrays: 2, streams: mostStreams, places: places(2), hurried: true}, run)
+				if struck = o.single.struck; found != nil && !seen[found.class] {
+					seen[found.class] = true
+					t.Errorf("%s\nWith call %d of %s of runtime %d:\n%s", strings.Join(found.messages, "\n"), nth, kind, runtime, strings.Join(found.log, "\n"))
+				}
+			}
+		}
+	}
+}
+
+// arrayOn makes array i at p, with n elements and a stream of its own, on which they
+// are brought there; nil is a failure.
+func (w *modelWorld) arrayOn(i int, p place, n int) *held {
+	o := p.options(gobuffer.Async)
+	switch p.allocator.Backend() {
+	case "cuda":
+		o.Stream = w.ownStream(w.cuda, max(p.device, 0))
+	case "hip":
+		o.Stream = w.ownStream(w.hip, p.device)
+	}
+	list := w.fresh(n)
+	name := w.name("a")
+	w.logf("%s = new %s [%d] from %d on, on stream %#x", name, p, n, list[0].number, uintptr(o.Stream))
+	from := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), model{arrayiface.Int32, []int{n}, image(arrayiface.Int32, list)})
+	defer from.Close()
+	var array *gobuffer.Array
+	if w.call(func() (err error) { array, err = from.Copy(o, arrayiface.Int32); return err }) != nil {
+		return nil
+	}
+	return w.put(&w.held[i], name, array, list)
+}
