@@ -31,7 +31,9 @@ def attempt():
 
 
 def run(code, timeout=120):
-    return processes.run_code(LIMITED + code, timeout)
+    # From 3.12 on Python warns of forking with threads, which is what some of these are about.
+    quiet = "import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
+    return processes.run_code(quiet + LIMITED + code, timeout)
 
 
 @pytest.mark.parametrize("mebibytes", range(100, 2400, 100))

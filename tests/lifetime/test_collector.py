@@ -201,6 +201,9 @@ def test_a_stream_in_a_cycle_ends_after_its_buffers(core):
     assert retired(core, NEW + 1)
 
 
+UNWATCHED = 0x5EED  # a handle that no other test uses: one that is alive has one life for all
+
+
 def test_streams_that_cannot_be_watched_keep_their_cycles(core):
     """Nobody could say before it ends that it does."""
 
@@ -208,20 +211,20 @@ def test_streams_that_cannot_be_watched_keep_their_cycles(core):
         __slots__ = ("ptr", "scratch")
 
     stream = Unwatched()
-    stream.ptr = 9
+    stream.ptr = UNWATCHED
     stream.scratch = [Owner(), hamr.Buffer(3, stream=stream)]
     watch = weakref.ref(stream.scratch[0])
     del stream
     gc.collect()
     assert watch() is not None
-    assert not retired(core, 9)
+    assert not retired(core, UNWATCHED)
     watch().__dict__.clear()
     (holder,) = [r for r in gc.get_referrers(watch()) if isinstance(r, list)]
     holder.clear()
     del holder
     gc.collect()
     assert watch() is None
-    assert retired(core, 9)
+    assert retired(core, UNWATCHED)
 
 
 class Owner:
