@@ -1,10 +1,8 @@
 """What memory, streams and threads wait for when buffers change streams, devices or owners."""
 
-import ctypes
 import gc
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -247,58 +245,59 @@ def test_an_interface_is_not_kept_for_what_was_swapped():
 # Python's lock.
 
 
-def longest_pause(work):
-    """The longest time that another thread could not run for while work() did."""
-    longest, over = 0.0, threading.Event()
-
-    def watch():
-        nonlocal longest
-        last = time.perf_counter()
-        while not over.is_set():
-            time.sleep(0.001)
-            now = time.perf_counter()
-            longest, last = max(longest, now - last), now
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    time.sleep(0.01)
-    work()
-    over.set()
-    thread.join()
-    return longest
-
-
-def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
-    """The device may be waiting for a callback in Python."""
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    address = driver.allocate(4 * N, kind="cuda_host")
-    locked = np.frombuffer((ctypes.c_float * N).from_address(address), "f4")
-    locked[:] = 7
-    stream = driver.Stream()
-    target = hamr.Buffer(N, "f4", "cuda_async", fill=0, stream=stream, transfer="async")
-    target.synchronize()
-    shared = [hamr.buffer(locked)]
-    assert shared[0].allocator.name == "malloc"
-    with driver.on(0):
-        driver.do("cuLaunchHostFunc", stream.handle, usleep, 400_000)
-    target[...] = shared[0]
-    assert longest_pause(shared.clear) < 0.2
-    assert emulator.pending() == 0
-    assert on_host(target) == [7] * N
-    target.close()
-    driver.free(address, kind="cuda_host")
-
-
-@pytest.mark.parametrize("what", ["result", "tensor"])
-def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
-    """The device waits for a semaphore that another thread posts, once it may run."""
-    run_code(
-        f"""
+#: The device waits for a semaphore that another thread posts: that ends only if Python's lock is
+#: given up meanwhile.
+HELD_UP = """
 import ctypes, sys, threading
+import numpy as np
 import hamr
 from tests.support import dlpack_exchange_structs as exchange
 from tests.cuda import driver
 from hamr import _library, _native
+libc, semaphore, started = ctypes.CDLL(None), ctypes.create_string_buffer(64), threading.Event()
+libc.sem_init(semaphore, 0, 0)
+waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
+thread = threading.Thread(target=lambda: (started.wait(), libc.sem_post(semaphore)), daemon=True)
+thread.start()
+def hold_up(stream):
+    with driver.on(0):
+        driver.do("cuLaunchHostFunc", stream.handle, waits, ctypes.addressof(semaphore))
+def check(give_up):
+    sys.setswitchinterval(1000)
+    started.set()
+    give_up()
+    assert driver.emulator.pending() == 0
+    thread.join()
+"""
+
+
+def test_host_memory_that_a_device_reads_is_given_up_without_the_lock(emulator):
+    """The device may be waiting for a callback in Python."""
+    run_code(
+        HELD_UP
+        + """
+N = 1000
+address = driver.allocate(4 * N, kind="cuda_host")
+locked = np.frombuffer((ctypes.c_float * N).from_address(address), "f4")
+locked[:] = 7
+stream = driver.Stream()
+target = hamr.Buffer(N, "f4", "cuda_async", fill=0, stream=stream, transfer="async")
+target.synchronize()
+shared = [hamr.buffer(locked)]
+assert shared[0].allocator.name == "malloc"
+hold_up(stream)
+target[...] = shared[0]
+check(shared.clear)
+assert np.asarray(target.get_host_accessible()).tolist() == [7] * N
+""",
+    )
+
+
+@pytest.mark.parametrize("what", ["result", "tensor"])
+def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
+    run_code(
+        HELD_UP
+        + f"""
 source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
 if {what!r} == "result":
     results = [_native.result(None)]
@@ -308,19 +307,8 @@ if {what!r} == "result":
 else:
     tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (1000,), device=(2, 0))
     give_up = tensor.delete_with_lock
-libc, semaphore, started = ctypes.CDLL(None), ctypes.create_string_buffer(64), threading.Event()
-libc.sem_init(semaphore, 0, 0)
-waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
-stream = driver.Stream()
-thread = threading.Thread(target=lambda: (started.wait(), libc.sem_post(semaphore)), daemon=True)
-thread.start()
-with driver.on(0):
-    driver.do("cuLaunchHostFunc", stream.handle, waits, ctypes.addressof(semaphore))
-sys.setswitchinterval(1000)
-started.set()
-give_up()
-assert driver.emulator.pending() == 0
-thread.join()
+hold_up(driver.Stream())
+check(give_up)
 """,
     )
 
