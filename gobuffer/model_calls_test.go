@@ -34,6 +34,18 @@ func (w *modelWorld) fault() (of []*backendtest.Fake, kind string, nth int) {
 	return nil, "", 0
 }
 
+// tally adds the calls so far, or takes them off.
+func (w *modelWorld) tally(sign int) {
+	if w.options.made == nil {
+		return
+	}
+	for _, f := range w.fakes() {
+		for _, kind := range faultKinds {
+			w.options.made[f.Name()+kind] += sign * f.CallCount(kind)
+		}
+	}
+}
+
 // call asks something of hamr; in some modes one of the device's calls fails then. What
 // is returned is an error that there has to be.
 func (w *modelWorld) call(op func() error) error {
@@ -47,7 +59,9 @@ func (w *modelWorld) call(op func() error) error {
 		counts = append(counts, f.CallCount(kind))
 		f.FailAt(kind, nth, injected)
 	}
+	w.tally(-1)
 	err := op()
+	w.tally(1)
 	struck := 0
 	for i, f := range of {
 		f.StopFailing()

@@ -16,20 +16,21 @@ import (
 )
 
 var (
-	modelRuns      = flag.Int("model.runs", 60, "random walks of TestModel in each mode")
+	modelRuns      = flag.Int("model.runs", 40, "random walks of TestModel in each mode")
 	modelSteps     = flag.Int("model.steps", 150, "steps of each walk")
 	modelSeed      = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
 	modelMode      = flag.String("model.mode", "", "the one mode to try")
 	modelWithout   = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
-	modelFaultRuns = flag.Int("model.faults", 15, "walks of TestModelWithEachSingleFault in each mode")
+	modelFaultRuns = flag.Int("model.faults", 8, "walks of TestModelWithEachSingleFault in each mode")
 	modelShrink    = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
 )
 
 // modelOptions says on what devices a walk is made.
 type modelOptions struct {
 	backendtest.FakeOptions
-	faults bool         // calls fail now and then
-	single *singleFault // or one does
+	faults bool           // calls fail now and then
+	single *singleFault   // or one does
+	made   map[string]int // counts the calls that could, by runtime and kind
 }
 
 var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true}
