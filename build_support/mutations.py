@@ -196,7 +196,7 @@ MUTATIONS = [
         "frees that do not wait are not preceded by a wait",
         MEMORY,
         "return err\n\t}\n\treturn w.wait()",
-        "return err\n\t}\n\treturn nil",
+        "return err\n\t}\n\t_ = w\n\treturn nil",
     ),
     Mutation(
         "another device's work is taken for covered by a free",

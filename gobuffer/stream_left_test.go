@@ -167,6 +167,43 @@ func TestReleasingAHandleWaitsForItsStream(t *testing.T) {
 	}
 }
 
+// The array has gone to another stream since, and knows nothing of the handle's.
+func TestReleasingAHandleWaitsForAStreamThatItsArrayLeft(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		for _, allocator := range onDevices {
+			w := newWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, FreeWaits: waits})
+			a := w.array(place{allocator, 0}.options(gobuffer.Async), before)
+			require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
+			h, err := a.Access(backends.SpaceCUDA, 0)
+			require.NoError(t, err)
+			require.NoError(t, a.Synchronize())
+			require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
+			w.busy(0, h.Stream())
+			w.kernel(w.cuda, 0, h.Stream(), a, after)
+			require.NoError(t, h.Release())
+			w.assertHolds(a, after, "%s", allocator)
+			closeAll(t, a)
+		}
+	}
+}
+
+// Memory that no Array of Go's has, as Python's: the stream that it was taken for is known.
+func TestMemoryIsFreedAfterTheStreamThatItWasTakenFor(t *testing.T) {
+	for _, allocator := range onDevices {
+		w := newWorld(t, 1, late)
+		s := w.stream(w.cuda, 0)
+		m, err := w.runtime.Allocate(allocator, 0, 64, s, false)
+		require.NoError(t, err)
+		seen, at := false, m.Region().Address
+		require.NoError(t, w.cuda.Launch(0, s, func(memory func(backends.Address, int) []byte) {
+			seen = len(memory(at, 64)) == 64
+		}))
+		require.NoError(t, m.Release())
+		w.cuda.Finish()
+		assert.True(t, seen)
+	}
+}
+
 // Where two streams cannot be ordered, the release waits.
 func TestAFailureToOrderFreesNothingUnderAKernel(t *testing.T) {
 	for _, call := range []string{"Resolve", "NewEvent", "Record", "Wait", "StreamDevice", "Idle"} {

@@ -149,8 +149,15 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	}
 	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
 	left, err := move(w)
-	if err != nil || side.memory.streams == nil {
+	if side.memory.streams == nil {
 		return err
+	}
+	if err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		// Some of it may be enqueued, as of a conversion of which the second launch failed.
+		return errors.Join(err, src.memory.mark(w, before), dst.memory.mark(w, overwritten))
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
