@@ -34,7 +34,7 @@ func (p *postponed) add(m *Memory) *queue {
 }
 
 func (p *postponed) queueOf(m *Memory) *queue {
-	b, device := m.backend, m.context()
+	b, device := m.backend, m.region.Device // page-locked memory is of no device, and used on any
 	pending := m.uses.recorded()
 	if m.streams == nil && len(pending) > 0 {
 		// Host memory that a device uses.
@@ -148,12 +148,24 @@ func (m *Memory) releaseWhenIdle() error {
 	return late
 }
 
-// settleDevice waits for all work on a device. As a wait reports what went wrong before
-// it, too, only a second one says whether the work is over.
+// settleDevice waits for all work on a device, or on all for backends.HostDevice. As a wait
+// reports what went wrong before it, too, only a second one says whether the work is over.
 func settleDevice(b backends.Backend, device int) (over bool, late error) {
 	s, ok := backends.As[backends.DeviceSynchronizer](b)
 	if !ok {
 		return true, nil
+	}
+	if device == backends.HostDevice {
+		count, err := b.DeviceCount()
+		if err != nil {
+			return false, err
+		}
+		over = true
+		for each := range count {
+			done, err := settleDevice(b, each)
+			over, late = over && done, errors.Join(late, err)
+		}
+		return over, late
 	}
 	if late = s.SynchronizeDevice(device); late == nil {
 		return true, nil

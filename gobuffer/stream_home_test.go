@@ -119,3 +119,17 @@ func TestAPerThreadStreamIsResolvedWithoutMemory(t *testing.T) {
 	w.assertHolds(a, numbers(7, 7, 7, 7, 7, 7))
 	closeAll(t, a)
 }
+
+// An old device: there is memory of its own, but no pool of it.
+func TestADeviceWithoutPoolsHasTemporaries(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.array(place{backends.Malloc, backends.HostDevice}.options(gobuffer.Async), before)
+	w.cuda.FailAt("Allocate", 1, &backends.UnavailableError{Backend: "cuda", Reason: "device 0 has no memory pools"})
+	h, err := a.Access(backends.SpaceCUDA, 0)
+	require.NoError(t, err)
+	assert.True(t, h.Temporary())
+	assert.Equal(t, backends.CUDA, h.Memory().Region().Allocator)
+	assert.Equal(t, before.data, w.seenBy(h, 0, h.Stream()))
+	require.NoError(t, h.Release())
+	closeAll(t, a)
+}

@@ -333,3 +333,19 @@ func TestACaptureIsNotDisturbed(t *testing.T) {
 	w.cuda.StopFailing()
 	closeAll(t, a)
 }
+
+// Where it cannot be told which stream of which device it was used on, all are waited for.
+func TestPageLockedMemoryIsFreedAfterEveryDevice(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		w := newWorld(t, 2, backendtest.FakeOptions{Manual: true, Strict: true, FreeWaits: waits})
+		a := w.array(place{backends.CUDAHost, backends.HostDevice}.options(gobuffer.Async), before)
+		require.NoError(t, a.SetStream(w.stream(w.cuda, 1), gobuffer.Async))
+		w.busy(1, a.Stream())
+		w.kernel(w.cuda, 1, a.Stream(), a, after)
+		w.cuda.FailAt("Resolve", 0, errInjected)
+		_ = a.Close()
+		w.cuda.StopFailing()
+		w.cuda.Finish()
+		assert.Empty(t, w.cuda.Violations())
+	}
+}
