@@ -272,7 +272,7 @@ func (m *Memory) settleBeforeRelease() error {
 // followUses makes the stream that the release is ordered on run after what is recorded.
 // What it cannot be ordered with is waited for, and recorded still if that fails, too.
 func (m *Memory) followUses() (late error) {
-	if m.uses.on(m.ordered()) {
+	if m.uses.on(m.backend, m.context(), m.ordered()) {
 		return nil
 	}
 	pending := m.uses.recorded()

@@ -111,15 +111,15 @@ func (u *uses) replace(old works, next *work) error {
 	return dropped.letGo()
 }
 
-// on reports whether all that is recorded is what stream s of the memory's own device
-// holds.
-func (u *uses) on(s backends.Stream) bool {
+// on reports whether all that is recorded is what one stream of a device holds: a default
+// stream's handle may be the same on every device.
+func (u *uses) on(b backends.Backend, device int, s backends.Stream) bool {
 	if u.idle() {
 		return true
 	}
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	return len(u.list) == 1 && u.list[0].ticket == nil && u.list[0].stream == s
+	return len(u.list) == 1 && u.list[0].holdsAll(&work{backend: b, device: device, stream: s})
 }
 
 // end forgets everything, for memory that nobody uses any more.
