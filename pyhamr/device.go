@@ -21,7 +21,7 @@ func ability[T any](backend string, device int) (b backends.Backend, able T, num
 	if b, err = bridge.Runtime.Named(backend); err != nil {
 		return b, able, 0, err
 	}
-	able, ok := b.(T)
+	able, ok := backends.As[T](b)
 	if !ok {
 		return b, able, 0, fmt.Errorf("the %s backend cannot do this", backend)
 	}
@@ -30,7 +30,7 @@ func ability[T any](backend string, device int) (b backends.Backend, able T, num
 		return b, able, 0, err
 	}
 	if device == backends.HostDevice {
-		if c, ok := b.(backends.Current); ok {
+		if c, ok := backends.As[backends.Current](b); ok {
 			device, err = c.CurrentDevice()
 			return b, able, device, err
 		}

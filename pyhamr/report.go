@@ -52,7 +52,7 @@ func report(b backends.Backend) backendReport {
 		r.Reason = err.Error()
 		return r
 	}
-	describer, ok := b.(backends.Describer)
+	describer, ok := backends.As[backends.Describer](b)
 	for i := 0; i < count; i++ {
 		facts := [][2]string{}
 		if ok {
@@ -114,7 +114,7 @@ func Trim() (int, error) {
 			return err
 		}
 		for _, b := range bridge.Runtime.Backends() {
-			if t, ok := b.(backends.Trimmer); ok && b.Probe() == nil {
+			if t, ok := backends.As[backends.Trimmer](b); ok && b.Probe() == nil {
 				if err := t.Trim(); err != nil {
 					return err
 				}

@@ -72,7 +72,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 		for _, device := range devices {
 			t.Run(fmt.Sprintf("%s:%d", a, device), func(t *testing.T) {
 				s := suite{b: b, o: o, a: a, device: device, context: max(device, 0)}
-				s.streams, _ = b.(backends.Streams)
+				s.streams, _ = backends.As[backends.Streams](b)
 				s.skipUnavailable(t)
 				t.Run("Allocate", s.testAllocate)
 				t.Run("Zero", s.testZero)
@@ -199,7 +199,7 @@ func (s suite) testOutOfMemory(t *testing.T) {
 }
 
 func (s suite) testLocate(t *testing.T) {
-	locator, ok := s.b.(backends.Locator)
+	locator, ok := backends.As[backends.Locator](s.b)
 	if !ok {
 		return
 	}
@@ -273,13 +273,13 @@ func (s suite) testCopyBetween(t *testing.T, devices []int) {
 
 func testDevices(t *testing.T, b backends.Backend, count int) {
 	for device := range count {
-		if r, ok := b.(backends.MemoryReporter); ok {
+		if r, ok := backends.As[backends.MemoryReporter](b); ok {
 			free, total, err := r.MemoryInfo(device)
 			require.NoError(t, err)
 			assert.LessOrEqual(t, free, total)
 			assert.Positive(t, total)
 		}
-		if d, ok := b.(backends.Describer); ok {
+		if d, ok := backends.As[backends.Describer](b); ok {
 			first, err := d.Describe(device)
 			require.NoError(t, err)
 			again, err := d.Describe(device)
@@ -287,7 +287,7 @@ func testDevices(t *testing.T, b backends.Backend, count int) {
 			assert.Equal(t, first, again, "a stable order")
 			assert.True(t, slices.ContainsFunc(first, func(fact [2]string) bool { return fact[0] == "name" && fact[1] != "" }))
 		}
-		p, ok := b.(backends.Peers)
+		p, ok := backends.As[backends.Peers](b)
 		if !ok {
 			continue
 		}
@@ -303,7 +303,7 @@ func testDevices(t *testing.T, b backends.Backend, count int) {
 			}
 		}
 	}
-	if trimmer, ok := b.(backends.Trimmer); ok {
+	if trimmer, ok := backends.As[backends.Trimmer](b); ok {
 		assert.NoError(t, trimmer.Trim())
 	}
 }

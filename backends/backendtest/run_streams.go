@@ -61,7 +61,7 @@ func (s suite) testPerThread(t *testing.T) {
 }
 
 func (s suite) testSynchronizeDevice(t *testing.T) {
-	whole, ok := s.b.(backends.DeviceSynchronizer)
+	whole, ok := backends.As[backends.DeviceSynchronizer](s.b)
 	if !ok {
 		return
 	}

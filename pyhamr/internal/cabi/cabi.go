@@ -9,7 +9,6 @@ package cabi
 
 const hamr_functions *hamr_function_table(void);
 void hamr_set_devices(hamr_devices devices);
-void hamr_set_reach(int32_t allocator, int32_t spaces);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 */
 import "C"
@@ -32,9 +31,6 @@ var _ [C.HAMR_ELEMENT_TYPE_COUNT]byte = [arrayiface.NumTypes]byte{}
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
 
 func init() {
-	for _, a := range backends.Allocators() {
-		C.hamr_set_reach(C.int32_t(a), C.int32_t(bridge.Reach(a)))
-	}
 	bridge.OnDevices = func(count int, of backends.Shortcuts) {
 		C.hamr_set_devices(C.hamr_devices{
 			cuda_count:      C.int32_t(count),

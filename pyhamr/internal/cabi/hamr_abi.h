@@ -10,7 +10,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 5
+#define HAMR_ABI_VERSION 6
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -99,7 +99,6 @@ typedef struct hamr_functions {
      * all work pending on the elements. */
     char *(*order_before)(hamr_array *array, uint64_t stream);
     const hamr_devices *devices;
-    const uint8_t *reach; /* by allocator, HAMR_ALLOCATORS of them: a bit for each space */
 } hamr_functions;
 
 #endif

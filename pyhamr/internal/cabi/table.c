@@ -2,7 +2,6 @@
 #include "_cgo_export.h"
 
 static hamr_devices devices;
-static uint8_t reach[HAMR_ALLOCATORS];
 
 static const hamr_functions functions = {
     HAMR_ABI_VERSION,
@@ -17,7 +16,6 @@ static const hamr_functions functions = {
     hamrReleaseAfter,
     hamrOrderBefore,
     &devices,
-    reach,
 };
 
 const hamr_functions *hamr_function_table(void) { return &functions; }
@@ -31,5 +29,3 @@ void hamr_set_devices(hamr_devices known) {
     devices = known;
     __atomic_store_n(&devices.cuda_count, count, __ATOMIC_RELEASE);
 }
-
-void hamr_set_reach(int32_t allocator, int32_t spaces) { reach[allocator] = (uint8_t)spaces; }

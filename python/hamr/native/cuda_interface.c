@@ -175,7 +175,7 @@ static int locate(hamr_array *array) {
     array->base = first;
     array->size = size;
     array->capacity = array_count(array);
-    array->flags |= functions->reach[array->allocator] * HAMR_HOST_REACHABLE;
+    array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
     return 1;
 }
 
