@@ -1,6 +1,6 @@
 // Package bridge keeps what Python holds of the Go core: tokens for memory,
-// descriptions of arrays in C structs, and errors as text that Python can turn
-// into the right exception.
+// descriptions of arrays in C structs, and errors taken apart; and has the bodies of all
+// that the two interfaces offer: gopy's (package pyhamr) and C's (package cabi).
 package bridge
 
 import (
@@ -11,7 +11,7 @@ import (
 	"hamr/gobuffer"
 )
 
-// Descriptor is hamr_array of hamr_abi.h, field by field; package cabi asserts
+// Descriptor is hamr_array of hamr/functions.h, field by field; package cabi asserts
 // that the layouts agree.
 type Descriptor struct {
 	Memory    uint64
@@ -33,17 +33,11 @@ type Descriptor struct {
 	Strides   *int64
 }
 
-// The flags of hamr_abi.h.
+// The flags of hamr/functions.h.
 const (
 	readOnlyFlag   = 1
 	reachableShift = 1 // the first space's flag; the others follow
 )
-
-// At returns the descriptor at an address that Python passed as an integer. The
-// memory is C's and stays valid during the call.
-func At(address uint64) *Descriptor {
-	return *(**Descriptor)(unsafe.Pointer(&address))
-}
 
 // borrowedShape is d's own memory: valid during the call.
 func (d *Descriptor) borrowedShape() []int {

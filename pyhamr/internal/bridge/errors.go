@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -11,20 +10,37 @@ import (
 	"hamr/gobuffer"
 )
 
-// Prefix starts every error text that crosses into Python, so that hamr can tell
-// its own errors from those of the generated glue.
-const Prefix = "hamr\x1f"
+// Kind is which Python exception an error becomes: hamr_error_kind of hamr/functions.h.
+type Kind int32
 
-// Text returns err as Prefix, the name of the Python exception, its attributes
-// as JSON, and the message, separated by unit separators.
-func Text(err error) string {
-	kind, attributes := classify(err)
-	encoded, _ := json.Marshal(attributes)
-	return Prefix + kind + "\x1f" + string(encoded) + "\x1f" + err.Error()
+// The kinds of error.
+const (
+	ValueError Kind = iota + 1
+	TypeError
+	IndexError
+	OutOfMemory
+	Unavailable
+	DeviceError
+	Freed
+	Forked
+	InternalError
+)
+
+// Failure is an error in the parts that other languages make theirs of. What a kind does
+// not have is zero.
+type Failure struct {
+	Kind    Kind
+	Message string
+	Source  string // the backend that is not available, or the vendor's interface
+	Name    string // of the vendor's code
+	Code    int
+	Size    int      // bytes that there were no more of
+	Tried   []string // the libraries that were looked for
+	Stack   string
 }
 
-func classify(err error) (kind string, attributes map[string]any) {
-	attributes = map[string]any{}
+// Classify takes an error apart.
+func Classify(err error) Failure {
 	var (
 		unavailable *backends.UnavailableError
 		forked      *backends.ForkedError
@@ -35,37 +51,33 @@ func classify(err error) (kind string, attributes map[string]any) {
 		typed       interface{ IsTypeError() bool }
 		crash       *PanicError
 	)
+	f := Failure{Kind: ValueError, Message: err.Error()}
 	switch {
 	case errors.As(err, &unavailable):
-		attributes["backend"], attributes["tried"] = unavailable.Backend, unavailable.Tried
-		return "BackendUnavailable", attributes
+		f.Kind, f.Source, f.Tried = Unavailable, unavailable.Backend, unavailable.Tried
 	case errors.As(err, &forked):
-		return "ForkError", attributes
+		f.Kind = Forked
 	case errors.As(err, &memory):
-		attributes["size"] = memory.Size
-		return "OutOfMemory", attributes
+		f.Kind, f.Size = OutOfMemory, memory.Size
 	case errors.As(err, &device):
-		attributes["api"], attributes["name"], attributes["code"] = device.API, device.Name, device.Code
-		return "DeviceError", attributes
+		f.Kind, f.Source, f.Name, f.Code = DeviceError, device.API, device.Name, device.Code
 	case errors.Is(err, gobuffer.ErrFreed):
-		return "FreedBuffer", attributes
+		f.Kind = Freed
 	case errors.As(err, &argument):
-		return [...]string{"ValueError", "TypeError", "IndexError"}[argument.Fault], attributes
+		f.Kind = [...]Kind{ValueError, TypeError, IndexError}[argument.Fault]
 	case errors.As(err, &element):
 		switch {
 		case element.Type:
-			return "TypeError", attributes
+			f.Kind = TypeError
 		case element.Key == "index":
-			return "IndexError", attributes
+			f.Kind = IndexError
 		}
-		return "ValueError", attributes
 	case errors.As(err, &typed) && typed.IsTypeError():
-		return "TypeError", attributes
+		f.Kind = TypeError
 	case errors.As(err, &crash):
-		attributes["stack"] = crash.Stack
-		return "InternalError", attributes
+		f.Kind, f.Stack = InternalError, crash.Stack
 	}
-	return "ValueError", attributes
+	return f
 }
 
 // PanicError is a bug in hamr that would have ended the interpreter.

@@ -1,15 +1,16 @@
-// Package cabi is the C side of the façade: the few functions that the Python
-// extension calls without gopy, as a table of function pointers.
+// Package cabi is the C interface of the core, hamr/functions.h: a table of function
+// pointers, each a spelling of a function of internal/bridge.
 package cabi
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../../../include
 #include <stdlib.h>
-#include "hamr_abi.h"
+#include "hamr/functions.h"
 
 const hamr_functions *hamr_function_table(void);
 void hamr_set_devices(hamr_devices devices);
 void hamr_call_finished(hamr_finished_function finished, uint64_t key);
+int hamr_call_raise(hamr_error *error);
 */
 import "C"
 
@@ -21,14 +22,33 @@ import (
 	"hamr/pyhamr/internal/bridge"
 )
 
-// The two descriptions of an array are the same bytes.
-var _ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
-
-// The header has arrayiface's types: go generate ./arrayiface writes it.
-var _ [C.HAMR_ELEMENT_TYPE_COUNT]byte = [arrayiface.NumTypes]byte{}
+// What is the same in both languages is the same bytes, and the same numbers.
+var (
+	_ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
+	_ [C.HAMR_ELEMENT_TYPE_COUNT]byte     = [arrayiface.NumTypes]byte{}
+	_ [C.HAMR_ERROR_KIND_COUNT - 1]byte   = [bridge.InternalError]byte{}
+	_ [-C.HAMR_ALLOCATOR_SAME]byte        = [-backends.Same]byte{}
+	_ [C.HAMR_MAX_DIMENSIONS]byte         = [arrayiface.MaxDimensions]byte{}
+)
 
 // Table returns the address of the hamr_functions of this copy of the library.
 func Table() uint64 { return uint64(uintptr(unsafe.Pointer(C.hamr_function_table()))) }
+
+//export hamrGetFunctions
+func hamrGetFunctions(version C.uint32_t) *C.hamr_functions {
+	if version != C.HAMR_ABI_VERSION {
+		return nil
+	}
+	return C.hamr_function_table()
+}
+
+// Raise hands an error to what set_raise was given, and reports whether there is that.
+func Raise(err error) bool { return C.hamr_call_raise(failure(err)) != 0 }
+
+var version *C.char
+
+// SetVersion says which version of hamr this is.
+func SetVersion(text string) { version = C.CString(text) }
 
 func init() {
 	bridge.OnDevices = func(count int, of backends.Shortcuts) {
@@ -50,14 +70,3 @@ func init() {
 // pointer turns an address of C's, or of memory that lasts as long as the library, into
 // what cgo calls a pointer.
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
-
-func callFinished(finished C.hamr_finished_function, key C.uint64_t) {
-	C.hamr_call_finished(finished, key)
-}
-
-func text(err error) *C.char {
-	if err == nil {
-		return nil
-	}
-	return C.CString(bridge.Text(err))
-}

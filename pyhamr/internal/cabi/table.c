@@ -1,26 +1,89 @@
-#include "hamr_abi.h"
+#include "hamr/functions.h"
 #include "_cgo_export.h"
 
+#include <stdlib.h>
+
 static hamr_devices devices;
+static void (*raise_error)(hamr_error *error);
+
+static void set_raise(void (*raise)(hamr_error *error)) { raise_error = raise; }
 
 static const hamr_functions functions = {
-    HAMR_ABI_VERSION,
-    hamrCreate,
-    hamrAdopt,
-    hamrRelease,
-    hamrAdoptDevice,
-    hamrAccess,
-    hamrRead,
-    hamrCovering,
-    hamrLeave,
-    hamrReleaseAfter,
-    hamrOrderBefore,
-    &devices,
+    .version = HAMR_ABI_VERSION,
+    .free = free,
+    .create = hamrCreate,
+    .adopt = hamrAdopt,
+    .adopt_device = hamrAdoptDevice,
+    .release = hamrRelease,
+    .leave = hamrLeave,
+    .release_after = hamrReleaseAfter,
+    .live_references = hamrLiveReferences,
+    .locate = hamrLocate,
+    .free_function = hamrFreeFunction,
+    .access = hamrAccess,
+    .read = hamrRead,
+    .covering = hamrCovering,
+    .order_before = hamrOrderBefore,
+    .wait_array = hamrWaitArray,
+    .synchronize = hamrSynchronize,
+    .reserve = hamrReserve,
+    .resize = hamrResize,
+    .append = hamrAppend,
+    .assign = hamrAssign,
+    .set = hamrSet,
+    .write = hamrWrite,
+    .fill = hamrFill,
+    .move = hamrMove,
+    .copy = hamrCopy,
+    .reshape = hamrReshape,
+    .text = hamrText,
+    .new_stream = hamrNewStream,
+    .destroy_stream = hamrDestroyStream,
+    .retire_stream = hamrRetireStream,
+    .resolve_stream = hamrResolveStream,
+    .stream_device = hamrStreamDevice,
+    .stream_idle = hamrStreamIdle,
+    .wait_stream = hamrWaitStream,
+    .stream_wait_event = hamrStreamWaitEvent,
+    .record_event = hamrRecordEvent,
+    .destroy_event = hamrDestroyEvent,
+    .event_done = hamrEventDone,
+    .wait_event = hamrWaitEvent,
+    .device_count = hamrDeviceCount,
+    .current_device = hamrCurrentDevice,
+    .activate = hamrActivate,
+    .restore = hamrRestore,
+    .can_access = hamrCanAccess,
+    .enable_peer = hamrEnablePeer,
+    .memory_info = hamrMemoryInfo,
+    .describe = hamrDescribe,
+    .library_version = hamrLibraryVersion,
+    .backends = hamrBackends,
+    .backend = hamrBackend,
+    .preferred_allocator = hamrPreferredAllocator,
+    .parse_element = hamrParseElement,
+    .statistics = hamrStatistics,
+    .reset_peaks = hamrResetPeaks,
+    .trim = hamrTrim,
+    .configure = hamrConfigure,
+    .set_verbose = hamrSetVerbose,
+    .take_log = hamrTakeLog,
+    .set_raise = set_raise,
+    .devices = &devices,
 };
 
 const hamr_functions *hamr_function_table(void) { return &functions; }
 
 void hamr_call_finished(hamr_finished_function finished, uint64_t key) { finished(key); }
+
+int hamr_call_raise(hamr_error *error) {
+    if (!raise_error) {
+        free(error);
+        return 0;
+    }
+    raise_error(error);
+    return 1;
+}
 
 /* Whoever sees that there are devices sees the rest. */
 void hamr_set_devices(hamr_devices known) {

@@ -1,4 +1,4 @@
-package pyhamr
+package bridge
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"hamr/pyhamr/internal/bridge"
 )
 
 // mostLines bounds what waits to be taken by Python's logging.
@@ -46,18 +44,17 @@ func (j *journal) take() string {
 
 // SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on
 // standard error, 2 kept for TakeLog.
-func SetVerbose(level int) (int, error) {
-	return run(func() error {
-		switch {
-		case level <= 0:
-			bridge.Runtime.SetTrace(nil)
-		case level == 1:
-			bridge.Runtime.SetTrace(writeLine)
-		default:
-			bridge.Runtime.SetTrace(waiting.add)
-		}
-		return nil
-	})
+func SetVerbose(level int) (err error) {
+	defer Guard(&err)
+	switch {
+	case level <= 0:
+		Runtime.SetTrace(nil)
+	case level == 1:
+		Runtime.SetTrace(writeLine)
+	default:
+		Runtime.SetTrace(waiting.add)
+	}
+	return nil
 }
 
 // patience is how long a line may take to be written. Whoever reads standard

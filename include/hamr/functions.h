@@ -1,0 +1,277 @@
+/* What C, C++ and the Python extension say to hamr's Go core: one description of an
+ * array, and one table of functions. They may be called from any thread, with or without
+ * Python's lock, which those that may wait for a device should not be called with.
+ *
+ * An extension module of Python gets the table by
+ *     PyCapsule_Import("hamr._native.functions", 0)
+ * which is a hamr_get_functions *. It is asked anew after a fork, since a child has
+ * another copy of the core. */
+#ifndef HAMR_FUNCTIONS_H
+#define HAMR_FUNCTIONS_H
+
+#include <stdint.h>
+
+#include "hamr/allocators.h"
+#include "hamr/types.h"
+
+#define HAMR_ABI_VERSION 7
+#define HAMR_MAX_DIMENSIONS 64
+
+#define HAMR_HOST_DEVICE (-1)
+#define HAMR_EVERY_STREAM UINT64_MAX /* for leave: backends.EveryStream */
+#define HAMR_READ_ONLY 1u
+#define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
+#define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
+
+#define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
+
+enum { HAMR_ALLOCATOR_SAME = -2, HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATORS = 32 /* the most that there may be */ };
+
+/* An array in some memory. Whoever holds the struct owns `memory`, one reference in the
+ * Go core; 0 means that the core does not know it (yet). */
+typedef struct hamr_array {
+    uint64_t memory;     /* token of the Go core's reference */
+    uint64_t base;       /* where the allocation starts */
+    uint64_t size;       /* bytes in the allocation */
+    uint64_t pointer;    /* where element zero is */
+    int64_t capacity;    /* elements that fit from pointer on */
+    uint64_t stream;
+    uint64_t marks;      /* address of a uint32_t that is 0 only while no work is
+                          * pending on the memory; 0: the core does not know it */
+    int32_t allocator;   /* backends.Allocator */
+    int32_t device;      /* owner, or HAMR_HOST_DEVICE */
+    int32_t element;     /* hamr_element_type */
+    int32_t transfer;    /* gobuffer.Transfer */
+    uint32_t flags;
+    int32_t ndim;
+    int32_t stream_of;   /* an allocator of the runtime that stream is of, where that of the memory does not say */
+    int32_t reserved;
+    int64_t *shape;      /* ndim entries */
+    int64_t *strides;    /* ndim entries, bytes */
+} hamr_array;
+
+/* What C may know of CUDA without asking Go. All zero until CUDA was first used. */
+typedef struct hamr_devices {
+    int32_t cuda_count;
+    int (*cuda_current)(int *device); /* cuCtxGetDevice */
+    int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer); /* cuPointerGetAttributes */
+    int (*cuda_context)(void **context);                     /* cuCtxGetCurrent */
+    int (*cuda_query)(uint64_t stream);                      /* cuStreamQuery */
+    int (*cuda_capturing)(uint64_t stream, int *status);     /* cuStreamIsCapturing, or NULL */
+    int (*cuda_event)(void **event, unsigned flags);         /* cuEventCreate */
+    int (*cuda_record)(void *event, uint64_t stream);        /* cuEventRecord */
+    int (*cuda_wait)(uint64_t stream, void *event, unsigned flags); /* cuStreamWaitEvent */
+    void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
+} hamr_devices;
+
+/* Called by the core, from any thread, when it has no more use for foreign
+ * memory that was adopted under this key. */
+typedef void (*hamr_finished_function)(uint64_t key);
+
+/* What went wrong, as hamr's Python exceptions tell it. */
+typedef enum {
+    HAMR_VALUE_ERROR = 1,
+    HAMR_TYPE_ERROR,
+    HAMR_INDEX_ERROR,
+    HAMR_OUT_OF_MEMORY,   /* size: the bytes that were asked for */
+    HAMR_UNAVAILABLE,     /* a runtime is absent. source: its backend; tried: what was looked for */
+    HAMR_DEVICE_ERROR,    /* source: the vendor's interface; name and code: the vendor's own */
+    HAMR_FREED,           /* memory that was given back */
+    HAMR_FORKED,          /* something of the process that this one was forked from */
+    HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
+    HAMR_ERROR_KIND_COUNT
+} hamr_error_kind;
+
+/* Attributes that a kind does not have are zero. */
+typedef struct hamr_error {
+    int32_t kind; /* hamr_error_kind */
+    int32_t code;
+    int64_t size;
+    const char *message; /* UTF-8, as are all texts */
+    const char *source;
+    const char *name;
+    const char *const *tried; /* ends with NULL */
+    const char *stack;
+} hamr_error;
+
+typedef struct hamr_strings {
+    int64_t count;
+    const char *const *items;
+} hamr_strings;
+
+/* What a runtime knows of an address. */
+typedef struct hamr_location {
+    uint64_t base;     /* where the allocation starts; 0: the runtime cannot tell */
+    int64_t size;      /* bytes in it; 0: the runtime cannot tell */
+    int32_t allocator; /* HAMR_ALLOCATOR_ANY: no runtime knows the memory */
+    int32_t device;
+} hamr_location;
+
+typedef struct hamr_backend {
+    const char *name;
+    const char *reason;            /* why it is not available, or NULL */
+    const char *const *tried;      /* what was looked for then; ends with NULL */
+    const char *const *allocators; /* ends with NULL */
+    int32_t available;
+    int32_t device_count;
+} hamr_backend;
+
+typedef struct hamr_statistics {
+    int32_t allocator;
+    int32_t reserved;
+    int64_t live;    /* allocations */
+    int64_t current; /* bytes in them */
+    int64_t peak;
+    int64_t made;
+    int64_t adopted; /* foreign memory in use */
+} hamr_statistics;
+
+/* Functions that may fail return NULL, or an error to be given to free(). What they set
+ * is meant only where they did not fail. Whatever else they give out, texts and structs,
+ * goes to free(), too, each as a whole. A device of -1 is the calling thread's current
+ * one. */
+typedef struct hamr_functions {
+    uint32_t version;
+    void (*free)(void *given);
+
+    /* Memory. */
+
+    /* Takes allocator, device, element, stream, transfer, ndim and shape, and
+     * sets the rest. value, if not NULL, is one element of type value_element
+     * that the new elements hold. */
+    hamr_error *(*create)(hamr_array *array, void *value, int32_t value_element);
+    /* Makes array->memory a reference to memory that exists. key 0: it came from
+     * array->allocator and is freed there; else it is foreign. */
+    hamr_error *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);
+    /* adopt for memory of a device. array->allocator HAMR_ALLOCATOR_ANY: the
+     * runtimes are asked whose it is. What uses the memory through hamr runs after
+     * what the owner's stream holds now, unless that is 0. */
+    hamr_error *(*adopt_device)(hamr_array *array, uint64_t key, hamr_finished_function finished, uint64_t producer);
+    /* Drops a reference. Safe from any thread, with or without the GIL. */
+    void (*release)(uint64_t memory);
+    /* Makes everybody who uses the memory, and its release, run after what a stream
+     * holds now, which nobody will name any more; HAMR_EVERY_STREAM: the release of
+     * memory that is freed in stream order waits for all that the device does then,
+     * which may take long. */
+    hamr_error *(*leave)(uint64_t memory, uint64_t stream);
+    /* leave for destructors. */
+    void (*release_after)(uint64_t memory, uint64_t stream);
+    int64_t (*live_references)(void);
+    /* Which memory an address is. */
+    hamr_error *(*locate)(uint64_t address, hamr_location *found);
+    /* The C function that frees memory of a host allocator, or NULL. */
+    void *(*free_function)(int32_t allocator);
+
+    /* Where the elements are, and the order of work on them. */
+
+    /* Describes at result where code in a space can touch the elements. */
+    hamr_error *(*access)(hamr_array *array, int32_t space, int32_t device, hamr_array *result);
+    /* Copies elements to ordinary host memory of size bytes, in C order, and sets
+     * done; where that takes more than one copy of bytes, nothing happens. */
+    hamr_error *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
+    /* Sets stream to one that covers all work pending on the elements, or 0. */
+    hamr_error *(*covering)(hamr_array *array, uint64_t *stream);
+    /* Makes what is enqueued on a stream of the memory's device from now on run after
+     * all work pending on the elements. */
+    hamr_error *(*order_before)(hamr_array *array, uint64_t stream);
+    /* Waits until no work is pending on the elements, but at most for some
+     * milliseconds, and sets whether that is so. */
+    hamr_error *(*wait_array)(hamr_array *array, int64_t milliseconds, int32_t *over);
+    /* Waits for all work on the elements, and tells what went wrong on the device. */
+    hamr_error *(*synchronize)(hamr_array *array);
+
+    /* Contents. Those with a result describe there what the array becomes: its shape and
+     * strides have room for HAMR_MAX_DIMENSIONS entries, and its memory is array's own
+     * reference, or a new one. value is an array of one element, or NULL. */
+
+    hamr_error *(*reserve)(hamr_array *array, int64_t n, hamr_array *value, hamr_array *result);
+    hamr_error *(*resize)(hamr_array *array, int32_t ndim, const int64_t *shape, hamr_array *value, hamr_array *result);
+    hamr_error *(*append)(hamr_array *array, hamr_array *other, hamr_array *result);
+    /* Becomes the contents and shape of other. */
+    hamr_error *(*assign)(hamr_array *array, hamr_array *other, hamr_array *result);
+    /* Writes n elements of other, from start on, from element at on. */
+    hamr_error *(*set)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n, hamr_array *result);
+    /* Sets every element from other, broadcast. */
+    hamr_error *(*write)(hamr_array *array, hamr_array *other, hamr_array *result);
+    hamr_error *(*fill)(hamr_array *array, hamr_array *value, hamr_array *result);
+    hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *result);
+    /* A new array with the same elements, converted. HAMR_ALLOCATOR_SAME: array's. */
+    hamr_error *(*copy)(hamr_array *array, int32_t allocator, int32_t device, int32_t element, hamr_array *result);
+    /* The elements in another shape, of which one size may be -1. copying: 0 where it
+     * must be, 1 never, 2 always. Sets whether the result is a view. */
+    hamr_error *(*reshape)(hamr_array *array, int32_t ndim, const int64_t *shape, int32_t copying, hamr_array *result, int32_t *view);
+    /* The elements as HAMR prints them, shortened beyond limit. */
+    hamr_error *(*text)(hamr_array *array, int64_t limit, char **text);
+
+    /* Streams and events of a backend, such as "cuda". */
+
+    hamr_error *(*new_stream)(const char *backend, int32_t device, uint64_t *stream);
+    /* Ends a stream; its work still runs. */
+    hamr_error *(*destroy_stream)(const char *backend, int32_t device, uint64_t stream);
+    /* Makes all memory do without a stream, and sets whether it may end then: not while
+     * another thread's call is using it. */
+    hamr_error *(*retire_stream)(uint64_t stream, int32_t *over);
+    /* Sets a stream that means the same from every thread. */
+    hamr_error *(*resolve_stream)(const char *backend, int32_t device, uint64_t stream, uint64_t *resolved);
+    /* Sets the device of a stream, -2 if the backend knows of none such, -1 if that
+     * cannot be told. */
+    hamr_error *(*stream_device)(const char *backend, uint64_t stream, int32_t *device);
+    hamr_error *(*stream_idle)(const char *backend, int32_t device, uint64_t stream, int32_t *idle);
+    /* As wait_array. */
+    hamr_error *(*wait_stream)(const char *backend, int32_t device, uint64_t stream, int64_t milliseconds, int32_t *over);
+    /* Makes later work on a stream wait for an event. */
+    hamr_error *(*stream_wait_event)(const char *backend, int32_t device, uint64_t stream, uint64_t event);
+    /* Makes an event that stands for the work on a stream so far. */
+    hamr_error *(*record_event)(const char *backend, int32_t device, uint64_t stream, uint64_t *event);
+    hamr_error *(*destroy_event)(const char *backend, int32_t device, uint64_t event);
+    hamr_error *(*event_done)(const char *backend, int32_t device, uint64_t event, int32_t *done);
+    hamr_error *(*wait_event)(const char *backend, int32_t device, uint64_t event, int64_t milliseconds, int32_t *over);
+
+    /* Devices. */
+
+    hamr_error *(*device_count)(const char *backend, int32_t *count);
+    hamr_error *(*current_device)(const char *backend, int32_t *device);
+    /* Makes a device current for the calling thread; before is for restore. */
+    hamr_error *(*activate)(const char *backend, int32_t device, uint64_t *before);
+    hamr_error *(*restore)(const char *backend, uint64_t before);
+    hamr_error *(*can_access)(const char *backend, int32_t from, int32_t to, int32_t *can);
+    /* Lets a device reach another one's memory; twice is no error. */
+    hamr_error *(*enable_peer)(const char *backend, int32_t from, int32_t to);
+    /* In bytes. */
+    hamr_error *(*memory_info)(const char *backend, int32_t device, int64_t *free, int64_t *total);
+    /* Names and texts, in turn. */
+    hamr_error *(*describe)(const char *backend, int32_t device, hamr_strings **facts);
+
+    /* The library as a whole. */
+
+    const char *(*library_version)(void);
+    /* Their names. */
+    hamr_error *(*backends)(hamr_strings **names);
+    hamr_error *(*backend)(const char *name, hamr_backend **found);
+    /* The best allocator on this machine for the host, or else for devices. */
+    hamr_error *(*preferred_allocator)(int32_t for_host, int32_t *allocator);
+    /* The element type of a NumPy name, a typestr or a short code. */
+    hamr_error *(*parse_element)(const char *name, int32_t *element);
+    /* Fills rows, one for each allocator that was used, and returns how many there are:
+     * HAMR_ALLOCATOR_COUNT at most. */
+    int32_t (*statistics)(hamr_statistics *rows, int32_t room);
+    void (*reset_peaks)(void);
+    /* Gives back what could not be released yet, and to the system what is kept for
+     * reuse. */
+    hamr_error *(*trim)(void);
+    /* Sets what an environment variable of hamr's is taken for. */
+    hamr_error *(*configure)(const char *name, const char *value);
+    /* 0: no trace, 1: on standard error, 2: kept for take_log. */
+    hamr_error *(*set_verbose)(int32_t level);
+    /* The lines kept since the last call. */
+    char *(*take_log)(void);
+    /* What makes exceptions of the errors of functions that Python calls. */
+    void (*set_raise)(void (*raise)(hamr_error *error));
+
+    const hamr_devices *devices;
+} hamr_functions;
+
+/* The table of this process's copy of the core; NULL if its version is not that. */
+typedef const hamr_functions *hamr_get_functions(uint32_t version);
+
+#endif

@@ -1,0 +1,26 @@
+package pyhamr
+
+import "hamr/pyhamr/internal/bridge"
+
+// DeviceCount returns how many devices a backend has.
+func DeviceCount(backend string) (int, error) { return bridge.DeviceCount(backend) }
+
+// CurrentDevice returns the calling thread's current device.
+func CurrentDevice(backend string) (int, error) { return bridge.CurrentDevice(backend) }
+
+// Activate makes a device current for the calling thread; the result is for
+// Restore.
+func Activate(backend string, device int) (uint64, error) { return bridge.Activate(backend, device) }
+
+// Restore ends what Activate began.
+func Restore(backend string, before uint64) (int, error) { return 0, bridge.Restore(backend, before) }
+
+// CanAccess reports whether a device can reach another one's memory.
+func CanAccess(backend string, from, to int) (bool, error) {
+	return bridge.CanAccess(backend, from, to)
+}
+
+// EnablePeer lets a device reach another one's memory; twice is no error.
+func EnablePeer(backend string, from, to int) (int, error) {
+	return 0, bridge.EnablePeer(backend, from, to)
+}

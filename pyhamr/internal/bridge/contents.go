@@ -1,0 +1,134 @@
+package bridge
+
+import (
+	"slices"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// on calls f with the array that d describes.
+func on(d *Descriptor, f func(a *gobuffer.Array) error) (err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	a, err := d.Array()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return f(a)
+}
+
+// change calls f on the array that d describes and, if it succeeds, describes the changed
+// array at result.
+func change(d, result *Descriptor, f func(a *gobuffer.Array) error) error {
+	return on(d, func(a *gobuffer.Array) error {
+		if err := f(a); err != nil {
+			return err
+		}
+		result.Store(a, d)
+		return nil
+	})
+}
+
+// changeWith is change for an operation that reads a second array, which may be nil.
+func changeWith(d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
+	return change(d, result, func(a *gobuffer.Array) error {
+		if other == nil {
+			return f(a, nil)
+		}
+		b, err := other.Array()
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		return f(a, b)
+	})
+}
+
+// Reserve makes room for n elements; new room holds the single element of value, if that
+// is not nil.
+func Reserve(d *Descriptor, n int, value, result *Descriptor) error {
+	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) })
+}
+
+// Resize makes the array hold the elements of a shape.
+func Resize(d *Descriptor, shape []int, value, result *Descriptor) error {
+	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.ResizeShape(slices.Clone(shape), v) })
+}
+
+// Append adds the elements of other behind the last.
+func Append(d, other, result *Descriptor) error {
+	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Append(b) })
+}
+
+// Assign replaces contents and shape by other's.
+func Assign(d, other, result *Descriptor) error {
+	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Assign(b) })
+}
+
+// Set writes n elements of other, from start on, from element at on.
+func Set(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
+	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Set(at, b, start, n) })
+}
+
+// Write sets every element from other, broadcast.
+func Write(d, other, result *Descriptor) error {
+	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Write(b) })
+}
+
+// Fill sets every element to the single element of value.
+func Fill(d, value, result *Descriptor) error {
+	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.Fill(v) })
+}
+
+// Move takes the contents to another allocator or device.
+func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descriptor) error {
+	return change(d, result, func(a *gobuffer.Array) error { return a.Move(allocator, device) })
+}
+
+// Copy describes at result a new array with the same elements, converted.
+func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType, result *Descriptor) error {
+	return on(d, func(a *gobuffer.Array) error {
+		o := a.Options()
+		o.Allocator, o.Device = allocator, device
+		copied, err := a.Copy(o, element)
+		if err != nil {
+			return err
+		}
+		defer copied.Close()
+		result.Store(copied, nil)
+		return nil
+	})
+}
+
+// Reshape describes at result the elements in another shape, of which one size may be -1,
+// and reports whether that is a view.
+func Reshape(d *Descriptor, shape []int, copying gobuffer.Copying, result *Descriptor) (view bool, err error) {
+	err = on(d, func(a *gobuffer.Array) error {
+		reshaped, shared, err := a.Reshape(slices.Clone(shape), copying)
+		if err != nil {
+			return err
+		}
+		defer reshaped.Close()
+		result.Store(reshaped, d)
+		view = shared
+		return nil
+	})
+	return view, err
+}
+
+// Text returns the elements as HAMR prints them, shortened beyond limit.
+func Text(d *Descriptor, limit int) (text string, err error) {
+	err = on(d, func(a *gobuffer.Array) (err error) {
+		text, err = a.Text(limit)
+		return err
+	})
+	return text, err
+}
+
+// Synchronize waits until nothing of hamr's touches the array's memory.
+func Synchronize(d *Descriptor) error {
+	return on(d, func(a *gobuffer.Array) error { return a.Synchronize() })
+}

@@ -1,0 +1,96 @@
+package bridge
+
+import (
+	"errors"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// BackendReport is what is known of a backend, whether it is available or not.
+type BackendReport struct {
+	Name       string
+	Available  bool
+	Reason     string   // why it is not
+	Tried      []string // what was looked for then
+	Allocators []string
+	Devices    int
+}
+
+// Backends lists the names of all backends.
+func Backends() (names []string, err error) {
+	defer Guard(&err)
+	for _, b := range Runtime.Backends() {
+		names = append(names, b.Name())
+	}
+	return names, nil
+}
+
+// Report probes a backend.
+func Report(name string) (r BackendReport, err error) {
+	defer Guard(&err)
+	r.Name = name
+	for _, a := range backends.Allocators() {
+		if a.Backend() == name {
+			r.Allocators = append(r.Allocators, a.String())
+		}
+	}
+	b, err := Runtime.Named(name)
+	if err != nil {
+		var unavailable *backends.UnavailableError
+		if errors.As(err, &unavailable) {
+			r.Tried, r.Reason = unavailable.Tried, unavailable.Reason
+			return r, nil
+		}
+		if b == nil {
+			return r, err
+		}
+		r.Reason = err.Error()
+		return r, nil
+	}
+	r.Available = true
+	if r.Devices, err = b.DeviceCount(); err != nil {
+		r.Reason = err.Error()
+	}
+	return r, nil
+}
+
+// Statistics returns the counters of each allocator used.
+func Statistics() []gobuffer.Statistics { return Runtime.Statistics() }
+
+// ResetPeaks makes every peak the present number of bytes.
+func ResetPeaks() { Runtime.ResetPeaks() }
+
+// Trim gives memory back that could not be released yet, and to the system what
+// backends keep for reuse.
+func Trim() (err error) {
+	defer Guard(&err)
+	if err := Runtime.ReleasePostponed(); err != nil {
+		return err
+	}
+	for _, b := range Runtime.Backends() {
+		if t, ok := backends.As[backends.Trimmer](b); ok && b.Probe() == nil {
+			if err := t.Trim(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PreferredAllocator returns the best allocator on this machine for the host, or else
+// for devices.
+func PreferredAllocator(forHost bool) (a backends.Allocator, err error) {
+	defer Guard(&err)
+	if forHost {
+		return Runtime.HostAllocator(), nil
+	}
+	return Runtime.DeviceAllocator(), nil
+}
+
+// ParseElement returns the element type with a NumPy name, typestr or short code.
+func ParseElement(name string) (t arrayiface.ElementType, err error) {
+	defer Guard(&err)
+	return arrayiface.ParseName(name)
+}

@@ -1,0 +1,65 @@
+package bridge
+
+import (
+	"runtime"
+	"time"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// WaitArray waits until no work is pending on d's elements, but no longer than patience,
+// and reports whether that is so.
+func WaitArray(d *Descriptor, patience time.Duration) (over bool, err error) {
+	defer Guard(&err)
+	a, err := d.Array()
+	if err != nil {
+		return false, err
+	}
+	defer a.Close()
+	return poll(patience, func() (bool, error) { return idle(a) })
+}
+
+// idle is a call of its own each time it is asked: a stream may end in between.
+func idle(a *gobuffer.Array) (bool, error) {
+	defer Calls.Leave(Calls.Enter())
+	_, busy, err := a.Covering()
+	return !busy, err
+}
+
+// WaitStream waits until all work on a stream is over, but no longer than patience, and
+// reports whether it is.
+func WaitStream(backend string, device int, s backends.Stream, patience time.Duration) (bool, error) {
+	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
+		return poll(patience, func() (bool, error) { return able.Idle(device, s) })
+	})
+}
+
+// WaitEvent is WaitStream for an event.
+func WaitEvent(backend string, device int, e backends.Event, patience time.Duration) (bool, error) {
+	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
+		return poll(patience, func() (bool, error) { return able.Done(device, e) })
+	})
+}
+
+// poll asks again and again, at first without a pause, then with ever longer
+// ones: most waits are short.
+func poll(patience time.Duration, done func() (bool, error)) (bool, error) {
+	const eager = 100 * time.Microsecond
+	start, pause := time.Now(), 10*time.Microsecond
+	for {
+		if ok, err := done(); ok || err != nil {
+			return ok, err
+		}
+		waited := time.Since(start)
+		if waited >= patience {
+			return false, nil
+		}
+		if waited < eager {
+			runtime.Gosched()
+			continue
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, time.Millisecond)
+	}
+}

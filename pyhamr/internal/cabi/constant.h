@@ -1,0 +1,10 @@
+/* cgo writes the C of an exported function from Go's types, which have no const. */
+#ifndef HAMR_CONSTANT_H
+#define HAMR_CONSTANT_H
+
+#include <stdint.h>
+
+typedef const char constant_char;
+typedef const int64_t constant_int64;
+
+#endif

@@ -1,0 +1,91 @@
+package cabi
+
+// #include "constant.h"
+// #include "hamr/functions.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"hamr/pyhamr/internal/bridge"
+)
+
+//export hamrLibraryVersion
+func hamrLibraryVersion() *C.constant_char { return version }
+
+//export hamrBackends
+func hamrBackends(names **C.hamr_strings) *C.hamr_error {
+	found, err := bridge.Backends()
+	if err != nil {
+		return failure(err)
+	}
+	*names = strings(found)
+	return nil
+}
+
+//export hamrBackend
+func hamrBackend(name *C.constant_char, found **C.hamr_backend) *C.hamr_error {
+	r, err := bridge.Report(goString(name))
+	if err != nil {
+		return failure(err)
+	}
+	at, b := newBlock(unsafe.Sizeof(C.hamr_backend{}), []list{r.Tried, r.Allocators}, r.Name, r.Reason)
+	*found = (*C.hamr_backend)(at)
+	**found = C.hamr_backend{
+		name:         b.text(r.Name),
+		reason:       b.text(r.Reason),
+		tried:        b.list(r.Tried),
+		allocators:   b.list(r.Allocators),
+		available:    truth(r.Available),
+		device_count: C.int32_t(r.Devices),
+	}
+	return nil
+}
+
+//export hamrPreferredAllocator
+func hamrPreferredAllocator(forHost C.int32_t, allocator *C.int32_t) *C.hamr_error {
+	found, err := bridge.PreferredAllocator(forHost != 0)
+	*allocator = C.int32_t(found)
+	return failure(err)
+}
+
+//export hamrParseElement
+func hamrParseElement(name *C.constant_char, element *C.int32_t) *C.hamr_error {
+	t, err := bridge.ParseElement(goString(name))
+	*element = C.int32_t(t)
+	return failure(err)
+}
+
+//export hamrStatistics
+func hamrStatistics(rows *C.hamr_statistics, room C.int32_t) C.int32_t {
+	list := bridge.Statistics()
+	for i, s := range list[:min(len(list), max(int(room), 0))] {
+		unsafe.Slice(rows, room)[i] = C.hamr_statistics{
+			allocator: C.int32_t(s.Allocator),
+			live:      C.int64_t(s.Live),
+			current:   C.int64_t(s.Current),
+			peak:      C.int64_t(s.Peak),
+			made:      C.int64_t(s.Made),
+			adopted:   C.int64_t(s.Adopted),
+		}
+	}
+	return C.int32_t(len(list))
+}
+
+//export hamrResetPeaks
+func hamrResetPeaks() { bridge.ResetPeaks() }
+
+//export hamrTrim
+func hamrTrim() *C.hamr_error { return failure(bridge.Trim()) }
+
+//export hamrConfigure
+func hamrConfigure(name, value *C.constant_char) *C.hamr_error {
+	bridge.Settings.Set(goString(name), goString(value))
+	return nil
+}
+
+//export hamrSetVerbose
+func hamrSetVerbose(level C.int32_t) *C.hamr_error { return failure(bridge.SetVerbose(int(level))) }
+
+//export hamrTakeLog
+func hamrTakeLog() *C.char { return C.CString(bridge.TakeLog()) }
