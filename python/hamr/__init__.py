@@ -6,9 +6,8 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
 """
 
-from .allocator import Allocator, Transfer
-from .buffer import Buffer, buffer
-from .errors import (
+from ._base.allocator import Allocator, Transfer
+from ._base.errors import (
     BackendUnavailable,
     DeviceError,
     Error,
@@ -17,10 +16,12 @@ from .errors import (
     InternalError,
     OutOfMemory,
 )
-from .handle import Handle
-from .report import backends, devices, reset_peaks, stats, trim
-from .stream import Stream
-from .upstream import (
+from ._base.stream import Stream
+from ._buffer.buffers import Buffer, buffer
+from ._buffer.handle import Handle
+from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
+from ._diagnostics.verbose import set_verbose
+from ._upstream.functions import (
     access_cuda_peer,
     activate_cuda_device,
     buffer_allocator_cpp,
@@ -68,16 +69,12 @@ from .upstream import (
     stream,
     synchronize,
 )
-from .verbose import set_verbose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .dlpack import from_dlpack
-    from .event import Event
-    from .headers import get_include
-    from .place import (
+    from ._base.cuda_devices import (
         current_device,
         device,
         device_of,
@@ -85,6 +82,9 @@ if TYPE_CHECKING:
         memory_info,
         peer_access,
     )
+    from ._base.event import Event
+    from ._base.headers import get_include
+    from ._buffer.dlpack import from_dlpack
 del TYPE_CHECKING
 
 __all__ = [
@@ -167,21 +167,21 @@ __all__ = [
 
 #: Where the names are that are imported when they are first used.
 _LATE = {
-    "Event": "event",
-    "current_device": "place",
-    "device": "place",
-    "device_of": "place",
-    "device_properties": "place",
-    "from_dlpack": "dlpack",
-    "get_include": "headers",
-    "memory_info": "place",
-    "peer_access": "place",
+    "Event": "_base.event",
+    "current_device": "_base.cuda_devices",
+    "device": "_base.cuda_devices",
+    "device_of": "_base.cuda_devices",
+    "device_properties": "_base.cuda_devices",
+    "from_dlpack": "_buffer.dlpack",
+    "get_include": "_base.headers",
+    "memory_info": "_base.cuda_devices",
+    "peer_access": "_base.cuda_devices",
 }
 
 
 def __getattr__(name: str) -> "Any":
     if name == "__version__":
-        from ._library import call
+        from ._base.library import call
 
         return call("Version")
     if name in _LATE:

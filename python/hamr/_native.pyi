@@ -4,8 +4,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
-from .buffer import Buffer
-from .handle import Handle
+from ._buffer.buffers import Buffer
+from ._buffer.handle import Handle
 
 class Block: ...
 

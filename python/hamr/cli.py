@@ -29,8 +29,8 @@ def information() -> dict[str, Any]:
     """Everything that ``hamr info`` shows."""
     import hamr
 
-    from ._library import call, library_path
-    from .element import TABLE
+    from ._base.element import TABLE
+    from ._base.library import call, library_path
 
     backends = hamr.backends()
     for name, backend in backends.items():
@@ -56,7 +56,7 @@ def information() -> dict[str, Any]:
 
 def _add_facts(name: str, backend: dict[str, Any]) -> None:
     """What takes asking each device, or looking at the process."""
-    from ._library import call
+    from ._base.library import call
 
     library = _mapped_library(name)
     if library is not None:
@@ -108,12 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.command == "bench":
         if chosen.cuda:
-            from . import benchmark_cuda
+            from ._benchmark import cuda
 
-            return benchmark_cuda.main(chosen.json, chosen.rounds)
-        from . import benchmark
+            return cuda.main(chosen.json, chosen.rounds)
+        from ._benchmark import host
 
-        return benchmark.main(chosen.json, chosen.rounds)
+        return host.main(chosen.json, chosen.rounds)
     facts = information()
     if chosen.json:
         print(json.dumps(facts, indent=2))

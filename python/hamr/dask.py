@@ -7,11 +7,11 @@ buffers leave and arrive without a copy.
 from __future__ import annotations
 
 from . import _native
-from .allocator import is_of_a_device
-from .buffer import Buffer, buffer
-from .element import name_of
-from .handle import Handle
-from .pickling import raw, shaped
+from ._base.allocator import is_of_a_device
+from ._base.element import name_of
+from ._buffer.buffers import Buffer, buffer
+from ._buffer.handle import Handle
+from ._buffer.pickling import raw, shaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _library
+from hamr._base import library
 
 
 def test_source_protocol_ends_with_the_shared_memory():
@@ -98,8 +98,8 @@ def test_a_copy_that_cannot_be_loaded_is_a_fork_error_and_leaves_no_file(monkeyp
                 names.append(os.readlink(f"/proc/self/fd/{f}"))
         return sum("memfd:hamr" in name for name in names)
 
-    monkeypatch.setattr(_library, "_import", broken)
+    monkeypatch.setattr(library, "_import", broken)
     before = copies()
     with pytest.raises(hamr.ForkError, match="broken on purpose"):
-        _library._import_copy()
+        library._import_copy()
     assert copies() == before

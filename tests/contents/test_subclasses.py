@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr.buffer import _rebuild
+from hamr._buffer.buffers import _rebuild
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 import hamr
 from hamr import _native
-from hamr.protocols import dispatch
+from hamr._protocols import dispatch
 from tests.cuda import driver
 from tests.support.dlpack_producers import Producer, Tensor, exchanging, forget_ended, name_of
 from tests.support.dlpack_structs import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY

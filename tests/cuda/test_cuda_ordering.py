@@ -253,7 +253,8 @@ import numpy as np
 import hamr
 from tests.support import dlpack_exchange_structs as exchange
 from tests.cuda import driver
-from hamr import _library, _native
+from hamr import _native
+from hamr._base import library
 libc, semaphore, started = ctypes.CDLL(None), ctypes.create_string_buffer(64), threading.Event()
 libc.sem_init(semaphore, 0, 0)
 waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
@@ -302,7 +303,7 @@ source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
 if {what!r} == "result":
     results = [_native.result(None)]
     place = source._allocator, -1, source._element
-    _library.call("Copy", source._address, *place, results[0]._address)
+    library.call("Copy", source._address, *place, results[0]._address)
     give_up = results.clear
 else:
     tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (1000,), device=(2, 0))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _library, cli
+from hamr import cli
+from hamr._base import library
 from tests.support import producers
 
 
@@ -100,14 +101,14 @@ def test_info_of_devices(monkeypatch, capsys):
             return "10 30"
         return call(name, *arguments)
 
-    call = _library.call
-    monkeypatch.setattr(_library, "call", answer)
+    call = library.call
+    monkeypatch.setattr(library, "call", answer)
     monkeypatch.setitem(cli._LIBRARIES, "cuda", "_pyhamr")
     assert cli.main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("  cuda: available; allocators cuda")
     assert lines[at + 1 : at + 8] == [
-        f"    library {_library.library_path()}",
+        f"    library {library.library_path()}",
         "    device 0: name Tester 0, driver 13.0, memory_free 10",
         "    device 1: name Tester 1, driver 13.0, memory_free 10",
         "    device 2: name Tester 2, driver 13.0, error it is lost",

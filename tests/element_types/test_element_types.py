@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr import _library, _native
-from hamr.element import ElementType, dtype_of, element_of, has_format, item_from_bytes, name_of
+from hamr import _native
+from hamr._base import library
+from hamr._base.element import (
+    ElementType,
+    dtype_of,
+    element_of,
+    has_format,
+    item_from_bytes,
+    name_of,
+)
 from tests.support import producers
 from tests.support.producers import DTYPES, FLOAT8
 
-CORE = json.loads(_library.call("Elements"))
+CORE = json.loads(library.call("Elements"))
 NAMED = ["bfloat16", *FLOAT8]  # types without a code in the array interface
 
 
@@ -38,7 +46,7 @@ def test_typestr_size_and_format_are_numpys(dtype):
 
 
 def test_allocators_are_the_cores():
-    core = json.loads(_library.call("Allocators"))
+    core = json.loads(library.call("Allocators"))
     assert {a.name: int(a) for a in hamr.Allocator if a >= 0} == core
     assert (hamr.Allocator.same, hamr.Allocator.none) == (-2, -1)
 

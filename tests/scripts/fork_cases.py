@@ -11,14 +11,15 @@ import time
 import numpy as np
 
 import hamr
-from hamr import _library, _native
+from hamr import _native
+from hamr._base import library
 from tests.scripts import forking
 
 
 def off():
     """Without the mechanism, children hang in the library that they inherited."""
     buffers = [hamr.Buffer(10, fill=i) for i in range(10)]
-    raw = _library.load()
+    raw = library.load()
     # What a build without it would be: the child goes on with the parent's library.
     os.register_at_fork(after_in_child=lambda: _native.bind(raw, raw.Table()))
 
@@ -170,7 +171,7 @@ def owners():
 
 def while_loading():
     """A fork while another thread loads the library, and holds its lock."""
-    load, entered, leave = _library._import, threading.Event(), threading.Event()
+    load, entered, leave = library._import, threading.Event(), threading.Event()
 
     def slowly(path):
         module = load(path)
@@ -178,13 +179,13 @@ def while_loading():
         leave.wait(60)
         return module
 
-    _library._import = slowly
+    library._import = slowly
     thread = threading.Thread(target=lambda: hamr.Buffer(10, fill=1))
     thread.start()
     assert entered.wait(60)
 
     def child():
-        _library._import = load
+        library._import = load
         assert np.asarray(hamr.Buffer(10, fill=2)).sum() == 20
         assert len(forking.copies()) == 1, "the parent's runtime was used"
 
@@ -286,7 +287,7 @@ def second_import():
 
 def handler_while_loading():
     """A signal handler that uses hamr while its thread loads the library."""
-    load, made = _library._import, []
+    load, made = library._import, []
 
     def interrupted(path):
         if not made:
@@ -295,7 +296,7 @@ def handler_while_loading():
         assert made
         return module
 
-    _library._import = interrupted
+    library._import = interrupted
     signal.signal(
         signal.SIGUSR1, lambda *_: made or made.append(0) or made.append(hamr.Buffer(10, fill=1))
     )

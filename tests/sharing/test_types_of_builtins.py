@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr.protocols import dispatch
+from hamr._protocols import dispatch
 
 NAMED = ["builtins", "numpy", "array", "mmap", "numpy.linalg"]
 

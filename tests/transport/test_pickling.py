@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hamr
-from hamr.buffer import _rebuild
+from hamr._buffer.buffers import _rebuild
 from tests.support import processes, producers
 from tests.support.producers import DTYPES, assert_same
 

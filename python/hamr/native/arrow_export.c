@@ -100,7 +100,7 @@ static int check(const hamr_array *array, int of_device) {
 }
 
 static int wait_for_all(Array *source) {
-    PyObject *module = PyImport_ImportModule("hamr.waiting");
+    PyObject *module = PyImport_ImportModule("hamr._base.waiting");
     PyObject *nothing = module ? PyObject_CallMethod(module, "settle", "O", (PyObject *)source) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(nothing);

@@ -49,7 +49,7 @@ int dlpack_check_device(int32_t type, int32_t number) {
 
 /* Raises the TypeError of the core, which has the words. */
 static int refuse_type(DLDataType type) {
-    PyObject *library = PyImport_ImportModule("hamr._library");
+    PyObject *library = PyImport_ImportModule("hamr._base.library");
     PyObject *number = library ? PyObject_CallMethod(library, "call", "siii", "ParseDLPack", type.code, type.bits, type.lanes) : NULL;
     Py_XDECREF(library);
     if (number) PyErr_Format(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import hamr
-from hamr.protocols.array_interface import adopt_interface
+from hamr._protocols.array_interface import adopt_interface
 from tests.support import producers
 from tests.support.producers import DTYPES, Interface, interface_of
 

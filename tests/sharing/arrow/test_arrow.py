@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr.protocols import dispatch
+from hamr._protocols import dispatch
 from tests.support import arrow_structs as structs
 from tests.support.arrow_structs import HostArray, Only
 from tests.support.processes import run_code

@@ -16,8 +16,8 @@ import pytest
 import hamr
 from hamr import _native
 
-adopt = import_module("hamr.protocols.dispatch")
-reader = import_module("hamr.protocols.cuda_array_interface")
+adopt = import_module("hamr._protocols.dispatch")
+reader = import_module("hamr._protocols.cuda_array_interface")
 
 PLAIN = {"shape": (2, 3), "typestr": "<f8", "data": (4096, False), "version": 3}
 ARGUMENTS = [
@@ -315,7 +315,7 @@ def test_what_is_no_answer_to_wait(wait):
 )
 def test_the_environment_may_leave_the_wait_out(value, waits, said):
     code = """
-from hamr.protocols.cuda_array_interface import wait_of
+from hamr._protocols.cuda_array_interface import wait_of
 print(wait_of(None), wait_of(None), wait_of(True), wait_of(False))
 """
     done = subprocess.run(

@@ -23,7 +23,7 @@ from tests.support.dlpack_producers import (
 from tests.support.dlpack_structs import CPU, ONE_API, READ_ONLY, ROCM
 from tests.support.producers import assert_same
 
-adopt = import_module("hamr.protocols.dispatch")
+adopt = import_module("hamr._protocols.dispatch")
 SAMPLE = np.arange(6, dtype="f4").reshape(2, 3)
 
 

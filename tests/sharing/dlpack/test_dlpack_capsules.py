@@ -21,7 +21,7 @@ from tests.support.dlpack_structs import CPU, CUDA, CUDA_HOST, IS_COPIED, ONE_AP
 from tests.support.processes import run_code
 from tests.support.producers import assert_same
 
-adopt = import_module("hamr.protocols.dispatch")
+adopt = import_module("hamr._protocols.dispatch")
 SAMPLE = np.arange(6, dtype="f4").reshape(2, 3)
 
 

@@ -13,7 +13,7 @@ from tests.support.dlpack_producers import Producer, Tensor, name_of
 from tests.support.dlpack_structs import CPU, CUDA_HOST, ONE_API, OPENCL, READ_ONLY, ROCM, ROCM_HOST
 from tests.support.producers import assert_same
 
-adopt = import_module("hamr.protocols.dispatch")
+adopt = import_module("hamr._protocols.dispatch")
 SAMPLE = np.arange(6, dtype="f4").reshape(2, 3)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hamr
 from hamr import _native
-from hamr.protocols import dispatch
+from hamr._protocols import dispatch
 from tests.support import producers
 from tests.support.usm_producers import LINE, NAME, Queue, usm, without_dpctl
 
@@ -121,7 +121,7 @@ def test_asking_whether_it_is_usm_keeps_nothing():
 def test_the_reader_is_not_imported_before_it_is_needed():
     script = (
         "import sys, hamr; assert not hasattr(hamr.Buffer(3), '__sycl_usm_array_interface__');"
-        "hamr.buffer(bytes(3)); print('hamr.protocols.sycl_usm' in sys.modules)"
+        "hamr.buffer(bytes(3)); print('hamr._protocols.sycl_usm' in sys.modules)"
     )
     assert producers.run_python(script).stdout.split() == ["False"]
 
@@ -199,5 +199,5 @@ def test_random_dictionaries(changes):
 
 
 def test_the_dispatcher_knows_the_name():
-    module = __import__("hamr.protocols.sycl_usm", fromlist=["NAME"])
+    module = __import__("hamr._protocols.sycl_usm", fromlist=["NAME"])
     assert (module.NAME, "sycl_usm") in dispatch.PROTOCOLS

@@ -290,7 +290,7 @@ def test_a_loaded_dpctl_knows_better_than_the_object(dpctl):
 def test_an_unloaded_dpctl_is_loaded_for_a_mute_object_only(dpctl, monkeypatch):
     monkeypatch.delitem(sys.modules, "dpctl.memory")
     monkeypatch.setattr(
-        "hamr.protocols.sycl_usm.import_module",
+        "hamr._protocols.sycl_usm.import_module",
         lambda name: monkeypatch.setitem(sys.modules, name, dpctl.memory),
     )
     hamr.buffer(usm())
@@ -351,7 +351,7 @@ def test_the_queue_is_left_to_the_caller(monkeypatch):
     queue = Queue()
     hamr.buffer(usm(syclobj=queue), wait=False)
     assert queue.waits == 0
-    monkeypatch.setattr("hamr.protocols.cuda_array_interface._waits", False)
+    monkeypatch.setattr("hamr._protocols.cuda_array_interface._waits", False)
     hamr.buffer(usm(syclobj=queue))
     assert queue.waits == 0
     hamr.buffer(usm(syclobj=queue), wait=True)

@@ -1,0 +1,128 @@
+"""Where memory comes from and how it moves: the two enumerations of the API."""
+
+from __future__ import annotations
+
+from .. import _native
+from .enumeration import Enumeration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Allocator(Enumeration):
+    """A way of obtaining memory, with upstream HAMR's values."""
+
+    same = -2
+    none = -1
+    cpp = 0
+    malloc = 1
+    cuda = 2
+    cuda_async = 3
+    cuda_uva = 4
+    cuda_host = 5
+    hip = 6
+    hip_uva = 7
+    openmp = 8
+
+
+#: Name, kind of memory, reach, order and DLPack's device type of each allocator, by number:
+#: the facts of the Go core's backends/allocator.go.
+FACTS = _native.allocator_table()
+
+if not TYPE_CHECKING:
+    for _number in range(len(Allocator) - 2, len(FACTS)):  # none and same have no facts
+        Allocator.append(FACTS[_number][0], _number)
+
+_PAGEABLE, _PINNED = 0, 1
+
+
+def is_of_a_device(number: int) -> bool:
+    """Whether memory of an allocator belongs to a device, which page-locked memory does not."""
+    return number >= 0 and FACTS[number][1] > _PINNED
+
+
+def is_ordinary(number: int) -> bool:
+    """Whether an allocator hands out ordinary host memory."""
+    return number >= 0 and FACTS[number][1] == _PAGEABLE
+
+
+class Transfer(Enumeration):
+    """Which movements are over when a call returns, with upstream HAMR's values.
+
+    ``async_`` waits for none, ``sync_host`` for those from a device to the host,
+    ``sync`` for all.
+    """
+
+    async_ = 0
+    sync_host = 1
+    sync = 2
+
+
+def device_number(value: Any) -> int:
+    """The number of a device; None stands for -1, the default."""
+    if value is None:
+        return -1
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"device is {value!r}: accepted is an int")
+    number: int = value.__index__()
+    if not -1 <= number < 2**31:
+        raise ValueError(f"device is {value!r}: accepted are 0 ... 2**31-1, and -1 for the default")
+    return number
+
+
+#: Bits of ``Array._reach``, in the order of the Go core's spaces.
+SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
+
+_BY_VALUE = {int(a): a for a in Allocator}
+
+
+def allocator_of(value: object) -> int:
+    """The number of an allocator given as Allocator, int or name."""
+    if type(value) is Allocator:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value in _BY_VALUE:
+            return int(value)
+        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}")
+    if isinstance(value, str):
+        try:
+            return int(Allocator[value])
+        except KeyError:
+            raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}") from None
+    raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
+
+
+def allocator_from(number: int) -> Allocator:
+    """The enumeration member of a number that came from the core."""
+    return _BY_VALUE[number]
+
+
+def transfer_of(value: object, argument: str = "transfer") -> int:
+    """The number of a transfer mode given as Transfer, int or name."""
+    if type(value) is Transfer:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value in (0, 1, 2):
+            return int(value)
+    elif isinstance(value, str):
+        name = value.rstrip("_")
+        for mode in Transfer:
+            if mode.name.rstrip("_") == name:
+                return int(mode)
+    else:
+        raise TypeError(
+            f"{argument} is {value!r}: accepted is a hamr.Transfer, its value or its name"
+        )
+    raise ValueError(f"{argument} is {value!r}: accepted are async, sync_host, sync")
+
+
+def space_number(space: object) -> int:
+    """The number of a space given by name."""
+    if isinstance(space, str) and space in SPACES:
+        return SPACES[space]
+    raise ValueError(f"space is {space!r}: accepted are {', '.join(SPACES)}")
+
+
+def _names(enumeration: type[Enumeration]) -> str:
+    return ", ".join(member.name for member in enumeration if member >= 0)

@@ -1,0 +1,147 @@
+"""The Go library: loaded at the first call that needs it, and anew after a fork.
+
+A child that calls into the Go runtime of its parent hangs, since Go's threads do
+not survive a fork. So the child forgets the parent's library and, at its first
+call, loads a second copy from a file of its own, which brings a fresh runtime.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from _thread import RLock
+
+from .. import _native
+from .errors import ForkError, make_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+MODULE_NAME = "_pyhamr"
+
+_lock = RLock()
+
+
+def library_path() -> str:
+    """The file that holds the Go library."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.join(package, "_gopy", MODULE_NAME + ".abi3.so")
+
+
+def load() -> ModuleType:
+    """The generated module of this process's copy of the library."""
+    raw = _native.library()
+    if raw is None:
+        # A signal handler or finaliser may come here while its own thread loads:
+        # the first copy that is bound counts.
+        with _lock:
+            raw = _native.library()
+            if raw is None:
+                from .address_space import room
+
+                most = room()
+                raw = _import_copy() if _native.begin_load() else _import(library_path())
+                _configure(raw)
+                if most is not None:
+                    raw.Confine(*most)
+                raw.SetVerbose(max(0, min(_verbosity(), 1)))
+                raw = _native.bind(raw, raw.Table())
+    return raw
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Call a function of the library; its errors become Python exceptions."""
+    function = getattr(_native.library() or load(), name)
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        raise make_error(str(error)) from None
+
+
+def finish(
+    generation: int, name: str, *arguments: Any, native: Any = _native, make_error: Any = make_error
+) -> Any:
+    """Call a function of the library from a destructor, unless its copy is a parent's.
+
+    The interpreter may be ending: of the module's own names nothing is used.
+    """
+    raw = native.library()
+    if raw is None or generation != native.generation():
+        return None
+    function = getattr(raw, name)
+    if function is None:  # the generated module was cleared before the caller's
+        return None
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        raise make_error(str(error)) from None
+
+
+def _import(path: str) -> ModuleType:
+    from importlib.machinery import ExtensionFileLoader, ModuleSpec
+
+    name = "hamr._gopy." + MODULE_NAME
+    loader = ExtensionFileLoader(name, path)
+    module = loader.create_module(ModuleSpec(name, loader, origin=path))
+    loader.exec_module(module)
+    return module
+
+
+def _import_copy() -> ModuleType:
+    """The generated module in a fresh copy of the library.
+
+    The loader takes files of the same name, and the same inode, for the same
+    library: the process number makes the name unlike that of a parent's copy. The
+    descriptor stays open, so that the name stays taken.
+    """
+    descriptor = -1
+    try:
+        with open(library_path(), "rb") as file:
+            image = memoryview(file.read())
+        descriptor = os.memfd_create("hamr", os.MFD_CLOEXEC)
+        while image:
+            image = image[os.write(descriptor, image) :]
+        return _import(f"/proc/{os.getpid()}/fd/{descriptor}")
+    except (OSError, ImportError) as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise ForkError(
+            f"hamr cannot load a copy of its library in this forked child: {error}"
+        ) from error
+
+
+def _configure(raw: ModuleType) -> None:
+    """Tell the library the settings: Go does not see what Python puts into the environment."""
+    for name, value in os.environ.items():
+        # Of values that are not UTF-8 Go sees those that the process started with.
+        if name.startswith("HAMR_") and not any("\ud800" <= c <= "\udfff" for c in value):
+            raw.Configure(name, value)
+
+
+def _verbosity() -> int:
+    text = os.environ.get("HAMR_VERBOSE", "0")
+    try:
+        return int(text or "0")
+    except ValueError:
+        print(f"hamr: HAMR_VERBOSE is {text!r}: accepted is an integer", file=sys.stderr)
+        return 0
+
+
+def _before_fork() -> None:
+    raw = _native.library()
+    if raw is not None:
+        _native.before_fork(raw.FreeFunction(0), raw.FreeFunction(1))
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = RLock()
+    _native.after_fork()
+
+
+_native.set_hooks(load, make_error)
+atexit.register(_native.end_owners)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,1 @@
+"""What ``hamr bench`` measures."""

@@ -1,0 +1,111 @@
+"""Handing arrays over by DLPack, for ``hamr bench``: beside what others take for the same."""
+
+from __future__ import annotations
+
+from .groups import Case, Group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .driver import Driver
+    from .groups import Libraries
+
+COUNT = 256  # float32 elements: 1 KiB
+TARGET = 1.2
+
+
+def host_groups() -> Iterator[Group]:
+    """Host memory, with NumPy and, where it is installed, PyTorch."""
+    import numpy as np
+
+    import hamr
+
+    array = np.ones(COUNT, "float32")
+    buf = hamr.Buffer(COUNT, "float32", "malloc", fill=1)
+    yield Group(
+        "hamr's memory in NumPy, by DLPack",
+        [
+            Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True),
+            Case("numpy.from_dlpack(buf)", lambda: np.from_dlpack(buf)),
+        ],
+    )
+    yield Group(
+        "NumPy's memory in hamr, by DLPack",
+        [
+            Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True),
+            Case("hamr.from_dlpack(ndarray)", lambda: hamr.from_dlpack(array)),
+        ],
+    )
+    torch = _torch()
+    if torch is None:
+        return
+    tensor = torch.ones(COUNT)
+    yield Group(
+        "hamr's memory in PyTorch, by DLPack",
+        [
+            Case("torch.from_dlpack(ndarray)", lambda: torch.from_dlpack(array), floor=True),
+            Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET),
+        ],
+    )
+    yield Group(
+        "PyTorch's memory in hamr, by DLPack",
+        [
+            Case("numpy.from_dlpack(tensor)", lambda: np.from_dlpack(tensor), floor=True),
+            Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET),
+            Case("hamr.buffer(tensor)", lambda: hamr.buffer(tensor)),
+        ],
+    )
+
+
+def _torch() -> Any:
+    try:
+        from importlib import import_module
+
+        return import_module("torch")
+    except Exception:  # libraries fail to load in many ways
+        return None
+
+
+def cuda_groups(lib: Libraries, driver: Driver) -> Iterator[Group]:
+    """Device memory, with CuPy and PyTorch."""
+    cp, torch = lib.cupy, lib.torch
+    if not cp:
+        return
+    import hamr
+
+    buf = hamr.Buffer(COUNT, "float32", "cuda", fill=1)
+    buf.synchronize()
+    x = cp.ones(COUNT, "f4")
+    yield Group(
+        "hamr's memory in CuPy, by DLPack",
+        [
+            Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True),
+            Case("cp.from_dlpack(buf)", lambda: cp.from_dlpack(buf)),
+        ],
+    )
+    yield Group(
+        "CuPy's memory in hamr, by DLPack",
+        [
+            Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True),
+            Case("hamr.from_dlpack(cupy_array)", lambda: hamr.from_dlpack(x)),
+        ],
+    )
+    if not torch:
+        return
+    tensor = torch.ones(COUNT, device="cuda")
+    yield Group(
+        "hamr's memory in PyTorch, by DLPack",
+        [
+            Case("torch.from_dlpack(cupy_array)", lambda: torch.from_dlpack(x), floor=True),
+            Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET),
+        ],
+    )
+    yield Group(
+        "PyTorch's memory in hamr, by DLPack",
+        [
+            Case("cp.from_dlpack(tensor)", lambda: cp.from_dlpack(tensor), floor=True),
+            Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET),
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Buffers and handles: what they are, and what is done with their contents."""

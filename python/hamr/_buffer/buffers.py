@@ -1,0 +1,437 @@
+"""Buffer: elements of one type in some memory, reachable from anywhere."""
+
+from __future__ import annotations
+
+from _operator import index
+
+from .. import _native
+from .._base.allocator import (
+    Allocator,
+    Transfer,
+    allocator_from,
+    allocator_of,
+    device_number,
+    space_number,
+    transfer_of,
+)
+from .._base.element import dtype_of, element_of, held_large
+from .._base.library import call
+from .._base.stream import Stream, as_stream, stream_for_memory, stream_for_object
+from .._base.waiting import settle, until
+from .._protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
+from .._protocols.cuda_array_interface import wait_of
+from .._protocols.dispatch import cuda_types, dlpack_types, plain_types, share
+from .._protocols.dlpack import NAME as DLPACK
+from .contents import Contents
+from .handle import Handle, array_of, usm_interface_of
+from .spelling import UpstreamSpelling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from typing import Any
+
+
+class Buffer(Contents, UpstreamSpelling, _native.Array):
+    """Elements of one type in memory of one allocator.
+
+    ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
+    holding a copy of ``data``, else not initialised. ``shape`` is an int or a
+    tuple of int; ``device`` matters to device allocators only.
+
+    The memory lives as long as the buffer or anything that shares it. Methods may
+    be called from several threads; those that change the same buffer run one
+    after the other.
+
+    Views and copies of a subclass are of the subclass, and have its attributes (see
+    ``__array_finalize__``); pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state,
+    as those of other objects do. ``hamr.buffer(b)`` is a plain buffer.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(
+        cls,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        allocator: Allocator | int | str = Allocator.malloc,
+        *,
+        fill: Any = None,
+        data: Any = None,
+        device: int | None = None,
+        stream: Any = None,
+        transfer: Transfer | int | str = Transfer.sync_host,
+    ) -> Buffer:
+        """Take the memory."""
+        if fill is not None and data is not None:
+            raise TypeError("fill and data are both given: accepted is one of them")
+        number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
+        place = -1 if device is None else device_number(device)
+        order = (
+            None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
+        )
+        self: Buffer
+        try:
+            self = _native.create(
+                cls,
+                element_of(dtype),
+                allocator_of(allocator),
+                place,
+                0 if order is None else order._value,
+                transfer_of(transfer),
+                shape if type(shape) is int else _shape_of(shape),
+                number,
+            )
+        except ValueError:
+            held = held_large(number, element_of(dtype))
+            if held is None:
+                raise
+            return Buffer.__new__(
+                cls,
+                shape,
+                dtype,
+                allocator,
+                fill=held,
+                device=device,
+                stream=order,
+                transfer=transfer,
+            )
+        if order is not None:
+            self._set_order(order._value, self._transfer, order)
+        if fill is not None and number is None:
+            self.fill(fill)
+        if data is not None:
+            self[...] = data
+        return self
+
+    @classmethod
+    def from_pointer(
+        cls,
+        pointer: int,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        allocator: Allocator | int | str = Allocator.malloc,
+        *,
+        strides: tuple[int, ...] | None = None,
+        readonly: bool = False,
+        owner: Any = None,
+        take: bool = False,
+        device: int | None = None,
+        stream: Any = None,
+        transfer: Transfer | int | str = Transfer.sync_host,
+    ) -> Buffer:
+        """Share memory at an address, without a copy.
+
+        ``owner`` is any object; it is kept alive until the memory is no longer
+        used. With ``take`` the buffer owns the memory, which must come from
+        ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and frees it.
+        ``strides`` are in bytes.
+        """
+        if take and (owner is not None or strides is not None or readonly):
+            raise ValueError("take=True goes with none of owner, strides and readonly")
+        if isinstance(pointer, bool) or not isinstance(pointer, int):
+            raise TypeError(f"pointer is {pointer!r}: accepted is an int")
+        if not 0 <= pointer < 2**64:
+            raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
+        place = -1 if device is None else device_number(device)
+        order = None
+        if stream is not None:
+            order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
+        self: Buffer = _native.adopt_pointer(
+            cls,
+            element_of(dtype),
+            allocator_of(allocator),
+            place,
+            0 if order is None else order._value,
+            transfer_of(transfer),
+            pointer,
+            _shape_of(shape),
+            strides,
+            readonly,
+            owner,
+            take,
+        )
+        self._source = "pointer"
+        if order is not None:
+            self._set_order(order._value, self._transfer, order)
+        return self
+
+    # What it is.
+
+    @property
+    def dtype(self) -> Any:
+        """The element type: a NumPy dtype where NumPy is loaded, else its name."""
+        return dtype_of(self._element)
+
+    @property
+    def allocator(self) -> Allocator:
+        """Where the memory came from, and new memory will."""
+        return allocator_from(self._allocator)
+
+    @property
+    def owner(self) -> int:
+        """The device that owns the memory; -1 is the host."""
+        return self.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that movements are enqueued on."""
+        value, order = self._stream, self._order
+        return order if order is not None and order._value == value else Stream(value)
+
+    @property
+    def transfer(self) -> Transfer:
+        """Which movements are waited for."""
+        return Transfer(self._transfer)
+
+    @property
+    def source_protocol(self) -> str | None:
+        """The protocol that the memory was shared by; None for memory of hamr's own."""
+        return getattr(self, "_source", None)
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._count
+
+    def capacity(self) -> int:
+        """How many elements fit without new memory."""
+        return self._capacity
+
+    # Where it is.
+
+    def accessible(self, space: str) -> bool:
+        """Whether code in a space ("host", "cuda", "hip", "openmp") reaches the memory in place."""
+        number = space_number(space)
+        return bool(self._reach >> number & 1)
+
+    def get_device_accessible(self, device: int = -1) -> Handle:
+        """The elements where code of the preferred kind of device reaches them.
+
+        Without any device that is the host.
+        """
+        preferred = allocator_from(call("PreferredAllocator", False)).name
+        if preferred.startswith("cuda"):
+            return self.get_cuda_accessible(device)
+        if preferred.startswith("hip"):
+            return self.get_hip_accessible(device)
+        if preferred.startswith("openmp"):
+            return self.get_openmp_accessible(device)
+        return self.get_host_accessible()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return array_of(self, dtype, copy)
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The SYCL USM array interface, version 1, of memory that was shared by it.
+
+        The consumer keeps the buffer; hamr orders nothing on the queue, ``syclobj``.
+        """
+        return usm_interface_of(self)
+
+    # Its life.
+
+    def synchronize(self) -> None:
+        """Block until no movement touches the memory, and all work on the stream is over.
+
+        Signals are handled meanwhile. What went wrong on the device since the last
+        wait is raised here, as DeviceError.
+        """
+        settle(self)
+
+    def ready(self) -> Awaitable[None]:
+        """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
+        source = self._pin()
+
+        def done() -> bool:
+            if not call("ArrayIdle", source._address):
+                return False
+            call("Synchronize", source._address)  # raises what went wrong
+            return True
+
+        return until(done)
+
+    def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
+        """Use another stream and, as upstream does, another transfer mode with it.
+
+        The buffer keeps the stream object alive.
+        """
+        device = self.device
+        order, mode = as_stream(stream, device), transfer_of(transfer)
+        self._set_order(order._value, mode, order)
+
+    def set_transfer(self, transfer: Transfer | int | str) -> None:
+        """Change which movements are waited for."""
+        mode = transfer_of(transfer)
+        self._set_order(None, mode)
+
+    def free(self) -> None:
+        """Give the memory up and become an empty buffer, which may grow again."""
+        self._empty()
+
+    def close(self) -> None:
+        """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
+        self._close()
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
+
+    # Its copies, and what a subclass adds.
+
+    def __array_finalize__(self, source: Buffer) -> None:
+        """What a view or copy of a subclass is told of: the buffer that it was made from.
+
+        It is of the same class, made without calling the constructor. By default it gets
+        the attributes of the source, the same objects; a subclass may do otherwise.
+        Unlike NumPy's hook it is not called for new buffers.
+        """
+        from .copying import attributes_of, set_attributes
+
+        set_attributes(self, attributes_of(source))
+
+    def __getstate__(self) -> Any:
+        from .copying import attributes_of
+
+        return attributes_of(self)
+
+    def __copy__(self) -> Buffer:
+        from .copying import copied
+
+        return copied(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        from .copying import copied
+
+        return copied(self, memo)
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self, 2)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if type(self).__reduce__ is not Buffer.__reduce__:
+            return self.__reduce__()  # as object's does
+        from .pickling import reduce
+
+        return reduce(self, protocol)
+
+    # What Contents makes.
+
+    def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
+        kind = type(self)
+        made = _native.from_result(kind, result, source, False)
+        if kind is not Buffer:
+            made.__array_finalize__(self)
+        return made
+
+    def _part(
+        self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Buffer:
+        kind = type(self)
+        view = _native.view(kind, source, offset, shape, strides)
+        view._source = self.source_protocol
+        if kind is not Buffer:
+            view.__array_finalize__(self)
+        return view
+
+    @staticmethod
+    def _sharing(obj: Any) -> Buffer:
+        return buffer(obj)
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<hamr.Buffer closed>"
+        what = f"{self.shape} {self.dtype!s} {self.allocator.name}"
+        return f"<hamr.Buffer {what} owner {self.device} at {self.ptr:#x}>"
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+    dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
+    try:
+        return tuple(index(d) for d in dimensions)
+    except TypeError:
+        raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None
+
+
+_SYNC_HOST = Transfer.sync_host
+
+
+def buffer(
+    obj: Any,
+    stream: Any = None,
+    sync: Transfer | int | str = _SYNC_HOST,
+    *,
+    wait: bool | None = None,
+) -> Buffer:
+    """A buffer that shares the memory of ``obj``, without a copy.
+
+    Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
+    arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory and dpnp's
+    arrays, of USM type shared or host), Arrow's C interfaces (pyarrow's arrays), what
+    exports the buffer protocol (NumPy arrays, bytes, bytearray, memoryview, array.array,
+    mmap, …), what has ``__dlpack__`` (PyTorch and JAX arrays anywhere) and DLPack
+    capsules, what has ``__array_interface__``, and hamr's own buffers and handles, in
+    this order of preference. Type, shape, strides and the read-only flag
+    are kept, and ``obj`` is kept alive as long as its memory is used.
+
+    ``stream`` is the one that the caller will use, by default the default stream;
+    ``sync`` says which movements are waited for. What the buffer does runs after the
+    work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
+    for here and now, and what is submitted later is not. ``wait=False``, or
+    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
+
+    An object without such a protocol, or with elements that hamr does not have, is
+    a TypeError; a description that cannot be right is a ValueError; device memory
+    where there is no driver is BackendUnavailable.
+    """
+    if stream is None and sync is _SYNC_HOST and wait is None:
+        # The first steps of share(), whose call costs a tenth of the whole.
+        kind = type(obj)
+        if kind in plain_types:
+            known = _native.adopt_buffer(Buffer, obj, 0, 1)
+            if known is not None:
+                known._source = "buffer"
+                return known
+        elif kind in cuda_types:
+            known = _native.adopt_cuda(Buffer, obj, 0, 1, wait_of(None))
+            if known is not None:
+                known._source = CUDA_ARRAY_INTERFACE
+                return known
+        elif kind in dlpack_types:
+            known = _native.adopt_dlpack(Buffer, obj, 0, 1, wait_of(None))
+            if known is not None:
+                known._source = DLPACK
+                return known
+        order = None
+        shared, protocol = share(Buffer, obj)
+    else:
+        order = stream_for_object(stream, obj)
+        shared, protocol = share(
+            Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait)
+        )
+    shared._source = protocol
+    if order is not None:
+        order._fitting(shared.device)
+        shared._set_order(order._value, shared._transfer, order)
+    return shared
+
+
+def _rebuild(
+    content: bytes,
+    shape: tuple[int, ...],
+    dtype: str,
+    allocator: int,
+    device: int,
+    kind: type[Buffer] = Buffer,
+) -> Buffer:
+    """What was pickled by a protocol below 5: the name is in pickles."""
+    from .pickling import rebuild_copy
+
+    return rebuild_copy(content, shape, dtype, allocator, device, kind)
+
+
+_native.set_buffer_type(Buffer)

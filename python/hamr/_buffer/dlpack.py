@@ -1,0 +1,73 @@
+"""hamr.from_dlpack: the array API standard's way to take another library's array."""
+
+from __future__ import annotations
+
+from .. import _native
+from .._base.allocator import Allocator
+from .._protocols.cuda_array_interface import wait_of
+from .._protocols.dispatch import refuse_masked
+from .._protocols.dlpack import CPU, CUDA, NAME, adopt
+from .._protocols.fields import exact, short
+from .buffers import Buffer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_HOST = -1
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Buffer:
+    """A buffer of the elements of ``x``, an object with ``__dlpack__`` or a DLPack capsule.
+
+    ``device`` is where they are to be: None is where they are, -1 or (1, 0) the host,
+    n or (2, n) CUDA device n. They are copied to memory of hamr's own if ``copy`` is
+    True, or None and they are elsewhere; False is never, and the producer is told. Else
+    the memory of ``x`` is shared, and kept alive.
+
+    Errors of the producer pass. Elements that hamr does not have are a TypeError, a
+    tensor that cannot be right and the number of no device are a ValueError, another
+    kind of device and a copy that must not be made are a BufferError. For CUDA without
+    a driver it is BackendUnavailable.
+    """
+    refuse_masked(x)
+    if device is None and copy is None:
+        known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
+        shared = adopt(Buffer, x, 0, 1, None) if known is None else known
+        shared._source = NAME
+        return shared
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"copy is {short(copy)}: accepted are True, False and None")
+    place = None if device is None else _place_of(device)
+    shared = adopt(Buffer, x, 0, 1, None, False if copy is False else None)
+    shared._source = NAME
+    if place is None or place == shared.device:
+        return shared.copy() if copy else shared
+    if copy is False:
+        raise BufferError(
+            f"copy is False: the elements are on {_name_of(shared.device)}, "
+            f"and device is {short(device)}"
+        )
+    if place == _HOST:
+        return shared.copy(Allocator.malloc)
+    return shared.copy(Allocator.cuda, place)
+
+
+def _place_of(device: Any) -> int:
+    """The number of a device, or -1 for the host."""
+    accepted = "accepted are None, -1 or (1, 0) for the host, and n or (2, n) for CUDA device n"
+    pair = device if isinstance(device, tuple) else (CUDA, device)
+    kind, number = map(exact, pair) if len(pair) == 2 else (None, None)
+    if kind is None or number is None:
+        raise TypeError(f"device is {short(device)}: {accepted}")
+    if kind not in (CPU, CUDA):
+        raise BufferError(f"device is {short(device)}: {accepted}")
+    if (kind == CPU and number == 0) or (pair is not device and number == _HOST):
+        return _HOST
+    if kind == CPU or not 0 <= number < 2**31:
+        raise ValueError(f"device is {short(device)}: {accepted}")
+    return number
+
+
+def _name_of(device: int) -> str:
+    return "the host" if device < 0 else f"CUDA device {device}"

@@ -1,0 +1,124 @@
+"""Handle: a place where code in one space can touch a buffer's elements."""
+
+from __future__ import annotations
+
+from .. import _native
+from .._base.allocator import Allocator, allocator_from
+from .._base.element import dtype_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Handle(_native.Array):
+    """What ``get_host_accessible()`` and its siblings return.
+
+    It holds the memory, or a temporary copy of it, for as long as the handle or
+    anything made from it lives: ``numpy.asarray(handle)`` shares the memory. It
+    never changes, whatever happens to the buffer.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the elements are a copy, so that the buffer does not see changes to them."""
+        return self._temporary
+
+    @property
+    def allocator(self) -> Allocator:
+        """Where the memory came from."""
+        return allocator_from(self._allocator)
+
+    @property
+    def dtype(self) -> Any:
+        """The element type: a NumPy dtype where NumPy is loaded."""
+        return dtype_of(self._element)
+
+    @property
+    def owner(self) -> int:
+        """The device that owns the memory; -1 is the host."""
+        return self.device
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._count
+
+    def close(self) -> None:
+        """Give up the memory; arrays made from the handle keep it. Closing twice is harmless."""
+        self._close()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return array_of(self, dtype, copy)
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The SYCL USM array interface, version 1, of memory that was shared by it."""
+        return usm_interface_of(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "a hamr.Handle is a place in this process's memory and cannot be pickled or copied: "
+            "pickle the buffer, or hamr.buffer(handle).copy()"
+        )
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<hamr.Handle closed>"
+        kind = "temporary" if self._temporary else "in place"
+        what = f"{self.shape} {self.typestr} {self.allocator.name}"
+        return f"<hamr.Handle {what} {kind} at {self.ptr:#x}>"
+
+
+_native.set_handle_type(Handle)
+
+
+def usm_interface_of(array: _native.Array) -> dict[str, Any]:
+    """What an array says by ``__sycl_usm_array_interface__``; AttributeError if it is not USM."""
+    if array._owner is None:  # before anything is imported: hasattr() may be asked of any buffer
+        raise AttributeError("__sycl_usm_array_interface__: this memory is not USM")
+    from .._protocols.sycl_usm import describe
+
+    return describe(array)
+
+
+def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
+    """NumPy's last resort: element types that its protocols have no name for."""
+    if not array._host:
+        raise TypeError(
+            f"the host does not reach {allocator_from(array._allocator).name} memory: "
+            "numpy.asarray(buffer.get_host_accessible()) brings it there"
+        )
+    import numpy
+
+    # Waits. What is kept is nobody else's to close.
+    array = array.get_host_accessible()._snapshot(_native.Array)
+    raw = numpy.asarray(_RawStorage(array))
+    named = dtype_of(array._element)
+    values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")
+    wanted = values.dtype if dtype is None else numpy.dtype(dtype)
+    if copy is False and wanted != values.dtype:
+        raise ValueError(f"copy is False: {values.dtype} elements become {wanted} only in a copy")
+    return values.astype(wanted, copy=bool(copy))
+
+
+class _RawStorage:
+    """The elements as raw bytes, which every NumPy can view as elements of the same size."""
+
+    def __init__(self, array: _native.Array) -> None:
+        self.keep = array
+        self.__array_interface__ = {
+            "shape": array.shape,
+            "typestr": f"|V{array.itemsize}",
+            # NumPy 1.24 takes no 0, not even for no elements.
+            "data": (array.ptr or array.itemsize, array.readonly),
+            "strides": array.strides,
+            "version": 3,
+        }

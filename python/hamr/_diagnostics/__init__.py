@@ -1,0 +1,1 @@
+"""What hamr tells of itself: counters and traces."""

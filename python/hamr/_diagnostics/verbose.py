@@ -1,0 +1,64 @@
+"""Tracing: every allocation, free, copy and handle, on standard error or to logging."""
+
+from __future__ import annotations
+
+import os
+
+from .._base.library import call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+
+_INTERVAL = 0.05  # seconds between looks for new lines
+
+_logger: logging.Logger | None = None
+_watched = 0  # the process whose thread takes the lines
+
+
+def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
+    """Trace what hamr does with memory, or stop that with level 0.
+
+    Lines go to standard error, as with the environment variable HAMR_VERBOSE, or
+    to ``logger`` as messages of level DEBUG. Go cannot call into Python, so a
+    thread takes them over, within 50 ms; at exit the rest is logged. A forked
+    child starts anew, as its environment says.
+    """
+    global _logger
+    if not isinstance(level, int):
+        raise TypeError(f"level is {level!r}: accepted is an int")
+    target = 0 if level <= 0 else 1 if logger is None else 2
+    call("SetVerbose", target)
+    flush()
+    _logger = logger
+    if target == 2 and _watched != os.getpid():
+        _watch()
+
+
+def flush() -> None:
+    """Log the lines that wait."""
+    lines, logger = call("TakeLog"), _logger
+    if logger is not None and lines:
+        for line in lines.split("\n"):
+            logger.debug("%s", line)
+
+
+def _watch() -> None:
+    global _watched
+    import atexit
+    import threading
+
+    stop = threading.Event()
+    _watched = os.getpid()
+
+    def watch() -> None:
+        while not stop.wait(_INTERVAL):
+            if _logger is not None:
+                flush()
+
+    def finish() -> None:
+        stop.set()
+        flush()
+
+    threading.Thread(target=watch, name="hamr log", daemon=True).start()
+    atexit.register(finish)

@@ -1,0 +1,41 @@
+"""Reading Arrow's C data interface, C device data interface and C stream interface.
+
+C reads the capsules: ``native/arrow_import.c`` and, for what they describe,
+``native/arrow_layout.c``. Here is what it takes to run after a producer's event.
+"""
+
+from __future__ import annotations
+
+from .. import _native
+from .._base.library import call
+from .._base.stream import Stream
+from .cuda_array_interface import wait_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+NAME = "__arrow_c_device_array__"  # and, without it, __arrow_c_array__ and __arrow_c_stream__
+
+
+def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
+    """An array of a class over an Arrow array's elements, which are read-only.
+
+    Lists of a fixed size become dimensions. What uses a device's memory runs after the
+    producer's event, unless ``wait`` is false. Other element types, and what is
+    dictionary-encoded, are a TypeError; nulls, and several chunks, a ValueError; a
+    device that is not CUDA's a BufferError.
+    """
+    followers = []  # streams, which last until the memory was told of them
+
+    def order(address: int, event: int) -> int:
+        from .._base.cuda_devices import device_of
+
+        follower = Stream(device=max(device_of(address), 0))
+        call("StreamWaitEvent", *follower._named(), event)
+        followers.append(follower)
+        return follower.ptr
+
+    return _native.adopt_arrow(cls, obj, stream, transfer, order if wait_of(wait) else None)

@@ -1,0 +1,204 @@
+"""Sharing an object's memory by the best protocol it offers."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import _native
+from .._base.library import call
+from . import array_interface, buffer_protocol, cuda_array_interface, dlpack
+from .cuda_array_interface import wait_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+_SYNC_HOST = 1
+
+#: In order of preference: a protocol, and what reads it, a module or the name of one
+#: that is imported when it is first needed. Protocols that tell more come first: the
+#: stream that work is pending on, the queue, immutability, the read-only flag.
+PROTOCOLS: tuple[tuple[str, Any], ...] = (
+    (cuda_array_interface.NAME, cuda_array_interface),
+    ("__sycl_usm_array_interface__", "sycl_usm"),
+    ("__arrow_c_device_array__", "arrow"),
+    ("__arrow_c_array__", "arrow"),
+    ("__arrow_c_stream__", "arrow"),
+    (buffer_protocol.NAME, buffer_protocol),
+    (dlpack.NAME, dlpack),
+    (array_interface.NAME, array_interface),
+)
+
+#: Types known to need no look beyond the buffer protocol and __array_interface__.
+plain_types: set[type] = set()
+_PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, array_interface))
+_WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
+
+#: Types of which an object was shared by one protocol: the others are then asked first
+#: for the same, which C does by itself.
+cuda_types: set[type] = set()
+dlpack_types: set[type] = set()
+_MOST_TYPES = 100
+
+
+def share(
+    cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
+) -> tuple[_A, str]:
+    """An array of a class over the memory of ``obj``, and the protocol that told of it.
+
+    ``wait`` is whether a CUDA producer's stream is waited for; None is what the
+    environment says. An object without a protocol, or with elements that hamr does
+    not have, is a TypeError; a description that cannot be right is a ValueError.
+    """
+    kind = type(obj)
+    shared: _A | None
+    protocols = PROTOCOLS
+    if kind in plain_types:
+        shared = _native.adopt_buffer(cls, obj, stream, transfer)
+        if shared is not None:
+            return shared, buffer_protocol.NAME
+        protocols = _PLAIN
+    elif kind in cuda_types:
+        shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
+        if shared is not None:
+            return shared, cuda_array_interface.NAME
+    elif kind in dlpack_types:
+        return dlpack.adopt(cls, obj, stream, transfer, wait), dlpack.NAME
+    elif not _is_foreign(obj):
+        return _view(cls, obj, stream, transfer), "hamr"
+    elif kind in plain_types:
+        protocols = _PLAIN
+    elif _is_numpys(obj):
+        protocols = _WITHOUT_DLPACK
+    for name, reader in protocols:
+        if not _offers(obj, name):
+            continue
+        if isinstance(reader, str):
+            reader = _imported(reader)
+        try:
+            shared = reader.adopt(cls, obj, stream, transfer, wait)
+        except Exception as error:
+            if reader is dlpack:
+                _note_buffer(obj, error)
+            raise
+        if shared is not None:
+            _remember(obj, name)
+            return shared, name
+    raise _refusal(obj)
+
+
+def _offers(obj: Any, name: str) -> bool:
+    if name == buffer_protocol.NAME:
+        return True
+    if isinstance(obj, type):
+        return False
+    if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
+        return True
+    try:
+        return getattr(obj, name, None) is not None
+    except Exception:
+        return True  # whoever reads it says what is wrong
+
+
+def _imported(module: str) -> Any:
+    from importlib import import_module
+
+    return import_module("." + module, __package__)
+
+
+def _remember(obj: Any, name: str) -> None:
+    kind = type(obj)
+    known = {cuda_array_interface.NAME: cuda_types, dlpack.NAME: dlpack_types}.get(name)
+    if known is None or len(known) >= _MOST_TYPES:
+        return
+    if known is dlpack_types and (not hasattr(kind, name) or _exports_buffers(obj)):
+        return  # a proxy for another object, or of a type whose other elements come otherwise
+    known.add(kind)
+
+
+def _note_buffer(obj: Any, error: Exception) -> None:
+    """Add to an error why an object with the buffer protocol was not shared by that.
+
+    It may be what the producer should have said: a deleted array of JAX's, for one.
+    """
+    try:
+        memoryview(obj)
+    except TypeError:
+        pass  # no buffers, or of something else
+    except Exception as refused:
+        error.add_note(f"The object exports no buffer either: {refused}")
+
+
+def _exports_buffers(obj: Any) -> bool:
+    """Whether its type has the buffer protocol, though perhaps not for this object."""
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    except Exception:
+        return True
+    return True
+
+
+def _is_foreign(obj: Any) -> bool:
+    """Whether an object is to be asked for protocols; False for hamr's own."""
+    if isinstance(obj, _native.Array):
+        return False
+    refuse_masked(obj)
+    if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
+        # They export their bytes.
+        raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
+    if _is_plain(type(obj)):
+        plain_types.add(type(obj))
+    return True
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a type is one that Python or NumPy comes with, not one that says so.
+
+    Classes made by exec() and by compilers may call themselves "builtins".
+    """
+    name = str(kind.__module__)
+    if name.partition(".")[0] not in ("builtins", "numpy", "array", "mmap"):
+        return False
+    module = sys.modules.get(name)
+    return module is not None and vars(module).get(kind.__name__) is kind
+
+
+def refuse_masked(obj: Any) -> None:
+    """Raise TypeError for NumPy's masked arrays, of which no protocol tells the mask."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(obj, masked.MaskedArray):
+        raise TypeError(
+            "a masked array cannot be shared, since its mask would be lost: pass .data or .filled()"
+        )
+
+
+def _is_numpys(obj: Any) -> bool:
+    """Whether NumPy, which has DLPack for fewer types than hamr, made what an object is."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, numpy.ndarray)
+
+
+def _view(cls: type[_A], obj: _native.Array, stream: int, transfer: int) -> _A:
+    source = obj._snapshot(_native.Array)
+    view = _native.view(cls, source, 0, source.shape, source.strides)
+    view._set_order(stream, transfer)
+    return view
+
+
+def _refusal(obj: Any) -> TypeError:
+    """What is wrong with an object that shares nothing that hamr takes."""
+    kind = type(obj).__name__
+    try:
+        with memoryview(obj) as view:
+            code, size = view.format, view.itemsize
+    except (TypeError, ValueError, BufferError) as error:
+        return TypeError(
+            f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
+            f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"
+        )
+    call("ParseFormat", code, size)  # raises, and says why
+    return TypeError(f"{kind} object with elements of format {code!r} cannot be shared")

@@ -1,0 +1,42 @@
+"""Reading DLPack's tensors, which C does: ``native/dlpack_ask.c`` and ``dlpack_import.c``."""
+
+from __future__ import annotations
+
+from .. import _native
+from .cuda_array_interface import wait_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+NAME = "__dlpack__"
+
+#: Device types: CUDAHost and ROCmHost are page-locked memory of the host's.
+CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13
+
+
+def is_capsule(kind: type) -> bool:
+    """Whether a type is that of capsules, which have no attribute that says what is in them."""
+    return kind.__name__ == "PyCapsule" and kind.__module__ == "builtins"
+
+
+def adopt(
+    cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any, copy: bool | None = None
+) -> _A:
+    """An array of a class over the memory of a tensor that an object exports, or of a capsule.
+
+    A capsule is consumed, unless what it holds is refused. What uses the array runs after
+    the producer's work, unless ``wait`` is false. With a ``copy`` of False the producer
+    is told to make none.
+    """
+    shared = _native.adopt_dlpack(cls, obj, stream, transfer, wait_of(wait), copy)
+    if shared is None:
+        # PyTorch exports what is on the current device only, and C does not know that it is.
+        from .._base.cuda_devices import device
+
+        with device(obj.__dlpack_device__()[1]):
+            shared = _native.adopt_dlpack(cls, obj, stream, transfer, wait_of(wait), copy, True)
+    assert shared is not None
+    return shared

@@ -1,0 +1,1 @@
+"""Upstream HAMR's module-level names."""
