@@ -17,9 +17,7 @@ from setuptools.command.build_py import build_py
 from build_support import gopy, toolchain
 
 NATIVE = toolchain.ROOT / "python" / "hamr" / "native"
-# Holds hamr_abi.h, the structs that both extensions share.
-SHARED = toolchain.ROOT / "pyhamr" / "internal" / "cabi"
-# Holds what C and C++ programs may include, too.
+# Holds what C and C++ programs may include.
 INCLUDE = toolchain.ROOT / "include"
 
 C_FLAGS = [
@@ -94,7 +92,7 @@ class BuildExtensions(build_ext):
             toolchain.fail(f"{NATIVE} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [f"-I{SHARED}", f"-I{INCLUDE}", *toolchain.header_flags(scratch)]
+        headers = [f"-I{INCLUDE}", *toolchain.header_flags(scratch)]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])

@@ -51,9 +51,23 @@ METHOD = r'^(    \{\(char \*\) ")pyhamr_(\w+)(", .*, ")pyhamr_\2\('
 SAVE = r"^\t_saved_thread := C\.PyEval_SaveThread\(\)\n"
 RESTORE = r"^\t(?:defer )?C\.PyEval_RestoreThread\(_saved_thread\)\n"
 
+# Where a function fails: hamr's own exceptions, where gopy knows a RuntimeError only.
+FAILURE = (
+    r"^\t\testr := C\.CString\(__err\.Error\(\)\)\n"
+    r"\t\tC\.PyErr_SetString\(C\.PyExc_RuntimeError, estr\)\n"
+    r"(?:\t\tC\.free\(unsafe\.Pointer\(estr\)\)\n)?"
+)
+RAISE = """\
+\t\tif !pyerror.Raise(__err) {
+\t\t\testr := C.CString(__err.Error())
+\t\t\tC.PyErr_SetString(C.PyExc_RuntimeError, estr)
+\t\t\tC.free(unsafe.Pointer(estr))
+\t\t}
+"""
+
 # A function whose only result is an error: gopy returns, and leaks, a string either way.
 ERROR_ONLY = [
-    (r"^\t\treturn estr\n", "\t\tC.free(unsafe.Pointer(estr))\n\t\treturn nil\n", 1),
+    (r"^\t\treturn estr\n", "\t\treturn nil\n", 1),
     (r"^\treturn C\.CString\(\"\"\)\n", "\treturn nil\n", 1),
 ]
 
@@ -108,6 +122,8 @@ def patch_functions(text: str, facade: dict[str, bool]) -> str:
         else:
             block = substitute(where, block, SAVE, "", 1)
             block = substitute(where, block, RESTORE, "", 1)
+        if "\tif __err != nil {\n" in block:
+            block = substitute(where, block, FAILURE, RAISE, 1)
         if "\tvar __err error\n" in block:
             for pattern, replacement, count in ERROR_ONLY:
                 block = substitute(where, block, pattern, replacement, count)
@@ -158,6 +174,10 @@ def generate(go: str, env: dict[str, str], flags: list[str]) -> None:
         text = substitute("pyhamr.go", text, pattern, replacement, count)
     cflags = " ".join(f'"{flag}"' for flag in flags)
     text = text.replace("@CFLAGS@", cflags)
+    own = f'"{FACADE_IMPORT}"'
+    text = substitute(
+        "pyhamr.go", text, rf"^\t{own}$", f'\t{own}\n\t"{FACADE_IMPORT}/pyerror"', 1
+    )
     facade = read_facade()
     source.write_text(patch_functions(text, facade))
     toolchain.run([tool["goimports"], "-w", source], env=env)

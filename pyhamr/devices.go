@@ -16,11 +16,11 @@ func Activate(backend string, device int) (uint64, error) { return bridge.Activa
 func Restore(backend string, before uint64) (int, error) { return 0, bridge.Restore(backend, before) }
 
 // CanAccess reports whether a device can reach another one's memory.
-func CanAccess(backend string, from, to int) (bool, error) {
-	return bridge.CanAccess(backend, from, to)
+func CanAccess(backend string, user, owner int) (bool, error) {
+	return bridge.CanAccess(backend, user, owner)
 }
 
 // EnablePeer lets a device reach another one's memory; twice is no error.
-func EnablePeer(backend string, from, to int) (int, error) {
-	return 0, bridge.EnablePeer(backend, from, to)
+func EnablePeer(backend string, user, owner int) (int, error) {
+	return 0, bridge.EnablePeer(backend, user, owner)
 }

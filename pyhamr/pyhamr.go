@@ -47,8 +47,8 @@ func LiveReferences() int { return bridge.Live() }
 // the host, or else for devices.
 //
 //hamr:blocking
-func PreferredAllocator(forHost bool) (int, error) {
-	found, err := bridge.PreferredAllocator(forHost)
+func PreferredAllocator(host bool) (int, error) {
+	found, err := bridge.PreferredAllocator(host)
 	return int(found), err
 }
 
@@ -67,8 +67,8 @@ func ParseUpstreamElement(name string) (int, error) {
 }
 
 // ParseFormat returns the number of the element type with a PEP 3118 format.
-func ParseFormat(format string, itemSize int) (int, error) {
-	t, err := arrayiface.ParseBufferFormat(format, itemSize)
+func ParseFormat(format string, itemsize int) (int, error) {
+	t, err := arrayiface.ParseBufferFormat(format, itemsize)
 	return int(t), err
 }
 

@@ -44,6 +44,7 @@ var rules = []rule{
 	{"internal/lint", nil},
 	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
+	{"internal/facadestub", nil},
 }
 
 // testImports is what tests may use on top. Concrete backends are open to the

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -145,23 +144,34 @@ func TestAdoptRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestTextNamesTheException(t *testing.T) {
-	for kind, err := range map[string]error{
-		"BackendUnavailable": fmt.Errorf("while asking: %w", &backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1"}}),
-		"OutOfMemory":        &backends.OutOfMemoryError{Size: 5},
-		"DeviceError":        &backends.DeviceError{API: "cuda", Name: "CUDA_ERROR_X", Code: 7},
-		"FreedBuffer":        fmt.Errorf("token: %w", gobuffer.ErrFreed),
-		"ValueError":         &gobuffer.ArgumentError{Fault: gobuffer.BadValue},
-		"TypeError":          &arrayiface.Error{Key: "typestr", Type: true},
-		"IndexError":         &gobuffer.ArgumentError{Fault: gobuffer.BadIndex},
-		"InternalError":      &PanicError{Value: "boom"},
+func TestClassifyTakesErrorsApart(t *testing.T) {
+	for kind, err := range map[Kind]error{
+		Unavailable:   fmt.Errorf("while asking: %w", &backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1"}}),
+		OutOfMemory:   &backends.OutOfMemoryError{Size: 5},
+		DeviceError:   &backends.DeviceError{API: "cuda", Name: "CUDA_ERROR_X", Code: 7},
+		Freed:         fmt.Errorf("token: %w", gobuffer.ErrFreed),
+		Forked:        &backends.ForkedError{},
+		ValueError:    &gobuffer.ArgumentError{Fault: gobuffer.BadValue},
+		TypeError:     &arrayiface.Error{Key: "typestr", Type: true},
+		IndexError:    &gobuffer.ArgumentError{Fault: gobuffer.BadIndex},
+		InternalError: &PanicError{Value: "boom", Stack: "here"},
 	} {
-		parts := strings.Split(Text(err), "\x1f")
-		require.Len(t, parts, 4)
-		assert.Equal(t, []string{"hamr", kind}, parts[:2])
-		assert.Equal(t, err.Error(), parts[3])
+		f := Classify(err)
+		assert.Equal(t, kind, f.Kind, "%v", err)
+		assert.Equal(t, err.Error(), f.Message)
+		switch kind {
+		case Unavailable:
+			assert.Equal(t, "cuda", f.Source)
+			assert.Equal(t, []string{"libcuda.so.1"}, f.Tried)
+		case OutOfMemory:
+			assert.Equal(t, 5, f.Size)
+		case DeviceError:
+			assert.Equal(t, Failure{Kind: kind, Message: f.Message, Source: "cuda", Name: "CUDA_ERROR_X", Code: 7}, f)
+		case InternalError:
+			assert.Equal(t, "here", f.Stack)
+		}
 	}
-	assert.Contains(t, Text(&backends.UnavailableError{Tried: []string{"libcuda.so.1"}}), `"tried":["libcuda.so.1"]`)
+	assert.Equal(t, ValueError, Classify(errors.New("of no type")).Kind)
 }
 
 func TestGuardTurnsPanicIntoError(t *testing.T) {
