@@ -126,6 +126,19 @@ typedef struct hamr_statistics {
     int64_t adopted; /* foreign memory in use */
 } hamr_statistics;
 
+/* What an __array_interface__ or __cuda_array_interface__ says. */
+typedef struct hamr_interface {
+    const char *typestr;
+    const int64_t *shape;   /* ndim entries */
+    const int64_t *strides; /* NULL: C order */
+    uint64_t pointer;
+    int64_t offset;
+    int64_t length; /* bytes in the buffer that data is; -1: data is a pointer */
+    int64_t version;
+    int32_t ndim;
+    int32_t masked;
+} hamr_interface;
+
 /* Functions that may fail return NULL, or an error to be given to free(). What they set
  * is meant only where they did not fail. Whatever else they give out, texts and structs,
  * goes to free(), too, each as a whole. A device of -1 is the calling thread's current
@@ -252,6 +265,8 @@ typedef struct hamr_functions {
     hamr_error *(*preferred_allocator)(int32_t for_host, int32_t *allocator);
     /* The element type of a NumPy name, a typestr or a short code. */
     hamr_error *(*parse_element)(const char *name, int32_t *element);
+    /* Applies the rules of the array interface, and sets the element type. */
+    hamr_error *(*check_interface)(const hamr_interface *interface, int32_t *element);
     /* Fills rows, one for each allocator that was used, and returns how many there are:
      * HAMR_ALLOCATOR_COUNT at most. */
     int32_t (*statistics)(hamr_statistics *rows, int32_t room);

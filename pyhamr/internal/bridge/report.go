@@ -94,3 +94,11 @@ func ParseElement(name string) (t arrayiface.ElementType, err error) {
 	defer Guard(&err)
 	return arrayiface.ParseName(name)
 }
+
+// CheckInterface applies the rules of the array interface to fields whose Python types are
+// right, and returns the element type. It keeps nothing of them.
+func CheckInterface(f arrayiface.Fields) (t arrayiface.ElementType, err error) {
+	defer Guard(&err)
+	parsed, err := arrayiface.ParseFields(f)
+	return parsed.Layout.Type, err
+}

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
+#include "hamr/functions.h"
+
 typedef const char constant_char;
 typedef const int64_t constant_int64;
+typedef const hamr_interface constant_interface;
 
 #endif

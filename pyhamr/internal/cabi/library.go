@@ -5,8 +5,10 @@ package cabi
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
+	"hamr/arrayiface"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -52,6 +54,30 @@ func hamrPreferredAllocator(forHost C.int32_t, allocator *C.int32_t) *C.hamr_err
 //export hamrParseElement
 func hamrParseElement(name *C.constant_char, element *C.int32_t) *C.hamr_error {
 	t, err := bridge.ParseElement(goString(name))
+	*element = C.int32_t(t)
+	return failure(err)
+}
+
+//export hamrCheckInterface
+func hamrCheckInterface(of *C.constant_interface, element *C.int32_t) *C.hamr_error {
+	i := (*C.hamr_interface)(unsafe.Pointer(of))
+	fields := arrayiface.Fields{
+		Typestr:      goString(i.typestr),
+		HasData:      true,
+		Address:      uintptr(i.pointer),
+		Offset:       int(i.offset),
+		BufferLength: int(i.length),
+		Masked:       i.masked != 0,
+		Version:      int(i.version),
+	}
+	if i.ndim < 0 {
+		return failure(fmt.Errorf("ndim is %d: accepted are counts", i.ndim))
+	}
+	fields.Shape = unsafe.Slice((*int)(unsafe.Pointer(i.shape)), i.ndim)
+	if i.strides != nil {
+		fields.Strides = unsafe.Slice((*int)(unsafe.Pointer(i.strides)), i.ndim)
+	}
+	t, err := bridge.CheckInterface(fields)
 	*element = C.int32_t(t)
 	return failure(err)
 }

@@ -8,7 +8,7 @@ static void (*raise_error)(hamr_error *error);
 
 static void set_raise(void (*raise)(hamr_error *error)) { raise_error = raise; }
 
-static const hamr_functions functions = {
+static hamr_functions functions = {
     .version = HAMR_ABI_VERSION,
     .free = free,
     .create = hamrCreate,
@@ -62,6 +62,7 @@ static const hamr_functions functions = {
     .backend = hamrBackend,
     .preferred_allocator = hamrPreferredAllocator,
     .parse_element = hamrParseElement,
+    .check_interface = hamrCheckInterface,
     .statistics = hamrStatistics,
     .reset_peaks = hamrResetPeaks,
     .trim = hamrTrim,
