@@ -32,6 +32,9 @@ C_FLAGS = [
     f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
 ]
 
+# native's own headers are named from its root, as "memory/block.h".
+HEADER_FLAGS = [f"-I{folder}" for folder in (NATIVE, INCLUDE)]
+
 GO_EXTENSION = "hamr._gopy._pyhamr"
 C_EXTENSION = "hamr._native"
 
@@ -39,6 +42,11 @@ EXTENSIONS = [
     Extension(GO_EXTENSION, sources=[], py_limited_api=True),
     Extension(C_EXTENSION, sources=[], py_limited_api=True),
 ]
+
+
+def native_sources() -> list[Path]:
+    """Return the C extension's sources, which lie in a folder for each floor."""
+    return sorted(NATIVE.glob("*/*.c"))
 
 
 class BuildModules(build_py):
@@ -87,12 +95,12 @@ class BuildExtensions(build_ext):
             gopy.build(go=go, cc=cc, version=version, scratch=scratch, output=output)
 
     def _build_c(self, cc: list[str], scratch: Path, output: Path) -> None:
-        sources = sorted(NATIVE.glob("*.c"))
+        sources = native_sources()
         if not sources:
             toolchain.fail(f"{NATIVE} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [f"-I{INCLUDE}", *toolchain.header_flags(scratch)]
+        headers = [*HEADER_FLAGS, *toolchain.header_flags(scratch)]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])

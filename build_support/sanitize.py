@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from build_support import toolchain
+from build_support import extensions, toolchain
 from build_support.summary import Row, report
 
 TESTS = toolchain.ROOT / "tests"
@@ -94,15 +94,13 @@ def no_valgrind() -> str:
 def run_sanitizers(scratch: Path) -> str:
     """Run some of the tests with an instrumented C extension."""
     shutil.copytree(installed(), scratch / "hamr")
-    sources = sorted((toolchain.ROOT / "python" / "hamr" / "native").glob("*.c"))
     command: list[str | Path] = [
         *("gcc", "-O1", "-g", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
-        f"-I{toolchain.ROOT / 'pyhamr' / 'internal' / 'cabi'}",
-        f"-I{toolchain.ROOT / 'include'}",
+        *extensions.HEADER_FLAGS,
         *toolchain.header_flags(scratch),
-        *sources,
+        *extensions.native_sources(),
     ]
     toolchain.run([*command, "-o", scratch / "hamr" / "_native.abi3.so"])
     env = {

@@ -129,14 +129,16 @@ typedef struct hamr_statistics {
 /* What an __array_interface__ or __cuda_array_interface__ says. */
 typedef struct hamr_interface {
     const char *typestr;
-    const int64_t *shape;   /* ndim entries */
+    const int64_t *shape;
     const int64_t *strides; /* NULL: C order */
     uint64_t pointer;
     int64_t offset;
     int64_t length; /* bytes in the buffer that data is; -1: data is a pointer */
     int64_t version;
-    int32_t ndim;
+    int64_t shape_length;
+    int64_t strides_length;
     int32_t masked;
+    int32_t reserved;
 } hamr_interface;
 
 /* Functions that may fail return NULL, or an error to be given to free(). What they set

@@ -70,12 +70,12 @@ func hamrCheckInterface(of *C.constant_interface, element *C.int32_t) *C.hamr_er
 		Masked:       i.masked != 0,
 		Version:      int(i.version),
 	}
-	if i.ndim < 0 {
-		return failure(fmt.Errorf("ndim is %d: accepted are counts", i.ndim))
+	if i.shape_length < 0 || i.strides_length < 0 {
+		return failure(fmt.Errorf("the lengths of shape and strides are %d and %d: accepted are counts", i.shape_length, i.strides_length))
 	}
-	fields.Shape = unsafe.Slice((*int)(unsafe.Pointer(i.shape)), i.ndim)
+	fields.Shape = unsafe.Slice((*int)(unsafe.Pointer(i.shape)), i.shape_length)
 	if i.strides != nil {
-		fields.Strides = unsafe.Slice((*int)(unsafe.Pointer(i.strides)), i.ndim)
+		fields.Strides = unsafe.Slice((*int)(unsafe.Pointer(i.strides)), i.strides_length)
 	}
 	t, err := bridge.CheckInterface(fields)
 	*element = C.int32_t(t)

@@ -1,7 +1,7 @@
 """Reading Arrow's C data interface, C device data interface and C stream interface.
 
-C reads the capsules: ``native/arrow_import.c`` and, for what they describe,
-``native/arrow_layout.c``. Here is what it takes to run after a producer's event.
+C reads the capsules: ``native/protocols/arrow_import.c`` and, for what they describe,
+``native/protocols/arrow_layout.c``. Here is what it takes to run after a producer's event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading the buffer protocol (PEP 3118), which C does: ``native/adopt.c``."""
+"""Reading the buffer protocol (PEP 3118), which C does: ``native/protocols/buffer_import.c``."""
 
 from __future__ import annotations
 

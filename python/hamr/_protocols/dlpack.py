@@ -1,4 +1,4 @@
-"""Reading DLPack's tensors, which C does: ``native/dlpack_ask.c`` and ``dlpack_import.c``."""
+"""Reading DLPack's tensors, which C does: ``native/protocols/dlpack_ask.c`` and ``dlpack_import.c``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,276 @@
+/* Where code in a space can touch an array: in place without asking Go, where C
+ * can tell that it may be so, else through the core. */
+#include "array/access.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/array.h"
+#include "array/description.h"
+#include "array/result.h"
+#include "base/allocators.h"
+#include "base/elements.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/owner.h"
+
+static PyTypeObject *handle_type;
+
+int array_usable(const Array *self) {
+    const Block *block = self->block;
+    if (!block || block->generation == core_generation || !is_of_device(block->allocator)) return 0;
+    return core_forked();
+}
+
+static int idle(const Array *self) {
+    return self->block && self->block->marks && !marks_at(self->block->marks);
+}
+
+/* Whether the host may read the elements as they are. Managed memory may be in
+ * use by kernels that hamr knows nothing of, on the default stream, too. */
+static int host_in_place(const Array *self) {
+    const hamr_array *array = &self->array;
+    if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
+    if (!is_of_device(array->allocator)) return 1;
+    return memory_kind(array->allocator) != HAMR_MANAGED && !array->stream && idle(self);
+}
+
+static int cuda_in_place(const Array *self, int32_t device) {
+    const hamr_array *array = &self->array;
+    if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
+    const hamr_devices *devices = core_functions()->devices;
+    if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
+    if (memory_kind(array->allocator) == HAMR_MANAGED) return 1;
+    if (device < 0) {
+        int current = 0;
+        if (devices->cuda_count > 1 && (!devices->cuda_current || devices->cuda_current(&current) != 0)) current = 0;
+        device = current;
+    }
+    return device == array->device;
+}
+
+#define SMALL (64 << 10) /* bytes of a temporary that C takes the memory for itself */
+#define ALIGNMENT 64     /* as the core's own memory */
+
+/* A handle on a copy in host memory, for a few elements that lie in C order on a
+ * device: the core copies, and need not know of the copy. NULL without an exception
+ * if it is not as simple as that. */
+static PyObject *small_temporary(Array *self) {
+    const hamr_array *array = &self->array;
+    int64_t count = array_count(array), size = element_facts(array->element)->size;
+    if (array->flags & HAMR_HOST_REACHABLE || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    Array *source = array_pin(self);
+    /* A finaliser may have given the memory up, and forked: the child has no core yet. */
+    const hamr_functions *functions = core_functions();
+    char *memory = source && source->block && functions ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
+    if (!memory) {
+        Py_XDECREF((PyObject *)source);
+        return NULL;
+    }
+    char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
+    int32_t done = 0;
+    hamr_error *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->read(&source->array, aligned, count * size, &done);
+    Py_END_ALLOW_THREADS
+    Owner *owner = error || !done ? NULL : owner_of_memory(memory, free);
+    if (!owner) {
+        free(memory);
+        Py_DECREF(source);
+        if (error) core_raise(error);
+        return NULL;
+    }
+    hamr_array temporary = source->array;
+    temporary.memory = temporary.marks = 0;
+    temporary.base = temporary.pointer = (uint64_t)(uintptr_t)aligned;
+    temporary.size = (uint64_t)(count * size);
+    temporary.capacity = count;
+    temporary.allocator = HAMR_ALLOCATOR_MALLOC;
+    temporary.device = HAMR_HOST_DEVICE;
+    temporary.flags = HAMR_HOST_REACHABLE;
+    Array *handle = NULL;
+    Block *block = block_new(&temporary, owner);
+    if (block && !(handle = array_new(handle_type))) Py_DECREF(block);
+    if (handle) {
+        handle->fixed = handle->temporary = 1;
+        handle->for_space = FOR_SPACE(HAMR_HOST);
+        array_follow(handle, source);
+        if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
+    }
+    Py_DECREF(source);
+    return (PyObject *)handle;
+}
+
+/* What the core makes of the array for code in a space. */
+static PyObject *through_core(Array *self, int32_t space, int32_t device) {
+    Array *source = array_pin(self);
+    if (!source) return NULL;
+    Result result;
+    hamr_error *error;
+    const hamr_functions *functions = core_load() < 0 ? NULL : core_functions();
+    if (!functions) {
+        Py_DECREF(source);
+        return NULL;
+    }
+    result_start(&result, source);
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->access(&source->array, space, device, &result.array);
+    Py_END_ALLOW_THREADS
+    if (error) {
+        Py_DECREF(source);
+        core_raise(error);
+        return NULL;
+    }
+    Block *block;
+    Array *handle = NULL;
+    if (result_block(&result, source, NULL, &block) == 0) {
+        handle = array_new(handle_type);
+        if (!handle) {
+            Py_XDECREF((PyObject *)block);
+        } else {
+            handle->fixed = 1;
+            handle->for_space = FOR_SPACE(space);
+            array_follow(handle, source);
+            handle->temporary = block != source->block || source->temporary;
+            if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
+        }
+    }
+    if (handle && !handle->interface && block == source->block) {
+        handle->interface = source->interface;
+        Py_XINCREF(handle->interface);
+    }
+    Py_DECREF(source);
+    return (PyObject *)handle;
+}
+
+static PyObject *in_place(Array *self, int32_t space) {
+    Array *handle = (Array *)array_snapshot(self, handle_type);
+    if (handle) handle->for_space = FOR_SPACE(space);
+    return (PyObject *)handle;
+}
+
+PyObject *array_access(Array *self, int32_t space, int32_t device) {
+    if (self->closed) return core_freed();
+    if (array_usable(self) < 0) return NULL;
+    if (!handle_type) {
+        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
+        return NULL;
+    }
+    if (space == HAMR_HOST && host_in_place(self)) return in_place(self, space);
+    if (space == HAMR_CUDA && cuda_in_place(self, device)) {
+        if (!self->interface && description_prepare(self) < 0) return NULL;
+        return in_place(self, space);
+    }
+    if (space == HAMR_HOST) {
+        PyObject *handle = small_temporary(self);
+        if (handle || PyErr_Occurred()) return handle;
+    }
+    return through_core(self, space, device);
+}
+
+/* A handle on the host is its own; not to users, who close what they are given. */
+Array *array_settled(Array *self) {
+    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 && host_in_place(self))
+        return (Array *)Py_NewRef((PyObject *)self);
+    return PyErr_Occurred() ? NULL : (Array *)array_access(self, HAMR_HOST, -1);
+}
+
+static int read_device(PyObject *value, int32_t *device) {
+    if (value == Py_None) return 0;
+    if (PyBool_Check(value) || !PyIndex_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "device is %R: accepted is an int", value);
+        return -1;
+    }
+    PyObject *number = PyNumber_Index(value);
+    if (!number) return -1;
+    long wide = PyLong_AsLong(number);
+    Py_DECREF(number);
+    if (wide == -1 && PyErr_Occurred()) PyErr_Clear();
+    else if (wide >= -1 && wide <= INT32_MAX) {
+        *device = (int32_t)wide;
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "device is %R: accepted are 0 ... 2**31-1, and -1 for the current one", value);
+    return -1;
+}
+
+static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    int32_t device = -1;
+    if (n + named > (space != HAMR_HOST)) {
+        PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument" : "at most one argument, device", n + named);
+        return NULL;
+    }
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0) {
+        PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name, PyTuple_GetItem(names, 0));
+        return NULL;
+    }
+    if (n + named && read_device(arguments[0], &device) < 0) return NULL;
+    return array_access((Array *)self, space, device);
+}
+
+#define ACCESSOR(name, space)                                                                        \
+    PyObject *name(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {      \
+        return accessible(self, space, #name "()", arguments, n, names);                             \
+    }
+
+ACCESSOR(get_host_accessible, HAMR_HOST)
+ACCESSOR(get_cuda_accessible, HAMR_CUDA)
+ACCESSOR(get_hip_accessible, HAMR_HIP)
+ACCESSOR(get_openmp_accessible, HAMR_OPENMP)
+
+/* read_into(array, out) -> bool: copy a device's elements into an exporter of the
+ * buffer protocol, if it has the same shape and type, both lie in C order, and no
+ * other way is called for. */
+static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    (void)module;
+    if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
+    Array *self = (Array *)arguments[0];
+    if (self->closed) return core_freed();
+    if ((self->array.flags & HAMR_HOST_REACHABLE) || PyObject_TypeCheck(arguments[1], array_type) || !PyObject_CheckBuffer(arguments[1])) Py_RETURN_FALSE;
+    Array *source = array_pin(self);
+    if (!source) return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(arguments[1], &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
+        Py_DECREF(source);
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear(); /* the general way says what is wrong */
+        Py_RETURN_FALSE;
+    }
+    const hamr_array *array = &source->array;
+    int same = view.ndim == array->ndim && element_from_format(view.format, view.itemsize) == array->element;
+    for (int i = 0; same && i < view.ndim; i++) same = view.shape[i] == array->shape[i];
+    int32_t done = 0;
+    hamr_error *error = NULL;
+    const hamr_functions *functions = core_functions(); /* none in a child, if out's exporter has forked */
+    if (same && functions && source->block) {
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->read(&source->array, view.buf, view.len, &done);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&view);
+    Py_DECREF(source);
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    return PyBool_FromLong(done);
+}
+
+static PyObject *set_handle_type(PyObject *module, PyObject *type) {
+    (void)module;
+    if (!is_array_type(type)) return NULL;
+    Py_INCREF(type);
+    Py_XDECREF((PyObject *)handle_type);
+    handle_type = (PyTypeObject *)type;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef access_functions[] = {
+    {"read_into", FAST(read_into), METH_FASTCALL, "read_into(array, out) -> bool: copy a device's elements into a plain array of the same kind, if out is one."},
+    {"set_handle_type", set_handle_type, METH_O, "set_handle_type(type): what the accessors of an array return."},
+    {NULL, NULL, 0, NULL},
+};

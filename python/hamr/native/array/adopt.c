@@ -1,0 +1,150 @@
+#include "array/adopt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/array.h"
+#include "base/allocators.h"
+#include "base/elements.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/owner.h"
+
+void draft_start(Draft *draft) {
+    memset(&draft->array, 0, sizeof draft->array);
+    draft->array.shape = draft->dimensions;
+    draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
+}
+
+PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) {
+    Block *block = block_new(&draft->array, owner);
+    if (!block) return NULL;
+    Array *self = array_new(type);
+    if (!self) {
+        Py_DECREF(block);
+        return NULL;
+    }
+    if (array_store(self, &draft->array, block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* Tells the core of foreign memory, which checks the dimensions and works out
+ * where the memory starts and ends. Takes over owner. */
+PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
+    if (core_load() < 0) {
+        owner_drop(owner);
+        return NULL;
+    }
+    hamr_error *error = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished);
+    if (error) {
+        core_raise(error);
+        owner_drop(owner);
+        return NULL;
+    }
+    return draft_finish(type, draft, owner);
+}
+
+/* NULL, or what the core says against it. */
+static hamr_error *tell_of_device(Draft *draft, Owner *owner, uint64_t producer) {
+    const hamr_functions *functions = core_functions();
+    uint64_t key = (uint64_t)(uintptr_t)owner;
+    if (functions->devices->cuda_count) return functions->adopt_device(&draft->array, key, owner_finished, producer);
+    /* The runtime is started first, which takes long. */
+    hamr_error *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->adopt_device(&draft->array, key, owner_finished, producer);
+    Py_END_ALLOW_THREADS
+    return error;
+}
+
+PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    hamr_error *error = NULL;
+    int ready = core_load() == 0;
+    if (ready && !(error = tell_of_device(draft, owner, producer))) return draft_finish(type, draft, owner);
+    if (error) core_raise(error);
+    owner_drop(owner);
+    return NULL;
+}
+
+/* Host memory that is said to be page-locked, which is the driver's to know: what it does
+ * not know as one piece of memory, or where there is none, is memory like any other. */
+PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
+    hamr_array plain = draft->array;
+    for (int i = 0; i < plain.ndim; i++)
+        if (plain.shape[i] == 0) return adopt_host(type, draft, owner); /* no memory to ask for */
+    if (core_load() < 0) {
+        owner_drop(owner);
+        return NULL;
+    }
+    draft->array.allocator = HAMR_ALLOCATOR_ANY;
+    hamr_error *error = tell_of_device(draft, owner, 0);
+    if (!error) return draft_finish(type, draft, owner);
+    if (error->kind != HAMR_UNAVAILABLE && error->kind != HAMR_VALUE_ERROR) {
+        core_raise(error);
+        owner_drop(owner);
+        return NULL;
+    }
+    free(error);
+    draft->array = plain;
+    return adopt_host(type, draft, owner);
+}
+
+/* Fills in where the driver says that the elements are. 0: they are nowhere, or it
+ * takes the core to tell. */
+static int locate(hamr_array *array) {
+    const hamr_functions *functions = core_functions();
+    if (!functions || !functions->devices->cuda_attributes) return 0;
+    enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, COUNT };
+    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12, [POOL] = 17};
+    int asked[COUNT];
+    uint64_t answers[COUNT] = {0};
+    void *places[COUNT];
+    int64_t low, high;
+    for (int i = 0; i < COUNT; i++) {
+        asked[i] = numbers[i];
+        places[i] = &answers[i];
+    }
+    if (!array_span(array, &low, &high) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
+    uint64_t first = array->pointer + (uint64_t)low, size = (uint64_t)high - (uint64_t)low;
+    uint32_t type = (uint32_t)answers[TYPE];
+    int32_t ordinal = (int32_t)(uint32_t)answers[ORDINAL];
+    if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] || first - answers[START] > answers[SIZE] - size) return 0;
+    int managed = (uint32_t)answers[MANAGED] != 0, pinned = !managed && type == 1;
+    if (!pinned && ordinal < 0) return 0;
+    array->allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
+    array->device = pinned ? HAMR_HOST_DEVICE : ordinal;
+    array->base = first;
+    array->size = size;
+    array->capacity = array_count(array);
+    array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
+    return 1;
+}
+
+#define LEGACY_STREAM 1
+
+/* An array that the core is told of when it first has to do with it: most are only
+ * handed on. Not where the producer's stream is one that may end before that. */
+static PyObject *adopt_later(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    Block *block = block_new(&draft->array, owner);
+    if (!block) return NULL;
+    block->producer = producer;
+    Array *self = array_new(type);
+    if (!self) {
+        Py_DECREF(block);
+        return NULL;
+    }
+    if (array_store(self, &draft->array, block) < 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+    draft->array.allocator = HAMR_ALLOCATOR_ANY;
+    draft->array.device = HAMR_HOST_DEVICE;
+    if (producer <= LEGACY_STREAM && !draft->array.stream && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
+    return adopt_device(type, draft, owner, producer);
+}

@@ -1,0 +1,20 @@
+/* New arrays, described by a draft, whose memory the core is told of. */
+#ifndef HAMR_ARRAY_ADOPT_H
+#define HAMR_ARRAY_ADOPT_H
+
+#include "base/python.h"
+#include "hamr/functions.h"
+#include "memory/owner.h"
+
+typedef struct {
+    hamr_array array;
+    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
+} Draft;
+void draft_start(Draft *draft);
+PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner); /* what the core knows now; takes over owner */
+PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
+PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
+PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
+PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
+
+#endif

@@ -1,0 +1,358 @@
+#include "array/array.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "array/turn.h"
+#include "base/elements.h"
+#include "base/heap_type.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/stream_life.h"
+
+enum { PER_THREAD_STREAM = 2, UNKNOWN_STREAM = -1 };
+
+PyTypeObject *array_type;
+
+int is_array_type(PyObject *type) {
+    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, array_type)) return 1;
+    PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
+    return 0;
+}
+
+Array *array_new(PyTypeObject *type) {
+    Array *self = type_allocate(type);
+    if (!self) return NULL;
+    self->array.shape = self->dimensions;
+    self->array.strides = self->dimensions + INLINE_DIMENSIONS;
+    self->array.device = HAMR_HOST_DEVICE;
+    /* An empty array from the first: the collector leads to it before it is filled in. */
+    self->array.element = HAMR_UINT8;
+    self->array.ndim = 1;
+    self->array.strides[0] = 1;
+    return self;
+}
+
+static int reserve_dimensions(Array *self, int ndim) {
+    if (ndim <= INLINE_DIMENSIONS || self->allocated_dimensions) return 0;
+    int64_t *room = PyMem_Malloc(2 * HAMR_MAX_DIMENSIONS * sizeof *room);
+    if (!room) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->allocated_dimensions = room;
+    return 0;
+}
+
+static void change(Array *self) {
+    PyObject *interface = self->interface;
+    self->interface = NULL;
+    self->changes++;
+    Py_XDECREF(interface);
+}
+
+static void used_on(const Array *self, Block *block, uint64_t stream) {
+    if (self->life && stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    else block_used_on(block, stream);
+}
+
+/* What the array's stream holds may use the memory for longer than the array does. A
+ * snapshot for the core is nobody's to use: its source has the same stream. */
+static void leave(const Array *self, Block *block, uint64_t stream) {
+    if (block && Py_TYPE((PyObject *)(uintptr_t)self) != array_type) used_on(self, block, stream);
+    Py_XDECREF((PyObject *)block);
+}
+
+static void leave_block(Array *self) {
+    Block *block = self->block;
+    self->block = NULL;
+    leave(self, block, self->array.stream);
+}
+
+int array_store(Array *self, const hamr_array *from, Block *block) {
+    if (reserve_dimensions(self, from->ndim) < 0) {
+        Py_XDECREF((PyObject *)block);
+        return -1;
+    }
+    uint64_t stream = self->array.stream;
+    self->array = *from;
+    self->array.memory = 0;
+    int64_t *room = self->allocated_dimensions;
+    self->array.shape = room ? room : self->dimensions;
+    self->array.strides = room ? room + HAMR_MAX_DIMENSIONS : self->dimensions + INLINE_DIMENSIONS;
+    memcpy(self->array.shape, from->shape, (size_t)from->ndim * sizeof *from->shape);
+    memcpy(self->array.strides, from->strides, (size_t)from->ndim * sizeof *from->strides);
+    Block *old = self->block;
+    self->block = block;
+    change(self);
+    if (old != block) leave(self, old, stream);
+    else Py_XDECREF((PyObject *)old);
+    return 0;
+}
+
+void array_follow(Array *self, const Array *source) {
+    PyObject *order = self->order, *life = self->life;
+    if (!order && !life && !source->order && !source->life) return;
+    self->order = source->order;
+    self->life = source->life;
+    Py_XINCREF(self->order);
+    Py_XINCREF(self->life);
+    Py_XDECREF(order);
+    Py_XDECREF(life);
+}
+
+PyObject *array_snapshot(Array *self, PyTypeObject *type) {
+    Array *copy = array_new(type);
+    if (!copy) return NULL;
+    /* Only now: making an object may run finalisers, which may close self. */
+    if (self->closed) {
+        Py_DECREF(copy);
+        return core_freed();
+    }
+    copy->fixed = 1;
+    copy->temporary = self->temporary;
+    copy->for_space = self->for_space;
+    Py_XINCREF((PyObject *)self->block);
+    PyObject *interface = self->interface;
+    Py_XINCREF(interface);
+    if (array_store(copy, &self->array, self->block) < 0) {
+        Py_XDECREF(interface);
+        Py_DECREF(copy);
+        return NULL;
+    }
+    copy->interface = interface;
+    array_follow(copy, self);
+    if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
+        memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
+        copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
+    }
+    return (PyObject *)copy;
+}
+
+int array_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((Array *)object)->block);
+    Py_VISIT(((Array *)object)->interface);
+    Py_VISIT(((Array *)object)->kept);
+    Py_VISIT(((Array *)object)->order);
+    Py_VISIT(((Array *)object)->life);
+    Py_VISIT(((Array *)object)->source);
+    return 0;
+}
+
+static void give_up(Array *self) {
+    self->closed = 1;
+    if (!self->exports) leave_block(self);
+}
+
+void array_releasebuffer(PyObject *object, Py_buffer *view) {
+    Array *self = (Array *)object;
+    (void)view;
+    if (--self->exports == 0 && self->closed) leave_block(self);
+}
+
+int array_hold(Array *snapshot, const Array *self) {
+    Block *block = self->block;
+    if (block && (!block->token || block->generation != core_generation)) return 1;
+    Py_XINCREF((PyObject *)block);
+    if (array_store(snapshot, &self->array, block) < 0) return -1;
+    snapshot->fixed = 1;
+    snapshot->array.memory = block ? block->token : 0;
+    array_follow(snapshot, self);
+    if (stream_life_over(snapshot->life, snapshot->array.stream)) snapshot->array.stream = 0;
+    return 0;
+}
+
+PyObject *array_dimensions(const int64_t *values, int n) {
+    /* Copied first: making a tuple may run finalisers, which may change the array. */
+    int64_t own[HAMR_MAX_DIMENSIONS];
+    memcpy(own, values, (size_t)n * sizeof *own);
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *value = PyLong_FromLongLong(own[i]);
+        if (!value || PyTuple_SetItem(tuple, i, value) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* Who is told an address in a dictionary keeps the object, not its memory. One Block
+ * is kept as it is; for more there is a set. */
+int array_keep(Array *self, Block *lent) {
+    PyObject *block = (PyObject *)lent;
+    if (!block || self->kept == block) return 0;
+    if (self->kept && !PySet_Check(self->kept)) {
+        PyObject *set = PySet_New(NULL); /* may run a finaliser that comes here, too */
+        if (!set) return -1;
+        if (PySet_Check(self->kept)) {
+            Py_DECREF(set);
+        } else {
+            PyObject *old = self->kept;
+            if (PySet_Add(set, old) < 0) {
+                Py_DECREF(set);
+                return -1;
+            }
+            self->kept = set;
+            Py_DECREF(old);
+        }
+    }
+    if (self->kept) return PySet_Add(self->kept, block);
+    self->kept = Py_NewRef(block);
+    return 0;
+}
+
+int array_clear(PyObject *object) {
+    Array *self = (Array *)object;
+    change(self);
+    give_up(self); /* even without memory: the stream may end before the object does */
+    Py_CLEAR(self->kept);
+    if (self->block) return 0; /* exported: the memory may be released in the stream's order */
+    Py_CLEAR(self->order);
+    Py_CLEAR(self->life);
+    return 0;
+}
+
+void array_dealloc(PyObject *object) {
+    PyObject_GC_UnTrack(object);
+    Array *self = (Array *)object;
+    Py_CLEAR(self->interface);
+    leave_block(self);
+    Py_CLEAR(self->kept);
+    Py_CLEAR(self->order); /* last: memory may be released in the stream's order */
+    Py_CLEAR(self->life);
+    Py_CLEAR(self->source);
+    if (self->turn) turn_free(self->turn);
+    PyMem_Free(self->allocated_dimensions);
+    type_free(object);
+}
+
+Py_ssize_t array_length(PyObject *object) {
+    Array *self = (Array *)object;
+    if (self->closed) {
+        core_freed();
+        return -1;
+    }
+    if (self->array.ndim == 0) {
+        PyErr_SetString(PyExc_TypeError, "len() of a buffer without dimensions");
+        return -1;
+    }
+    return (Py_ssize_t)self->array.shape[0];
+}
+
+PyObject *array_method_close(PyObject *object, PyObject *unused) {
+    (void)unused;
+    give_up((Array *)object);
+    Py_RETURN_NONE;
+}
+
+PyObject *array_method_empty(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Array *self = (Array *)object;
+    if (turn_wait(&self->turn) < 0) return NULL;
+    OPEN(self);
+    Py_CLEAR(self->source);
+    change(self);
+    self->array.base = self->array.size = self->array.pointer = self->array.marks = 0;
+    self->array.capacity = 0;
+    self->array.flags = self->array.flags & ~HAMR_READ_ONLY;
+    self->array.ndim = 1;
+    self->array.shape[0] = 0;
+    self->array.strides[0] = element_facts(self->array.element)->size;
+    leave_block(self);
+    Py_RETURN_NONE;
+}
+
+/* _set_order(stream, transfer[, object that keeps the stream alive]): None is the stream as it is. */
+PyObject *array_method_set_order(PyObject *object, PyObject *arguments) {
+    Array *self = (Array *)object;
+    unsigned long long stream = 0;
+    int transfer;
+    PyObject *number, *order = NULL;
+    if (!PyArg_ParseTuple(arguments, "Oi|O", &number, &transfer, &order)) return NULL;
+    if (number != Py_None) stream = PyLong_AsUnsignedLongLong(number);
+    if (stream == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    PyObject *life = order && order != Py_None && stream > PER_THREAD_STREAM ? stream_life_of(order) : NULL;
+    int turn = self->turn ? turn_wait(&self->turn) : 0;
+    if (turn < 0 || self->closed) {
+        Py_XDECREF(life);
+        return turn < 0 ? NULL : core_freed();
+    }
+    if (number == Py_None) stream = self->array.stream;
+    if (self->block && stream != self->array.stream) {
+        Block *block = (Block *)Py_NewRef((PyObject *)self->block);
+        int left = 0;
+        if (stream_life_over(self->life, self->array.stream)) block_shared_with(block, UNKNOWN_STREAM);
+        else left = block_leave(block, self->array.stream);
+        Py_DECREF((PyObject *)block);
+        if (left < 0) {
+            Py_XDECREF(life);
+            return NULL;
+        }
+    }
+    self->array.transfer = transfer;
+    self->array.stream = stream;
+    if (order) {
+        PyObject *old = self->order, *old_life = self->life;
+        self->order = order == Py_None ? NULL : Py_NewRef(order);
+        self->life = life;
+        Py_XDECREF(old);
+        Py_XDECREF(old_life);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *array_method_snapshot(PyObject *object, PyObject *type) {
+    if (!is_array_type(type)) return NULL;
+    return array_snapshot((Array *)object, (PyTypeObject *)type);
+}
+
+/* A snapshot that the Go core may be told of: its descriptor names memory that
+ * this process's copy of the core knows. */
+Array *array_pin(Array *self) {
+    Array *copy = (Array *)array_snapshot(self, array_type);
+    if (!copy || !copy->block) return copy;
+    if (block_register(copy->block) < 0) {
+        Py_DECREF(copy);
+        return NULL;
+    }
+    copy->array.memory = copy->block->token;
+    if (stream_life_over(copy->life, copy->array.stream)) copy->array.stream = 0;
+    return copy;
+}
+
+/* _keep(snapshot): its address was told, as array_interface tells it. */
+PyObject *array_method_keep(PyObject *object, PyObject *snapshot) {
+    if (!PyObject_TypeCheck(snapshot, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", snapshot);
+    if (array_keep((Array *)object, ((Array *)snapshot)->block) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *array_method_pin(PyObject *object, PyObject *unused) {
+    (void)unused;
+    return (PyObject *)array_pin((Array *)object);
+}
+
+PyObject *array_method_swap(PyObject *object, PyObject *other) {
+    if (!PyObject_TypeCheck(other, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", other);
+    Array *a = (Array *)object, *b = (Array *)other, hold;
+    if (turn_wait_both(&a->turn, &b->turn) < 0) return NULL;
+    OPEN(a);
+    OPEN(b);
+    if (a == b) Py_RETURN_NONE;
+    size_t from = offsetof(Array, array), length = sizeof(Array) - from;
+    uint32_t changes[2] = {a->changes, b->changes}; /* counts what happened to the object, whatever it has */
+    PyObject *kept[2] = {a->kept, b->kept};         /* who was told of it keeps the object, too */
+    memcpy((char *)&hold + from, (char *)a + from, length);
+    memcpy((char *)a + from, (char *)b + from, length);
+    memcpy((char *)b + from, (char *)&hold + from, length);
+    for (int i = 0; i < 2; i++) {
+        Array *x = i ? b : a;
+        x->changes = changes[i] + 1;
+        x->kept = kept[i];
+        int64_t *room = x->allocated_dimensions;
+        x->array.shape = room ? room : x->dimensions;
+        x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;
+    }
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,69 @@
+/* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
+ * (which never does). */
+#ifndef HAMR_ARRAY_ARRAY_H
+#define HAMR_ARRAY_ARRAY_H
+
+#include "array/turn.h"
+#include "base/python.h"
+#include "core/errors.h"
+#include "hamr/functions.h"
+#include "memory/block.h"
+
+#define INLINE_DIMENSIONS 4
+
+typedef struct {
+    PyObject_HEAD
+    Turn *turn;                                /* whose it is to change the object, or NULL: nobody's yet */
+    hamr_array array;
+    Block *block;                              /* NULL: no memory */
+    union {
+        int64_t dimensions[2 * INLINE_DIMENSIONS]; /* array.shape and .strides, if they fit */
+        unsigned char scalar[16];                  /* the element of a scalar(), which has neither */
+    };
+    int64_t *allocated_dimensions;             /* shape and strides, if they do not */
+    PyObject *order;                           /* the object that array.stream was given as, or NULL */
+    PyObject *life;                            /* keeps array.stream alive, whatever order lets go, or NULL */
+    PyObject *kept;                            /* a Block whose address was given away, or a set of them, or NULL */
+    PyObject *source;                          /* the protocol that the memory came by, or NULL */
+    PyObject *interface;                       /* a ready __cuda_array_interface__, nobody else's, or NULL */
+    uint32_t changes;                          /* how often interface became wrong */
+    char fixed;                                /* never changes: exports itself */
+    char temporary;
+    char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
+    char closed;
+    Py_ssize_t exports;                        /* views of a fixed array, which keep its memory */
+} Array;
+
+#define FOR_SPACE(space) ((char)((space) + 1))
+
+#define OPEN(self) \
+    if (((Array *)self)->closed) return core_freed()
+
+extern PyTypeObject *array_type; /* NULL until type.c has made it */
+int is_array_type(PyObject *type); /* or 0, with an exception */
+Array *array_new(PyTypeObject *type);
+int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
+PyObject *array_snapshot(Array *self, PyTypeObject *type);
+Array *array_pin(Array *self);
+int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
+void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
+int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
+PyObject *array_dimensions(const int64_t *values, int n); /* a tuple */
+
+/* Slots of the type. */
+void array_dealloc(PyObject *object);
+int array_traverse(PyObject *object, visitproc visit, void *arg);
+int array_clear(PyObject *object);
+Py_ssize_t array_length(PyObject *object);
+void array_releasebuffer(PyObject *object, Py_buffer *view);
+
+/* Methods of the type, by the names that they have there. */
+PyObject *array_method_close(PyObject *object, PyObject *unused);
+PyObject *array_method_empty(PyObject *object, PyObject *unused);
+PyObject *array_method_set_order(PyObject *object, PyObject *arguments);
+PyObject *array_method_snapshot(PyObject *object, PyObject *type);
+PyObject *array_method_pin(PyObject *object, PyObject *unused);
+PyObject *array_method_keep(PyObject *object, PyObject *snapshot);
+PyObject *array_method_swap(PyObject *object, PyObject *other);
+
+#endif

@@ -1,0 +1,201 @@
+/* Changes of a buffer's contents, one after the other.
+ *
+ * What a change calls lets other threads run, and it ends by making the buffer what the
+ * call has described, so nobody else may change the buffer meanwhile. Nothing here runs
+ * Python code between the two: a finaliser there that changes this buffer would be undone,
+ * and one that changes another's could wait for a thread that waits for this one. */
+#include "array/change.h"
+
+#include "array/array.h"
+#include "array/result.h"
+#include "array/turn.h"
+#include "base/dimensions.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+
+typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, FILL, MOVE } Operation;
+
+/* What is to be done, and what it needs of Python's memory, made before it begins. */
+typedef struct {
+    Operation operation;
+    Array *other; /* an argument, or NULL */
+    int64_t n, at, start;
+    int32_t ndim, allocator, device;
+    int64_t shape[HAMR_MAX_DIMENSIONS];
+    Array *source;
+    Block *spare; /* for new memory */
+    hamr_error *error;
+    Result result;
+} Change;
+
+static hamr_error *apply(const hamr_functions *functions, Change *change) {
+    hamr_array *array = &change->source->array, *other = change->other ? &change->other->array : NULL, *result = &change->result.array;
+    switch (change->operation) {
+    case RESERVE: return functions->reserve(array, change->n, other, result);
+    case RESIZE: return functions->resize(array, change->ndim, change->shape, other, result);
+    case APPEND: return functions->append(array, other, result);
+    case ASSIGN: return functions->assign(array, other, result);
+    case SET: return functions->set(array, change->at, other, change->start, change->n, result);
+    case WRITE: return functions->write(array, other, result);
+    case FILL: return functions->fill(array, other, result);
+    case MOVE: return functions->move(array, change->allocator, change->device, result);
+    }
+    return NULL;
+}
+
+enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY };
+
+/* With the turn, and without Python code. */
+static int run(Array *self, Change *change) {
+    if (self->closed) return FREED;
+    const hamr_functions *functions = core_functions();
+    if (!functions) return NO_LIBRARY;
+    int held = array_hold(change->source, self);
+    if (held > 0) return UNKNOWN_MEMORY;
+    if (held < 0) return FAILED;
+    result_start(&change->result, change->source);
+    Py_BEGIN_ALLOW_THREADS
+    change->error = apply(functions, change);
+    Py_END_ALLOW_THREADS
+    if (change->error) return FAILED;
+    if (self->closed) return FREED; /* by another thread meanwhile */
+    Block *block;
+    if (result_block(&change->result, change->source, &change->spare, &block) < 0) return FAILED;
+    if (block && block != change->source->block) Py_CLEAR(self->source);
+    return array_store(self, &change->result.array, block) < 0 ? FAILED : DONE;
+}
+
+static int run_in_turn(Array *self, Change *change) {
+    for (;;) {
+        if (turn_begin(&self->turn) < 0) return FAILED;
+        Turn *turn = self->turn;
+        int outcome = run(self, change);
+        turn_end(turn);
+        if (outcome == NO_LIBRARY) {
+            if (core_load() < 0) return FAILED;
+        } else if (outcome == UNKNOWN_MEMORY) {
+            Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
+            int known = block ? block_register(block) : 0;
+            Py_XDECREF((PyObject *)block);
+            if (known < 0) return FAILED;
+        } else {
+            return outcome;
+        }
+    }
+}
+
+/* Makes the array what the operation makes of it. */
+static PyObject *make(PyObject *object, Change *change) {
+    result_start(&change->result, NULL);
+    change->source = array_new(array_type);
+    change->spare = block_spare();
+    int outcome = change->source && change->spare ? run_in_turn((Array *)object, change) : FAILED;
+    if (outcome == FREED) core_freed();
+    else if (change->error) core_raise(change->error);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_XDECREF((PyObject *)change->source); /* only now may owners end */
+    result_end(&change->result);
+    Py_XDECREF((PyObject *)change->spare);
+    PyErr_Restore(type, value, traceback);
+    if (outcome != DONE) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The arguments of a change: the array, and where other is among them, that; None is none. */
+static int begin(Change *change, Operation operation, PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, Py_ssize_t other, const char *name) {
+    *change = (Change){.operation = operation};
+    if (arity(n, wanted, name) < 0) return -1;
+    if (!PyObject_TypeCheck(arguments[0], array_type)) {
+        PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[0]);
+        return -1;
+    }
+    if (!other || arguments[other] == Py_None) return 0;
+    if (!PyObject_TypeCheck(arguments[other], array_type)) {
+        PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[other]);
+        return -1;
+    }
+    change->other = (Array *)arguments[other];
+    return 0;
+}
+
+static int read_count(PyObject *value, int64_t *into) {
+    *into = PyLong_AsLongLong(value);
+    return *into == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_number(PyObject *value, int32_t *into) {
+    long number = PyLong_AsLong(value);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    *into = (int32_t)number;
+    return 0;
+}
+
+static PyObject *reserve(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    if (begin(&change, RESERVE, arguments, n, 3, 2, "reserve") < 0 || read_count(arguments[1], &change.n) < 0) return NULL;
+    return make(arguments[0], &change);
+}
+
+static PyObject *resize(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    if (begin(&change, RESIZE, arguments, n, 3, 2, "resize") < 0) return NULL;
+    if ((change.ndim = read_dimensions(arguments[1], "shape", change.shape)) < 0) return NULL;
+    return make(arguments[0], &change);
+}
+
+static PyObject *append(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    return begin(&change, APPEND, arguments, n, 2, 1, "append") < 0 ? NULL : make(arguments[0], &change);
+}
+
+static PyObject *assign(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    return begin(&change, ASSIGN, arguments, n, 2, 1, "assign") < 0 ? NULL : make(arguments[0], &change);
+}
+
+static PyObject *set(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    if (begin(&change, SET, arguments, n, 5, 2, "set") < 0) return NULL;
+    if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 || read_count(arguments[4], &change.n) < 0) return NULL;
+    return make(arguments[0], &change);
+}
+
+static PyObject *write_array(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    return begin(&change, WRITE, arguments, n, 2, 1, "write") < 0 ? NULL : make(arguments[0], &change);
+}
+
+static PyObject *fill(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    return begin(&change, FILL, arguments, n, 2, 1, "fill") < 0 ? NULL : make(arguments[0], &change);
+}
+
+static PyObject *move(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Change change;
+    (void)module;
+    if (begin(&change, MOVE, arguments, n, 3, 0, "move") < 0) return NULL;
+    if (read_number(arguments[1], &change.allocator) < 0 || read_number(arguments[2], &change.device) < 0) return NULL;
+    return make(arguments[0], &change);
+}
+
+PyMethodDef change_functions[] = {
+    {"reserve", FAST(reserve), METH_FASTCALL, "reserve(array, n, value): make room for n elements; new room holds value, if that is not None."},
+    {"resize", FAST(resize), METH_FASTCALL, "resize(array, shape, value): hold the elements of a shape; new ones hold value, if that is not None."},
+    {"append", FAST(append), METH_FASTCALL, "append(array, other): add the elements of other behind the last."},
+    {"assign", FAST(assign), METH_FASTCALL, "assign(array, other): become the contents and shape of other."},
+    {"set", FAST(set), METH_FASTCALL, "set(array, at, other, start, n): write n elements of other, from start on, from element at on."},
+    {"write", FAST(write_array), METH_FASTCALL, "write(array, other): set every element from other, broadcast."},
+    {"fill", FAST(fill), METH_FASTCALL, "fill(array, value): set every element to the single one of value."},
+    {"move", FAST(move), METH_FASTCALL, "move(array, allocator, device): take the contents to other memory."},
+    {NULL, NULL, 0, NULL},
+};

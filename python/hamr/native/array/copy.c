@@ -1,0 +1,124 @@
+#include "array/copy.h"
+
+#include <string.h>
+
+#include "array/array.h"
+#include "array/result.h"
+#include "base/dimensions.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+
+static PyTypeObject *buffer_type;
+
+PyTypeObject *copy_type(void) {
+    if (!buffer_type) PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
+    return buffer_type;
+}
+
+/* The table, and a source that the core may be told of; NULL: an error. */
+static const hamr_functions *functions_for(Array *self, Array **source) {
+    *source = array_pin(self);
+    const hamr_functions *functions = *source && core_load() == 0 ? core_functions() : NULL;
+    if (!functions) Py_CLEAR(*source);
+    return functions;
+}
+
+Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t device, int32_t element) {
+    Array *source;
+    Result result;
+    hamr_error *error;
+    const hamr_functions *functions = functions_for(self, &source);
+    if (!functions) return NULL;
+    result_start(&result, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->copy(&source->array, allocator, device, element, &result.array);
+    Py_END_ALLOW_THREADS
+    if (error) core_raise(error);
+    Array *made = error ? NULL : result_array(&result, type, source);
+    result_end(&result);
+    Py_DECREF(source);
+    return made;
+}
+
+static int check(PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, const char *name) {
+    if (arity(n, wanted, name) < 0 || !is_array_type(arguments[0])) return -1;
+    if (PyObject_TypeCheck(arguments[1], array_type)) return 0;
+    PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[1]);
+    return -1;
+}
+
+static PyObject *copy(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    long numbers[3];
+    (void)module;
+    if (check(arguments, n, 5, "copy") < 0) return NULL;
+    for (int i = 0; i < 3; i++)
+        if ((numbers[i] = PyLong_AsLong(arguments[2 + i])) == -1 && PyErr_Occurred()) return NULL;
+    return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], (int32_t)numbers[0], (int32_t)numbers[1], (int32_t)numbers[2]);
+}
+
+static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    int64_t shape[HAMR_MAX_DIMENSIONS];
+    int32_t view = 0;
+    Array *source;
+    Result result;
+    hamr_error *error;
+    (void)module;
+    if (check(arguments, n, 4, "reshape") < 0) return NULL;
+    int ndim = read_dimensions(arguments[2], "shape", shape);
+    long copying = ndim < 0 ? -1 : PyLong_AsLong(arguments[3]);
+    if (copying == -1 && PyErr_Occurred()) return NULL;
+    const hamr_functions *functions = functions_for((Array *)arguments[1], &source);
+    if (!functions) return NULL;
+    result_start(&result, source);
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->reshape(&source->array, ndim, shape, (int32_t)copying, &result.array, &view);
+    Py_END_ALLOW_THREADS
+    if (error) core_raise(error);
+    Array *made = error ? NULL : result_array(&result, (PyTypeObject *)arguments[0], source);
+    result_end(&result);
+    Py_DECREF(source);
+    return made ? Py_BuildValue("(NN)", (PyObject *)made, PyBool_FromLong(view)) : NULL;
+}
+
+static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    char *elements = NULL;
+    Array *source;
+    hamr_error *error;
+    (void)module;
+    if (arity(n, 2, "text") < 0) return NULL;
+    if (!PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[0]);
+    long long limit = PyLong_AsLongLong(arguments[1]);
+    if (limit == -1 && PyErr_Occurred()) return NULL;
+    const hamr_functions *functions = functions_for((Array *)arguments[0], &source);
+    if (!functions) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->text(&source->array, limit, &elements);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(source);
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    PyObject *made = PyUnicode_DecodeUTF8(elements, (Py_ssize_t)strlen(elements), "replace");
+    functions->free(elements);
+    return made;
+}
+
+static PyObject *set_buffer_type(PyObject *module, PyObject *type) {
+    (void)module;
+    if (!is_array_type(type)) return NULL;
+    PyObject *old = (PyObject *)buffer_type;
+    buffer_type = (PyTypeObject *)Py_NewRef(type);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef copy_functions[] = {
+    {"copy", FAST(copy), METH_FASTCALL, "copy(type, array, allocator, device, element): a new array with the same elements in C order, converted."},
+    {"reshape", FAST(reshape), METH_FASTCALL,
+     "reshape(type, array, shape, copying) -> (array, whether it is a view): the elements in another shape. copying is 0 where it must be, 1 never, 2 always."},
+    {"text", FAST(text), METH_FASTCALL, "text(array, limit) -> str: the elements as HAMR prints them, shortened beyond limit."},
+    {"set_buffer_type", set_buffer_type, METH_O, "set_buffer_type(type): what copies are, and what stands for tensors that C hands over."},
+    {NULL, NULL, 0, NULL},
+};

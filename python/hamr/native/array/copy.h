@@ -1,0 +1,12 @@
+/* New arrays of another one's elements, and their text. */
+#ifndef HAMR_ARRAY_COPY_H
+#define HAMR_ARRAY_COPY_H
+
+#include "array/array.h"
+#include "base/python.h"
+
+PyTypeObject *copy_type(void); /* hamr.Buffer; NULL, with an exception, until Python has told it */
+Array *array_copy(PyTypeObject *type, Array *source, int32_t allocator, int32_t device, int32_t element); /* the same elements in C order */
+extern PyMethodDef copy_functions[];
+
+#endif

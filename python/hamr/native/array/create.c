@@ -1,0 +1,234 @@
+#include "array/create.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/adopt.h"
+#include "array/array.h"
+#include "base/allocators.h"
+#include "base/dimensions.h"
+#include "base/elements.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/owner.h"
+
+#define LONG_FILL (256u << 10) /* bytes whose filling is worth letting other threads run */
+
+static int read_shape(PyObject *shape, hamr_array *array) {
+    if (PyTuple_Check(shape)) {
+        array->ndim = read_dimensions(shape, "shape", array->shape);
+        return array->ndim;
+    }
+    array->shape[0] = PyLong_AsLongLong(shape);
+    array->ndim = 1;
+    if (array->shape[0] != -1 || !PyErr_Occurred()) return 1;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_ValueError, "shape is %R: it does not fit in 64 bits", shape);
+    else PyErr_Format(PyExc_TypeError, "shape is %R: accepted is an int or a tuple of int", shape);
+    return -1;
+}
+
+static int read_int32(PyObject *value, int32_t *into) {
+    long number = PyLong_AsLong(value);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    *into = (int32_t)number;
+    return 0;
+}
+
+static int read_place(PyObject *const *arguments, hamr_array *array) {
+    if (read_int32(arguments[0], &array->element) < 0 || read_int32(arguments[1], &array->allocator) < 0 ||
+        read_int32(arguments[2], &array->device) < 0 || read_int32(arguments[4], &array->transfer) < 0)
+        return -1;
+    array->stream = PyLong_AsUnsignedLongLong(arguments[3]);
+    return array->stream == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether taking memory may wait for a device, or for its runtime to start. */
+static int creation_is_long(const hamr_array *array, const hamr_functions *functions) {
+    return is_of_device(array->allocator) && (!is_ordered(array->allocator) || !functions->devices->cuda_count);
+}
+
+/* create(type, element, allocator, device, stream, transfer, shape, value) */
+static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    unsigned char bytes[16];
+    int32_t value_element = 0;
+    int filled = 0;
+    (void)module;
+    if (arity(n, 8, "create") < 0 || !is_array_type(arguments[0])) return NULL;
+    draft_start(&draft);
+    if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
+    if (arguments[7] != Py_None) {
+        filled = element_from_scalar(arguments[7], bytes, &value_element);
+        if (filled == 0) PyErr_Format(PyExc_TypeError, "value is %R: accepted is a number", arguments[7]);
+        if (filled <= 0) return NULL;
+    }
+    int64_t total = 1;
+    for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i] < 0 ? 0 : draft.array.shape[i];
+    if (core_load() < 0) return NULL; /* only now: an argument's __index__ may fork */
+    hamr_error *error;
+    const hamr_functions *functions = core_functions();
+    if (total >= LONG_FILL / 16 || creation_is_long(&draft.array, functions)) {
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->create(&draft.array, filled ? bytes : NULL, value_element);
+        Py_END_ALLOW_THREADS
+    } else {
+        error = functions->create(&draft.array, filled ? bytes : NULL, value_element);
+    }
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    return draft_finish((PyTypeObject *)arguments[0], &draft, NULL);
+}
+
+/* The arguments that adopt_pointer and adopt_device share: element, allocator,
+ * device, stream, transfer, pointer, shape, strides, readonly. */
+static int read_pointer(PyObject *const *arguments, Draft *draft) {
+    draft_start(draft);
+    hamr_array *array = &draft->array;
+    if (read_place(arguments, array) < 0 || read_shape(arguments[6], array) < 0) return -1;
+    array->pointer = PyLong_AsUnsignedLongLong(arguments[5]);
+    if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return -1;
+    if (!element_facts(array->element)) {
+        PyErr_Format(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
+        return -1;
+    }
+    if (arguments[7] == Py_None) {
+        array_c_strides(array);
+    } else {
+        int dimensions = read_dimensions(arguments[7], "strides", array->strides);
+        if (dimensions < 0) return -1;
+        if (dimensions != array->ndim) {
+            PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[7], array->ndim);
+            return -1;
+        }
+    }
+    int readonly = PyObject_IsTrue(arguments[8]);
+    if (readonly > 0) array->flags |= HAMR_READ_ONLY;
+    return readonly < 0 ? -1 : 0;
+}
+
+/* Keeps an object alive, and the memory that one of hamr's has now: it may take other
+ * memory, or be closed, at any time. */
+static Owner *owner_of_pointer(PyObject *object) {
+    if (!PyObject_TypeCheck(object, array_type) || ((Array *)object)->closed) return owner_new(object, NULL);
+    PyObject *memory = array_snapshot((Array *)object, array_type);
+    PyObject *both = memory ? PyTuple_Pack(2, object, memory) : NULL;
+    Owner *owner = both ? owner_new(both, NULL) : NULL;
+    Py_XDECREF(memory);
+    Py_XDECREF(both);
+    return owner;
+}
+
+/* adopt_pointer(type, element, allocator, device, stream, transfer, pointer,
+ *               shape, strides, readonly, owner, take)
+ * owner is kept alive as long as the memory is used; with take, the memory is
+ * freed by its allocator instead. */
+static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    int take = PyObject_IsTrue(arguments[11]);
+    if (take < 0) return NULL;
+    Owner *owner = take ? NULL : owner_of_pointer(arguments[10]);
+    if (!take && !owner) return NULL;
+    if (is_of_device(draft.array.allocator)) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
+    return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
+}
+
+/* adopt_device(type, element, allocator, device, stream, transfer, pointer,
+ *              shape, strides, readonly, owner, producer) */
+static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 12, "adopt_device") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    uint64_t producer = PyLong_AsUnsignedLongLong(arguments[11]);
+    if (producer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    Owner *owner = owner_new(arguments[10], NULL);
+    return owner ? adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
+}
+
+/* view(type, source, offset, shape, strides): some of source's elements, in
+ * place. The caller has checked that they are source's. */
+static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 5, "view") < 0 || !is_array_type(arguments[0])) return NULL;
+    if (!PyObject_TypeCheck(arguments[1], array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[1]);
+    Array *source = (Array *)arguments[1];
+    if (source->closed) return core_freed();
+    draft_start(&draft);
+    draft.array = source->array;
+    draft.array.shape = draft.dimensions;
+    draft.array.strides = draft.dimensions + HAMR_MAX_DIMENSIONS;
+    long long offset = PyLong_AsLongLong(arguments[2]);
+    if (offset == -1 && PyErr_Occurred()) return NULL;
+    if ((draft.array.ndim = read_dimensions(arguments[3], "shape", draft.array.shape)) < 0) return NULL;
+    if (read_dimensions(arguments[4], "strides", draft.array.strides) != draft.array.ndim) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "strides and shape differ in length");
+        return NULL;
+    }
+    if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
+    draft.array.capacity = array_count(&draft.array);
+    /* Held first: making an object may run finalisers, which may change source. */
+    Block *block = source->block;
+    Py_XINCREF((PyObject *)block);
+    Array *self = array_new((PyTypeObject *)arguments[0]);
+    if (!self) {
+        Py_XDECREF((PyObject *)block);
+        return NULL;
+    }
+    array_follow(self, source);
+    if (array_store(self, &draft.array, block) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* scalar(value): a number as an array without dimensions, or None. */
+static PyObject *scalar(PyObject *module, PyObject *value) {
+    (void)module;
+    Array *self = array_new(array_type);
+    if (!self) return NULL;
+    int known = element_from_scalar(value, self->scalar, &self->array.element);
+    if (known <= 0) {
+        Py_DECREF(self);
+        if (known < 0) return NULL;
+        Py_RETURN_NONE;
+    }
+    self->fixed = 1;
+    self->array.ndim = 0;
+    self->array.pointer = self->array.base = (uint64_t)(uintptr_t)self->scalar;
+    self->array.size = (uint64_t)element_facts(self->array.element)->size;
+    self->array.capacity = 1;
+    self->array.allocator = 1;
+    self->array.flags = HAMR_HOST_REACHABLE | HAMR_READ_ONLY;
+    return (PyObject *)self;
+}
+
+/* bytes_of(array): the bytes of elements that the host reaches, in C order. */
+static PyObject *bytes_of(PyObject *module, PyObject *object) {
+    (void)module;
+    if (!PyObject_TypeCheck(object, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", object);
+    const hamr_array *array = &((Array *)object)->array;
+    const ElementFacts *facts = element_facts(array->element);
+    if (((Array *)object)->closed) return core_freed();
+    if (!facts || !(array->flags & HAMR_HOST_REACHABLE) || !array_contiguous(array, 0))
+        return PyErr_Format(PyExc_ValueError, "the elements do not lie in C order in host memory");
+    return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));
+}
+
+PyMethodDef create_functions[] = {
+    {"create", FAST(create), METH_FASTCALL, "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
+    {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
+     "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
+    {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,
+     "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, producer): share device memory at an address."},
+    {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
+    {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
+    {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
+    {NULL, NULL, 0, NULL},
+};

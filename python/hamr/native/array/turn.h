@@ -1,0 +1,17 @@
+/* Whose it is to change an object: one thread after the other. */
+#ifndef HAMR_ARRAY_TURN_H
+#define HAMR_ARRAY_TURN_H
+
+#include "base/python.h"
+
+/* An object's is at an address of its own, NULL until the first change. */
+typedef struct Turn Turn;
+
+int turn_begin(Turn **turn); /* the calling thread's, until turn_end of what is there then; -1: a signal's exception, or no memory */
+void turn_end(Turn *turn);
+int turn_wait(Turn *const *turn); /* until no other thread changes the object; -1: a signal's exception */
+int turn_wait_both(Turn *const *a, Turn *const *b);
+int turn_is_taken(const Turn *turn); /* by any thread */
+void turn_free(Turn *turn);
+
+#endif

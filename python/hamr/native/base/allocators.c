@@ -1,0 +1,30 @@
+/* What is known of each allocator: the rows of backends/allocator.go. Nothing else here
+ * asks for one by name, save where a vendor's own interface is read. */
+#include "base/allocators.h"
+
+#include "base/python.h"
+
+#define FACTS(allocator, number, name, backend, kind, reach, ordered, device) [allocator] = {name, kind, reach, ordered, device},
+
+const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT] = {HAMR_ALLOCATOR_FACTS(FACTS)};
+
+_Static_assert((int)HAMR_ALLOCATOR_COUNT <= (int)HAMR_ALLOCATORS, "tables by allocator are too short");
+
+/* allocator_table() -> [(name, kind, reach, ordered, DLPack's device)] by number. */
+static PyObject *table(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < HAMR_ALLOCATOR_COUNT; i++) {
+        const AllocatorFacts *facts = &allocator_table[i];
+        PyObject *row = Py_BuildValue("(siiii)", facts->name, facts->kind, facts->reach, facts->ordered, facts->dlpack);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyMethodDef allocator_functions[] = {
+    {"allocator_table", table, METH_NOARGS, "allocator_table(): (name, kind, reach, ordered, DLPack's device type) of each allocator."},
+    {NULL, NULL, 0, NULL},
+};

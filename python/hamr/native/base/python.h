@@ -1,0 +1,26 @@
+/* Python's own header, as all files here want it. Everything runs with the GIL held
+ * unless it says otherwise. */
+#ifndef HAMR_BASE_PYTHON_H
+#define HAMR_BASE_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* The headers of 3.12 take these objects for immortal, which 3.11 counts like others. */
+#undef Py_RETURN_NONE
+#undef Py_RETURN_TRUE
+#undef Py_RETURN_FALSE
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_TRUE return Py_NewRef(Py_True)
+#define Py_RETURN_FALSE return Py_NewRef(Py_False)
+
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+/* 0, or -1 with an exception: a function that Python calls got another number of arguments. */
+static inline int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
+    if (got == wanted) return 0;
+    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd", name, wanted, got);
+    return -1;
+}
+
+#endif

@@ -1,0 +1,138 @@
+#include "core/core.h"
+
+#include "base/python.h"
+#include "core/errors.h"
+
+uint64_t core_generation = 1;
+
+static const hamr_functions *functions;
+static PyObject *library; /* the module that gopy generated, in this process's copy */
+static int touched;       /* this process has begun to load a copy */
+static int inherited;     /* a process that this one was forked from had */
+static PyObject *loader;
+static uint64_t free_functions[2]; /* by allocator: cpp, malloc */
+
+int core_load(void) {
+    if (functions) return 0;
+    if (!loader) {
+        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
+        return -1;
+    }
+    PyObject *nothing = PyObject_CallNoArgs(loader);
+    if (!nothing) return -1;
+    Py_DECREF(nothing);
+    if (functions) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "hamr's library did not connect");
+    return -1;
+}
+
+const hamr_functions *core_functions(void) { return functions; }
+
+/* Frees memory that was allocated before a fork, in the child, whose copy of the
+ * Go core never heard of it. 0 if the allocator's memory cannot be freed so. */
+int core_free_directly(int32_t allocator, uint64_t base) {
+    if (allocator < 0 || allocator > 1 || !free_functions[allocator]) return 0;
+    ((void (*)(void *))(uintptr_t)free_functions[allocator])((void *)(uintptr_t)base);
+    return 1;
+}
+
+/* For functions that gopy generated. */
+static void raise_python(hamr_error *error) { core_raise(error); }
+
+static PyObject *bind(PyObject *module, PyObject *arguments) {
+    PyObject *candidate_library;
+    unsigned long long table;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OK", &candidate_library, &table)) return NULL;
+    const hamr_functions *candidate = (const hamr_functions *)(uintptr_t)table;
+    if (!candidate || candidate->version != HAMR_ABI_VERSION)
+        return PyErr_Format(PyExc_ImportError, "hamr's two libraries are of different versions; reinstall hamr");
+    if (!functions) {
+        functions = candidate;
+        candidate->set_raise(raise_python);
+        library = Py_NewRef(candidate_library);
+    }
+    return Py_NewRef(library);
+}
+
+static PyObject *get_library(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return Py_NewRef(library ? library : Py_None);
+}
+
+static PyObject *begin_load(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    touched = 1;
+    return PyBool_FromLong(inherited);
+}
+
+static PyObject *before_fork(PyObject *module, PyObject *arguments) {
+    unsigned long long cpp, heap;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KK", &cpp, &heap)) return NULL;
+    /* 0: not used in this process; what its own parent said then stays. */
+    if (cpp) free_functions[0] = cpp;
+    if (heap) free_functions[1] = heap;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_hooks(PyObject *module, PyObject *arguments) {
+    PyObject *load, *exceptions;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO", &load, &exceptions) || core_raise_as(exceptions) < 0) return NULL;
+    PyObject *old = loader;
+    loader = Py_NewRef(load);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+/* What other extension modules call, on any thread. */
+static const hamr_functions *get_functions(uint32_t version) {
+    if (version != HAMR_ABI_VERSION) return NULL;
+    if (!functions) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        if (core_load() < 0) PyErr_Clear();
+        PyGILState_Release(state);
+    }
+    return functions;
+}
+
+int core_setup(PyObject *module) {
+    PyObject *capsule = PyCapsule_New((void *)(uintptr_t)get_functions, "hamr._native.functions", NULL);
+    int added = PyModule_AddObjectRef(module, "functions", capsule);
+    Py_XDECREF(capsule);
+    return added;
+}
+
+void core_forget(void) {
+    functions = NULL;
+    library = NULL; /* not released: nothing of the parent's copy may run */
+    inherited |= touched;
+    touched = 0;
+    core_generation++;
+}
+
+static PyObject *bound(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(functions != NULL);
+}
+
+static PyObject *generation(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(core_generation);
+}
+
+PyMethodDef core_methods[] = {
+    {"begin_load", begin_load, METH_NOARGS, "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
+    {"bind", bind, METH_VARARGS, "bind(library, table) -> library: connect with the Go core; the first one stays."},
+    {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
+    {"before_fork", before_fork, METH_VARARGS, "before_fork(free_cpp, free_malloc): what the child is to free this process's memory with."},
+    {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, exceptions): how to load the Go core, and what its kinds of error are."},
+    {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},
+    {"generation", generation, METH_NOARGS, "generation() -> int: changes at each fork."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,13 @@
+/* The core's errors as Python's. */
+#ifndef HAMR_CORE_ERRORS_H
+#define HAMR_CORE_ERRORS_H
+
+#include "base/python.h"
+#include "hamr/functions.h"
+
+int core_raise_as(PyObject *classes); /* a tuple, in the order of hamr_error_kind; 0, or -1 with an exception */
+int core_raise(hamr_error *error);   /* sets the exception, frees error; -1 */
+PyObject *core_freed(void);          /* raises FreedBuffer; NULL */
+int core_forked(void);               /* raises ForkError; -1 */
+
+#endif

@@ -1,0 +1,135 @@
+#include "core/machine.h"
+
+#include <string.h>
+
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+
+/* NULL, with an exception. */
+static PyObject *failed(hamr_error *error) {
+    core_raise(error);
+    return NULL;
+}
+
+static const hamr_functions *loaded(void) { return core_load() < 0 ? NULL : core_functions(); }
+
+static PyObject *tuple_of(const char *const *texts) {
+    Py_ssize_t n = 0;
+    while (texts[n]) n++;
+    PyObject *tuple = PyTuple_New(n);
+    for (Py_ssize_t i = 0; tuple && i < n; i++) {
+        PyObject *text = PyUnicode_FromString(texts[i]);
+        if (!text || PyTuple_SetItem(tuple, i, text) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *backend_row(const hamr_backend *backend) {
+    PyObject *tried = tuple_of(backend->tried), *allocators = tried ? tuple_of(backend->allocators) : NULL;
+    if (!allocators) {
+        Py_XDECREF(tried);
+        return NULL;
+    }
+    return Py_BuildValue("(szNNNi)", backend->name, backend->reason, tried, allocators, PyBool_FromLong(backend->available), (int)backend->device_count);
+}
+
+static PyObject *backends(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    hamr_strings *names;
+    hamr_error *error;
+    const hamr_functions *functions = loaded();
+    if (!functions) return NULL;
+    if ((error = functions->backends(&names))) return failed(error);
+    PyObject *list = PyList_New(0);
+    for (int64_t i = 0; list && i < names->count; i++) {
+        hamr_backend *found;
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->backend(names->items[i], &found);
+        Py_END_ALLOW_THREADS
+        PyObject *row = error ? failed(error) : backend_row(found);
+        if (!error) functions->free(found);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    functions->free(names);
+    return list;
+}
+
+static PyObject *describe(PyObject *module, PyObject *arguments) {
+    const char *backend;
+    int device, whole;
+    hamr_strings *facts = NULL;
+    hamr_error *error;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sip", &backend, &device, &whole)) return NULL;
+    const hamr_functions *functions = loaded();
+    if (!functions) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->describe(backend, device, &facts);
+    Py_END_ALLOW_THREADS
+    PyObject *found = error && whole ? NULL : PyDict_New();
+    for (int64_t i = 0; found && facts && i + 1 < facts->count; i += 2) {
+        PyObject *text = PyUnicode_DecodeUTF8(facts->items[i + 1], (Py_ssize_t)strlen(facts->items[i + 1]), "replace");
+        if (!text || PyDict_SetItemString(found, facts->items[i], text) < 0) Py_CLEAR(found);
+        Py_XDECREF(text);
+    }
+    if (error && found) {
+        PyObject *text = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "replace");
+        if (!text || PyDict_SetItemString(found, "error", text) < 0) Py_CLEAR(found);
+        Py_XDECREF(text);
+    }
+    functions->free(facts);
+    if (error && whole) return failed(error);
+    functions->free(error);
+    return found;
+}
+
+static PyObject *memory_info(PyObject *module, PyObject *arguments) {
+    const char *backend;
+    int device;
+    int64_t free, total;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "si", &backend, &device)) return NULL;
+    const hamr_functions *functions = loaded();
+    if (!functions) return NULL;
+    hamr_error *error = functions->memory_info(backend, device, &free, &total);
+    return error ? failed(error) : Py_BuildValue("(LL)", (long long)free, (long long)total);
+}
+
+static PyObject *locate(PyObject *module, PyObject *address) {
+    hamr_location found;
+    (void)module;
+    uint64_t at = PyLong_AsUnsignedLongLong(address);
+    if (at == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    const hamr_functions *functions = loaded();
+    if (!functions) return NULL;
+    hamr_error *error = functions->locate(at, &found);
+    return error ? failed(error) : Py_BuildValue("(iiKL)", (int)found.allocator, (int)found.device, (unsigned long long)found.base, (long long)found.size);
+}
+
+static PyObject *statistics(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    hamr_statistics rows[HAMR_ALLOCATORS];
+    const hamr_functions *functions = loaded();
+    int32_t n = functions ? functions->statistics(rows, HAMR_ALLOCATORS) : 0;
+    PyObject *list = functions ? PyList_New(0) : NULL;
+    for (int32_t i = 0; list && i < n; i++) {
+        const hamr_statistics *s = &rows[i];
+        PyObject *row = Py_BuildValue("(iLLLLL)", (int)s->allocator, (long long)s->live, (long long)s->current, (long long)s->peak, (long long)s->made, (long long)s->adopted);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyMethodDef machine_functions[] = {
+    {"backends", backends, METH_NOARGS, "backends() -> [(name, why it is not available or None, what was tried, allocators, whether it is available, devices)]"},
+    {"describe", describe, METH_VARARGS, "describe(backend, device, whole) -> dict: what is known of a device. whole: an error is raised, not one of the facts."},
+    {"memory_info", memory_info, METH_VARARGS, "memory_info(backend, device) -> (free, total): bytes of a device."},
+    {"locate", locate, METH_O, "locate(address) -> (allocator or -1, device, base, size): which memory an address is."},
+    {"statistics", statistics, METH_NOARGS, "statistics() -> [(allocator, live, current, peak, made, adopted)]: of each allocator that was used."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,228 @@
+#include "memory/block.h"
+
+#include <string.h>
+
+#include "base/allocators.h"
+#include "base/heap_type.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/owner.h"
+#include "memory/view.h"
+
+enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
+
+#define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
+
+/* Whether giving the memory back may wait for the system or for a device, which may
+ * itself wait for a callback in Python. Another library's work is not waited for. */
+static int release_is_long(const Block *block) {
+    int of_device = is_of_device(block->allocator);
+    if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere;
+    if (!block->owner && block->size >= LONG_FREE) return 1;
+    return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
+}
+
+PyTypeObject *block_type;
+
+/* Memory that the core was not told of yet, by allocator: foreign device memory, and
+ * small temporaries. */
+static int64_t waiting[HAMR_ALLOCATORS];
+
+static int64_t *waiting_as(const Block *block) {
+    int lazy = !block->token && block->owner && (is_of_device(block->allocator) || block->owner->memory) &&
+               block->generation == core_generation;
+    return lazy ? &waiting[block->allocator] : NULL;
+}
+
+void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
+
+void block_give_back(const hamr_array *array) {
+    const hamr_functions *functions = core_functions();
+    if (!functions) return; /* a forked child: it never had the memory */
+    if (is_of_device(array->allocator) ? !is_ordered(array->allocator) : array->size >= LONG_FREE) {
+        Py_BEGIN_ALLOW_THREADS
+        functions->release(array->memory);
+        Py_END_ALLOW_THREADS
+    } else {
+        functions->release(array->memory);
+    }
+    owner_drain();
+}
+
+Block *block_spare(void) { return type_allocate(block_type); }
+
+Block *block_new(const hamr_array *array, Owner *owner) {
+    uint64_t generation = core_generation; /* the token's: making an object may run a finaliser that forks */
+    Block *block = block_spare();
+    if (!block) {
+        if (array->memory && generation == core_generation) block_give_back(array);
+        else owner_drop(owner);
+        owner_drain();
+        return NULL;
+    }
+    block_fill(block, array, owner, generation);
+    return block;
+}
+
+void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation) {
+    block->token = array->memory;
+    block->generation = generation;
+    block->base = array->base;
+    block->size = array->size;
+    block->stream = array->stream;
+    block->marks = array->marks;
+    block->allocator = array->allocator;
+    block->device = array->device;
+    block->owner = owner;
+    int64_t *counted = waiting_as(block);
+    if (counted) ++*counted;
+}
+
+int block_foreign_work(const Block *block) { return !block->token && block->producer; }
+
+/* Makes sure that the copy of the Go core in this process knows the memory. */
+int block_register(Block *block) {
+    if (block->token && block->generation == core_generation) return 0;
+    if (core_load() < 0) return -1;
+    /* Another thread may have done it while this one loaded the core. */
+    if (block->token && block->generation == core_generation) return 0;
+    int of_device = is_of_device(block->allocator);
+    if (of_device && block->generation != core_generation) return core_forked();
+    int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
+    hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
+                        .allocator = block->allocator, .device = block->device, .element = HAMR_UINT8,
+                        .ndim = 1, .shape = &shape, .strides = &stride};
+    uint64_t key = (uint64_t)(uintptr_t)block->owner;
+    hamr_error *error = of_device ? core_functions()->adopt_device(&whole, key, owner_finished, block->producer)
+                              : core_functions()->adopt(&whole, key, owner_finished);
+    if (error) return core_raise(error);
+    if (counted) --*counted;
+    block->token = whole.memory;
+    block->marks = whole.marks;
+    block->generation = core_generation;
+    return 0;
+}
+
+static void block_release(Block *block) {
+    const hamr_functions *functions = core_functions();
+    uint64_t token = block->token;
+    int64_t *counted = waiting_as(block);
+    if (counted) --*counted;
+    block->token = 0;
+    if (token && block->generation == core_generation && functions) {
+        int is_long = release_is_long(block);
+        block->owner = NULL; /* comes back through owner_finished */
+        if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
+        if (is_long) {
+            Py_BEGIN_ALLOW_THREADS
+            functions->release(token);
+            Py_END_ALLOW_THREADS
+        } else {
+            functions->release(token);
+        }
+        owner_drain();
+    } else if (block->owner) {
+        owner_finished((uint64_t)(uintptr_t)block->owner);
+        block->owner = NULL;
+        owner_drain();
+    } else if (token && block->base) {
+        core_free_directly(block->allocator, block->base);
+    }
+}
+
+/* What the core can be asked about memory of a device that it knows; NULL else. */
+static const hamr_functions *known_by(const Block *block) {
+    if (!is_of_device(block->allocator)) return NULL;
+    return block->token && block->generation == core_generation ? core_functions() : NULL;
+}
+
+/* Only memory of a pool is freed without a look at what other streams hold. */
+static const hamr_functions *ordered_by(const Block *block) {
+    return !is_ordered(block->allocator) || block->owner ? NULL : known_by(block);
+}
+
+void block_used_on(const Block *block, uint64_t stream) {
+    const hamr_functions *functions = stream == block->stream && !block->several_streams ? NULL : known_by(block);
+    /* Where it fails, the release waits for the device instead. */
+    if (functions) functions->release_after(block->token, stream);
+}
+
+int block_leave(Block *block, uint64_t stream) {
+    if (!is_of_device(block->allocator)) return 0;
+    if (block_register(block) < 0) return -1;
+    block->several_streams = 1;
+    hamr_error *error = core_functions()->leave(block->token, stream);
+    return error ? core_raise(error) : 0;
+}
+
+/* Called when a consumer is done. Its stream may have ended, and cannot be recorded on
+ * then; what is recorded on the default stream would make the buffer's wait at once. So
+ * the release itself waits: for the default stream, which never ends, or for all. */
+void block_shared_with(Block *block, int64_t stream) {
+    const hamr_functions *functions = ordered_by(block);
+    if (!functions) return;
+    if (stream == LEGACY_STREAM) {
+        block->used_by_default = block->stream > LEGACY_STREAM;
+    } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
+        functions->release_after(block->token, block->stream);
+    } else if (!block->used_anywhere) {
+        block->used_anywhere = 1;
+        functions->release_after(block->token, HAMR_EVERY_STREAM);
+    }
+}
+
+static void block_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    block_release((Block *)self);
+    type_free(self);
+}
+
+static int block_traverse(PyObject *self, visitproc visit, void *arg) {
+    Block *block = (Block *)self;
+    Py_VISIT(Py_TYPE(self));
+    if (block->owner) {
+        Py_VISIT(block->owner->object);
+        if (block->owner->view && view_may_be_seen(block->owner->view)) Py_VISIT(block->owner->view->obj);
+    }
+    return 0;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, block_dealloc},
+    {Py_tp_traverse, block_traverse},
+    {Py_tp_doc, "One allocation, shared by the buffers and handles that use it."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Block",
+    .basicsize = sizeof(Block),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int block_setup(PyObject *module) {
+    if (!block_type)
+    block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
+}
+
+/* waiting() -> [(allocator, count)]: memory in use that the core does not know yet. */
+static PyObject *waiting_list(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int a = 0; list && a < HAMR_ALLOCATORS; a++) {
+        if (!waiting[a]) continue;
+        PyObject *row = Py_BuildValue("(iL)", a, (long long)waiting[a]);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyMethodDef block_functions[] = {
+    {"waiting", waiting_list, METH_NOARGS, "waiting() -> [(allocator, count)]: memory in use that the core does not know yet."},
+    {NULL, NULL, 0, NULL},
+};

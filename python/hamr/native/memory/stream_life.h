@@ -1,0 +1,14 @@
+/* What keeps a stream's handle. */
+#ifndef HAMR_MEMORY_STREAM_LIFE_H
+#define HAMR_MEMORY_STREAM_LIFE_H
+
+#include "base/python.h"
+
+#include <stdint.h>
+
+int stream_life_setup(PyObject *module);
+PyObject *stream_life_of(PyObject *stream); /* NULL, without an exception: it needs none */
+int stream_life_over(PyObject *life, uint64_t stream); /* the stream is not to be named any more */
+extern PyMethodDef stream_life_functions[];
+
+#endif

@@ -1,0 +1,11 @@
+/* What exports an adopted buffer, and the collector. */
+#ifndef HAMR_MEMORY_VIEW_H
+#define HAMR_MEMORY_VIEW_H
+
+#include "base/python.h"
+#include "hamr/functions.h"
+
+int view_may_be_seen(const Py_buffer *view); /* by the collector */
+Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object); /* object's view, or one in its place that may be seen */
+
+#endif

@@ -1,0 +1,12 @@
+/* Which elements of which type a schema and an array of Arrow describe. */
+#ifndef HAMR_PROTOCOLS_ARROW_LAYOUT_H
+#define HAMR_PROTOCOLS_ARROW_LAYOUT_H
+
+#include "hamr/functions.h"
+#include "protocols/arrow.h"
+
+const char *arrow_format(int32_t element); /* NULL if there is none */
+int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into); /* sets element, ndim and shape[1 ...]; 0, or -1 with an exception */
+int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *into); /* after arrow_read_schema; sets shape[0], strides and pointer */
+
+#endif

@@ -1,0 +1,11 @@
+/* __cuda_array_interface__, both ways. */
+#ifndef HAMR_PROTOCOLS_CUDA_INTERFACE_H
+#define HAMR_PROTOCOLS_CUDA_INTERFACE_H
+
+#include "base/python.h"
+
+int cuda_interface_setup(void);
+PyObject *cuda_array_interface(PyObject *object, void *closure);
+extern PyMethodDef cuda_interface_functions[];
+
+#endif

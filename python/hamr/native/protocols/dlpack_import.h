@@ -1,0 +1,20 @@
+/* Tensors of other libraries as arrays. */
+#ifndef HAMR_PROTOCOLS_DLPACK_IMPORT_H
+#define HAMR_PROTOCOLS_DLPACK_IMPORT_H
+
+#include "base/python.h"
+#include "base/dlpack.h"
+
+typedef struct {
+    PyTypeObject *type;
+    uint64_t stream;   /* of the new array */
+    uint64_t producer; /* the stream that the tensor's work is on; 0: there is none to wait for */
+    int32_t transfer;
+    int immutable;     /* nobody may write, whatever the tensor says */
+    int never_copied;  /* BufferError for a tensor that is a copy */
+} Adoption;
+PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer); /* takes over tensor */
+PyObject *dlpack_adopt_tensor(const Adoption *adoption, DLManagedTensorVersioned *tensor); /* the same */
+PyObject *dlpack_adopt_capsule(const Adoption *adoption, PyObject *capsule); /* renames it, unless it fails */
+
+#endif

@@ -1,0 +1,57 @@
+#include "array/access.h"
+#include "array/change.h"
+#include "array/copy.h"
+#include "array/create.h"
+#include "array/description.h"
+#include "array/wait.h"
+#include "base/allocators.h"
+#include "base/elements.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/machine.h"
+#include "memory/block.h"
+#include "memory/owner.h"
+#include "memory/stream_life.h"
+#include "protocols/array_interface.h"
+#include "protocols/arrow_import.h"
+#include "protocols/buffer_import.h"
+#include "protocols/cuda_interface.h"
+#include "protocols/dlpack_ask.h"
+#include "protocols/dlpack_exchange.h"
+#include "surface/fork.h"
+#include "surface/type.h"
+
+static PyMethodDef *const functions[] = {
+    core_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, cuda_interface_functions,
+    owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, stream_life_functions,
+    allocator_functions, element_functions, create_functions, buffer_import_functions,
+};
+
+static int setup(PyObject *module) {
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
+        return -1;
+    }
+    if (core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
+        description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
+        dlpack_ask_setup() < 0 || stream_life_setup(module) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, setup},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "hamr._native",
+    .m_doc = "Objects that only C can make for CPython: memory with a buffer slot and a destructor.",
+    .m_size = 0,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,65 @@
+/* The type that Buffer and Handle are made from. */
+#include "surface/type.h"
+
+#include "array/access.h"
+#include "array/array.h"
+#include "base/python.h"
+#include "protocols/arrow_export.h"
+#include "protocols/buffer_slot.h"
+#include "protocols/dlpack_export.h"
+#include "surface/attributes.h"
+
+static PyMethodDef methods[] = {
+    {"_close", array_method_close, METH_NOARGS, NULL},
+    {"_empty", array_method_empty, METH_NOARGS, NULL},
+    {"_set_order", array_method_set_order, METH_VARARGS, NULL},
+    {"_snapshot", array_method_snapshot, METH_O, NULL},
+    {"_pin", array_method_pin, METH_NOARGS, NULL},
+    {"_keep", array_method_keep, METH_O, NULL},
+    {"_swap", array_method_swap, METH_O, NULL},
+    {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_host_accessible() -> Handle: the elements where the host reaches them, in place or in a temporary."},
+    {"get_cuda_accessible", FAST(get_cuda_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_cuda_accessible(device=-1) -> Handle: the elements where CUDA code on a device reaches them; -1 is the current one."},
+    {"get_hip_accessible", FAST(get_hip_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_hip_accessible(device=-1) -> Handle: the elements where HIP code on a device reaches them."},
+    {"get_openmp_accessible", FAST(get_openmp_accessible), METH_FASTCALL | METH_KEYWORDS,
+     "get_openmp_accessible(device=-1) -> Handle: the elements where OpenMP target code on a device reaches them."},
+    {"__dlpack__", FAST(array_dlpack), METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of the elements."},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__() -> (type, number): the device, as DLPack counts."},
+    {"__arrow_c_array__", FAST(array_arrow), METH_FASTCALL | METH_KEYWORDS,
+     "__arrow_c_array__(requested_schema=None) -> (schema, array): Arrow capsules of the elements of one dimension, shared, where the host reaches them.\n\n"
+     "Arrow takes them for immutable: do not change the buffer while others read it so."},
+    {"__arrow_c_device_array__", FAST(array_arrow_device), METH_FASTCALL | METH_KEYWORDS,
+     "__arrow_c_device_array__(requested_schema=None, **kwargs) -> (schema, array): Arrow capsules of the elements of one dimension, shared, wherever they are.\n\n"
+     "Work that is pending on them is waited for. Arrow takes them for immutable: do not change the buffer while others read it so."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_traverse, array_traverse},
+    {Py_tp_clear, array_clear},
+    {Py_tp_getset, array_attributes},
+    {Py_tp_members, array_members},
+    {Py_tp_methods, methods},
+    {Py_mp_length, array_length},
+    {Py_bf_getbuffer, array_getbuffer},
+    {Py_bf_releasebuffer, array_releasebuffer},
+    {Py_tp_doc, "An array in some memory: the base of Buffer and Handle."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Array",
+    .basicsize = sizeof(Array),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int type_setup(PyObject *module) {
+    if (!array_type)
+    array_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return array_type && PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0 ? 0 : -1;
+}
