@@ -181,9 +181,9 @@ _LATE = {
 
 def __getattr__(name: str) -> "Any":
     if name == "__version__":
-        from ._base.library import call
+        from ._base.library import core
 
-        return call("Version")
+        return core().Version()
     if name in _LATE:
         from importlib import import_module
 

@@ -30,7 +30,7 @@ def information() -> dict[str, Any]:
     import hamr
 
     from ._base.element import TABLE
-    from ._base.library import call, library_path
+    from ._base.library import core, library_path
 
     backends = hamr.backends()
     for name, backend in backends.items():
@@ -41,7 +41,7 @@ def information() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "go": call("GoVersion"),
+        "go": core().GoVersion(),
         "library": library_path(),
         "backends": backends,
         "allocators": {a.name: int(a) for a in hamr.Allocator if a >= 0},
@@ -56,7 +56,8 @@ def information() -> dict[str, Any]:
 
 def _add_facts(name: str, backend: dict[str, Any]) -> None:
     """What takes asking each device, or looking at the process."""
-    from ._base.library import call
+    from . import _native
+    from ._base.library import core
 
     library = _mapped_library(name)
     if library is not None:
@@ -64,13 +65,13 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
     devices = backend["devices"]
     for i, device in enumerate(devices):
         try:
-            device["memory_free"] = call("MemoryInfo", name, i).split()[0]
+            device["memory_free"] = str(_native.memory_info(name, i)[0])
         except (RuntimeError, ValueError, MemoryError) as error:
             device.setdefault("error", str(error))
     if len(devices) > 1:
         numbers = range(len(devices))
         backend["peers"] = [
-            [i == j or call("CanAccess", name, i, j) for j in numbers] for i in numbers
+            [i == j or core().CanAccess(name, i, j) for j in numbers] for i in numbers
         ]
 
 

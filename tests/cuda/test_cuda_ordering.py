@@ -254,7 +254,6 @@ import hamr
 from tests.support import dlpack_exchange_structs as exchange
 from tests.cuda import driver
 from hamr import _native
-from hamr._base import library
 libc, semaphore, started = ctypes.CDLL(None), ctypes.create_string_buffer(64), threading.Event()
 libc.sem_init(semaphore, 0, 0)
 waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
@@ -301,9 +300,7 @@ def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
         + f"""
 source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
 if {what!r} == "result":
-    results = [_native.result(None)]
-    place = source._allocator, -1, source._element
-    library.call("Copy", source._address, *place, results[0]._address)
+    results = [_native.copy(_native.Array, source, source._allocator, -1, source._element)]
     give_up = results.clear
 else:
     tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (1000,), device=(2, 0))

@@ -92,17 +92,21 @@ def test_info_of_devices(monkeypatch, capsys):
     }  # fmt: skip
     monkeypatch.setattr(hamr, "backends", lambda: {"cuda": row})
 
-    def answer(name, *arguments):
-        if name == "CanAccess":
-            return 2 not in arguments
-        if name == "MemoryInfo":
-            if arguments == ("cuda", 2):
-                raise hamr.DeviceError("it is lost")
-            return "10 30"
-        return call(name, *arguments)
+    class Core:
+        def __getattr__(self, name):
+            return getattr(loaded, name)
 
-    call = library.call
-    monkeypatch.setattr(library, "call", answer)
+        def CanAccess(self, backend, user, owner):  # noqa: N802
+            return 2 not in (user, owner)
+
+    def memory_info(backend, device):
+        if device == 2:
+            raise hamr.DeviceError("it is lost")
+        return 10, 30
+
+    loaded = library.core()
+    monkeypatch.setattr(library, "core", Core)
+    monkeypatch.setattr(hamr._native, "memory_info", memory_info)
     monkeypatch.setitem(cli._LIBRARIES, "cuda", "_pyhamr")
     assert cli.main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()

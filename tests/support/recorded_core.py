@@ -1,15 +1,26 @@
 """A stand-in for the Go core that answers what streams, events and devices ask, and records it."""
 
+import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
 import hamr
+from tests.support import function_table
 
-MODULES = [
-    import_module(f"hamr._base.{name}") for name in ("stream", "event", "cuda_devices", "waiting")
-]
+MODULES = [import_module(f"hamr._base.{name}") for name in ("stream", "event", "cuda_devices")]
+ENDINGS = {
+    "retire_stream": ctypes.CFUNCTYPE(
+        ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)
+    ),
+    "destroy_stream": ctypes.CFUNCTYPE(
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_uint64
+    ),
+    "destroy_event": ctypes.CFUNCTYPE(
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_uint64
+    ),
+}
 NEW, EVENT, OF_THREAD = 0x100, 0x200, 0x300
 
 
@@ -24,15 +35,27 @@ class Core:
         self.current = 0
         self.busy = 0  # how often work is not over yet
 
-    def __call__(self, name, *arguments):
-        calls = self.asked if name == "StreamDevice" else self.calls
-        calls.append((name, *arguments))
-        return getattr(self, name)(*arguments)
+    def __getattribute__(self, name):
+        answer = object.__getattribute__(self, name)
+        if not name[0].isupper():
+            return answer
 
-    def finish(self, generation, name, *arguments):
-        assert generation == hamr._native.generation()
-        calls = self.retired if name == "RetireStream" else self.calls
-        calls.append((name, *arguments))
+        def recorded(*arguments):
+            calls = self.asked if name == "StreamDevice" else self.calls
+            calls.append((name, *arguments))
+            return answer(*arguments)
+
+        return recorded
+
+    def retire_stream(self, stream, over):
+        self.retired.append(("RetireStream", stream))
+        over[0] = 1
+
+    def destroy_stream(self, backend, device, stream):
+        self.calls.append(("DestroyStream", backend.decode(), device, stream))
+
+    def destroy_event(self, backend, device, event):
+        self.calls.append(("DestroyEvent", backend.decode(), device, event))
 
     def over(self, *arguments):
         self.busy -= 1
@@ -74,15 +97,6 @@ class Core:
     def EnablePeer(self, backend, user, owner):  # noqa: N802
         return 0
 
-    def MemoryInfo(self, backend, device):  # noqa: N802
-        return "10 30"
-
-    def Describe(self, backend, device):  # noqa: N802
-        return '[["name", "Tester"], ["driver", "13.0"]]'
-
-    def Locate(self, address):  # noqa: N802
-        return '{"allocator": "cuda", "device": 2, "base": 4096, "size": 64}'
-
 
 def foreign(kind="Stream", **attributes):
     """An object of another library."""
@@ -94,11 +108,20 @@ def in_place_of_the_core(monkeypatch) -> Iterator[Core]:
     """What streams, events and devices ask meanwhile."""
     made = Core()
     for module in MODULES:
-        monkeypatch.setattr(module, "call", made)
-    monkeypatch.setattr(hamr.Event.__del__, "__defaults__", (made.finish,))
-    before = hamr._native.set_stream_end(made.finish)
+        monkeypatch.setattr(module, "core", lambda: made)
+    native = hamr._native
+    monkeypatch.setattr(native, "memory_info", lambda backend, device: (10, 30))
+    facts = {"name": "Tester", "driver": "13.0"}
+    monkeypatch.setattr(native, "describe", lambda backend, device, whole: facts)
+    monkeypatch.setattr(native, "locate", lambda address: (2, 2, 4096, 64))
+    callbacks = {name: kind(getattr(made, name)) for name, kind in ENDINGS.items()}
+    before = {}
+    for name, callback in callbacks.items():
+        place = function_table.entry(name)
+        before[name], place.value = place.value, ctypes.cast(callback, ctypes.c_void_p).value
     try:
         yield made
         gc.collect()  # what the test made ends while its core is there
     finally:
-        hamr._native.set_stream_end(before)
+        for name, address in before.items():
+            function_table.entry(name).value = address

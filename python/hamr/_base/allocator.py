@@ -26,8 +26,8 @@ class Allocator(Enumeration):
     openmp = 8
 
 
-#: Name, kind of memory, reach, order and DLPack's device type of each allocator, by number:
-#: the facts of the Go core's backends/allocator.go.
+#: Name, kind of memory, reach, order, DLPack's device type and backend of each allocator, by
+#: number: the facts of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:
@@ -45,6 +45,11 @@ def is_of_a_device(number: int) -> bool:
 def is_ordinary(number: int) -> bool:
     """Whether an allocator hands out ordinary host memory."""
     return number >= 0 and FACTS[number][1] == _PAGEABLE
+
+
+def backend_of(number: int) -> str:
+    """The name of the backend that serves an allocator."""
+    return FACTS[number][5]
 
 
 class Transfer(Enumeration):

@@ -14,7 +14,7 @@ from .._protocols.fields import exact, short
 from .allocator import device_number
 from .errors import BackendUnavailable
 from .event import Event
-from .library import call
+from .library import core
 from .stream import BACKEND, Stream, is_stream
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class device:  # noqa: N801
         if number < 0:
             number = current_device()
         else:
-            count = call("DeviceCount", BACKEND)
+            count = core().DeviceCount(BACKEND)
             if number >= count:
                 raise ValueError(f"device is {number}: accepted are 0 ... {count - 1}")
         self._index = number
@@ -55,7 +55,7 @@ class device:  # noqa: N801
         return self._index
 
     def __enter__(self) -> device:
-        before = call("Activate", BACKEND, self._index)
+        before = core().Activate(BACKEND, self._index)
         self._before.setdefault(get_ident(), []).append((_native.generation(), before))
         return self
 
@@ -68,7 +68,7 @@ class device:  # noqa: N801
         if not blocks:
             del self._before[thread]
         if generation == _native.generation():  # the driver does not survive a fork
-            call("Restore", BACKEND, before)
+            core().Restore(BACKEND, before)
 
     def __index__(self) -> int:
         return self._index
@@ -104,13 +104,12 @@ class MemoryInfo(tuple[int, int]):
 
 def current_device() -> int:
     """The calling thread's current CUDA device."""
-    found: int = call("CurrentDevice", BACKEND)
-    return found
+    return core().CurrentDevice(BACKEND)
 
 
 def set_current_device(number: Any) -> None:
     """Make a CUDA device current for the calling thread, until something else is made so."""
-    call("Activate", BACKEND, device(number)._index)
+    core().Activate(BACKEND, device(number)._index)
 
 
 def device_of(x: Any) -> int:
@@ -168,23 +167,20 @@ def peer_access(a: Any, b: Any) -> bool:
 
 def enable_peer(user: int, owner: int) -> bool:
     """Let a device reach another one's memory; whether it does."""
-    if not call("CanAccess", BACKEND, user, owner):
+    if not core().CanAccess(BACKEND, user, owner):
         return False
-    call("EnablePeer", BACKEND, user, owner)
+    core().EnablePeer(BACKEND, user, owner)
     return True
 
 
 def memory_info(device: Any = None) -> MemoryInfo:
     """Free and total memory of a CUDA device, by default the current one, in bytes."""
-    free, total = call("MemoryInfo", BACKEND, _number(device)).split()
-    return MemoryInfo((int(free), int(total)))
+    return MemoryInfo(_native.memory_info(BACKEND, _number(device)))
 
 
 def device_properties(device: Any = None) -> dict[str, str]:
     """What is known of a CUDA device, by default the current one, as names and texts."""
-    import json
-
-    return dict(json.loads(call("Describe", BACKEND, _number(device))))
+    return _native.describe(BACKEND, _number(device), True)
 
 
 def _number(device: Any) -> int:
@@ -205,13 +201,10 @@ def _address(x: Any) -> int | None:
 
 
 def _owner(address: int) -> int:
-    import json
-
     try:
-        found: int = json.loads(call("Locate", address))["device"]
+        return _native.locate(address)[1]
     except BackendUnavailable:  # then there is no memory but the host's
         return _HOST
-    return found
 
 
 def _owner_by_interface(x: Any, interface: Any) -> int:

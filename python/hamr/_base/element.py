@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import _native
-from .library import call
+from .library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def _parse(dtype: Any) -> int:
         name = _name_by_numpy(dtype)
     if not name.isprintable() or not name.isascii():
         raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
-    number: int = call("ParseElement", name)
-    return number
+    return core().ParseElement(name)
 
 
 def _name_by_numpy(dtype: Any) -> str:

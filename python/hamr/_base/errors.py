@@ -60,31 +60,15 @@ class InternalError(Error, RuntimeError):
     stack: str = ""
 
 
-_CLASSES: dict[str, type[Exception]] = {
-    "BackendUnavailable": BackendUnavailable,
-    "OutOfMemory": OutOfMemory,
-    "DeviceError": DeviceError,
-    "FreedBuffer": FreedBuffer,
-    "ForkError": ForkError,
-    "InternalError": InternalError,
-    "ValueError": ValueError,
-    "TypeError": TypeError,
-    "IndexError": IndexError,
-}
-
-
-def make_error(text: str) -> Exception:
-    """The exception that an error text of the Go core stands for."""
-    parts = text.split("\x1f", 3)
-    if len(parts) != 4 or parts[0] != "hamr":
-        return RuntimeError(text)
-    kind, attributes, message = parts[1:]
-    error = _CLASSES.get(kind, RuntimeError)(message)
-    if attributes != "{}":
-        try:
-            import json
-        except ImportError:  # the interpreter is ending: the message is all there can be
-            return error
-        for name, value in json.loads(attributes).items():
-            setattr(error, name, tuple(value or ()) if name == "tried" else value)
-    return error
+#: In the order of hamr_error_kind in hamr/functions.h.
+KINDS: tuple[type[Exception], ...] = (
+    ValueError,
+    TypeError,
+    IndexError,
+    OutOfMemory,
+    BackendUnavailable,
+    DeviceError,
+    FreedBuffer,
+    ForkError,
+    InternalError,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _native
 from .errors import before_fork
-from .library import call, finish
+from .library import core
 from .stream import as_stream, foreign_handle
 from .waiting import until, wait_in_slices
 
@@ -33,11 +33,11 @@ class Event:
         self._generation = _native.generation()
         # Later calls may come from a thread whose current device is another one.
         self._backend, self._device = source._backend, source._place()
-        self._value = call("RecordEvent", self._backend, self._device, source._value)
+        self._value = core().RecordEvent(self._backend, self._device, source._value)
 
-    def __del__(self, finish: Any = finish) -> None:
+    def __del__(self, destroy: Any = _native.destroy_event) -> None:
         if self._value:
-            finish(self._generation, "DestroyEvent", self._backend, self._device, self._value)
+            destroy(self._generation, self._backend, self._device, self._value)
 
     @property
     def ptr(self) -> int:
@@ -52,8 +52,8 @@ class Event:
     @property
     def done(self) -> bool:
         """Whether the work that the event stands for is over."""
-        found: bool = call("EventDone", *self._named())
-        return found
+        named = self._named()
+        return core().EventDone(*named)
 
     def wait(self, stream: Any = None) -> None:
         """Make later work on a stream wait for the event; without a stream, block the caller.
@@ -67,7 +67,8 @@ class Event:
 
     def synchronize(self) -> None:
         """Block until the work is over; signals are handled meanwhile."""
-        wait_in_slices("WaitEvent", *self._named())
+        named = self._named()
+        wait_in_slices(core().WaitEvent, *named)
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()

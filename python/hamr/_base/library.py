@@ -13,12 +13,11 @@ import sys
 from _thread import RLock
 
 from .. import _native
-from .errors import ForkError, make_error
+from .errors import KINDS, ForkError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
+    from .facade import Facade
 
 MODULE_NAME = "_pyhamr"
 
@@ -31,7 +30,7 @@ def library_path() -> str:
     return os.path.join(package, "_gopy", MODULE_NAME + ".abi3.so")
 
 
-def load() -> ModuleType:
+def load() -> Facade:
     """The generated module of this process's copy of the library."""
     raw = _native.library()
     if raw is None:
@@ -52,35 +51,12 @@ def load() -> ModuleType:
     return raw
 
 
-def call(name: str, *arguments: Any) -> Any:
-    """Call a function of the library; its errors become Python exceptions."""
-    function = getattr(_native.library() or load(), name)
-    try:
-        return function(*arguments)
-    except RuntimeError as error:
-        raise make_error(str(error)) from None
+def core() -> Facade:
+    """What gopy exports of this process's copy of the library, which is loaded if need be."""
+    return _native.library() or load()
 
 
-def finish(
-    generation: int, name: str, *arguments: Any, native: Any = _native, make_error: Any = make_error
-) -> Any:
-    """Call a function of the library from a destructor, unless its copy is a parent's.
-
-    The interpreter may be ending: of the module's own names nothing is used.
-    """
-    raw = native.library()
-    if raw is None or generation != native.generation():
-        return None
-    function = getattr(raw, name)
-    if function is None:  # the generated module was cleared before the caller's
-        return None
-    try:
-        return function(*arguments)
-    except RuntimeError as error:
-        raise make_error(str(error)) from None
-
-
-def _import(path: str) -> ModuleType:
+def _import(path: str) -> Facade:
     from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
     name = "hamr._gopy." + MODULE_NAME
@@ -90,7 +66,7 @@ def _import(path: str) -> ModuleType:
     return module
 
 
-def _import_copy() -> ModuleType:
+def _import_copy() -> Facade:
     """The generated module in a fresh copy of the library.
 
     The loader takes files of the same name, and the same inode, for the same
@@ -113,7 +89,7 @@ def _import_copy() -> ModuleType:
         ) from error
 
 
-def _configure(raw: ModuleType) -> None:
+def _configure(raw: Facade) -> None:
     """Tell the library the settings: Go does not see what Python puts into the environment."""
     for name, value in os.environ.items():
         # Of values that are not UTF-8 Go sees those that the process started with.
@@ -142,6 +118,6 @@ def _after_fork_in_child() -> None:
     _native.after_fork()
 
 
-_native.set_hooks(load, make_error)
+_native.set_hooks(load, KINDS)
 atexit.register(_native.end_owners)
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

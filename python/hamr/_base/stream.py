@@ -7,7 +7,7 @@ from _operator import index
 from .. import _native
 from .allocator import device_number, is_of_a_device
 from .errors import before_fork
-from .library import call, finish
+from .library import core
 from .waiting import until, wait_in_slices
 
 TYPE_CHECKING = False
@@ -29,9 +29,6 @@ _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
-
-
-_native.set_stream_end(finish)
 
 
 class Stream:
@@ -77,8 +74,8 @@ class Stream:
             self._share(stream, number, -1)
             return
         self._backend, self._generation, self._owner = BACKEND, _native.generation(), None
-        self._device = call("CurrentDevice", BACKEND) if number < 0 else number
-        self._value = call("NewStream", BACKEND, self._device)
+        self._device = core().CurrentDevice(BACKEND) if number < 0 else number
+        self._value = core().NewStream(BACKEND, self._device)
         self._life = self._share_life(True)
         self._sure = True
 
@@ -95,7 +92,7 @@ class Stream:
             if near >= 0:
                 self._device = near
             self._device = self._place()
-            self._value = call("ResolveStream", BACKEND, self._device, _PER_THREAD)
+            self._value = core().ResolveStream(BACKEND, self._device, _PER_THREAD)
         if self._value > _PER_THREAD:
             self._life = self._share_life(False)
 
@@ -122,8 +119,8 @@ class Stream:
     @property
     def idle(self) -> bool:
         """Whether all work on the stream is over."""
-        found: bool = call("StreamIdle", *self._named())
-        return found
+        named = self._named()
+        return core().StreamIdle(*named)
 
     done = idle
 
@@ -144,11 +141,13 @@ class Stream:
 
         handle = handle_of(event)
         if handle:
-            call("StreamWaitEvent", *self._named(), handle)
+            named = self._named()
+            core().StreamWaitEvent(*named, handle)
 
     def synchronize(self) -> None:
         """Block until all work on the stream is over; signals are handled meanwhile."""
-        wait_in_slices("WaitStream", *self._named())
+        named = self._named()
+        wait_in_slices(core().WaitStream, *named)
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
@@ -197,7 +196,7 @@ class Stream:
             return self
         found = self._life.made_on
         if found is None:
-            found = call("StreamDevice", self._backend, self._value)
+            found = core().StreamDevice(self._backend, self._value)
         if found == _NO_STREAM:
             raise ValueError(
                 f"stream is {self._given()}: accepted is the handle of a stream that exists"
@@ -238,8 +237,7 @@ class Stream:
         """The device that the stream is on, the current one if need be."""
         if self._device >= 0:
             return self._device
-        current: int = call("CurrentDevice", self._backend)
-        return current
+        return core().CurrentDevice(self._backend)
 
 
 def as_stream(stream: Any, device: int = -1) -> Stream:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from .library import call
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
-
-    from .. import _native
 
 #: How long a signal, such as Ctrl-C, may have to wait: Python handles it only
 #: between two calls.
@@ -18,20 +14,10 @@ _SLICE_MS = 50
 _SHORTEST, _LONGEST = 1e-5, 1e-3  # seconds between two looks of a coroutine
 
 
-def wait_in_slices(name: str, *arguments: Any) -> None:
+def wait_in_slices(wait: Callable[..., bool], *arguments: Any) -> None:
     """Call a façade function that waits for some milliseconds until it says that all is over."""
-    while not call(name, *arguments, _SLICE_MS):
+    while not wait(*arguments, _SLICE_MS):
         pass
-
-
-def settle(array: _native.Array) -> None:
-    """Block until no movement touches an array's memory, and all work on its stream is over.
-
-    What went wrong on the device since the last wait is raised here. C calls it, too.
-    """
-    source = array._pin()
-    wait_in_slices("WaitArray", source._address)
-    call("Synchronize", source._address)
 
 
 def until(done: Callable[[], bool]) -> Coroutine[Any, Any, None]:

@@ -162,7 +162,7 @@ def machine() -> dict[str, Any]:
 
     import hamr
 
-    from .._base.library import call
+    from .._base.library import core
 
     model = platform.processor()
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -179,7 +179,7 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "go": call("GoVersion"),
+        "go": core().GoVersion(),
     }
 
 

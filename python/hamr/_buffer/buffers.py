@@ -15,9 +15,9 @@ from .._base.allocator import (
     transfer_of,
 )
 from .._base.element import dtype_of, element_of, held_large
-from .._base.library import call
+from .._base.library import core
 from .._base.stream import Stream, as_stream, stream_for_memory, stream_for_object
-from .._base.waiting import settle, until
+from .._base.waiting import until
 from .._protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .._protocols.cuda_array_interface import wait_of
 from .._protocols.dispatch import cuda_types, dlpack_types, plain_types, share
@@ -209,7 +209,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
         Without any device that is the host.
         """
-        preferred = allocator_from(call("PreferredAllocator", False)).name
+        preferred = allocator_from(core().PreferredAllocator(False)).name
         if preferred.startswith("cuda"):
             return self.get_cuda_accessible(device)
         if preferred.startswith("hip"):
@@ -237,19 +237,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         Signals are handled meanwhile. What went wrong on the device since the last
         wait is raised here, as DeviceError.
         """
-        settle(self)
+        _native.settle(self)
 
     def ready(self) -> Awaitable[None]:
         """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
         source = self._pin()
-
-        def done() -> bool:
-            if not call("ArrayIdle", source._address):
-                return False
-            call("Synchronize", source._address)  # raises what went wrong
-            return True
-
-        return until(done)
+        return until(lambda: _native.settled(source))
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
@@ -321,10 +314,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     # What Contents makes.
 
-    def _made(self, result: _native.Result, source: _native.Array) -> Buffer:
-        kind = type(self)
-        made = _native.from_result(kind, result, source, False)
-        if kind is not Buffer:
+    def _finalized(self, made: Buffer) -> Buffer:
+        if type(self) is not Buffer:
             made.__array_finalize__(self)
         return made
 

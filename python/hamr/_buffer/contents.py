@@ -7,7 +7,6 @@ from _operator import index
 from .. import _native
 from .._base.allocator import Allocator, allocator_of, device_number
 from .._base.element import dtype_of, element_of, has_format, held_large, item_from_bytes
-from .._base.library import call
 from .indexing import select
 from .operand import operand, scalar_for
 
@@ -45,7 +44,7 @@ class Contents(_Base):
         def source_protocol(self) -> str | None: ...
         @property
         def _orders(self) -> tuple[Stream, ...]: ...
-        def _made(self, result: _native.Result, source: _native.Array) -> Buffer: ...
+        def _finalized(self, made: Buffer) -> Buffer: ...
         def _part(
             self,
             source: _native.Array,
@@ -58,7 +57,7 @@ class Contents(_Base):
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
-        self._change("Reserve", _count("n", n), self._single(value))
+        _native.reserve(self, _count("n", n), self._single(value))
 
     def resize(self, n: int | tuple[int, ...], value: Any = None) -> None:
         """Hold ``n`` elements, or those of a shape. New ones hold ``value``, if given.
@@ -66,15 +65,15 @@ class Contents(_Base):
         The elements in front stay, in C order.
         """
         shape = n if isinstance(n, (tuple, list)) else (n,)
-        self._change("Resize", ",".join(str(_count("n", d)) for d in shape), self._single(value))
+        _native.resize(self, tuple(_count("n", d) for d in shape), self._single(value))
 
     def append(self, x: Any) -> None:
         """Add a value, or the elements of an array, behind the last element."""
-        self._change("Append", self._value(x))
+        _native.append(self, self._value(x))
 
     def assign(self, x: Any) -> None:
         """Become the contents and shape of ``x``. Type, allocator and stream stay."""
-        self._change("Assign", self._value(x))
+        _native.assign(self, self._value(x))
 
     def set(self, x: Any, at: int = 0, start: int = 0, n: int | None = None) -> None:
         """Write ``n`` elements of ``x`` from ``start`` on to the elements from ``at`` on.
@@ -85,14 +84,14 @@ class Contents(_Base):
         start = _count("start", start)
         if n is None:
             n = max(source._count - start, 0)
-        self._change("Set", _count("at", at), source, start, _count("n", n))
+        _native.set(self, _count("at", at), source, start, _count("n", n))
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
         single = self._single(value)
         if single is None:
             raise TypeError("value is None: accepted is a number")
-        self._change("Fill", single)
+        _native.fill(self, single)
 
     def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
@@ -132,11 +131,8 @@ class Contents(_Base):
     ) -> Buffer:
         """A new buffer with the same elements in C order, in other memory or of another type."""
         element = self._element if dtype is None else element_of(dtype)
-        source = self._pin()
-        result = _native.result(None)
         place = allocator_of(allocator), device_number(device)
-        call("Copy", source._address, *place, element, result._address)
-        return self._made(result, source)
+        return self._finalized(_native.copy(type(self), self, *place, element))
 
     def astype(self, dtype: Any) -> Buffer:
         """A new buffer with the elements converted, by the rules of NumPy's astype."""
@@ -156,12 +152,10 @@ class Contents(_Base):
         if copy is not None and not isinstance(copy, bool):
             raise TypeError(f"copy is {copy!r}: accepted are True, False and None")
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        dimensions = ",".join(str(_count("shape", d)) for d in sizes)
-        source = self._pin()
-        result = _native.result(source)
+        dimensions = tuple(_count("shape", d) for d in sizes)
         copying = 0 if copy is None else 1 + copy
-        view = call("Reshape", source._address, dimensions, copying, result._address)
-        made = self._made(result, source)
+        made, view = _native.reshape(type(self), self, dimensions, copying)
+        self._finalized(made)
         if view:
             made._source = self.source_protocol
         return made
@@ -171,7 +165,7 @@ class Contents(_Base):
         number = allocator_of(allocator)
         if number != Allocator.same or device is not None:
             number = self._allocator if number == Allocator.same else number
-            self._change("Move", number, device_number(device))
+            _native.move(self, number, device_number(device))
 
     def swap(self, other: Buffer) -> None:
         """Exchange everything with another buffer."""
@@ -187,9 +181,9 @@ class Contents(_Base):
         target = self if key is Ellipsis else self[key]
         number = scalar_for(value, target)
         if number is not None:
-            target._change("Fill", number)
+            _native.fill(target, number)
         else:
-            target._change("Write", operand(value, target))
+            _native.write(target, operand(value, target))
 
     def __iter__(self) -> Iterator[Buffer]:
         return (self[i] for i in range(len(self)))
@@ -239,9 +233,7 @@ class Contents(_Base):
         )
 
     def _text(self, limit: int) -> str:
-        source = self._pin()
-        text: str = call("Text", source._address, limit)
-        return text
+        return _native.text(self, limit)
 
     def _value(self, x: Any) -> _native.Array:
         """What the core can read; a Python number becomes an element, if that can hold it."""
@@ -259,10 +251,6 @@ class Contents(_Base):
 
     def _single(self, value: Any) -> _native.Array | None:
         return None if value is None else operand(value, self)
-
-    def _change(self, name: str, *arguments: Any) -> None:
-        """Run an operation of the core and become its result."""
-        _native.change(self, name, arguments)
 
 
 def _count(name: str, value: Any) -> int:

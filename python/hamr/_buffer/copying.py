@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import _native
 from .._base.allocator import Allocator
-from .._base.library import call
 from .buffers import Buffer
 
 TYPE_CHECKING = False
@@ -17,9 +16,7 @@ _OWN = ("_lock", "_source")
 
 def copied(source: Buffer, memo: dict[int, Any] | None = None) -> Buffer:
     """What ``copy.copy`` makes of a buffer, and with ``memo`` what ``copy.deepcopy`` does."""
-    frozen, result = source._pin(), _native.result(None)
-    call("Copy", frozen._address, Allocator.same, -1, source._element, result._address)
-    made = _native.from_result(type(source), result, frozen, False)
+    made = _native.copy(type(source), source, Allocator.same, -1, source._element)
     if type(source) is Buffer:
         return made
     if memo is None:

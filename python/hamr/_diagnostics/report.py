@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import _native
-from .._base.allocator import allocator_from
-from .._base.library import call
+from .._base.allocator import Allocator, allocator_from, backend_of
+from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,17 @@ _COUNTED = ("live", "current", "peak", "made", "adopted")
 
 def backends() -> dict[str, dict[str, Any]]:
     """Each backend's name, whether it is available or why not, allocators and devices."""
-    rows = _decoded("Backends")
-    for row in rows:
-        row["devices"] = [dict(facts) for facts in row["devices"]]
-    return {row.pop("name"): row for row in rows}
+    found = {}
+    for name, reason, tried, allocators, available, count in _native.backends():
+        row: dict[str, Any] = {"available": available}
+        if reason:
+            row["reason"] = reason
+        if tried:
+            row["tried"] = list(tried)
+        row["allocators"] = list(allocators)
+        row["devices"] = [_native.describe(name, i, False) for i in range(count)]
+        found[name] = row
+    return found
 
 
 def devices() -> list[dict[str, Any]]:
@@ -39,40 +46,31 @@ def stats() -> dict[str, Any]:
     use. ``allocators``: the same for each allocator. ``references``: how many
     allocations Python holds. Spaces and allocators never used are absent.
     """
-    allocators: dict[str, dict[str, int]] = {}
     spaces: dict[str, dict[str, int]] = {}
-    rows = _decoded("Statistics")
+    rows = {
+        allocator_from(number).name: dict(zip(_COUNTED, counts, strict=True))
+        for number, *counts in _native.statistics()
+    }
     waiting = {allocator_from(number).name: count for number, count in _native.waiting()}
-    for allocator in waiting:  # adopted, and the core has not had to do with it yet
-        if all(row["allocator"] != allocator for row in rows):
-            row = {"allocator": allocator, "space": allocator.split("_")[0]}
-            rows.append(row | dict.fromkeys(_COUNTED, 0))
-    for row in rows:
-        name, space = row.pop("allocator"), row.pop("space")
-        row["adopted"] += waiting.get(name, 0)
-        allocators[name] = row
-        total = spaces.setdefault(space, dict.fromkeys(row, 0))
+    for allocator, count in waiting.items():  # adopted, and the core has not had to do with it yet
+        row = rows.setdefault(allocator, dict.fromkeys(_COUNTED, 0))
+        row["adopted"] += count
+    for name, row in rows.items():
+        total = spaces.setdefault(backend_of(Allocator[name]), dict.fromkeys(row, 0))
         for key, value in row.items():
             total[key] += value
     return {
         "spaces": spaces,
-        "allocators": allocators,
-        "references": call("LiveReferences") + sum(waiting.values()),
+        "allocators": rows,
+        "references": core().LiveReferences() + sum(waiting.values()),
     }
 
 
 def reset_peaks() -> None:
     """Make every peak the present number of bytes."""
-    call("ResetPeaks")
+    core().ResetPeaks()
 
 
 def trim() -> None:
     """Give memory back that could not be released yet, and to the system what is kept for reuse."""
-    call("Trim")
-
-
-def _decoded(name: str) -> Any:
-    # Imported late: json is half of what importing hamr would take.
-    import json
-
-    return json.loads(call(name))
+    core().Trim()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .._base.library import call
+from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
     if not isinstance(level, int):
         raise TypeError(f"level is {level!r}: accepted is an int")
     target = 0 if level <= 0 else 1 if logger is None else 2
-    call("SetVerbose", target)
+    core().SetVerbose(target)
     flush()
     _logger = logger
     if target == 2 and _watched != os.getpid():
@@ -37,7 +37,7 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
 
 def flush() -> None:
     """Log the lines that wait."""
-    lines, logger = call("TakeLog"), _logger
+    lines, logger = core().TakeLog(), _logger
     if logger is not None and lines:
         for line in lines.split("\n"):
             logger.debug("%s", line)

@@ -7,7 +7,7 @@ C reads the capsules: ``native/protocols/arrow_import.c`` and, for what they des
 from __future__ import annotations
 
 from .. import _native
-from .._base.library import call
+from .._base.library import core
 from .._base.stream import Stream
 from .cuda_array_interface import wait_of
 
@@ -34,7 +34,7 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
         from .._base.cuda_devices import device_of
 
         follower = Stream(device=max(device_of(address), 0))
-        call("StreamWaitEvent", *follower._named(), event)
+        core().StreamWaitEvent(*follower._named(), event)
         followers.append(follower)
         return follower.ptr
 

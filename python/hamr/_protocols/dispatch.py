@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import _native
-from .._base.library import call
+from .._base.library import core
 from . import array_interface, buffer_protocol, cuda_array_interface, dlpack
 from .cuda_array_interface import wait_of
 
@@ -200,5 +200,5 @@ def _refusal(obj: Any) -> TypeError:
             f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
             f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"
         )
-    call("ParseFormat", code, size)  # raises, and says why
+    core().ParseFormat(code, size)  # raises, and says why
     return TypeError(f"{kind} object with elements of format {code!r} cannot be shared")

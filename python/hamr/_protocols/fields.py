@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from _operator import index
 
+from .. import _native
 from .._base.element import element_of
-from .._base.library import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def check(
     added = _added_type(obj, typestr)
     if added is not None:
         typestr = {"1": "|u1", "2": "<u2"}[typestr[2:]]
-    element: int = call(
-        "CheckInterface", typestr, _joined(shape), "-" if strides is None else _joined(strides),
-        pointer, offset, length, mask is not None, version,
-    )  # fmt: skip
+    element = _native.check_interface(
+        typestr, shape, strides, pointer, offset, length, mask is not None, version
+    )
     return element if added is None else added
 
 
@@ -138,7 +137,3 @@ def _integers(key: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, tuple):
         raise TypeError(f"{key} is {short(value)}: accepted is a tuple of int")
     return tuple([integer(key, v) for v in tuple.__iter__(value)])
-
-
-def _joined(values: tuple[int, ...]) -> str:
-    return ",".join(map(str, values))

@@ -7,7 +7,7 @@ from _operator import index
 from .. import _native
 from .._base.allocator import Allocator, Transfer, allocator_of
 from .._base.element import name_of
-from .._base.library import call
+from .._base.library import core
 from .._base.stream import Stream, is_stream
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.handle import Handle
@@ -51,7 +51,7 @@ def _typed(name: str) -> Callable[..., Buffer]:
     ) -> Buffer:
         nonlocal element
         if not element:
-            element = call("ParseUpstreamElement", name)
+            element = core().ParseUpstreamElement(name)
         # The common form, allocator, count, value, takes the short way.
         simple = type(value) is float or type(value) is int or value is _NOTHING
         if simple and type(n) is int and type(allocator) is Allocator and not more:
@@ -176,12 +176,12 @@ def synchronize(*buffers: Buffer) -> None:
 
 def get_device_allocator() -> Allocator:
     """The preferred allocator of the devices present; malloc without any."""
-    return Allocator(call("PreferredAllocator", False))
+    return Allocator(core().PreferredAllocator(False))
 
 
 def get_host_allocator() -> Allocator:
     """The allocator of host memory that moves fastest to the devices present."""
-    return Allocator(call("PreferredAllocator", True))
+    return Allocator(core().PreferredAllocator(True))
 
 
 def get_allocator_name(allocator: Allocator | int) -> str:

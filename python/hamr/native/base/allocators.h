@@ -7,6 +7,7 @@
 
 typedef struct {
     const char *name;
+    const char *backend;
     unsigned char kind;    /* hamr_memory_kind */
     unsigned char reach;   /* a bit for each hamr_space that uses the memory in place */
     unsigned char ordered; /* taken and given back in the order of a stream */
