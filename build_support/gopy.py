@@ -175,9 +175,7 @@ def generate(go: str, env: dict[str, str], flags: list[str]) -> None:
     cflags = " ".join(f'"{flag}"' for flag in flags)
     text = text.replace("@CFLAGS@", cflags)
     own = f'"{FACADE_IMPORT}"'
-    text = substitute(
-        "pyhamr.go", text, rf"^\t{own}$", f'\t{own}\n\t"{FACADE_IMPORT}/pyerror"', 1
-    )
+    text = substitute("pyhamr.go", text, rf"^\t{own}$", f'\t{own}\n\t"{FACADE_IMPORT}/pyerror"', 1)
     facade = read_facade()
     source.write_text(patch_functions(text, facade))
     toolchain.run([tool["goimports"], "-w", source], env=env)

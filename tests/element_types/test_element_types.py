@@ -5,7 +5,6 @@ import pytest
 
 import hamr
 from hamr import _native
-from hamr._base.library import core
 from hamr._base.element import (
     ElementType,
     dtype_of,
@@ -14,6 +13,7 @@ from hamr._base.element import (
     item_from_bytes,
     name_of,
 )
+from hamr._base.library import core
 from tests.support import producers
 from tests.support.producers import DTYPES, FLOAT8
 

@@ -65,7 +65,7 @@ def operations() -> dict[str, Callable[[], Any]]:
         "buf.astype('float64')": lambda: own.astype("float64"),
         "buf.get(out)": lambda: shared.get(target),
         "bare gopy call, no argument": raw.Table,
-        "bare gopy call, one argument": lambda: raw.Reach(1),
+        "bare gopy call, one argument": lambda: raw.FreeFunction(1),
     }
 
 

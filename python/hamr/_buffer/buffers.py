@@ -314,10 +314,11 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     # What Contents makes.
 
-    def _finalized(self, made: Buffer) -> Buffer:
+    def _finalized(self, made: Any) -> Buffer:
         if type(self) is not Buffer:
             made.__array_finalize__(self)
-        return made
+        finished: Buffer = made
+        return finished
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]

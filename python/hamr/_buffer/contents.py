@@ -44,7 +44,7 @@ class Contents(_Base):
         def source_protocol(self) -> str | None: ...
         @property
         def _orders(self) -> tuple[Stream, ...]: ...
-        def _finalized(self, made: Buffer) -> Buffer: ...
+        def _finalized(self, made: Any) -> Buffer: ...
         def _part(
             self,
             source: _native.Array,
@@ -154,8 +154,8 @@ class Contents(_Base):
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         dimensions = tuple(_count("shape", d) for d in sizes)
         copying = 0 if copy is None else 1 + copy
-        made, view = _native.reshape(type(self), self, dimensions, copying)
-        self._finalized(made)
+        reshaped, view = _native.reshape(type(self), self, dimensions, copying)
+        made = self._finalized(reshaped)
         if view:
             made._source = self.source_protocol
         return made
