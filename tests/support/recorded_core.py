@@ -8,7 +8,8 @@ from importlib import import_module
 import hamr
 
 MODULES = [
-    import_module(f"hamr._base.{name}") for name in ("stream", "event", "cuda_devices", "waiting")
+    import_module(f"hamr._base.{name}")
+    for name in ("stream", "location", "cuda_devices", "waiting")
 ]
 NEW, EVENT, OF_THREAD = 0x100, 0x200, 0x300
 

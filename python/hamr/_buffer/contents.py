@@ -9,15 +9,14 @@ from .._base.allocator import Allocator, allocator_of, device_number
 from .._base.element import dtype_of, element_of, has_format, held_large, item_from_bytes
 from .._base.library import call
 from .indexing import select
-from .operand import operand, scalar_for
+from .operands import operand, scalar_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, Self
 
     from .._base.stream import Stream
-    from .buffers import Buffer
 
     _Base = _native.Array
 else:
@@ -45,16 +44,16 @@ class Contents(_Base):
         def source_protocol(self) -> str | None: ...
         @property
         def _orders(self) -> tuple[Stream, ...]: ...
-        def _made(self, result: _native.Result, source: _native.Array) -> Buffer: ...
+        def _made(self, result: _native.Result, source: _native.Array) -> Self: ...
         def _part(
             self,
             source: _native.Array,
             offset: int,
             shape: tuple[int, ...],
             strides: tuple[int, ...],
-        ) -> Buffer: ...
+        ) -> Self: ...
         @staticmethod
-        def _sharing(obj: Any) -> Buffer: ...
+        def _sharing(obj: Any) -> Contents: ...
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
@@ -129,7 +128,7 @@ class Contents(_Base):
         allocator: Allocator | int | str = Allocator.same,
         device: int | None = None,
         dtype: Any = None,
-    ) -> Buffer:
+    ) -> Self:
         """A new buffer with the same elements in C order, in other memory or of another type."""
         element = self._element if dtype is None else element_of(dtype)
         source = self._pin()
@@ -138,13 +137,13 @@ class Contents(_Base):
         call("Copy", source._address, *place, element, result._address)
         return self._made(result, source)
 
-    def astype(self, dtype: Any) -> Buffer:
+    def astype(self, dtype: Any) -> Self:
         """A new buffer with the elements converted, by the rules of NumPy's astype."""
         if dtype is None:
             raise TypeError("dtype is None: accepted is an element type such as 'float32'")
         return self.copy(dtype=dtype)
 
-    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Buffer:
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self:
         """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
 
         One size may be -1 and stands for what the others leave. As in NumPy, the result
@@ -173,13 +172,13 @@ class Contents(_Base):
             number = self._allocator if number == Allocator.same else number
             self._change("Move", number, device_number(device))
 
-    def swap(self, other: Buffer) -> None:
+    def swap(self, other: Contents) -> None:
         """Exchange everything with another buffer."""
         if not isinstance(other, Contents):
             raise TypeError(f"other is {other!r}: accepted is a hamr.Buffer")
         self._swap(other)
 
-    def __getitem__(self, key: Any) -> Buffer:
+    def __getitem__(self, key: Any) -> Self:
         source = self._snapshot(_native.Array)
         return self._part(source, *select(source.shape, source.strides, key))
 
@@ -191,7 +190,7 @@ class Contents(_Base):
         else:
             target._change("Write", operand(value, target))
 
-    def __iter__(self) -> Iterator[Buffer]:
+    def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
     def item(self) -> Any:

@@ -7,13 +7,12 @@ static int setup(PyObject *module) {
     }
     if (core_setup() < 0 || block_setup(module) < 0 || array_setup(module) < 0 || result_setup(module) < 0 ||
         cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
-        dlpack_ask_setup() < 0 || stream_life_setup(module) < 0)
+        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || stream_life_setup(module) < 0)
         return -1;
     if (PyModule_AddFunctions(module, core_methods) < 0) return -1;
     if (PyModule_AddFunctions(module, result_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, block_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, access_functions) < 0) return -1;
-    if (PyModule_AddFunctions(module, cuda_interface_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, owner_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, dlpack_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, dlpack_exchange_functions) < 0) return -1;
@@ -21,6 +20,7 @@ static int setup(PyObject *module) {
     if (PyModule_AddFunctions(module, change_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, stream_life_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, allocator_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, adopt_known_functions) < 0) return -1;
     return PyModule_AddFunctions(module, adopt_functions);
 }
 

@@ -216,7 +216,6 @@ PyObject *get_openmp_accessible(PyObject *self, PyObject *const *arguments, Py_s
 int cuda_interface_setup(void);
 int cuda_interface_prepare(Array *self); /* makes self->interface, if it can be */
 PyObject *cuda_array_interface(PyObject *object, void *closure);
-extern PyMethodDef cuda_interface_functions[];
 
 /* order.c: work of other libraries and of hamr's on the same memory. */
 int order_covering(Array *self, uint64_t *stream); /* sets a stream that covers all work pending on the elements, or 0 */
@@ -296,6 +295,13 @@ PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t 
 PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner; in cuda_interface.c */
 extern PyMethodDef adopt_functions[];
+
+/* adopt_known.c, and what it calls with the arguments that Python gives. */
+int adopt_known_setup(void);
+PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
+PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
+PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
+extern PyMethodDef adopt_known_functions[];
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
 
