@@ -267,6 +267,8 @@ typedef struct hamr_functions {
     hamr_error *(*preferred_allocator)(int32_t for_host, int32_t *allocator);
     /* The element type of a NumPy name, a typestr or a short code. */
     hamr_error *(*parse_element)(const char *name, int32_t *element);
+    /* The element type of a DLDataType. */
+    hamr_error *(*parse_dlpack)(int32_t code, int32_t bits, int32_t lanes, int32_t *element);
     /* Applies the rules of the array interface, and sets the element type. */
     hamr_error *(*check_interface)(const hamr_interface *interface, int32_t *element);
     /* Fills rows, one for each allocator that was used, and returns how many there are:

@@ -1,5 +1,5 @@
 // Package lint checks what the compiler does not: which package may import
-// which, that each says what it is for, and that files stay short enough to
+// which, in Go and in Python, that each says what it is for, and that files stay short enough to
 // read.
 package lint
 
@@ -65,6 +65,7 @@ var skipped = []string{"testdata", "vendor", "node_modules", "build", "dist", "p
 func Check(tree fs.FS) ([]string, error) {
 	var breaches []string
 	documented := map[string]bool{} // by folder
+	python := map[string][]byte{}
 	var folders []string
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -76,7 +77,7 @@ func Check(tree fs.FS) ([]string, error) {
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".py"}, path.Ext(name)) {
+		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".py", ".pyi"}, path.Ext(name)) {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)
@@ -84,6 +85,9 @@ func Check(tree fs.FS) ([]string, error) {
 			return err
 		}
 		if path.Ext(name) != ".go" {
+			if strings.HasPrefix(path.Ext(name), ".py") && strings.HasPrefix(name, pythonRoot+"/") {
+				python[name] = text
+			}
 			breaches = append(breaches, checkLength(name, text)...)
 			return nil
 		}
@@ -108,7 +112,7 @@ func Check(tree fs.FS) ([]string, error) {
 			breaches = append(breaches, folder+": the package has no doc comment")
 		}
 	}
-	return breaches, err
+	return append(breaches, checkPython(python)...), err
 }
 
 func checkLength(name string, text []byte) []string {

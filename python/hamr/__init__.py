@@ -6,6 +6,8 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
 """
 
+from sys import modules
+
 from ._base.allocator import Allocator, Transfer
 from ._base.errors import (
     BackendUnavailable,
@@ -16,59 +18,9 @@ from ._base.errors import (
     InternalError,
     OutOfMemory,
 )
-from ._base.stream import Stream
-from ._buffer.buffers import Buffer, buffer
+from ._base.stream import Event, Stream
+from ._buffer.buffers import Buffer, _rebuild, _rebuild_shared, buffer
 from ._buffer.handle import Handle
-from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
-from ._diagnostics.verbose import set_verbose
-from ._upstream.functions import (
-    access_cuda_peer,
-    activate_cuda_device,
-    buffer_allocator_cpp,
-    buffer_allocator_cuda,
-    buffer_allocator_cuda_async,
-    buffer_allocator_cuda_host,
-    buffer_allocator_cuda_uva,
-    buffer_allocator_hip,
-    buffer_allocator_hip_uva,
-    buffer_allocator_malloc,
-    buffer_allocator_none,
-    buffer_allocator_openmp,
-    buffer_allocator_same,
-    buffer_char,
-    buffer_double,
-    buffer_float,
-    buffer_handle,
-    buffer_int,
-    buffer_long,
-    buffer_long_long,
-    buffer_short,
-    buffer_signed_char,
-    buffer_transfer_async,
-    buffer_transfer_sync,
-    buffer_transfer_sync_host,
-    buffer_unsigned_char,
-    buffer_unsigned_int,
-    buffer_unsigned_long,
-    buffer_unsigned_long_long,
-    buffer_unsigned_short,
-    data,
-    get_active_cuda_device,
-    get_allocator_name,
-    get_cuda_accessible,
-    get_cuda_device,
-    get_device_accessible,
-    get_device_allocator,
-    get_hip_accessible,
-    get_host_accessible,
-    get_host_allocator,
-    get_openmp_accessible,
-    make_buffer,
-    pointer,
-    set_active_cuda_device,
-    stream,
-    synchronize,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,14 +29,63 @@ if TYPE_CHECKING:
     from ._base.cuda_devices import (
         current_device,
         device,
-        device_of,
         device_properties,
         memory_info,
         peer_access,
     )
-    from ._base.event import Event
     from ._base.headers import get_include
     from ._buffer.dlpack import from_dlpack
+    from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
+    from ._diagnostics.verbose import set_verbose
+    from ._protocols.location import device_of
+    from ._upstream.functions import (
+        access_cuda_peer,
+        activate_cuda_device,
+        buffer_allocator_cpp,
+        buffer_allocator_cuda,
+        buffer_allocator_cuda_async,
+        buffer_allocator_cuda_host,
+        buffer_allocator_cuda_uva,
+        buffer_allocator_hip,
+        buffer_allocator_hip_uva,
+        buffer_allocator_malloc,
+        buffer_allocator_none,
+        buffer_allocator_openmp,
+        buffer_allocator_same,
+        buffer_char,
+        buffer_double,
+        buffer_float,
+        buffer_handle,
+        buffer_int,
+        buffer_long,
+        buffer_long_long,
+        buffer_short,
+        buffer_signed_char,
+        buffer_transfer_async,
+        buffer_transfer_sync,
+        buffer_transfer_sync_host,
+        buffer_unsigned_char,
+        buffer_unsigned_int,
+        buffer_unsigned_long,
+        buffer_unsigned_long_long,
+        buffer_unsigned_short,
+        data,
+        get_active_cuda_device,
+        get_allocator_name,
+        get_cuda_accessible,
+        get_cuda_device,
+        get_device_accessible,
+        get_device_allocator,
+        get_hip_accessible,
+        get_host_accessible,
+        get_host_allocator,
+        get_openmp_accessible,
+        make_buffer,
+        pointer,
+        set_active_cuda_device,
+        stream,
+        synchronize,
+    )
 del TYPE_CHECKING
 
 __all__ = [
@@ -165,18 +166,25 @@ __all__ = [
 ]
 
 
-#: Where the names are that are imported when they are first used.
+#: Where the names are that are imported when they are first used; those of ``__all__``
+#: that are not here are upstream's.
 _LATE = {
-    "Event": "_base.event",
+    "backends": "_diagnostics.report",
     "current_device": "_base.cuda_devices",
     "device": "_base.cuda_devices",
-    "device_of": "_base.cuda_devices",
+    "device_of": "_protocols.location",
     "device_properties": "_base.cuda_devices",
+    "devices": "_diagnostics.report",
     "from_dlpack": "_buffer.dlpack",
     "get_include": "_base.headers",
     "memory_info": "_base.cuda_devices",
     "peer_access": "_base.cuda_devices",
+    "reset_peaks": "_diagnostics.report",
+    "set_verbose": "_diagnostics.verbose",
+    "stats": "_diagnostics.report",
+    "trim": "_diagnostics.report",
 }
+_UPSTREAM = "_upstream.functions"
 
 
 def __getattr__(name: str) -> "Any":
@@ -184,13 +192,34 @@ def __getattr__(name: str) -> "Any":
         from ._base.library import core
 
         return core().Version()
-    if name in _LATE:
+    if name in __all__:
         from importlib import import_module
 
-        value = getattr(import_module("." + _LATE[name], __name__), name)
+        module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
+        value = _public(getattr(module, name))
         globals()[name] = value
         return value
     raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+
+
+def _public(value: "Any") -> "Any":
+    """A class or function, which says from now on that it is where users find it."""
+    if getattr(value, "__module__", "").startswith("hamr._"):
+        value.__module__ = __name__
+    return value
+
+
+for _name in __all__:
+    if _name in globals():
+        _public(globals()[_name])
+
+# What pickles name: that of protocols below 5 is version 0.2's, which reads them, too. As an
+# attribute hamr.buffer is the function.
+_rebuild.__module__ = "hamr.buffer"
+_rebuild_shared.__module__ = "hamr"
+modules["hamr.buffer"] = modules["hamr._buffer.buffers"]
+modules["hamr.allocator"] = modules["hamr._base.allocator"]
+del _name, modules
 
 
 def __dir__() -> list[str]:

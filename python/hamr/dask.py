@@ -73,7 +73,7 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
         "dtype": name_of(source._element),
         "fortran": not source.is_contiguous,
     }
-    return header, [raw(source, source._allocator, source.device)]
+    return header, [raw(Buffer, source, source._allocator, source.device)]
 
 
 def from_frames(header: dict[str, Any], frames: list[Any]) -> Buffer:
@@ -81,4 +81,4 @@ def from_frames(header: dict[str, Any], frames: list[Any]) -> Buffer:
     (frame,) = frames
     given = buffer(frame)
     shape = tuple(header["shape"])
-    return shaped(given, shape, header["dtype"], header["fortran"], given._allocator)
+    return shaped(Buffer, given, shape, header["dtype"], header["fortran"], given._allocator)

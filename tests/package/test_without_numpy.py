@@ -104,4 +104,4 @@ def test_dtype_becomes_numpys_once_numpy_is_loaded():
         "import hamr; b = hamr.Buffer(1, 'f4'); print(type(b.dtype).__module__)\n"
         "import numpy; print(b.dtype == numpy.dtype('f4'), isinstance(b.dtype, numpy.dtype))"
     )
-    assert done.stdout == "hamr.element\nTrue True\n"
+    assert done.stdout == "hamr._base.element\nTrue True\n"

@@ -34,7 +34,7 @@ def test_a_program_for_cuda_says_what_is_missing():
     assert done.returncode == 1
     assert done.stdout == ""
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("hamr._base.errors.BackendUnavailable: ")
+    assert last.startswith("hamr.BackendUnavailable: ")
     assert "cuda" in last
     lines = script.splitlines()
     (number,) = [i for i, line in enumerate(lines, 1) if line.startswith("east =")]

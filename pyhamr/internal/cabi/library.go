@@ -58,6 +58,13 @@ func hamrParseElement(name *C.constant_char, element *C.int32_t) *C.hamr_error {
 	return failure(err)
 }
 
+//export hamrParseDLPack
+func hamrParseDLPack(code, bits, lanes C.int32_t, element *C.int32_t) *C.hamr_error {
+	t, err := arrayiface.FromDLPack(uint8(code), uint8(bits), uint16(lanes))
+	*element = C.int32_t(t)
+	return failure(err)
+}
+
 //export hamrCheckInterface
 func hamrCheckInterface(of *C.constant_interface, element *C.int32_t) *C.hamr_error {
 	i := (*C.hamr_interface)(unsafe.Pointer(of))

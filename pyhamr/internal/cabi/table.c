@@ -62,6 +62,7 @@ static hamr_functions functions = {
     .backend = hamrBackend,
     .preferred_allocator = hamrPreferredAllocator,
     .parse_element = hamrParseElement,
+    .parse_dlpack = hamrParseDLPack,
     .check_interface = hamrCheckInterface,
     .statistics = hamrStatistics,
     .reset_peaks = hamrResetPeaks,

@@ -17,7 +17,7 @@ from .errors import KINDS, ForkError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .facade import Facade
+    from .._facade import Facade
 
 MODULE_NAME = "_pyhamr"
 

@@ -1,12 +1,11 @@
-"""Stream: the order in which a device does things."""
+"""Streams, the order in which a device does things, and events, points in that order."""
 
 from __future__ import annotations
-
-from _operator import index
 
 from .. import _native
 from .allocator import device_number, is_of_a_device
 from .errors import before_fork
+from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
 from .waiting import until, wait_in_slices
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, NoReturn
 
-    from .event import Event
-
 #: Whose streams these are. Another backend's streams need their own way of
 #: telling foreign objects apart, and this name in each Stream.
 BACKEND = "cuda"
@@ -24,8 +21,6 @@ BACKEND = "cuda"
 #: CUDA's handles that are no objects: its default, its legacy default, and the one
 #: that means another stream on every thread.
 _LEGACY, _PER_THREAD = 1, 2
-
-_STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
@@ -126,8 +121,6 @@ class Stream:
 
     def record(self) -> Event:
         """An Event that stands for the work on the stream so far."""
-        from .event import Event
-
         return Event(self)
 
     def wait(self, event: Any) -> None:
@@ -137,9 +130,7 @@ class Stream:
         (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
         was never recorded is not waited for.
         """
-        from .event import handle_of
-
-        handle = handle_of(event)
+        handle = event._named()[2] if isinstance(event, Event) else handle_of_event(event)
         if handle:
             named = self._named()
             core().StreamWaitEvent(*named, handle)
@@ -240,6 +231,86 @@ class Stream:
         return core().CurrentDevice(self._backend)
 
 
+class Event:
+    """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
+
+    Without a stream it is the default stream's. BackendUnavailable where there is
+    no CUDA driver; in a forked child the parent's events raise ForkError.
+
+    Copies are the object itself, and end with it. An event cannot be pickled.
+    """
+
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_value")
+
+    def __init__(self, stream: Any = None) -> None:
+        self._value = 0
+        source = as_stream(stream)
+        self._generation = _native.generation()
+        # Later calls may come from a thread whose current device is another one.
+        self._backend, self._device = source._backend, source._place()
+        self._value = core().RecordEvent(self._backend, self._device, source._value)
+
+    def __del__(self, destroy: Any = _native.destroy_event) -> None:
+        if self._value:
+            destroy(self._generation, self._backend, self._device, self._value)
+
+    @property
+    def ptr(self) -> int:
+        """The handle."""
+        return self._value
+
+    @property
+    def device(self) -> int:
+        """The device that the event is on."""
+        return self._device
+
+    @property
+    def done(self) -> bool:
+        """Whether the work that the event stands for is over."""
+        named = self._named()
+        return core().EventDone(*named)
+
+    def wait(self, stream: Any = None) -> None:
+        """Make later work on a stream wait for the event; without a stream, block the caller.
+
+        Hence the default stream is given as ``hamr.Stream()``.
+        """
+        if stream is None:
+            self.synchronize()
+        else:
+            as_stream(stream).wait(self)
+
+    def synchronize(self) -> None:
+        """Block until the work is over; signals are handled meanwhile."""
+        named = self._named()
+        wait_in_slices(core().WaitEvent, *named)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        self._named()
+        return until(lambda: self.done).__await__()
+
+    def __repr__(self) -> str:
+        return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
+
+    def __copy__(self) -> Event:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Event:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a hamr.Event is a driver object of this process and cannot be pickled: "
+            "synchronize() waits for it here"
+        )
+
+    def _named(self) -> tuple[str, int, int]:
+        """What the façade takes for the event."""
+        if self._generation != _native.generation():
+            raise before_fork("event")
+        return self._backend, self._device, self._value
+
+
 def as_stream(stream: Any, device: int = -1) -> Stream:
     """What a user gave as stream, as a Stream; one that cannot be is refused.
 
@@ -266,27 +337,11 @@ def stream_for_memory(
     on_a_device = is_of_a_device(allocator)
     order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
     if on_a_device and device < 0 <= order._device:
-        from .cuda_devices import current_device, device_of
+        from .location import device_of_address
 
-        order._fitting(current_device() if pointer is None else device_of(pointer))
+        near = core().CurrentDevice(BACKEND) if pointer is None else device_of_address(pointer)
+        order._fitting(near)
     return order
-
-
-def stream_for_object(stream: Any, obj: Any) -> Stream:
-    """The stream given with an object that is to be shared."""
-    if not is_per_thread(stream):
-        return as_stream(stream)
-    from .cuda_devices import device_of
-
-    return as_stream(stream, device_of(obj))
-
-
-def is_stream(value: Any) -> bool:
-    """Whether an object looks like a stream."""
-    # Arrays and events have addresses and handles, too.
-    if isinstance(value, int) or hasattr(value, "shape") or "Event" in type(value).__name__:
-        return False
-    return any(hasattr(value, name) for name in ("__cuda_stream__", *_STREAM_NAMES))
 
 
 def is_per_thread(stream: Any) -> bool:
@@ -294,53 +349,12 @@ def is_per_thread(stream: Any) -> bool:
     return not isinstance(stream, Stream) and _handle_of(stream) == _PER_THREAD
 
 
-def foreign_handle(obj: Any, names: tuple[str, ...]) -> int | None:
-    """The handle that an object has under one of the names; None if it has none."""
-    for name in names:
-        value = getattr(obj, name, None)
-        if value is None:
-            continue
-        if hasattr(value, "value"):  # ctypes
-            value = value.value or 0
-        number = _plain_int(value)
-        if number is not None:
-            return number
-    return None
-
-
 def _handle_of(stream: Any) -> int:
     if stream is None:
         return 0
     if isinstance(stream, Stream):
         return stream._usable()
-    value = None
-    if isinstance(stream, int):
-        value = _plain_int(stream)
-    elif is_stream(stream):
-        protocol = getattr(stream, "__cuda_stream__", None)
-        if protocol is None:
-            value = foreign_handle(stream, _STREAM_NAMES)
-        else:
-            value = _handle_by_protocol(stream, protocol)
-    if value is None:
-        raise TypeError(f"stream is {stream!r}: accepted is None, an int or a stream object")
-    if not 0 <= value < 2**64:
-        raise ValueError(f"stream is {stream!r}: accepted are 0 ... 2**64-1")
-    return value
-
-
-def _handle_by_protocol(stream: Any, protocol: Any) -> int:
-    pair = protocol() if callable(protocol) else protocol
-    numbers = [_plain_int(x) for x in pair] if isinstance(pair, (tuple, list)) else []
-    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
-        raise TypeError(
-            f"stream is {stream!r} with __cuda_stream__ {pair!r}: accepted is (version, handle)"
-        )
-    if numbers[0] != 0:
-        raise ValueError(
-            f"stream is {stream!r} with __cuda_stream__ {pair!r}: accepted is version 0"
-        )
-    return numbers[1]
+    return handle_of_stream(stream)
 
 
 def _device_of(stream: Any) -> int:
@@ -349,23 +363,4 @@ def _device_of(stream: Any) -> int:
         return -1
     if isinstance(stream, Stream):
         return stream._device
-    device = getattr(stream, "device", None)
-    for holder in (stream, device):
-        for name in ("device_id", "device_index", "index"):
-            number = _plain_int(getattr(holder, name, None))
-            if number is not None and number >= 0:
-                return number
-    return -1
-
-
-def _plain_int(value: Any) -> int | None:
-    """The int that a handle stands for; cuda-python's handles are no indices, but have an int."""
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        return index(value)
-    except TypeError:
-        pass
-    if isinstance(value, (str, bytes, float)) or not hasattr(type(value), "__int__"):
-        return None
-    return int(value)
+    return device_of_stream(stream)

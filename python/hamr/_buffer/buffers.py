@@ -16,12 +16,10 @@ from .._base.allocator import (
 )
 from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
-from .._base.stream import Stream, as_stream, stream_for_memory, stream_for_object
+from .._base.stream import Stream, as_stream, is_per_thread, stream_for_memory
 from .._base.waiting import until
-from .._protocols.cuda_array_interface import NAME as CUDA_ARRAY_INTERFACE
 from .._protocols.cuda_array_interface import wait_of
-from .._protocols.dispatch import cuda_types, dlpack_types, plain_types, share
-from .._protocols.dlpack import NAME as DLPACK
+from .._protocols.dispatch import ask, share
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
 from .spelling import UpstreamSpelling
@@ -29,7 +27,7 @@ from .spelling import UpstreamSpelling
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
-    from typing import Any
+    from typing import Any, Self
 
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
@@ -286,6 +284,8 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         set_attributes(self, attributes_of(source))
 
     def __getstate__(self) -> Any:
+        if type(self) is Buffer:
+            return None
         from .copying import attributes_of
 
         return attributes_of(self)
@@ -303,26 +303,25 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     def __reduce__(self) -> Any:
         from .pickling import reduce
 
-        return reduce(self, 2)
+        return reduce(self, 2, Buffer, _rebuild, _rebuild_shared)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if type(self).__reduce__ is not Buffer.__reduce__:
             return self.__reduce__()  # as object's does
         from .pickling import reduce
 
-        return reduce(self, protocol)
+        return reduce(self, protocol, Buffer, _rebuild, _rebuild_shared)
 
     # What Contents makes.
 
-    def _finalized(self, made: Any) -> Buffer:
+    def _finalized(self, made: Self) -> Self:
         if type(self) is not Buffer:
             made.__array_finalize__(self)
-        finished: Buffer = made
-        return finished
+        return made
 
     def _part(
         self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> Buffer:
+    ) -> Self:
         kind = type(self)
         view = _native.view(kind, source, offset, shape, strides)
         view._source = self.source_protocol
@@ -381,49 +380,34 @@ def buffer(
     where there is no driver is BackendUnavailable.
     """
     if stream is None and sync is _SYNC_HOST and wait is None:
-        # The first steps of share(), whose call costs a tenth of the whole.
-        kind = type(obj)
-        if kind in plain_types:
-            known = _native.adopt_buffer(Buffer, obj, 0, 1)
-            if known is not None:
-                known._source = "buffer"
-                return known
-        elif kind in cuda_types:
-            known = _native.adopt_cuda(Buffer, obj, 0, 1, wait_of(None))
-            if known is not None:
-                known._source = CUDA_ARRAY_INTERFACE
-                return known
-        elif kind in dlpack_types:
-            known = _native.adopt_dlpack(Buffer, obj, 0, 1, wait_of(None))
-            if known is not None:
-                known._source = DLPACK
-                return known
-        order = None
-        shared, protocol = share(Buffer, obj)
-    else:
-        order = stream_for_object(stream, obj)
-        shared, protocol = share(
-            Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait)
-        )
-    shared._source = protocol
-    if order is not None:
-        order._fitting(shared.device)
-        shared._set_order(order._value, shared._transfer, order)
+        known = _native.adopt_known(Buffer, obj, 0, 1, None)
+        return ask(Buffer, obj) if known is None else known
+    near = -1
+    if is_per_thread(stream):  # which one is meant depends on the device
+        from .._protocols.location import device_of
+
+        near = device_of(obj)
+    order = as_stream(stream, near)
+    shared = share(Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait))
+    order._fitting(shared.device)
+    shared._set_order(order._value, shared._transfer, order)
     return shared
 
 
-def _rebuild(
-    content: bytes,
-    shape: tuple[int, ...],
-    dtype: str,
-    allocator: int,
-    device: int,
-    kind: type[Buffer] = Buffer,
-) -> Buffer:
-    """What was pickled by a protocol below 5: the name is in pickles."""
+def _rebuild(*pickled: Any) -> Buffer:
+    """What was pickled by a protocol below 5."""
     from .pickling import rebuild_copy
 
-    return rebuild_copy(content, shape, dtype, allocator, device, kind)
+    made: Buffer = rebuild_copy(Buffer, *pickled)
+    return made
+
+
+def _rebuild_shared(*pickled: Any) -> Buffer:
+    """What was pickled by protocol 5."""
+    from .pickling import rebuild
+
+    made: Buffer = rebuild(Buffer, *pickled)
+    return made
 
 
 _native.set_buffer_type(Buffer)

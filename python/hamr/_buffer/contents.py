@@ -8,15 +8,14 @@ from .. import _native
 from .._base.allocator import Allocator, allocator_of, device_number
 from .._base.element import dtype_of, element_of, has_format, held_large, item_from_bytes
 from .indexing import select
-from .operand import operand, scalar_for
+from .operands import operand, scalar_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, Self
 
     from .._base.stream import Stream
-    from .buffers import Buffer
 
     _Base = _native.Array
 else:
@@ -44,16 +43,16 @@ class Contents(_Base):
         def source_protocol(self) -> str | None: ...
         @property
         def _orders(self) -> tuple[Stream, ...]: ...
-        def _finalized(self, made: Any) -> Buffer: ...
+        def _finalized(self, made: Self) -> Self: ...
         def _part(
             self,
             source: _native.Array,
             offset: int,
             shape: tuple[int, ...],
             strides: tuple[int, ...],
-        ) -> Buffer: ...
+        ) -> Self: ...
         @staticmethod
-        def _sharing(obj: Any) -> Buffer: ...
+        def _sharing(obj: Any) -> Contents: ...
 
     def reserve(self, n: int, value: Any = None) -> None:
         """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
@@ -84,7 +83,7 @@ class Contents(_Base):
         start = _count("start", start)
         if n is None:
             n = max(source._count - start, 0)
-        _native.set(self, _count("at", at), source, start, _count("n", n))
+        _native.set_elements(self, _count("at", at), source, start, _count("n", n))
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
@@ -128,19 +127,19 @@ class Contents(_Base):
         allocator: Allocator | int | str = Allocator.same,
         device: int | None = None,
         dtype: Any = None,
-    ) -> Buffer:
+    ) -> Self:
         """A new buffer with the same elements in C order, in other memory or of another type."""
         element = self._element if dtype is None else element_of(dtype)
         place = allocator_of(allocator), device_number(device)
         return self._finalized(_native.copy(type(self), self, *place, element))
 
-    def astype(self, dtype: Any) -> Buffer:
+    def astype(self, dtype: Any) -> Self:
         """A new buffer with the elements converted, by the rules of NumPy's astype."""
         if dtype is None:
             raise TypeError("dtype is None: accepted is an element type such as 'float32'")
         return self.copy(dtype=dtype)
 
-    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Buffer:
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self:
         """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
 
         One size may be -1 and stands for what the others leave. As in NumPy, the result
@@ -154,8 +153,8 @@ class Contents(_Base):
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         dimensions = tuple(_count("shape", d) for d in sizes)
         copying = 0 if copy is None else 1 + copy
-        reshaped, view = _native.reshape(type(self), self, dimensions, copying)
-        made = self._finalized(reshaped)
+        made, view = _native.reshape(type(self), self, dimensions, copying)
+        self._finalized(made)
         if view:
             made._source = self.source_protocol
         return made
@@ -167,13 +166,13 @@ class Contents(_Base):
             number = self._allocator if number == Allocator.same else number
             _native.move(self, number, device_number(device))
 
-    def swap(self, other: Buffer) -> None:
+    def swap(self, other: Contents) -> None:
         """Exchange everything with another buffer."""
         if not isinstance(other, Contents):
             raise TypeError(f"other is {other!r}: accepted is a hamr.Buffer")
         self._swap(other)
 
-    def __getitem__(self, key: Any) -> Buffer:
+    def __getitem__(self, key: Any) -> Self:
         source = self._snapshot(_native.Array)
         return self._part(source, *select(source.shape, source.strides, key))
 
@@ -183,9 +182,9 @@ class Contents(_Base):
         if number is not None:
             _native.fill(target, number)
         else:
-            _native.write(target, operand(value, target))
+            _native.write_elements(target, operand(value, target))
 
-    def __iter__(self) -> Iterator[Buffer]:
+    def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
     def item(self) -> Any:

@@ -4,42 +4,40 @@ from __future__ import annotations
 
 from .. import _native
 from .._base.allocator import Allocator
-from .buffers import Buffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
 
 #: Buffer's own slots, which every buffer has for itself.
 _OWN = ("_lock", "_source")
 
 
-def copied(source: Buffer, memo: dict[int, Any] | None = None) -> Buffer:
+def copied(source: _A, memo: dict[int, Any] | None = None) -> _A:
     """What ``copy.copy`` makes of a buffer, and with ``memo`` what ``copy.deepcopy`` does."""
     made = _native.copy(type(source), source, Allocator.same, -1, source._element)
-    if type(source) is Buffer:
-        return made
-    if memo is None:
-        _set_state(made, source.__getstate__())
-    else:
-        from copy import deepcopy
+    state = source.__getstate__()
+    if state is not None:
+        if memo is not None:
+            from copy import deepcopy
 
-        memo[id(source)] = made  # attributes may refer to the buffer
-        _set_state(made, deepcopy(source.__getstate__(), memo))
+            memo[id(source)] = made  # attributes may refer to the buffer
+            state = deepcopy(state, memo)
+        _set_state(made, state)
     return made
 
 
-def attributes_of(buffer: Buffer) -> Any:
+def attributes_of(buffer: _native.Array) -> Any:
     """A subclass's attributes and slots, in the form of ``object.__getstate__``; None without."""
-    if type(buffer) is Buffer:
-        return None
     found = object.__getstate__(buffer)
     entries, slots = found if isinstance(found, tuple) else (found, {})
     slots = {name: value for name, value in slots.items() if name not in _OWN}
     return (entries, slots) if slots else entries or None
 
 
-def set_attributes(buffer: Buffer, attributes: Any) -> None:
+def set_attributes(buffer: _native.Array, attributes: Any) -> None:
     """Give a buffer what ``attributes_of`` found, as unpickling does."""
     entries, slots = attributes if isinstance(attributes, tuple) else (attributes, None)
     if entries:
@@ -48,10 +46,8 @@ def set_attributes(buffer: Buffer, attributes: Any) -> None:
         setattr(buffer, name, value)
 
 
-def _set_state(buffer: Buffer, state: Any) -> None:
+def _set_state(buffer: _native.Array, state: Any) -> None:
     """Give a buffer what ``__getstate__`` returned, as ``copy.copy`` does."""
-    if state is None:
-        return
     setter = getattr(buffer, "__setstate__", None)
     if setter is None:
         set_attributes(buffer, state)

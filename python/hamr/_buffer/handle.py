@@ -21,6 +21,13 @@ class Handle(_native.Array):
 
     __slots__ = ("__weakref__",)
 
+    if TYPE_CHECKING:  # the stub of the extension knows no handles
+
+        def get_host_accessible(self) -> Handle: ...
+        def get_cuda_accessible(self, device: int | None = -1) -> Handle: ...
+        def get_hip_accessible(self, device: int | None = -1) -> Handle: ...
+        def get_openmp_accessible(self, device: int | None = -1) -> Handle: ...
+
     @property
     def is_temporary(self) -> bool:
         """Whether the elements are a copy, so that the buffer does not see changes to them."""

@@ -31,9 +31,9 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     followers = []  # streams, which last until the memory was told of them
 
     def order(address: int, event: int) -> int:
-        from .._base.cuda_devices import device_of
+        from .._base.location import device_of_address
 
-        follower = Stream(device=max(device_of(address), 0))
+        follower = Stream(device=max(device_of_address(address), 0))
         core().StreamWaitEvent(*follower._named(), event)
         followers.append(follower)
         return follower.ptr

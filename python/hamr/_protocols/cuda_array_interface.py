@@ -1,7 +1,7 @@
 """Reading __cuda_array_interface__, versions 2 and later.
 
 The simplest form, which is what libraries send, C reads by itself
-(``_native.adopt_cuda``). What it leaves is read here, or refused in words.
+(``_native.adopt_known``). What it leaves is read here, or refused in words.
 """
 
 from __future__ import annotations

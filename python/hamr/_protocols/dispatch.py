@@ -40,34 +40,38 @@ _WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
 #: for the same, which C does by itself.
 cuda_types: set[type] = set()
 dlpack_types: set[type] = set()
+_native.set_known_types(plain_types, cuda_types, dlpack_types, wait_of)
 _MOST_TYPES = 100
 
 
 def share(
     cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
-) -> tuple[_A, str]:
-    """An array of a class over the memory of ``obj``, and the protocol that told of it.
+) -> _A:
+    """An array of a class over the memory of ``obj``, which says by which protocol it came.
 
     ``wait`` is whether a CUDA producer's stream is waited for; None is what the
     environment says. An object without a protocol, or with elements that hamr does
     not have, is a TypeError; a description that cannot be right is a ValueError.
     """
+    shared = _native.adopt_known(cls, obj, stream, transfer, wait)
+    return ask(cls, obj, stream, transfer, wait) if shared is None else shared
+
+
+def ask(
+    cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
+) -> _A:
+    """As ``share``, of an object of which ``_native.adopt_known`` does not know enough."""
     kind = type(obj)
     shared: _A | None
     protocols = PROTOCOLS
     if kind in plain_types:
-        shared = _native.adopt_buffer(cls, obj, stream, transfer)
-        if shared is not None:
-            return shared, buffer_protocol.NAME
         protocols = _PLAIN
     elif kind in cuda_types:
-        shared = _native.adopt_cuda(cls, obj, stream, transfer, wait_of(wait))
-        if shared is not None:
-            return shared, cuda_array_interface.NAME
+        pass
     elif kind in dlpack_types:
-        return dlpack.adopt(cls, obj, stream, transfer, wait), dlpack.NAME
+        return _told(dlpack.NAME, dlpack.adopt(cls, obj, stream, transfer, wait))
     elif not _is_foreign(obj):
-        return _view(cls, obj, stream, transfer), "hamr"
+        return _told("hamr", _view(cls, obj, stream, transfer))
     elif kind in plain_types:
         protocols = _PLAIN
     elif _is_numpys(obj):
@@ -85,8 +89,13 @@ def share(
             raise
         if shared is not None:
             _remember(obj, name)
-            return shared, name
+            return _told(name, shared)
     raise _refusal(obj)
+
+
+def _told(name: str, shared: _A) -> _A:
+    shared._source = name
+    return shared
 
 
 def _offers(obj: Any, name: str) -> bool:

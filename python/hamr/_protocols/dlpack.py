@@ -1,4 +1,4 @@
-"""Reading DLPack's tensors, which C does: ``native/protocols/dlpack_ask.c`` and ``dlpack_import.c``."""
+"""Reading DLPack's tensors, which C does: ``dlpack_ask.c``, ``dlpack_import.c`` in ``native``."""
 
 from __future__ import annotations
 

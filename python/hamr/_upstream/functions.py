@@ -7,8 +7,9 @@ from _operator import index
 from .. import _native
 from .._base.allocator import Allocator, Transfer, allocator_of
 from .._base.element import name_of
+from .._base.foreign_handles import is_stream
 from .._base.library import core
-from .._base.stream import Stream, is_stream
+from .._base.stream import Stream
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.handle import Handle
 
@@ -215,7 +216,7 @@ def set_active_cuda_device(i: int) -> None:
 
 def get_cuda_device(pointer: int) -> int:
     """The device that owns the memory at an address; -1 is the host."""
-    from .._base.cuda_devices import device_of
+    from .._protocols.location import device_of
 
     return device_of(pointer)
 

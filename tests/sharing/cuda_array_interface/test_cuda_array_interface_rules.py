@@ -18,6 +18,7 @@ from hamr import _native
 
 adopt = import_module("hamr._protocols.dispatch")
 reader = import_module("hamr._protocols.cuda_array_interface")
+adopt_known = _native.adopt_known
 
 PLAIN = {"shape": (2, 3), "typestr": "<f8", "data": (4096, False), "version": 3}
 ARGUMENTS = [
@@ -44,8 +45,12 @@ class Taken:
         self.slow.append(dict(zip(ARGUMENTS, (cls, *arguments), strict=True)))
         return _native.adopt_buffer(cls, np.ones(3), 0, 1)
 
-    def adopt_cuda(self, cls, *arguments):
-        self.fast.append(arguments)
+    def adopt_known(self, cls, obj, *arguments):
+        """C's short way, which leaves all that is on a device to Python."""
+        if type(obj) not in adopt.cuda_types:
+            return adopt_known(cls, obj, *arguments)
+        self.fast.append((obj, *arguments))
+        return None
 
 
 def remember(types):
@@ -58,7 +63,7 @@ def remember(types):
 def taken(monkeypatch):
     made = Taken()
     monkeypatch.setattr(_native, "adopt_device", made.adopt_device)
-    monkeypatch.setattr(_native, "adopt_cuda", made.adopt_cuda)
+    monkeypatch.setattr(_native, "adopt_known", made.adopt_known)
     remember(set())
     return made
 

@@ -160,18 +160,18 @@ static PyObject *assign(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return begin(&change, ASSIGN, arguments, n, 2, 1, "assign") < 0 ? NULL : make(arguments[0], &change);
 }
 
-static PyObject *set(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Change change;
     (void)module;
-    if (begin(&change, SET, arguments, n, 5, 2, "set") < 0) return NULL;
+    if (begin(&change, SET, arguments, n, 5, 2, "set_elements") < 0) return NULL;
     if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 || read_count(arguments[4], &change.n) < 0) return NULL;
     return make(arguments[0], &change);
 }
 
-static PyObject *write_array(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *write_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Change change;
     (void)module;
-    return begin(&change, WRITE, arguments, n, 2, 1, "write") < 0 ? NULL : make(arguments[0], &change);
+    return begin(&change, WRITE, arguments, n, 2, 1, "write_elements") < 0 ? NULL : make(arguments[0], &change);
 }
 
 static PyObject *fill(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -193,8 +193,8 @@ PyMethodDef change_functions[] = {
     {"resize", FAST(resize), METH_FASTCALL, "resize(array, shape, value): hold the elements of a shape; new ones hold value, if that is not None."},
     {"append", FAST(append), METH_FASTCALL, "append(array, other): add the elements of other behind the last."},
     {"assign", FAST(assign), METH_FASTCALL, "assign(array, other): become the contents and shape of other."},
-    {"set", FAST(set), METH_FASTCALL, "set(array, at, other, start, n): write n elements of other, from start on, from element at on."},
-    {"write", FAST(write_array), METH_FASTCALL, "write(array, other): set every element from other, broadcast."},
+    {"set_elements", FAST(set_elements), METH_FASTCALL, "set_elements(array, at, other, start, n): write n elements of other, from start on, from element at on."},
+    {"write_elements", FAST(write_elements), METH_FASTCALL, "write_elements(array, other): set every element from other, broadcast."},
     {"fill", FAST(fill), METH_FASTCALL, "fill(array, value): set every element to the single one of value."},
     {"move", FAST(move), METH_FASTCALL, "move(array, allocator, device): take the contents to other memory."},
     {NULL, NULL, 0, NULL},

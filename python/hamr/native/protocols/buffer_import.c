@@ -30,7 +30,7 @@ static const char *view_problem(const Py_buffer *view) {
 
 /* adopt_buffer(type, object, stream, transfer): share what object exports by the
  * buffer protocol. None if it exports nothing, or elements that are not ours. */
-static PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     (void)module;
     if (arity(n, 4, "adopt_buffer") < 0 || !is_array_type(arguments[0])) return NULL;

@@ -4,6 +4,7 @@
 
 #include "base/python.h"
 
+PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n); /* type, object, stream, transfer, of Python's */
 extern PyMethodDef buffer_import_functions[];
 
 #endif

@@ -127,9 +127,9 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     return 1;
 }
 
-/* adopt_cuda(type, object, stream, transfer, wait): share what object's
+/* Arguments: type, object, stream, transfer, wait. Shares what object's
  * __cuda_array_interface__ describes. None if it has none of the simplest form. */
-static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     uint64_t producer;
     (void)module;
@@ -157,9 +157,3 @@ static PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssi
     Owner *owner = owner_new(arguments[1], NULL);
     return owner ? adopt_cuda_memory((PyTypeObject *)arguments[0], &draft, owner, wait ? producer : 0) : NULL;
 }
-
-PyMethodDef cuda_interface_functions[] = {
-    {"adopt_cuda", FAST(adopt_cuda), METH_FASTCALL,
-     "adopt_cuda(type, object, stream, transfer, wait): share by __cuda_array_interface__, if that is of the simplest form, else None."},
-    {NULL, NULL, 0, NULL},
-};

@@ -310,7 +310,7 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
 /* adopt_dlpack(type, object, stream, transfer, wait[, copy[, current]]): share what
  * object exports. copy is False where the producer must not make one, else None. None if
  * object is on a device that is not known to be current, unless current is true. */
-static PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     (void)module;
     if (n < 5 || n > 7) return PyErr_Format(PyExc_TypeError, "adopt_dlpack takes 5 to 7 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;

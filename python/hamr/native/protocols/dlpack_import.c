@@ -8,6 +8,8 @@
 #include "base/dlpack.h"
 #include "base/elements.h"
 #include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_device.h"
 
@@ -16,11 +18,11 @@
 
 /* Raises the TypeError of the core, which has the words. */
 static int refuse_type(DLDataType type) {
-    PyObject *library = PyImport_ImportModule("hamr._base.library");
-    PyObject *number = library ? PyObject_CallMethod(library, "call", "siii", "ParseDLPack", type.code, type.bits, type.lanes) : NULL;
-    Py_XDECREF(library);
-    if (number) PyErr_Format(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);
-    Py_XDECREF(number);
+    int32_t element;
+    if (core_load() < 0) return -1;
+    hamr_error *error = core_functions()->parse_dlpack(type.code, type.bits, type.lanes, &element);
+    if (error) return core_raise(error);
+    PyErr_Format(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);
     return -1;
 }
 

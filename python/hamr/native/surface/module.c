@@ -12,6 +12,7 @@
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "memory/stream_life.h"
+#include "protocols/adopt_known.h"
 #include "protocols/array_interface.h"
 #include "protocols/arrow_import.h"
 #include "protocols/buffer_import.h"
@@ -22,7 +23,7 @@
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, cuda_interface_functions,
+    core_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, stream_life_functions,
     allocator_functions, element_functions, create_functions, buffer_import_functions,
 };
@@ -34,7 +35,7 @@ static int setup(PyObject *module) {
     }
     if (core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
         description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
-        dlpack_ask_setup() < 0 || stream_life_setup(module) < 0)
+        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || stream_life_setup(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;

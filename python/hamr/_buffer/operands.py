@@ -31,7 +31,7 @@ def operand(x: Any, target: _native.Array) -> _native.Array:
         return number
     if isinstance(x, (list, tuple, range)):
         x = _from_sequence(x)
-    return share(_native.Array, x)[0]._pin()
+    return share(_native.Array, x)._pin()
 
 
 def _from_sequence(values: Any) -> Any:

@@ -1,0 +1,100 @@
+"""Whose memory an object is."""
+
+from __future__ import annotations
+
+import sys
+from _operator import index
+
+from .. import _native
+from .._base.cuda_devices import current_device
+from .._base.foreign_handles import is_stream
+from .._base.location import HOST, device_of_address
+from .._base.stream import Event, Stream
+from . import dlpack
+from .cuda_array_interface import NAME, unreadable
+from .dispatch import share
+from .fields import exact, short
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Interfaces whose place is known when they are read, and those of host memory alone.
+_TELL_BY_SHARING = ("__sycl_usm_array_interface__", "__arrow_c_device_array__")
+_OF_THE_HOST = ("__arrow_c_array__", "__arrow_c_stream__", "__array_interface__")
+
+
+def device_of(x: Any) -> int:
+    """The device that owns a buffer, handle, array, address, stream or event; -1 is the host.
+
+    An int is an address. Page-locked memory belongs to the host, and so does all
+    that no device runtime knows. An object that is none of these is a TypeError.
+    """
+    if isinstance(x, _native.Array):
+        return x.device
+    if isinstance(x, (Stream, Event)):
+        return x.device if x.device >= 0 else current_device()
+    number = _address(x)
+    if number is not None:
+        return device_of_address(number)
+    try:
+        interface = getattr(x, NAME, None)
+    except Exception as error:
+        found = _owner_by_dlpack(x)
+        if found is None:
+            raise unreadable(x, error) from error
+        return found
+    if interface is not None and not isinstance(x, type):
+        return _owner_by_interface(x, interface)
+    found = _owner_by_dlpack(x)
+    if found is not None:
+        return found
+    if is_stream(x):
+        return device_of(Stream.from_any(x))
+    if not isinstance(x, type):
+        if any(getattr(x, name, None) is not None for name in _TELL_BY_SHARING):
+            return share(_native.Array, x, wait=False).device
+        if any(getattr(x, name, None) is not None for name in _OF_THE_HOST):
+            return HOST
+    try:
+        memoryview(x)
+    except (TypeError, ValueError, BufferError):
+        raise TypeError(
+            f"x is {short(x)}: accepted is a buffer, a handle, an array, an address, "
+            "a stream or an event"
+        ) from None
+    return HOST
+
+
+def _address(x: Any) -> int | None:
+    """The address that an int, or NumPy's kind of int, stands for."""
+    numpy = sys.modules.get("numpy")
+    if not isinstance(x, int) and (numpy is None or not isinstance(x, numpy.integer)):
+        return None
+    if isinstance(x, bool):
+        raise TypeError(f"x is {x!r}: accepted as an address is an int")
+    number = index(x)
+    if not 0 <= number < 2**64:
+        raise ValueError(f"x is {x!r}: accepted as an address are 0 ... 2**64-1")
+    return number
+
+
+def _owner_by_interface(x: Any, interface: Any) -> int:
+    data = interface.get("data") if isinstance(interface, dict) else None
+    pointer = exact(data[0]) if isinstance(data, tuple) and len(data) == 2 else None
+    if pointer is None or not 0 <= pointer < 2**64:
+        raise TypeError(f"x is {short(x)}: its __cuda_array_interface__ has no address")
+    return device_of_address(pointer)
+
+
+def _owner_by_dlpack(x: Any) -> int | None:
+    """The device that DLPack names for an object; None if it names none that hamr knows."""
+    if isinstance(x, type) or getattr(x, "__dlpack_device__", None) is None:
+        return None
+    pair = x.__dlpack_device__()
+    kind, number = map(exact, pair) if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
+    if kind in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.ROCM_HOST):
+        return HOST
+    if kind == dlpack.CUDA_MANAGED:  # whose number is always 0
+        return dlpack.adopt(_native.Array, x, 0, 1, False).device
+    return number if kind in (dlpack.CUDA, dlpack.ROCM) else None

@@ -1,0 +1,77 @@
+/* Sharing an object in one call, by the protocol that served its type before. */
+#include "protocols/adopt_known.h"
+
+#include "array/array.h"
+#include "base/python.h"
+#include "protocols/buffer_import.h"
+#include "protocols/cuda_interface.h"
+#include "protocols/dlpack_ask.h"
+
+enum { BUFFER, CUDA, DLPACK, PROTOCOLS };
+
+static PyObject *names[PROTOCOLS]; /* what source_protocol says */
+static PyObject *types[PROTOCOLS]; /* sets, which the dispatcher fills */
+static PyObject *wait_of;
+
+int adopt_known_setup(void) {
+    static const char *const texts[PROTOCOLS] = {[BUFFER] = "buffer", [CUDA] = "__cuda_array_interface__", [DLPACK] = "__dlpack__"};
+    for (int i = 0; i < PROTOCOLS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i]))) return -1;
+    return 0;
+}
+
+/* set_known_types(plain, cuda, dlpack, wait_of) */
+static PyObject *set_known_types(PyObject *module, PyObject *arguments) {
+    PyObject *given[PROTOCOLS + 1];
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type, &given[DLPACK], &given[PROTOCOLS])) return NULL;
+    for (int i = 0; i <= PROTOCOLS; i++) {
+        PyObject **place = i < PROTOCOLS ? &types[i] : &wait_of, *old = *place;
+        *place = Py_NewRef(given[i]);
+        Py_XDECREF(old);
+    }
+    Py_RETURN_NONE;
+}
+
+/* How many protocols there are if a type is not known, or -1. */
+static int protocol_for(PyTypeObject *type) {
+    for (int i = 0; i < PROTOCOLS; i++) {
+        int known = types[i] ? PySet_Contains(types[i], (PyObject *)type) : 0;
+        if (known) return known < 0 ? -1 : i;
+    }
+    return PROTOCOLS;
+}
+
+static PyObject *adopt_by(int protocol, PyObject *module, PyObject *const *arguments) {
+    if (protocol == BUFFER) return adopt_buffer(module, arguments, 4);
+    PyObject *wait = PyObject_CallFunctionObjArgs(wait_of, arguments[4], NULL);
+    if (!wait) return NULL;
+    PyObject *const given[] = {arguments[0], arguments[1], arguments[2], arguments[3], wait};
+    PyObject *array = protocol == CUDA ? adopt_cuda(module, given, 5) : adopt_dlpack(module, given, 5);
+    Py_DECREF(wait);
+    return array;
+}
+
+/* adopt_known(type, object, stream, transfer, wait): None if the type of object is not
+ * known, or if there is more to it than C reads. */
+static PyObject *adopt_known(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    if (arity(n, 5, "adopt_known") < 0) return NULL;
+    int protocol = protocol_for(Py_TYPE(arguments[1]));
+    if (protocol < 0) return NULL;
+    if (protocol == PROTOCOLS) Py_RETURN_NONE;
+    PyObject *array = adopt_by(protocol, module, arguments);
+    if (array && array != Py_None) {
+        PyObject *old = ((Array *)array)->source;
+        ((Array *)array)->source = Py_NewRef(names[protocol]);
+        Py_XDECREF(old);
+    }
+    return array;
+}
+
+PyMethodDef adopt_known_functions[] = {
+    {"set_known_types", set_known_types, METH_VARARGS,
+     "set_known_types(plain, cuda, dlpack, wait_of): whose types the buffer protocol, __cuda_array_interface__ and __dlpack__ serve, and who says whether to wait."},
+    {"adopt_known", FAST(adopt_known), METH_FASTCALL,
+     "adopt_known(type, object, stream, transfer, wait): share an object by the protocol that serves its type, or None."},
+    {NULL, NULL, 0, NULL},
+};
