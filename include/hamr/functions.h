@@ -126,6 +126,9 @@ typedef struct hamr_statistics {
     int64_t adopted; /* foreign memory in use */
 } hamr_statistics;
 
+/* Makes an error the exception of the calling thread, and frees it. */
+typedef void (*hamr_raise_function)(hamr_error *error);
+
 /* What an __array_interface__ or __cuda_array_interface__ says. */
 typedef struct hamr_interface {
     const char *typestr;
@@ -285,7 +288,7 @@ typedef struct hamr_functions {
     /* The lines kept since the last call. */
     char *(*take_log)(void);
     /* What makes exceptions of the errors of functions that Python calls. */
-    void (*set_raise)(void (*raise)(hamr_error *error));
+    void (*set_raise)(hamr_raise_function raise);
 
     const hamr_devices *devices;
 } hamr_functions;

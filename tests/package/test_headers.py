@@ -92,5 +92,6 @@ def test_the_folder_holds_the_headers_and_nothing_else():
     folder = Path(hamr.get_include())
     assert [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*.h"))] == [
         "hamr/allocators.h",
+        "hamr/functions.h",
         "hamr/types.h",
     ]

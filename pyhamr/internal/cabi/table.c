@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 static hamr_devices devices;
-static void (*raise_error)(hamr_error *error);
+static hamr_raise_function raise_error;
 
-static void set_raise(void (*raise)(hamr_error *error)) { raise_error = raise; }
+static void set_raise(hamr_raise_function raise) { raise_error = raise; }
 
 static hamr_functions functions = {
     .version = HAMR_ABI_VERSION,
