@@ -1,4 +1,4 @@
-"""Reading DLPack's tensors, which C does: ``native/protocols/dlpack_ask.c`` and ``dlpack_import.c``."""
+"""Reading DLPack's tensors; C does, in dlpack_ask.c and dlpack_import.c of native/protocols."""
 
 from __future__ import annotations
 

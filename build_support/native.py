@@ -1,0 +1,21 @@
+"""What the C extension is compiled from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build_support import toolchain
+
+ROOT = toolchain.ROOT / "python" / "hamr" / "native"
+# Holds hamr_abi.h, the structs that both extensions share.
+SHARED = toolchain.ROOT / "pyhamr" / "internal" / "cabi"
+# Holds what C and C++ programs may include, too.
+INCLUDE = toolchain.ROOT / "include"
+
+# Headers in ROOT are named from there, as "memory/block.h".
+HEADER_FLAGS = [f"-I{folder}" for folder in (ROOT, SHARED, INCLUDE)]
+
+
+def sources() -> list[Path]:
+    """Return the sources, which lie in a folder for each floor."""
+    return sorted(ROOT.glob("*/*.c"))
