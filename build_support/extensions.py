@@ -14,11 +14,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import gopy, toolchain
-
-NATIVE = toolchain.ROOT / "python" / "hamr" / "native"
-# Holds what C and C++ programs may include.
-INCLUDE = toolchain.ROOT / "include"
+from build_support import gopy, native, toolchain
 
 C_FLAGS = [
     "-O2",
@@ -32,9 +28,6 @@ C_FLAGS = [
     f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
 ]
 
-# native's own headers are named from its root, as "memory/block.h".
-HEADER_FLAGS = [f"-I{folder}" for folder in (NATIVE, INCLUDE)]
-
 GO_EXTENSION = "hamr._gopy._pyhamr"
 C_EXTENSION = "hamr._native"
 
@@ -42,11 +35,6 @@ EXTENSIONS = [
     Extension(GO_EXTENSION, sources=[], py_limited_api=True),
     Extension(C_EXTENSION, sources=[], py_limited_api=True),
 ]
-
-
-def native_sources() -> list[Path]:
-    """Return the C extension's sources, which lie in a folder for each floor."""
-    return sorted(NATIVE.glob("*/*.c"))
 
 
 class BuildModules(build_py):
@@ -57,7 +45,7 @@ class BuildModules(build_py):
         super().run()
         if not self.editable_mode:
             target = Path(self.build_lib) / "hamr" / "include"
-            shutil.copytree(INCLUDE, target, dirs_exist_ok=True)
+            shutil.copytree(native.INCLUDE, target, dirs_exist_ok=True)
 
 
 class BuildExtensions(build_ext):
@@ -95,12 +83,12 @@ class BuildExtensions(build_ext):
             gopy.build(go=go, cc=cc, version=version, scratch=scratch, output=output)
 
     def _build_c(self, cc: list[str], scratch: Path, output: Path) -> None:
-        sources = native_sources()
+        sources = native.sources()
         if not sources:
-            toolchain.fail(f"{NATIVE} holds no C source")
+            toolchain.fail(f"{native.ROOT} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [*HEADER_FLAGS, *toolchain.header_flags(scratch)]
+        headers = [*native.HEADER_FLAGS, *toolchain.header_flags(scratch)]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])

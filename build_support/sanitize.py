@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from build_support import extensions, toolchain
+from build_support import native, toolchain
 from build_support.summary import Row, report
 
 TESTS = toolchain.ROOT / "tests"
@@ -98,9 +98,9 @@ def run_sanitizers(scratch: Path) -> str:
         *("gcc", "-O1", "-g", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
-        *extensions.HEADER_FLAGS,
+        *native.HEADER_FLAGS,
         *toolchain.header_flags(scratch),
-        *extensions.native_sources(),
+        *native.sources(),
     ]
     toolchain.run([*command, "-o", scratch / "hamr" / "_native.abi3.so"])
     env = {

@@ -110,35 +110,42 @@ func CheckNative(tree fs.FS) ([]string, error) {
 // nativeFloor is the number of a file's floor, or -1.
 func nativeFloor(name string) int { return slices.Index(nativeFloors, path.Dir(name)) }
 
-// nativeCircles names one circle for each group of units that use one another.
+// nativeCircles names the shortest circle of the first unit in each group of
+// units that use one another.
 func nativeCircles(arrows map[string]map[string]bool) (breaches []string) {
 	seen := map[string]bool{}
 	for _, start := range slices.Sorted(maps.Keys(arrows)) {
-		if seen[start] {
-			continue
-		}
-		from := map[string]string{} // the shortest way back
-		for queue := []string{start}; len(queue) > 0 && from[start] == ""; queue = queue[1:] {
-			for _, next := range slices.Sorted(maps.Keys(arrows[queue[0]])) {
-				if from[next] == "" {
-					from[next] = queue[0]
-					queue = append(queue, next)
-				}
-			}
-		}
-		if from[start] == "" {
+		back := nativeReach(arrows, start)
+		if seen[start] || back[start] == "" {
 			continue
 		}
 		circle := []string{start}
-		for unit := from[start]; unit != start; unit = from[unit] {
+		for unit := back[start]; unit != start; unit = back[unit] {
 			circle = append(circle, unit)
-			seen[unit] = true
 		}
 		circle = append(circle, start)
 		slices.Reverse(circle)
 		breaches = append(breaches, "a circle: "+strings.Join(circle, " uses "))
+		for unit := range back {
+			seen[unit] = seen[unit] || nativeReach(arrows, unit)[start] != ""
+		}
 	}
 	return breaches
+}
+
+// nativeReach gives for each unit that start uses, at however many removes, the
+// one before it on the shortest way.
+func nativeReach(arrows map[string]map[string]bool, start string) map[string]string {
+	before := map[string]string{}
+	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
+		for _, next := range slices.Sorted(maps.Keys(arrows[queue[0]])) {
+			if before[next] == "" {
+				before[next] = queue[0]
+				queue = append(queue, next)
+			}
+		}
+	}
+	return before
 }
 
 func readNative(tree fs.FS) (files []*nativeFile, err error) {

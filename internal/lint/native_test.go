@@ -156,3 +156,17 @@ func TestNativeBreachesAreFound(t *testing.T) {
 		})
 	}
 }
+
+func TestNativeCirclesAreNamedOnce(t *testing.T) {
+	uses := func(units ...string) map[string]bool {
+		all := map[string]bool{}
+		for _, u := range units {
+			all[u] = true
+		}
+		return all
+	}
+	assert.Equal(t, []string{"a circle: a uses b uses a", "a circle: x uses y uses z uses x"}, nativeCircles(map[string]map[string]bool{
+		"a": uses("b", "x"), "b": uses("c", "a"), "c": uses("b"), "d": uses("a", "x"),
+		"x": uses("y"), "y": uses("z"), "z": uses("x", "leaf"),
+	}))
+}

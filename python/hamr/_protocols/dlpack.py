@@ -1,4 +1,4 @@
-"""Reading DLPack's tensors, which C does: ``dlpack_ask.c``, ``dlpack_import.c`` in ``native``."""
+"""Reading DLPack's tensors; C does, in dlpack_ask.c and dlpack_import.c of native/protocols."""
 
 from __future__ import annotations
 

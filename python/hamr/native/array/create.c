@@ -1,8 +1,5 @@
 #include "array/create.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "array/adopt.h"
 #include "array/array.h"
 #include "base/allocators.h"

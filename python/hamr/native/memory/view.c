@@ -5,8 +5,6 @@
  * have one inside CPython's wrapper for them. Neither is shown to such a collector. */
 #include "memory/view.h"
 
-#include <string.h>
-
 #include "base/elements.h"
 #include "base/python.h"
 
