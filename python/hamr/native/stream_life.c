@@ -174,7 +174,7 @@ static PyObject *set_stream_end(PyObject *module, PyObject *call) {
 
 PyMethodDef stream_life_functions[] = {
     {"stream_life", stream_life, METH_VARARGS, "stream_life(handle, device, backend, made, owner) -> StreamLife: what all who use a handle hold."},
-    {"set_stream_end", set_stream_end, METH_O, "set_stream_end(call): what retires and destroys streams, called as _library.finish; returns what did before."},
+    {"set_stream_end", set_stream_end, METH_O, "set_stream_end(call): what retires and destroys streams, called as _base.library.finish; returns what did before."},
     {NULL, NULL, 0, NULL},
 };
 
