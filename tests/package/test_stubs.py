@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import pickle
+import types
 from importlib import resources
 
 import pytest
@@ -84,6 +86,25 @@ def test_dir_lists_what_is_imported_late():
         "print(*set(hamr.__all__) - set(dir(hamr)), 'hamr._base.cuda_devices' in sys.modules)"
     )
     assert producers.run_python(code).stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize("name", hamr.__all__)
+def test_public_names_say_where_they_are(name):
+    value = getattr(hamr, name)
+    if isinstance(value, (type, types.FunctionType)):
+        assert value.__module__ == "hamr"
+        assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_public_names_are_no_modules_whatever_was_imported():
+    code = (
+        "import hamr, importlib, inspect, pkgutil\n"
+        "for module in pkgutil.walk_packages(hamr.__path__, 'hamr.'):\n"
+        "    if module.name != 'hamr.__main__': importlib.import_module(module.name)\n"
+        "import hamr.buffer, hamr.allocator\n"
+        "print(*[n for n in hamr.__all__ if inspect.ismodule(getattr(hamr, n))])"
+    )
+    assert producers.run_python(code).stdout == "\n"
 
 
 def test_the_package_says_that_it_is_typed():

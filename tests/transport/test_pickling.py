@@ -175,6 +175,20 @@ def test_pickles_of_version_0_2(content, expected, described):
     assert expected.__reduce_ex__(4) == expected.__reduce__() == (_rebuild, described)
 
 
+def test_an_allocator_of_version_0_2():
+    loaded = pickle.loads(b"\x80\x04\x8c\x0ehamr.allocator\x8c\tAllocator\x93K\x02\x85R.")
+    assert loaded is hamr.Allocator.cuda
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_name_no_private_module(protocol):
+    for value in (hamr.Buffer(3, fill=1), hamr.Allocator.cpp, hamr.OutOfMemory("no room")):
+        content = pickle.dumps(value, protocol)
+        assert b"hamr" in content
+        assert b"hamr._" not in content
+        assert repr(pickle.loads(content)).split(" at ")[0] == repr(value).split(" at ")[0]
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_handles_stay_in_their_process(protocol):
     handle = hamr.Buffer(3).get_host_accessible()

@@ -18,8 +18,8 @@ from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
 from .._base.stream import Stream, as_stream, is_per_thread, stream_for_memory
 from .._base.waiting import until
-from .._protocols.cuda_array_interface import wait_of
 from .._protocols.dispatch import ask, share
+from .._protocols.wait_setting import wait_of
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
 from .spelling import UpstreamSpelling

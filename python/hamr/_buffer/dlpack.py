@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .. import _native
 from .._base.allocator import Allocator
-from .._protocols.cuda_array_interface import wait_of
 from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt
 from .._protocols.fields import exact, short
+from .._protocols.wait_setting import wait_of
 from .buffers import Buffer
 
 TYPE_CHECKING = False

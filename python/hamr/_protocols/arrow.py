@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import _native
 from .._base.library import core
 from .._base.stream import Stream
-from .cuda_array_interface import wait_of
+from .wait_setting import wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

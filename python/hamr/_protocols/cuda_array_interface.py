@@ -6,11 +6,9 @@ The simplest form, which is what libraries send, C reads by itself
 
 from __future__ import annotations
 
-import os
-import sys
-
 from .. import _native
 from .fields import check, exact, pair_of, read, short
+from .wait_setting import wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     _A = TypeVar("_A", bound=_native.Array)
 
 NAME = "__cuda_array_interface__"
-
-SETTING = "HAMR_CUDA_ARRAY_INTERFACE_SYNC"
 
 _REQUIRED = ("shape", "typestr", "data", "version")
 _ANY = -1  # the runtimes are asked whose memory it is
@@ -82,28 +78,6 @@ def adopt_interface(
         obj,
         producer if wait else 0,
     )
-
-
-def wait_of(wait: Any) -> bool:
-    """Whether to wait for producers: as the caller says, else as the environment does."""
-    if wait is None:
-        global _waits
-        if _waits is None:
-            _waits = _setting()
-        return _waits
-    if isinstance(wait, bool):
-        return wait
-    raise TypeError(f"wait is {short(wait)}: accepted are True, False and None")
-
-
-_waits: bool | None = None
-
-
-def _setting() -> bool:
-    text = os.environ.get(SETTING, "")
-    if text not in ("", "0", "1"):
-        print(f"hamr: {SETTING} is {text!r}: accepted are 0 and 1", file=sys.stderr)
-    return text != "0"
 
 
 def _producer(stream: Any) -> int:

@@ -6,8 +6,8 @@ import sys
 
 from .. import _native
 from .._base.library import core
-from . import array_interface, buffer_protocol, cuda_array_interface, dlpack
-from .cuda_array_interface import wait_of
+from . import buffer_protocol, dlpack
+from .wait_setting import wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     _A = TypeVar("_A", bound=_native.Array)
 
 _SYNC_HOST = 1
+_CUDA = "__cuda_array_interface__"
 
 #: In order of preference: a protocol, and what reads it, a module or the name of one
 #: that is imported when it is first needed. Protocols that tell more come first: the
 #: stream that work is pending on, the queue, immutability, the read-only flag.
 PROTOCOLS: tuple[tuple[str, Any], ...] = (
-    (cuda_array_interface.NAME, cuda_array_interface),
+    (_CUDA, "cuda_array_interface"),
     ("__sycl_usm_array_interface__", "sycl_usm"),
     ("__arrow_c_device_array__", "arrow"),
     ("__arrow_c_array__", "arrow"),
     ("__arrow_c_stream__", "arrow"),
     (buffer_protocol.NAME, buffer_protocol),
     (dlpack.NAME, dlpack),
-    (array_interface.NAME, array_interface),
+    ("__array_interface__", "array_interface"),
 )
 
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 plain_types: set[type] = set()
-_PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, array_interface))
+_PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, "array_interface"))
 _WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
 
 #: Types of which an object was shared by one protocol: the others are then asked first
@@ -112,14 +113,19 @@ def _offers(obj: Any, name: str) -> bool:
 
 
 def _imported(module: str) -> Any:
-    from importlib import import_module
+    if module not in _readers:
+        from importlib import import_module
 
-    return import_module("." + module, __package__)
+        _readers[module] = import_module("." + module, __package__)
+    return _readers[module]
+
+
+_readers: dict[str, Any] = {}
 
 
 def _remember(obj: Any, name: str) -> None:
     kind = type(obj)
-    known = {cuda_array_interface.NAME: cuda_types, dlpack.NAME: dlpack_types}.get(name)
+    known = {_CUDA: cuda_types, dlpack.NAME: dlpack_types}.get(name)
     if known is None or len(known) >= _MOST_TYPES:
         return
     if known is dlpack_types and (not hasattr(kind, name) or _exports_buffers(obj)):

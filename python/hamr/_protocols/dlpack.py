@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _native
-from .cuda_array_interface import wait_of
+from .wait_setting import wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from importlib import import_module
 from .. import _native
 from .._base.element import item_size
 from .._base.errors import BackendUnavailable
-from .cuda_array_interface import wait_of
 from .fields import check, integer, pair_of, read, short
+from .wait_setting import wait_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import pytest
 
 import hamr
 from hamr import _native
+from hamr._protocols import wait_setting
 
 adopt = import_module("hamr._protocols.dispatch")
-reader = import_module("hamr._protocols.cuda_array_interface")
 adopt_known = _native.adopt_known
 
 PLAIN = {"shape": (2, 3), "typestr": "<f8", "data": (4096, False), "version": 3}
@@ -320,7 +320,7 @@ def test_what_is_no_answer_to_wait(wait):
 )
 def test_the_environment_may_leave_the_wait_out(value, waits, said):
     code = """
-from hamr._protocols.cuda_array_interface import wait_of
+from hamr._protocols.wait_setting import wait_of
 print(wait_of(None), wait_of(None), wait_of(True), wait_of(False))
 """
     done = subprocess.run(
@@ -329,7 +329,7 @@ print(wait_of(None), wait_of(None), wait_of(True), wait_of(False))
         capture_output=True,
         check=True,
         cwd="/",
-        env={**os.environ, reader.SETTING: value},
+        env={**os.environ, wait_setting.SETTING: value},
     )
     assert done.stdout.split() == [str(waits), str(waits), "True", "False"]
     assert said in done.stderr

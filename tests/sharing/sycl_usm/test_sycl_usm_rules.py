@@ -351,7 +351,7 @@ def test_the_queue_is_left_to_the_caller(monkeypatch):
     queue = Queue()
     hamr.buffer(usm(syclobj=queue), wait=False)
     assert queue.waits == 0
-    monkeypatch.setattr("hamr._protocols.cuda_array_interface._waits", False)
+    monkeypatch.setattr("hamr._protocols.wait_setting._waits", False)
     hamr.buffer(usm(syclobj=queue))
     assert queue.waits == 0
     hamr.buffer(usm(syclobj=queue), wait=True)
