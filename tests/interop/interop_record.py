@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hamr
-from hamr._benchmark.host import machine
+from hamr._benchmark import host
 from tests.interop.interop_matrix import DTYPES, LAYOUTS, Library, Rule, Way
 
 
@@ -67,7 +67,7 @@ def gathered(found: dict[str, dict[str, tuple[str, ...]]]) -> list[dict[str, Any
 
 def machine() -> dict[str, Any]:
     """Where the cells were run."""
-    facts = machine()
+    facts = host.machine()
     cuda = hamr.backends().get("cuda", {})
     gpus = [device["name"] for device in cuda.get("devices", [])]
     return {**facts, "gpus": gpus} if gpus else facts
