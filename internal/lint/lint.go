@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -112,7 +113,8 @@ func Check(tree fs.FS) ([]string, error) {
 			breaches = append(breaches, folder+": the package has no doc comment")
 		}
 	}
-	return append(breaches, checkPython(python)...), err
+	native, nativeErr := checkNative(tree)
+	return slices.Concat(breaches, checkPython(python), native), errors.Join(err, nativeErr)
 }
 
 func checkLength(name string, text []byte) []string {

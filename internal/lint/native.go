@@ -32,11 +32,11 @@ type nativeFile struct {
 
 func (f *nativeFile) isHeader() bool { return path.Ext(f.name) == ".h" }
 
-// CheckNative returns one line for each breach among the sources of the C
+// checkNative returns one line for each breach among the sources of the C
 // extension: a file on no floor, the use of a floor above, a circle of files, an
 // external name that is not in the header of its file, and a header that is not
 // included where its names are used, or is where none is.
-func CheckNative(tree fs.FS) ([]string, error) {
+func checkNative(tree fs.FS) ([]string, error) {
 	files, err := readNative(tree)
 	if err != nil {
 		return nil, err
