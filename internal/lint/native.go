@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -154,6 +155,9 @@ func readNative(tree fs.FS) (files []*nativeFile, err error) {
 		return nil, err
 	}
 	err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a tree without the extension
+		}
 		if err != nil || entry.IsDir() || !slices.Contains([]string{".c", ".h"}, path.Ext(name)) {
 			return err
 		}
