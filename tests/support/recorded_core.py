@@ -57,6 +57,19 @@ class Core:
     def destroy_event(self, backend, device, event):
         self.calls.append(("DestroyEvent", backend.decode(), device, event))
 
+    def memory_info(self, backend, device):
+        self.calls.append(("MemoryInfo", backend, device))
+        return 10, 30
+
+    def describe(self, backend, device, whole):
+        assert whole
+        self.calls.append(("Describe", backend, device))
+        return {"name": "Tester", "driver": "13.0"}
+
+    def locate(self, address):
+        self.calls.append(("Locate", address))
+        return 2, 2, 4096, 64
+
     def over(self, *arguments):
         self.busy -= 1
         return self.busy < 0
@@ -109,11 +122,8 @@ def in_place_of_the_core(monkeypatch) -> Iterator[Core]:
     made = Core()
     for module in MODULES:
         monkeypatch.setattr(module, "core", lambda: made)
-    native = hamr._native
-    monkeypatch.setattr(native, "memory_info", lambda backend, device: (10, 30))
-    facts = {"name": "Tester", "driver": "13.0"}
-    monkeypatch.setattr(native, "describe", lambda backend, device, whole: facts)
-    monkeypatch.setattr(native, "locate", lambda address: (2, 2, 4096, 64))
+    for name in ("memory_info", "describe", "locate"):
+        monkeypatch.setattr(hamr._native, name, getattr(made, name))
     callbacks = {name: kind(getattr(made, name)) for name, kind in ENDINGS.items()}
     before = {}
     for name, callback in callbacks.items():
