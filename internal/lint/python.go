@@ -29,8 +29,8 @@ var pythonRules = []rule{
 	{"__main__", []string{"cli"}},
 }
 
-// everybodys may be imported by every part: the extension, which is built.
-const everybodys = "_native"
+// extension is what every part may import: it is built from C.
+const extension = "_native"
 
 // pythonModule is a module of the package, named from its root: "" is hamr
 // itself, "_base.stream" hamr._base.stream.
@@ -160,7 +160,7 @@ func (m *pythonModule) readFrom(dots int, from, list string, modules map[string]
 		if len(words) == 0 {
 			continue
 		}
-		if ours && (modules[join(source, words[0])] != nil || join(source, words[0]) == everybodys) {
+		if ours && (modules[join(source, words[0])] != nil || join(source, words[0]) == extension) {
 			m.point(join(source, words[0]), true)
 			continue
 		}
@@ -192,7 +192,7 @@ func (m *pythonModule) arrows(modules map[string]*pythonModule) (breaches []stri
 	}
 	for _, target := range sortedKeys(m.imports) {
 		other := part(target)
-		if other != own && other != everybodys && !slices.Contains(pythonRules[at].imports, other) {
+		if other != own && other != extension && !slices.Contains(pythonRules[at].imports, other) {
 			breaches = append(breaches, fmt.Sprintf("%s: %s may not import %s", m.file, shown(own), shown(target)))
 		}
 	}
