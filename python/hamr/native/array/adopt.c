@@ -7,6 +7,7 @@
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/block.h"
@@ -124,8 +125,6 @@ static int locate(hamr_array *array) {
     array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
     return 1;
 }
-
-#define LEGACY_STREAM 1
 
 /* An array that the core is told of when it first has to do with it: most are only
  * handed on. Not where the producer's stream is one that may end before that. */

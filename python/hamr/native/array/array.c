@@ -7,12 +7,11 @@
 #include "base/elements.h"
 #include "base/heap_type.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/block.h"
 #include "memory/stream_life.h"
-
-enum { PER_THREAD_STREAM = 2, UNKNOWN_STREAM = -1 };
 
 PyTypeObject *array_type;
 

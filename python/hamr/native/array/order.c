@@ -9,11 +9,12 @@
 #include "base/allocators.h"
 #include "base/dlpack.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/block.h"
 
-enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, CAPTURE_IMPLICIT = 906, NO_TIMING = 2 };
+enum { CAPTURE_IMPLICIT = 906, NO_TIMING = 2 };
 
 /* What may be asked of the driver about the default stream of an array's device from this
  * thread; NULL where the core must be: it is another runtime's, or another context is

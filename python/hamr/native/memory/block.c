@@ -5,12 +5,11 @@
 #include "base/allocators.h"
 #include "base/heap_type.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/owner.h"
 #include "memory/view.h"
-
-enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 

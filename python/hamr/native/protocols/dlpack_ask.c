@@ -7,11 +7,10 @@
 #include "array/array.h"
 #include "base/dlpack.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_import.h"
-
-#define LEGACY_STREAM 1
 
 enum { EXCHANGE_API, DLPACK, DLPACK_DEVICE, STREAM, MAX_VERSION, COPY, DICT, MODULE, TORCH, TENSOR, REQUIRES_GRAD, IS_CONJ, IS_NEG, NAMES };
 static PyObject *names[NAMES], *newest, *no_arguments;

@@ -11,6 +11,7 @@
 #include "base/dlpack.h"
 #include "base/elements.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_export.h"
@@ -18,7 +19,6 @@
 
 #define ALIGNMENT 256 /* bytes; what DLPack asks for */
 #define SYNC_HOST 1   /* gobuffer.Transfer: what hamr.buffer() does */
-#define LEGACY_STREAM 1
 
 static int from_object(void *object, DLManagedTensorVersioned **tensor) {
     *tensor = NULL;

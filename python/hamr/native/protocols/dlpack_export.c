@@ -11,16 +11,13 @@
 #include "base/dlpack.h"
 #include "base/elements.h"
 #include "base/python.h"
+#include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_request.h"
-
-#define LEGACY_STREAM 1
-#define PER_THREAD_STREAM 2
-#define UNKNOWN_STREAM (-1)
 
 static const char versioned_name[] = "dltensor_versioned", legacy_name[] = "dltensor";
 
