@@ -36,7 +36,7 @@ PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) {
 
 /* Tells the core of foreign memory, which checks the dimensions and works out
  * where the memory starts and ends. Takes over owner. */
-PyObject *adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
+PyObject *draft_adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
     if (core_load() < 0) {
         owner_drop(owner);
         return NULL;
@@ -63,7 +63,7 @@ static hamr_error *tell_of_device(Draft *draft, Owner *owner, uint64_t producer)
     return error;
 }
 
-PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
+PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
     hamr_error *error = NULL;
     int ready = core_load() == 0;
     if (ready && !(error = tell_of_device(draft, owner, producer))) return draft_finish(type, draft, owner);
@@ -74,10 +74,10 @@ PyObject *adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t 
 
 /* Host memory that is said to be page-locked, which is the driver's to know: what it does
  * not know as one piece of memory, or where there is none, is memory like any other. */
-PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
+PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
     hamr_array plain = draft->array;
     for (int i = 0; i < plain.ndim; i++)
-        if (plain.shape[i] == 0) return adopt_host(type, draft, owner); /* no memory to ask for */
+        if (plain.shape[i] == 0) return draft_adopt_host(type, draft, owner); /* no memory to ask for */
     if (core_load() < 0) {
         owner_drop(owner);
         return NULL;
@@ -92,7 +92,7 @@ PyObject *adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
     }
     free(error);
     draft->array = plain;
-    return adopt_host(type, draft, owner);
+    return draft_adopt_host(type, draft, owner);
 }
 
 /* Fills in where the driver says that the elements are. 0: they are nowhere, or it
@@ -145,5 +145,5 @@ PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint
     draft->array.allocator = HAMR_ALLOCATOR_ANY;
     draft->array.device = HAMR_HOST_DEVICE;
     if (producer <= LEGACY_STREAM && !draft->array.stream && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
-    return adopt_device(type, draft, owner, producer);
+    return draft_adopt_device(type, draft, owner, producer);
 }

@@ -131,8 +131,8 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     if (take < 0) return NULL;
     Owner *owner = take ? NULL : owner_of_pointer(arguments[10]);
     if (!take && !owner) return NULL;
-    if (is_of_device(draft.array.allocator)) return adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
-    return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
+    if (is_of_device(draft.array.allocator)) return draft_adopt_device((PyTypeObject *)arguments[0], &draft, owner, 0);
+    return draft_adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 
 /* adopt_device(type, element, allocator, device, stream, transfer, pointer,
@@ -144,7 +144,7 @@ static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *argumen
     uint64_t producer = PyLong_AsUnsignedLongLong(arguments[11]);
     if (producer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     Owner *owner = owner_new(arguments[10], NULL);
-    return owner ? adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
+    return owner ? draft_adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
 }
 
 /* view(type, source, offset, shape, strides): some of source's elements, in

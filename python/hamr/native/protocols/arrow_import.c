@@ -90,7 +90,7 @@ static PyObject *adopt_array(PyTypeObject *type, Draft *draft, Owner *owner, con
         owner_drop(owner);
         return NULL;
     }
-    return on_host ? adopt_host(type, draft, owner) : adopt_device(type, draft, owner, producer);
+    return on_host ? draft_adopt_host(type, draft, owner) : draft_adopt_device(type, draft, owner, producer);
 }
 
 static int is_capsule(PyObject *object, const char *name) { return object && PyCapsule_IsValid(object, name); }

@@ -74,7 +74,7 @@ PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         PyMem_Free(view);
         return NULL;
     }
-    return adopt_host((PyTypeObject *)arguments[0], &draft, owner);
+    return draft_adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 
 PyMethodDef buffer_import_functions[] = {

@@ -85,13 +85,13 @@ static PyObject *adopt_read(PyTypeObject *type, DLDevice device, Draft *draft, O
     case kDLCUDAManaged:
         return adopt_cuda_memory(type, draft, owner, producer);
     case kDLCUDAHost:
-        return adopt_pinned(type, draft, owner);
+        return draft_adopt_pinned(type, draft, owner);
     case kDLROCM:
         draft->array.allocator = HAMR_ALLOCATOR_HIP;
         draft->array.device = device.device_id;
-        return adopt_device(type, draft, owner, 0); /* HIP's default stream has no number but 0 */
+        return draft_adopt_device(type, draft, owner, 0); /* HIP's default stream has no number but 0 */
     default:
-        return adopt_host(type, draft, owner);
+        return draft_adopt_host(type, draft, owner);
     }
 }
 
