@@ -56,7 +56,8 @@ def information() -> dict[str, Any]:
 
 def _add_facts(name: str, backend: dict[str, Any]) -> None:
     """What takes asking each device, or looking at the process."""
-    from . import _native
+    import hamr._native as _native
+
     from ._base.library import core
 
     library = _mapped_library(name)

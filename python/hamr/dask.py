@@ -6,7 +6,8 @@ buffers leave and arrive without a copy.
 
 from __future__ import annotations
 
-from . import _native
+import hamr._native as _native
+
 from ._base.allocator import is_of_a_device
 from ._base.element import name_of
 from ._buffer.buffers import Buffer, buffer

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .enumeration import Enumeration
 
 TYPE_CHECKING = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from .. import _native
+import hamr._native as _native
+
 from .allocator import device_number
 from .library import core
 from .stream import BACKEND

@@ -12,7 +12,8 @@ import os
 import sys
 from _thread import RLock
 
-from .. import _native
+import hamr._native as _native
+
 from .errors import KINDS, ForkError
 
 TYPE_CHECKING = False

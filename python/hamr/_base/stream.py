@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .allocator import device_number, is_of_a_device
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from _operator import index
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator, allocator_of, device_number
 from .._base.element import dtype_of, element_of, has_format, held_large, item_from_bytes
 from .indexing import select

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator
 from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt

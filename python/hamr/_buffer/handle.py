@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator, allocator_from
 from .._base.element import dtype_of
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.element import held_large
 from .._protocols.dispatch import share
 

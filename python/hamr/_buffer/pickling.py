@@ -7,7 +7,8 @@ becomes the buffer's memory. ``base`` is hamr.Buffer, which hands itself in.
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator, Transfer, allocator_of, device_number, is_ordinary
 from .._base.element import element_of, name_of
 from .._protocols.dispatch import share

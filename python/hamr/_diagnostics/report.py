@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator, allocator_from, backend_of
 from .._base.library import core
 

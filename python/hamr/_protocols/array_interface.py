@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .. import _native
+import hamr._native as _native
+
 from .fields import check, integer, pair_of, read, short
 
 TYPE_CHECKING = False

@@ -6,7 +6,8 @@ C reads the capsules: ``native/protocols/arrow_import.c`` and, for what they des
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.library import core
 from .._base.stream import Stream
 from .wait_setting import wait_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ The simplest form, which is what libraries send, C reads by itself
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .fields import check, exact, pair_of, read, short
 from .wait_setting import wait_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.library import core
 from . import buffer_protocol, dlpack
 from .wait_setting import wait_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _native
+import hamr._native as _native
+
 from .wait_setting import wait_of
 
 TYPE_CHECKING = False

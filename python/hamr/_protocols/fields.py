@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 from _operator import index
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.element import element_of
 
 TYPE_CHECKING = False

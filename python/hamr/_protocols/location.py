@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from _operator import index
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address

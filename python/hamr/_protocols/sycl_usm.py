@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.element import item_size
 from .._base.errors import BackendUnavailable
 from .fields import check, integer, pair_of, read, short

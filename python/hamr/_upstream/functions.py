@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from _operator import index
 
-from .. import _native
+import hamr._native as _native
+
 from .._base.allocator import Allocator, Transfer, allocator_of
 from .._base.element import name_of
 from .._base.foreign_handles import is_stream
