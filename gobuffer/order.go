@@ -246,6 +246,9 @@ func (a *Array) covering() (all *work, err error) {
 // after all work on the elements that is not over, without blocking. A per-thread
 // stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
+	if err := a.all().notMapped(); err != nil {
+		return err
+	}
 	before, err := a.covering()
 	if err != nil || before == nil {
 		return err
