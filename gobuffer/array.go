@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 
 	"hamr/arrayiface"
@@ -201,7 +202,8 @@ func (a *Array) Synchronize() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	return a.all().settle()
+	p := a.all()
+	return errors.Join(p.settleView(), p.settle())
 }
 
 // piece is elements of a's memory, used on a's stream.

@@ -231,7 +231,7 @@ func (a *Array) Text(limit int) (string, error) {
 	if a.Size() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
-	p, leave, err := a.all().enter(false, false)
+	p, leave, err := a.all().enter(false)
 	if err != nil {
 		return "", err
 	}

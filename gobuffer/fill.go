@@ -80,7 +80,7 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 		return nil
 	}
 	if dst.maps() {
-		entered, leave, err := dst.enter(!dst.dense() && dst.mapsSooner(), true)
+		entered, leave, err := dst.enter(true)
 		if err != nil {
 			return err
 		}

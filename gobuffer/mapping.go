@@ -3,6 +3,7 @@ package gobuffer
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"hamr/backends"
@@ -16,9 +17,9 @@ var ErrMapped = errors.New("the host has the memory mapped for a handle, and a d
 // is done there; else it is the device's, and hamr leaves the host out.
 type mapping struct {
 	mutex     sync.Mutex
-	left      sync.Cond // when enqueuing has become zero
-	enqueuing int       // operations that rely on the memory being the device's
-	host      *Memory   // nil while it is
+	left      sync.Cond              // when enqueuing has become zero
+	enqueuing int                    // operations that rely on the memory being the device's
+	host      atomic.Pointer[Memory] // nil while it is; changed with the mutex held
 	writable  bool
 }
 
@@ -31,25 +32,20 @@ func newMapping() *mapping {
 // maps reports whether it must be asked, by enter, who uses p's memory now.
 func (p piece) maps() bool { return p.memory != nil && p.memory.mapping != nil && !p.entered }
 
-// mapsSooner reports whether the host has rather written p's elements, which are not dense,
-// than the device, in as many pieces: each costs as much as to move some kilobytes.
-func (p piece) mapsSooner() bool {
-	return p.maps() && p.memory.converter == nil && p.layout.Count() >= p.memory.size/smallEnough
-}
-
 func stay() error { return nil }
 
-// enter returns p where it is until leave is called: with the device or, where the host has
-// it mapped, or toHost is set, with the host, who writes there only if write is set. It
-// waits for nothing of the device's unless it maps.
-func (p piece) enter(toHost, write bool) (entered piece, leave func() error, err error) {
+// enter returns p where it is until leave is called: with the device or, where a handle has
+// it mapped, with the host. write says that elements are to be written. It maps nothing
+// itself: that would take all of the memory from the device, where others may use elements
+// that p has not.
+func (p piece) enter(write bool) (entered piece, leave func() error, err error) {
 	if !p.maps() {
 		return p, stay, nil
 	}
 	x := p.memory.mapping
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
-	if x.host == nil && !toHost {
+	if x.host.Load() == nil {
 		x.enqueuing++
 		p.entered = true
 		return p, x.leave, nil
@@ -74,25 +70,27 @@ func (x *mapping) leave() error {
 // called with the mutex held.
 func (p piece) toHost(write bool) (host piece, err error) {
 	m, x := p.memory, p.memory.mapping
-	for x.host == nil && x.enqueuing > 0 {
+	for x.host.Load() == nil && x.enqueuing > 0 {
 		x.left.Wait()
 	}
 	if err := p.settle(); err != nil {
 		return piece{}, err
 	}
 	switch {
-	case x.host == nil:
-		if x.host, err = m.mapNow(write); err != nil {
+	case x.host.Load() == nil:
+		view, err := m.mapNow(write)
+		if err != nil {
 			return piece{}, err
 		}
+		x.host.Store(view)
 		x.writable = write
 	case write && !x.writable:
 		return piece{}, errors.New("the memory is mapped for a handle of read-only elements, and cannot be written to until that is released")
 	default:
-		x.host.refs.Add(1) // from zero, perhaps: see endMapping
+		x.host.Load().refs.Add(1) // from zero, perhaps: see endMapping
 	}
 	by := int(p.address - m.region.Address)
-	return piece{memory: x.host, address: offset(x.host.region.Address, by), layout: p.layout}, nil
+	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout}, nil
 }
 
 // mapNow makes the Memory that is the host's view of m, with one reference.
@@ -119,7 +117,7 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 func (m *Memory) unmap() error {
 	x := m.mapped.mapping
 	x.mutex.Lock()
-	if x.host != m || m.refs.Load() > 0 {
+	if x.host.Load() != m || m.refs.Load() > 0 {
 		// Somebody has taken it again, and unmaps at their own end.
 		x.mutex.Unlock()
 		return nil
@@ -141,7 +139,7 @@ func (m *Memory) endMapping() error {
 	home := m.mapped
 	x := home.mapping
 	x.mutex.Lock()
-	if x.host != m || m.refs.Load() > 0 {
+	if x.host.Load() != m || m.refs.Load() > 0 {
 		x.mutex.Unlock()
 		return nil
 	}
@@ -149,8 +147,13 @@ func (m *Memory) endMapping() error {
 	if r := m.runtime; r.tracing() {
 		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.size, home.region.Address)
 	}
-	late = errors.Join(late, home.mapper.Unmap(home.region, m.region.Address))
-	x.host = nil
+	if err := home.mapper.Unmap(home.region, m.region.Address); err != nil {
+		// The error may be that of work before it. After a second one nothing can be done:
+		// the memory counts as unmapped all the same.
+		late = errors.Join(late, err)
+		_ = home.mapper.Unmap(home.region, m.region.Address)
+	}
+	x.host.Store(nil)
 	x.mutex.Unlock()
 	return errors.Join(late, home.Release())
 }
@@ -158,12 +161,15 @@ func (m *Memory) endMapping() error {
 // mapHandle is Access for the host where that maps the memory: in place, since the buffer
 // and the handle see each other's changes.
 func (a *Array) mapHandle() (*Handle, error) {
-	p, leave, err := a.all().enter(true, !a.fixed)
+	home := a.memory
+	home.mapping.mutex.Lock()
+	p, err := a.all().toHost(!a.fixed)
+	home.mapping.mutex.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	if err := p.settle(); err != nil {
-		return nil, errors.Join(err, leave())
+		return nil, errors.Join(err, p.memory.Release())
 	}
 	if a.runtime.tracing() {
 		a.runtime.tracef("handle for %s mapped at %#x", backends.SpaceHost, p.address)
@@ -171,7 +177,35 @@ func (a *Array) mapHandle() (*Handle, error) {
 	return &Handle{memory: p.memory, address: p.address, layout: p.layout, readOnly: a.fixed}, nil
 }
 
-// notMapped is ErrMapped while the host has p's memory, or what p is the host's view of.
+// counterparts are m and, while the host has it mapped, the other of the two: memory and the
+// host's view of it. Who looks for the users of a stream looks at both.
+func (m *Memory) counterparts() []*Memory {
+	switch {
+	case m.mapped != nil:
+		return []*Memory{m, m.mapped}
+	case m.mapping != nil:
+		if view := m.mapping.host.Load(); view != nil {
+			return []*Memory{m, view}
+		}
+	}
+	return []*Memory{m}
+}
+
+// settleView waits for work on the host's view of p's memory, if there is one.
+func (p piece) settleView() error {
+	if !p.maps() {
+		return nil
+	}
+	x := p.memory.mapping
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.host.Load() == nil {
+		return nil
+	}
+	return x.host.Load().settle()
+}
+
+// notMapped is ErrMapped while the host has p's memory.
 func (p piece) notMapped() error {
 	if p.memory == nil || p.memory.mapping == nil {
 		return nil
@@ -179,7 +213,7 @@ func (p piece) notMapped() error {
 	x := p.memory.mapping
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
-	if x.host != nil {
+	if x.host.Load() != nil {
 		return ErrMapped
 	}
 	return nil
@@ -213,14 +247,13 @@ func (p piece) origin() *Memory {
 	return p.memory
 }
 
-// copyEntered is copyElements where the host has to map one of the two.
+// copyEntered is copyElements where the host may have one of the two mapped.
 func (r *Runtime) copyEntered(dst, src piece, t Transfer) error {
-	plain := dst.layout.Equal(src.layout) && dst.dense()
-	dst, leaveTarget, err := dst.enter(!plain && dst.mapsSooner(), true)
+	dst, leaveTarget, err := dst.enter(true)
 	if err != nil {
 		return err
 	}
-	src, leaveSource, err := src.enter(false, false)
+	src, leaveSource, err := src.enter(false)
 	if err != nil {
 		return errors.Join(err, leaveTarget())
 	}

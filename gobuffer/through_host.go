@@ -109,7 +109,7 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 		return p, func() {}, p.settle()
 	}
 	if p.maps() {
-		entered, leave, err := p.enter(false, false)
+		entered, leave, err := p.enter(false)
 		if err != nil {
 			return piece{}, nil, err
 		}
