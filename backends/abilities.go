@@ -14,7 +14,8 @@ type Mapper interface {
 	// Map returns where the host finds size bytes of one allocation, from at on, for as long
 	// as they are mapped: another place each time, perhaps. The host may write there only
 	// if write says so. It returns when the host can begin.
-	// Work that nobody has told the core of, on any of the bytes, must be over.
+	// Work that nobody has told the core of, on any of the bytes, must be over. Meanwhile
+	// the place is host memory like any other, which Copy takes as such, too.
 	Map(at Region, size int, write bool) (host Address, err error)
 	// Unmap ends what Map began with the same arguments and result. What is enqueued after
 	// its return finds what the host has written.
