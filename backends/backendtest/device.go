@@ -35,8 +35,9 @@ type Device interface {
 // other libraries do.
 type Launcher interface {
 	// Launch enqueues a kernel, a function that gets at memory of the backend's through its
-	// argument, after all that the stream holds. It must not call the backend. On a queue
-	// that is out of order nothing keeps what comes later from running before.
+	// argument, which must not call the backend. It runs after the kernels before it, and
+	// in the order with the backend's own calls that backends.Streams says, for which it
+	// does nothing itself: a queue that is out of order keeps none for it.
 	Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error
 }
 

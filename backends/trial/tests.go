@@ -76,8 +76,8 @@ func (b *Backend) Violations() []string {
 	return slices.Clone(b.violations)
 }
 
-// Launch enqueues a kernel of another library's, which waits for what is there, as its
-// authors want, and puts no barrier behind.
+// Launch enqueues a kernel of another library's, which waits for that library's own ones and
+// relies on barriers for all else.
 func (b *Backend) Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +88,8 @@ func (b *Backend) Launch(device int, s backends.Stream, kernel func(memory func(
 	if err != nil {
 		return err
 	}
-	b.enqueue(q, &item{what: "kernel", run: func() { kernel(b.bytesForKernel) }}, q.everything()...)
+	own := slices.DeleteFunc(q.everything(), func(i *item) bool { return i.what != "kernel" })
+	b.enqueue(q, &item{what: "kernel", run: func() { kernel(b.bytesForKernel) }}, own...)
 	return nil
 }
 
