@@ -149,7 +149,7 @@ type Location struct {
 	Region          // Allocator is None where the runtime does not know the memory
 	Base    Address // where the allocation starts; zero if the runtime cannot tell
 	Size    int     // bytes in it; zero if the runtime cannot tell
-	Context uintptr // the vendor's handle of the context that it belongs to; zero if to none, or if the runtime cannot tell
+	Context uintptr // the vendor's handle of the one context that may use it; zero if all may, or if the runtime cannot tell
 }
 
 // Locator is implemented by backends that can tell whose memory an address is.

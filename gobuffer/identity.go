@@ -61,8 +61,8 @@ func (r *Runtime) identity(backend string, device int) (id backends.UUID, known 
 // OwnContext reports whether found is memory that its backend can use: of the context that
 // it works in on the device, or of none.
 func (r *Runtime) OwnContext(found backends.Location) (bool, error) {
-	if found.Context == 0 || found.Allocator.Kind() != backends.DeviceOnly {
-		return true, nil // others are every context's
+	if found.Context == 0 {
+		return true, nil
 	}
 	b, err := r.Backend(found.Allocator)
 	if err != nil {

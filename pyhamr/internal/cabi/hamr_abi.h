@@ -10,7 +10,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 6
+#define HAMR_ABI_VERSION 7
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -18,6 +18,8 @@
 #define HAMR_READ_ONLY 1u
 #define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
+
+#define HAMR_MAPPED 0x10000u /* the host's view of memory that a device has again when its last reference goes */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 

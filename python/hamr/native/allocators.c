@@ -2,7 +2,8 @@
  * asks for one by name, save where a vendor's own interface is read. */
 #include "native.h"
 
-#define FACTS(allocator, number, name, backend, kind, reach, ordered, device) [allocator] = {name, kind, reach, ordered, device},
+#define FACTS(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable) \
+    [allocator] = {name, kind, reach, ordered, device, mapped},
 
 const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT] = {HAMR_ALLOCATOR_FACTS(FACTS)};
 
