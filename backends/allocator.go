@@ -89,7 +89,7 @@ const (
 	Pinned
 	// Managed migrates between host and device on access.
 	Managed
-	// DeviceOnly is memory that the host cannot touch.
+	// DeviceOnly is memory that the host cannot touch, or only where Facts.Mapped says so.
 	DeviceOnly
 )
 
@@ -113,6 +113,16 @@ type Facts struct {
 	Preference int
 	// DLPack is the device type of DLPack and Arrow; zero where they have none.
 	DLPack int
+	// Mapped says that the host uses the memory as well, but only between Mapper.Map and
+	// Unmap, and devices only outside. Reach does not name the host then: it is who may
+	// use the memory at any time.
+	Mapped bool
+	// Opaque says that addresses are numbers of the backend's own, to which an offset into
+	// the allocation may be added and which nobody dereferences, neither on the host nor on
+	// a device: NativeHandles has what the runtime knows the memory by.
+	Opaque bool
+	// Exportable says that other processes can open the memory, by Exporter.
+	Exportable bool
 }
 
 // DLPack's device types, as dlpack.h numbers them.
@@ -142,19 +152,41 @@ var table = [...]Facts{
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
 }
 
-// known is table with what every operation asks ready to be read.
-var known = func() (list [len(table)]struct {
+// MostAllocators bounds the values of allocators, for tables that these index.
+const MostAllocators = 32
+
+// row is Facts with what every operation asks ready to be read.
+type row struct {
 	Facts
 	reach uint8 // a bit for each Space
-}) {
+}
+
+// known is all rows: those of table, and those that files of build tags add while the
+// package is initialised.
+var known = func() (list []row) {
 	for a, f := range table {
-		list[a].Facts = f
-		for _, s := range f.Reach {
-			list[a].reach |= 1 << s
-		}
+		list = added(list, Allocator(a), f)
 	}
 	return list
 }()
+
+// added is list with a row for a, the next allocator. It panics where the facts
+// contradict each other: they are part of the program.
+func added(list []row, a Allocator, f Facts) []row {
+	switch {
+	case int(a) != len(list) || a >= MostAllocators:
+		panic(fmt.Sprintf("backends: allocator %s has value %d: the next one is %d, of %d", f.Name, a, len(list), MostAllocators))
+	case f.Mapped && slices.Contains(f.Reach, SpaceHost):
+		panic("backends: the host reaches memory of allocator " + f.Name + " at any time or between Map and Unmap, not both")
+	case f.Opaque && (f.DLPack != 0 || slices.Contains(f.Reach, SpaceHost)):
+		panic("backends: addresses of allocator " + f.Name + " are opaque: neither the host nor DLPack can use them")
+	}
+	r := row{Facts: f}
+	for _, s := range f.Reach {
+		r.reach |= 1 << s
+	}
+	return append(list, r)
+}
 
 // Allocators lists every allocator that can hand out memory, in numeric order.
 func Allocators() []Allocator {

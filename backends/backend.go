@@ -81,6 +81,13 @@ type Backend interface {
 }
 
 // Streams is implemented by backends whose work is asynchronous.
+//
+// What a call enqueues on a stream runs after all that the stream was given before, and
+// before all that it is given later, by hamr or by anybody else. What Record, Synchronize
+// and Idle stand for is all that it was given before, too. A runtime's own queues need not
+// keep an order, as OpenCL's and SYCL's may not: there a backend puts a barrier before and
+// behind what it enqueues, and records an event behind a barrier. Only what others put on
+// such a queue, one after the other, has whatever order they have given it.
 type Streams interface {
 	// Resolve turns a per-thread or default stream into a handle that means the
 	// same from every thread. For other methods such a stream is that of the thread
@@ -88,7 +95,7 @@ type Streams interface {
 	Resolve(device int, s Stream) (Stream, error)
 	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
 	// handle that means another stream on every device, as the default one's does, or an
-	// error that is ErrNoStream. A handle whose stream has ended need not be noticed:
+	// error that is ErrNoStream: for small numbers that stand for nothing, always. A handle whose stream has ended need not be noticed:
 	// what a vendor's runtime does when it is asked of one is undefined.
 	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
@@ -139,9 +146,10 @@ type DeviceSynchronizer interface {
 
 // Location is what a runtime knows of an address.
 type Location struct {
-	Region         // Allocator is None where the runtime does not know the memory
-	Base   Address // where the allocation starts; zero if the runtime cannot tell
-	Size   int     // bytes in it; zero if the runtime cannot tell
+	Region          // Allocator is None where the runtime does not know the memory
+	Base    Address // where the allocation starts; zero if the runtime cannot tell
+	Size    int     // bytes in it; zero if the runtime cannot tell
+	Context uintptr // the vendor's handle of the one context that may use it; zero if all may, or if the runtime cannot tell
 }
 
 // Locator is implemented by backends that can tell whose memory an address is.
@@ -253,7 +261,8 @@ type Trimmer interface {
 	Trim() error
 }
 
-// Exporter is implemented by backends whose memory other processes can open.
+// Exporter is implemented by backends whose memory other processes can open: that of
+// allocators whose Facts.Exportable says so.
 type Exporter interface {
 	// Export returns an opaque handle for the allocation that holds at, and the
 	// offset of at in it.

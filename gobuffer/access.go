@@ -38,6 +38,9 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 			return nil, err
 		}
 	}
+	if s == backends.SpaceHost && a.all().maps() && a.layout.Count() > 0 {
+		return a.mapHandle()
+	}
 	if a.inPlace(s, device) {
 		h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
 		if err := a.prepare(h, s, device); err != nil {
@@ -121,6 +124,9 @@ func (a *Array) prepare(h *Handle, s backends.Space, device int) error {
 // Array's or, on a device that this is not of, the default one there.
 func (a *Array) order(h *Handle, device int) error {
 	p := a.all()
+	if err := p.notMapped(); err != nil {
+		return err
+	}
 	if !p.hasStream() {
 		return nil
 	}

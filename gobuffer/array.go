@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 
 	"hamr/arrayiface"
@@ -188,7 +189,12 @@ func (a *Array) resolved(s backends.Stream) (backends.Stream, error) {
 func (a *Array) SetTransfer(t Transfer) { a.options.Transfer = t }
 
 // Accessible reports whether code in space s reaches the elements in place.
-func (a *Array) Accessible(s backends.Space) bool { return a.options.Allocator.ReachableFrom(s) }
+func (a *Array) Accessible(s backends.Space) bool {
+	if a.memory != nil && a.memory.mapped != nil {
+		return s == backends.SpaceHost
+	}
+	return a.options.Allocator.ReachableFrom(s)
+}
 
 // Synchronize waits until no movement of hamr's touches the memory any more and,
 // where the allocator's runtime has streams, until the buffer's stream is done.
@@ -196,12 +202,13 @@ func (a *Array) Synchronize() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	return a.all().settle()
+	p := a.all()
+	return errors.Join(p.settleView(), p.settle())
 }
 
 // piece is elements of a's memory, used on a's stream.
 func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
-	return piece{a.memory, at, layout, a.options.Stream}
+	return piece{memory: a.memory, address: at, layout: layout, stream: a.options.Stream}
 }
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }

@@ -110,7 +110,7 @@ func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 		if err != nil {
 			return err
 		}
-		to, from := piece{dst.memory, offset(dst.address, by), part, dst.stream}, src
+		to, from := piece{memory: dst.memory, address: offset(dst.address, by), layout: part, stream: dst.stream}, src
 		if part.Count() == count {
 			from.layout, err = arrayiface.NewLayout(src.layout.Type, part.Shape, nil)
 			if err == nil {
@@ -231,7 +231,11 @@ func (a *Array) Text(limit int) (string, error) {
 	if a.Size() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
-	p := a.all()
+	p, leave, err := a.all().enter(false)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	if ends := elements.Ends(a.Size(), limit); ends > 0 && !p.onHost() {
 		return a.runtime.textOfEnds(p, ends)
 	}
@@ -255,7 +259,7 @@ func (r *Runtime) textOfEnds(p piece, ends int) (string, error) {
 		return "", err
 	}
 	defer m.Release()
-	host := piece{m, m.region.Address, layout, 0}
+	host := piece{memory: m, address: m.region.Address, layout: layout}
 	at := func(i int) int {
 		if i >= ends {
 			i += count - 2*ends
@@ -267,7 +271,8 @@ func (r *Runtime) textOfEnds(p piece, ends int) (string, error) {
 			continue
 		}
 		bytes := arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{(next - i) * size}, Strides: []int{1}}
-		to, from := piece{m, offset(host.address, i*size), bytes, 0}, piece{p.memory, offset(p.address, at(i)), bytes, p.stream}
+		to, from := piece{memory: m, address: offset(host.address, i*size), layout: bytes}, p
+		from.address, from.layout = offset(p.address, at(i)), bytes
 		if err := r.copyBytes(to, from, Sync); err != nil {
 			return "", err
 		}

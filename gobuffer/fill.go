@@ -79,6 +79,13 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	if count == 0 {
 		return nil
 	}
+	if dst.maps() {
+		entered, leave, err := dst.enter(true)
+		if err != nil {
+			return err
+		}
+		return errors.Join(r.fillElements(entered, pattern, t), leave())
+	}
 	if dst.dense() {
 		return dst.fillContiguous(pattern, count, t)
 	}

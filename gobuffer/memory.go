@@ -26,6 +26,8 @@ type Memory struct {
 	every   atomic.Bool // its release waits for all streams of the device
 	uses    uses        // enqueued and not yet waited for
 	first   pattern     // what it was filled with; here to save an allocation
+	mapping *mapping    // of memory that the host maps; else nil
+	mapped  *Memory     // what this is the host's view of; nil: it is memory of its own
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero
@@ -141,6 +143,9 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 		return err
 	}
 	m.runtime, m.served, m.region, m.size = r, r.byAllocator[at.Allocator], at, size
+	if m.mapper != nil {
+		m.mapping = newMapping()
+	}
 	m.asked.Store(uintptr(stream))
 	m.stream.Store(uintptr(stream))
 	m.refs.Store(1)
@@ -233,6 +238,9 @@ func (m *Memory) Release() error {
 	if left < 0 {
 		panic("gobuffer: Release of released memory")
 	}
+	if m.mapped != nil {
+		return m.unmap()
+	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says
 	// whether the work is over.
@@ -300,6 +308,9 @@ func (m *Memory) followUses() (late error) {
 // giveBack frees owned memory in the order of its stream, and tells the owner of other
 // memory.
 func (m *Memory) giveBack() error {
+	if m.mapped != nil {
+		return m.endMapping()
+	}
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()

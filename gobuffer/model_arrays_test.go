@@ -2,6 +2,7 @@ package gobuffer_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -130,13 +131,8 @@ func (w *modelWorld) view() {
 func (w *modelWorld) adopt() {
 	at := w.slot()
 	w.close(at)
-	f := w.fakes()[w.random.IntN(2)]
-	var choice []backends.Allocator
-	for _, a := range backends.Allocators() {
-		if a.Backend() == f.Name() && a.Kind() != backends.Pinned {
-			choice = append(choice, a)
-		}
-	}
+	f := w.devices[w.random.IntN(2)]
+	choice := slices.DeleteFunc(allocatorsOf(f), func(a backends.Allocator) bool { return a.Kind() == backends.Pinned })
 	allocator, device, kind, n := choice[w.random.IntN(len(choice))], w.random.IntN(2), w.elementType(), 1+w.random.IntN(12)
 	producer, own := w.streamOf(f, device), w.streamOf(f, device)
 	region := backends.Region{Allocator: allocator, Device: device}

@@ -11,7 +11,7 @@ import (
 
 // faultKinds are the calls that fail where calls do.
 var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice", "Idle",
-	"Allocate", "Free", "Copy", "Fill", "Convert", "DeviceCount"}
+	"Allocate", "Free", "Copy", "Fill", "Convert", "DeviceCount", "Map", "Unmap"}
 
 // singleFault is the one call of a device that fails in a walk.
 type singleFault struct {
@@ -23,13 +23,13 @@ type singleFault struct {
 
 // fault returns which call of which devices fails in what hamr does next; no devices if
 // none does.
-func (w *modelWorld) fault() (of []*backendtest.Fake, kind string, nth int) {
+func (w *modelWorld) fault() (of []backendtest.Device, kind string, nth int) {
 	one := w.options.single
 	switch {
 	case one != nil && !one.struck:
-		return w.fakes()[one.runtime:][:1], one.kind, one.nth
+		return w.devices[one.runtime:][:1], one.kind, one.nth
 	case one == nil && w.options.faults && w.random.IntN(5) == 0:
-		return w.fakes(), faultKinds[w.random.IntN(len(faultKinds))], 1 + w.random.IntN(3)
+		return w.devices, faultKinds[w.random.IntN(len(faultKinds))], 1 + w.random.IntN(3)
 	}
 	return nil, "", 0
 }
@@ -39,7 +39,7 @@ func (w *modelWorld) tally(sign int) {
 	if w.options.made == nil {
 		return
 	}
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		for _, kind := range faultKinds {
 			w.options.made[f.Name()+kind] += sign * f.CallCount(kind)
 		}

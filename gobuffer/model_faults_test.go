@@ -13,11 +13,16 @@ import (
 // fails leaves everything as it was and in order, or waits instead and succeeds; no
 // memory is given back under work on it, and none is lost.
 func TestModelWithEachSingleFault(t *testing.T) {
-	for name, o := range map[string]modelOptions{
+	modes := map[string]modelOptions{
 		"manual":            modelModes["manual"],
 		"frees do not wait": modelModes["frees do not wait"],
 		"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}},
-	} {
+		"mapped":            modelModes["mapped"],
+	}
+	for _, name := range tried() {
+		modes[name] = modelModes[name]
+	}
+	for name, o := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen := map[string]bool{}
@@ -26,7 +31,7 @@ func TestModelWithEachSingleFault(t *testing.T) {
 				if *modelSeed != 0 {
 					seed = *modelSeed + uint64(i)
 				}
-				c, walk := plan(seed, faultSteps)
+				c, walk := plan(o, seed, faultSteps)
 				for runtime := range 2 {
 					for _, kind := range faultKinds {
 						for nth := 1; ; nth++ {

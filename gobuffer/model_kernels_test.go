@@ -21,8 +21,9 @@ func (what foreign) String() string { return [...]string{"reads", "overwrites", 
 // the stream from somewhere. device is the library's own.
 func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign) *foreignWork {
 	c, f := h.cells, h.cells.fakeIn(w)
-	k := &foreignWork{name: w.name("k"), fake: f, touched: h.indices(), writes: what != reads, known: map[*held]bool{}}
-	if of, ok := w.deviceOf[s]; ok {
+	w.unmap(c)
+	k := &foreignWork{name: w.name("k"), device: f, touched: h.indices(), writes: what != reads, known: map[*held]bool{}}
+	if of, ok := w.streamDevice[s]; ok {
 		device = of
 	}
 	k.stream = streamID{f, device, s}
@@ -70,6 +71,16 @@ func (w *modelWorld) keepBusy(s streamID) {
 	}
 }
 
+// spaces are those that the world's runtimes make temporaries for.
+func (w *modelWorld) spaces() (list []backends.Space) {
+	for _, d := range w.devices {
+		if s, err := backends.ParseSpace(d.Name()); err == nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 func (w *modelWorld) what(fixed bool) foreign {
 	if fixed {
 		return reads
@@ -82,7 +93,8 @@ func (w *modelWorld) kernelByHandle() {
 	if a == nil {
 		return
 	}
-	space := backends.SpaceCUDA + backends.Space(w.random.IntN(2))
+	spaces := w.spaces()
+	space := spaces[w.random.IntN(len(spaces))]
 	device := w.random.IntN(2)
 	if owner := a.array.Owner(); owner >= 0 && w.random.IntN(3) > 0 {
 		device = owner
@@ -98,6 +110,7 @@ func (w *modelWorld) access(at **held, a *held, space backends.Space, device int
 	w.release(at)
 	h := &held{name: w.name("h"), device: device}
 	w.logf("%s = %s.Access(%s, %d)", h.name, a.name, space, device)
+	w.unmap(a.cells)
 	inPlace := a.cells != nil && a.array.Accessible(space) && (device == a.array.Owner() || a.array.Allocator().Kind() == backends.Managed)
 	w.order(a, a.indices(), inPlace && what != reads)
 	if w.call(func() (err error) { h.handle, err = a.array.Access(space, device); return err }) != nil {
@@ -201,6 +214,7 @@ func (w *modelWorld) consumer() {
 func (w *modelWorld) consume(a *held, s backends.Stream, what foreign, told int) {
 	c := a.cells
 	f := c.fakeIn(w)
+	w.unmap(c)
 	w.logf("%s.Before(%s)", a.name, w.streamName(streamID{f, c.context(), s}))
 	w.order(a, a.indices(), what != reads)
 	if w.call(func() error { return a.array.Before(s) }) != nil {
@@ -252,7 +266,7 @@ func (w *modelWorld) covering() {
 		return
 	}
 	f, device := a.cells.fakeIn(w), a.cells.context()
-	if of, ok := w.deviceOf[s]; ok {
+	if of, ok := w.streamDevice[s]; ok {
 		device = of
 	}
 	w.logf("    is %s", w.streamName(streamID{f, device, s}))

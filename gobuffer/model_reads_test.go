@@ -16,7 +16,7 @@ func (w *modelWorld) readArray() {
 
 func (w *modelWorld) read(a *held) {
 	w.logf("the host reads %s", a.name)
-	w.order(a, a.indices(), false)
+	w.orderForHost(a, false)
 	var h *gobuffer.Handle
 	if w.call(func() (err error) { h, err = a.array.Access(backends.SpaceHost, -1); return err }) != nil {
 		return
@@ -111,12 +111,12 @@ func (w *modelWorld) synchronize() {
 
 func (w *modelWorld) hostWrite() {
 	a := w.some()
-	if a == nil || !a.array.Accessible(backends.SpaceHost) {
+	if a == nil || !(a.array.Accessible(backends.SpaceHost) || w.mappable(a)) {
 		return
 	}
 	list := w.fresh(a.array.Size())
 	w.logf("the host writes to %s", a.name)
-	w.order(a, a.indices(), true)
+	w.orderForHost(a, true)
 	var h *gobuffer.Handle
 	if w.call(func() (err error) { h, err = a.array.Access(backends.SpaceHost, -1); return err }) != nil {
 		return

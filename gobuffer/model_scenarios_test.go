@@ -36,7 +36,7 @@ var scenarios = []struct {
 	}},
 	{"a kernel by a handle that outlives the array", func(w *modelWorld, a, b *held) {
 		w.assignTo(a, b)
-		w.access(&w.handles[0], a, backends.SpaceCUDA, 0, changes)
+		w.access(&w.handles[0], a, w.spaces()[0], 0, changes)
 		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
 		w.close(&w.held[0])
 		w.useAgain(w.handles[0])
@@ -44,7 +44,7 @@ var scenarios = []struct {
 	}},
 	{"a kernel on another device", func(w *modelWorld, a, b *held) {
 		w.assignTo(a, b)
-		w.access(&w.handles[0], a, backends.SpaceCUDA, 1, changes)
+		w.access(&w.handles[0], a, w.spaces()[0], 1, changes)
 		w.release(&w.handles[0])
 		w.read(a)
 	}},
@@ -83,8 +83,21 @@ var scenarios = []struct {
 	{"a journey", func(w *modelWorld, a, _ *held) {
 		w.useOwnStream(a, changes)
 		for _, p := range []place{{backends.CUDAAsync, 1}, {backends.HIP, 0}, {backends.CUDAHost, -1}, {backends.CUDA, 0}, {backends.Malloc, -1}} {
+			if b := w.named(p.allocator.Backend()); b == nil && p.allocator != backends.Malloc {
+				p = place{allocatorsOf(w.devices[0])[0], max(p.device, 0)}
+			}
 			w.moveTo(a, p)
 		}
+	}},
+	{"a view of the host's", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		w.viewOnHost(&w.views[0], a)
+		w.assignTo(b, a)
+		w.fillAll(a)
+		w.appendTo(a, b)
+		w.close(&w.held[0])
+		w.writeView(w.views[0])
+		w.releaseView(&w.views[0])
 	}},
 	{"strided writes", func(w *modelWorld, a, b *held) {
 		w.useOwnStream(b, changes)
@@ -96,14 +109,19 @@ var scenarios = []struct {
 
 // TestEachSingleFaultInScenarios has each call fail that hamr makes, one in each run.
 func TestEachSingleFaultInScenarios(t *testing.T) {
-	for name, others := range map[string][]place{
+	modes := map[string][]place{
 		"manual":            {{backends.HIP, 0}},
 		"frees do not wait": {{backends.CUDAAsync, 1}},
-	} {
+		"mapped":            {{backends.CUDA, 1}},
+	}
+	for _, tried := range tried() {
+		modes[tried] = []place{{backends.HIP, 0}}
+	}
+	for name, others := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, s := range scenarios {
-				for _, at := range places(1) {
+				for _, at := range modelModes[name].places(1) {
 					for _, other := range others {
 						t.Run(fmt.Sprintf("%s, %s, %s", s.name, at, other), func(t *testing.T) {
 							eachFault(t, modelModes[name], func(w *modelWorld) {
@@ -122,14 +140,14 @@ func TestEachSingleFaultInScenarios(t *testing.T) {
 
 func eachFault(t *testing.T, o modelOptions, run func(w *modelWorld)) {
 	seen := map[string]bool{}
-	c := character{arrays: 2, streams: mostStreams, places: places(2), hurried: true}
+	c := character{arrays: 2, streams: mostStreams, places: o.places(2), hurried: true}
 	made := map[string]int{}
 	o.made = made
 	if found := attempt(t, o, c, run); found != nil {
 		t.Fatalf("%s\nWithout a fault:\n%s", strings.Join(found.messages, "\n"), strings.Join(found.log, "\n"))
 	}
 	o.made = nil
-	for runtime, f := range []string{"cuda", "hip"} {
+	for runtime, f := range o.runtimes() {
 		for _, kind := range faultKinds {
 			for nth := range made[f+kind] {
 				nth++
@@ -147,11 +165,8 @@ func eachFault(t *testing.T, o modelOptions, run func(w *modelWorld)) {
 // are brought there; nil is a failure.
 func (w *modelWorld) arrayOn(i int, p place, n int) *held {
 	o := p.options(gobuffer.Async)
-	switch p.allocator.Backend() {
-	case "cuda":
-		o.Stream = w.ownStream(w.cuda, max(p.device, 0))
-	case "hip":
-		o.Stream = w.ownStream(w.hip, p.device)
+	if d := w.named(p.allocator.Backend()); d != nil {
+		o.Stream = w.ownStream(d, max(p.device, 0))
 	}
 	list := w.fresh(n)
 	name := w.name("a")

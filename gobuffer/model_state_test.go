@@ -32,7 +32,7 @@ type cells struct {
 // foreignWork is a kernel that may not have run yet.
 type foreignWork struct {
 	name    string
-	fake    *backendtest.Fake
+	device  backendtest.Device
 	stream  streamID
 	touched []int // cells
 	writes  bool
@@ -45,7 +45,7 @@ type foreignWork struct {
 
 // streamID says which stream is meant, however it is called.
 type streamID struct {
-	fake   *backendtest.Fake
+	fake   backendtest.Device
 	device int
 	stream backends.Stream // 0 is the default stream
 }
@@ -56,8 +56,9 @@ type held struct {
 	array   *gobuffer.Array  // nil in a handle
 	handle  *gobuffer.Handle // nil in an array
 	cells   *cells
-	device  int // of a handle's consumer
-	read    int // of the cells, when a handle was last used
+	at      []int // the cells of the host's view
+	device  int   // of a handle's consumer
+	read    int   // of the cells, when a handle was last used
 	written int
 }
 
@@ -79,41 +80,48 @@ type modelWorld struct {
 	random   *rand.Rand // for the step under way
 	held     [mostArrays]*held
 	handles  [3]*held
+	views    [2]*held                      // of the host, which maps what they are of
 	own      [2][2][mostStreams]*ownStream // by runtime and device
 	defaults map[backends.Stream]bool      // are names of default streams
-	deviceOf map[backends.Stream]int       // of streams that are of one device
-	number   int64                         // the last one that was written somewhere
-	count    int                           // of things with names
-	log      []string
-	leaked   int // blocks that a failing Free left
+	// of streams that are of one device
+	streamDevice map[backends.Stream]int
+	number       int64 // the last one that was written somewhere
+	count        int   // of things with names
+	log          []string
+	leaked       int // blocks that a failing Free left
 	// What was to be read to when that failed, and is all zeros.
 	abandoned []*gobuffer.Array
 }
 
 func newModelWorld(s *trial, o modelOptions, c character) *modelWorld {
 	o.Devices = 2
-	cuda, hip := o.FakeOptions, o.FakeOptions
-	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
-	w := &modelWorld{random: rand.New(rand.NewPCG(1, 1)), world: &world{t: s, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}, character: c, options: o,
-		defaults: map[backends.Stream]bool{0: true, legacy: true}, deviceOf: map[backends.Stream]int{}}
+	w := &modelWorld{random: rand.New(rand.NewPCG(1, 1)), world: &world{t: s, devices: o.make()}, character: c, options: o,
+		defaults: map[backends.Stream]bool{0: true, legacy: true}, streamDevice: map[backends.Stream]int{}}
 	var err error
-	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
+	w.runtime, err = gobuffer.NewRuntime(host.New(), w.devices[0], w.devices[1])
 	require.NoError(s, err)
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		require.NoError(s, f.Probe())
 		for device := range 2 {
 			named, err := f.Resolve(device, 0)
 			require.NoError(s, err)
-			w.defaults[named], w.deviceOf[named] = true, device
+			w.defaults[named], w.streamDevice[named] = true, device
+			if !hasStream(f, perThread) {
+				continue
+			}
 			threads, err := f.Resolve(device, perThread)
 			require.NoError(s, err)
-			w.deviceOf[threads] = device
+			w.streamDevice[threads] = device
 		}
 	}
 	return w
 }
 
-func (w *modelWorld) fakes() []*backendtest.Fake { return []*backendtest.Fake{w.cuda, w.hip} }
+// hasStream reports whether a number stands for a stream of every device of d's.
+func hasStream(d backendtest.Device, s backends.Stream) bool {
+	_, err := d.StreamDevice(s)
+	return err == nil
+}
 
 func (w *modelWorld) logf(format string, arguments ...any) {
 	w.log = append(w.log, fmt.Sprintf("%3d ", len(w.log)+1)+fmt.Sprintf(format, arguments...))
@@ -127,7 +135,7 @@ func (w *modelWorld) step(x step) {
 
 // check ends the walk at the first thing that is wrong.
 func (w *modelWorld) check() {
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		for _, v := range f.Violations() {
 			w.t.Errorf("violation in %s: %s", f.Name(), v)
 		}
@@ -140,6 +148,9 @@ func (w *modelWorld) check() {
 // finish gives everything back and does what is still to do.
 func (w *modelWorld) finish() {
 	w.random = rand.New(rand.NewPCG(uint64(w.count), 7))
+	for i := range w.views {
+		w.releaseView(&w.views[i])
+	}
 	for i := range w.handles {
 		w.release(&w.handles[i])
 	}
@@ -151,7 +162,7 @@ func (w *modelWorld) finish() {
 	for _, s := range w.shuffled() {
 		_ = s.fake.Synchronize(s.device, s.stream)
 	}
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		f.Finish()
 	}
 	for _, target := range w.abandoned {
@@ -163,8 +174,11 @@ func (w *modelWorld) finish() {
 		require.NoError(w.t, target.Close())
 	}
 	w.check()
+	if err := w.runtime.ReleasePostponed(); err != nil {
+		w.t.Errorf("error: %v", err)
+	}
 	left := 0
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		_, e := f.LiveHandles()
 		blocks, _ := f.Live()
 		events, left = events+e, left+blocks
@@ -197,11 +211,11 @@ func (w *modelWorld) newCells(m *gobuffer.Memory, kind arrayiface.ElementType) *
 }
 
 // fakeOf is nil for memory without streams.
-func (c *cells) fakeIn(w *modelWorld) *backendtest.Fake {
+func (c *cells) fakeIn(w *modelWorld) backendtest.Device {
 	if c.memory == nil {
 		return nil
 	}
-	return w.fakeOf(c.memory)
+	return w.deviceOf(c.memory)
 }
 
 func (c *cells) context() int { return max(c.memory.Region().Device, 0) }
@@ -241,8 +255,8 @@ func (h *held) stream() backends.Stream {
 }
 
 func (h *held) indices() []int {
-	if h.cells == nil {
-		return nil
+	if h.cells == nil || h.at != nil {
+		return h.at
 	}
 	return h.cells.indices(h.address(), h.layout())
 }
@@ -278,7 +292,7 @@ func (w *modelWorld) id(h *held) (id streamID, ok bool) {
 	if h.handle != nil {
 		id.device = h.device
 	}
-	if of, known := w.deviceOf[s]; known {
+	if of, known := w.streamDevice[s]; known {
 		id.device = of
 	}
 	if w.defaults[s] {
@@ -317,7 +331,7 @@ func (w *modelWorld) inherit(to, from *held) {
 
 // holders are all that hold cells.
 func (w *modelWorld) holders() (list []*held) {
-	for _, h := range slices.Concat(w.held[:], w.handles[:]) {
+	for _, h := range slices.Concat(w.held[:], w.handles[:], w.views[:]) {
 		if h != nil {
 			list = append(list, h)
 		}

@@ -1,6 +1,8 @@
 package gobuffer_test
 
 import (
+	"slices"
+
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
@@ -9,29 +11,38 @@ import (
 )
 
 // streamOf is a stream of a device, of its own or not.
-func (w *modelWorld) streamOf(f *backendtest.Fake, device int) backends.Stream {
+func (w *modelWorld) streamOf(f backendtest.Device, device int) backends.Stream {
 	switch w.random.IntN(8) {
 	case 0, 1:
 		return 0
 	case 2:
-		return backends.Stream(w.random.IntN(2) + 1)
+		if s := backends.Stream(w.random.IntN(2) + 1); hasStream(f, s) {
+			return s
+		}
 	}
 	return w.ownStream(f, device)
 }
 
-func (w *modelWorld) ownStream(f *backendtest.Fake, device int) backends.Stream {
-	of := 0
-	if f == w.hip {
-		of = 1
-	}
+func (w *modelWorld) ownStream(f backendtest.Device, device int) backends.Stream {
+	of := slices.Index(w.devices, f)
 	at := &w.own[of][device][w.random.IntN(w.streams)]
 	if *at == nil {
 		s, err := f.NewStream(device)
 		require.NoError(w.t, err)
 		*at = &ownStream{streamID{f, device, s}, w.name("s")}
-		w.deviceOf[s] = device
+		w.streamDevice[s] = device
 	}
 	return (*at).stream
+}
+
+// allocatorsOf are those of a runtime.
+func allocatorsOf(d backendtest.Device) (list []backends.Allocator) {
+	for _, a := range backends.Allocators() {
+		if a.Backend() == d.Name() {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 func (w *modelWorld) streamName(id streamID) string {
@@ -117,9 +128,12 @@ func (w *modelWorld) end(stream backends.Stream) {
 // shuffled are all streams that users know, in any order.
 func (w *modelWorld) shuffled() []*ownStream {
 	list := w.allStreams()
-	for _, f := range w.fakes() {
+	for _, f := range w.devices {
 		for device := range 2 {
-			list = append(list, &ownStream{streamID: streamID{f, device, 0}}, &ownStream{streamID: streamID{f, device, perThread}})
+			list = append(list, &ownStream{streamID: streamID{f, device, 0}})
+			if hasStream(f, perThread) {
+				list = append(list, &ownStream{streamID: streamID{f, device, perThread}})
+			}
 		}
 	}
 	w.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -147,7 +161,7 @@ func (w *modelWorld) place() place {
 
 // streamFor is one that an array at p may have.
 func (w *modelWorld) streamFor(p place) backends.Stream {
-	f, device := w.cuda, p.device
+	device := p.device
 	switch {
 	case p.allocator.Kind() == backends.Pageable:
 		return 0
@@ -155,10 +169,8 @@ func (w *modelWorld) streamFor(p place) backends.Stream {
 		if device = w.random.IntN(2); left("pinned elsewhere") {
 			device = 0
 		}
-	case p.allocator.Backend() == "hip":
-		f = w.hip
 	}
-	return w.streamOf(f, device)
+	return w.streamOf(w.named(p.allocator.Backend()), device)
 }
 
 // give chooses o's stream. Ordinary host memory may have one of any device's, and then
@@ -168,11 +180,8 @@ func (w *modelWorld) give(o *gobuffer.Options) {
 		o.Stream = w.streamFor(place{o.Allocator, o.Device})
 		return
 	}
-	of, a := w.random.IntN(2), backends.CUDA
-	if of == 1 {
-		a = backends.HIP
-	}
-	o.Stream, o.StreamOf = w.ownStream(w.fakes()[of], w.random.IntN(2)), a
+	of := w.random.IntN(2)
+	o.Stream, o.StreamOf = w.ownStream(w.devices[of], w.random.IntN(2)), allocatorsOf(w.devices[of])[0]
 }
 
 func (w *modelWorld) setStream() {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"hamr/backends"
+	"hamr/backends/all"
 	"hamr/backends/backendtest"
 )
 
@@ -28,6 +30,7 @@ var (
 // modelOptions says on what devices a walk is made.
 type modelOptions struct {
 	backendtest.FakeOptions
+	of     string         // the name of a runtime of the program's own, in place of the first Fake
 	faults bool           // calls fail now and then
 	single *singleFault   // or one does
 	made   map[string]int // counts the calls that could, by runtime and kind
@@ -45,10 +48,55 @@ var modelModes = map[string]modelOptions{
 	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
 	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},
 	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
+	"mapped":            {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true, Mapped: true}},
+	"mapped, kernels":   {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Mapped: true}},
 	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
 	"faults":            {FakeOptions: manual, faults: true},
 	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true}, faults: true},
 }
+
+func init() {
+	for _, name := range tried() {
+		modelModes[name] = modelOptions{FakeOptions: modelModes["strict"].FakeOptions, of: name}
+		modelModes[name+", faults"] = modelOptions{FakeOptions: modelModes["strict"].FakeOptions, of: name, faults: true}
+	}
+}
+
+// tried are the runtimes that this build of the program has and tests can look into.
+func tried() (names []string) {
+	for _, b := range all.New() {
+		if d, ok := b.(backendtest.Device); ok {
+			names = append(names, d.Name())
+		}
+	}
+	return names
+}
+
+// make returns the two runtimes of a walk.
+func (o modelOptions) make() (list []backendtest.Device) {
+	o.Devices = 2
+	cuda, hip := o.FakeOptions, o.FakeOptions
+	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
+	for _, b := range all.New() {
+		if b.Name() == o.of {
+			list = append(list, b.(backendtest.Device))
+		}
+	}
+	if list == nil {
+		list = append(list, backendtest.NewFake(cuda))
+	}
+	return append(list, backendtest.NewFake(hip))
+}
+
+// runtimes are the names of what make returns.
+func (o modelOptions) runtimes() []string {
+	if o.of != "" {
+		return []string{o.of, "hip"}
+	}
+	return []string{"cuda", "hip"}
+}
+
+func (o modelOptions) places(devices int) []place { return placesOf(devices, o.runtimes()...) }
 
 // TestModel walks at random: arrays that share memory on two devices of two runtimes,
 // with streams of their own, and foreign kernels on these; the same is done to plain
@@ -68,7 +116,7 @@ func TestModel(t *testing.T) {
 			t.Parallel()
 			seen := map[string]int{}
 			for i := range *modelRuns {
-				c, walk := plan(seed+uint64(i), *modelSteps)
+				c, walk := plan(o, seed+uint64(i), *modelSteps)
 				found := try(t, o, c, walk)
 				if found == nil {
 					continue
@@ -97,9 +145,9 @@ type step struct {
 // plan makes a walk with a character of its own: few or many arrays, streams and places,
 // and of some kinds of steps more than of others. So states are reached that are rare in
 // walks that do a little of everything.
-func plan(seed uint64, count int) (c character, walk []step) {
+func plan(o modelOptions, seed uint64, count int) (c character, walk []step) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	c = character{arrays: 1 + random.IntN(mostArrays), streams: 1 + random.IntN(mostStreams), places: places(2)}
+	c = character{arrays: 1 + random.IntN(mostArrays), streams: 1 + random.IntN(mostStreams), places: o.places(2)}
 	random.Shuffle(len(c.places), func(i, j int) { c.places[i], c.places[j] = c.places[j], c.places[i] })
 	if random.IntN(3) > 0 {
 		c.places = c.places[:1+random.IntN(4)]

@@ -193,6 +193,10 @@ func (a *Array) covering() (all *work, err error) {
 	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
 		return nil, err
 	}
+	// No stream covers what other runtimes do with the host's view.
+	if err := a.all().settleView(); err != nil {
+		return nil, err
+	}
 	pending, err := a.memory.poll()
 	if err != nil {
 		return nil, err
@@ -246,6 +250,9 @@ func (a *Array) covering() (all *work, err error) {
 // after all work on the elements that is not over, without blocking. A per-thread
 // stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
+	if err := a.all().notMapped(); err != nil {
+		return err
+	}
 	before, err := a.covering()
 	if err != nil || before == nil {
 		return err
@@ -303,6 +310,14 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 // Forget makes the memory do without a stream that is about to end: what it holds
 // becomes an event, which whoever uses or releases the memory waits for instead.
 func (m *Memory) Forget(s backends.Stream) error {
+	var failed error
+	for _, each := range m.counterparts() {
+		failed = errors.Join(failed, each.forget(s))
+	}
+	return failed
+}
+
+func (m *Memory) forget(s backends.Stream) error {
 	pending := m.uses.recorded()
 	var failed error
 	left := false

@@ -11,7 +11,18 @@ import (
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) (err error) {
-	p := piece{memory: m, address: at, stream: s}
+	p, leave, err := piece{memory: m, address: at, stream: s}.enter(false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	if p.onHost() {
+		if err := p.settle(); err != nil {
+			return err
+		}
+		copy(hostBytes(target, size), hostBytes(p.address, size))
+		return nil
+	}
 	w, err := p.work()
 	if err != nil {
 		return err

@@ -26,14 +26,13 @@ type served struct {
 	backend   backends.Backend   // nil if no backend serves the allocator
 	streams   backends.Streams   // nil if the backend has none
 	converter backends.Converter // nil if the backend is none
+	mapper    backends.Mapper    // nil if the host needs not map the memory, or cannot
 	kind      backends.MemoryKind
 	onHost    bool // the host reaches the memory
 	freeWaits bool // its Free waits for the device
 }
 
-// allocatorSlots bounds Allocator values that index an array; NewRuntime
-// refuses larger ones.
-const allocatorSlots = 32
+const allocatorSlots = backends.MostAllocators
 
 // NewRuntime returns a Runtime over the given backends, in order of preference.
 // Nothing is loaded: each backend is probed when its memory is first asked for.
@@ -46,14 +45,15 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		r.byName[b.Name()] = b
 	}
 	for _, a := range backends.Allocators() {
-		if int(a) >= allocatorSlots {
-			return nil, fmt.Errorf("allocator %s has value %d: at most %d fit", a, a, allocatorSlots-1)
-		}
 		b := r.byName[a.Backend()]
 		streams, _ := backends.As[backends.Streams](b)
 		converter, _ := backends.As[backends.Converter](b)
 		waiter, waits := backends.As[backends.FreeWaiter](b)
-		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a)}
+		mapper, ok := backends.As[backends.Mapper](b)
+		if !ok || !mapper.Maps(a) {
+			mapper = nil
+		}
+		r.byAllocator[a] = served{b, streams, converter, mapper, a.Kind(), a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a)}
 	}
 	return r, nil
 }
@@ -135,13 +135,15 @@ func (r *Runtime) checkDevice(b backends.Backend, a backends.Allocator, device i
 		return 0, err
 	}
 	if device < 0 || device >= count {
-		return 0, valueError("device", device, fmt.Sprintf("0 … %d for allocator %s", count-1, a))
+		return 0, valueError("device", device, deviceNumbers(count, "allocator "+a.String()))
 	}
 	if kind == backends.Pinned {
 		return backends.HostDevice, nil
 	}
 	return device, nil
 }
+
+func deviceNumbers(count int, of string) string { return fmt.Sprintf("0 … %d for %s", count-1, of) }
 
 // currentDevice is that of the calling thread, where the backend's runtime keeps
 // one, else the first.

@@ -16,6 +16,9 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
 	}
+	if dst.maps() || src.maps() {
+		return r.copyEntered(dst, src, t)
+	}
 	if dst.onHost() && src.onHost() {
 		if err := r.copyManaged(dst, src, t); !errors.Is(err, errors.ErrUnsupported) {
 			return err
@@ -54,6 +57,9 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 
 // mayShare reports whether two pieces anywhere may share bytes.
 func (p piece) mayShare(q piece) bool {
+	if p.origin() == q.origin() && p.memory != q.memory {
+		return true // in two address spaces, which cannot be compared
+	}
 	if p.onHost() && q.onHost() {
 		return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
 	}
@@ -67,7 +73,7 @@ func outOfMemory(err error) bool {
 
 // copyBy copies by way of elements of a dense layout in memory that it releases.
 func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
-	stage := piece{between, between.region.Address, layout, s}
+	stage := piece{memory: between, address: between.region.Address, layout: layout, stream: s}
 	err := r.copyElements(stage, src, t)
 	if err == nil {
 		err = r.copyElements(dst, stage, t)
@@ -102,12 +108,24 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	if p.onHost() {
 		return p, func() {}, p.settle()
 	}
+	if p.maps() {
+		entered, leave, err := p.enter(false)
+		if err != nil {
+			return piece{}, nil, err
+		}
+		host, free, err := r.onHost(entered)
+		if err != nil {
+			leave()
+			return piece{}, nil, err
+		}
+		return host, func() { free(); leave() }, nil
+	}
 	low, high := p.layout.Span()
 	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)
 	if err != nil {
 		return piece{}, nil, err
 	}
-	host = piece{m, offset(m.region.Address, -low), p.layout, 0}
+	host = piece{memory: m, address: offset(m.region.Address, -low), layout: p.layout}
 	if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
 		m.Release()
 		return piece{}, nil, err
@@ -142,7 +160,7 @@ func (r *Runtime) scatter(dst, src piece, t Transfer) error {
 	if err != nil {
 		return err
 	}
-	stage := piece{between, between.region.Address, layout, 0}
+	stage := piece{memory: between, address: between.region.Address, layout: layout}
 	if err = r.copyOnHost(stage, host); err == nil {
 		err = r.scatterPlain(dst, stage, t)
 	}

@@ -56,6 +56,7 @@ type piece struct {
 	address backends.Address
 	layout  arrayiface.Layout
 	stream  backends.Stream // that of the Array it belongs to
+	entered bool            // see enter
 }
 
 func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }

@@ -26,6 +26,7 @@ type world struct {
 	hip     *backendtest.Fake
 	mode    gobuffer.Transfer
 	lost    int // events whose destruction a test made fail
+	devices []backendtest.Device
 }
 
 // late is the harshest of devices: nothing is done until somebody waits for it,
@@ -38,6 +39,7 @@ func newWorld(t testing.TB, devices int, o backendtest.FakeOptions) *world {
 	cuda, hip := o, o
 	cuda.Space, hip.Space = backends.SpaceCUDA, backends.SpaceHIP
 	w := &world{t: t, cuda: backendtest.NewFake(cuda), hip: backendtest.NewFake(hip)}
+	w.devices = []backendtest.Device{w.cuda, w.hip}
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
 	require.NoError(t, err)
@@ -77,12 +79,14 @@ func (p place) options(t gobuffer.Transfer) gobuffer.Options {
 }
 
 // places lists every allocator that a world has, on every device.
-func places(devices int) (list []place) {
+func places(devices int) []place { return placesOf(devices, "cuda", "hip") }
+
+func placesOf(devices int, runtimes ...string) (list []place) {
 	for _, a := range backends.Allocators() {
 		switch {
-		case a.Kind() == backends.Pageable || a.Kind() == backends.Pinned:
+		case a.Kind() == backends.Pageable, a.Kind() == backends.Pinned && slices.Contains(runtimes, a.Backend()):
 			list = append(list, place{a, backends.HostDevice})
-		case a.Backend() == "cuda" || a.Backend() == "hip":
+		case slices.Contains(runtimes, a.Backend()):
 			for d := range devices {
 				list = append(list, place{a, d})
 			}
@@ -218,19 +222,23 @@ func (w *world) strays(a *gobuffer.Array) (n int) {
 	return n
 }
 
-func (w *world) fakeOf(m *gobuffer.Memory) *backendtest.Fake {
-	switch m.Region().Allocator.Backend() {
-	case "cuda":
-		return w.cuda
-	case "hip":
-		return w.hip
+// deviceOf is nil for memory of no device's runtime.
+func (w *world) deviceOf(m *gobuffer.Memory) backendtest.Device {
+	return w.named(m.Region().Allocator.Backend())
+}
+
+func (w *world) named(backend string) backendtest.Device {
+	for _, d := range w.devices {
+		if d.Name() == backend {
+			return d
+		}
 	}
 	return nil
 }
 
 // poke and peek go round the core: what they see is the truth.
 func (w *world) poke(m *gobuffer.Memory, data []byte) {
-	if f := w.fakeOf(m); f != nil {
+	if f := w.deviceOf(m); f != nil {
 		f.Poke(m.Region().Address, data)
 		return
 	}
@@ -238,7 +246,7 @@ func (w *world) poke(m *gobuffer.Memory, data []byte) {
 }
 
 func (w *world) peek(m *gobuffer.Memory) []byte {
-	if f := w.fakeOf(m); f != nil {
+	if f := w.deviceOf(m); f != nil {
 		return f.Peek(m.Region().Address, m.Size())
 	}
 	return bytes.Clone(hostBytes(m.Region().Address, m.Size()))

@@ -10,17 +10,23 @@ import (
 	"hamr/backends/host"
 )
 
+// makers make one of each backend from its settings, in order of preference.
+var makers = []func(lookup func(string) string) backends.Backend{
+	func(func(string) string) backends.Backend { return host.New() },
+	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
+}
+
 // New returns one of each backend, in order of preference. None has been probed.
 // The caller owns them. They read their settings from the environment.
 func New() []backends.Backend { return NewWith(os.Getenv) }
 
 // NewWith is New with settings from elsewhere: lookup returns the value of an
 // environment variable, or "".
-func NewWith(lookup func(string) string) []backends.Backend {
-	return []backends.Backend{
-		host.New(),
-		cuda.New(lookup),
+func NewWith(lookup func(string) string) (list []backends.Backend) {
+	for _, maker := range makers {
+		list = append(list, maker(lookup))
 	}
+	return list
 }
 
 // FreeFunction returns the address of the C function void(*)(void *) that gives

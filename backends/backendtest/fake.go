@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -43,6 +42,11 @@ type FakeOptions struct {
 	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
 	// but converts none.
 	NoConvert bool
+	// Mapped lets the host use device memory while it is mapped: a copy of it, which
+	// comes back when it is unmapped. Work of the device's meanwhile is a violation.
+	Mapped bool
+	// Identities are the devices' UUIDs; nil makes them up from name and number.
+	Identities []backends.UUID
 	// Unavailable, when set, is why Probe fails.
 	Unavailable string
 }
@@ -52,8 +56,8 @@ type FakeOptions struct {
 // every misuse as a violation, and fails where it is told to. Work on a stream
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
-// all threads. It implements Backend, Streams, DeviceSynchronizer, Converter, Locator,
-// Peers, MemoryReporter, Describer and Counter, and is safe for concurrent use.
+// all threads. It implements Backend, Streams, DeviceSynchronizer, Converter, Mapper, Locator,
+// Peers, MemoryReporter, Describer, Identified, Contexts and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -75,6 +79,7 @@ type Fake struct {
 	violations []string
 	calls      []string
 	counts     map[string]int
+	elsewhere  map[backends.Address]bool // blocks of other contexts, by base
 }
 
 // NewFake returns a device backend for tests.
@@ -97,6 +102,8 @@ func NewFake(o FakeOptions) *Fake {
 		streams: map[backends.Stream]*fakeStream{},
 		events:  map[backends.Event]*fakeEvent{},
 		counts:  map[string]int{},
+
+		elsewhere: map[backends.Address]bool{},
 	}
 	for device := range o.Devices {
 		f.defaults = append(f.defaults, f.newStream(device))
@@ -194,6 +201,9 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 	stream, err := f.streamFor("Free", s, memory{block: b})
 	if err != nil {
 		return err
+	}
+	if len(b.mapped) > 0 {
+		return f.violate("Free", "free of %s, which the host has mapped", describe(at))
 	}
 	b.freeing = true
 	if b.allocator.Ordered() {
@@ -310,14 +320,14 @@ func (f *Fake) Launch(device int, s backends.Stream, kernel func(memory func(at 
 func (f *Fake) Peek(at backends.Address, size int) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return bytes.Clone(f.bytesAt(at, size))
+	return bytes.Clone(f.truth(at, size))
 }
 
 // Poke writes memory now, with no regard to pending work.
 func (f *Fake) Poke(at backends.Address, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	copy(f.bytesAt(at, len(data)), data)
+	copy(f.truth(at, len(data)), data)
 }
 
 // Locate knows every live allocation, at any offset in it.
@@ -328,7 +338,14 @@ func (f *Fake) Locate(at backends.Address) (backends.Location, error) {
 		return backends.Location{}, err
 	}
 	if b := f.find(at); b != nil && !b.freeing {
-		return backends.Location{Region: backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, Base: b.base, Size: b.size}, nil
+		found := backends.Location{Region: backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, Base: b.base, Size: b.size}
+		if b.kind() == backends.DeviceOnly {
+			found.Context = f.context(b.owner())
+			if f.elsewhere[b.base] {
+				found.Context++
+			}
+		}
+		return found, nil
 	}
 	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}, nil
 }
@@ -377,22 +394,6 @@ func (f *Fake) MemoryInfo(device int) (free, total int64, err error) {
 		return 0, 0, err
 	}
 	return f.options.Memory - f.used[device], f.options.Memory, nil
-}
-
-// Describe returns the facts "name" and "uuid".
-func (f *Fake) Describe(device int) ([][2]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.enter("Describe", "%d", device); err != nil {
-		return nil, err
-	}
-	if err := f.checkDevice("Describe", device); err != nil {
-		return nil, err
-	}
-	return [][2]string{
-		{"name", fmt.Sprintf("Fake %s device %d", f.Name(), device)},
-		{"uuid", fmt.Sprintf("FAKE-%s-%d", f.Name(), device)},
-	}, nil
 }
 
 func (f *Fake) delay() time.Duration { return rand.N(f.options.MaxDelay) }

@@ -34,6 +34,7 @@ type block struct {
 	coming    bool // the stream that it is taken on has not come to it
 	freeing   bool // Free was called
 	freed     bool // and has run
+	mapped    []mapped
 }
 
 func (b *block) kind() backends.MemoryKind { return b.allocator.Kind() }
@@ -167,11 +168,17 @@ func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
 	case offset+size > b.size:
 		return memory{}, f.violate(call, "out of bounds: %d bytes at offset %d of %s, which has %d", size, offset, describe(r), b.size)
 	}
+	if b.held(offset, offset+size) != nil {
+		return memory{}, f.violate(call, "%s is used while the host has it mapped", describe(r))
+	}
 	return memory{block: b, offset: offset, size: size}, nil
 }
 
 // onBlock does late work on b, if it is still there.
 func (f *Fake) onBlock(b *block, what string, work func()) {
+	if b != nil && len(b.mapped) > 0 {
+		_ = f.violate("Execute", "a late %s on %s:%d@%#x while the host has it mapped", what, b.allocator, b.device, uintptr(b.base))
+	}
 	if b != nil && b.freed {
 		_ = f.violate("Execute", "use after free: a late %s on %s:%d@%#x", what, b.allocator, b.device, uintptr(b.base))
 		return
@@ -190,6 +197,9 @@ func (f *Fake) bytesAt(at backends.Address, size int) []byte {
 	}
 	if b.coming && f.executing {
 		_ = f.violate("Execute", "%d bytes at %#x are used before they are there", size, at)
+	}
+	if f.executing && b.held(int(at-b.base), int(at-b.base)+size) != nil {
+		_ = f.violate("Execute", "%d bytes at %#x are used while the host has them mapped", size, at)
 	}
 	return b.data[at-b.base:][:size]
 }

@@ -21,6 +21,7 @@ func TestFakeConforms(t *testing.T) {
 				"manual":      {Manual: true},
 				"strict":      {Manual: true, Strict: true},
 				"synchronous": {Synchronous: true},
+				"mapped":      {Manual: true, Mapped: true},
 			} {
 				t.Run(fmt.Sprintf("%s/%d/%s", space, devices, name), func(t *testing.T) {
 					t.Parallel()

@@ -74,6 +74,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				s := suite{b: b, o: o, a: a, device: device, context: max(device, 0)}
 				s.streams, _ = backends.As[backends.Streams](b)
 				s.skipUnavailable(t)
+				t.Run("Facts", s.testFacts)
 				t.Run("Allocate", s.testAllocate)
 				t.Run("Zero", s.testZero)
 				t.Run("RoundTrip", s.testRoundTrip)
@@ -82,6 +83,9 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				t.Run("Order", s.testOrder)
 				t.Run("OutOfMemory", s.testOutOfMemory)
 				t.Run("Locate", s.testLocate)
+				t.Run("Mapping", s.testMapping)
+				t.Run("NativeHandle", s.testNativeHandle)
+				t.Run("Context", s.testContext)
 				t.Run("Concurrent", s.testConcurrent)
 				t.Run("Streams", s.testStreams)
 				t.Run("Between", func(t *testing.T) { s.testCopyBetween(t, devices) })
@@ -89,6 +93,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 		}
 	}
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b, count) })
+	t.Run("Identities", func(t *testing.T) { testIdentities(t, b, count) })
 	if before >= 0 {
 		assert.Equal(t, before, live(b), "allocations that were not freed")
 	}

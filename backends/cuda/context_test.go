@@ -76,6 +76,8 @@ func (r *rig) everything(t *testing.T, device int, s backends.Stream) {
 	check(err)
 	_, err = r.Describe(device)
 	check(err)
+	_, err = r.Identity(device)
+	check(err)
 	check(r.Trim())
 	// Misuse is an error, and leaves the context alone, too.
 	_, err = r.Allocate(backends.Request{Allocator: backends.CUDA, Device: device, Size: 1 << 60})
@@ -185,4 +187,27 @@ func (r *rig) allCalls() (sum int) {
 		sum += r.calls(symbol)
 	}
 	return sum
+}
+
+func TestMemoryOfAnotherContextIsToldApart(t *testing.T) {
+	onEachDriver(t, 2, func(t *testing.T, r *rig) {
+		own, err := r.Context(1)
+		require.NoError(t, err)
+		foreign := r.newContext(t, 1)
+		for context, want := range map[uintptr]uintptr{own: own, foreign: foreign} {
+			v, err := r.enterContext(context)
+			require.NoError(t, err)
+			require.NoError(t, r.call(r.driver.MemAlloc, v.slot(0), 100))
+			at := backends.Address(v.out[0])
+			v.leave()
+			found, err := r.Locate(at + 10)
+			require.NoError(t, err)
+			assert.Equal(t, want, found.Context)
+			assert.Equal(t, 1, found.Device)
+			v, err = r.enterContext(context)
+			require.NoError(t, err)
+			require.NoError(t, r.call(r.driver.MemFree, uintptr(at)))
+			v.leave()
+		}
+	})
 }

@@ -36,8 +36,8 @@ const (
 )
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified and
-// CUDAHost, and implements Streams, Locator, Current, Peers, MemoryReporter,
-// Describer and Trimmer. Memory belongs to the caller until Free. All methods are
+// CUDAHost, and implements Streams, Locator, Current, Contexts, Identified, Peers,
+// MemoryReporter, Describer and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {

@@ -35,5 +35,8 @@ func (b *Backend) Activate(device int) (before uintptr, err error) {
 	return uintptr(v.out[0]), b.call(b.driver.CtxSetCurrent, context)
 }
 
+// Context returns the device's primary context, a CUcontext.
+func (b *Backend) Context(device int) (uintptr, error) { return b.primaryContext(device) }
+
 // Restore makes a CUcontext current again; zero is none.
 func (b *Backend) Restore(before uintptr) error { return b.call(b.driver.CtxSetCurrent, before) }

@@ -2,9 +2,10 @@ package cuda
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"unsafe"
+
+	"hamr/backends"
 )
 
 // MemoryInfo returns the free and total bytes of a device. What pools keep for
@@ -57,13 +58,27 @@ func (b *Backend) deviceText(function uintptr, d *device) (string, error) {
 
 // uuid is written as nvidia-smi does.
 func (b *Backend) uuid(d *device) (string, error) {
+	id, err := b.identity(d)
+	return "GPU-" + id.String(), err
+}
+
+// Identity returns the UUID that nvidia-smi shows, of a part of a device where that is one.
+func (b *Backend) Identity(number int) (backends.UUID, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return backends.UUID{}, err
+	}
+	return b.identity(d)
+}
+
+func (b *Backend) identity(d *device) (backends.UUID, error) {
 	function := b.driver.DeviceGetInstanceUUID
 	if function == 0 {
 		function = b.driver.DeviceGetUUID
 	}
-	id := make([]byte, 16)
-	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(id))), uintptr(d.handle))
-	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]), err
+	id := new(backends.UUID)
+	err := b.callWithPointers(function, uintptr(unsafe.Pointer(id)), uintptr(d.handle))
+	return *id, err
 }
 
 func (b *Backend) computeCapability(d *device) (string, error) {

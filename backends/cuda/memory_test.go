@@ -147,6 +147,10 @@ func TestLocate(t *testing.T) {
 			if a == backends.CUDAHost {
 				want.Device = backends.HostDevice
 			}
+			if a == backends.CUDA {
+				want.Context, err = r.Context(0)
+				require.NoError(t, err)
+			}
 			found := make(chan backends.Location)
 			go func() { // where no context is current
 				l, err := r.Locate(at + 4999)

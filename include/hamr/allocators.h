@@ -36,19 +36,21 @@ typedef enum hamr_allocator {
 
 #define HAMR_ALLOCATOR_COUNT 9
 
-/* X(allocator, number, name, backend, kind, reach, ordered, device) for each, in the order of
- * their numbers: reach has a bit for each hamr_space that uses the memory in place, ordered is 1
- * where memory is taken and given back in the order of a stream, and device is the device type
- * of DLPack and Arrow, 0 where they have none. */
+/* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
+ * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
+ * memory in place at any time, ordered is 1 where memory is taken and given back in the order of
+ * a stream, and device is the device type of DLPack and Arrow, 0 where they have none. mapped is
+ * 1 where the host uses the memory in place, too, but through a handle alone, which maps it;
+ * opaque where addresses are only numbers; exportable where other processes can open it. */
 #define HAMR_ALLOCATOR_FACTS(X) \
-    X(HAMR_ALLOCATOR_CPP, 0, "cpp", "host", HAMR_PAGEABLE, 0x1, 0, 1) \
-    X(HAMR_ALLOCATOR_MALLOC, 1, "malloc", "host", HAMR_PAGEABLE, 0x1, 0, 1) \
-    X(HAMR_ALLOCATOR_CUDA, 2, "cuda", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2) \
-    X(HAMR_ALLOCATOR_CUDA_ASYNC, 3, "cuda_async", "cuda", HAMR_DEVICE_ONLY, 0xe, 1, 2) \
-    X(HAMR_ALLOCATOR_CUDA_UVA, 4, "cuda_uva", "cuda", HAMR_MANAGED, 0xf, 0, 13) \
-    X(HAMR_ALLOCATOR_CUDA_HOST, 5, "cuda_host", "cuda", HAMR_PINNED, 0x1, 0, 3) \
-    X(HAMR_ALLOCATOR_HIP, 6, "hip", "hip", HAMR_DEVICE_ONLY, 0x6, 0, 10) \
-    X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x7, 0, 10) \
-    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0)
+    X(HAMR_ALLOCATOR_CPP, 0, "cpp", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_MALLOC, 1, "malloc", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA, 2, "cuda", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_ASYNC, 3, "cuda_async", "cuda", HAMR_DEVICE_ONLY, 0xe, 1, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_UVA, 4, "cuda_uva", "cuda", HAMR_MANAGED, 0xf, 0, 13, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_HOST, 5, "cuda_host", "cuda", HAMR_PINNED, 0x1, 0, 3, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP, 6, "hip", "hip", HAMR_DEVICE_ONLY, 0x6, 0, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x7, 0, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0)
 
 #endif

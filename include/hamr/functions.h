@@ -23,6 +23,8 @@
 #define HAMR_REACHABLE(space) (2u << (space)) /* code in the space can touch the memory in place */
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
 
+#define HAMR_MAPPED 0x10000u /* the host's view of memory that a device has again when its last reference goes */
+
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
 enum { HAMR_ALLOCATOR_SAME = -2, HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATORS = 32 /* the most that there may be */ };

@@ -37,6 +37,7 @@ type Descriptor struct {
 const (
 	readOnlyFlag   = 1
 	reachableShift = 1 // the first space's flag; the others follow
+	mappedFlag     = 1 << 16
 )
 
 // borrowedShape is d's own memory: valid during the call.
@@ -102,7 +103,7 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 	}
 	d.Stream, d.StreamOf, d.Transfer = uint64(a.Stream()), int32(a.Options().StreamOf), int32(a.Transfer())
 	d.Allocator, d.Device = int32(a.Allocator()), int32(a.Owner())
-	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly())
+	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), a.Memory())
 }
 
 // tokenOf returns d's token if it stands for m, else 0. d may be nil.
@@ -126,23 +127,30 @@ func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
 func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) error {
 	d.Stream, d.StreamOf, d.Transfer = uint64(h.Stream()), before.StreamOf, before.Transfer
 	m := h.Detach()
-	if m == nil || !h.Temporary() {
-		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
-		d.Allocator, d.Device = before.Allocator, before.Device
-	} else {
+	d.Allocator, d.Device = before.Allocator, before.Device
+	switch {
+	case m != nil && h.Temporary():
 		d.hold(m.Retain())
 		d.Allocator, d.Device = int32(m.Region().Allocator), int32(m.Region().Device)
+	case m != nil && m.Mapped() && before.tokenOf(m) == 0:
+		d.hold(m.Retain())
+	default:
+		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 	}
-	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly())
+	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly(), m)
 	if m == nil {
 		return nil
 	}
 	return m.Release()
 }
 
-func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool) {
+func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool, m *gobuffer.Memory) {
 	d.Pointer, d.Capacity, d.Element = pointer, int64(capacity), int32(layout.Type)
 	d.setFlags(readOnly)
+	if m != nil && m.Mapped() {
+		// The allocator's memory, where the host alone has it.
+		d.Flags = d.Flags&readOnlyFlag | 1<<reachableShift | mappedFlag
+	}
 	d.NDim = int32(layout.NDim())
 	copy(unsafe.Slice((*int)(unsafe.Pointer(d.Shape)), layout.NDim()), layout.Shape)
 	copy(unsafe.Slice((*int)(unsafe.Pointer(d.Strides)), layout.NDim()), layout.Strides)

@@ -61,7 +61,7 @@ static int cuda_in_place(const Array *self, int32_t device) {
 static PyObject *small_temporary(Array *self) {
     const hamr_array *array = &self->array;
     int64_t count = array_count(array), size = element_facts(array->element)->size;
-    if (array->flags & HAMR_HOST_REACHABLE || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    if (array->flags & HAMR_HOST_REACHABLE || is_mapped(array->allocator) || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
     Array *source = array_pin(self);
     /* A finaliser may have given the memory up, and forked: the child has no core yet. */
     const hamr_functions *functions = core_functions();
@@ -134,7 +134,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
             handle->fixed = 1;
             handle->for_space = FOR_SPACE(space);
             array_follow(handle, source);
-            handle->temporary = block != source->block || source->temporary;
+            handle->temporary = (block != source->block && !(result.array.flags & HAMR_MAPPED)) || source->temporary;
             if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
         }
     }

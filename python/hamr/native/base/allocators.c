@@ -4,7 +4,8 @@
 
 #include "base/python.h"
 
-#define FACTS(allocator, number, name, backend, kind, reach, ordered, device) [allocator] = {name, backend, kind, reach, ordered, device},
+#define FACTS(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable) \
+    [allocator] = {name, backend, kind, reach, ordered, device, mapped},
 
 const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT] = {HAMR_ALLOCATOR_FACTS(FACTS)};
 

@@ -12,6 +12,7 @@ typedef struct {
     unsigned char reach;   /* a bit for each hamr_space that uses the memory in place */
     unsigned char ordered; /* taken and given back in the order of a stream */
     unsigned char dlpack;  /* device type of DLPack and Arrow; 0: there is none */
+    unsigned char mapped;  /* the host reaches it, but only through the core, which maps it */
 } AllocatorFacts;
 extern const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT];
 extern PyMethodDef allocator_functions[];
@@ -23,6 +24,10 @@ static inline hamr_memory_kind memory_kind(int32_t allocator) {
 
 /* Whether the runtime of a device has to do with the memory. */
 static inline int is_of_device(int32_t allocator) { return memory_kind(allocator) != HAMR_PAGEABLE; }
+
+static inline int is_mapped(int32_t allocator) {
+    return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].mapped;
+}
 
 static inline int is_ordered(int32_t allocator) {
     return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].ordered;

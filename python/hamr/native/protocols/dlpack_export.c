@@ -219,14 +219,14 @@ static Array *placed(Array *source, DLDevice own, const Request *request, DLDevi
     if (*copy) return copied(source, own, device);
     if (is_same(own, device)) return (Array *)Py_NewRef((PyObject *)source);
     int to_host = device.device_type == kDLCPU;
-    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) != 0 : memory_kind(source->array.allocator) == HAMR_MANAGED;
+    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) || is_mapped(source->array.allocator) : memory_kind(source->array.allocator) == HAMR_MANAGED;
     if (request->copy == 0 && !in_place && array_count(&source->array)) {
         PyErr_Format(PyExc_BufferError, "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in a copy",
                      request->device_object, own.device_type, own.device_id);
         return NULL;
     }
     Array *handle = (Array *)array_access(source, to_host ? HAMR_HOST : HAMR_CUDA, to_host ? -1 : device.device_id);
-    if (handle) *copy = handle->block != source->block && array_count(&source->array);
+    if (handle) *copy = handle->block != source->block && !(handle->array.flags & HAMR_MAPPED) && array_count(&source->array);
     return handle;
 }
 

@@ -1,0 +1,125 @@
+package backendtest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+)
+
+// testFacts compares what the table of allocators says with what the backend can do.
+func (s suite) testFacts(t *testing.T) {
+	facts := s.a.Facts()
+	mapper, ok := backends.As[backends.Mapper](s.b)
+	if facts.Mapped {
+		assert.True(t, ok && mapper.Maps(s.a), "the memory must be mapped, and cannot be")
+	}
+	if _, ok := backends.As[backends.NativeHandles](s.b); facts.Opaque {
+		assert.True(t, ok, "addresses are opaque, and there are no handles")
+	}
+	if _, ok := backends.As[backends.Exporter](s.b); facts.Exportable {
+		assert.True(t, ok, "the memory can be exported, and nobody does")
+	}
+}
+
+func (s suite) testMapping(t *testing.T) {
+	mapper, ok := backends.As[backends.Mapper](s.b)
+	if !ok || !mapper.Maps(s.a) {
+		return
+	}
+	for _, size := range s.sizes() {
+		region := s.allocate(t, size, false, 0)
+		data := make([]byte, size)
+		randomBytes(data)
+		s.write(t, region, data, 0)
+		for range 3 {
+			at, err := mapper.Map(region, size, true)
+			require.NoError(t, err)
+			host := hostBytes(at, size)
+			equal(t, data, host, "%d bytes that the device has written", size)
+			randomBytes(host)
+			copy(data, host)
+			require.NoError(t, mapper.Unmap(region, at))
+			equal(t, data, s.read(t, region, size, 0), "%d bytes that the host has written", size)
+			require.NoError(t, s.b.Fill(region, []byte{7}, size/2, 0))
+			copy(data, repeated(7, size/2))
+			s.wait(t, 0)
+		}
+		at, err := mapper.Map(region, size, false)
+		require.NoError(t, err)
+		equal(t, data, hostBytes(at, size), "%d bytes to read", size)
+		require.NoError(t, mapper.Unmap(region, at))
+	}
+	part := s.allocate(t, 300, true, 0)
+	s.wait(t, 0)
+	at, err := mapper.Map(shifted(part, 100), 100, true)
+	require.NoError(t, err)
+	fill(hostBytes(at, 100), 9)
+	require.NoError(t, mapper.Unmap(shifted(part, 100), at))
+	got := s.read(t, part, 300, 0)
+	equal(t, repeated(0, 100), got[:100], "before what was mapped")
+	equal(t, repeated(9, 100), got[100:200], "what was mapped")
+	equal(t, repeated(0, 100), got[200:], "behind what was mapped")
+}
+
+func (s suite) testNativeHandle(t *testing.T) {
+	native, ok := backends.As[backends.NativeHandles](s.b)
+	if !ok || !s.a.Facts().Opaque {
+		return
+	}
+	first, second := s.allocate(t, 100, false, 0), s.allocate(t, 100, false, 0)
+	mine, offset, err := native.NativeHandle(first)
+	require.NoError(t, err)
+	assert.NotZero(t, mine)
+	assert.Zero(t, offset)
+	again, offset, err := native.NativeHandle(shifted(first, 40))
+	require.NoError(t, err)
+	assert.Equal(t, mine, again)
+	assert.Equal(t, 40, offset)
+	other, _, err := native.NativeHandle(second)
+	require.NoError(t, err)
+	assert.NotEqual(t, mine, other)
+}
+
+// testIdentities asks twice for each device.
+func testIdentities(t *testing.T, b backends.Backend, count int) {
+	able, ok := backends.As[backends.Identified](b)
+	if !ok {
+		return
+	}
+	seen := map[backends.UUID]int{}
+	for device := range count {
+		for range 2 {
+			id, err := able.Identity(device)
+			if errors.Is(err, errors.ErrUnsupported) {
+				continue
+			}
+			require.NoError(t, err)
+			assert.NotZero(t, id)
+			if before, known := seen[id]; known {
+				assert.Equal(t, before, device, "%s is that of two devices", id)
+			}
+			seen[id] = device
+		}
+	}
+}
+
+// testContext compares what is located with the context that the backend works in.
+func (s suite) testContext(t *testing.T) {
+	contexts, ok := backends.As[backends.Contexts](s.b)
+	locator, locates := backends.As[backends.Locator](s.b)
+	if !ok || !locates || s.a.Kind() != backends.DeviceOnly {
+		return
+	}
+	own, err := contexts.Context(s.device)
+	require.NoError(t, err)
+	assert.NotZero(t, own)
+	found, err := locator.Locate(s.allocate(t, 100, false, 0).Address)
+	require.NoError(t, err)
+	if found.Context != 0 {
+		assert.Equal(t, own, found.Context)
+	}
+}

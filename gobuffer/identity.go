@@ -1,0 +1,77 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/backends"
+)
+
+// SameDevice returns the number that another backend, given by name, has for a device of
+// one backend; found is false if it does not have the device, or if one of the two runtimes cannot
+// tell which devices it has. The error is a *backends.UnavailableError if a runtime is absent.
+func (r *Runtime) SameDevice(backend string, device int, other string) (number int, found bool, err error) {
+	id, known, err := r.identity(backend, device)
+	if err != nil {
+		return 0, false, err
+	}
+	b, err := r.Named(other)
+	if err != nil || !known {
+		return 0, false, err
+	}
+	count, err := b.DeviceCount()
+	if err != nil {
+		return 0, false, err
+	}
+	for number := range count {
+		its, known, err := r.identity(other, number)
+		if err != nil {
+			return 0, false, err
+		}
+		if known && its == id {
+			return number, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// identity is a device's UUID; known is false if its runtime cannot tell.
+func (r *Runtime) identity(backend string, device int) (id backends.UUID, known bool, err error) {
+	b, err := r.Named(backend)
+	if err != nil {
+		return id, false, err
+	}
+	count, err := b.DeviceCount()
+	if err != nil {
+		return id, false, err
+	}
+	if device < 0 || device >= count {
+		return id, false, valueError("device", device, deviceNumbers(count, backend))
+	}
+	able, ok := backends.As[backends.Identified](b)
+	if !ok {
+		return id, false, nil
+	}
+	id, err = able.Identity(device)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return id, false, nil
+	}
+	return id, err == nil, err
+}
+
+// OwnContext reports whether found is memory that its backend can use: of the context that
+// it works in on the device, or of none.
+func (r *Runtime) OwnContext(found backends.Location) (bool, error) {
+	if found.Context == 0 {
+		return true, nil
+	}
+	b, err := r.Backend(found.Allocator)
+	if err != nil {
+		return false, err
+	}
+	contexts, ok := backends.As[backends.Contexts](b)
+	if !ok {
+		return true, nil
+	}
+	own, err := contexts.Context(found.Device)
+	return own == found.Context, err
+}

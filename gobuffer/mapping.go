@@ -1,0 +1,267 @@
+package gobuffer
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// ErrMapped is returned where code on a device would use memory that the host has mapped.
+var ErrMapped = errors.New("the host has the memory mapped for a handle, and a device cannot use it until that and all that shares it are released")
+
+// mapping is the state of memory that the host uses only while it is mapped. Then that is a
+// Memory of its own, ordinary host memory whose last Release unmaps, and all that hamr does
+// is done there; else it is the device's, and hamr leaves the host out.
+type mapping struct {
+	mutex     sync.Mutex
+	left      sync.Cond              // when enqueuing has become zero
+	enqueuing int                    // operations that rely on the memory being the device's
+	host      atomic.Pointer[Memory] // nil while it is; changed with the mutex held
+	writable  bool
+}
+
+func newMapping() *mapping {
+	x := new(mapping)
+	x.left.L = &x.mutex
+	return x
+}
+
+// maps reports whether it must be asked, by enter, who uses p's memory now.
+func (p piece) maps() bool { return p.memory != nil && p.memory.mapping != nil && !p.entered }
+
+func stay() error { return nil }
+
+// enter returns p where it is until leave is called: with the device or, where a handle has
+// it mapped, with the host. write says that elements are to be written. It maps nothing
+// itself: that would take all of the memory from the device, where others may use elements
+// that p has not.
+func (p piece) enter(write bool) (entered piece, leave func() error, err error) {
+	if !p.maps() {
+		return p, stay, nil
+	}
+	x := p.memory.mapping
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.host.Load() == nil {
+		x.enqueuing++
+		p.entered = true
+		return p, x.leave, nil
+	}
+	host, err := p.toHost(write)
+	if err != nil {
+		return piece{}, nil, err
+	}
+	return host, host.memory.Release, nil
+}
+
+func (x *mapping) leave() error {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.enqueuing--; x.enqueuing == 0 {
+		x.left.Broadcast()
+	}
+	return nil
+}
+
+// toHost is p where the host has it mapped, with a reference to the memory there. It is
+// called with the mutex held.
+func (p piece) toHost(write bool) (host piece, err error) {
+	m, x := p.memory, p.memory.mapping
+	for x.host.Load() == nil && x.enqueuing > 0 {
+		x.left.Wait()
+	}
+	if err := p.settle(); err != nil {
+		return piece{}, err
+	}
+	switch {
+	case x.host.Load() == nil:
+		view, err := m.mapNow(write)
+		if err != nil {
+			return piece{}, err
+		}
+		x.host.Store(view)
+		x.writable = write
+	case write && !x.writable:
+		return piece{}, errors.New("the memory is mapped for a handle of read-only elements, and cannot be written to until that is released")
+	default:
+		x.host.Load().refs.Add(1) // from zero, perhaps: see endMapping
+	}
+	by := int(p.address - m.region.Address)
+	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout}, nil
+}
+
+// mapNow makes the Memory that is the host's view of m, with one reference.
+func (m *Memory) mapNow(write bool) (*Memory, error) {
+	r := m.runtime
+	if _, err := r.Backend(backends.Malloc); err != nil {
+		return nil, err
+	}
+	at, err := m.mapper.Map(m.region, m.size, write)
+	if err != nil {
+		return nil, err
+	}
+	if r.tracing() {
+		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.size, m.region.Address, at)
+	}
+	host := &Memory{runtime: r, served: r.byAllocator[backends.Malloc], size: m.size, mapped: m.Retain(),
+		region: backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}}
+	host.refs.Store(1)
+	return host, nil
+}
+
+// unmap is the last Release of a host's view. Where its work cannot be waited for it stays,
+// as memory does that cannot be given back.
+func (m *Memory) unmap() error {
+	x := m.mapped.mapping
+	x.mutex.Lock()
+	if x.host.Load() != m || m.refs.Load() > 0 {
+		// Somebody has taken it again, and unmaps at their own end.
+		x.mutex.Unlock()
+		return nil
+	}
+	late := m.settle()
+	// A wait reports what went wrong before it, too. Only a second one says whether the
+	// work is over.
+	over := late == nil || m.settle() == nil
+	x.mutex.Unlock()
+	if !over {
+		return errors.Join(late, m.releaseWhenIdle())
+	}
+	return errors.Join(late, m.endMapping())
+}
+
+// endMapping gives the memory back to the device, unless somebody has taken the host's view
+// of it again. Work on that is over, save what others have just begun who end later.
+func (m *Memory) endMapping() error {
+	home := m.mapped
+	x := home.mapping
+	x.mutex.Lock()
+	if x.host.Load() != m || m.refs.Load() > 0 {
+		x.mutex.Unlock()
+		return nil
+	}
+	late := errors.Join(m.settle(), m.uses.end())
+	if r := m.runtime; r.tracing() {
+		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.size, home.region.Address)
+	}
+	if err := home.mapper.Unmap(home.region, m.region.Address); err != nil {
+		// The error may be that of work before it. After a second one nothing can be done:
+		// the memory counts as unmapped all the same.
+		late = errors.Join(late, err)
+		_ = home.mapper.Unmap(home.region, m.region.Address)
+	}
+	x.host.Store(nil)
+	x.mutex.Unlock()
+	return errors.Join(late, home.Release())
+}
+
+// mapHandle is Access for the host where that maps the memory: in place, since the buffer
+// and the handle see each other's changes.
+func (a *Array) mapHandle() (*Handle, error) {
+	home := a.memory
+	home.mapping.mutex.Lock()
+	p, err := a.all().toHost(!a.fixed)
+	home.mapping.mutex.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.settle(); err != nil {
+		return nil, errors.Join(err, p.memory.Release())
+	}
+	if a.runtime.tracing() {
+		a.runtime.tracef("handle for %s mapped at %#x", backends.SpaceHost, p.address)
+	}
+	return &Handle{memory: p.memory, address: p.address, layout: p.layout, readOnly: a.fixed}, nil
+}
+
+// counterparts are m and, while the host has it mapped, the other of the two: memory and the
+// host's view of it. Who looks for the users of a stream looks at both.
+func (m *Memory) counterparts() []*Memory {
+	switch {
+	case m.mapped != nil:
+		return []*Memory{m, m.mapped}
+	case m.mapping != nil:
+		if view := m.mapping.host.Load(); view != nil {
+			return []*Memory{m, view}
+		}
+	}
+	return []*Memory{m}
+}
+
+// settleView waits for work on the host's view of p's memory, if there is one.
+func (p piece) settleView() error {
+	if !p.maps() {
+		return nil
+	}
+	x := p.memory.mapping
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.host.Load() == nil {
+		return nil
+	}
+	return x.host.Load().settle()
+}
+
+// notMapped is ErrMapped while the host has p's memory.
+func (p piece) notMapped() error {
+	if p.memory == nil || p.memory.mapping == nil {
+		return nil
+	}
+	x := p.memory.mapping
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.host.Load() != nil {
+		return ErrMapped
+	}
+	return nil
+}
+
+// Mapped reports whether m is the host's view of other memory, which a device has again at
+// its last Release.
+func (m *Memory) Mapped() bool { return m.mapped != nil }
+
+// NativeHandle returns what the runtime of m's allocator knows the allocation by that holds
+// at, as a cl_mem, and the offset of at in it. Where addresses are no more than that, it is
+// the one where the memory starts.
+func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, err error) {
+	r := m.region
+	if !r.Allocator.Facts().Opaque {
+		return uintptr(r.Address), int(at - r.Address), nil
+	}
+	native, ok := backends.As[backends.NativeHandles](m.backend)
+	if !ok {
+		return 0, 0, errors.ErrUnsupported
+	}
+	r.Address = at
+	return native.NativeHandle(r)
+}
+
+// origin is the memory that p's is, or is the host's view of.
+func (p piece) origin() *Memory {
+	if p.memory != nil && p.memory.mapped != nil {
+		return p.memory.mapped
+	}
+	return p.memory
+}
+
+// copyEntered is copyElements where the host may have one of the two mapped.
+func (r *Runtime) copyEntered(dst, src piece, t Transfer) error {
+	dst, leaveTarget, err := dst.enter(true)
+	if err != nil {
+		return err
+	}
+	src, leaveSource, err := src.enter(false)
+	if err != nil {
+		return errors.Join(err, leaveTarget())
+	}
+	err = r.copyElements(dst, src, t)
+	return errors.Join(err, leaveSource(), leaveTarget())
+}
+
+// hostBytes is host memory as a slice.
+func hostBytes(at backends.Address, size int) []byte {
+	return unsafe.Slice((*byte)(hostPointer(at)), size)
+}
