@@ -51,9 +51,11 @@ type Identified interface {
 
 // Contexts is implemented by backends whose memory belongs to contexts, of which a device
 // may have several. Such a backend works in one of them on each device. Memory of another
-// one, which Location.Context tells, is not its to use, though the device is the same:
-// kernels need not reach it, and the default stream there is another one.
+// one, which Location.Context tells, is the same device's and can be used as its own is,
+// but what the owner does there on a default stream is ordered with nothing here.
 type Contexts interface {
 	// Context returns the handle of the context that the backend works in on a device.
 	Context(device int) (uintptr, error)
+	// SynchronizeContext blocks until all that was enqueued in a context is done.
+	SynchronizeContext(context uintptr) error
 }

@@ -58,20 +58,24 @@ func (r *Runtime) identity(backend string, device int) (id backends.UUID, known 
 	return id, err == nil, err
 }
 
-// OwnContext reports whether found is memory that its backend can use: of the context that
-// it works in on the device, or of none.
-func (r *Runtime) OwnContext(found backends.Location) (bool, error) {
+// SettleContext waits for what was enqueued so far in the context that found is memory of,
+// unless its backend works in that one itself. What the owner enqueues there later must
+// be on a stream that it names.
+func (r *Runtime) SettleContext(found backends.Location) error {
 	if found.Context == 0 {
-		return true, nil
+		return nil
 	}
 	b, err := r.Backend(found.Allocator)
 	if err != nil {
-		return false, err
+		return err
 	}
 	contexts, ok := backends.As[backends.Contexts](b)
 	if !ok {
-		return true, nil
+		return nil
 	}
 	own, err := contexts.Context(found.Device)
-	return own == found.Context, err
+	if err != nil || own == found.Context {
+		return err
+	}
+	return contexts.SynchronizeContext(found.Context)
 }

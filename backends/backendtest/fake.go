@@ -80,6 +80,7 @@ type Fake struct {
 	calls      []string
 	counts     map[string]int
 	elsewhere  map[backends.Address]bool // blocks of other contexts, by base
+	settled    int                       // what SynchronizeContext has waited for
 }
 
 // NewFake returns a device backend for tests.

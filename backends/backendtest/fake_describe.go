@@ -63,3 +63,27 @@ func (f *Fake) MoveToAnotherContext(base backends.Address) {
 	defer f.mu.Unlock()
 	f.elsewhere[base] = true
 }
+
+// SynchronizeContext finishes the work of the device that the context stands for, and of
+// the one that memory has been moved to.
+func (f *Fake) SynchronizeContext(context uintptr) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("SynchronizeContext", "%#x", context); err != nil {
+		return err
+	}
+	for device := range f.options.Devices {
+		if f.context(device) == context || f.context(device)+1 == context {
+			f.finishDevice(device)
+			f.settled++
+		}
+	}
+	return nil
+}
+
+// Settled returns how often SynchronizeContext found work of a device to wait for.
+func (f *Fake) Settled() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.settled
+}

@@ -157,6 +157,16 @@ func (b *Backend) SynchronizeDevice(device int) error {
 	return b.call(b.driver.CtxSynchronize)
 }
 
+// SynchronizeContext is SynchronizeDevice for a context of somebody else's.
+func (b *Backend) SynchronizeContext(context uintptr) error {
+	v, err := b.enterContext(context)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.CtxSynchronize)
+}
+
 // Idle reports whether all work on s is done, without waiting. Asked about the legacy
 // stream while another stream of the context is captured, which would end the capture,
 // it returns backends.ErrCapturing.

@@ -77,11 +77,8 @@ func (d *Descriptor) checkLocation(taken bool) error {
 	if found.Allocator == backends.None {
 		return refused("data", fmt.Sprintf("%#x", d.Pointer), "device memory that exists: no runtime on this machine knows this address")
 	}
-	if own, err := Runtime.OwnContext(found); err != nil {
+	if err := Runtime.SettleContext(found); err != nil {
 		return err
-	} else if !own {
-		return refused("data", fmt.Sprintf("%#x, memory of context %#x", d.Pointer, found.Context),
-			fmt.Sprintf("memory of the primary context of device %d, which the runtime's own libraries use: others cannot be ordered with, nor used by kernels", found.Device))
 	}
 	if end := uint64(found.Base) + uint64(found.Size); found.Size > 0 && (d.Base < uint64(found.Base) || d.Base+d.Size > end) {
 		return refused("data", fmt.Sprintf("%#x, and the elements reach from %#x to %#x", d.Pointer, d.Base, d.Base+d.Size),
