@@ -14,7 +14,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import gopy, toolchain
+from build_support import gopy, tags, toolchain
 
 NATIVE = toolchain.ROOT / "python" / "hamr" / "native"
 # Holds hamr_abi.h, the structs that both extensions share.
@@ -52,6 +52,7 @@ class BuildModules(build_py):
         if not self.editable_mode:
             target = Path(self.build_lib) / "hamr" / "include"
             shutil.copytree(INCLUDE, target, dirs_exist_ok=True)
+            tags.write_headers(target.parent)
 
 
 class BuildExtensions(build_ext):
@@ -94,7 +95,9 @@ class BuildExtensions(build_ext):
             toolchain.fail(f"{NATIVE} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [f"-I{SHARED}", f"-I{INCLUDE}", *toolchain.header_flags(scratch)]
+        tags.write_headers(scratch)
+        folders = [scratch / "include", SHARED, INCLUDE]
+        headers = [*(f"-I{folder}" for folder in folders), *toolchain.header_flags(scratch)]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])
