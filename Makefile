@@ -6,15 +6,17 @@ TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 SUMMARY = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all check go-test py-test py-test-all interop sanitize mutations model test-gpu bench kernels wheel sdist clean
+.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel sdist clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(SUMMARY) check go-test py-test sanitize
-test-all: .venv ; $(SUMMARY) check go-test py-test-all sanitize
+test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
+test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)
 py-test-all: .venv ; $(MATRIX) --all
+trial: .venv ; $(TOOLS) .venv/bin/python -m build_support.trial
+trial-go: .venv ; $(TOOLS) .venv/bin/python -m build_support.trial --go
 interop: .venv ; $(MATRIX) --libraries --record docs/results/interop-host.json && .venv/bin/python -m build_support.interop_table
 sanitize: .venv ; $(TOOLS) .venv/bin/python -m build_support.sanitize
 mutations: .venv ; $(TOOLS) .venv/bin/python build_support/mutations.py

@@ -14,7 +14,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import gopy, native, toolchain
+from build_support import gopy, native, tags, toolchain
 
 C_FLAGS = [
     "-O2",
@@ -46,6 +46,7 @@ class BuildModules(build_py):
         if not self.editable_mode:
             target = Path(self.build_lib) / "hamr" / "include"
             shutil.copytree(native.INCLUDE, target, dirs_exist_ok=True)
+            tags.write_headers(target.parent)
 
 
 class BuildExtensions(build_ext):
@@ -88,7 +89,12 @@ class BuildExtensions(build_ext):
             toolchain.fail(f"{native.ROOT} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
         extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
-        headers = [*native.HEADER_FLAGS, *toolchain.header_flags(scratch)]
+        tags.write_headers(scratch)
+        headers = [
+            f"-I{scratch / 'include'}",
+            *native.HEADER_FLAGS,
+            *toolchain.header_flags(scratch),
+        ]
         command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])

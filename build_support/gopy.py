@@ -13,7 +13,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from build_support import toolchain
+from build_support import tags, toolchain
 
 FACADE = toolchain.ROOT / "pyhamr"
 FACADE_IMPORT = "hamr/pyhamr"
@@ -231,7 +231,7 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
         **os.environ,
         "CGO_ENABLED": "1",
         "CC": shlex.join(cc),
-        "GOFLAGS": "",
+        "GOFLAGS": tags.go_flags(),
         "GOWORK": "off",
         "PATH": os.pathsep.join([str(Path(go).parent), os.environ.get("PATH", "")]),
     }

@@ -38,7 +38,7 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 			return nil, err
 		}
 	}
-	if s == backends.SpaceHost && a.all().maps() && a.layout.Count() > 0 {
+	if s == backends.SpaceHost && a.memory.mappable() && a.layout.Count() > 0 {
 		return a.mapHandle()
 	}
 	if a.inPlace(s, device) {
@@ -124,7 +124,7 @@ func (a *Array) prepare(h *Handle, s backends.Space, device int) error {
 // Array's or, on a device that this is not of, the default one there.
 func (a *Array) order(h *Handle, device int) error {
 	p := a.all()
-	if err := p.notMapped(); err != nil {
+	if err := a.memory.notMapped(); err != nil {
 		return err
 	}
 	if !p.hasStream() {

@@ -190,7 +190,7 @@ func (a *Array) SetTransfer(t Transfer) { a.options.Transfer = t }
 
 // Accessible reports whether code in space s reaches the elements in place.
 func (a *Array) Accessible(s backends.Space) bool {
-	if a.memory != nil && a.memory.mapped != nil {
+	if a.memory != nil && a.memory.Mapped() {
 		return s == backends.SpaceHost
 	}
 	return a.options.Allocator.ReachableFrom(s)
@@ -202,8 +202,7 @@ func (a *Array) Synchronize() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	p := a.all()
-	return errors.Join(p.settleView(), p.settle())
+	return errors.Join(a.memory.settleView(), a.all().settle())
 }
 
 // piece is elements of a's memory, used on a's stream.

@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,6 +17,7 @@ var ErrMapped = errors.New("the host has the memory mapped for a handle, and a d
 // Memory of its own, ordinary host memory whose last Release unmaps, and all that hamr does
 // is done there; else it is the device's, and hamr leaves the host out.
 type mapping struct {
+	home      *Memory // the device's
 	mutex     sync.Mutex
 	left      sync.Cond              // when enqueuing has become zero
 	enqueuing int                    // operations that rely on the memory being the device's
@@ -23,14 +25,17 @@ type mapping struct {
 	writable  bool
 }
 
-func newMapping() *mapping {
-	x := new(mapping)
+func newMapping(home *Memory) *mapping {
+	x := &mapping{home: home}
 	x.left.L = &x.mutex
 	return x
 }
 
 // maps reports whether it must be asked, by enter, who uses p's memory now.
-func (p piece) maps() bool { return p.memory != nil && p.memory.mapping != nil && !p.entered }
+func (p *piece) maps() bool { return p.memory.mappable() && !p.entered }
+
+// mappable reports whether the host has to map m, which is nil, perhaps.
+func (m *Memory) mappable() bool { return m != nil && m.mapping != nil && m.mapping.home == m }
 
 func stay() error { return nil }
 
@@ -99,14 +104,14 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 	if _, err := r.Backend(backends.Malloc); err != nil {
 		return nil, err
 	}
-	at, err := m.mapper.Map(m.region, m.size, write)
+	at, err := m.mapper().Map(m.region, m.size, write)
 	if err != nil {
 		return nil, err
 	}
 	if r.tracing() {
 		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.size, m.region.Address, at)
 	}
-	host := &Memory{runtime: r, served: r.byAllocator[backends.Malloc], size: m.size, mapped: m.Retain(),
+	host := &Memory{runtime: r, served: r.byAllocator[backends.Malloc], size: m.size, mapping: m.Retain().mapping,
 		region: backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}}
 	host.refs.Store(1)
 	return host, nil
@@ -115,7 +120,7 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 // unmap is the last Release of a host's view. Where its work cannot be waited for it stays,
 // as memory does that cannot be given back.
 func (m *Memory) unmap() error {
-	x := m.mapped.mapping
+	x := m.mapping
 	x.mutex.Lock()
 	if x.host.Load() != m || m.refs.Load() > 0 {
 		// Somebody has taken it again, and unmaps at their own end.
@@ -136,8 +141,8 @@ func (m *Memory) unmap() error {
 // endMapping gives the memory back to the device, unless somebody has taken the host's view
 // of it again. Work on that is over, save what others have just begun who end later.
 func (m *Memory) endMapping() error {
-	home := m.mapped
-	x := home.mapping
+	x := m.mapping
+	home := x.home
 	x.mutex.Lock()
 	if x.host.Load() != m || m.refs.Load() > 0 {
 		x.mutex.Unlock()
@@ -147,11 +152,11 @@ func (m *Memory) endMapping() error {
 	if r := m.runtime; r.tracing() {
 		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.size, home.region.Address)
 	}
-	if err := home.mapper.Unmap(home.region, m.region.Address); err != nil {
+	if err := home.mapper().Unmap(home.region, m.region.Address); err != nil {
 		// The error may be that of work before it. After a second one nothing can be done:
 		// the memory counts as unmapped all the same.
 		late = errors.Join(late, err)
-		_ = home.mapper.Unmap(home.region, m.region.Address)
+		_ = home.mapper().Unmap(home.region, m.region.Address)
 	}
 	x.host.Store(nil)
 	x.mutex.Unlock()
@@ -180,23 +185,19 @@ func (a *Array) mapHandle() (*Handle, error) {
 // counterparts are m and, while the host has it mapped, the other of the two: memory and the
 // host's view of it. Who looks for the users of a stream looks at both.
 func (m *Memory) counterparts() []*Memory {
-	switch {
-	case m.mapped != nil:
-		return []*Memory{m, m.mapped}
-	case m.mapping != nil:
-		if view := m.mapping.host.Load(); view != nil {
-			return []*Memory{m, view}
-		}
+	if m.mapping == nil {
+		return []*Memory{m}
 	}
-	return []*Memory{m}
+	list := []*Memory{m.mapping.home, m.mapping.host.Load()}
+	return slices.DeleteFunc(list, func(each *Memory) bool { return each == nil })
 }
 
-// settleView waits for work on the host's view of p's memory, if there is one.
-func (p piece) settleView() error {
-	if !p.maps() {
+// settleView waits for work on the host's view of m, if there is one.
+func (m *Memory) settleView() error {
+	if !m.mappable() {
 		return nil
 	}
-	x := p.memory.mapping
+	x := m.mapping
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	if x.host.Load() == nil {
@@ -205,12 +206,12 @@ func (p piece) settleView() error {
 	return x.host.Load().settle()
 }
 
-// notMapped is ErrMapped while the host has p's memory.
-func (p piece) notMapped() error {
-	if p.memory == nil || p.memory.mapping == nil {
+// notMapped is ErrMapped while the host has m mapped.
+func (m *Memory) notMapped() error {
+	if !m.mappable() {
 		return nil
 	}
-	x := p.memory.mapping
+	x := m.mapping
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	if x.host.Load() != nil {
@@ -221,7 +222,13 @@ func (p piece) notMapped() error {
 
 // Mapped reports whether m is the host's view of other memory, which a device has again at
 // its last Release.
-func (m *Memory) Mapped() bool { return m.mapped != nil }
+func (m *Memory) Mapped() bool { return m.mapping != nil && m.mapping.home != m }
+
+// mapper is the ability of a backend whose memory the host can map.
+func (m *Memory) mapper() backends.Mapper {
+	able, _ := backends.As[backends.Mapper](m.backend)
+	return able
+}
 
 // NativeHandle returns what the runtime of m's allocator knows the allocation by that holds
 // at, as a cl_mem, and the offset of at in it. Where addresses are no more than that, it is
@@ -241,8 +248,8 @@ func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, 
 
 // origin is the memory that p's is, or is the host's view of.
 func (p piece) origin() *Memory {
-	if p.memory != nil && p.memory.mapped != nil {
-		return p.memory.mapped
+	if p.memory != nil && p.memory.mapping != nil {
+		return p.memory.mapping.home
 	}
 	return p.memory
 }
@@ -259,6 +266,20 @@ func (r *Runtime) copyEntered(dst, src piece, t Transfer) error {
 	}
 	err = r.copyElements(dst, src, t)
 	return errors.Join(err, leaveSource(), leaveTarget())
+}
+
+// onHostEntered is onHost where the host may have p mapped.
+func (r *Runtime) onHostEntered(p piece) (piece, func(), error) {
+	entered, leave, err := p.enter(false)
+	if err != nil {
+		return piece{}, nil, err
+	}
+	host, free, err := r.onHost(entered)
+	if err != nil {
+		_ = leave()
+		return piece{}, nil, err
+	}
+	return host, func() { free(); _ = leave() }, nil
 }
 
 // hostBytes is host memory as a slice.

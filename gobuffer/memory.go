@@ -17,17 +17,16 @@ type Memory struct {
 	served
 	region  backends.Region
 	size    int
-	taken   bool           // owned, but not allocated by us
 	asked   atomic.Uintptr // the stream as the caller named it
 	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
-	refs    atomic.Int64
+	taken   bool        // owned, but not allocated by us
 	every   atomic.Bool // its release waits for all streams of the device
-	uses    uses        // enqueued and not yet waited for
-	first   pattern     // what it was filled with; here to save an allocation
-	mapping *mapping    // of memory that the host maps; else nil
-	mapped  *Memory     // what this is the host's view of; nil: it is memory of its own
+	refs    atomic.Int64
+	uses    uses     // enqueued and not yet waited for
+	first   pattern  // what it was filled with; here to save an allocation
+	mapping *mapping // of memory that the host maps, and of the host's view of it; else nil
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero
@@ -143,8 +142,8 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 		return err
 	}
 	m.runtime, m.served, m.region, m.size = r, r.byAllocator[at.Allocator], at, size
-	if m.mapper != nil {
-		m.mapping = newMapping()
+	if m.maps {
+		m.mapping = newMapping(m)
 	}
 	m.asked.Store(uintptr(stream))
 	m.stream.Store(uintptr(stream))
@@ -238,7 +237,7 @@ func (m *Memory) Release() error {
 	if left < 0 {
 		panic("gobuffer: Release of released memory")
 	}
-	if m.mapped != nil {
+	if m.Mapped() {
 		return m.unmap()
 	}
 	late := m.settleBeforeRelease()
@@ -308,7 +307,7 @@ func (m *Memory) followUses() (late error) {
 // giveBack frees owned memory in the order of its stream, and tells the owner of other
 // memory.
 func (m *Memory) giveBack() error {
-	if m.mapped != nil {
+	if m.Mapped() {
 		return m.endMapping()
 	}
 	r, a := m.runtime, m.region.Allocator

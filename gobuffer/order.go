@@ -194,7 +194,7 @@ func (a *Array) covering() (all *work, err error) {
 		return nil, err
 	}
 	// No stream covers what other runtimes do with the host's view.
-	if err := a.all().settleView(); err != nil {
+	if err := a.memory.settleView(); err != nil {
 		return nil, err
 	}
 	pending, err := a.memory.poll()
@@ -250,7 +250,7 @@ func (a *Array) covering() (all *work, err error) {
 // after all work on the elements that is not over, without blocking. A per-thread
 // stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
-	if err := a.all().notMapped(); err != nil {
+	if err := a.memory.notMapped(); err != nil {
 		return err
 	}
 	before, err := a.covering()

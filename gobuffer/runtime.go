@@ -26,10 +26,10 @@ type served struct {
 	backend   backends.Backend   // nil if no backend serves the allocator
 	streams   backends.Streams   // nil if the backend has none
 	converter backends.Converter // nil if the backend is none
-	mapper    backends.Mapper    // nil if the host needs not map the memory, or cannot
 	kind      backends.MemoryKind
 	onHost    bool // the host reaches the memory
 	freeWaits bool // its Free waits for the device
+	maps      bool // the host can map the memory
 }
 
 const allocatorSlots = backends.MostAllocators
@@ -49,11 +49,9 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		streams, _ := backends.As[backends.Streams](b)
 		converter, _ := backends.As[backends.Converter](b)
 		waiter, waits := backends.As[backends.FreeWaiter](b)
-		mapper, ok := backends.As[backends.Mapper](b)
-		if !ok || !mapper.Maps(a) {
-			mapper = nil
-		}
-		r.byAllocator[a] = served{b, streams, converter, mapper, a.Kind(), a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a)}
+		mapper, maps := backends.As[backends.Mapper](b)
+		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost),
+			waits && waiter.FreeWaits(a), maps && mapper.Maps(a)}
 	}
 	return r, nil
 }

@@ -109,16 +109,7 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 		return p, func() {}, p.settle()
 	}
 	if p.maps() {
-		entered, leave, err := p.enter(false)
-		if err != nil {
-			return piece{}, nil, err
-		}
-		host, free, err := r.onHost(entered)
-		if err != nil {
-			leave()
-			return piece{}, nil, err
-		}
-		return host, func() { free(); leave() }, nil
+		return r.onHostEntered(p)
 	}
 	low, high := p.layout.Span()
 	m, err := r.Allocate(backends.Malloc, backends.HostDevice, high-low, 0, false)

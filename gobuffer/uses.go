@@ -211,7 +211,7 @@ func (m *Memory) Busy() (backends.Stream, bool) {
 
 // Uses reports whether Forget has anything to do.
 func (m *Memory) Uses(s backends.Stream) bool {
-	if m.mapped != nil || m.mapping != nil {
+	if m.mapping != nil {
 		return slices.ContainsFunc(m.counterparts(), func(each *Memory) bool { return each.usesStream(s) })
 	}
 	return m.usesStream(s)

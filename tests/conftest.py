@@ -39,6 +39,7 @@ HERE = Path(__file__).resolve().parent
 collect_ignore = [
     *([] if emulation.CHOSEN else ["cuda"]),
     *([] if emulation.CHOSEN == "driver" else ["gpu"]),
+    *([] if os.environ.get("HAMR_TEST_TRIAL") else ["trial"]),
 ]
 
 

@@ -1,3 +1,5 @@
+//go:build !trial
+
 package main
 
 import (
