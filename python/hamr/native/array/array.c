@@ -320,6 +320,12 @@ Array *array_pin(Array *self) {
     return copy;
 }
 
+Array *array_pinned(Array *self) {
+    const Block *block = self->block;
+    int told = !block || (block->token && block->generation == core_generation && self->array.memory == block->token);
+    return self->fixed && !self->closed && told ? (Array *)Py_NewRef((PyObject *)self) : array_pin(self);
+}
+
 /* _keep(snapshot): its address was told, as array_interface tells it. */
 PyObject *array_method_keep(PyObject *object, PyObject *snapshot) {
     if (!PyObject_TypeCheck(snapshot, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", snapshot);

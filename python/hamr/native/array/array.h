@@ -45,6 +45,7 @@ Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
+Array *array_pinned(Array *self); /* itself, if it is what array_pin returns already */
 int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */

@@ -10,6 +10,7 @@
 #include "array/result.h"
 #include "array/turn.h"
 #include "base/dimensions.h"
+#include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -20,7 +21,7 @@ typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, FILL, MOVE } Operati
 /* What is to be done, and what it needs of Python's memory, made before it begins. */
 typedef struct {
     Operation operation;
-    Array *other; /* an argument, or NULL */
+    Array *other; /* an argument, pinned, or NULL */
     int64_t n, at, start;
     int32_t ndim, allocator, device;
     int64_t shape[HAMR_MAX_DIMENSIONS];
@@ -47,13 +48,15 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
 
 enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY };
 
+static int is_of_parent(const Array *other) { return other && other->block && other->block->generation != core_generation; }
+
 /* With the turn, and without Python code. */
 static int run(Array *self, Change *change) {
     if (self->closed) return FREED;
     const hamr_functions *functions = core_functions();
     if (!functions) return NO_LIBRARY;
     int held = array_hold(change->source, self);
-    if (held > 0) return UNKNOWN_MEMORY;
+    if (held > 0 || is_of_parent(change->other)) return UNKNOWN_MEMORY;
     if (held < 0) return FAILED;
     result_start(&change->result, change->source);
     Py_BEGIN_ALLOW_THREADS
@@ -65,6 +68,15 @@ static int run(Array *self, Change *change) {
     if (result_block(&change->result, change->source, &change->spare, &block) < 0) return FAILED;
     if (block && block != change->source->block) Py_CLEAR(self->source);
     return array_store(self, &change->result.array, block) < 0 ? FAILED : DONE;
+}
+
+/* What another thread changes, or a consumer closes, is read as it was. */
+static int pin_other(Change *change) {
+    if (!change->other) return 0;
+    Array *given = change->other;
+    change->other = array_pinned(given);
+    Py_DECREF(given);
+    return change->other ? 0 : -1;
 }
 
 static int run_in_turn(Array *self, Change *change) {
@@ -79,7 +91,7 @@ static int run_in_turn(Array *self, Change *change) {
             Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
             int known = block ? block_register(block) : 0;
             Py_XDECREF((PyObject *)block);
-            if (known < 0) return FAILED;
+            if (known < 0 || pin_other(change) < 0) return FAILED;
         } else {
             return outcome;
         }
@@ -89,6 +101,8 @@ static int run_in_turn(Array *self, Change *change) {
 /* Makes the array what the operation makes of it. */
 static PyObject *make(PyObject *object, Change *change) {
     result_start(&change->result, NULL);
+    Py_XINCREF((PyObject *)change->other);
+    if (pin_other(change) < 0) return NULL;
     change->source = array_new(array_type);
     change->spare = block_spare();
     int outcome = change->source && change->spare ? run_in_turn((Array *)object, change) : FAILED;
@@ -97,6 +111,7 @@ static PyObject *make(PyObject *object, Change *change) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     Py_XDECREF((PyObject *)change->source); /* only now may owners end */
+    Py_XDECREF((PyObject *)change->other);
     result_end(&change->result);
     Py_XDECREF((PyObject *)change->spare);
     PyErr_Restore(type, value, traceback);
@@ -124,13 +139,6 @@ static int begin(Change *change, Operation operation, PyObject *const *arguments
 static int read_count(PyObject *value, int64_t *into) {
     *into = PyLong_AsLongLong(value);
     return *into == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-static int read_number(PyObject *value, int32_t *into) {
-    long number = PyLong_AsLong(value);
-    if (number == -1 && PyErr_Occurred()) return -1;
-    *into = (int32_t)number;
-    return 0;
 }
 
 static PyObject *reserve(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -184,7 +192,7 @@ static PyObject *move(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     Change change;
     (void)module;
     if (begin(&change, MOVE, arguments, n, 3, 0, "move") < 0) return NULL;
-    if (read_number(arguments[1], &change.allocator) < 0 || read_number(arguments[2], &change.device) < 0) return NULL;
+    if (read_int32(arguments[1], "allocator", &change.allocator) < 0 || read_int32(arguments[2], "device", &change.device) < 0) return NULL;
     return make(arguments[0], &change);
 }
 

@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "array/result.h"
 #include "base/dimensions.h"
+#include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -49,30 +50,30 @@ static int check(PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, co
 }
 
 static PyObject *copy(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    long numbers[3];
+    static const char *const names[] = {"allocator", "device", "element"};
+    int32_t numbers[3];
     (void)module;
     if (check(arguments, n, 5, "copy") < 0) return NULL;
     for (int i = 0; i < 3; i++)
-        if ((numbers[i] = PyLong_AsLong(arguments[2 + i])) == -1 && PyErr_Occurred()) return NULL;
-    return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], (int32_t)numbers[0], (int32_t)numbers[1], (int32_t)numbers[2]);
+        if (read_int32(arguments[2 + i], names[i], &numbers[i]) < 0) return NULL;
+    return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], numbers[0], numbers[1], numbers[2]);
 }
 
 static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     int64_t shape[HAMR_MAX_DIMENSIONS];
-    int32_t view = 0;
+    int32_t view = 0, copying;
     Array *source;
     Result result;
     hamr_error *error;
     (void)module;
     if (check(arguments, n, 4, "reshape") < 0) return NULL;
     int ndim = read_dimensions(arguments[2], "shape", shape);
-    long copying = ndim < 0 ? -1 : PyLong_AsLong(arguments[3]);
-    if (copying == -1 && PyErr_Occurred()) return NULL;
+    if (ndim < 0 || read_int32(arguments[3], "copying", &copying) < 0) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[1], &source);
     if (!functions) return NULL;
     result_start(&result, source);
     Py_BEGIN_ALLOW_THREADS
-    error = functions->reshape(&source->array, ndim, shape, (int32_t)copying, &result.array, &view);
+    error = functions->reshape(&source->array, ndim, shape, copying, &result.array, &view);
     Py_END_ALLOW_THREADS
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, (PyTypeObject *)arguments[0], source);

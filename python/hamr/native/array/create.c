@@ -5,6 +5,7 @@
 #include "base/allocators.h"
 #include "base/dimensions.h"
 #include "base/elements.h"
+#include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -26,16 +27,9 @@ static int read_shape(PyObject *shape, hamr_array *array) {
     return -1;
 }
 
-static int read_int32(PyObject *value, int32_t *into) {
-    long number = PyLong_AsLong(value);
-    if (number == -1 && PyErr_Occurred()) return -1;
-    *into = (int32_t)number;
-    return 0;
-}
-
 static int read_place(PyObject *const *arguments, hamr_array *array) {
-    if (read_int32(arguments[0], &array->element) < 0 || read_int32(arguments[1], &array->allocator) < 0 ||
-        read_int32(arguments[2], &array->device) < 0 || read_int32(arguments[4], &array->transfer) < 0)
+    if (read_int32(arguments[0], "element", &array->element) < 0 || read_int32(arguments[1], "allocator", &array->allocator) < 0 ||
+        read_int32(arguments[2], "device", &array->device) < 0 || read_int32(arguments[4], "transfer", &array->transfer) < 0)
         return -1;
     array->stream = PyLong_AsUnsignedLongLong(arguments[3]);
     return array->stream == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;

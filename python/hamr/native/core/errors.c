@@ -8,8 +8,10 @@
 static PyObject *exceptions; /* by hamr_error_kind - 1; NULL until Python has told them */
 
 int core_raise_as(PyObject *classes) {
-    if (!PyTuple_Check(classes) || PyTuple_Size(classes) != HAMR_ERROR_KIND_COUNT - 1) {
-        PyErr_Format(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d", classes, HAMR_ERROR_KIND_COUNT - 1);
+    int fit = PyTuple_Check(classes) && PyTuple_Size(classes) == HAMR_ERROR_KIND_COUNT - 1;
+    for (Py_ssize_t i = 0; fit && i < HAMR_ERROR_KIND_COUNT - 1; i++) fit = PyExceptionClass_Check(PyTuple_GetItem(classes, i));
+    if (!fit) {
+        PyErr_Format(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d classes", classes, HAMR_ERROR_KIND_COUNT - 1);
         return -1;
     }
     PyObject *old = exceptions;

@@ -1,0 +1,13 @@
+#include "base/numbers.h"
+
+#include "base/python.h"
+
+int read_int32(PyObject *value, const char *name, int32_t *into) {
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (number == -1 && !overflow && PyErr_Occurred()) return -1;
+    *into = (int32_t)number;
+    if (!overflow && *into == number) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is %R: accepted are numbers that fit in 32 bits", name, value);
+    return -1;
+}
