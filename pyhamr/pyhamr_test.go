@@ -13,9 +13,9 @@ import (
 
 func TestNamesOfElements(t *testing.T) {
 	for name, call := range map[string]func() (int, error){
-		"f8":            func() (int, error) { return ParseElement("f8") },
+		"f8":     func() (int, error) { return ParseElement("f8") },
 		"double": func() (int, error) { return ParseUpstreamElement("double") },
-		"d":             func() (int, error) { return ParseFormat("d", 8) },
+		"d":      func() (int, error) { return ParseFormat("d", 8) },
 	} {
 		number, err := call()
 		require.NoError(t, err, name)

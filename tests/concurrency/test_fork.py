@@ -41,6 +41,11 @@ def test_case(case):
     run_script("fork_cases", case)
 
 
+def test_forks_where_an_operation_runs_python_code():
+    """A finaliser or an argument forks in the middle: parent and child both go on."""
+    run_script("fork_anywhere", timeout=300)
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(method):
     """Pools of processes, pools in pools, and buffers as arguments and results."""

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -165,3 +167,12 @@ def test_this_process_has_none():
     with pytest.raises(hamr.BackendUnavailable, match="cuda"):
         hamr.Buffer(3, allocator="cuda")
     assert np.asarray(hamr.Buffer(3, fill=1).get_device_accessible()).sum() == 3
+
+
+def test_a_library_whose_name_is_no_text_is_named_all_the_same():
+    code = "import hamr; print(ascii((hamr.backends()['cuda'], hamr.devices())))"
+    command = [sys.executable, "-c", code]
+    name = b"HAMR_CUDA_LIBRARY", b"/nonexistent/\xff\xfe.so"
+    done = subprocess.run(command, env=dict([*os.environb.items(), name]), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert rb"/nonexistent/\ufffd\ufffd.so" in done.stdout

@@ -2,7 +2,9 @@ package cabi
 
 import (
 	"errors"
+	"math"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -60,6 +62,31 @@ func TestAShapeOfTooManyDimensionsIsNotRead(t *testing.T) {
 	shape, err := shapeOf(0, nil)
 	require.NoError(t, err)
 	assert.Empty(t, shape)
+}
+
+func TestSizesThatAreNotThereAreRefused(t *testing.T) {
+	_, err := sizes("strides", nil, -1)
+	require.ErrorContains(t, err, "strides is -1")
+	_, err = sizes("strides", nil, math.MaxInt64)
+	require.ErrorContains(t, err, "strides is")
+	_, err = sizes("strides", nil, 3)
+	require.ErrorContains(t, err, "strides is 3")
+	_, err = shapeOf(2, nil)
+	require.ErrorContains(t, err, "shape is")
+}
+
+func TestAPatienceOfAnyLengthIsOne(t *testing.T) {
+	assert.Equal(t, 50*time.Millisecond, patience(50))
+	assert.Greater(t, patience(math.MaxInt64), 200*365*24*time.Hour)
+	assert.Zero(t, patience(0))
+	assert.Zero(t, patience(math.MinInt64))
+}
+
+func TestATypeThatIsCutOffIsNone(t *testing.T) {
+	assert.NotNil(t, hamrParseDLPack(2+256, 64, 1, nil))
+	assert.NotNil(t, hamrParseDLPack(2-256, 64, 1, nil))
+	assert.NotNil(t, hamrParseDLPack(2, 64+256, 1, nil))
+	assert.NotNil(t, hamrParseDLPack(2, 64, 1+65536, nil))
 }
 
 func TestNobodyRaisesBeforePythonIsThere(t *testing.T) { assert.False(t, Raise(errors.New("early"))) }

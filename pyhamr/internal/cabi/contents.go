@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"hamr/arrayiface"
@@ -14,13 +15,21 @@ import (
 	"hamr/pyhamr/internal/bridge"
 )
 
-// shapeOf is memory of C's.
+// sizes is memory of C's.
+func sizes(name string, values *C.constant_int64, n C.int64_t) ([]int, error) {
+	if n < 0 || n > math.MaxInt32 || (n > 0 && values == nil) {
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name, Value: fmt.Sprintf("%d entries at %p", n, values),
+			Accepted: "as many as there are"}
+	}
+	return unsafe.Slice((*int)(unsafe.Pointer(values)), n), nil
+}
+
 func shapeOf(ndim C.int32_t, shape *C.constant_int64) ([]int, error) {
 	if ndim < 0 || ndim > arrayiface.MaxDimensions {
 		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "ndim", Value: fmt.Sprint(ndim),
 			Accepted: fmt.Sprintf("0 … %d", arrayiface.MaxDimensions)}
 	}
-	return unsafe.Slice((*int)(unsafe.Pointer(shape)), ndim), nil
+	return sizes("shape", shape, C.int64_t(ndim))
 }
 
 //export hamrReserve

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"hamr/arrayiface"
+	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -60,6 +61,10 @@ func hamrParseElement(name *C.constant_char, element *C.int32_t) *C.hamr_error {
 
 //export hamrParseDLPack
 func hamrParseDLPack(code, bits, lanes C.int32_t, element *C.int32_t) *C.hamr_error {
+	if code != C.int32_t(uint8(code)) || bits != C.int32_t(uint8(bits)) || lanes != C.int32_t(uint16(lanes)) {
+		return failure(&gobuffer.ArgumentError{Fault: gobuffer.BadType, Argument: "dtype",
+			Value: fmt.Sprintf("(code %d, bits %d, lanes %d)", code, bits, lanes), Accepted: "a DLDataType"})
+	}
 	t, err := arrayiface.FromDLPack(uint8(code), uint8(bits), uint16(lanes))
 	*element = C.int32_t(t)
 	return failure(err)
@@ -77,12 +82,14 @@ func hamrCheckInterface(of *C.constant_interface, element *C.int32_t) *C.hamr_er
 		Masked:       i.masked != 0,
 		Version:      int(i.version),
 	}
-	if i.shape_length < 0 || i.strides_length < 0 {
-		return failure(fmt.Errorf("the lengths of shape and strides are %d and %d: accepted are counts", i.shape_length, i.strides_length))
+	var err error
+	if fields.Shape, err = sizes("shape", i.shape, i.shape_length); err != nil {
+		return failure(err)
 	}
-	fields.Shape = unsafe.Slice((*int)(unsafe.Pointer(i.shape)), i.shape_length)
 	if i.strides != nil {
-		fields.Strides = unsafe.Slice((*int)(unsafe.Pointer(i.strides)), i.strides_length)
+		if fields.Strides, err = sizes("strides", i.strides, i.strides_length); err != nil {
+			return failure(err)
+		}
 	}
 	t, err := bridge.CheckInterface(fields)
 	*element = C.int32_t(t)

@@ -5,14 +5,16 @@ package cabi
 import "C"
 
 import (
+	"math"
 	"time"
 
 	"hamr/backends"
 	"hamr/pyhamr/internal/bridge"
 )
 
+// patience is the longest that a Duration can be where C asks for more.
 func patience(milliseconds C.int64_t) time.Duration {
-	return time.Duration(milliseconds) * time.Millisecond
+	return time.Duration(max(0, min(int64(milliseconds), math.MaxInt64/int64(time.Millisecond)))) * time.Millisecond
 }
 
 //export hamrNewStream

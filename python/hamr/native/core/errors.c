@@ -1,9 +1,9 @@
 #include "core/errors.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/python.h"
+#include "core/texts.h"
 
 static PyObject *exceptions; /* by hamr_error_kind - 1; NULL until Python has told them */
 
@@ -24,24 +24,11 @@ static PyObject *class_of(int32_t kind) {
     return exceptions && kind > 0 && kind < HAMR_ERROR_KIND_COUNT ? PyTuple_GetItem(exceptions, kind - 1) : PyExc_RuntimeError;
 }
 
-static PyObject *text_of(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
-
 /* Takes over value. */
 static int give(PyObject *exception, const char *name, PyObject *value) {
     int given = value ? PyObject_SetAttrString(exception, name, value) : -1;
     Py_XDECREF(value);
     return given;
-}
-
-static PyObject *tuple_of(const char *const *texts) {
-    Py_ssize_t n = 0;
-    while (texts && texts[n]) n++;
-    PyObject *tuple = PyTuple_New(n);
-    for (Py_ssize_t i = 0; tuple && i < n; i++) {
-        PyObject *text = text_of(texts[i]);
-        if (!text || PyTuple_SetItem(tuple, i, text) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
 }
 
 static int give_attributes(PyObject *exception, const hamr_error *error) {
@@ -50,19 +37,19 @@ static int give_attributes(PyObject *exception, const hamr_error *error) {
     case HAMR_OUT_OF_MEMORY:
         return give(exception, "size", PyLong_FromLongLong(error->size));
     case HAMR_UNAVAILABLE:
-        return give(exception, "backend", text_of(source)) < 0 ? -1 : give(exception, "tried", tuple_of(error->tried));
+        return give(exception, "backend", core_text(source)) < 0 ? -1 : give(exception, "tried", core_texts(error->tried));
     case HAMR_DEVICE_ERROR:
-        if (give(exception, "api", text_of(source)) < 0 || give(exception, "name", text_of(name)) < 0) return -1;
+        if (give(exception, "api", core_text(source)) < 0 || give(exception, "name", core_text(name)) < 0) return -1;
         return give(exception, "code", PyLong_FromLong(error->code));
     case HAMR_INTERNAL_ERROR:
-        return give(exception, "stack", text_of(error->stack ? error->stack : ""));
+        return give(exception, "stack", core_text(error->stack ? error->stack : ""));
     default:
         return 0;
     }
 }
 
 static void raise_error(const hamr_error *error) {
-    PyObject *class = class_of(error->kind), *message = text_of(error->message);
+    PyObject *class = class_of(error->kind), *message = core_text(error->message ? error->message : "");
     PyObject *exception = message ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
     if (exception && (class == PyExc_RuntimeError || give_attributes(exception, error) == 0)) PyErr_SetObject(class, exception);
     Py_XDECREF(message);

@@ -1,10 +1,11 @@
 #include "core/machine.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/texts.h"
 
 /* NULL, with an exception. */
 static PyObject *failed(hamr_error *error) {
@@ -14,24 +15,10 @@ static PyObject *failed(hamr_error *error) {
 
 static const hamr_functions *loaded(void) { return core_load() < 0 ? NULL : core_functions(); }
 
-static PyObject *tuple_of(const char *const *texts) {
-    Py_ssize_t n = 0;
-    while (texts[n]) n++;
-    PyObject *tuple = PyTuple_New(n);
-    for (Py_ssize_t i = 0; tuple && i < n; i++) {
-        PyObject *text = PyUnicode_FromString(texts[i]);
-        if (!text || PyTuple_SetItem(tuple, i, text) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
+/* Py_BuildValue raises where one of the objects could not be made. */
 static PyObject *backend_row(const hamr_backend *backend) {
-    PyObject *tried = tuple_of(backend->tried), *allocators = tried ? tuple_of(backend->allocators) : NULL;
-    if (!allocators) {
-        Py_XDECREF(tried);
-        return NULL;
-    }
-    return Py_BuildValue("(szNNNi)", backend->name, backend->reason, tried, allocators, PyBool_FromLong(backend->available), (int)backend->device_count);
+    return Py_BuildValue("(NNNNNi)", core_text(backend->name), core_text(backend->reason), core_texts(backend->tried), core_texts(backend->allocators),
+                         PyBool_FromLong(backend->available), (int)backend->device_count);
 }
 
 static PyObject *backends(PyObject *module, PyObject *unused) {
@@ -45,15 +32,19 @@ static PyObject *backends(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(0);
     for (int64_t i = 0; list && i < names->count; i++) {
         hamr_backend *found;
+        if (!(functions = loaded())) { /* anew: making an object may run a finaliser that forks */
+            Py_CLEAR(list);
+            break;
+        }
         Py_BEGIN_ALLOW_THREADS
         error = functions->backend(names->items[i], &found);
         Py_END_ALLOW_THREADS
         PyObject *row = error ? failed(error) : backend_row(found);
-        if (!error) functions->free(found);
+        if (!error) free(found);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
-    functions->free(names);
+    free(names);
     return list;
 }
 
@@ -71,12 +62,12 @@ static PyObject *describe(PyObject *module, PyObject *arguments) {
     Py_END_ALLOW_THREADS
     PyObject *found = error && whole ? NULL : PyDict_New();
     for (int64_t i = 0; found && facts && i + 1 < facts->count; i += 2) {
-        PyObject *text = PyUnicode_DecodeUTF8(facts->items[i + 1], (Py_ssize_t)strlen(facts->items[i + 1]), "replace");
+        PyObject *text = core_text(facts->items[i + 1]);
         if (!text || PyDict_SetItemString(found, facts->items[i], text) < 0) Py_CLEAR(found);
         Py_XDECREF(text);
     }
     if (error && found) {
-        PyObject *text = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "replace");
+        PyObject *text = core_text(error->message);
         if (!text || PyDict_SetItemString(found, "error", text) < 0) Py_CLEAR(found);
         Py_XDECREF(text);
     }

@@ -29,10 +29,10 @@ static PyObject *check_interface(PyObject *module, PyObject *arguments) {
     (void)module;
     if (!PyArg_ParseTuple(arguments, "sO!OKLLpL", &interface.typestr, &PyTuple_Type, &shape, &strides, &pointer, &offset, &length, &masked, &version)) return NULL;
     if (strides != Py_None && !PyTuple_Check(strides)) return PyErr_Format(PyExc_TypeError, "strides is %R: accepted is a tuple of int", strides);
-    const hamr_functions *functions = core_load() < 0 ? NULL : core_functions();
-    int64_t *sizes = functions ? integers_of(shape) : NULL, *steps = sizes && strides != Py_None ? integers_of(strides) : NULL;
+    int64_t *sizes = integers_of(shape), *steps = sizes && strides != Py_None ? integers_of(strides) : NULL;
     hamr_error *error = NULL;
-    if (sizes && !PyErr_Occurred()) {
+    /* Only now: an entry's __index__ may fork. */
+    if (sizes && !PyErr_Occurred() && core_load() == 0) {
         interface.shape = sizes;
         interface.strides = steps;
         interface.shape_length = PyTuple_Size(shape);
@@ -42,7 +42,7 @@ static PyObject *check_interface(PyObject *module, PyObject *arguments) {
         interface.length = length;
         interface.masked = masked;
         interface.version = version;
-        error = functions->check_interface(&interface, &element);
+        error = core_functions()->check_interface(&interface, &element);
     }
     PyMem_Free(sizes);
     PyMem_Free(steps);
