@@ -1,6 +1,5 @@
 """Foreign device memory: whose it is, how far it reaches, and how long it lives."""
 
-import contextlib
 import ctypes
 import gc
 import sys
@@ -198,36 +197,3 @@ def test_pointers_to_what_they_are_not():
         hamr.Buffer.from_pointer(made.ptr, 1 << 30, "f4", "cuda")
     with pytest.raises(ValueError, match=f"device is {driver.DEVICES}"):
         hamr.Buffer.from_pointer(made.ptr, 3, "f4", "cuda", device=driver.DEVICES)
-
-
-@contextlib.contextmanager
-def memory_of_another_context(device, size):
-    context = driver.get("cuCtxCreate_v2", 0, device)
-    try:
-        address = driver.get("cuMemAlloc_v2", size)
-        driver.get("cuCtxPopCurrent_v2")
-        yield address
-        driver.do("cuCtxPushCurrent_v2", context)
-        driver.do("cuMemFree_v2", address)
-    finally:
-        driver.do("cuCtxDestroy_v2", context)
-
-
-def test_memory_of_another_context_is_refused_before_it_is_used(device):
-    """Kernels of hamr's would not reach it, and the default stream there is another one."""
-    made = driver.Array(sample(), device=device)
-    with memory_of_another_context(device, made.nbytes) as address:
-        message = f"accepted is memory of the primary context of device {device}"
-        with pytest.raises(ValueError, match=message):
-            hamr.Buffer.from_pointer(address, (3, 4), "f4", allocator="cuda", owner=made)
-        shared = hamr.buffer(Only(made, data=(address, False)))
-        assert shared.ptr == address, "handing it on is nobody's harm"
-        for use in (
-            lambda b: b.fill(1),
-            lambda b: b.astype("f8"),
-            lambda b: np.asarray(b.get_host_accessible()),
-        ):
-            with pytest.raises(ValueError, match=message):
-                use(shared)
-        del shared
-        gc.collect()
