@@ -33,9 +33,39 @@ class Mutation:
 
 WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/memory.go"
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
-POSTPONED, READ = "gobuffer/postponed.go", "gobuffer/read.go"
+POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 
 MUTATIONS = [
+    Mutation(
+        "memory is mapped under work",
+        MAPPING,
+        "if err := p.settle(); err != nil {\n\t\treturn piece{}, err\n\t}\n\tswitch",
+        "switch",
+    ),
+    Mutation(
+        "memory is mapped while others enqueue work on it",
+        MAPPING,
+        "for x.host.Load() == nil && x.enqueuing > 0 {",
+        "for false {",
+    ),
+    Mutation(
+        "memory is unmapped while another device reads it",
+        MAPPING,
+        "late := m.settle()\n",
+        "var late error\n",
+    ),
+    Mutation(
+        "the host's view is not waited for",
+        MAPPING,
+        "return x.host.Load().settle()",
+        "return nil",
+    ),
+    Mutation(
+        "a device is given what the host has mapped",
+        MAPPING,
+        "return ErrMapped",
+        "return nil",
+    ),
     Mutation(
         "streams do not follow each other",
         WORK,

@@ -117,30 +117,10 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 	return host, nil
 }
 
-// unmap is the last Release of a host's view. Where its work cannot be waited for it stays,
-// as memory does that cannot be given back.
-func (m *Memory) unmap() error {
-	x := m.mapping
-	x.mutex.Lock()
-	if x.host.Load() != m || m.refs.Load() > 0 {
-		// Somebody has taken it again, and unmaps at their own end.
-		x.mutex.Unlock()
-		return nil
-	}
-	late := m.settle()
-	// A wait reports what went wrong before it, too. Only a second one says whether the
-	// work is over.
-	over := late == nil || m.settle() == nil
-	x.mutex.Unlock()
-	if !over {
-		return errors.Join(late, m.releaseWhenIdle())
-	}
-	return errors.Join(late, m.endMapping())
-}
-
-// endMapping gives the memory back to the device, unless somebody has taken the host's view
-// of it again. Work on that is over, save what others have just begun who end later.
-func (m *Memory) endMapping() error {
+// endMapping gives the memory back to the device at the last Release of the host's view,
+// unless somebody has taken that again. Where its work cannot be waited for it stays, as
+// memory does that cannot be given back, until it is sure that the work is over.
+func (m *Memory) endMapping(sure bool) error {
 	x := m.mapping
 	home := x.home
 	x.mutex.Lock()
@@ -148,7 +128,14 @@ func (m *Memory) endMapping() error {
 		x.mutex.Unlock()
 		return nil
 	}
-	late := errors.Join(m.settle(), m.uses.end())
+	late := m.settle()
+	// A wait reports what went wrong before it, too. Only a second one says whether the
+	// work is over.
+	if late != nil && !sure && m.settle() != nil {
+		x.mutex.Unlock()
+		return errors.Join(late, m.releaseWhenIdle())
+	}
+	late = errors.Join(late, m.uses.end())
 	if r := m.runtime; r.tracing() {
 		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.size, home.region.Address)
 	}

@@ -14,6 +14,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -226,6 +227,49 @@ func TestMappingBesideOtherWorkOnTheSameMemory(t *testing.T) {
 	}
 	group.Wait()
 	closeAll(t, a)
+}
+
+// heldUp is a device whose fills stop until they are let go on.
+type heldUp struct {
+	*backendtest.Fake
+	stopped, goOn chan struct{}
+}
+
+func (d heldUp) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
+	d.stopped <- struct{}{}
+	<-d.goOn
+	return d.Fake.Fill(dst, pattern, count, s)
+}
+
+func TestMappingWaitsForWhoIsAboutToEnqueue(t *testing.T) {
+	d := heldUp{backendtest.NewFake(backendtest.FakeOptions{Manual: true, Mapped: true}), make(chan struct{}), make(chan struct{})}
+	r, err := gobuffer.NewRuntime(host.New(), d)
+	require.NoError(t, err)
+	w := &world{t: t, runtime: r, cuda: d.Fake, devices: []backendtest.Device{d.Fake}}
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), counting(arrayiface.Int32, 4))
+	filled, mapped := make(chan error), make(chan *gobuffer.Handle)
+	go func() { filled <- a.Fill(w.scalar(arrayiface.Int32, 7)) }()
+	<-d.stopped
+	go func() {
+		h, err := a.Access(backends.SpaceHost, -1)
+		assert.NoError(t, err)
+		mapped <- h
+	}()
+	var h *gobuffer.Handle
+	select {
+	case h = <-mapped:
+		t.Error("it was mapped under a fill that had begun")
+	case <-time.After(20 * time.Millisecond):
+	}
+	d.goOn <- struct{}{}
+	require.NoError(t, <-filled)
+	if h == nil {
+		h = <-mapped
+	}
+	assert.EqualValues(t, 7, *int32At(h, 3))
+	require.NoError(t, h.Release())
+	closeAll(t, a)
+	d.AssertClean(t)
 }
 
 func TestNativeHandleOfMemoryWithAddresses(t *testing.T) {

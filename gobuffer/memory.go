@@ -238,7 +238,7 @@ func (m *Memory) Release() error {
 		panic("gobuffer: Release of released memory")
 	}
 	if m.Mapped() {
-		return m.unmap()
+		return m.endMapping(false)
 	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says
@@ -308,7 +308,7 @@ func (m *Memory) followUses() (late error) {
 // memory.
 func (m *Memory) giveBack() error {
 	if m.Mapped() {
-		return m.endMapping()
+		return m.endMapping(true)
 	}
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
