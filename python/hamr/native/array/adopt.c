@@ -95,19 +95,13 @@ PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
     return draft_adopt_host(type, draft, owner);
 }
 
-/* Whether plain memory of a device is of the context that the core works in. */
-static int is_own_context(const hamr_devices *devices, int32_t device, uint64_t context) {
-    if (!context || device >= devices->cuda_count || !devices->cuda_contexts) return !context;
-    return context == (uint64_t)(uintptr_t)devices->cuda_contexts[device];
-}
-
 /* Fills in where the driver says that the elements are. 0: they are nowhere, or it
  * takes the core to tell. */
 static int locate(hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions || !functions->devices->cuda_attributes) return 0;
-    enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, CONTEXT, COUNT };
-    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12, [POOL] = 17, [CONTEXT] = 1};
+    enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, COUNT };
+    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12, [POOL] = 17};
     int asked[COUNT];
     uint64_t answers[COUNT] = {0};
     void *places[COUNT];
@@ -123,7 +117,6 @@ static int locate(hamr_array *array) {
     if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] || first - answers[START] > answers[SIZE] - size) return 0;
     int managed = (uint32_t)answers[MANAGED] != 0, pinned = !managed && type == 1;
     if (!pinned && ordinal < 0) return 0;
-    if (!pinned && !managed && !answers[POOL] && !is_own_context(functions->devices, ordinal, answers[CONTEXT])) return 0;
     array->allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
     array->device = pinned ? HAMR_HOST_DEVICE : ordinal;
     array->base = first;
