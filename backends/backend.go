@@ -60,7 +60,8 @@ type Backend interface {
 	// the answer: nil, or an *UnavailableError that says what was looked for.
 	// No other method may be called before Probe has returned nil.
 	Probe() error
-	// DeviceCount returns how many devices there are; zero for the host.
+	// DeviceCount returns how many devices there are; zero for the host. A runtime of several
+	// platforms has the devices of all, one after the other.
 	DeviceCount() (int, error)
 	// Allocate returns memory aligned to at least 16 bytes. It fails with an
 	// *OutOfMemoryError when, and only when, memory ran out.

@@ -16,6 +16,9 @@
 // of other libraries is known by the buffer's stream alone, the default one if it
 // was given none.
 //
+// Memory that the host must map (backends.Mapper) is the host's while there is a Handle for
+// it, and hamr works on it there; else it is the device's.
+//
 // Programs name their backends once, at the start:
 //
 //	gobuffer.Use(all.New()...)
