@@ -191,6 +191,36 @@ def test_ctrl_c_ends_a_wait(core, monkeypatch, wait):
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.parametrize("begin", [lambda: hamr.Stream(9), lambda: hamr.Event()])
+def test_a_child_forked_in_the_middle_of_a_wait_is_told_so(core, monkeypatch, begin):
+    made = begin()
+
+    def forked(*arguments):
+        assert hamr._native.generation() != 99
+        monkeypatch.setattr(hamr._native, "generation", lambda: 99)
+        return False
+
+    monkeypatch.setattr(core, "WaitStream", forked, raising=False)
+    monkeypatch.setattr(core, "WaitEvent", forked, raising=False)
+    with pytest.raises(hamr.ForkError, match="before fork"):
+        made.synchronize()
+    assert len([call for call in core.calls if call[0].startswith("Wait")]) == 1
+
+
+def test_a_child_forked_in_the_middle_of_a_wait_asks_its_own_core(core, monkeypatch):
+    own = type(core)()
+
+    def forked(*arguments):
+        assert not own.calls
+        assert len(core.calls) == 1
+        monkeypatch.setattr("hamr._base.stream.core", lambda: own)
+        return False
+
+    monkeypatch.setattr(core, "WaitStream", forked, raising=False)
+    hamr.Stream().synchronize()
+    assert (len(core.calls), len(own.calls)) == (1, 1)
+
+
 def test_idle_and_done(core):
     core.busy = 2
     stream = hamr.Stream(9)

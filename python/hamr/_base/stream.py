@@ -139,7 +139,12 @@ class Stream:
     def synchronize(self) -> None:
         """Block until all work on the stream is over; signals are handled meanwhile."""
         named = self._named()
-        wait_in_slices(core().WaitStream, *named)
+
+        def wait(milliseconds: int) -> bool:
+            self._usable()  # a signal's handler may have forked
+            return core().WaitStream(*named, milliseconds)
+
+        wait_in_slices(wait)
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
@@ -283,8 +288,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Block until the work is over; signals are handled meanwhile."""
-        named = self._named()
-        wait_in_slices(core().WaitEvent, *named)
+        wait_in_slices(lambda milliseconds: core().WaitEvent(*self._named(), milliseconds))
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()

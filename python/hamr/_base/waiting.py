@@ -14,9 +14,9 @@ _SLICE_MS = 50
 _SHORTEST, _LONGEST = 1e-5, 1e-3  # seconds between two looks of a coroutine
 
 
-def wait_in_slices(wait: Callable[..., bool], *arguments: Any) -> None:
-    """Call a façade function that waits for some milliseconds until it says that all is over."""
-    while not wait(*arguments, _SLICE_MS):
+def wait_in_slices(wait: Callable[[int], bool]) -> None:
+    """Call what waits for some milliseconds until it says that all is over."""
+    while not wait(_SLICE_MS):
         pass
 
 
