@@ -314,3 +314,16 @@ def test_who_looks_at_memory_that_is_not_mapped_ends(name, mapped):
     done = subprocess.run(run, timeout=60, check=False, capture_output=True, text=True)
     assert done.stdout == "here\n"
     assert done.returncode < 0
+
+
+def test_memory_that_somebody_else_took(name, device):
+    b = on_trial(ramp(6), name, device)
+    part = hamr.Buffer.from_pointer(b.ptr + 16, (3,), "f8", allocator=name, device=device, owner=b)
+    assert (part.allocator, part.owner) == (A[name], device)
+    part.fill(0)
+    np.asarray(part.get_host_accessible())[1] = 5
+    assert b.get(np.empty(6)).tolist() == [1, 2, 0, 5, 0, 6]
+    with pytest.raises(ValueError, match="inside the allocation"):
+        hamr.Buffer.from_pointer(b.ptr + 16, (5,), "f8", allocator=name, owner=b)
+    with pytest.raises(ValueError, match="no runtime on this machine knows"):
+        hamr.Buffer.from_pointer(64, (3,), "f8", allocator=name, owner=b)
