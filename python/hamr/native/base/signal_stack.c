@@ -3,6 +3,7 @@
 #include "base/signal_stack.h"
 
 #include <signal.h>
+#include <stddef.h>
 
 /* The end of the interpreter takes away the stack that faulthandler gave the main thread
  * for signals, if it still is that one. Objects that end later may enter Go, whose
