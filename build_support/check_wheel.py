@@ -12,7 +12,7 @@ from pathlib import Path
 
 LIMIT = 4 << 20
 LIBRARIES = ("hamr/_gopy/_pyhamr.abi3.so", "hamr/_native.abi3.so")
-HEADERS = ("hamr/include/hamr/allocators.h", "hamr/include/hamr/types.h")
+HEADERS = tuple(f"hamr/include/hamr/{name}.h" for name in ("allocators", "functions", "types"))
 # The C library and what older ones split off it.
 ALLOWED = re.compile(r"(libc|libpthread|libdl|libm|librt|ld-linux[\w-]*)\.so\.\d+")
 

@@ -1,10 +1,4 @@
-<<<<<<< HEAD
 """A fork wherever an operation may run Python code: python -m tests.scripts.fork_anywhere.
-=======
-"""A fork at each place where an operation may run Python code.
-
-python -m tests.scripts.fork_anywhere
->>>>>>> w-hostile
 
 The places are where the collector runs, which the interpreter calls when objects are made
 (CPython 3.12: between two instructions only), and where an argument's __index__ does.
