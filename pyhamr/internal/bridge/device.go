@@ -105,19 +105,14 @@ func refused(argument, value, accepted string) error {
 }
 
 // Access describes at result where code in a space can touch d's elements.
-func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
-	defer Guard(&err)
-	defer Calls.Leave(Calls.Enter())
-	a, err := d.Array()
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	h, err := a.Access(space, device)
-	if err != nil {
-		return err
-	}
-	return result.StoreHandle(h, d)
+func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) error {
+	return on(d, func(a *gobuffer.Array) error {
+		h, err := a.Access(space, device)
+		if err != nil {
+			return err
+		}
+		return result.StoreHandle(h, d)
+	})
 }
 
 // plain reports whether d's elements lie in C order in memory that the host does not
@@ -163,29 +158,18 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 // Covering returns a stream that covers all work pending on d's elements; zero if
 // there is none.
 func Covering(d *Descriptor) (s backends.Stream, err error) {
-	defer Guard(&err)
-	defer Calls.Leave(Calls.Enter())
-	a, err := d.Array()
-	if err != nil {
-		return 0, err
-	}
-	defer a.Close()
-	s, busy, err := a.Covering()
-	if !busy {
-		return 0, err
-	}
+	err = on(d, func(a *gobuffer.Array) error {
+		covering, busy, err := a.Covering()
+		if busy {
+			s = covering
+		}
+		return err
+	})
 	return s, err
 }
 
 // OrderBefore makes what is enqueued on stream s from now on run after all work that is
 // pending on d's elements.
-func OrderBefore(d *Descriptor, s backends.Stream) (err error) {
-	defer Guard(&err)
-	defer Calls.Leave(Calls.Enter())
-	a, err := d.Array()
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	return a.Before(s)
+func OrderBefore(d *Descriptor, s backends.Stream) error {
+	return on(d, func(a *gobuffer.Array) error { return a.Before(s) })
 }

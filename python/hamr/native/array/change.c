@@ -156,17 +156,18 @@ static PyObject *resize(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return make(arguments[0], &change);
 }
 
-static PyObject *append(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Change change;
-    (void)module;
-    return begin(&change, APPEND, arguments, n, 2, 1, "append") < 0 ? NULL : make(arguments[0], &change);
-}
+/* What takes the array and another one. */
+#define WITH_OTHER(name, operation)                                                                             \
+    static PyObject *name(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {                         \
+        Change change;                                                                                          \
+        (void)module;                                                                                           \
+        return begin(&change, operation, arguments, n, 2, 1, #name) < 0 ? NULL : make(arguments[0], &change);   \
+    }
 
-static PyObject *assign(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Change change;
-    (void)module;
-    return begin(&change, ASSIGN, arguments, n, 2, 1, "assign") < 0 ? NULL : make(arguments[0], &change);
-}
+WITH_OTHER(append, APPEND)
+WITH_OTHER(assign, ASSIGN)
+WITH_OTHER(write_elements, WRITE)
+WITH_OTHER(fill, FILL)
 
 static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Change change;
@@ -174,18 +175,6 @@ static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_s
     if (begin(&change, SET, arguments, n, 5, 2, "set_elements") < 0) return NULL;
     if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 || read_count(arguments[4], &change.n) < 0) return NULL;
     return make(arguments[0], &change);
-}
-
-static PyObject *write_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Change change;
-    (void)module;
-    return begin(&change, WRITE, arguments, n, 2, 1, "write_elements") < 0 ? NULL : make(arguments[0], &change);
-}
-
-static PyObject *fill(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Change change;
-    (void)module;
-    return begin(&change, FILL, arguments, n, 2, 1, "fill") < 0 ? NULL : make(arguments[0], &change);
 }
 
 static PyObject *move(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
