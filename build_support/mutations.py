@@ -288,7 +288,7 @@ MUTATIONS = [
     Mutation(
         "waiting for a device does not wait",
         "backends/cuda/streams.go",
-        "return b.call(b.driver.CtxSynchronize)",
+        "return v.b.call(v.b.driver.CtxSynchronize)",
         "return nil",
         "./backends/cuda",
     ),

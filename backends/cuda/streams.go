@@ -150,21 +150,22 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 // fails while a stream of the context is being captured into a graph.
 func (b *Backend) SynchronizeDevice(device int) error {
 	v, err := b.enter(device, defaultStream)
-	if err != nil {
-		return err
-	}
-	defer v.leave()
-	return b.call(b.driver.CtxSynchronize)
+	return v.synchronize(err)
 }
 
 // SynchronizeContext is SynchronizeDevice for a context of somebody else's.
 func (b *Backend) SynchronizeContext(context uintptr) error {
 	v, err := b.enterContext(context)
+	return v.synchronize(err)
+}
+
+// synchronize waits for the context that was entered, unless that failed, and leaves it.
+func (v *visit) synchronize(err error) error {
 	if err != nil {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.CtxSynchronize)
+	return v.b.call(v.b.driver.CtxSynchronize)
 }
 
 // Idle reports whether all work on s is done, without waiting. Asked about the legacy
