@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 class Allocator(Enumeration):
-    """A way of obtaining memory, with upstream HAMR's values."""
+    """A way of obtaining memory, with upstream HAMR's values up to ``openmp``.
+
+    ``shared`` is host memory that processes share: forked children, whose writes the parent
+    sees, and those that get the buffer by pickle, which then carries no elements.
+    """
 
     same = -2
     none = -1
@@ -25,10 +29,11 @@ class Allocator(Enumeration):
     hip = 6
     hip_uva = 7
     openmp = 8
+    shared = 9
 
 
-#: Name, kind of memory, reach, order, DLPack's device type and backend of each allocator, by
-#: number: the facts of the Go core's backends/allocator.go.
+#: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes
+#: can open the memory, of each allocator by number: the facts of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:
@@ -46,6 +51,15 @@ def is_of_a_device(number: int) -> bool:
 def is_ordinary(number: int) -> bool:
     """Whether an allocator hands out ordinary host memory."""
     return number >= 0 and FACTS[number][1] == _PAGEABLE
+
+
+#: The allocators of ordinary host memory.
+ORDINARY = [number for number in range(len(FACTS)) if is_ordinary(number)]
+
+
+def is_exportable(number: int) -> bool:
+    """Whether other processes can open an allocator's memory."""
+    return number >= 0 and FACTS[number][6]
 
 
 def backend_of(number: int) -> str:
