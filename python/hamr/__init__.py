@@ -56,6 +56,18 @@ if TYPE_CHECKING:
         buffer_double,
         buffer_float,
         buffer_handle,
+        buffer_handle_char,
+        buffer_handle_double,
+        buffer_handle_float,
+        buffer_handle_int,
+        buffer_handle_long,
+        buffer_handle_long_long,
+        buffer_handle_short,
+        buffer_handle_unsigned_char,
+        buffer_handle_unsigned_int,
+        buffer_handle_unsigned_long,
+        buffer_handle_unsigned_long_long,
+        buffer_handle_unsigned_short,
         buffer_int,
         buffer_long,
         buffer_long_long,
@@ -121,6 +133,18 @@ __all__ = [
     "buffer_double",
     "buffer_float",
     "buffer_handle",
+    "buffer_handle_char",
+    "buffer_handle_double",
+    "buffer_handle_float",
+    "buffer_handle_int",
+    "buffer_handle_long",
+    "buffer_handle_long_long",
+    "buffer_handle_short",
+    "buffer_handle_unsigned_char",
+    "buffer_handle_unsigned_int",
+    "buffer_handle_unsigned_long",
+    "buffer_handle_unsigned_long_long",
+    "buffer_handle_unsigned_short",
     "buffer_int",
     "buffer_long",
     "buffer_long_long",
@@ -223,4 +247,4 @@ del _name, modules
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "__version__", *(name for name in globals() if name[:2] == "__")})

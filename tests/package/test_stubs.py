@@ -88,6 +88,13 @@ def test_dir_lists_what_is_imported_late():
     assert producers.run_python(code).stdout.split() == ["False"]
 
 
+def test_dir_lists_nothing_else():
+    listed = dir(hamr)
+    assert listed == sorted({*hamr.__all__, "__version__", *(n for n in listed if n[:2] == "__")})
+    assert not [name for name in listed if name.startswith("_") and not name.endswith("__")]
+    assert "__version__" in listed
+
+
 @pytest.mark.parametrize("name", hamr.__all__)
 def test_public_names_say_where_they_are(name):
     value = getattr(hamr, name)

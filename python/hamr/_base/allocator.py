@@ -5,6 +5,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .enumeration import Enumeration
+from .errors import BackendUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ def device_number(value: Any) -> int:
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
 
+#: Runtimes whose allocators will be called after them.
+_NEXT = ("opencl", "sycl")
+
 _BY_VALUE = {int(a): a for a in Allocator}
 
 
@@ -109,7 +113,16 @@ def allocator_of(value: object) -> int:
         try:
             return int(Allocator[value])
         except KeyError:
-            raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}") from None
+            pass
+        runtime = value.partition("_")[0]
+        if runtime in _NEXT:
+            error = BackendUnavailable(
+                f"the {runtime} backend is not available: this version of hamr has none yet; "
+                f"accepted are {_names(Allocator)}"
+            )
+            error.backend = runtime
+            raise error
+        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}")
     raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
 
 

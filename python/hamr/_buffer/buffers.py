@@ -355,8 +355,9 @@ _SYNC_HOST = Transfer.sync_host
 def buffer(
     obj: Any,
     stream: Any = None,
-    sync: Transfer | int | str = _SYNC_HOST,
+    transfer: Transfer | int | str = _SYNC_HOST,
     *,
+    sync: Transfer | int | str = _SYNC_HOST,
     wait: bool | None = None,
 ) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.
@@ -371,8 +372,8 @@ def buffer(
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
-    ``sync`` says which movements are waited for. What the buffer does runs after the
-    work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
+    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What the
+    buffer does runs after the work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
     for here and now, and what is submitted later is not. ``wait=False``, or
     HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
 
@@ -380,16 +381,21 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    if stream is None and sync is _SYNC_HOST and wait is None:
+    if stream is None and transfer is sync is _SYNC_HOST and wait is None:
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
+    mode = transfer_of(transfer)
+    if sync is not _SYNC_HOST:
+        if transfer is not _SYNC_HOST:
+            raise TypeError("transfer and sync are both given: accepted is one of them")
+        mode = transfer_of(sync, "sync")
     near = -1
     if is_per_thread(stream):  # which one is meant depends on the device
         from .._protocols.location import device_of
 
         near = device_of(obj)
     order = as_stream(stream, near)
-    shared = share(Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait))
+    shared = share(Buffer, obj, order._value, mode, wait_of(wait))
     order._fitting(shared.device)
     shared._set_order(order._value, shared._transfer, order)
     return shared
