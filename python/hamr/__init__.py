@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         stream,
         synchronize,
     )
-del TYPE_CHECKING
 
 __all__ = [
     "Allocator",
@@ -211,19 +210,26 @@ _LATE = {
 _UPSTREAM = "_upstream.functions"
 
 
-def __getattr__(name: str) -> "Any":
-    if name == "__version__":
-        from ._base.library import core
+if TYPE_CHECKING:
+    __version__: str
+else:  # hidden: checkers take every name for one that a __getattr__ has
 
-        return core().Version()
-    if name in __all__:
-        from importlib import import_module
+    def __getattr__(name):
+        if name == "__version__":
+            from ._base.library import core
 
-        module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
-        value = _public(getattr(module, name))
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+            return core().Version()
+        if name in __all__:
+            from importlib import import_module
+
+            module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
+            value = _public(getattr(module, name))
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+
+
+del TYPE_CHECKING
 
 
 def _public(value: "Any") -> "Any":

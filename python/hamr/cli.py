@@ -32,7 +32,7 @@ def information() -> dict[str, Any]:
     from ._base.element import TABLE
     from ._base.library import core, library_path
 
-    backends = hamr.backends()
+    backends: dict[str, Any] = {**hamr.backends()}
     for name, backend in backends.items():
         if backend["available"] and backend["devices"]:
             _add_facts(name, backend)

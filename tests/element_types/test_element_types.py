@@ -67,6 +67,8 @@ def test_allocators_and_modes_behave_as_integers():
     for wrong in (99, "malloc", None):
         with pytest.raises(ValueError, match=r"not a valid Allocator"):
             hamr.Allocator(wrong)
+    with pytest.raises(ValueError, match=r"'malloc' is not a valid Allocator: .*\['malloc'\]"):
+        hamr.Allocator("malloc")
     with pytest.raises(AttributeError):
         hamr.Allocator.malloc = 3
 

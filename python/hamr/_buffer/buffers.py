@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any, Self
 
+    import numpy
+
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
@@ -60,7 +62,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         device: int | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Buffer:
+    ) -> Self:
         """Take the memory."""
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
@@ -69,7 +71,6 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         order = (
             None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
         )
-        self: Buffer
         try:
             self = _native.create(
                 cls,
@@ -118,7 +119,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         device: int | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Buffer:
+    ) -> Self:
         """Share memory at an address, without a copy.
 
         ``owner`` is any object; it is kept alive until the memory is no longer
@@ -136,7 +137,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         order = None
         if stream is not None:
             order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
-        self: Buffer = _native.adopt_pointer(
+        self = _native.adopt_pointer(
             cls,
             element_of(dtype),
             allocator_of(allocator),
@@ -158,9 +159,10 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     # What it is.
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> numpy.dtype[Any]:
         """The element type: a NumPy dtype where NumPy is loaded, else its name."""
-        return dtype_of(self._element)
+        found: numpy.dtype[Any] = dtype_of(self._element)
+        return found
 
     @property
     def allocator(self) -> Allocator:
@@ -265,7 +267,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
         self._close()
 
-    def __enter__(self) -> Buffer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -291,12 +293,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
         return attributes_of(self)
 
-    def __copy__(self) -> Buffer:
+    def __copy__(self) -> Self:
         from .copying import copied
 
         return copied(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         from .copying import copied
 
         return copied(self, memo)
