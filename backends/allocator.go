@@ -39,6 +39,8 @@ const (
 	HIPUnified Allocator = 7
 	// OpenMP is device memory from an OpenMP target runtime.
 	OpenMP Allocator = 8
+	// Shared is host memory that processes share: forked children, and those that import it.
+	Shared Allocator = 9
 )
 
 // Space is where the code that touches memory runs.
@@ -150,6 +152,7 @@ var table = [...]Facts{
 	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
+	Shared: {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.

@@ -5,7 +5,7 @@ package backends
 // The allocators of backends/trial, which stands for runtimes to come.
 const (
 	// Trial is memory behind handles, which the host maps to some place.
-	Trial Allocator = iota + 9
+	Trial Allocator = Allocator(len(table)) + iota
 	// TrialSVM is memory with one address for host and devices, which the host maps there.
 	TrialSVM
 )

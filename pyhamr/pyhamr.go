@@ -9,6 +9,7 @@
 package pyhamr
 
 import (
+	"fmt"
 	"runtime"
 
 	"hamr/arrayiface"
@@ -38,6 +39,20 @@ func Table() uint64 { return cabi.Table() }
 // allocator, or 0.
 func FreeFunction(allocator int) uint64 {
 	return uint64(all.FreeFunction(backends.Allocator(allocator)))
+}
+
+// Export returns how far into its allocation an address is, and a text by which other
+// processes open the allocation, with a space between.
+func Export(allocator, device int, address uint64) (string, error) {
+	offset, handle, err := bridge.Export(backends.Allocator(allocator), device, backends.Address(address))
+	return fmt.Sprint(offset, " ", handle), err
+}
+
+// Import returns the address of memory that Export described, maybe in another process. The
+// caller frees it by the allocator.
+func Import(allocator, device int, handle string) (uint64, error) {
+	at, err := bridge.Import(backends.Allocator(allocator), device, handle)
+	return uint64(at), err
 }
 
 // LiveReferences returns how many references to memory Python holds.

@@ -84,6 +84,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				t.Run("OutOfMemory", s.testOutOfMemory)
 				t.Run("Locate", s.testLocate)
 				t.Run("Mapping", s.testMapping)
+				t.Run("Export", s.testExport)
 				t.Run("NativeHandle", s.testNativeHandle)
 				t.Run("Context", s.testContext)
 				t.Run("Concurrent", s.testConcurrent)

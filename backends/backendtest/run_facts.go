@@ -25,6 +25,31 @@ func (s suite) testFacts(t *testing.T) {
 	}
 }
 
+// testExport opens exported memory again, as another process does.
+func (s suite) testExport(t *testing.T) {
+	exporter, ok := backends.As[backends.Exporter](s.b)
+	if !ok || !s.a.Facts().Exportable {
+		return
+	}
+	region := s.allocate(t, 5000, true, 0)
+	handle, offset, err := exporter.Export(shifted(region, 100))
+	require.NoError(t, err)
+	assert.Equal(t, 100, offset)
+	opened, err := exporter.Import(handle, s.device)
+	require.NoError(t, err)
+	assert.NotEqual(t, region.Address, opened.Address)
+	data := make([]byte, 5000)
+	randomBytes(data)
+	s.write(t, region, data, 0)
+	equal(t, data, s.read(t, opened, 5000, 0), "what the maker has written")
+	randomBytes(data)
+	s.write(t, opened, data, 0)
+	require.NoError(t, exporter.Close(opened))
+	equal(t, data, s.read(t, region, 5000, 0), "what the other one has written")
+	_, err = exporter.Import(handle[:len(handle)/2], s.device)
+	assert.Error(t, err)
+}
+
 func (s suite) testMapping(t *testing.T) {
 	mapper, ok := backends.As[backends.Mapper](s.b)
 	if !ok || !mapper.Maps(s.a) {

@@ -5,6 +5,7 @@ package host
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include "heap.h"
+#include "shared.h"
 */
 import "C"
 
@@ -106,13 +107,15 @@ var processOperators = sync.OnceValues(func() (operators, error) {
 })
 
 // FreeFunction returns the address of the C function void(*)(void *) that gives
-// back memory of a: free for Malloc, operator delete[] for CPP. It is zero for
-// other allocators and for CPP as long as nobody has allocated by it. A forked
+// back memory of a: free for Malloc, operator delete[] for CPP, what ends the
+// process's own mapping for Shared. It is zero for other allocators and for CPP as long as nobody has allocated by it. A forked
 // child, which cannot call into Go, frees with it. Safe for concurrent use.
 func FreeFunction(a backends.Allocator) uintptr {
 	switch a {
 	case backends.Malloc:
 		return uintptr(C.hamr_heap_free_function())
+	case backends.Shared:
+		return uintptr(C.hamr_shared_free_function())
 	case backends.CPP:
 		if o := found.Load(); o != nil {
 			return o.destroy

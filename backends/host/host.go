@@ -1,6 +1,6 @@
-// Package host serves memory of the C library's heap and of C++'s operator
-// new[], so that C, C++ and Python code can own and free it. Its blocks are C
-// memory: Go's collector neither moves nor frees them.
+// Package host serves memory of the C library's heap, of C++'s operator new[], and
+// memory that processes share, so that C, C++ and Python code can own and free it.
+// Its blocks are C memory: Go's collector neither moves nor frees them.
 package host
 
 import (
@@ -10,10 +10,10 @@ import (
 	"hamr/backends"
 )
 
-// Backend is backends.Backend for the allocators Malloc and CPP. It has no
+// Backend is backends.Backend for the allocators Malloc, CPP and Shared. It has no
 // streams: everything is complete at return, and stream arguments are ignored.
-// Malloc's blocks are aligned to 64 bytes, CPP's to 16. Memory belongs to the
-// caller until Free. Safe for concurrent use.
+// Malloc's blocks are aligned to 64 bytes, CPP's to 16, Shared's to pages. Memory
+// belongs to the caller until Free. Safe for concurrent use.
 type Backend struct {
 	c     heap
 	cpp   func() (heap, error)
@@ -67,6 +67,9 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	if err := checkDevice(r.Device); err != nil {
 		return 0, err
 	}
+	if r.Allocator == backends.Shared {
+		return allocateShared(r.Size)
+	}
 	h, err := b.heapOf(r.Allocator)
 	if err != nil {
 		return 0, err
@@ -91,6 +94,10 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 	if err := checkDevice(at.Device); err != nil {
 		return err
+	}
+	if at.Allocator == backends.Shared {
+		freeShared(at.Address)
+		return nil
 	}
 	h, err := b.heapOf(at.Allocator)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 	"hamr/backends/backendtest"
 )
 
+// hostAllocators are those that the backend serves.
+var hostAllocators = []backends.Allocator{backends.Malloc, backends.CPP, backends.Shared}
+
 func TestConformance(t *testing.T) { backendtest.Run(t, New(), backendtest.Options{}) }
 
 func hostRegion(a backends.Allocator, at backends.Address) backends.Region {
@@ -40,7 +43,7 @@ func TestMallocIsAlignedForSIMD(t *testing.T) {
 // Reused memory is where skipping memset would show.
 func TestZeroAfterDirt(t *testing.T) {
 	b := New()
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP} {
+	for _, a := range hostAllocators {
 		for _, size := range []int{1, 1000, 128 << 10, 32 << 20, 32<<20 + 1, 48<<20 + 13} {
 			for range 3 {
 				at, err := b.Allocate(backends.Request{Allocator: a, Device: backends.HostDevice, Size: size, Zero: true})
@@ -56,7 +59,7 @@ func TestZeroAfterDirt(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	b := New()
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP} {
+	for _, a := range hostAllocators {
 		_, err := b.Allocate(backends.Request{Allocator: a, Device: backends.HostDevice, Size: 1 << 60})
 		var full *backends.OutOfMemoryError
 		require.ErrorAs(t, err, &full)
@@ -147,7 +150,7 @@ func TestLargeCopyAndFill(t *testing.T) {
 }
 
 func TestFreeFunction(t *testing.T) {
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP} {
+	for _, a := range hostAllocators {
 		assert.NotZero(t, FreeFunction(a))
 	}
 	assert.Zero(t, FreeFunction(backends.CUDA))
@@ -173,7 +176,7 @@ var errSink error
 
 func BenchmarkAllocateFillFree(b *testing.B) {
 	pattern := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP} {
+	for _, a := range hostAllocators {
 		b.Run(a.String()+"/1KiB", func(b *testing.B) {
 			backend := New()
 			for b.Loop() {

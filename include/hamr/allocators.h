@@ -32,9 +32,10 @@ typedef enum hamr_allocator {
     HAMR_ALLOCATOR_HIP = 6,
     HAMR_ALLOCATOR_HIP_UVA = 7,
     HAMR_ALLOCATOR_OPENMP = 8,
+    HAMR_ALLOCATOR_SHARED = 9,
 } hamr_allocator;
 
-#define HAMR_ALLOCATOR_COUNT 9
+#define HAMR_ALLOCATOR_COUNT 10
 
 /* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
@@ -51,6 +52,7 @@ typedef enum hamr_allocator {
     X(HAMR_ALLOCATOR_CUDA_HOST, 5, "cuda_host", "cuda", HAMR_PINNED, 0x1, 0, 3, 0, 0, 0) \
     X(HAMR_ALLOCATOR_HIP, 6, "hip", "hip", HAMR_DEVICE_ONLY, 0x6, 0, 10, 0, 0, 0) \
     X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x7, 0, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0)
+    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_SHARED, 9, "shared", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 1)
 
 #endif

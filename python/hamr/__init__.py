@@ -56,6 +56,18 @@ if TYPE_CHECKING:
         buffer_double,
         buffer_float,
         buffer_handle,
+        buffer_handle_char,
+        buffer_handle_double,
+        buffer_handle_float,
+        buffer_handle_int,
+        buffer_handle_long,
+        buffer_handle_long_long,
+        buffer_handle_short,
+        buffer_handle_unsigned_char,
+        buffer_handle_unsigned_int,
+        buffer_handle_unsigned_long,
+        buffer_handle_unsigned_long_long,
+        buffer_handle_unsigned_short,
         buffer_int,
         buffer_long,
         buffer_long_long,
@@ -86,7 +98,6 @@ if TYPE_CHECKING:
         stream,
         synchronize,
     )
-del TYPE_CHECKING
 
 __all__ = [
     "Allocator",
@@ -121,6 +132,18 @@ __all__ = [
     "buffer_double",
     "buffer_float",
     "buffer_handle",
+    "buffer_handle_char",
+    "buffer_handle_double",
+    "buffer_handle_float",
+    "buffer_handle_int",
+    "buffer_handle_long",
+    "buffer_handle_long_long",
+    "buffer_handle_short",
+    "buffer_handle_unsigned_char",
+    "buffer_handle_unsigned_int",
+    "buffer_handle_unsigned_long",
+    "buffer_handle_unsigned_long_long",
+    "buffer_handle_unsigned_short",
     "buffer_int",
     "buffer_long",
     "buffer_long_long",
@@ -187,19 +210,26 @@ _LATE = {
 _UPSTREAM = "_upstream.functions"
 
 
-def __getattr__(name: str) -> "Any":
-    if name == "__version__":
-        from ._base.library import core
+if TYPE_CHECKING:
+    __version__: str
+else:  # hidden: checkers take every name for one that a __getattr__ has
 
-        return core().Version()
-    if name in __all__:
-        from importlib import import_module
+    def __getattr__(name):
+        if name == "__version__":
+            from ._base.library import core
 
-        module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
-        value = _public(getattr(module, name))
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+            return core().Version()
+        if name in __all__:
+            from importlib import import_module
+
+            module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
+            value = _public(getattr(module, name))
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+
+
+del TYPE_CHECKING
 
 
 def _public(value: "Any") -> "Any":
@@ -223,4 +253,4 @@ del _name, modules
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "__version__", *(name for name in globals() if name[:2] == "__")})

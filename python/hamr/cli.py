@@ -32,7 +32,7 @@ def information() -> dict[str, Any]:
     from ._base.element import TABLE
     from ._base.library import core, library_path
 
-    backends = hamr.backends()
+    backends: dict[str, Any] = {**hamr.backends()}
     for name, backend in backends.items():
         if backend["available"] and backend["devices"]:
             _add_facts(name, backend)
@@ -94,6 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="hamr", description="Memory that any device and any array library can share."
     )
+    parser.add_argument("--version", action=_Version, help="print hamr's version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     info = commands.add_parser("info", help="version, platform, backends, devices and allocators")
     info.add_argument("--json", action="store_true", help="print one JSON object")
@@ -105,10 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--cuda", action="store_true", help="on a GPU, beside CuPy, torch, Numba and the driver"
     )
     bench.add_argument(
-        "--rounds", type=int, default=9, help="how often everything is timed (default 9)"
+        "--rounds", type=_count, default=9, help="how often everything is timed (default 9)"
     )
     chosen = parser.parse_args(arguments)
     if chosen.command == "bench":
+        if chosen.json is not None:  # measuring takes minutes
+            problem = _unwritable(chosen.json)
+            if problem:
+                bench.error(f"--json {chosen.json}: {problem}")
         if chosen.cuda:
             from ._benchmark import cuda
 
@@ -122,6 +127,38 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print("\n".join(_lines(facts)))
     return 0
+
+
+class _Version(argparse.Action):
+    """Ask the library, which has to be loaded for it, only when it is wanted."""
+
+    def __init__(self, option_strings: list[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import hamr
+
+        print(f"hamr {hamr.__version__}")
+        parser.exit()
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
+    return int(text)
+
+
+def _unwritable(path: str) -> str | None:
+    """Why a file cannot be written; None if it can. Nothing is left behind."""
+    there = os.path.lexists(path)
+    try:
+        with open(path, "a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        return error.strerror
+    if not there:
+        os.remove(path)
+    return None
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

@@ -33,7 +33,7 @@ def test_info_tells_versions_backends_and_environment():
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"hamr {hamr.__version__}\n")
     assert f"Python {sys.version.split()[0]}, go" in done.stdout
-    assert "host: available; allocators cpp, malloc\n" in done.stdout
+    assert "host: available; allocators cpp, malloc, shared\n" in done.stdout
     assert "preferred allocators: host " in done.stdout
     assert "element types: bool, int8, " in done.stdout
     assert "HAMR_VERBOSE=0  (" in done.stdout
@@ -56,7 +56,7 @@ def test_info_as_json_has_this_schema():
     assert set(facts["preferred"]) == {"host", "device"}
     assert set(facts["preferred"].values()) <= set(facts["allocators"])
     assert facts["backends"]["host"] == {
-        "available": True, "allocators": ["cpp", "malloc"], "devices": [],
+        "available": True, "allocators": ["cpp", "malloc", "shared"], "devices": [],
     }  # fmt: skip
     for backend in facts["backends"].values():
         assert backend["available"] or (backend["reason"] and backend["tried"])
@@ -131,6 +131,11 @@ def test_info_of_devices(monkeypatch, capsys):
         ([], 2, "usage: hamr"),
         (["nonsense"], 2, "nonsense"),
         (["info", "--nonsense"], 2, "--nonsense"),
+        (["--version"], 0, f"hamr {hamr.__version__}"),
+        (["bench", "--rounds", "0"], 2, "--rounds: '0' is no count: accepted is an int from 1 on"),
+        (["bench", "--rounds", "x"], 2, "--rounds: 'x' is no count"),
+        (["bench", "--json", "/nowhere/b.json"], 2, "--json /nowhere/b.json: No such file or dir"),
+        (["bench", "--json", "/"], 2, "--json /: Is a directory"),
     ],
 )
 def test_exit_codes(arguments, status, words):
@@ -138,6 +143,21 @@ def test_exit_codes(arguments, status, words):
     assert done.returncode == status
     assert words in (done.stderr if status else done.stdout)
     assert (done.stdout if status else done.stderr) == ""
+
+
+def test_the_figures_file_is_tried_and_left_alone(tmp_path, monkeypatch):
+    """Measuring takes minutes: a path that cannot be written is refused before."""
+    from hamr._benchmark import host
+
+    kept, new = tmp_path / "kept.json", tmp_path / "new.json"
+    kept.write_text("{}")
+    seen = []
+    monkeypatch.setattr(host, "main", lambda path, rounds: seen.append((path, rounds)) or 0)
+    for path in (kept, new):
+        assert cli.main(["bench", "--json", str(path), "--rounds", "1"]) == 0
+    assert seen == [(str(kept), 1), (str(new), 1)]
+    assert kept.read_text() == "{}"
+    assert not new.exists()
 
 
 def test_main_is_a_function(capsys):

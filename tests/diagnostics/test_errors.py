@@ -268,6 +268,28 @@ def test_absent_runtime_is_named(name):
     assert state(buffer) == before
 
 
+@pytest.mark.parametrize(
+    "name", ["sycl", "sycl_shared", "sycl_host", "sycl_device", "opencl", "opencl_svm"]
+)
+def test_runtimes_that_are_next_are_named(name):
+    """README says that asking for one raises BackendUnavailable, which says why."""
+    buffer = hamr.Buffer(3, "int8", fill=1)
+    for use in (
+        lambda: hamr.Buffer(3, "int8", name),
+        lambda: hamr.make_buffer(name, 3),
+        lambda: hamr.Buffer.from_pointer(buffer.ptr, 3, "int8", name, owner=buffer),
+        lambda: buffer.move(name),
+        lambda: buffer.copy(name),
+    ):
+        with pytest.raises(hamr.BackendUnavailable, match="this version of hamr") as caught:
+            use()
+        assert caught.value.backend == name.partition("_")[0]
+        assert caught.value.tried == ()
+    assert str(buffer) == "{1, 1, 1}"
+    with pytest.raises(ValueError, match="allocator is 'syclops'"):
+        hamr.Buffer(3, "int8", "syclops")
+
+
 def test_out_that_is_read_only_is_named():
     with pytest.raises(ValueError, match="out is read-only: accepted is a writable array"):
         hamr.Buffer(3, "int8", fill=1).get(bytes(3))

@@ -63,10 +63,12 @@ def test_allocators_and_modes_behave_as_integers():
     assert [int(m) for m in hamr.Transfer] == [0, 1, 2]
     assert str(hamr.Allocator.malloc) == f"{hamr.Allocator.malloc}" == "1"
     assert repr(hamr.Allocator.malloc) == "<Allocator.malloc: 1>"
-    assert len(hamr.Allocator) == 11
+    assert len(hamr.Allocator) == 12
     for wrong in (99, "malloc", None):
         with pytest.raises(ValueError, match=r"not a valid Allocator"):
             hamr.Allocator(wrong)
+    with pytest.raises(ValueError, match=r"'malloc' is not a valid Allocator: .*\['malloc'\]"):
+        hamr.Allocator("malloc")
     with pytest.raises(AttributeError):
         hamr.Allocator.malloc = 3
 

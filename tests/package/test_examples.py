@@ -27,6 +27,7 @@ OUTPUT = {
         "given back to the library",
         "end",
     ],
+    "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
 
 # tests/gpu/test_gpu_examples.py runs these.

@@ -53,6 +53,34 @@ def test_the_stub_names_every_argument():
             assert documented.startswith(f"{node.name}({', '.join(arguments)})"), node.name
 
 
+def test_methods_have_the_signatures_of_the_stub():
+    """inspect, and with it help() and editors, reads them from the method tables."""
+    (array,) = [n for n in STUB.body if isinstance(n, ast.ClassDef) and n.name == "Array"]
+    for node in array.body:
+        method = vars(_native.Array).get(getattr(node, "name", None))
+        if not isinstance(method, types.MethodDescriptorType):
+            continue
+        signature = inspect.signature(method)
+        given = node.args
+        assert [p.name for p in signature.parameters.values()] == [
+            a.arg
+            for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.kwarg)
+            if a is not None
+        ], node.name
+        defaults = [*given.defaults, *given.kw_defaults]
+        shown = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+        assert shown == [ast.literal_eval(d) for d in defaults], node.name
+        assert (inspect.getdoc(method) is None) is (node.name[0] == "_" != node.name[1])
+
+
+@pytest.mark.parametrize("cls", [hamr.Buffer, hamr.Handle, hamr.Stream, hamr.Event, hamr.device])
+def test_public_methods_have_signatures(cls):
+    assert inspect.signature(cls)
+    for name in dir(cls):
+        if callable(getattr(cls, name)) and not name.startswith("_"):
+            assert inspect.signature(getattr(cls, name)), name
+
+
 def test_all_lists_what_is_there():
     assert sorted(hamr.__all__) == list(hamr.__all__)
     for name in hamr.__all__:
@@ -86,6 +114,13 @@ def test_dir_lists_what_is_imported_late():
         "print(*set(hamr.__all__) - set(dir(hamr)), 'hamr._base.cuda_devices' in sys.modules)"
     )
     assert producers.run_python(code).stdout.split() == ["False"]
+
+
+def test_dir_lists_nothing_else():
+    listed = dir(hamr)
+    assert listed == sorted({*hamr.__all__, "__version__", *(n for n in listed if n[:2] == "__")})
+    assert not [name for name in listed if name.startswith("_") and not name.endswith("__")]
+    assert "__version__" in listed
 
 
 @pytest.mark.parametrize("name", hamr.__all__)

@@ -84,8 +84,20 @@ each_type = pytest.mark.parametrize(("name", "dtype"), TYPES.items())
 def test_there_are_thirteen_types():
     assert len(TYPES) == 13
     named = {n.removeprefix("buffer_") for n in hamr.__all__ if n.startswith("buffer_")}
-    rest = {n for n in named if n.startswith(("allocator_", "transfer_"))} | {"handle"}
+    rest = {n for n in named if n.startswith(("allocator_", "transfer_", "handle_"))} | {"handle"}
     assert named - rest == set(TYPES)
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "signed_char"])
+def test_handles_have_upstreams_types(name):
+    kind = getattr(hamr, f"buffer_handle_{name}")
+    for other, dtype in TYPES.items():
+        buffer = getattr(hamr, f"buffer_{other}")(hamr.buffer_allocator_malloc, 3, 1)
+        assert isinstance(buffer.get_host_accessible(), kind) is (dtype == TYPES[name])
+        assert not isinstance(buffer, kind)
+    assert issubclass(kind, hamr.Handle)
+    with pytest.raises(TypeError, match=r"get_host_accessible"):
+        kind()
 
 
 @each_type
@@ -201,6 +213,10 @@ def test_set_stream_resets_the_mode():
 def test_default_modes():
     assert hamr.buffer(np.zeros(3)).transfer == hamr.buffer_transfer_sync_host
     assert hamr.buffer(np.zeros(3), sync="async").transfer == hamr.buffer_transfer_async
+    assert hamr.buffer(np.zeros(3), transfer="async").transfer == hamr.buffer_transfer_async
+    assert hamr.buffer(np.zeros(3), None, "sync").transfer == hamr.buffer_transfer_sync
+    with pytest.raises(TypeError, match="transfer and sync are both given"):
+        hamr.buffer(np.zeros(3), transfer="async", sync="sync")
     assert hamr.buffer(np.zeros(3), hamr.stream(5), 2).transfer == hamr.buffer_transfer_sync
     assert int(hamr.buffer(np.zeros(3), stream=5).stream) == 5
 

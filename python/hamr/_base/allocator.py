@@ -5,6 +5,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .enumeration import Enumeration
+from .errors import BackendUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class Allocator(Enumeration):
-    """A way of obtaining memory, with upstream HAMR's values."""
+    """A way of obtaining memory, with upstream HAMR's values up to ``openmp``.
+
+    ``shared`` is host memory that processes share: forked children, whose writes the parent
+    sees, and those that get the buffer by pickle, which then carries no elements.
+    """
 
     same = -2
     none = -1
@@ -25,10 +30,11 @@ class Allocator(Enumeration):
     hip = 6
     hip_uva = 7
     openmp = 8
+    shared = 9
 
 
-#: Name, kind of memory, reach, order, DLPack's device type and backend of each allocator, by
-#: number: the facts of the Go core's backends/allocator.go.
+#: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes
+#: can open the memory, of each allocator by number: the facts of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:
@@ -46,6 +52,15 @@ def is_of_a_device(number: int) -> bool:
 def is_ordinary(number: int) -> bool:
     """Whether an allocator hands out ordinary host memory."""
     return number >= 0 and FACTS[number][1] == _PAGEABLE
+
+
+#: The allocators of ordinary host memory.
+ORDINARY = [number for number in range(len(FACTS)) if is_ordinary(number)]
+
+
+def is_exportable(number: int) -> bool:
+    """Whether other processes can open an allocator's memory."""
+    return number >= 0 and FACTS[number][6]
 
 
 def backend_of(number: int) -> str:
@@ -80,6 +95,9 @@ def device_number(value: Any) -> int:
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
 
+#: Runtimes whose allocators will be called after them.
+_NEXT = ("opencl", "sycl")
+
 _BY_VALUE = {int(a): a for a in Allocator}
 
 
@@ -95,7 +113,16 @@ def allocator_of(value: object) -> int:
         try:
             return int(Allocator[value])
         except KeyError:
-            raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}") from None
+            pass
+        runtime = value.partition("_")[0]
+        if runtime in _NEXT:
+            error = BackendUnavailable(
+                f"the {runtime} backend is not available: this version of hamr has none yet; "
+                f"accepted are {_names(Allocator)}"
+            )
+            error.backend = runtime
+            raise error
+        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}")
     raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
 
 

@@ -11,10 +11,20 @@ __all__ = ["Enumeration"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from enum import EnumType, IntEnum
+    from typing import Any, TypeVar
 
-    # What type checkers are to take it for.
-    from enum import IntEnum as Enumeration
-    from typing import Any
+    _E = TypeVar("_E")
+
+    class EnumerationType(EnumType):
+        """Takes numbers, where pyright lets an IntEnum's take names as well."""
+
+        def __call__(cls: type[_E], value: int) -> _E:  # type: ignore[override]
+            ...
+
+    class Enumeration(IntEnum, metaclass=EnumerationType):
+        """What type checkers are to take it for."""
+
 else:
 
     class EnumerationType(type):
@@ -47,7 +57,9 @@ else:
             try:
                 return cls._values[value]
             except (KeyError, TypeError):
-                raise ValueError(f"{value!r} is not a valid {cls.__name__}") from None
+                name = cls.__name__
+                hint = f": {name}[{value!r}] is a member" if value in list(cls._members) else ""
+                raise ValueError(f"{value!r} is not a valid {name}{hint}") from None
 
         def __getitem__(cls, name: str) -> Any:
             return cls._members[name]

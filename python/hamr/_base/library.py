@@ -14,6 +14,7 @@ from _thread import RLock
 
 import hamr._native as _native
 
+from .allocator import ORDINARY
 from .errors import KINDS, ForkError
 
 TYPE_CHECKING = False
@@ -110,7 +111,8 @@ def _verbosity() -> int:
 def _before_fork() -> None:
     raw = _native.library()
     if raw is not None:
-        _native.before_fork(raw.FreeFunction(0), raw.FreeFunction(1))
+        for allocator in ORDINARY:
+            _native.before_fork(allocator, raw.FreeFunction(allocator))
 
 
 def _after_fork_in_child() -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any, Self
 
+    import numpy
+
 
 class Buffer(Contents, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
@@ -60,7 +62,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         device: int | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Buffer:
+    ) -> Self:
         """Take the memory."""
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
@@ -69,7 +71,6 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         order = (
             None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
         )
-        self: Buffer
         try:
             self = _native.create(
                 cls,
@@ -118,7 +119,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         device: int | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Buffer:
+    ) -> Self:
         """Share memory at an address, without a copy.
 
         ``owner`` is any object; it is kept alive until the memory is no longer
@@ -136,7 +137,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         order = None
         if stream is not None:
             order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
-        self: Buffer = _native.adopt_pointer(
+        self = _native.adopt_pointer(
             cls,
             element_of(dtype),
             allocator_of(allocator),
@@ -158,9 +159,10 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
     # What it is.
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> numpy.dtype[Any]:
         """The element type: a NumPy dtype where NumPy is loaded, else its name."""
-        return dtype_of(self._element)
+        found: numpy.dtype[Any] = dtype_of(self._element)
+        return found
 
     @property
     def allocator(self) -> Allocator:
@@ -265,7 +267,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
         self._close()
 
-    def __enter__(self) -> Buffer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -291,12 +293,12 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
         return attributes_of(self)
 
-    def __copy__(self) -> Buffer:
+    def __copy__(self) -> Self:
         from .copying import copied
 
         return copied(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         from .copying import copied
 
         return copied(self, memo)
@@ -355,8 +357,9 @@ _SYNC_HOST = Transfer.sync_host
 def buffer(
     obj: Any,
     stream: Any = None,
-    sync: Transfer | int | str = _SYNC_HOST,
+    transfer: Transfer | int | str = _SYNC_HOST,
     *,
+    sync: Transfer | int | str = _SYNC_HOST,
     wait: bool | None = None,
 ) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.
@@ -371,8 +374,8 @@ def buffer(
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
-    ``sync`` says which movements are waited for. What the buffer does runs after the
-    work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
+    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What the
+    buffer does runs after the work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
     for here and now, and what is submitted later is not. ``wait=False``, or
     HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
 
@@ -380,16 +383,21 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    if stream is None and sync is _SYNC_HOST and wait is None:
+    if stream is None and transfer is sync is _SYNC_HOST and wait is None:
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
+    mode = transfer_of(transfer)
+    if sync is not _SYNC_HOST:
+        if transfer is not _SYNC_HOST:
+            raise TypeError("transfer and sync are both given: accepted is one of them")
+        mode = transfer_of(sync, "sync")
     near = -1
     if is_per_thread(stream):  # which one is meant depends on the device
         from .._protocols.location import device_of
 
         near = device_of(obj)
     order = as_stream(stream, near)
-    shared = share(Buffer, obj, order._value, transfer_of(sync, "sync"), wait_of(wait))
+    shared = share(Buffer, obj, order._value, mode, wait_of(wait))
     order._fitting(shared.device)
     shared._set_order(order._value, shared._transfer, order)
     return shared

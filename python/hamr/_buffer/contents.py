@@ -14,13 +14,19 @@ from .operands import operand, scalar_for
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar, overload
+
+    import numpy
 
     from .._base.stream import Stream
 
     _Base = _native.Array
+    _T = TypeVar("_T")
 else:
     _Base = object
+
+    def overload(function):  # typing's takes 3 ms to import
+        """Nothing: what follows replaces it."""
 
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
 SHOWN = 1000
@@ -93,6 +99,10 @@ class Contents(_Base):
             raise TypeError("value is None: accepted is a number")
         _native.fill(self, single)
 
+    @overload
+    def get(self, out: None = None) -> numpy.ndarray[Any, numpy.dtype[Any]]: ...
+    @overload
+    def get(self, out: _T, at: int = 0, start: int = 0, n: int | None = None) -> _T: ...
     def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
 

@@ -9,7 +9,9 @@ from .._base.element import dtype_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
+
+    import numpy
 
 
 class Handle(_native.Array):
@@ -40,9 +42,10 @@ class Handle(_native.Array):
         return allocator_from(self._allocator)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> numpy.dtype[Any]:
         """The element type: a NumPy dtype where NumPy is loaded."""
-        return dtype_of(self._element)
+        found: numpy.dtype[Any] = dtype_of(self._element)
+        return found
 
     @property
     def owner(self) -> int:
@@ -57,7 +60,7 @@ class Handle(_native.Array):
         """Give up the memory; arrays made from the handle keep it. Closing twice is harmless."""
         self._close()
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, Transfer, allocator_of, device_number, is_ordinary
+from .._base.allocator import Allocator, Transfer, allocator_of, device_number, is_exportable, is_ordinary
 from .._base.element import element_of, name_of
 from .._protocols.dispatch import share
 from .contents import Contents
@@ -37,6 +37,10 @@ def reduce(
     own = () if kind is base else (kind,)
     rest = () if state is None else (state,)
     source = plain(source, base)
+    if source._count and is_exportable(source._allocator):
+        from .exported import opened, place_of
+
+        return opened, (kind, *place_of(source)), *rest
     place = name_of(source._element), source._allocator, source.device
     if protocol < 5:
         copied = source.copy(Allocator.malloc)._pin()

@@ -9,17 +9,55 @@ from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NotRequired, TypedDict
+
+    class Counters(TypedDict):
+        """What is known of the memory of a space or an allocator."""
+
+        live: int
+        current: int
+        peak: int
+        made: int
+        adopted: int
+
+    class Statistics(TypedDict):
+        """What ``stats`` returns."""
+
+        spaces: dict[str, Counters]
+        allocators: dict[str, Counters]
+        references: int
+
+    class BackendFacts(TypedDict):
+        """What ``backends`` says of each."""
+
+        available: bool
+        reason: NotRequired[str]
+        tried: NotRequired[list[str]]
+        allocators: list[str]
+        devices: list[dict[str, str]]
+
+    class DeviceFacts(TypedDict):
+        """What ``devices`` says of each; what is missing its runtime does not tell."""
+
+        backend: str
+        device: int
+        name: NotRequired[str]
+        uuid: NotRequired[str]
+        compute_capability: NotRequired[str]
+        memory: NotRequired[str]
+        multiprocessors: NotRequired[str]
+        pci_bus_id: NotRequired[str]
+        driver: NotRequired[str]
 
 
 _COUNTED = ("live", "current", "peak", "made", "adopted")
 
 
-def backends() -> dict[str, dict[str, Any]]:
+def backends() -> dict[str, BackendFacts]:
     """Each backend's name, whether it is available or why not, allocators and devices."""
-    found = {}
+    found: dict[str, BackendFacts] = {}
     for name, reason, tried, allocators, available, count in _native.backends():
-        row: dict[str, Any] = {"available": available}
+        row: Any = {"available": available}
         if reason:
             row["reason"] = reason
         if tried:
@@ -30,16 +68,17 @@ def backends() -> dict[str, dict[str, Any]]:
     return found
 
 
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[DeviceFacts]:
     """Every device of every available backend."""
-    return [
+    found: list[Any] = [
         {"backend": name, "device": i, **facts}
         for name, row in backends().items()
         for i, facts in enumerate(row["devices"])
     ]
+    return found
 
 
-def stats() -> dict[str, Any]:
+def stats() -> Statistics:
     """Counters of hamr's memory.
 
     ``spaces``: for each space the number of live allocations, the bytes in them
@@ -47,8 +86,8 @@ def stats() -> dict[str, Any]:
     use. ``allocators``: the same for each allocator. ``references``: how many
     allocations Python holds. Spaces and allocators never used are absent.
     """
-    spaces: dict[str, dict[str, int]] = {}
-    rows = {
+    spaces: dict[str, Any] = {}
+    rows: dict[str, Any] = {
         allocator_from(number).name: dict(zip(_COUNTED, counts, strict=True))
         for number, *counts in _native.statistics()
     }

@@ -17,7 +17,7 @@ from .._buffer.handle import Handle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .._base.cuda_devices import device
 
@@ -39,6 +39,49 @@ buffer_transfer_sync = Transfer.sync
 
 buffer_handle = Handle
 stream = Stream
+
+
+class _HandleType(type(Handle)):  # type: ignore[misc]
+    """The class of upstream's types of handle, which a Handle is by what its elements are."""
+
+    _element: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Handle) and (
+            instance._element == core().ParseUpstreamElement(cls._element)
+        )
+
+    def __call__(cls, *arguments: object, **named: object) -> NoReturn:
+        raise TypeError(
+            f"{cls.__name__} cannot be called: get_host_accessible() and its siblings make handles"
+        )
+
+
+def _handle(name: str) -> type[Handle]:
+    return _HandleType(
+        "buffer_handle_" + name,
+        (Handle,),
+        {
+            "__doc__": f"Handles of elements of upstream's type {name}, for isinstance.",
+            "__slots__": (),
+            "__module__": __name__,
+            "_element": name,
+        },
+    )
+
+
+buffer_handle_float = _handle("float")
+buffer_handle_double = _handle("double")
+buffer_handle_char = _handle("char")
+buffer_handle_short = _handle("short")
+buffer_handle_int = _handle("int")
+buffer_handle_long = _handle("long")
+buffer_handle_long_long = _handle("long_long")
+buffer_handle_unsigned_char = _handle("unsigned_char")
+buffer_handle_unsigned_short = _handle("unsigned_short")
+buffer_handle_unsigned_int = _handle("unsigned_int")
+buffer_handle_unsigned_long = _handle("unsigned_long")
+buffer_handle_unsigned_long_long = _handle("unsigned_long_long")
 
 
 _NOTHING = object()

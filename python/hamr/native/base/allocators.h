@@ -13,6 +13,7 @@ typedef struct {
     unsigned char ordered; /* taken and given back in the order of a stream */
     unsigned char dlpack;  /* device type of DLPack and Arrow; 0: there is none */
     unsigned char mapped;  /* the host reaches it, but only through the core, which maps it */
+    unsigned char exportable; /* other processes can open it */
 } AllocatorFacts;
 extern const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT];
 extern PyMethodDef allocator_functions[];

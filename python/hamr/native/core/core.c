@@ -10,7 +10,7 @@ static PyObject *library; /* the module that gopy generated, in this process's c
 static int touched;       /* this process has begun to load a copy */
 static int inherited;     /* a process that this one was forked from had */
 static PyObject *loader;
-static uint64_t free_functions[2]; /* by allocator: cpp, malloc */
+static uint64_t free_functions[HAMR_ALLOCATORS]; /* by allocator: those of host memory have one */
 
 int core_load(void) {
     if (functions) return 0;
@@ -31,7 +31,7 @@ const hamr_functions *core_functions(void) { return functions; }
 /* Frees memory that was allocated before a fork, in the child, whose copy of the
  * Go core never heard of it. 0 if the allocator's memory cannot be freed so. */
 int core_free_directly(int32_t allocator, uint64_t base) {
-    if (allocator < 0 || allocator > 1 || !free_functions[allocator]) return 0;
+    if (allocator < 0 || allocator >= HAMR_ALLOCATORS || !free_functions[allocator]) return 0;
     ((void (*)(void *))(uintptr_t)free_functions[allocator])((void *)(uintptr_t)base);
     return 1;
 }
@@ -69,12 +69,13 @@ static PyObject *begin_load(PyObject *module, PyObject *unused) {
 }
 
 static PyObject *before_fork(PyObject *module, PyObject *arguments) {
-    unsigned long long cpp, heap;
+    int allocator;
+    unsigned long long function;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "KK", &cpp, &heap)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "iK", &allocator, &function)) return NULL;
+    if (allocator < 0 || allocator >= HAMR_ALLOCATORS) return PyErr_Format(PyExc_ValueError, "allocator is %d: accepted are 0 ... %d", allocator, HAMR_ALLOCATORS - 1);
     /* 0: not used in this process; what its own parent said then stays. */
-    if (cpp) free_functions[0] = cpp;
-    if (heap) free_functions[1] = heap;
+    if (function) free_functions[allocator] = function;
     Py_RETURN_NONE;
 }
 
@@ -130,7 +131,7 @@ PyMethodDef core_methods[] = {
     {"begin_load", begin_load, METH_NOARGS, "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
     {"bind", bind, METH_VARARGS, "bind(library, table) -> library: connect with the Go core; the first one stays."},
     {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
-    {"before_fork", before_fork, METH_VARARGS, "before_fork(free_cpp, free_malloc): what the child is to free this process's memory with."},
+    {"before_fork", before_fork, METH_VARARGS, "before_fork(allocator, function): what the child is to free this process's memory of an allocator with, if it is not 0."},
     {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, exceptions): how to load the Go core, and what its kinds of error are."},
     {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},
     {"generation", generation, METH_NOARGS, "generation() -> int: changes at each fork."},

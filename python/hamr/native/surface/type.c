@@ -10,29 +10,29 @@
 #include "surface/attributes.h"
 
 static PyMethodDef methods[] = {
-    {"_close", array_method_close, METH_NOARGS, NULL},
-    {"_empty", array_method_empty, METH_NOARGS, NULL},
-    {"_set_order", array_method_set_order, METH_VARARGS, NULL},
-    {"_snapshot", array_method_snapshot, METH_O, NULL},
-    {"_pin", array_method_pin, METH_NOARGS, NULL},
-    {"_keep", array_method_keep, METH_O, NULL},
-    {"_swap", array_method_swap, METH_O, NULL},
+    {"_close", array_method_close, METH_NOARGS, "_close($self)\n--\n\n"},
+    {"_empty", array_method_empty, METH_NOARGS, "_empty($self)\n--\n\n"},
+    {"_set_order", array_method_set_order, METH_VARARGS, "_set_order($self, stream, transfer, order=None, /)\n--\n\n"},
+    {"_snapshot", array_method_snapshot, METH_O, "_snapshot($self, type, /)\n--\n\n"},
+    {"_pin", array_method_pin, METH_NOARGS, "_pin($self)\n--\n\n"},
+    {"_keep", array_method_keep, METH_O, "_keep($self, snapshot, /)\n--\n\n"},
+    {"_swap", array_method_swap, METH_O, "_swap($self, other, /)\n--\n\n"},
     {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_host_accessible() -> Handle: the elements where the host reaches them, in place or in a temporary."},
+     "get_host_accessible($self)\n--\n\nA Handle: the elements where the host reaches them, in place or in a temporary."},
     {"get_cuda_accessible", FAST(get_cuda_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_cuda_accessible(device=-1) -> Handle: the elements where CUDA code on a device reaches them; -1 is the current one."},
+     "get_cuda_accessible($self, device=-1)\n--\n\nA Handle: the elements where CUDA code on a device reaches them; -1 is the current one."},
     {"get_hip_accessible", FAST(get_hip_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_hip_accessible(device=-1) -> Handle: the elements where HIP code on a device reaches them."},
+     "get_hip_accessible($self, device=-1)\n--\n\nA Handle: the elements where HIP code on a device reaches them."},
     {"get_openmp_accessible", FAST(get_openmp_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_openmp_accessible(device=-1) -> Handle: the elements where OpenMP target code on a device reaches them."},
+     "get_openmp_accessible($self, device=-1)\n--\n\nA Handle: the elements where OpenMP target code on a device reaches them."},
     {"__dlpack__", FAST(array_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of the elements."},
-    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__() -> (type, number): the device, as DLPack counts."},
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the elements."},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self)\n--\n\nThe device, as DLPack counts: (type, number)."},
     {"__arrow_c_array__", FAST(array_arrow), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_array__(requested_schema=None) -> (schema, array): Arrow capsules of the elements of one dimension, shared, where the host reaches them.\n\n"
+     "__arrow_c_array__($self, requested_schema=None)\n--\n\nTwo Arrow capsules, schema and array, of the elements of one dimension, shared, where the host reaches them.\n\n"
      "Arrow takes them for immutable: do not change the buffer while others read it so."},
     {"__arrow_c_device_array__", FAST(array_arrow_device), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_device_array__(requested_schema=None, **kwargs) -> (schema, array): Arrow capsules of the elements of one dimension, shared, wherever they are.\n\n"
+     "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\nTwo Arrow capsules, schema and array, of the elements of one dimension, shared, wherever they are.\n\n"
      "Work that is pending on them is waited for. Arrow takes them for immutable: do not change the buffer while others read it so."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,49 @@
+package bridge
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// Export returns how far into its allocation an address is, and by what other processes open
+// the allocation.
+func Export(a backends.Allocator, device int, at backends.Address) (offset int, handle string, err error) {
+	defer Guard(&err)
+	able, err := exporter(a)
+	if err != nil {
+		return 0, "", err
+	}
+	found, offset, err := able.Export(backends.Region{Address: at, Allocator: a, Device: device})
+	return offset, hex.EncodeToString(found), err
+}
+
+// Import maps memory that Export, in whatever process, has given the handle of. It is the
+// caller's to free by the allocator.
+func Import(a backends.Allocator, device int, handle string) (at backends.Address, err error) {
+	defer Guard(&err)
+	able, err := exporter(a)
+	if err != nil {
+		return 0, err
+	}
+	raw, err := hex.DecodeString(handle)
+	if err != nil {
+		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "handle", Value: fmt.Sprintf("%q", handle), Accepted: "what Export returned"}
+	}
+	opened, err := able.Import(raw, device)
+	return opened.Address, err
+}
+
+func exporter(a backends.Allocator) (able backends.Exporter, err error) {
+	b, err := Runtime.Backend(a)
+	if err != nil {
+		return nil, err
+	}
+	able, ok := backends.As[backends.Exporter](b)
+	if !ok || !a.Facts().Exportable {
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "allocator", Value: a.String(), Accepted: "one whose memory other processes can open"}
+	}
+	return able, nil
+}

@@ -1,0 +1,67 @@
+"""What type checkers are to refuse: each marked line, and no other."""
+
+import numpy as np
+
+import hamr
+from hamr import nothing  # expect: error
+
+
+async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -> None:
+    # What is not there.
+    hamr.nope  # expect: error
+    hamr.Allocator.nope  # expect: error
+    b.nope  # expect: error
+    h.fill(1)  # expect: error
+
+    # What can be read alone.
+    b.shape = (3,)  # expect: error
+    b.strides = (8,)  # expect: error
+    b.nbytes = 1  # expect: error
+    b.readonly = False  # expect: error
+    b.device = 1  # expect: error
+    b.dtype = np.dtype("f4")  # expect: error
+    b.allocator = hamr.Allocator.cuda  # expect: error
+    b.stream = s  # expect: error
+    h.is_temporary = False  # expect: error
+    h.ptr = 1  # expect: error
+    e.done = True  # expect: error
+    hamr.memory_info(0).free = 3  # expect: error
+
+    # Arguments that are missing, too many or of another type.
+    hamr.Buffer()  # expect: error
+    hamr.Buffer("3")  # expect: error
+    hamr.Buffer(3, "f4", 1.5)  # expect: error
+    hamr.Buffer(3, device="0")  # expect: error
+    hamr.Buffer(3, size=3)  # expect: error
+    hamr.Buffer.from_pointer(1, 1, readonly="no")  # expect: error
+    hamr.buffer(b"1", None, "sync", None)  # expect: error
+    hamr.buffer(b"1", transfer=1.5)  # expect: error
+    hamr.Allocator("cuda")  # expect: error
+    hamr.Transfer("async")  # expect: error
+    hamr.Stream(device="0")  # expect: error
+    hamr.device("1")  # expect: error
+    hamr.make_buffer("malloc")  # expect: error
+    b.resize("3")  # expect: error
+    b.set(1, at="0")  # expect: error
+    b.swap(3)  # expect: error
+    b.reshape(2, 3, order="F")  # expect: error
+    b.copy(device="host")  # expect: error
+    b.get(at=1)  # expect: error
+    b.get_cuda_accessible("1")  # expect: error
+    b.set_stream()  # expect: error
+    b.accessible(1)  # expect: error
+    await b.synchronize()  # expect: error
+
+    # Results that are something else.
+    text: str = b.dtype  # expect: error
+    number: int = b.get()  # expect: error
+    shape: list[int] = b.shape  # expect: error
+    handle: hamr.Handle = b.copy()  # expect: error
+    count: str = hamr.stats()["references"]  # expect: error
+    print(text, number, shape, handle, count)
+
+    # Entries that do not exist.
+    hamr.stats()["nope"]  # expect: error
+    hamr.stats()["allocators"]["malloc"]["nope"]  # expect: error
+    hamr.backends()["cuda"]["nope"]  # expect: error
+    hamr.devices()[0]["number"]  # expect: error
