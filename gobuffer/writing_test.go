@@ -46,7 +46,7 @@ func (w *world) set(u user, h *gobuffer.Handle, v int) {
 	require.NoError(w.t, w.deviceOf(h.Memory()).Launch(u.device, h.Stream(), write))
 }
 
-// withStream is options of a place with a stream of its device's, where it has one.
+// withStream is options of a place with a stream of its own: of its device, if it is on one.
 func (w *world) withStream(p place) gobuffer.Options {
 	o := p.options(w.mode)
 	switch p.allocator.Backend() {
@@ -54,6 +54,8 @@ func (w *world) withStream(p place) gobuffer.Options {
 		o.Stream = w.stream(w.cuda, p.device)
 	case "hip":
 		o.Stream = w.stream(w.hip, p.device)
+	default:
+		o.Stream, o.StreamOf = w.stream(w.cuda, 0), backends.CUDA
 	}
 	return o
 }
@@ -106,6 +108,22 @@ func TestAWriteBackRunsAfterTheBuffersStream(t *testing.T) {
 			if h.Temporary() {
 				w.kernel(w.cuda, p.device, a.Stream(), a, numbers(0, 0, 0, 0, 0, 0))
 			}
+			w.set(u, h, 21)
+			require.NoError(t, h.Commit())
+			require.NoError(t, h.Release())
+			w.assertHolds(a, after, "%v", u)
+			closeAll(t, a)
+		}
+	})
+}
+
+// The handle's stays the one that it was.
+func TestABuffersStreamMayChangeWhileItsElementsAreInUse(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		for _, u := range users {
+			a := w.array(w.withStream(p), before)
+			h := u.lend(t, a, gobuffer.ReadWrite)
+			require.NoError(t, a.SetStream(0, w.mode))
 			w.set(u, h, 21)
 			require.NoError(t, h.Commit())
 			require.NoError(t, h.Release())
@@ -244,6 +262,7 @@ func TestABufferMayEndWhileItsElementsAreInUse(t *testing.T) {
 			for _, end := range []func(*gobuffer.Array) error{(*gobuffer.Array).Close, (*gobuffer.Array).Free} {
 				a := w.array(w.withStream(p), before)
 				view := w.slice(a, 0, 6, 1)
+				require.NoError(t, view.SetStream(0, w.mode))
 				h := u.lend(t, a, gobuffer.ReadWrite)
 				require.NoError(t, end(a))
 				w.set(u, h, 21)
