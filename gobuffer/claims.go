@@ -34,7 +34,7 @@ func (c *claims) add(p piece, mode Mode) (*claim, error) {
 	defer c.mutex.Unlock()
 	for _, other := range c.list {
 		if (mode.Writes() || other.mode.Writes()) && p.mayShare(other.piece) {
-			return nil, fmt.Errorf("%w: an access for %q has some of them, and ends first; this one is for %q", ErrInUse, other.mode, mode)
+			return nil, fmt.Errorf("%w: an access for %q has some of them; end it before one for %q", ErrInUse, other.mode, mode)
 		}
 	}
 	c.list = append(c.list, mine)
@@ -66,7 +66,7 @@ func (c *claims) refuse(p piece) error {
 	defer c.mutex.Unlock()
 	for _, other := range c.list {
 		if other.mode.Writes() && p.mayShare(other.piece) {
-			return fmt.Errorf("%w: an access for %q has some of them, and ends before the buffer is changed", ErrInUse, other.mode)
+			return fmt.Errorf("%w: an access for %q has some of them; end it before changing the buffer", ErrInUse, other.mode)
 		}
 	}
 	return nil

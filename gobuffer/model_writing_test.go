@@ -34,6 +34,11 @@ func (w *modelWorld) lendTo(a *held, u user, mode gobuffer.Mode) {
 	if h == nil {
 		return
 	}
+	target, closed := a, func() {}
+	if a.array.Size() > 0 {
+		target, closed = w.part(a, a.array.Size()) // with the stream that a has now
+	}
+	defer closed()
 	w.use(h, u, mode)
 	if mode.Writes() && a.array.Size() > 0 {
 		w.logf("    nobody else gets or changes the elements")
@@ -50,7 +55,7 @@ func (w *modelWorld) lendTo(a *held, u user, mode gobuffer.Mode) {
 		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
 	}
 	if w.random.IntN(5) > 0 {
-		w.commit(h, a, mode)
+		w.commit(h, target, mode)
 	}
 	w.logf("release %s", h.name)
 	w.leave(h)
@@ -118,18 +123,18 @@ func (w *modelWorld) use(h *held, u user, mode gobuffer.Mode) {
 }
 
 // commit writes back, where there is something to write back.
-func (w *modelWorld) commit(h, a *held, mode gobuffer.Mode) {
+func (w *modelWorld) commit(h, target *held, mode gobuffer.Mode) {
 	w.logf("%s.Commit()", h.name)
 	back := h.handle.Temporary() && mode.Writes()
 	if back {
-		w.order(a, a.indices(), true)
+		w.order(target, target.indices(), true)
 	}
 	if err := w.call(h.handle.Commit); err != nil {
-		w.failed(a, err, a.indices())
+		w.failed(target, err, target.indices())
 		return
 	}
 	if back {
-		a.store(h.values())
-		w.seen(a)
+		target.store(h.values())
+		w.seen(target)
 	}
 }

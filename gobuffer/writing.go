@@ -104,12 +104,14 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 		l.source.memory.Retain()
 	}
 	h.loan = l
-	h.readOnly = h.readOnly || !wanted.mode.Writes()
+	// Most libraries for devices have no read-only arrays, and refuse them.
+	h.readOnly = h.readOnly || (s == backends.SpaceHost && !wanted.mode.Writes())
 	return h, nil
 }
 
 // Commit makes the buffer's elements what has been written to the handle's: what the handle's
-// stream holds is done before, and whoever uses the buffer from now on comes after. Where the
+// stream holds is done before, and what the stream that the buffer had when it was asked for
+// the handle; whoever uses the buffer from now on comes after. Where the
 // elements are used in place, or for reading, it does nothing. It may be called more than once.
 // After an error a device has failed while it wrote the buffer's elements, or before.
 func (h *Handle) Commit() error {
