@@ -57,9 +57,7 @@ class Lending(_Base):
         """
         return Access(self, space_number("cuda"), mode, device_number(device))
 
-    def on(
-        self, space: str, mode: str, device: int | None = None
-    ) -> AbstractContextManager[Any]:
+    def on(self, space: str, mode: str, device: int | None = None) -> AbstractContextManager[Any]:
         """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
 
         Spaces are "host", "cuda", "hip" and "openmp"; the host has no devices.
