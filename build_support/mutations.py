@@ -34,6 +34,7 @@ class Mutation:
 WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/memory.go"
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
+WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
 
 MUTATIONS = [
     Mutation(
@@ -191,6 +192,36 @@ MUTATIONS = [
         ACCESS,
         "piece{memory: h.memory, stream: h.stream}.remember()",
         "_ = piece{}",
+    ),
+    Mutation(
+        "a write-back does not follow the stream that the temporary is used on",
+        WRITING,
+        "layout: h.layout, stream: h.stream}",
+        "layout: h.layout}",
+    ),
+    Mutation(
+        "a write-back does not follow the buffer's own stream",
+        WRITING,
+        "return l.runtime.copyElements(l.source, written, l.transfer)",
+        "l.source.stream = 0\n\treturn l.runtime.copyElements(l.source, written, l.transfer)",
+    ),
+    Mutation(
+        "elements that were lent leave nothing behind",
+        WRITING,
+        "if h.memory != nil {\n\t\th.remember()",
+        "if h.memory != nil {\n\t\t_ = h",
+    ),
+    Mutation(
+        "elements are lent twice for writing",
+        CLAIMS,
+        "if (mode.Writes() || other.mode.Writes()) && p",
+        "if false && p",
+    ),
+    Mutation(
+        "elements are changed while they are lent for writing",
+        CLAIMS,
+        "if other.mode.Writes() && p",
+        "if false && p",
     ),
     Mutation(
         "memory that others used on any stream is released without waiting for the device",

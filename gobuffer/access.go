@@ -19,6 +19,7 @@ type Handle struct {
 	elsewhere *work // its stream, where that is not of the memory's own device
 	temporary bool
 	readOnly  bool
+	loan      *loan // of AccessMode; else nil
 	released  atomic.Bool
 }
 
@@ -32,16 +33,22 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	return a.access(s, device, request{mode: ReadWrite})
+}
+
+// access is Access by an array that was checked.
+func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, error) {
 	if s != backends.SpaceHost && device < 0 {
 		var err error
 		if device, err = a.currentDevice(s); err != nil {
 			return nil, err
 		}
 	}
-	if s == backends.SpaceHost && a.memory.mappable() && a.layout.Count() > 0 {
+	fits := !wanted.inOrder || a.layout.ContiguousC()
+	if fits && s == backends.SpaceHost && a.memory.mappable() && a.layout.Count() > 0 {
 		return a.mapHandle()
 	}
-	if a.inPlace(s, device) {
+	if fits && a.inPlace(s, device) {
 		h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
 		if err := a.prepare(h, s, device); err != nil {
 			return nil, err
@@ -54,7 +61,7 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 		}
 		return h, nil
 	}
-	copied, err := a.temporary(s, device)
+	copied, err := a.temporary(s, device, wanted.mode != Write)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +78,9 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	return h, nil
 }
 
-// temporary is a copy of the elements for code in space s, by the first allocator that
-// makes such and that the device has.
-func (a *Array) temporary(s backends.Space, device int) (copied *Array, err error) {
+// temporary is room for the elements for code in space s, or a copy of them, by the first
+// allocator that makes such and that the device has.
+func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *Array, err error) {
 	list, err := temporaries(s)
 	if err != nil {
 		return nil, err
@@ -85,7 +92,11 @@ func (a *Array) temporary(s backends.Space, device int) (copied *Array, err erro
 				// Code on the host knows no streams: it reads at once.
 				o.Transfer = Sync
 			}
-			copied, err = a.copyTo(a.runtime, o, a.layout.Type)
+			if copying {
+				copied, err = a.copyTo(a.runtime, o, a.layout.Type)
+			} else {
+				copied, err = a.runtime.NewArray(a.layout.Type, a.layout.Shape, o)
+			}
 		}
 		if !errors.Is(err, backends.ErrUnavailable) {
 			break
@@ -194,15 +205,23 @@ func (a *Array) currentDevice(s backends.Space) (int, error) {
 // Release drops the handle's reference. What its stream holds then is still waited for
 // before the memory is changed or given back. Releasing twice is harmless.
 func (h *Handle) Release() error {
+	if h.loan != nil {
+		return h.releaseLoan()
+	}
 	if h.released.Swap(true) || h.memory == nil {
 		return nil
 	}
+	h.remember()
+	return h.memory.Release()
+}
+
+// remember records what the handle's stream holds.
+func (h *Handle) remember() {
 	if h.elsewhere != nil {
 		h.memory.remember(h.elsewhere)
 	} else {
 		piece{memory: h.memory, stream: h.stream}.remember()
 	}
-	return h.memory.Release()
 }
 
 // Detach gives up the handle and hands over its reference to the memory, or nil, to a

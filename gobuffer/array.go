@@ -258,7 +258,22 @@ func (a *Array) check() error {
 	return nil
 }
 
+// checkChangeable is check for what changes elements or takes others in their place.
+func (a *Array) checkChangeable() error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.runtime.claims.refuse(a.all())
+}
+
 func (a *Array) checkWritable() error {
+	if err := a.checkChangeable(); err != nil {
+		return err
+	}
+	return a.checkElementsWritable()
+}
+
+func (a *Array) checkElementsWritable() error {
 	if err := a.check(); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (a *Array) copyTo(r *Runtime, o Options, t arrayiface.ElementType) (*Array,
 // nothing if they are there already. The stream comes along between a device and
 // the host; between two devices it cannot.
 func (a *Array) Move(to backends.Allocator, device int) error {
-	if err := a.check(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
 	b, err := a.runtime.Backend(to)

@@ -15,7 +15,7 @@ const leastCapacity = 8
 // newly taken holds it. Contents and size stay. Elements that are not in memory
 // of the buffer's own are copied to such memory first, if there is too little.
 func (a *Array) Reserve(n int, value *Array) error {
-	if err := a.check(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
 	filling, err := a.patternOf(value)
@@ -42,7 +42,7 @@ func (a *Array) Resize(n int, value *Array) error { return a.ResizeShape([]int{n
 
 // ResizeShape is Resize to a shape of any number of dimensions.
 func (a *Array) ResizeShape(shape []int, value *Array) error {
-	if err := a.check(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
 	layout, err := arrayiface.NewLayout(a.layout.Type, shape, nil)
@@ -150,7 +150,7 @@ func (a *Array) elements(start, stop int) piece {
 // Append adds the elements of b, in C order and converted, behind the last one.
 // The capacity doubles, from 8 on. b may be the buffer itself or a view of it.
 func (a *Array) Append(b *Array) error {
-	if err := a.check(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
 	if err := b.check(); err != nil {

@@ -99,6 +99,17 @@ var scenarios = []struct {
 		w.writeView(w.views[0])
 		w.releaseView(&w.views[0])
 	}},
+	{"elements lent to the host", func(w *modelWorld, a, b *held) {
+		w.assignTo(a, b)
+		w.lendTo(a, user{backends.SpaceHost, -1}, gobuffer.ReadWrite)
+		w.assignTo(b, a)
+	}},
+	{"elements lent to another device", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		w.lendTo(a, user{w.spaces()[0], 1}, gobuffer.Write)
+		w.lendTo(a, user{w.spaces()[0], 0}, gobuffer.ReadWrite)
+		w.close(&w.held[0])
+	}},
 	{"strided writes", func(w *modelWorld, a, b *held) {
 		w.useOwnStream(b, changes)
 		w.writeTo(a, b)

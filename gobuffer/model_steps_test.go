@@ -40,6 +40,7 @@ var stepKinds = []struct {
 	{"releaseview", 2, (*modelWorld).releaseSomeView},
 	{"setstream", 5, (*modelWorld).setStream},
 	{"settransfer", 1, (*modelWorld).setTransfer},
+	{"lend", 6, (*modelWorld).lend},
 	{"kernel", 10, (*modelWorld).kernelByHandle},
 	{"own", 8, (*modelWorld).kernelOnOwnStream},
 	{"again", 4, (*modelWorld).kernelAgain},

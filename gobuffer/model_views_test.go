@@ -77,6 +77,11 @@ func (w *modelWorld) writeView(v *held) {
 	if !waited {
 		return
 	}
+	w.overwrite(v)
+}
+
+// overwrite is the host's.
+func (w *modelWorld) overwrite(v *held) {
 	list := w.fresh(v.handle.Layout().Count())
 	for i, e := range list {
 		at := v.handle.Address() + backends.Address(elementOffset(v.handle.Layout(), i))

@@ -17,6 +17,7 @@ type Runtime struct {
 	byAllocator [allocatorSlots]served
 	counters    [allocatorSlots]counter
 	postponed   postponed
+	claims      claims
 	trace       atomic.Pointer[func(string)]
 }
 

@@ -14,7 +14,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 7
+#define HAMR_ABI_VERSION 8
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -26,6 +26,8 @@
 #define HAMR_MAPPED 0x10000u /* the host's view of memory that a device has again when its last reference goes */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
+
+enum { HAMR_MODE_READ, HAMR_MODE_WRITE, HAMR_MODE_READ_WRITE }; /* gobuffer.Mode */
 
 enum { HAMR_ALLOCATOR_SAME = -2, HAMR_ALLOCATOR_ANY = -1, HAMR_ALLOCATORS = 32 /* the most that there may be */ };
 
@@ -81,6 +83,7 @@ typedef enum {
     HAMR_FREED,           /* memory that was given back */
     HAMR_FORKED,          /* something of the process that this one was forked from */
     HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
+    HAMR_IN_USE,          /* elements that open_access gave to somebody else */
     HAMR_ERROR_KIND_COUNT
 } hamr_error_kind;
 
@@ -186,6 +189,13 @@ typedef struct hamr_functions {
 
     /* Describes at result where code in a space can touch the elements. */
     hamr_error *(*access)(hamr_array *array, int32_t space, int32_t device, hamr_array *result);
+    /* access for code that reads the elements (mode HAMR_MODE_READ), writes all of them, or
+     * reads and writes. They are its own until end_access. */
+    hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result, uint64_t *access);
+    /* Ends an access. With commit, what was written to a temporary becomes the array's
+     * elements; what the stream of open_access's result holds then is done before. stream_over:
+     * that stream is no more. */
+    hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over);
     /* Copies elements to ordinary host memory of size bytes, in C order, and sets
      * done; where that takes more than one copy of bytes, nothing happens. */
     hamr_error *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);

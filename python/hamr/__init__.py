@@ -16,6 +16,7 @@ from ._base.errors import (
     ForkError,
     FreedBuffer,
     InternalError,
+    InUse,
     OutOfMemory,
 )
 from ._base.stream import Event, Stream
@@ -109,6 +110,7 @@ __all__ = [
     "ForkError",
     "FreedBuffer",
     "Handle",
+    "InUse",
     "InternalError",
     "OutOfMemory",
     "Stream",

@@ -237,6 +237,7 @@ def test_every_exception_has_the_root_and_a_builtin_base():
         hamr.FreedBuffer: ValueError,
         hamr.ForkError: RuntimeError,
         hamr.InternalError: RuntimeError,
+        hamr.InUse: BufferError,
     }
     for error, base in bases.items():
         assert issubclass(error, hamr.Error)

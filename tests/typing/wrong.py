@@ -3,7 +3,6 @@
 import numpy as np
 
 import hamr
-from hamr import nothing  # expect: error
 
 
 async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -> None:

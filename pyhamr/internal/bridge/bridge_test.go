@@ -155,6 +155,7 @@ func TestClassifyTakesErrorsApart(t *testing.T) {
 		TypeError:     &arrayiface.Error{Key: "typestr", Type: true},
 		IndexError:    &gobuffer.ArgumentError{Fault: gobuffer.BadIndex},
 		InternalError: &PanicError{Value: "boom", Stack: "here"},
+		InUse:         fmt.Errorf("for writing: %w", gobuffer.ErrInUse),
 	} {
 		f := Classify(err)
 		assert.Equal(t, kind, f.Kind, "%v", err)

@@ -125,8 +125,17 @@ func (d *Descriptor) tokenOf(m *gobuffer.Memory) uint64 {
 // StoreHandle describes h, which it detaches, in d and gives Python a token for its
 // memory unless that is the one before has.
 func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) error {
-	d.Stream, d.StreamOf, d.Transfer = uint64(h.Stream()), before.StreamOf, before.Transfer
 	m := h.Detach()
+	d.describe(h, m, before)
+	if m == nil {
+		return nil
+	}
+	return m.Release()
+}
+
+// describe makes d what h is, whose memory is m.
+func (d *Descriptor) describe(h *gobuffer.Handle, m *gobuffer.Memory, before *Descriptor) {
+	d.Stream, d.StreamOf, d.Transfer = uint64(h.Stream()), before.StreamOf, before.Transfer
 	d.Allocator, d.Device = before.Allocator, before.Device
 	switch {
 	case m != nil && h.Temporary():
@@ -138,10 +147,6 @@ func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) error {
 		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 	}
 	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly(), m)
-	if m == nil {
-		return nil
-	}
-	return m.Release()
 }
 
 func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool, m *gobuffer.Memory) {

@@ -24,6 +24,7 @@ const (
 	Freed
 	Forked
 	InternalError
+	InUse
 )
 
 // Failure is an error in the parts that other languages make theirs of. What a kind does
@@ -63,6 +64,8 @@ func Classify(err error) Failure {
 		f.Kind, f.Source, f.Name, f.Code = DeviceError, device.API, device.Name, device.Code
 	case errors.Is(err, gobuffer.ErrFreed):
 		f.Kind = Freed
+	case errors.Is(err, gobuffer.ErrInUse):
+		f.Kind = InUse
 	case errors.As(err, &argument):
 		f.Kind = [...]Kind{ValueError, TypeError, IndexError}[argument.Fault]
 	case errors.As(err, &element):

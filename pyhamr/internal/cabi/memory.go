@@ -11,6 +11,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/all"
+	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -85,6 +86,18 @@ func hamrFreeFunction(allocator C.int32_t) unsafe.Pointer {
 //export hamrAccess
 func hamrAccess(array *C.hamr_array, space, device C.int32_t, result *C.hamr_array) *C.hamr_error {
 	return failure(bridge.Access(descriptor(array), backends.Space(space), int(device), descriptor(result)))
+}
+
+//export hamrOpenAccess
+func hamrOpenAccess(array *C.hamr_array, space, device, mode C.int32_t, result *C.hamr_array, access *C.uint64_t) *C.hamr_error {
+	opened, err := bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result))
+	*access = C.uint64_t(opened)
+	return failure(err)
+}
+
+//export hamrEndAccess
+func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t) *C.hamr_error {
+	return failure(bridge.EndAccess(uint64(access), commit != 0, streamOver != 0))
 }
 
 //export hamrRead

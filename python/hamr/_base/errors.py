@@ -60,6 +60,10 @@ class InternalError(Error, RuntimeError):
     stack: str = ""
 
 
+class InUse(Error, BufferError):
+    """Elements are in use by ``on_host()``, ``on_cuda()`` or ``on()`` that has not ended."""
+
+
 #: In the order of hamr_error_kind in hamr/functions.h.
 KINDS: tuple[type[Exception], ...] = (
     ValueError,
@@ -71,4 +75,5 @@ KINDS: tuple[type[Exception], ...] = (
     FreedBuffer,
     ForkError,
     InternalError,
+    InUse,
 )

@@ -23,6 +23,7 @@ from .._protocols.dispatch import ask, share
 from .._protocols.wait_setting import wait_of
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
+from .lending import Lending
 from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import numpy
 
 
-class Buffer(Contents, UpstreamSpelling, _native.Array):
+class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or

@@ -28,6 +28,7 @@ else:
     def overload(function):  # typing's takes 3 ms to import
         """Nothing: what follows replaces it."""
 
+
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
 SHOWN = 1000
 

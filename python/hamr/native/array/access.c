@@ -104,6 +104,26 @@ static PyObject *small_temporary(Array *self) {
     return (PyObject *)handle;
 }
 
+PyObject *access_handle(Result *result, Array *source, int32_t space) {
+    Block *block;
+    if (result_block(result, source, NULL, &block) < 0) return NULL;
+    Array *handle = array_new(handle_type);
+    if (!handle) {
+        Py_XDECREF((PyObject *)block);
+        return NULL;
+    }
+    handle->fixed = 1;
+    handle->for_space = FOR_SPACE(space);
+    array_follow(handle, source);
+    handle->temporary = (block != source->block && !(result->array.flags & HAMR_MAPPED)) || source->temporary;
+    if (array_store(handle, &result->array, block) < 0) Py_CLEAR(handle);
+    if (handle && !handle->interface && block == source->block && handle->array.flags == source->array.flags) {
+        handle->interface = source->interface;
+        Py_XINCREF(handle->interface);
+    }
+    return (PyObject *)handle;
+}
+
 /* What the core makes of the array for code in a space. */
 static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     Array *source = array_pin(self);
@@ -124,26 +144,9 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         core_raise(error);
         return NULL;
     }
-    Block *block;
-    Array *handle = NULL;
-    if (result_block(&result, source, NULL, &block) == 0) {
-        handle = array_new(handle_type);
-        if (!handle) {
-            Py_XDECREF((PyObject *)block);
-        } else {
-            handle->fixed = 1;
-            handle->for_space = FOR_SPACE(space);
-            array_follow(handle, source);
-            handle->temporary = (block != source->block && !(result.array.flags & HAMR_MAPPED)) || source->temporary;
-            if (array_store(handle, &result.array, block) < 0) Py_CLEAR(handle);
-        }
-    }
-    if (handle && !handle->interface && block == source->block) {
-        handle->interface = source->interface;
-        Py_XINCREF(handle->interface);
-    }
+    PyObject *handle = access_handle(&result, source, space);
     Py_DECREF(source);
-    return (PyObject *)handle;
+    return handle;
 }
 
 static PyObject *in_place(Array *self, int32_t space) {

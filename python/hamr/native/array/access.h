@@ -3,11 +3,13 @@
 #define HAMR_ARRAY_ACCESS_H
 
 #include "array/array.h"
+#include "array/result.h"
 #include "base/python.h"
 
 int array_usable(const Array *self);     /* 0, or -1: it is a device's, from before a fork */
 Array *array_settled(Array *self);       /* a snapshot that the host may read now */
 PyObject *array_access(Array *self, int32_t space, int32_t device);
+PyObject *access_handle(Result *result, Array *source, int32_t space); /* a handle on what the core made of source */
 extern PyMethodDef access_functions[];
 PyObject *get_host_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
 PyObject *get_cuda_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);

@@ -3,6 +3,7 @@
 #include "array/copy.h"
 #include "array/create.h"
 #include "array/description.h"
+#include "array/lend.h"
 #include "array/wait.h"
 #include "base/allocators.h"
 #include "base/elements.h"
@@ -25,7 +26,7 @@
 static PyMethodDef *const functions[] = {
     core_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, stream_life_functions,
-    allocator_functions, element_functions, create_functions, buffer_import_functions,
+    allocator_functions, element_functions, create_functions, buffer_import_functions, lend_functions,
 };
 
 static int setup(PyObject *module) {

@@ -1,0 +1,211 @@
+package gobuffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"hamr/backends"
+)
+
+// Mode says what code does with the elements that AccessMode gives it.
+type Mode int32
+
+// The modes, which Python calls "r", "w" and "rw".
+const (
+	// Read changes none.
+	Read Mode = iota
+	// Write writes all of them, and reads none that it has not written: a temporary is not
+	// initialised.
+	Write
+	// ReadWrite reads them, and may write some.
+	ReadWrite
+)
+
+// String returns "r", "w" or "rw".
+func (m Mode) String() string {
+	switch m {
+	case Read:
+		return "r"
+	case Write:
+		return "w"
+	case ReadWrite:
+		return "rw"
+	}
+	return fmt.Sprintf("Mode(%d)", int32(m))
+}
+
+// ParseMode is the inverse of Mode.String.
+func ParseMode(name string) (Mode, error) {
+	for _, m := range []Mode{Read, Write, ReadWrite} {
+		if m.String() == name {
+			return m, nil
+		}
+	}
+	return Read, valueError("mode", fmt.Sprintf("%q", name), "r, w, rw")
+}
+
+// Writes reports whether elements may be written.
+func (m Mode) Writes() bool { return m != Read }
+
+// loan is what a Handle of AccessMode has besides.
+type loan struct {
+	mutex     sync.Mutex // a write-back and the end come one after the other
+	runtime   *Runtime
+	claim     *claim // nil where there are no elements
+	source    piece  // what a temporary stands for, with a reference; without memory in place
+	writes    bool
+	transfer  Transfer
+	committed bool
+}
+
+// AccessMode is Access for code that says what it does with the elements, and when it is done:
+// what it writes, the buffer has after Commit, wherever the elements were. Until Release the
+// elements are the caller's: another AccessMode for the same bytes, by whatever array, is
+// ErrInUse unless both are for Read; and so is what would change the elements or replace them,
+// as Fill or Resize, while they are in use for writing. Close and Free go on: Commit then
+// writes to the memory, which others may hold.
+func (a *Array) AccessMode(s backends.Space, device int, mode Mode) (*Handle, error) {
+	return a.lend(s, device, request{mode: mode})
+}
+
+// request says what is wanted of access.
+type request struct {
+	mode    Mode
+	inOrder bool // in C order, if need be in a temporary
+}
+
+func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, error) {
+	if wanted.mode < Read || wanted.mode > ReadWrite {
+		return nil, valueError("mode", wanted.mode, "Read, Write, ReadWrite")
+	}
+	if wanted.mode.Writes() {
+		if err := a.checkElementsWritable(); err != nil {
+			return nil, err
+		}
+	} else if err := a.check(); err != nil {
+		return nil, err
+	}
+	l := &loan{runtime: a.runtime, writes: wanted.mode.Writes(), transfer: a.options.Transfer}
+	if a.memory != nil {
+		var err error
+		if l.claim, err = a.runtime.claims.add(a.all(), wanted.mode); err != nil {
+			return nil, err
+		}
+	}
+	h, err := a.access(s, device, wanted)
+	if err != nil {
+		a.runtime.claims.remove(l.claim)
+		return nil, err
+	}
+	if h.temporary && a.memory != nil {
+		l.source = a.all()
+		l.source.memory.Retain()
+	}
+	h.loan = l
+	// Most libraries for devices have no read-only arrays, and refuse them.
+	h.readOnly = h.readOnly || (s == backends.SpaceHost && !wanted.mode.Writes())
+	return h, nil
+}
+
+// Commit makes the buffer's elements what has been written to the handle's: what the handle's
+// stream holds is done before, and what the stream that the buffer had when it was asked for
+// the handle; whoever uses the buffer from now on comes after. Where the
+// elements are used in place, or for reading, it does nothing. It may be called more than once.
+// After an error a device has failed while it wrote the buffer's elements, or before.
+func (h *Handle) Commit() error {
+	l := h.loan
+	if l == nil {
+		return nil
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if h.released.Load() {
+		return ErrFreed
+	}
+	l.committed = true
+	if l.source.memory == nil || !l.writes {
+		return nil
+	}
+	if l.runtime.tracing() {
+		l.runtime.tracef("write back from a temporary at %#x to %#x", h.address, l.source.address)
+	}
+	written := piece{memory: h.memory, address: h.address, layout: h.layout, stream: h.stream}
+	return l.runtime.copyElements(l.source, written, l.transfer)
+}
+
+// LeaveStream has a handle of AccessMode do without its stream, which has ended: see
+// Memory.Forget.
+func (h *Handle) LeaveStream() {
+	if l := h.loan; l != nil {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		h.stream, l.source.stream = 0, 0
+	}
+}
+
+// releaseLoan is Release of a handle of AccessMode.
+func (h *Handle) releaseLoan() (late error) {
+	l := h.loan
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if h.released.Swap(true) {
+		return nil
+	}
+	if h.memory != nil {
+		h.remember()
+	}
+	// While the memory is there: afterwards its bytes may be somebody else's.
+	l.runtime.claims.remove(l.claim)
+	if h.memory != nil {
+		late = h.memory.Release()
+	}
+	if l.source.memory == nil {
+		return late
+	}
+	if l.writes && !l.committed && l.runtime.tracing() {
+		l.runtime.tracef("drop what was written to a temporary at %#x: it is not written back", h.address)
+	}
+	return errors.Join(late, l.source.memory.Release())
+}
+
+// On calls f with the elements where code in space s on a device can use them, and has the
+// array have what f writes if that returns nil. After an error of f's, or a panic, what was
+// written in place stays, and a temporary is dropped. The handle ends with f. It fails at once
+// if ctx is done. See AccessMode.
+func (a *Array) On(ctx context.Context, s backends.Space, device int, mode Mode, f func(*Handle) error) error {
+	return a.on(ctx, s, device, request{mode: mode}, f)
+}
+
+// OnHost is On for code on the host.
+func (a *Array) OnHost(ctx context.Context, mode Mode, f func(*Handle) error) error {
+	return a.On(ctx, backends.SpaceHost, backends.HostDevice, mode, f)
+}
+
+func (a *Array) on(ctx context.Context, s backends.Space, device int, wanted request, f func(*Handle) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h, err := a.lend(s, device, wanted)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Release()) }()
+	if err := f(h); err != nil {
+		return err
+	}
+	return h.Commit()
+}
+
+// OnHost calls f with the elements as a Go slice, in C order, and has the buffer have what f
+// writes if that returns nil: in place where they lie so and the host reaches them, else by a
+// temporary. The slice is valid until f returns. See Array.On.
+func (b *Buffer[T]) OnHost(ctx context.Context, mode Mode, f func([]T) error) error {
+	if _, err := Typed[T](b.Array); err != nil {
+		return err // it was swapped with another type's
+	}
+	return b.on(ctx, backends.SpaceHost, backends.HostDevice, request{mode: mode, inOrder: true}, func(h *Handle) error {
+		return f((&Slice[T]{h}).Slice())
+	})
+}

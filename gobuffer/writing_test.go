@@ -1,0 +1,402 @@
+package gobuffer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// user is code in a space on a device.
+type user struct {
+	space  backends.Space
+	device int
+}
+
+var users = []user{{backends.SpaceHost, -1}, {backends.SpaceCUDA, 0}, {backends.SpaceCUDA, 1}, {backends.SpaceHIP, 1}}
+
+func (u user) lend(t *testing.T, a *gobuffer.Array, mode gobuffer.Mode) *gobuffer.Handle {
+	t.Helper()
+	h, err := a.AccessMode(u.space, u.device, mode)
+	require.NoError(t, err)
+	return h
+}
+
+// set makes the elements of a handle v, v+1, …, late where that is a device's work.
+func (w *world) set(u user, h *gobuffer.Handle, v int) {
+	w.t.Helper()
+	address, layout := h.Address(), h.Layout()
+	write := func(memory func(backends.Address, int) []byte) {
+		for i := range layout.Count() {
+			copy(memory(address+backends.Address(elementOffset(layout, i)), 4), element(arrayiface.Int32, v+i))
+		}
+	}
+	if u.space == backends.SpaceHost {
+		write(hostBytes)
+		return
+	}
+	// In place that is the memory's runtime, whose code another's may be.
+	require.NoError(w.t, w.deviceOf(h.Memory()).Launch(u.device, h.Stream(), write))
+}
+
+// withStream is options of a place with a stream of its own: of its device, if it is on one.
+func (w *world) withStream(p place) gobuffer.Options {
+	o := p.options(w.mode)
+	switch p.allocator.Backend() {
+	case "cuda":
+		o.Stream = w.stream(w.cuda, p.device)
+	case "hip":
+		o.Stream = w.stream(w.hip, p.device)
+	default:
+		o.Stream, o.StreamOf = w.stream(w.cuda, 0), backends.CUDA
+	}
+	return o
+}
+
+func TestWhatIsWrittenIsTheBuffersAfterACommit(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		for _, u := range users {
+			for _, mode := range []gobuffer.Mode{gobuffer.Write, gobuffer.ReadWrite} {
+				for own, o := range map[bool]gobuffer.Options{false: p.options(w.mode), true: w.withStream(p)} {
+					about := fmt.Sprintf("%v %v %t", u, mode, own)
+					a := w.array(o, before)
+					h := u.lend(t, a, mode)
+					w.set(u, h, 21)
+					require.NoError(t, h.Commit())
+					require.NoError(t, h.Release())
+					w.assertHolds(a, after, about)
+					closeAll(t, a)
+				}
+			}
+		}
+	})
+}
+
+func TestOnlyElementsAreWrittenBack(t *testing.T) {
+	onEveryPlace(t, 1, func(t *testing.T, w *world, p place) {
+		for _, how := range arrangements {
+			for _, u := range users[:2] {
+				a := w.lay(p, w.withStream(p), before, how)
+				h := u.lend(t, a, gobuffer.ReadWrite)
+				w.set(u, h, 21)
+				require.NoError(t, h.Commit())
+				require.NoError(t, h.Release())
+				w.assertHolds(a, after, "%s %v", how.name, u)
+				assert.Zero(t, w.strays(a), "%s %v", how.name, u)
+				closeAll(t, a)
+			}
+		}
+	})
+}
+
+// What others have on the buffer's stream comes before a write-back, too.
+func TestAWriteBackRunsAfterTheBuffersStream(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		if p.allocator.Backend() != "cuda" {
+			return
+		}
+		for _, u := range users {
+			a := w.array(w.withStream(p), before)
+			h := u.lend(t, a, gobuffer.Write)
+			if h.Temporary() {
+				w.kernel(w.cuda, p.device, a.Stream(), a, numbers(0, 0, 0, 0, 0, 0))
+			}
+			w.set(u, h, 21)
+			require.NoError(t, h.Commit())
+			require.NoError(t, h.Release())
+			w.assertHolds(a, after, "%v", u)
+			closeAll(t, a)
+		}
+	})
+}
+
+// The handle's stays the one that it was.
+func TestABuffersStreamMayChangeWhileItsElementsAreInUse(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		for _, u := range users {
+			a := w.array(w.withStream(p), before)
+			h := u.lend(t, a, gobuffer.ReadWrite)
+			require.NoError(t, a.SetStream(0, w.mode))
+			w.set(u, h, 21)
+			require.NoError(t, h.Commit())
+			require.NoError(t, h.Release())
+			w.assertHolds(a, after, "%v", u)
+			closeAll(t, a)
+		}
+	})
+}
+
+func TestAModeSaysWhatIsBroughtIn(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	for mode, copies := range map[gobuffer.Mode]int{gobuffer.Read: 1, gobuffer.Write: 0, gobuffer.ReadWrite: 1} {
+		made := w.cuda.CallCount("Copy")
+		h := users[0].lend(t, a, mode)
+		assert.Equal(t, copies, w.cuda.CallCount("Copy")-made, mode)
+		assert.Equal(t, mode == gobuffer.Read, h.ReadOnly(), mode)
+		assert.True(t, h.Temporary())
+		require.NoError(t, h.Release())
+	}
+	w.assertHolds(a, before, "nothing was committed")
+	closeAll(t, a)
+}
+
+func TestWithoutACommitNothingIsWrittenBack(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		for _, u := range users {
+			a := w.array(w.withStream(p), before)
+			h := u.lend(t, a, gobuffer.ReadWrite)
+			w.set(u, h, 21)
+			require.NoError(t, h.Release())
+			require.NoError(t, h.Release())
+			assert.ErrorIs(t, h.Commit(), gobuffer.ErrFreed)
+			if h.Temporary() {
+				w.assertHolds(a, before, "%v", u)
+			} else {
+				w.assertHolds(a, after, "%v", u)
+			}
+			closeAll(t, a)
+		}
+	})
+}
+
+func TestElementsInUseForWritingAreNobodyElses(t *testing.T) {
+	modes := []gobuffer.Mode{gobuffer.Read, gobuffer.Write, gobuffer.ReadWrite}
+	for _, p := range places(1) {
+		w := newWorld(t, 1, late)
+		a := w.array(p.options(gobuffer.Async), before)
+		part, rest, twin := w.slice(a, 3, 6, 1), w.slice(a, 0, 3, 1), w.slice(a, 2, 6, 1)
+		for _, u := range users[:2] {
+			for _, first := range modes {
+				h := users[0].lend(t, part, first)
+				for _, second := range modes {
+					refused := first.Writes() || second.Writes()
+					for _, same := range []*gobuffer.Array{a, part, twin} {
+						other, err := same.AccessMode(u.space, u.device, second)
+						if refused {
+							assert.ErrorIs(t, err, gobuffer.ErrInUse, "%s, %s, %s", p, first, second)
+							continue
+						}
+						require.NoError(t, err)
+						require.NoError(t, other.Release())
+					}
+					other := u.lend(t, rest, second)
+					require.NoError(t, other.Release())
+				}
+				require.NoError(t, h.Release())
+			}
+		}
+		closeAll(t, a, part, rest, twin)
+	}
+}
+
+// Memory that two were told of is the same bytes still.
+func TestElementsOfMemoryAdoptedTwiceAreOnce(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.array(place{backends.Malloc, -1}.options(0), before)
+	m, err := w.runtime.Adopt(a.Memory().Region(), a.Memory().Size(), 0, func() {})
+	require.NoError(t, err)
+	again := gobuffer.View(m, a.Address(), a.Layout(), 6, false, a.Options())
+	h := users[1].lend(t, a, gobuffer.ReadWrite)
+	_, err = again.AccessMode(backends.SpaceCUDA, 0, gobuffer.ReadWrite)
+	require.ErrorIs(t, err, gobuffer.ErrInUse)
+	require.NoError(t, h.Release())
+	closeAll(t, again, a)
+}
+
+func TestElementsInUseForWritingAreNotChanged(t *testing.T) {
+	for _, p := range places(1) {
+		for _, u := range users[:2] {
+			w := newWorld(t, 1, late)
+			a := w.array(p.options(gobuffer.Async), before)
+			v, other := w.scalar(arrayiface.Int32, 7), w.array(p.options(gobuffer.Async), numbers(8))
+			to := place{backends.CPP, -1}
+			if p.allocator == backends.CPP {
+				to.allocator = backends.Malloc
+			}
+			changes := map[string]func(*gobuffer.Array) error{
+				"Fill":    func(a *gobuffer.Array) error { return a.Fill(v) },
+				"Write":   func(a *gobuffer.Array) error { return a.Write(v) },
+				"Set":     func(a *gobuffer.Array) error { return a.Set(1, other, 0, 1) },
+				"Assign":  func(a *gobuffer.Array) error { return a.Assign(other) },
+				"Append":  func(a *gobuffer.Array) error { return a.Append(other) },
+				"Resize":  func(a *gobuffer.Array) error { return a.Resize(9, nil) },
+				"Reserve": func(a *gobuffer.Array) error { return a.Reserve(99, nil) },
+				"Move":    func(a *gobuffer.Array) error { return a.Move(to.allocator, to.device) },
+			}
+			for name, change := range changes {
+				h := u.lend(t, a, gobuffer.ReadWrite)
+				part, rest := w.slice(a, 2, 4, 1), w.slice(a, 0, 0, 1)
+				assert.ErrorIs(t, change(a), gobuffer.ErrInUse, "%s %s", p, name)
+				if name != "Set" {
+					assert.ErrorIs(t, change(part), gobuffer.ErrInUse, "%s %s", p, name)
+					require.NoError(t, change(rest), "%s %s", p, name)
+				}
+				require.NoError(t, h.Release())
+				w.assertHolds(a, before, "%s %s", p, name)
+				h = u.lend(t, a, gobuffer.Read)
+				own, err := a.Copy(a.Options(), a.Type())
+				require.NoError(t, err)
+				require.NoError(t, change(own), "%s %s", p, name)
+				require.NoError(t, h.Release())
+				closeAll(t, part, rest, own)
+			}
+			h := u.lend(t, a, gobuffer.Read)
+			require.NoError(t, a.Fill(v), "%s: what is read may change", p)
+			require.NoError(t, h.Release())
+			closeAll(t, a, v, other)
+		}
+	}
+}
+
+func TestABufferMayEndWhileItsElementsAreInUse(t *testing.T) {
+	onEveryPlace(t, 1, func(t *testing.T, w *world, p place) {
+		for _, u := range users[:2] {
+			for _, end := range []func(*gobuffer.Array) error{(*gobuffer.Array).Close, (*gobuffer.Array).Free} {
+				a := w.array(w.withStream(p), before)
+				view := w.slice(a, 0, 6, 1)
+				require.NoError(t, view.SetStream(0, w.mode))
+				h := u.lend(t, a, gobuffer.ReadWrite)
+				require.NoError(t, end(a))
+				w.set(u, h, 21)
+				require.NoError(t, h.Commit())
+				require.NoError(t, h.Release())
+				w.assertHolds(view, after, "%v", u)
+				closeAll(t, a, view)
+			}
+		}
+	})
+}
+
+func TestReadOnlyElementsAreNotLentForWriting(t *testing.T) {
+	w := newWorld(t, 1, late)
+	own := w.array(place{backends.CUDA, 0}.options(0), before)
+	a := gobuffer.View(own.Memory().Retain(), own.Address(), own.Layout(), 6, true, own.Options())
+	for _, u := range users[:2] {
+		for _, mode := range []gobuffer.Mode{gobuffer.Write, gobuffer.ReadWrite, gobuffer.Mode(7)} {
+			_, err := a.AccessMode(u.space, u.device, mode)
+			var wrong *gobuffer.ArgumentError
+			assert.ErrorAs(t, err, &wrong)
+		}
+		require.NoError(t, u.lend(t, a, gobuffer.Read).Release())
+	}
+	closeAll(t, a, own)
+}
+
+func TestElementsOfMappedMemoryAreLentInPlace(t *testing.T) {
+	w := mappedWorld(t)
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	h := users[0].lend(t, a, gobuffer.ReadWrite)
+	assert.True(t, h.Memory().Mapped())
+	view := gobuffer.View(h.Memory().Retain(), h.Address(), h.Layout(), 6, false, gobuffer.Options{Allocator: backends.Malloc, Device: -1})
+	_, err := view.AccessMode(backends.SpaceHost, -1, gobuffer.ReadWrite)
+	require.ErrorIs(t, err, gobuffer.ErrInUse, "the same bytes at another address")
+	_, err = a.AccessMode(backends.SpaceCUDA, 0, gobuffer.Read)
+	require.ErrorIs(t, err, gobuffer.ErrInUse)
+	closeAll(t, view)
+	w.set(users[0], h, 21)
+	require.NoError(t, h.Commit())
+	require.NoError(t, h.Release())
+	w.assertHolds(a, after)
+	h = user{backends.SpaceHIP, 1}.lend(t, a, gobuffer.ReadWrite)
+	assert.True(t, h.Temporary())
+	w.set(user{backends.SpaceHIP, 1}, h, 1)
+	require.NoError(t, h.Commit())
+	require.NoError(t, h.Release())
+	w.assertHolds(a, before)
+	closeAll(t, a)
+}
+
+func TestOnHost(t *testing.T) {
+	ctx := context.Background()
+	onEveryPlace(t, 1, func(t *testing.T, w *world, p place) {
+		for _, how := range arrangements {
+			b, err := gobuffer.Typed[int32](w.lay(p, w.withStream(p), before, how))
+			require.NoError(t, err)
+			require.NoError(t, b.OnHost(ctx, gobuffer.ReadWrite, func(values []int32) error {
+				require.Len(t, values, 6)
+				for i := range values {
+					values[i] += 20
+				}
+				assert.ErrorIs(t, b.Put(0, []int32{1}), gobuffer.ErrInUse)
+				return nil
+			}))
+			w.assertHolds(b.Array, after, how.name)
+			require.NoError(t, b.Array.On(ctx, backends.SpaceCUDA, 0, gobuffer.Write, func(h *gobuffer.Handle) error {
+				w.set(users[1], h, 1)
+				return nil
+			}))
+			w.assertHolds(b.Array, before, how.name)
+			closeAll(t, b.Array)
+		}
+	})
+}
+
+func TestOnHostAfterAnErrorOrAPanic(t *testing.T) {
+	w := newWorld(t, 1, late)
+	b, err := gobuffer.Typed[int32](w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := errors.New("failed")
+	write := func(values []int32) { values[0] = 99 }
+	assert.ErrorIs(t, b.OnHost(ctx, gobuffer.ReadWrite, func(v []int32) error { write(v); return failed }), failed)
+	assert.PanicsWithValue(t, "oh", func() {
+		_ = b.OnHost(ctx, gobuffer.ReadWrite, func(v []int32) error { write(v); panic("oh") })
+	})
+	w.assertHolds(b.Array, before)
+	cancel()
+	assert.ErrorIs(t, b.OnHost(ctx, gobuffer.ReadWrite, func(v []int32) error { write(v); return nil }), context.Canceled)
+	w.assertHolds(b.Array, before)
+	closeAll(t, b.Array)
+	assert.ErrorIs(t, b.Array.OnHost(context.Background(), gobuffer.Read, func(*gobuffer.Handle) error { return nil }), gobuffer.ErrFreed)
+}
+
+func TestElementsThatCouldNotBeLentAreFree(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	w.cuda.FailAt("Copy", 1, errInjected)
+	_, err := a.AccessMode(backends.SpaceHost, -1, gobuffer.ReadWrite)
+	require.ErrorIs(t, err, error(errInjected))
+	h := users[0].lend(t, a, gobuffer.ReadWrite)
+	w.set(users[0], h, 21)
+	w.cuda.FailAt("Copy", 1, errInjected)
+	require.ErrorIs(t, h.Commit(), error(errInjected))
+	w.cuda.StopFailing()
+	require.NoError(t, h.Commit(), "it may be tried again")
+	require.NoError(t, h.Release())
+	w.assertHolds(a, after)
+	closeAll(t, a)
+}
+
+func TestElementsThatAreNoneAreLent(t *testing.T) {
+	w := newWorld(t, 1, late)
+	for _, p := range places(1) {
+		a := w.array(p.options(gobuffer.Async), numbers())
+		for _, u := range users[:2] {
+			first, second := u.lend(t, a, gobuffer.ReadWrite), u.lend(t, a, gobuffer.Write)
+			require.NoError(t, errors.Join(first.Commit(), second.Commit(), second.Release(), first.Release()))
+		}
+		require.NoError(t, a.Free())
+		h := users[1].lend(t, a, gobuffer.ReadWrite)
+		require.NoError(t, errors.Join(h.Commit(), h.Release()))
+		closeAll(t, a)
+	}
+}
+
+func TestModes(t *testing.T) {
+	for _, m := range []gobuffer.Mode{gobuffer.Read, gobuffer.Write, gobuffer.ReadWrite} {
+		parsed, err := gobuffer.ParseMode(m.String())
+		require.NoError(t, err)
+		assert.Equal(t, m, parsed)
+	}
+	_, err := gobuffer.ParseMode("a")
+	assert.EqualError(t, err, `mode is "a": accepted is r, w, rw`)
+	assert.Equal(t, "Mode(7)", gobuffer.Mode(7).String())
+}

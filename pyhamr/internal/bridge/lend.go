@@ -1,0 +1,59 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// accesses are those that Python has opened and not ended. Their numbers start elsewhere in
+// every copy of the library, so that one of the parent process is unknown in a forked child.
+var accesses = struct {
+	mutex sync.Mutex
+	open  map[uint64]*gobuffer.Handle
+	last  uint64
+}{open: map[uint64]*gobuffer.Handle{}, last: uint64(rand.Uint32()) << 32}
+
+// OpenAccess describes at result where code in a space can use d's elements, which are its
+// own until EndAccess of the number that is returned; see gobuffer's AccessMode.
+func OpenAccess(d *Descriptor, space backends.Space, device int, mode gobuffer.Mode, result *Descriptor) (access uint64, err error) {
+	err = on(d, func(a *gobuffer.Array) error {
+		h, err := a.AccessMode(space, device, mode)
+		if err != nil {
+			return err
+		}
+		result.describe(h, h.Memory(), d)
+		accesses.mutex.Lock()
+		defer accesses.mutex.Unlock()
+		accesses.last++
+		access = accesses.last
+		accesses.open[access] = h
+		return nil
+	})
+	return access, err
+}
+
+// EndAccess ends an access, after what it has written was written back where commit says so.
+// streamOver is whether the stream that the elements were used on is no more.
+func EndAccess(access uint64, commit, streamOver bool) (err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	accesses.mutex.Lock()
+	h, ok := accesses.open[access]
+	delete(accesses.open, access)
+	accesses.mutex.Unlock()
+	if !ok {
+		return fmt.Errorf("%w: an access ends once (number %#x)", gobuffer.ErrFreed, access)
+	}
+	if streamOver {
+		h.LeaveStream()
+	}
+	if commit {
+		err = h.Commit()
+	}
+	return errors.Join(err, h.Release())
+}

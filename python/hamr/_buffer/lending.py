@@ -1,0 +1,138 @@
+"""Elements that are somebody's for reading or writing inside a ``with`` block."""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+from .._base.allocator import device_number, space_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from .handle import Handle
+
+    _Base = _native.Array
+else:
+    _Base = object
+
+_MODES = {"r": 0, "w": 1, "rw": 2}
+_HOST = 0
+
+
+class Lending(_Base):
+    """Access for writing: what is written inside the block, the buffer has after it.
+
+    The mode says what the block does: ``"r"`` reads, ``"w"`` writes all elements and reads
+    none that it has not written, ``"rw"`` reads and may write. Elements are used in place
+    where the code reaches them, else in a temporary, which at the end of the block is
+    written back; with ``"w"`` nothing is brought in before, and its elements are not
+    initialised. What the block enqueued on the buffer's stream is done before that, and
+    whoever uses the buffer afterwards waits for it. After an exception nothing is written
+    back; what was written in place stays.
+
+    Inside the block the elements are its own, wherever they are: another block for the same
+    elements, by a view or in another thread, raises InUse unless both read; and so does what
+    would change or replace them, as ``fill`` or ``resize``, while a block writes.
+    ``close()`` and ``free()`` go on, and views get what is written.
+    """
+
+    __slots__ = ()
+
+    def on_host(self, mode: str) -> AbstractContextManager[Any]:
+        """The elements for code on the host: ``with b.on_host("rw") as array: array += 1``.
+
+        The array is NumPy's, of the buffer's shape and type, without NumPy a memoryview. With
+        ``"r"`` it is read-only, and after the block in any case: it must not be kept.
+        """
+        return Access(self, _HOST, mode, -1)
+
+    def on_cuda(self, mode: str, device: int | None = None) -> AbstractContextManager[Handle]:
+        """The elements for CUDA code: ``with b.on_cuda("rw") as h: cp.asarray(h)[...] += 1``.
+
+        It is a Handle, which CuPy, PyTorch, Numba and JAX take by their protocols. ``device`` is
+        by default the current one. The block enqueues its work on ``h``'s stream, the buffer's or
+        else the default one, or waits for it.
+        """
+        return Access(self, space_number("cuda"), mode, device_number(device))
+
+    def on(self, space: str, mode: str, device: int | None = None) -> AbstractContextManager[Any]:
+        """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
+
+        Spaces are "host", "cuda", "hip" and "openmp"; the host has no devices.
+        """
+        number, place = space_number(space), device_number(device)
+        if number == _HOST and place != -1:
+            raise ValueError(f"device is {device!r}: accepted is None, since the host has none")
+        return Access(self, number, mode, place)
+
+
+class Access:
+    """What ``on_host()`` and its siblings return: a context manager, for one block at a time."""
+
+    __slots__ = ("_buffer", "_device", "_given", "_handle", "_mode", "_opened", "_space")
+
+    def __init__(self, buffer: Any, space: int, mode: str, device: int) -> None:
+        self._opened: tuple[_native.Array, int, int] | None = None
+        if not isinstance(mode, str):
+            raise TypeError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
+        if mode not in _MODES:
+            raise ValueError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
+        self._buffer, self._space, self._device = buffer, space, device
+        self._mode = _MODES[mode]
+        self._handle: Any = None
+        self._given: Any = None
+
+    def __enter__(self) -> Any:
+        if self._opened is not None:
+            raise RuntimeError("this access is in use: call on_host() or on_cuda() once more")
+        self._handle, self._opened = _native.open_access(
+            self._buffer, self._space, self._device, self._mode
+        )
+        try:
+            self._given = _on_host(self._handle) if self._space == _HOST else self._handle
+        except BaseException:
+            self._end(False)
+            raise
+        return self._given
+
+    def __exit__(self, kind: object, exception: object, traceback: object) -> None:
+        self._end(kind is None)
+
+    def __del__(self) -> None:
+        if self._opened is not None:  # the block was left without its end
+            self._end(False)
+
+    def _end(self, commit: bool) -> None:
+        opened, handle, given = self._opened, self._handle, self._given
+        self._opened = self._handle = self._given = None
+        if opened is None:
+            raise RuntimeError("this access has not begun")
+        try:
+            if given is not handle:
+                _protect(given)
+        finally:
+            try:
+                _native.end_access(handle, opened, commit)
+            finally:
+                handle._close()
+
+
+def _on_host(handle: _native.Array) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        return memoryview(handle)
+    return numpy.asarray(handle)
+
+
+def _protect(array: Any) -> None:
+    """Make later writes fail instead of being lost."""
+    if isinstance(array, memoryview):
+        try:
+            array.release()
+        except BufferError:  # something was made from it, and keeps the memory
+            pass
+    elif array is not None:
+        array.setflags(write=False)

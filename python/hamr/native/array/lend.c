@@ -1,0 +1,124 @@
+#include "array/lend.h"
+
+#include <stdint.h>
+
+#include "array/access.h"
+#include "array/array.h"
+#include "array/result.h"
+#include "array/turn.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/stream_life.h"
+
+typedef struct {
+    int32_t space, device, mode;
+    Array *source; /* what the buffer was when the access began */
+    uint64_t access;
+    hamr_error *error;
+    Result result;
+} Opening;
+
+enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY };
+
+/* With the turn, and without Python code: a change of the buffer is over, or finds the access. */
+static int run(Array *self, Opening *opening) {
+    if (self->closed) return FREED;
+    const hamr_functions *functions = core_functions();
+    if (!functions) return NO_LIBRARY;
+    int held = array_hold(opening->source, self);
+    if (held) return held > 0 ? UNKNOWN_MEMORY : FAILED;
+    result_start(&opening->result, opening->source);
+    Py_BEGIN_ALLOW_THREADS
+    opening->error = functions->open_access(&opening->source->array, opening->space, opening->device, opening->mode,
+                                            &opening->result.array, &opening->access);
+    Py_END_ALLOW_THREADS
+    return opening->error ? FAILED : DONE;
+}
+
+static int run_in_turn(Array *self, Opening *opening) {
+    for (;;) {
+        if (turn_begin(&self->turn) < 0) return FAILED;
+        Turn *turn = self->turn;
+        int outcome = run(self, opening);
+        turn_end(turn);
+        if (outcome == NO_LIBRARY) {
+            if (core_load() < 0) return FAILED;
+        } else if (outcome == UNKNOWN_MEMORY) {
+            Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
+            int known = block ? block_register(block) : 0;
+            Py_XDECREF((PyObject *)block);
+            if (known < 0) return FAILED;
+        } else {
+            return outcome;
+        }
+    }
+}
+
+static hamr_error *end(const Array *source, uint64_t access, int commit) {
+    int over = stream_life_over(source->life, source->array.stream);
+    hamr_error *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = core_functions()->end_access(access, commit, over);
+    Py_END_ALLOW_THREADS
+    return error;
+}
+
+/* open_access(array, space, device, mode) -> (handle, opened): opened is for end_access. */
+static PyObject *open_access(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *object;
+    Opening opening = {.access = 0};
+    if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode)) return NULL;
+    OPEN(object);
+    if (array_usable((Array *)object) < 0 || !(opening.source = array_new(array_type))) return NULL;
+    int outcome = run_in_turn((Array *)object, &opening);
+    if (outcome == FREED) core_freed();
+    else if (opening.error) core_raise(opening.error);
+    PyObject *handle = NULL, *both = NULL;
+    if (outcome == DONE) {
+        uint64_t generation = opening.result.generation;
+        handle = access_handle(&opening.result, opening.source, opening.space);
+        if (handle) both = Py_BuildValue("(N(OKK))", handle, opening.source, (unsigned long long)opening.access, (unsigned long long)generation);
+        if (!both && generation == core_generation) {
+            PyObject *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            hamr_error *error = end(opening.source, opening.access, 0);
+            if (error) core_functions()->free(error);
+            PyErr_Restore(type, value, traceback);
+        }
+        result_end(&opening.result);
+    }
+    Py_DECREF(opening.source);
+    return both;
+}
+
+/* end_access(handle, opened, commit): in a forked child, which has no device and whose parent
+ * writes back for itself, there is nothing to end. */
+static PyObject *end_access(PyObject *module, PyObject *arguments) {
+    (void)module;
+    Array *handle, *source;
+    unsigned long long access, generation;
+    int commit;
+    if (!PyArg_ParseTuple(arguments, "O!(O!KK)p", array_type, &handle, array_type, &source, &access, &generation, &commit)) return NULL;
+    if (generation != core_generation) {
+        if (commit && handle->temporary && !(handle->array.flags & HAMR_READ_ONLY)) {
+            core_forked();
+            return NULL;
+        }
+        Py_RETURN_NONE;
+    }
+    hamr_error *error = end(source, access, commit);
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef lend_functions[] = {
+    {"open_access", open_access, METH_VARARGS, "open_access(array, space, device, mode) -> (handle, opened): elements for code that reads (0), writes (1) or both (2)."},
+    {"end_access", end_access, METH_VARARGS, "end_access(handle, opened, commit): the elements are the array's again, with commit as they were written."},
+    {NULL, NULL, 0, NULL},
+};
