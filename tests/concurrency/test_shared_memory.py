@@ -153,7 +153,11 @@ def test_another_process_opens_it():
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(
-        command, input=pickle.dumps(b), capture_output=True, check=False, env={**os.environ, **PATHS}
+        command,
+        input=pickle.dumps(b),
+        capture_output=True,
+        check=False,
+        env={**os.environ, **PATHS},
     )
     assert done.returncode == 0, done.stderr
     assert float(b[3]) == 33

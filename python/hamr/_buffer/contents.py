@@ -28,6 +28,7 @@ else:
     def overload(function):  # typing's takes 3 ms to import
         """Nothing: what follows replaces it."""
 
+
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
 SHOWN = 1000
 
@@ -102,8 +103,12 @@ class Contents(_Base):
     @overload
     def get(self, out: None = None) -> numpy.ndarray[Any, numpy.dtype[Any]]: ...
     @overload
-    def get(self, out: _T, at: int = 0, start: int = 0, n: int | None = None) -> _T: ...
-    def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
+    def get(  # noqa: F811: ruff does not know this overload
+        self, out: _T, at: int = 0, start: int = 0, n: int | None = None
+    ) -> _T: ...
+    def get(  # noqa: F811
+        self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None
+    ) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
 
         Without ``out`` a new NumPy array is made. ``n`` elements from ``start`` on

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, Transfer, allocator_of, device_number, is_exportable, is_ordinary
+from .._base.allocator import (
+    Allocator,
+    Transfer,
+    allocator_of,
+    device_number,
+    is_exportable,
+    is_ordinary,
+)
 from .._base.element import element_of, name_of
 from .._protocols.dispatch import share
 from .contents import Contents
