@@ -391,10 +391,11 @@ def buffer(
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
-    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What the
-    buffer does runs after the work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
-    for here and now, and what is submitted later is not. ``wait=False``, or
-    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
+    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What
+    the buffer does runs after the work of a CUDA producer that names its stream; the queue
+    of a SYCL producer is waited for here and now, and what is submitted later is not.
+    ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to
+    the caller.
 
     ``dtype`` takes the bytes of ``obj``, which is bytes-like or multiprocessing's
     SharedMemory, for elements of that type.

@@ -103,7 +103,7 @@ class Contents(_Base):
     @overload
     def get(self, out: None = None) -> numpy.ndarray[Any, numpy.dtype[Any]]: ...
     @overload
-    def get(  # noqa: F811: ruff does not know this overload
+    def get(  # noqa: F811
         self, out: _T, at: int = 0, start: int = 0, n: int | None = None
     ) -> _T: ...
     def get(  # noqa: F811
