@@ -11,3 +11,4 @@ go run "$1" ./...
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
+.venv/bin/python -m tests.typing.checkers

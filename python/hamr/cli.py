@@ -132,8 +132,8 @@ def main(arguments: list[str] | None = None) -> int:
 class _Version(argparse.Action):
     """Ask the library, which has to be loaded for it, only when it is wanted."""
 
-    def __init__(self, option_strings: list[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+    def __init__(self, option_strings: list[str], dest: str, **named: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **named)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import hamr

@@ -1,4 +1,4 @@
-"""A pool that fills one shared buffer: python -m tests.scripts.shared_pools fork|spawn|forkserver."""
+"""A pool fills one shared buffer: python -m tests.scripts.shared_pools fork|spawn|forkserver."""
 
 import multiprocessing
 import sys

@@ -34,7 +34,7 @@ class Allocator(Enumeration):
 
 
 #: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes
-#: can open the memory, of each allocator by number: the facts of the Go core's backends/allocator.go.
+#: can open it, of each allocator by number: the facts of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:

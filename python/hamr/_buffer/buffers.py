@@ -28,7 +28,7 @@ from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from typing import Any, Self
 
     import numpy
@@ -108,7 +108,7 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
     @classmethod
     def from_pointer(
         cls,
-        pointer: int,
+        pointer: Any,
         shape: int | tuple[int, ...],
         dtype: Any = "float64",
         allocator: Allocator | int | str = Allocator.malloc,
@@ -117,21 +117,28 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
         readonly: bool = False,
         owner: Any = None,
         take: bool = False,
+        free: Callable[[Any], Any] | None = None,
         device: int | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Self:
         """Share memory at an address, without a copy.
 
-        ``owner`` is any object; it is kept alive until the memory is no longer
-        used. With ``take`` the buffer owns the memory, which must come from
-        ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and frees it.
-        ``strides`` are in bytes.
+        ``pointer`` is an int, a pointer, array or struct of ctypes, or a pointer or array
+        of cffi; objects of theirs are kept alive. ``owner`` is any object; it is kept
+        alive until the memory is no longer used. ``free`` is called then, once, with
+        ``pointer`` as it was given, on whatever thread comes to it and without a lock; a
+        forked child calls it for its own copy. With ``take`` the buffer owns the memory,
+        which must come from ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and
+        frees it. ``strides`` are in bytes. After an error the memory is the caller's.
         """
-        if take and (owner is not None or strides is not None or readonly):
-            raise ValueError("take=True goes with none of owner, strides and readonly")
-        if isinstance(pointer, bool) or not isinstance(pointer, int):
-            raise TypeError(f"pointer is {pointer!r}: accepted is an int")
+        if take and (owner is not None or strides is not None or readonly or free is not None):
+            raise ValueError("take=True goes with none of owner, strides, readonly and free")
+        freed = None
+        if type(pointer) is not int or free is not None:
+            from .foreign import owned
+
+            pointer, owner, freed = owned(pointer, owner, free, take)
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
         place = -1 if device is None else device_number(device)
@@ -152,6 +159,8 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
             owner,
             take,
         )
+        if freed is not None:
+            freed.armed = True
         self._source = "pointer"
         if order is not None:
             self._set_order(order._value, self._transfer, order)
@@ -230,6 +239,13 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
         The consumer keeps the buffer; hamr orders nothing on the queue, ``syclobj``.
         """
         return usm_interface_of(self)
+
+    @property
+    def _as_parameter_(self) -> Any:
+        """What ctypes passes to a C function: a pointer to the elements, on the host."""
+        from .foreign import parameter_of
+
+        return parameter_of(self)
 
     # Its life.
 
@@ -360,6 +376,7 @@ def buffer(
     stream: Any = None,
     transfer: Transfer | int | str = _SYNC_HOST,
     *,
+    dtype: Any = None,
     sync: Transfer | int | str = _SYNC_HOST,
     wait: bool | None = None,
 ) -> Buffer:
@@ -375,16 +392,20 @@ def buffer(
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
     ``stream`` is the one that the caller will use, by default the default stream;
-    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What the
-    buffer does runs after the work of a CUDA producer that names its stream; the queue of a SYCL producer is waited
-    for here and now, and what is submitted later is not. ``wait=False``, or
-    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller.
+    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What
+    the buffer does runs after the work of a CUDA producer that names its stream; the queue
+    of a SYCL producer is waited for here and now, and what is submitted later is not.
+    ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to
+    the caller.
+
+    ``dtype`` takes the bytes of ``obj``, which is bytes-like or multiprocessing's
+    SharedMemory, for elements of that type.
 
     An object without such a protocol, or with elements that hamr does not have, is
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    if stream is None and transfer is sync is _SYNC_HOST and wait is None:
+    if stream is dtype is wait is None and transfer is sync is _SYNC_HOST:
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
     mode = transfer_of(transfer)
@@ -398,7 +419,12 @@ def buffer(
 
         near = device_of(obj)
     order = as_stream(stream, near)
-    shared = share(Buffer, obj, order._value, mode, wait_of(wait))
+    if dtype is None:
+        shared = share(Buffer, obj, order._value, mode, wait_of(wait))
+    else:
+        from .foreign import elements_in
+
+        shared = elements_in(Buffer, obj, dtype, order._value, mode)
     order._fitting(shared.device)
     shared._set_order(order._value, shared._transfer, order)
     return shared

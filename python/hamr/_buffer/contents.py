@@ -103,8 +103,12 @@ class Contents(_Base):
     @overload
     def get(self, out: None = None) -> numpy.ndarray[Any, numpy.dtype[Any]]: ...
     @overload
-    def get(self, out: _T, at: int = 0, start: int = 0, n: int | None = None) -> _T: ...
-    def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
+    def get(  # noqa: F811
+        self, out: _T, at: int = 0, start: int = 0, n: int | None = None
+    ) -> _T: ...
+    def get(  # noqa: F811
+        self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None
+    ) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
 
         Without ``out`` a new NumPy array is made. ``n`` elements from ``start`` on

@@ -74,6 +74,13 @@ class Handle(_native.Array):
         """The SYCL USM array interface, version 1, of memory that was shared by it."""
         return usm_interface_of(self)
 
+    @property
+    def _as_parameter_(self) -> Any:
+        """What ctypes passes to a C function: a pointer to the elements, on the host."""
+        from .foreign import parameter_of
+
+        return parameter_of(self)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "a hamr.Handle is a place in this process's memory and cannot be pickled or copied: "

@@ -212,6 +212,11 @@ def _refusal(obj: Any) -> TypeError:
         with memoryview(obj) as view:
             code, size = view.format, view.itemsize
     except (TypeError, ValueError, BufferError) as error:
+        if kind == "SharedMemory":
+            return TypeError(
+                "SharedMemory object cannot be shared as it is: write hamr.buffer(obj, "
+                'dtype="float64") for elements of a type, or hamr.buffer(obj.buf) for its bytes'
+            )
         return TypeError(
             f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
             f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"

@@ -1,0 +1,143 @@
+"""Memory that comes from C or goes there: pointers of ctypes and cffi, and who frees it.
+
+Imported when first needed. Neither ctypes nor cffi is imported to look at an object: what
+is of theirs brings them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import hamr._native as _native
+
+from .._base.allocator import allocator_from
+from .._base.element import element_of, item_size, name_of
+from .._protocols.dispatch import share
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+_ACCEPTED = (
+    "accepted are an int, a pointer, array or struct of ctypes, and a pointer or array of cffi"
+)
+
+
+def address_of(pointer: Any) -> int:
+    """The address that a pointer holds, or at which an array or struct is."""
+    if isinstance(pointer, int) and not isinstance(pointer, bool):
+        return int(pointer)
+    ctypes, cffi = sys.modules.get("ctypes"), sys.modules.get("_cffi_backend")
+    if ctypes is not None:
+        pointers = ctypes.c_void_p, ctypes._Pointer, ctypes.c_char_p, ctypes.c_wchar_p
+        if isinstance(pointer, pointers):
+            return int(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
+        if isinstance(pointer, (ctypes.Array, ctypes.Structure, ctypes.Union)):
+            return int(ctypes.addressof(pointer))
+    if cffi is not None and isinstance(pointer, cffi.FFI.CData):
+        ffi = cffi.FFI()
+        if ffi.typeof(pointer).kind in ("pointer", "array"):
+            return int(ffi.cast("uintptr_t", pointer))
+    raise TypeError(f"pointer is {pointer!r}: {_ACCEPTED}")
+
+
+def owned(
+    pointer: Any, owner: Any, free: Callable[[Any], Any] | None, take: bool
+) -> tuple[int, Any, Freed | None]:
+    """The address, what is to be kept for the memory, and what is armed once that is taken."""
+    address, freed = address_of(pointer), None
+    if not isinstance(pointer, int) and not take:
+        owner = (owner, pointer)
+    if free is not None:
+        owner = freed = Freed(free, pointer, owner)
+    return address, owner, freed
+
+
+class Freed:
+    """The owner of memory that a function gives back: at its end, once."""
+
+    __slots__ = ("_free", "_owner", "_pointer", "armed")
+
+    def __init__(self, free: Callable[[Any], Any], pointer: Any, owner: Any) -> None:
+        if not callable(free):
+            raise TypeError(f"free is {free!r}: accepted is a function that takes the pointer")
+        ctypes = sys.modules.get("ctypes")
+        if ctypes is not None and type(pointer) is int and isinstance(free, ctypes._CFuncPtr):
+            pointer = ctypes.c_void_p(pointer)  # of an int ctypes passes 32 bits
+        self._free, self._pointer, self._owner = free, pointer, owner
+        self.armed = False  # what was not taken is still the caller's
+
+    def __del__(self) -> None:
+        if getattr(self, "armed", False):
+            self.armed = False
+            self._free(self._pointer)
+
+
+def parameter_of(array: _native.Array) -> Any:
+    """A pointer of ctypes to an array's elements, which it keeps; work on them is over."""
+    if not array._host:
+        raise TypeError(
+            f"the host does not reach {allocator_from(array._allocator).name} memory: pass "
+            "b.get_host_accessible(), or to a function that takes device pointers "
+            "ctypes.c_void_p(b.ptr)"
+        )
+    import ctypes
+
+    kept = array.get_host_accessible()
+    kind = getattr(ctypes, _C_TYPES.get(name_of(kept._element), ""), None)
+    if kind is None:
+        pointer: Any = ctypes.c_void_p(kept.ptr)
+    else:
+        pointer = ctypes.cast(kept.ptr, ctypes.POINTER(kind))
+    pointer.keep = kept._snapshot(_native.Array)
+    return pointer
+
+
+#: What ctypes calls element types that it has; arguments may be declared as pointers to them.
+_C_TYPES = {
+    "bool": "c_bool",
+    **{f"{u}int{n}": f"c_{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
+    "float32": "c_float",
+    "float64": "c_double",
+}
+
+
+def elements_in(kind: type[_A], obj: Any, dtype: Any, stream: int, transfer: int) -> _A:
+    """An array over the bytes of an object, taken for elements of a type.
+
+    The object is bytes-like, or has a ``buf`` that is: SharedMemory of multiprocessing.
+    """
+    element = element_of(dtype)
+    content = obj.buf if is_shared_memory(obj) else obj
+    given = share(_native.Array, content)
+    if given.itemsize != 1 or given.ndim != 1 or not given.is_contiguous or not given._host:
+        raise TypeError(
+            f"dtype is {name_of(element)} and the object has {given.ndim} dimensions of "
+            f"{name_of(given._element)}: accepted are bytes without gaps; "
+            "hamr.buffer(obj).astype(dtype) converts elements"
+        )
+    count, rest = divmod(given.nbytes, item_size(element))
+    if rest:
+        raise ValueError(
+            f"dtype is {name_of(element)}, of {item_size(element)} bytes, and the object has "
+            f"{given.nbytes}: accepted is a multiple"
+        )
+    # The last one is dropped first: SharedMemory's end complains of what is exported still.
+    owner = given if content is obj else (obj, memoryview(content))
+    place = given._allocator, given.device, stream, transfer, given.ptr
+    made = _native.adopt_pointer(
+        kind, element, *place, (count,), None, given.readonly, owner, False
+    )
+    made._source = given._source
+    if content is not obj:
+        given._close()
+    return made
+
+
+def is_shared_memory(obj: Any) -> bool:
+    """Whether an object is multiprocessing's SharedMemory, which exports nothing itself."""
+    module = sys.modules.get("multiprocessing.shared_memory")
+    return module is not None and isinstance(obj, module.SharedMemory)
