@@ -214,14 +214,14 @@ MUTATIONS = [
     Mutation(
         "elements are lent twice for writing",
         CLAIMS,
-        "if (mode.Writes() || other.mode.Writes()) && p",
-        "if false && p",
+        "if other := c.find(p, holder, mode.Writes()); other != nil {",
+        "if other := c.find(p, holder, mode.Writes()); false {",
     ),
     Mutation(
         "elements are changed while they are lent for writing",
         CLAIMS,
-        "if other.mode.Writes() && p",
-        "if false && p",
+        "if other := c.find(p, holder, false); other != nil {",
+        "if other := c.find(p, holder, false); false {",
     ),
     Mutation(
         "memory that others used on any stream is released without waiting for the device",

@@ -33,7 +33,11 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	return a.access(s, device, request{mode: ReadWrite})
+	h, err := a.access(s, device, request{mode: ReadWrite})
+	if err == nil && h.temporary && s == backends.SpaceHost && a.runtime.tracing() {
+		h.memory.watch()
+	}
+	return h, err
 }
 
 // access is Access by an array that was checked.

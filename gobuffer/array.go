@@ -41,7 +41,8 @@ type Array struct {
 	room    int  // elements that fit without new memory
 	fixed   bool // read-only
 	closed  bool
-	lent    bool // somebody else holds the memory and the stream for longer
+	lent    bool   // somebody else holds the memory and the stream for longer
+	holder  uint32 // the access that the elements are from, or 0: see HeldBy
 }
 
 // View returns an Array over memory that already holds its elements, starting
@@ -60,6 +61,16 @@ func (a *Array) Lent() *Array {
 	a.lent = true
 	return a
 }
+
+// HeldBy makes a an array of the elements that a handle of AccessMode has, whose Holder it is
+// told: inside the access it may use and change them. 0 is no access.
+func (a *Array) HeldBy(holder uint32) *Array {
+	a.holder = holder
+	return a
+}
+
+// Holder is what HeldBy was told.
+func (a *Array) Holder() uint32 { return a.holder }
 
 // Close gives the memory back. Closing twice is harmless.
 func (a *Array) Close() error {
@@ -263,7 +274,7 @@ func (a *Array) checkChangeable() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	return a.runtime.claims.refuse(a.all())
+	return a.runtime.claims.refuse(a.all(), a.holder)
 }
 
 func (a *Array) checkWritable() error {

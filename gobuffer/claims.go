@@ -3,45 +3,65 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// ErrInUse is returned where elements would be used or changed of which another access has
-// the only right version: one for writing, see AccessMode.
+// ErrInUse is returned where elements would be used or changed that an access has for its
+// own, see AccessMode.
 var ErrInUse = errors.New("the elements are in use")
 
-// claims are the elements that accesses have, of all memory of a Runtime: two Memories may be
-// the same bytes, and so may views.
+// claims are the elements that accesses have, of all memory of a Runtime.
 type claims struct {
 	writing atomic.Int64 // claims that write, so that changes need not look when there are none
 	mutex   sync.Mutex
 	list    []*claim
+	last    uint32 // number
 }
 
 // claim is that of one access. It holds no reference: whoever has it does.
 type claim struct {
 	piece
-	mode Mode
+	mode   Mode
+	number uint32 // what is made of the access's elements has it, see Array.holder
+	within uint32 // that of the access whose elements these were before, or 0
+	// The right elements are elsewhere. Else they are where they were, and whoever has the
+	// same bytes by another Memory may have them from the access itself, by another library.
+	temporary bool
 }
 
-// add claims p, or refuses if another claim on some of the elements writes, or if this one
-// does.
-func (c *claims) add(p piece, mode Mode) (*claim, error) {
-	mine := &claim{p, mode}
+func (c *claim) excludes(p piece) bool {
+	return (c.temporary || c.origin() == p.origin()) && c.mayShare(p)
+}
+
+// add claims p for somebody who has it by the access holder, or by none. It refuses if another
+// claim on some of the elements writes, or if this one does.
+func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	for _, other := range c.list {
-		if (mode.Writes() || other.mode.Writes()) && p.mayShare(other.piece) {
-			return nil, fmt.Errorf("%w: an access for %q has some of them; end it before one for %q", ErrInUse, other.mode, mode)
-		}
+	if other := c.find(p, holder, mode.Writes()); other != nil {
+		return nil, fmt.Errorf("%w: an access for %q has some of them; end it before one for %q", ErrInUse, other.mode, mode)
 	}
+	if c.last == 0 {
+		// Elsewhere in every process, since a forked child has arrays of its parent's.
+		c.last = rand.Uint32()
+	}
+	c.last = max(c.last+1, 1)
+	mine := &claim{piece: p, mode: mode, number: c.last, within: holder, temporary: true}
 	c.list = append(c.list, mine)
 	if mode.Writes() {
 		c.writing.Add(1)
 	}
 	return mine, nil
+}
+
+// inPlace is told whether the elements that were claimed are used where they are.
+func (c *claims) inPlace(mine *claim, is bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	mine.temporary = !is
 }
 
 func (c *claims) remove(old *claim) {
@@ -57,17 +77,39 @@ func (c *claims) remove(old *claim) {
 	}
 }
 
-// refuse is ErrInUse if an access writes some of p's elements.
-func (c *claims) refuse(p piece) error {
+// refuse is ErrInUse if an access writes some of p's elements, unless they are held by that.
+func (c *claims) refuse(p piece, holder uint32) error {
 	if c.writing.Load() == 0 || p.memory == nil {
 		return nil
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	if other := c.find(p, holder, false); other != nil {
+		return fmt.Errorf("%w: an access for %q has some of them; end it before changing the buffer", ErrInUse, other.mode)
+	}
+	return nil
+}
+
+// find returns a claim that excludes who has p by holder: one that writes or, where he
+// writes, any.
+func (c *claims) find(p piece, holder uint32, writes bool) *claim {
 	for _, other := range c.list {
-		if other.mode.Writes() && p.mayShare(other.piece) {
-			return fmt.Errorf("%w: an access for %q has some of them; end it before changing the buffer", ErrInUse, other.mode)
+		if (writes || other.mode.Writes()) && other.excludes(p) && !c.isWithin(holder, other.number) {
+			return other
 		}
 	}
 	return nil
+}
+
+// isWithin reports whether the access holder is the numbered one, or was made from its
+// elements.
+func (c *claims) isWithin(holder, number uint32) bool {
+	for holder != 0 && holder != number {
+		i := slices.IndexFunc(c.list, func(each *claim) bool { return each.number == holder })
+		if i < 0 {
+			return false
+		}
+		holder = c.list[i].within
+	}
+	return holder == number
 }

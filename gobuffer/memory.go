@@ -26,6 +26,7 @@ type Memory struct {
 	refs    atomic.Int64
 	uses    uses     // enqueued and not yet waited for
 	first   pattern  // what it was filled with; here to save an allocation
+	watched *uint64  // what tells whether it was written to, of temporaries while tracing
 	mapping *mapping // of memory that the host maps, and of the host's view of it; else nil
 }
 
@@ -323,6 +324,7 @@ func (m *Memory) giveBack() error {
 		}
 		return late
 	}
+	m.tellWritten()
 	r.counters[a].remove(m.size)
 	if r.tracing() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)

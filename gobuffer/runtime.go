@@ -226,3 +226,6 @@ func (r *Runtime) tracef(format string, arguments ...any) {
 
 // tracing guards calls of tracef on paths where boxing the arguments would cost.
 func (r *Runtime) tracing() bool { return r.trace.Load() != nil }
+
+// Tracing reports whether SetTrace was given a function.
+func (r *Runtime) Tracing() bool { return r.tracing() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 
 	"hamr/backends"
@@ -62,10 +63,11 @@ type loan struct {
 
 // AccessMode is Access for code that says what it does with the elements, and when it is done:
 // what it writes, the buffer has after Commit, wherever the elements were. Until Release the
-// elements are the caller's: another AccessMode for the same bytes, by whatever array, is
-// ErrInUse unless both are for Read; and so is what would change the elements or replace them,
-// as Fill or Resize, while they are in use for writing. Close and Free go on: Commit then
-// writes to the memory, which others may hold.
+// elements are the caller's: another AccessMode for some of them, by whatever array of the
+// memory, is ErrInUse unless both are for Read; and so is what would change the elements or
+// replace them, as Fill or Resize, while they are in use for writing. What is made from the
+// handle, by Handle.Array, may do all that. Close and Free go on: Commit then writes to the
+// memory, which others may hold.
 func (a *Array) AccessMode(s backends.Space, device int, mode Mode) (*Handle, error) {
 	return a.lend(s, device, request{mode: mode})
 }
@@ -90,7 +92,7 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	l := &loan{runtime: a.runtime, writes: wanted.mode.Writes(), transfer: a.options.Transfer}
 	if a.memory != nil {
 		var err error
-		if l.claim, err = a.runtime.claims.add(a.all(), wanted.mode); err != nil {
+		if l.claim, err = a.runtime.claims.add(a.all(), wanted.mode, a.holder); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +100,9 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	if err != nil {
 		a.runtime.claims.remove(l.claim)
 		return nil, err
+	}
+	if l.claim != nil && !h.temporary {
+		a.runtime.claims.inPlace(l.claim, true)
 	}
 	if h.temporary && a.memory != nil {
 		l.source = a.all()
@@ -135,6 +140,28 @@ func (h *Handle) Commit() error {
 	return l.runtime.copyElements(l.source, written, l.transfer)
 }
 
+// Holder is what Array.HeldBy takes: 0 of a handle that is not of AccessMode.
+func (h *Handle) Holder() uint32 {
+	if h.loan == nil || h.loan.claim == nil {
+		return 0
+	}
+	return h.loan.claim.number
+}
+
+// Array returns the elements as an Array of a memory that there is, for operations inside the
+// access; the caller closes it.
+func (h *Handle) Array() (*Array, error) {
+	if h.released.Load() || h.memory == nil {
+		return nil, ErrFreed
+	}
+	r := h.memory.region
+	o := Options{Allocator: r.Allocator, Device: r.Device, Stream: h.stream, Transfer: SyncHost}
+	if h.elsewhere != nil || h.memory.kind == backends.Pageable {
+		o.Stream = 0 // it is not one of the memory's device
+	}
+	return View(h.memory.Retain(), h.address, h.layout, h.layout.Count(), h.readOnly, o).HeldBy(h.Holder()), nil
+}
+
 // LeaveStream has a handle of AccessMode do without its stream, which has ended: see
 // Memory.Forget.
 func (h *Handle) LeaveStream() {
@@ -168,6 +195,27 @@ func (h *Handle) releaseLoan() (late error) {
 		l.runtime.tracef("drop what was written to a temporary at %#x: it is not written back", h.address)
 	}
 	return errors.Join(late, l.source.memory.Release())
+}
+
+var watchSeed = maphash.MakeSeed()
+
+func (m *Memory) digest() uint64 {
+	return maphash.Bytes(watchSeed, hostBytes(m.region.Address, m.size))
+}
+
+// watch makes the release of a temporary on the host trace that it was written to: that is
+// lost, and the handle is gone that could have said so.
+func (m *Memory) watch() {
+	if m.size > 0 && m.onHost {
+		now := m.digest()
+		m.watched = &now
+	}
+}
+
+func (m *Memory) tellWritten() {
+	if m.watched != nil && *m.watched != m.digest() {
+		m.runtime.tracef("what was written to the temporary at %#x is dropped: on_host (OnHost) writes back", m.region.Address)
+	}
 }
 
 // On calls f with the elements where code in space s on a device can use them, and has the

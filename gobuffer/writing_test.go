@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -167,95 +168,6 @@ func TestWithoutACommitNothingIsWrittenBack(t *testing.T) {
 	})
 }
 
-func TestElementsInUseForWritingAreNobodyElses(t *testing.T) {
-	modes := []gobuffer.Mode{gobuffer.Read, gobuffer.Write, gobuffer.ReadWrite}
-	for _, p := range places(1) {
-		w := newWorld(t, 1, late)
-		a := w.array(p.options(gobuffer.Async), before)
-		part, rest, twin := w.slice(a, 3, 6, 1), w.slice(a, 0, 3, 1), w.slice(a, 2, 6, 1)
-		for _, u := range users[:2] {
-			for _, first := range modes {
-				h := users[0].lend(t, part, first)
-				for _, second := range modes {
-					refused := first.Writes() || second.Writes()
-					for _, same := range []*gobuffer.Array{a, part, twin} {
-						other, err := same.AccessMode(u.space, u.device, second)
-						if refused {
-							assert.ErrorIs(t, err, gobuffer.ErrInUse, "%s, %s, %s", p, first, second)
-							continue
-						}
-						require.NoError(t, err)
-						require.NoError(t, other.Release())
-					}
-					other := u.lend(t, rest, second)
-					require.NoError(t, other.Release())
-				}
-				require.NoError(t, h.Release())
-			}
-		}
-		closeAll(t, a, part, rest, twin)
-	}
-}
-
-// Memory that two were told of is the same bytes still.
-func TestElementsOfMemoryAdoptedTwiceAreOnce(t *testing.T) {
-	w := newWorld(t, 1, late)
-	a := w.array(place{backends.Malloc, -1}.options(0), before)
-	m, err := w.runtime.Adopt(a.Memory().Region(), a.Memory().Size(), 0, func() {})
-	require.NoError(t, err)
-	again := gobuffer.View(m, a.Address(), a.Layout(), 6, false, a.Options())
-	h := users[1].lend(t, a, gobuffer.ReadWrite)
-	_, err = again.AccessMode(backends.SpaceCUDA, 0, gobuffer.ReadWrite)
-	require.ErrorIs(t, err, gobuffer.ErrInUse)
-	require.NoError(t, h.Release())
-	closeAll(t, again, a)
-}
-
-func TestElementsInUseForWritingAreNotChanged(t *testing.T) {
-	for _, p := range places(1) {
-		for _, u := range users[:2] {
-			w := newWorld(t, 1, late)
-			a := w.array(p.options(gobuffer.Async), before)
-			v, other := w.scalar(arrayiface.Int32, 7), w.array(p.options(gobuffer.Async), numbers(8))
-			to := place{backends.CPP, -1}
-			if p.allocator == backends.CPP {
-				to.allocator = backends.Malloc
-			}
-			changes := map[string]func(*gobuffer.Array) error{
-				"Fill":    func(a *gobuffer.Array) error { return a.Fill(v) },
-				"Write":   func(a *gobuffer.Array) error { return a.Write(v) },
-				"Set":     func(a *gobuffer.Array) error { return a.Set(1, other, 0, 1) },
-				"Assign":  func(a *gobuffer.Array) error { return a.Assign(other) },
-				"Append":  func(a *gobuffer.Array) error { return a.Append(other) },
-				"Resize":  func(a *gobuffer.Array) error { return a.Resize(9, nil) },
-				"Reserve": func(a *gobuffer.Array) error { return a.Reserve(99, nil) },
-				"Move":    func(a *gobuffer.Array) error { return a.Move(to.allocator, to.device) },
-			}
-			for name, change := range changes {
-				h := u.lend(t, a, gobuffer.ReadWrite)
-				part, rest := w.slice(a, 2, 4, 1), w.slice(a, 0, 0, 1)
-				assert.ErrorIs(t, change(a), gobuffer.ErrInUse, "%s %s", p, name)
-				if name != "Set" {
-					assert.ErrorIs(t, change(part), gobuffer.ErrInUse, "%s %s", p, name)
-					require.NoError(t, change(rest), "%s %s", p, name)
-				}
-				require.NoError(t, h.Release())
-				w.assertHolds(a, before, "%s %s", p, name)
-				h = u.lend(t, a, gobuffer.Read)
-				own, err := a.Copy(a.Options(), a.Type())
-				require.NoError(t, err)
-				require.NoError(t, change(own), "%s %s", p, name)
-				require.NoError(t, h.Release())
-				closeAll(t, part, rest, own)
-			}
-			h := u.lend(t, a, gobuffer.Read)
-			require.NoError(t, a.Fill(v), "%s: what is read may change", p)
-			require.NoError(t, h.Release())
-			closeAll(t, a, v, other)
-		}
-	}
-}
-
 func TestABufferMayEndWhileItsElementsAreInUse(t *testing.T) {
 	onEveryPlace(t, 1, func(t *testing.T, w *world, p place) {
 		for _, u := range users[:2] {
@@ -288,6 +200,39 @@ func TestReadOnlyElementsAreNotLentForWriting(t *testing.T) {
 		require.NoError(t, u.lend(t, a, gobuffer.Read).Release())
 	}
 	closeAll(t, a, own)
+}
+
+func TestATraceTellsOfWritesThatAreLost(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	var lines []string
+	w.runtime.SetTrace(func(line string) { lines = append(lines, line) })
+	defer w.runtime.SetTrace(nil)
+	count := func(text string) (n int) {
+		for _, line := range lines {
+			if strings.Contains(line, text) {
+				n++
+			}
+		}
+		return n
+	}
+	h := hostHandle(t, a)
+	require.NoError(t, h.Release())
+	assert.Zero(t, count("is dropped"), "it was only read")
+	h = hostHandle(t, a)
+	*int32At(h, 2) = 9
+	require.NoError(t, h.Release())
+	assert.Equal(t, 1, count("is dropped: on_host"))
+	h = users[0].lend(t, a, gobuffer.ReadWrite)
+	*int32At(h, 2) = 9
+	require.NoError(t, h.Release())
+	assert.Equal(t, 1, count("is not written back"))
+	h = users[0].lend(t, a, gobuffer.ReadWrite)
+	*int32At(h, 2) = 9
+	require.NoError(t, errors.Join(h.Commit(), h.Release()))
+	assert.Equal(t, 1, count("write back from"))
+	assert.Equal(t, 1, count("is dropped"))
+	closeAll(t, a)
 }
 
 func TestElementsOfMappedMemoryAreLentInPlace(t *testing.T) {

@@ -49,7 +49,7 @@ typedef struct hamr_array {
     uint32_t flags;
     int32_t ndim;
     int32_t stream_of;   /* an allocator of the runtime that stream is of, where that of the memory does not say */
-    int32_t reserved;
+    uint32_t holder;     /* the access that the elements are from, or 0: what open_access's result says */
     int64_t *shape;      /* ndim entries */
     int64_t *strides;    /* ndim entries, bytes */
 } hamr_array;

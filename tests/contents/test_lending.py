@@ -88,7 +88,7 @@ def test_read_only_buffers(ramp):
 @pytest.mark.parametrize("first", MODES)
 def test_two_at_once(ramp, first, second):
     """Only readers are several, by whatever buffer."""
-    same = [ramp, ramp[2:4], ramp[::-1], hamr.buffer(ramp), hamr.buffer(np.asarray(ramp))]
+    same = [ramp, ramp[2:4], ramp[::-1], hamr.buffer(ramp), ramp.reshape(2, 3)]
     refused = first != "r" or second != "r"
     for one in same:
         with ramp[2:].on_host(first):
@@ -105,6 +105,19 @@ def test_two_at_once(ramp, first, second):
                 assert array.shape == (2,)
     with ramp.on_host(second):
         pass
+
+
+def test_what_the_block_was_given_may_be_used_in_any_way(ramp):
+    with ramp.on_host("rw") as array:
+        shared = hamr.buffer(array)
+        with shared.on_host("rw") as inner:
+            inner += 1
+            hamr.buffer(inner)[0] = 7
+            with pytest.raises(hamr.InUse):
+                shared.fill(9)
+        shared[1] = 8
+        array[2] = 9
+    assert np.asarray(ramp).tolist() == [7, 8, 9, 4, 5, 6]
 
 
 CHANGES = {
@@ -149,9 +162,13 @@ def test_what_a_closed_buffer_says(ramp):
 
 
 def test_exceptions_end_the_access(ramp):
-    with pytest.raises(KeyError), ramp.on_host("rw") as array:
-        array[0] = 9
-        raise KeyError
+    def fail():
+        with ramp.on_host("rw") as array:
+            array[0] = 9
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     with ramp.on_host("rw") as array:
         assert array[0] == 9  # in place
 

@@ -9,6 +9,9 @@ import pytest
 import hamr
 
 ARGUMENTS = {
+    "on": ("host", "r"),
+    "on_cuda": ("r",),
+    "on_host": ("r",),
     "accessible": ("host",),
     "append": (1,),
     "assign": (1,),

@@ -28,7 +28,7 @@ type Descriptor struct {
 	Flags     uint32
 	NDim      int32
 	StreamOf  int32
-	_         int32
+	Holder    uint32
 	Shape     *int64
 	Strides   *int64
 }
@@ -76,7 +76,7 @@ func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).Lent(), nil
+	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent(), nil
 }
 
 // memory returns a new reference. Token 0 is memory that Python keeps alive
@@ -102,7 +102,7 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 		}
 	}
 	d.Stream, d.StreamOf, d.Transfer = uint64(a.Stream()), int32(a.Options().StreamOf), int32(a.Transfer())
-	d.Allocator, d.Device = int32(a.Allocator()), int32(a.Owner())
+	d.Allocator, d.Device, d.Holder = int32(a.Allocator()), int32(a.Owner()), a.Holder()
 	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), a.Memory())
 }
 
@@ -136,7 +136,10 @@ func (d *Descriptor) StoreHandle(h *gobuffer.Handle, before *Descriptor) error {
 // describe makes d what h is, whose memory is m.
 func (d *Descriptor) describe(h *gobuffer.Handle, m *gobuffer.Memory, before *Descriptor) {
 	d.Stream, d.StreamOf, d.Transfer = uint64(h.Stream()), before.StreamOf, before.Transfer
-	d.Allocator, d.Device = before.Allocator, before.Device
+	d.Allocator, d.Device, d.Holder = before.Allocator, before.Device, before.Holder
+	if holder := h.Holder(); holder != 0 {
+		d.Holder = holder
+	}
 	switch {
 	case m != nil && h.Temporary():
 		d.hold(m.Retain())

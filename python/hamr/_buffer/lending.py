@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import hamr._native as _native
 
 from .._base.allocator import device_number, space_number
+from .._base.errors import FreedBuffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +35,10 @@ class Lending(_Base):
     whoever uses the buffer afterwards waits for it. After an exception nothing is written
     back; what was written in place stays.
 
-    Inside the block the elements are its own, wherever they are: another block for the same
-    elements, by a view or in another thread, raises InUse unless both read; and so does what
-    would change or replace them, as ``fill`` or ``resize``, while a block writes.
+    Inside the block the elements are its own, wherever they are: another block for some of
+    them, by a view or in another thread, raises InUse unless both read; and so does what
+    would change or replace them, as ``fill`` or ``resize``, while a block writes. What the
+    block was given may be shared and used in any way, by ``hamr.buffer(array)``, too.
     ``close()`` and ``free()`` go on, and views get what is written.
     """
 
@@ -79,6 +83,8 @@ class Access:
             raise TypeError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
         if mode not in _MODES:
             raise ValueError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
+        if buffer._closed:
+            raise FreedBuffer("the buffer was closed")
         self._buffer, self._space, self._device = buffer, space, device
         self._mode = _MODES[mode]
         self._handle: Any = None
@@ -130,9 +136,7 @@ def _on_host(handle: _native.Array) -> Any:
 def _protect(array: Any) -> None:
     """Make later writes fail instead of being lost."""
     if isinstance(array, memoryview):
-        try:
+        with suppress(BufferError):  # something was made from it, and keeps the memory
             array.release()
-        except BufferError:  # something was made from it, and keeps the memory
-            pass
     elif array is not None:
         array.setflags(write=False)
