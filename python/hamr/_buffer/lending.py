@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import hamr._native as _native
 
 from .._base.allocator import device_number, space_number
@@ -136,7 +134,9 @@ def _on_host(handle: _native.Array) -> Any:
 def _protect(array: Any) -> None:
     """Make later writes fail instead of being lost."""
     if isinstance(array, memoryview):
-        with suppress(BufferError):  # something was made from it, and keeps the memory
+        try:
             array.release()
+        except BufferError:
+            return  # something was made from it, and keeps the memory
     elif array is not None:
         array.setflags(write=False)
