@@ -26,6 +26,7 @@ EACH_PYTHON = (
     "sharing/arrow",
     "sharing/buffer_protocol",
     "sharing/dlpack",
+    "sharing/test_foreign_memory.py",
     "transport/test_pickling.py",
     "upstream/test_upstream_defects.py",
     "cuda/test_cuda_dlpack_release.py",

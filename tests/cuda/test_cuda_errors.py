@@ -1,5 +1,6 @@
 """A failure of any call to the driver: the right exception, nothing lost, and all goes on."""
 
+import ctypes
 import asyncio
 import gc
 import sys
@@ -374,3 +375,16 @@ def test_the_context_is_restored_after_failures(emulator):
             error_of(lambda: far().assign(buffer), call)
             emulator.stop_failing()
             assert driver.current_context() == driver.context(0), call
+
+
+def test_device_memory_is_no_argument_for_the_hosts_functions():
+    """ctypes would pass the address on; a handle on the host is one, and waits."""
+    strlen = ctypes.CDLL(None).strnlen
+    b = hamr.Buffer(5, "u1", "cuda", fill=7)
+    with pytest.raises(
+        ctypes.ArgumentError, match=r"the host does not reach cuda memory: pass b\.get_host_"
+    ):
+        strlen(b, 5)
+    assert strlen(b.get_host_accessible(), 5) == 5
+    with pytest.raises(ctypes.ArgumentError, match="does not reach cuda memory"):
+        strlen(b.get_cuda_accessible(), 5)
