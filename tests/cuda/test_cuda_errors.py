@@ -1,7 +1,7 @@
 """A failure of any call to the driver: the right exception, nothing lost, and all goes on."""
 
-import ctypes
 import asyncio
+import ctypes
 import gc
 import sys
 
