@@ -88,7 +88,9 @@ class BuildExtensions(build_ext):
         if not sources:
             toolchain.fail(f"{native.ROOT} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
-        extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"] if sanitizer else []
+        extra = ["-g0"]  # zig would add what debuggers read
+        if sanitizer:
+            extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]
         tags.write_headers(scratch)
         headers = [
             f"-I{scratch / 'include'}",
