@@ -274,6 +274,9 @@ func (a *Array) checkChangeable() error {
 	if err := a.check(); err != nil {
 		return err
 	}
+	if a.memory == nil || a.runtime.claims.writing.Load() == 0 {
+		return nil
+	}
 	return a.runtime.claims.refuse(a.all(), a.holder)
 }
 

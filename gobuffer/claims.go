@@ -79,9 +79,6 @@ func (c *claims) remove(old *claim) {
 
 // refuse is ErrInUse if an access writes some of p's elements, unless they are held by that.
 func (c *claims) refuse(p piece, holder uint32) error {
-	if c.writing.Load() == 0 || p.memory == nil {
-		return nil
-	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if other := c.find(p, holder, false); other != nil {

@@ -8,6 +8,9 @@
 // is the answer to "where can code in that space touch this?": the memory
 // itself where it is reachable, else a temporary.
 //
+// A Handle's temporary is the caller's alone. AccessMode, On and OnHost are for code that
+// writes: they write temporaries back, and keep others from the elements until they end.
+//
 // Movements are enqueued on the stream of the buffer that is on a device, the one
 // that is written where both are, and run after whatever the other buffer's
 // stream holds. A Memory remembers, for each stream, that work of ours may still

@@ -54,6 +54,22 @@ func ExampleBuffer_Put() {
 	// Output: [0 7 8]
 }
 
+func ExampleBuffer_OnHost() {
+	b, err := gobuffer.From(backends.Malloc, []float64{1, 2, 3})
+	must(err)
+	defer b.Close()
+	must(b.OnHost(context.Background(), gobuffer.ReadWrite, func(values []float64) error {
+		for i := range values {
+			values[i] *= 2
+		}
+		return nil
+	}))
+	text, err := b.Text(0)
+	must(err)
+	fmt.Println(text)
+	// Output: {2, 4, 6}
+}
+
 func ExampleBuffer_HostAccessible() {
 	b, err := gobuffer.From(backends.Malloc, []float64{1, 2, 3})
 	must(err)

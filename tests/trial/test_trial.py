@@ -123,6 +123,26 @@ def test_handles_share_elements_as_buffers_do(name):
     assert str(shared) == "{9, 9, 2, 8}"
 
 
+def test_elements_are_lent_where_they_are_mapped(name, device):
+    b = on_trial(ramp(6), name, device)
+    view = b[::2]
+    with view.on_host("rw") as array:
+        array += 10
+        hamr.buffer(array)[0] = -1
+        with pytest.raises(hamr.InUse):
+            b.fill(0)
+        with pytest.raises(hamr.InUse):
+            b.on_host("r").__enter__()
+    assert b.get(np.empty(6)).tolist() == [-1, 2, 13, 4, 15, 6]
+    del array
+    with b.on_host("w") as array:
+        array[...] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    del array
+    assert b.get(np.empty(6)).tolist() == [7] * 6
+
+
 def test_to_and_from_the_host(name, device):
     values = ramp(5, 4)
     b = hamr.buffer(values)
