@@ -1,0 +1,42 @@
+package bridge
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+func TestAnAccessHasElementsForItsOwn(t *testing.T) {
+	live := Live()
+	a, value, lent, result := describe(arrayiface.Int32, 3), describe(arrayiface.Int32), describe(arrayiface.Uint8), describe(arrayiface.Uint8)
+	create(t, a, 1)
+	create(t, value, 7)
+	access, err := OpenAccess(&a.Descriptor, backends.SpaceHost, -1, gobuffer.ReadWrite, &lent.Descriptor)
+	require.NoError(t, err)
+	assert.Equal(t, a.Memory, lent.Memory, "in place")
+	assert.NotZero(t, lent.Holder)
+	err = Fill(&a.Descriptor, &value.Descriptor, &result.Descriptor)
+	require.ErrorIs(t, err, gobuffer.ErrInUse)
+	assert.Equal(t, InUse, Classify(err).Kind)
+	require.NoError(t, Fill(&lent.Descriptor, &value.Descriptor, &result.Descriptor))
+	assert.Equal(t, lent.Holder, result.Holder, "who holds the elements holds them afterwards")
+	_, err = OpenAccess(&a.Descriptor, backends.SpaceHost, -1, gobuffer.Read, &result.Descriptor)
+	require.ErrorIs(t, err, gobuffer.ErrInUse)
+	require.NoError(t, EndAccess(access, true, false))
+	require.ErrorIs(t, EndAccess(access, true, false), gobuffer.ErrFreed)
+	assert.Equal(t, "{7, 7, 7}", text(t, a))
+	access, err = OpenAccess(&a.Descriptor, backends.SpaceHost, -1, gobuffer.Read, &lent.Descriptor)
+	require.NoError(t, err)
+	assert.NotZero(t, lent.Flags&readOnlyFlag)
+	require.NoError(t, EndAccess(access, false, true))
+	_, err = OpenAccess(&a.Descriptor, backends.SpaceHost, -1, gobuffer.Mode(9), &lent.Descriptor)
+	assert.Equal(t, ValueError, Classify(err).Kind)
+	require.NoError(t, Release(a.Memory))
+	require.NoError(t, Release(value.Memory))
+	assert.Equal(t, live, Live())
+}
