@@ -11,7 +11,6 @@ from .._base.allocator import (
     Transfer,
     allocator_from,
     allocator_of,
-    device_number,
     space_number,
     transfer_of,
 )
@@ -23,6 +22,7 @@ from .._protocols.dispatch import ask, share
 from .._protocols.wait_setting import wait_of
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
+from .operands import refuse_value
 from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
@@ -36,7 +36,9 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
     holding a copy of ``data``, else not initialised. ``shape`` is an int or a
-    tuple of int; ``device`` matters to device allocators only.
+    tuple of int. ``device`` is -1 or "cpu" for the host, and 0, "cuda:0" or a library's
+    device object for a device; alone it chooses the allocator, malloc or cuda. An
+    allocator whose memory is not there is a ValueError.
 
     The memory lives as long as the buffer or anything that shares it. Methods may
     be called from several threads; those that change the same buffer run one
@@ -53,11 +55,11 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         cls,
         shape: int | tuple[int, ...],
         dtype: Any = "float64",
-        allocator: Allocator | int | str = Allocator.malloc,
+        allocator: Allocator | int | str | None = None,
         *,
         fill: Any = None,
         data: Any = None,
-        device: int | None = None,
+        device: Any = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Buffer:
@@ -65,16 +67,20 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
-        place = -1 if device is None else device_number(device)
-        order = (
-            None if stream is None else stream_for_memory(stream, allocator_of(allocator), place)
-        )
+        if device is None:
+            number_of = Allocator.malloc if allocator is None else allocator_of(allocator)
+            place = -1
+        else:
+            from .._base.place import new_place
+
+            number_of, place = new_place(allocator, device)
+        order = None if stream is None else stream_for_memory(stream, number_of, place)
         self: Buffer
         try:
             self = _native.create(
                 cls,
                 element_of(dtype),
-                allocator_of(allocator),
+                number_of,
                 place,
                 0 if order is None else order._value,
                 transfer_of(transfer),
@@ -97,10 +103,14 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             )
         if order is not None:
             self._set_order(order._value, self._transfer, order)
-        if fill is not None and number is None:
-            self.fill(fill)
-        if data is not None:
-            self[...] = data
+        try:
+            if fill is not None and number is None:
+                self.fill(fill)
+            if data is not None:
+                self[...] = data
+        except TypeError:
+            refuse_value(*((fill, "fill") if data is None else (data, "data")))
+            raise
         return self
 
     @classmethod
@@ -115,7 +125,7 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
         readonly: bool = False,
         owner: Any = None,
         take: bool = False,
-        device: int | None = None,
+        device: Any = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Buffer:
@@ -132,14 +142,18 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             raise TypeError(f"pointer is {pointer!r}: accepted is an int")
         if not 0 <= pointer < 2**64:
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
-        place = -1 if device is None else device_number(device)
+        number, place = allocator_of(allocator), -1
+        if device is not None:
+            from .._base.place import new_place
+
+            number, place = new_place(allocator, device)
         order = None
         if stream is not None:
-            order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
+            order = stream_for_memory(stream, number, place, pointer)
         self: Buffer = _native.adopt_pointer(
             cls,
             element_of(dtype),
-            allocator_of(allocator),
+            number,
             place,
             0 if order is None else order._value,
             transfer_of(transfer),
@@ -320,11 +334,19 @@ class Buffer(Contents, UpstreamSpelling, _native.Array):
             made.__array_finalize__(self)
         return made
 
+    def _new(self, allocator: int, device: int, element: int) -> Self:
+        return self._finalized(_native.copy(type(self), self, allocator, device, element))
+
     def _part(
-        self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+        self,
+        source: _native.Array,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        element: int = 0,
     ) -> Self:
         kind = type(self)
-        view = _native.view(kind, source, offset, shape, strides)
+        view = _native.view(kind, source, offset, shape, strides, element)
         view._source = self.source_protocol
         if kind is not Buffer:
             view.__array_finalize__(self)
@@ -412,3 +434,9 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
 
 
 _native.set_buffer_type(Buffer)
+Handle._buffer = Buffer
+for _base in (*Contents.__mro__, UpstreamSpelling):
+    for _name, _method in vars(_base).items():
+        if type(_method) is type(buffer):
+            _method.__qualname__ = _name  # what a call with too few arguments shows
+del _base, _name, _method

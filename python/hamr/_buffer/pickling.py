@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, Transfer, allocator_of, device_number, is_ordinary
+from .._base.allocator import Allocator, Transfer, allocator_of, is_ordinary
 from .._base.element import element_of, name_of
+from .._base.place import device_number
 from .._protocols.dispatch import share
 from .contents import Contents
 

@@ -113,6 +113,13 @@ def _offers(obj: Any, name: str) -> bool:
         return True  # whoever reads it says what is wrong
 
 
+def offers_elements(obj: Any) -> bool:
+    """Whether an object has one of the protocols, whatever comes of it."""
+    if any(name != buffer_protocol.NAME and _offers(obj, name) for name, _ in PROTOCOLS):
+        return True
+    return _exports_buffers(obj)
+
+
 def _imported(module: str) -> Any:
     if module not in _readers:
         from importlib import import_module
@@ -212,6 +219,13 @@ def _refusal(obj: Any) -> TypeError:
         with memoryview(obj) as view:
             code, size = view.format, view.itemsize
     except (TypeError, ValueError, BufferError) as error:
+        if isinstance(obj, (int, float, complex, list, tuple, range)):
+            from .fields import short
+
+            return TypeError(
+                f"{kind} object cannot be shared, it has no memory for elements: "
+                f"hamr.array({short(obj)}) copies it to memory of hamr's own"
+            )
         return TypeError(
             f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
             f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"

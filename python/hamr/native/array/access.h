@@ -7,6 +7,7 @@
 
 int array_usable(const Array *self);     /* 0, or -1: it is a device's, from before a fork */
 Array *array_settled(Array *self);       /* a snapshot that the host may read now */
+int is_handle(const Array *self);
 PyObject *array_access(Array *self, int32_t space, int32_t device);
 extern PyMethodDef access_functions[];
 PyObject *get_host_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
