@@ -7,12 +7,11 @@ over the rounds. A library that is not there is recorded as absent.
 
 from __future__ import annotations
 
-import json
 import time
 
 from .dlpack import cuda_groups as dlpack
 from .driver import Driver, driver_facts
-from .groups import MIB, Case, Group, Libraries, group_lines
+from .groups import MIB, Case, Group, Libraries, group_lines, show
 from .host import machine
 
 TYPE_CHECKING = False
@@ -197,12 +196,7 @@ def main(path: str | None, rounds: int) -> int:
             result["skipped"].append(f"{make.__name__}: {type(error).__name__}: {error}"[:300])
         lib.trim()
     result["seconds"] = round(time.perf_counter() - started, 1)
-    print("\n".join(table(result)))
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        print(f"written to {path}")
+    show(result, table(result), path)
     return 0
 
 

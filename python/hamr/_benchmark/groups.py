@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import statistics
 import time
 
@@ -119,6 +120,16 @@ class Group:
         if met:
             row["met"] = all(met)
         return row
+
+
+def show(result: dict[str, Any], lines: list[str], path: str | None) -> None:
+    """Print the figures as lines and, if a path is given, write them there as JSON."""
+    print("\n".join(lines))
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        print(f"written to {path}")
 
 
 def group_lines(group: dict[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ the floor is taken within the round, and the median over the rounds is reported.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import statistics
@@ -16,7 +15,7 @@ import threading
 import time
 import timeit
 
-from .groups import group_lines
+from .groups import group_lines, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,12 +201,7 @@ def main(path: str | None, rounds: int) -> int:
         "threads": measure_threads(),
         "import": measure_import(),
     }
-    print("\n".join(_table(result)))
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        print(f"written to {path}")
+    show(result, _table(result), path)
     return 0
 
 

@@ -15,6 +15,12 @@
 
 PyTypeObject *array_type;
 
+int is_array(PyObject *object) {
+    if (PyObject_TypeCheck(object, array_type)) return 1;
+    PyErr_Format(PyExc_TypeError, "%R is not a buffer", object);
+    return 0;
+}
+
 int is_array_type(PyObject *type) {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, array_type)) return 1;
     PyErr_Format(PyExc_TypeError, "%R is not a subclass of Array", type);
@@ -328,7 +334,7 @@ Array *array_pinned(Array *self) {
 
 /* _keep(snapshot): its address was told, as array_interface tells it. */
 PyObject *array_method_keep(PyObject *object, PyObject *snapshot) {
-    if (!PyObject_TypeCheck(snapshot, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", snapshot);
+    if (!is_array(snapshot)) return NULL;
     if (array_keep((Array *)object, ((Array *)snapshot)->block) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -339,7 +345,7 @@ PyObject *array_method_pin(PyObject *object, PyObject *unused) {
 }
 
 PyObject *array_method_swap(PyObject *object, PyObject *other) {
-    if (!PyObject_TypeCheck(other, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", other);
+    if (!is_array(other)) return NULL;
     Array *a = (Array *)object, *b = (Array *)other, hold;
     if (turn_wait_both(&a->turn, &b->turn) < 0) return NULL;
     OPEN(a);

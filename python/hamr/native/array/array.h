@@ -40,7 +40,8 @@ typedef struct {
     if (((Array *)self)->closed) return core_freed()
 
 extern PyTypeObject *array_type; /* NULL until type.c has made it */
-int is_array_type(PyObject *type); /* or 0, with an exception */
+int is_array(PyObject *object);   /* or 0, with an exception */
+int is_array_type(PyObject *type); /* the same */
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);

@@ -7,8 +7,8 @@
 #include "array/change.h"
 
 #include "array/array.h"
+#include "array/in_turn.h"
 #include "array/result.h"
-#include "array/turn.h"
 #include "base/dimensions.h"
 #include "base/numbers.h"
 #include "base/python.h"
@@ -46,12 +46,11 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
     return NULL;
 }
 
-enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY };
-
 static int is_of_parent(const Array *other) { return other && other->block && other->block->generation != core_generation; }
 
 /* With the turn, and without Python code. */
-static int run(Array *self, Change *change) {
+static Outcome run(Array *self, void *state) {
+    Change *change = state;
     if (self->closed) return FREED;
     const hamr_functions *functions = core_functions();
     if (!functions) return NO_LIBRARY;
@@ -71,31 +70,13 @@ static int run(Array *self, Change *change) {
 }
 
 /* What another thread changes, or a consumer closes, is read as it was. */
-static int pin_other(Change *change) {
+static int pin_other(void *state) {
+    Change *change = state;
     if (!change->other) return 0;
     Array *given = change->other;
     change->other = array_pinned(given);
     Py_DECREF(given);
     return change->other ? 0 : -1;
-}
-
-static int run_in_turn(Array *self, Change *change) {
-    for (;;) {
-        if (turn_begin(&self->turn) < 0) return FAILED;
-        Turn *turn = self->turn;
-        int outcome = run(self, change);
-        turn_end(turn);
-        if (outcome == NO_LIBRARY) {
-            if (core_load() < 0) return FAILED;
-        } else if (outcome == UNKNOWN_MEMORY) {
-            Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
-            int known = block ? block_register(block) : 0;
-            Py_XDECREF((PyObject *)block);
-            if (known < 0 || pin_other(change) < 0) return FAILED;
-        } else {
-            return outcome;
-        }
-    }
 }
 
 /* Makes the array what the operation makes of it. */
@@ -105,7 +86,7 @@ static PyObject *make(PyObject *object, Change *change) {
     if (pin_other(change) < 0) return NULL;
     change->source = array_new(array_type);
     change->spare = block_spare();
-    int outcome = change->source && change->spare ? run_in_turn((Array *)object, change) : FAILED;
+    Outcome outcome = change->source && change->spare ? in_turn((Array *)object, run, pin_other, change) : FAILED;
     if (outcome == FREED) core_freed();
     else if (change->error) core_raise(change->error);
     PyObject *type, *value, *traceback;
@@ -123,15 +104,9 @@ static PyObject *make(PyObject *object, Change *change) {
 static int begin(Change *change, Operation operation, PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, Py_ssize_t other, const char *name) {
     *change = (Change){.operation = operation};
     if (arity(n, wanted, name) < 0) return -1;
-    if (!PyObject_TypeCheck(arguments[0], array_type)) {
-        PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[0]);
-        return -1;
-    }
+    if (!is_array(arguments[0])) return -1;
     if (!other || arguments[other] == Py_None) return 0;
-    if (!PyObject_TypeCheck(arguments[other], array_type)) {
-        PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[other]);
-        return -1;
-    }
+    if (!is_array(arguments[other])) return -1;
     change->other = (Array *)arguments[other];
     return 0;
 }

@@ -1,7 +1,5 @@
 #include "array/copy.h"
 
-#include <string.h>
-
 #include "array/array.h"
 #include "array/result.h"
 #include "base/dimensions.h"
@@ -9,6 +7,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/texts.h"
 
 static PyTypeObject *buffer_type;
 
@@ -43,10 +42,7 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
 }
 
 static int check(PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, const char *name) {
-    if (arity(n, wanted, name) < 0 || !is_array_type(arguments[0])) return -1;
-    if (PyObject_TypeCheck(arguments[1], array_type)) return 0;
-    PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[1]);
-    return -1;
+    return arity(n, wanted, name) < 0 || !is_array_type(arguments[0]) || !is_array(arguments[1]) ? -1 : 0;
 }
 
 static PyObject *copy(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -87,8 +83,7 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     Array *source;
     hamr_error *error;
     (void)module;
-    if (arity(n, 2, "text") < 0) return NULL;
-    if (!PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[0]);
+    if (arity(n, 2, "text") < 0 || !is_array(arguments[0])) return NULL;
     long long limit = PyLong_AsLongLong(arguments[1]);
     if (limit == -1 && PyErr_Occurred()) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[0], &source);
@@ -101,7 +96,7 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         core_raise(error);
         return NULL;
     }
-    PyObject *made = PyUnicode_DecodeUTF8(elements, (Py_ssize_t)strlen(elements), "replace");
+    PyObject *made = core_text(elements);
     functions->free(elements);
     return made;
 }

@@ -147,7 +147,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     Draft draft;
     (void)module;
     if (arity(n, 5, "view") < 0 || !is_array_type(arguments[0])) return NULL;
-    if (!PyObject_TypeCheck(arguments[1], array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", arguments[1]);
+    if (!is_array(arguments[1])) return NULL;
     Array *source = (Array *)arguments[1];
     if (source->closed) return core_freed();
     draft_start(&draft);
@@ -203,7 +203,7 @@ static PyObject *scalar(PyObject *module, PyObject *value) {
 /* bytes_of(array): the bytes of elements that the host reaches, in C order. */
 static PyObject *bytes_of(PyObject *module, PyObject *object) {
     (void)module;
-    if (!PyObject_TypeCheck(object, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", object);
+    if (!is_array(object)) return NULL;
     const hamr_array *array = &((Array *)object)->array;
     const ElementFacts *facts = element_facts(array->element);
     if (((Array *)object)->closed) return core_freed();

@@ -4,12 +4,11 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/in_turn.h"
 #include "array/result.h"
-#include "array/turn.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
-#include "memory/block.h"
 #include "memory/stream_life.h"
 
 typedef struct {
@@ -20,10 +19,9 @@ typedef struct {
     Result result;
 } Opening;
 
-enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY };
-
 /* With the turn, and without Python code: a change of the buffer is over, or finds the access. */
-static int run(Array *self, Opening *opening) {
+static Outcome run(Array *self, void *state) {
+    Opening *opening = state;
     if (self->closed) return FREED;
     const hamr_functions *functions = core_functions();
     if (!functions) return NO_LIBRARY;
@@ -35,25 +33,6 @@ static int run(Array *self, Opening *opening) {
                                             &opening->result.array, &opening->access);
     Py_END_ALLOW_THREADS
     return opening->error ? FAILED : DONE;
-}
-
-static int run_in_turn(Array *self, Opening *opening) {
-    for (;;) {
-        if (turn_begin(&self->turn) < 0) return FAILED;
-        Turn *turn = self->turn;
-        int outcome = run(self, opening);
-        turn_end(turn);
-        if (outcome == NO_LIBRARY) {
-            if (core_load() < 0) return FAILED;
-        } else if (outcome == UNKNOWN_MEMORY) {
-            Block *block = (Block *)Py_XNewRef((PyObject *)self->block);
-            int known = block ? block_register(block) : 0;
-            Py_XDECREF((PyObject *)block);
-            if (known < 0) return FAILED;
-        } else {
-            return outcome;
-        }
-    }
 }
 
 static hamr_error *end(const Array *source, uint64_t access, int commit) {
@@ -73,7 +52,7 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode)) return NULL;
     OPEN(object);
     if (array_usable((Array *)object) < 0 || !(opening.source = array_new(array_type))) return NULL;
-    int outcome = run_in_turn((Array *)object, &opening);
+    Outcome outcome = in_turn((Array *)object, run, NULL, &opening);
     if (outcome == FREED) core_freed();
     else if (opening.error) core_raise(opening.error);
     PyObject *handle = NULL, *both = NULL;

@@ -35,7 +35,7 @@ int array_wait(Array *self) {
 
 static PyObject *settle(PyObject *module, PyObject *array) {
     (void)module;
-    if (!PyObject_TypeCheck(array, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", array);
+    if (!is_array(array)) return NULL;
     if (array_wait((Array *)array) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -43,7 +43,7 @@ static PyObject *settle(PyObject *module, PyObject *array) {
 static PyObject *settled(PyObject *module, PyObject *array) {
     uint64_t stream = 0;
     (void)module;
-    if (!PyObject_TypeCheck(array, array_type)) return PyErr_Format(PyExc_TypeError, "%R is not a buffer", array);
+    if (!is_array(array)) return NULL;
     Array *source = array_pin((Array *)array);
     const hamr_functions *functions = source && core_load() == 0 ? core_functions() : NULL;
     hamr_error *error = functions ? functions->covering(&source->array, &stream) : NULL;
