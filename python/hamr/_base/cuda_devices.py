@@ -6,8 +6,8 @@ from _thread import get_ident
 
 import hamr._native as _native
 
-from .allocator import device_number
 from .library import core
+from .place import device_number
 from .stream import BACKEND
 
 TYPE_CHECKING = False

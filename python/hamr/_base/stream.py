@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import device_number, is_of_a_device
+from .allocator import is_of_a_device
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -65,7 +65,11 @@ class Stream:
     _sure: bool  # it is a stream, on the device that it says
 
     def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
-        number = -1 if device is None else device_number(device)
+        number = -1
+        if device is not None:
+            from .place import device_number
+
+            number = device_number(device)
         if stream is not None or device is None:
             self._share(stream, number, -1)
             return

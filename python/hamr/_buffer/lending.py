@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import device_number, space_number
+from .._base.allocator import space_number
 from .._base.errors import FreedBuffer
+from .._base.place import device_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
