@@ -6,7 +6,21 @@ from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+    class _TorchDevice(Protocol):
+        @property
+        def type(self) -> str: ...
+
+    class _JaxDevice(Protocol):
+        @property
+        def platform(self) -> str: ...
+
+    class _CuPyDevice(Protocol):
+        @property
+        def id(self) -> int: ...
+
+    Device: TypeAlias = SupportsIndex | str | _TorchDevice | _JaxDevice | _CuPyDevice
 
 _HOST = ("cpu", "host")
 _DEVICE = ("cuda", "gpu")
@@ -82,7 +96,9 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
         raise TypeError(f"device is {device!r}: accepted is an int; {ACCEPTED}")
     if kind in _HOST:
         return True, -1
-    if kind not in _DEVICE or not 0 <= (number or 0) < 2**31:
+    if kind not in _DEVICE:
+        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+    if not 0 <= (number or 0) < 2**31:
         raise ValueError(f"device is {device!r}: accepted are 0 ... 2**31-1; {ACCEPTED}")
     return False, -1 if number is None else number
 

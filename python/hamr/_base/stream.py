@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, NoReturn
 
+    from .place import Device
+
 #: Whose streams these are. Another backend's streams need their own way of
 #: telling foreign objects apart, and this name in each Stream.
 BACKEND = "cuda"
@@ -64,7 +66,7 @@ class Stream:
     _value: int
     _sure: bool  # it is a stream, on the device that it says
 
-    def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
+    def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
         number = -1
         if device is not None:
             from .place import device_number

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     import numpy
 
+    from .._base.place import Device
+
 
 class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
@@ -61,7 +63,7 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
         *,
         fill: Any = None,
         data: Any = None,
-        device: Any = None,
+        device: Device | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Self:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
+    from .._base.place import Device
     from .._base.stream import Stream
 
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
@@ -52,7 +53,7 @@ class Contents(Reading):
         def copy(
             self,
             allocator: Allocator | int | str = Allocator.same,
-            device: Any = None,
+            device: Device | None = None,
             dtype: Any = None,
         ) -> Self: ...
         def astype(self, dtype: Any) -> Self: ...
@@ -114,7 +115,7 @@ class Contents(Reading):
             made._source = self.source_protocol
         return made
 
-    def move(self, allocator: Allocator | int | str, device: Any = None) -> None:
+    def move(self, allocator: Allocator | int | str, device: Device | None = None) -> None:
         """Take the contents to other memory; nothing happens if they are there.
 
         ``device`` alone takes them there, as in ``copy``.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, TypedDict, Unpack
 
     from .._base.allocator import Transfer
+    from .._base.place import Device
 
     Shape = int | tuple[int, ...]
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         """Where the memory is to be, as for ``hamr.Buffer``."""
 
         allocator: Allocator | int | str | None
-        device: Any
+        device: Device | None
         stream: Any
         transfer: Transfer | int | str
 

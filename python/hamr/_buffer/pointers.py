@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
+    from .._base.place import Device
+
     _Base = _native.Array
 else:
     _Base = object
@@ -38,7 +40,7 @@ class Pointers(_Base):
         owner: Any = None,
         take: bool = False,
         free: Callable[[Any], Any] | None = None,
-        device: Any = None,
+        device: Device | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Self:

@@ -13,7 +13,17 @@ from .views import Views
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar, overload
+
+    import numpy
+
+    from .._base.place import Device
+
+    _T = TypeVar("_T")
+else:
+
+    def overload(function):  # typing's takes 3 ms to import
+        """Nothing: what follows replaces it."""
 
 
 class Reading(Views, Operators):
@@ -27,7 +37,15 @@ class Reading(Views, Operators):
         @staticmethod
         def _sharing(obj: Any) -> Any: ...
 
-    def get(self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None) -> Any:
+    @overload
+    def get(self, out: None = None) -> numpy.ndarray[Any, numpy.dtype[Any]]: ...
+    @overload
+    def get(  # noqa: F811
+        self, out: _T, at: int = 0, start: int = 0, n: int | None = None
+    ) -> _T: ...
+    def get(  # noqa: F811
+        self, out: Any = None, at: int = 0, start: int = 0, n: int | None = None
+    ) -> Any:
         """Copy the elements into ``out``, an array the host reaches, and return it.
 
         Without ``out`` a new NumPy array is made. ``n`` elements from ``start`` on
@@ -63,7 +81,7 @@ class Reading(Views, Operators):
     def copy(
         self,
         allocator: Allocator | int | str = Allocator.same,
-        device: Any = None,
+        device: Device | None = None,
         dtype: Any = None,
     ) -> Any:
         """A new buffer with the same elements in C order, in other memory or of another type.
