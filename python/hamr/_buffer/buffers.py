@@ -348,7 +348,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    if stream is dtype is wait is None and transfer is sync is _SYNC_HOST:
+    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST
+    if plain and stream is None and dtype is None and wait is None:  # not chained: slower
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
     mode = transfer_of(transfer)
