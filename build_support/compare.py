@@ -110,7 +110,8 @@ def compare(old: Worker, new: Worker, rounds: int, share: float) -> list[dict[st
         calls = _calls(old, name, share)
         for worker in (old, new):
             worker.seconds(name, calls)
-        before, after = [], []
+        before: list[float] = []
+        after: list[float] = []
         for round_number in range(rounds):
             turns = [(old, before), (new, after)]
             for worker, values in turns if round_number % 2 else reversed(turns):
@@ -147,12 +148,11 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         kinds = ["cuda"] if given.cuda else []
-        workers = [
-            Worker(getattr(given, name), Path(folder) / name, kinds) for name in ("old", "new")
-        ]
-        rows = compare(*workers, given.rounds, given.slice)
-        for worker in workers:
-            worker.end()
+        old = Worker(given.old, Path(folder) / "old", kinds)
+        new = Worker(given.new, Path(folder) / "new", kinds)
+        rows = compare(old, new, given.rounds, given.slice)
+        old.end()
+        new.end()
     for row in sorted(rows, key=lambda row: -row["ratio"]):
         slower = "  SLOWER" if row["ratio"] > LIMIT else ""
         low, high = row["quartiles"]
