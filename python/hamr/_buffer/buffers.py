@@ -203,7 +203,10 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
     def ready(self) -> Awaitable[None]:
         """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
         source = self._pin()
-        return until(lambda: _native.settled(source))
+        return until(
+            lambda: _native.settled(source),
+            lambda milliseconds: _native.wait_some(source, milliseconds),
+        )
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
