@@ -256,7 +256,7 @@ func (a *Array) check() error {
 		return errNoArray
 	}
 	if a.closed {
-		return ErrFreed
+		return errClosed
 	}
 	return nil
 }

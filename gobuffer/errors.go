@@ -21,6 +21,9 @@ var ErrZero = errors.New("nil or a zero value")
 var ErrNoBackends = errors.New("no backends: call gobuffer.Use(all.New()...) first")
 
 var (
+	errClosed   = fmt.Errorf("%w by Close; Free leaves one that can grow again", ErrFreed)
+	errReleased = fmt.Errorf("%w: the handle was released; ask a buffer for another", ErrFreed)
+
 	errNoArray   = zeroError("buffer", "what New, From, Adopt, View and Runtime.NewArray return")
 	errNoHandle  = zeroError("handle", "what Access, AccessMode and HostAccessible return")
 	errNoMemory  = zeroError("memory", "what Runtime.Allocate, Adopt and TakeOver return")

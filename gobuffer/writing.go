@@ -126,14 +126,14 @@ func (h *Handle) Commit() error {
 	l := h.loan
 	if l == nil {
 		if h.released.Load() {
-			return ErrFreed
+			return errReleased
 		}
 		return nil
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if h.released.Load() {
-		return ErrFreed
+		return errReleased
 	}
 	l.committed = true
 	if l.source.memory == nil || !l.writes {
@@ -160,8 +160,11 @@ func (h *Handle) Array() (*Array, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	if h.released.Load() || h.memory == nil {
-		return nil, ErrFreed
+	if h.released.Load() {
+		return nil, errReleased
+	}
+	if h.memory == nil {
+		return nil, valueError("handle", "of no elements", "one of elements")
 	}
 	r := h.memory.region
 	o := Options{Allocator: r.Allocator, Device: r.Device, Stream: h.stream, Transfer: SyncHost}
