@@ -106,7 +106,7 @@ func (a *Array) String() string {
 	case a == nil:
 		return "<nil>"
 	case a.runtime == nil:
-		return "buffer that nothing was made for"
+		return "buffer that was not made"
 	case a.closed:
 		return "closed buffer"
 	}

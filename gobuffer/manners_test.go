@@ -2,6 +2,7 @@ package gobuffer_test
 
 import (
 	"context"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -235,4 +237,46 @@ func TestDeferredCloseAfterAFailedNew(t *testing.T) {
 	living := made(t)
 	defer living.Close()
 	assert.ErrorIs(t, living.Append(nil), gobuffer.ErrZero)
+	_, err = gobuffer.NewRuntime(nil)
+	require.ErrorAs(t, err, &argument)
+	var none context.Context
+	_, err = living.HostAccessible(none)
+	require.ErrorAs(t, err, &argument)
+	assert.Equal(t, "ctx", argument.Argument)
+}
+
+// What fmt prints of things that a program has in its hands.
+func TestThingsPrintWhatTheyAre(t *testing.T) {
+	r, err := gobuffer.NewRuntime(host.New())
+	require.NoError(t, err)
+	b, h := made(t), lent(t)
+	released := accessed(t)
+	require.NoError(t, released.Release())
+	closed := made(t)
+	require.NoError(t, closed.Close())
+	var none *gobuffer.Buffer[kelvin]
+	for _, c := range []struct {
+		want  string
+		thing any
+	}{
+		{"runtime of host", r},
+		{"runtime that was not made", new(gobuffer.Runtime)},
+		{"buffer of 3 float64 (allocator malloc, owner -1)", b},
+		{"closed buffer", closed},
+		{"buffer that was not made", new(gobuffer.Array)},
+		{"<nil>", none},
+		{fmt.Sprintf("handle of 3 float64 in place at %#x", h.Address()), h},
+		{"released handle", released},
+		{"handle that no access gave", new(gobuffer.Handle)},
+		{"memory of 24 bytes (allocator malloc, device -1)", b.Memory()},
+		{"memory that was not allocated", new(gobuffer.Memory)},
+		{"[if needed never always Copying(3)]", []gobuffer.Copying{gobuffer.CopyIfNeeded, gobuffer.CopyNever, gobuffer.CopyAlways, 3}},
+		{"[ValueError TypeError IndexError Fault(3)]", []gobuffer.Fault{gobuffer.BadValue, gobuffer.BadType, gobuffer.BadIndex, 3}},
+		{"[r w rw Mode(7)]", []gobuffer.Mode{gobuffer.Read, gobuffer.Write, gobuffer.ReadWrite, 7}},
+		{"[async sync_host sync Transfer(7)]", []gobuffer.Transfer{gobuffer.Async, gobuffer.SyncHost, gobuffer.Sync, 7}},
+		{"the buffer was freed by Close; Free leaves one that can grow again", closed.FillValue(1)},
+		{"the buffer was freed: the handle was released; ask a buffer for another", released.Commit()},
+	} {
+		assert.Equal(t, c.want, fmt.Sprint(c.thing))
+	}
 }

@@ -42,8 +42,11 @@ const allocatorSlots = backends.MostAllocators
 func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 	r := &Runtime{list: list, byName: make(map[string]backends.Backend, len(list))}
 	for _, b := range list {
+		if b == nil {
+			return nil, valueError("backend", "nil", "what a backend's New returns")
+		}
 		if _, twice := r.byName[b.Name()]; twice {
-			return nil, fmt.Errorf("backend %q is registered twice", b.Name())
+			return nil, valueError("backend", fmt.Sprintf("%q twice", b.Name()), "one of each name")
 		}
 		r.byName[b.Name()] = b
 	}
