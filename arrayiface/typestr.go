@@ -52,7 +52,11 @@ func ParseTypestr(s string) (ElementType, error) { return parseTypestr("typestr"
 
 func parseTypestr(key, s string) (ElementType, error) {
 	refuse := func(problem string) (ElementType, error) {
-		return Invalid, typeError(key, quote(s), "%s; accepted are %s", problem, acceptedTypestrs())
+		accepted := acceptedTypestrs
+		if key == "dtype" {
+			accepted = acceptedNames // what a user writes
+		}
+		return Invalid, typeError(key, quote(s), "%s; accepted are %s", problem, accepted())
 	}
 	if s == "" {
 		return refuse("missing or empty")

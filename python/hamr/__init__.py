@@ -36,6 +36,36 @@ if TYPE_CHECKING:
     )
     from ._base.headers import get_include
     from ._buffer.dlpack import from_dlpack
+    from ._buffer.making import (  # not of __all__
+        array as array,
+    )
+    from ._buffer.making import (
+        asarray as asarray,
+    )
+    from ._buffer.making import (
+        empty as empty,
+    )
+    from ._buffer.making import (
+        empty_like as empty_like,
+    )
+    from ._buffer.making import (
+        full as full,
+    )
+    from ._buffer.making import (
+        full_like as full_like,
+    )
+    from ._buffer.making import (
+        ones as ones,
+    )
+    from ._buffer.making import (
+        ones_like as ones_like,
+    )
+    from ._buffer.making import (
+        zeros as zeros,
+    )
+    from ._buffer.making import (
+        zeros_like as zeros_like,
+    )
     from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
     from ._diagnostics.verbose import set_verbose
     from ._protocols.location import device_of
@@ -211,6 +241,23 @@ _LATE = {
 }
 _UPSTREAM = "_upstream.functions"
 
+#: Public, but not of ``__all__``: ``from hamr import *`` must not take NumPy's names away from
+#: upstream's scripts.
+_NOT_STARRED = (
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+)
+_LATE.update(dict.fromkeys(_NOT_STARRED, "_buffer.making"))
+_NUMPYS = ("arange", "eye", "frombuffer", "fromfile", "linspace", "load", "loadtxt")
+
 
 if TYPE_CHECKING:
     __version__: str
@@ -221,14 +268,15 @@ else:  # hidden: checkers take every name for one that a __getattr__ has
             from ._base.library import core
 
             return core().Version()
-        if name in __all__:
+        if name in _LATE or name in __all__:
             from importlib import import_module
 
             module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
             value = _public(getattr(module, name))
             globals()[name] = value
             return value
-        raise AttributeError(f"module 'hamr' has no attribute {name!r}")
+        hint = f": write hamr.buffer(numpy.{name}(...))" if name in _NUMPYS else ""
+        raise AttributeError(f"module 'hamr' has no attribute {name!r}{hint}")
 
 
 del TYPE_CHECKING
@@ -255,4 +303,5 @@ del _name, modules
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", *(name for name in globals() if name[:2] == "__")})
+    dunders = (name for name in globals() if name[:2] == "__")
+    return sorted({*__all__, *_NOT_STARRED, "__version__", *dunders})

@@ -223,6 +223,7 @@ def view(
     offset: int,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
+    element: int = 0,
     /,
 ) -> _A: ...
 def scalar(value: object, /) -> Array | None: ...

@@ -88,8 +88,9 @@ def test_no_such_device(number):
         hamr.memory_info(number)
     with pytest.raises(ValueError, match="device is"):
         hamr.peer_access(0, number)
-    with pytest.raises(TypeError, match="device is"):
-        hamr.device("0")
+    for wrong in ("0", "cpu", -1.0):
+        with pytest.raises((TypeError, ValueError), match="device is"):
+            hamr.device(wrong)
 
 
 CONSTRUCTORS = {

@@ -41,6 +41,12 @@ MAKERS = {
     "upstream's, filled": lambda: hamr.buffer_float(hamr.Allocator.malloc, 3, 1.5),
     "upstream's, converted": lambda: hamr.buffer_float(np.zeros(3)),
     "make_buffer": lambda: hamr.make_buffer("malloc", 3, 1.0),
+    "zeros": lambda: hamr.zeros(3),
+    "full": lambda: hamr.full(3, 2.5),
+    "array": lambda: hamr.array([1, 2, 3]),
+    "array of an array": lambda: hamr.array(np.zeros(3)),
+    "asarray": lambda: hamr.asarray(np.zeros(3)),
+    "zeros_like": lambda: hamr.zeros_like(hamr.Buffer(3, stream=8)),
     "a view": lambda: hamr.Buffer(3)[1:],
     "a copy": lambda: hamr.Buffer(3).copy(),
 }

@@ -131,7 +131,8 @@ def test_what_is_no_stream(core, stream, error, words):
 
 
 @pytest.mark.parametrize(
-    ("device", "error"), [("0", TypeError), (True, TypeError), (-2, ValueError)]
+    ("device", "error"),
+    [("0", ValueError), ("cpu", ValueError), (True, TypeError), (-2, ValueError)],
 )
 def test_what_is_no_device(core, device, error):
     for use in (lambda d: hamr.Stream(device=d), hamr.device, hamr.memory_info):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr._base.stream import stream_for_memory
 from tests.support.recorded_core import OF_THREAD, foreign
 
 NO_STREAM = -2
@@ -106,7 +107,7 @@ def test_a_stream_of_another_device(core, form):
             hamr.Buffer.from_pointer(4096, 3, "f4", allocator, stream=stream, device=0)
     # What belongs to no device may be used on any stream.
     for allocator in ("malloc", "cpp"):
-        assert hamr.Buffer(3, "f4", allocator, stream=stream, device=0).stream.device == 1
+        assert hamr.Buffer(3, "f4", allocator, stream=stream, device=-1).stream.device == 1
     buffer = hamr.buffer(np.zeros(3), stream)
     assert buffer.stream.device == 1
     buffer.set_stream(stream)
@@ -114,5 +115,5 @@ def test_a_stream_of_another_device(core, form):
 
 def test_the_per_thread_stream_is_the_memorys_devices(core):
     core.current = 1
-    assert int(hamr.Buffer(3, stream=2, device=2).stream) == OF_THREAD + 2
+    assert int(stream_for_memory(2, hamr.Allocator.cuda, 2)) == OF_THREAD + 2
     assert int(hamr.Buffer(3, stream=2).stream) == OF_THREAD + 1

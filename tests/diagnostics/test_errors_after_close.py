@@ -45,6 +45,12 @@ OPERATORS = {
     "int": int,
     "complex": complex,
     "bool": bool,
+    "in": lambda b: 1 in b,
+    "equal": lambda b: b == 1,
+    "less": lambda b: b < 1,
+    "plus": lambda b: b + 1,
+    "minus": lambda b: -b,
+    "format": lambda b: f"{b:.2f}",
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "pickle": pickle.dumps,
@@ -88,7 +94,7 @@ def test_every_method_and_property_of_a_closed_buffer(name):
 def test_every_method_and_property_of_a_closed_handle(name):
     closed = closed_handle()
     with pytest.raises(hamr.FreedBuffer, match="closed"):
-        getattr(closed, name)()
+        getattr(closed, name)(*ARGUMENTS.get(name, ()))
 
 
 @pytest.mark.parametrize("operation", OPERATORS.values(), ids=OPERATORS)

@@ -21,11 +21,23 @@ WRITES = {
 }
 
 
+def holds(dtype, value):
+    """Whether a type has a finite number for a large one."""
+    most = {"f2": 65504, "f4": 3.4e38, "c8": 3.4e38, "bfloat16": 3.38e38}
+    return abs(value) <= most.get(dtype, 1.7e308)
+
+
 @pytest.mark.parametrize("value", LARGE)
 @pytest.mark.parametrize("dtype", OTHERS)
 @pytest.mark.parametrize("write", WRITES)
 def test_they_become_the_nearest_float(write, dtype, value):
     found, expected = (hamr.Buffer(3, dtype, fill=1) for _ in range(2))
+    if not holds(dtype, value):
+        for number in (value, float(value)):
+            with pytest.raises(ValueError, match=f"does not fit {found.dtype}"):
+                WRITES[write](found, number)
+        assert np.asarray(found).tolist() == [1] * 3
+        return
     WRITES[write](found, value)
     WRITES[write](expected, float(value))
     assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
@@ -42,6 +54,10 @@ def test_in_the_constructors(dtype, value):
         lambda v: hamr.Buffer((2, 2), dtype, "cpp", fill=v),
         lambda v: hamr.Buffer(4, dtype, data=v),
     ):
+        if not holds(dtype, value):
+            with pytest.raises(ValueError, match="does not fit"):
+                make(value)
+            continue
         assert str(make(value)) == str(make(float(value)))
     assert str(hamr.buffer_double(1, 2, value)) == str(hamr.buffer_double(1, 2, float(value)))
 

@@ -229,7 +229,7 @@ def test_the_parts_are_small():
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
     assert sizes["_pyhamr"] < 5
-    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.py")) < 250_000
+    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.py")) < 350_000
     headers = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.h")}
     names = "allocators", "functions", "types"
     assert headers == {f"include/hamr/{name}.h" for name in names}

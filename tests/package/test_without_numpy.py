@@ -59,7 +59,10 @@ SCRIPTS = {
         "print(hamr.buffer(b'abc').astype('f4').copy('cpp', dtype=int))",
         "{97, 98, 99}\n",
     ),
-    "resize": ("b = hamr.Buffer(1, 'i8', fill=5); b.resize((2, 2), 6); print(b)", "{5, 6, 6, 6}\n"),
+    "resize": (
+        "b = hamr.Buffer(1, 'i8', fill=5); b.resize((2, 2), 6); print(b)",
+        "{{5, 6},\n {6, 6}}\n",
+    ),
     "memoryview": (
         "print(memoryview(hamr.Buffer((2, 2), 'i4', fill=3)).tolist())",
         "[[3, 3], [3, 3]]\n",

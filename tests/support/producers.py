@@ -163,9 +163,18 @@ def assert_same(buffer: hamr.Buffer, expected: np.ndarray) -> None:
 
 def text_of(array: np.ndarray) -> str:
     """What str() of a buffer is, worked out by NumPy and Python."""
+    if array.ndim > 1 and array.size:
+        return _rows_of(array, 1)
     words = [number_text(x) for x in array.ravel()]
     lines = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
     return "{" + ", \n".join(lines) + "}"
+
+
+def _rows_of(array: np.ndarray, depth: int) -> str:
+    if array.ndim == 1:
+        return "{" + ", ".join(number_text(x) for x in array) + "}"
+    feeds = "\n" * (array.ndim - 1) + " " * depth
+    return "{" + f",{feeds}".join(_rows_of(row, depth + 1) for row in array) + "}"
 
 
 def number_text(x: Any) -> str:

@@ -51,7 +51,7 @@ def _by_mypy(module: str, file: Path, folder: Path) -> dict[int, str]:
 def _by_pyright(module: str, file: Path, folder: Path) -> dict[int, str]:
     config = folder / "pyrightconfig.json"
     settings = {
-        "include": [str(file)],
+        "include": [os.path.relpath(file, folder)],  # pyright takes no other
         "extraPaths": [str(ROOT / "python")],
         "typeCheckingMode": "standard",
         "reportAttributeAccessIssue": "error",
@@ -61,6 +61,7 @@ def _by_pyright(module: str, file: Path, folder: Path) -> dict[int, str]:
     output = _run(module, "--project", str(config), "--outputjson", *python)
     told = json.loads(output[output.index("{") :])
     errors = [d for d in told["generalDiagnostics"] if d["severity"] == "error"]
+    assert told["summary"]["filesAnalyzed"], output
     return {d["range"]["start"]["line"] + 1: d["message"] for d in errors}
 
 

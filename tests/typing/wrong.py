@@ -30,21 +30,21 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     hamr.Buffer()  # expect: error
     hamr.Buffer("3")  # expect: error
     hamr.Buffer(3, "f4", 1.5)  # expect: error
-    hamr.Buffer(3, device="0")  # expect: error
+    hamr.Buffer(3, device=0.5)  # expect: error
     hamr.Buffer(3, size=3)  # expect: error
     hamr.Buffer.from_pointer(1, 1, readonly="no")  # expect: error
     hamr.buffer(b"1", None, "sync", None)  # expect: error
     hamr.buffer(b"1", transfer=1.5)  # expect: error
     hamr.Allocator("cuda")  # expect: error
     hamr.Transfer("async")  # expect: error
-    hamr.Stream(device="0")  # expect: error
-    hamr.device("1")  # expect: error
+    hamr.Stream(device=[0])  # expect: error
+    hamr.device(b"1")  # expect: error
     hamr.make_buffer("malloc")  # expect: error
     b.resize("3")  # expect: error
     b.set(1, at="0")  # expect: error
     b.swap(3)  # expect: error
     b.reshape(2, 3, order="F")  # expect: error
-    b.copy(device="host")  # expect: error
+    b.copy(device={})  # expect: error
     b.get(at=1)  # expect: error
     b.get_cuda_accessible("1")  # expect: error
     b.set_stream()  # expect: error

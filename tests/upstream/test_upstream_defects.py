@@ -24,7 +24,7 @@ def test_transposed_matrix():
     """Upstream read m.T in the order of m."""
     m = np.arange(6).reshape(2, 3)
     buffer = hamr.buffer(m.T)
-    assert str(buffer) == "{0, 3, 1, 4, 2, 5}"
+    assert str(buffer) == "{{0, 3},\n {1, 4},\n {2, 5}}"
     np.testing.assert_array_equal(np.asarray(buffer), m.T)
 
 
@@ -233,7 +233,7 @@ def test_buffer_of_a_buffer(share):
     assert (shared.ptr, shared.shape, shared.typestr) == (buffer.ptr, (2, 3), "<i4")
     shared[0, 0] = 5
     buffer[1, 2] = 6
-    assert str(shared) == str(buffer) == "{5, 1, 1, 1, 1, 6}"
+    assert str(shared) == str(buffer) == "{{5, 1, 1},\n {1, 1, 6}}"
     expected = buffer.get()
     del buffer
     gc.collect()

@@ -45,10 +45,10 @@ func (e *ValueError) Error() string {
 
 // Representable refuses, with a *ValueError, a scalar that conversion to t would
 // silently turn into another number: an integer out of range, a floating point
-// number that is not finite or out of range for an integer type, a complex
-// number for a real type. A lost fraction, rounding, and overflow to infinity, or
-// to NaN where there is none, in a floating point type are allowed, as in NumPy;
-// Bool holds anything.
+// number that is not finite or out of range for an integer type, a finite one
+// that would become infinite in a floating point type, a complex number for a
+// real type. A lost fraction and rounding are allowed, and in float8 overflow to
+// infinity, or to NaN where there is none, as in ml_dtypes; Bool holds anything.
 func Representable(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) error {
 	if !t.Valid() || !st.Valid() {
 		return noRule(t, st)
@@ -63,13 +63,38 @@ func Representable(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) erro
 	switch {
 	case st.Kind() == ai.KindComplex && t.Kind() != ai.KindComplex:
 		return refuse("real numbers", true)
-	case t.Kind() != ai.KindSigned && t.Kind() != ai.KindUnsigned:
+	case t.Kind() == ai.KindFloat || t.Kind() == ai.KindComplex:
+		if v.overflows(t) {
+			return refuse("numbers of its range, and infinity", false)
+		}
 		return nil
 	}
 	if r := rangeOf(t); !r.holds(v) {
 		return refuse(r.String(), false)
 	}
 	return nil
+}
+
+// leastLimit is the largest number that every floating point type beyond float8 holds.
+const leastLimit = 65504
+
+// overflows reports whether s is finite and what t makes of it is not.
+func (s scalar) overflows(t ai.ElementType) bool {
+	switch s.t.Kind() {
+	case ai.KindSigned:
+		s.re = float64(int64(s.bits))
+	case ai.KindUnsigned:
+		s.re = float64(s.bits)
+	}
+	if math.Abs(s.re) <= leastLimit && math.Abs(s.im) <= leastLimit || t.Size() == 1 {
+		return false
+	}
+	return becomesInfinite(s.re, t) || becomesInfinite(s.im, t)
+}
+
+func becomesInfinite(part float64, t ai.ElementType) bool {
+	narrow, _, err := Pattern(t, unsafe.Pointer(&part), ai.Float64)
+	return err == nil && !math.IsInf(part, 0) && math.IsInf(load(unsafe.Pointer(&narrow), t).re, 0)
 }
 
 type integerRange struct {

@@ -8,8 +8,6 @@ from .enumeration import Enumeration
 from .errors import BackendUnavailable
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Allocator(Enumeration):
@@ -78,18 +76,6 @@ class Transfer(Enumeration):
     async_ = 0
     sync_host = 1
     sync = 2
-
-
-def device_number(value: Any) -> int:
-    """The number of a device; None stands for -1, the default."""
-    if value is None:
-        return -1
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"device is {value!r}: accepted is an int")
-    number: int = value.__index__()
-    if not -1 <= number < 2**31:
-        raise ValueError(f"device is {value!r}: accepted are 0 ... 2**31-1, and -1 for the default")
-    return number
 
 
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.

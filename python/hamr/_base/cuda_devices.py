@@ -6,13 +6,15 @@ from _thread import get_ident
 
 import hamr._native as _native
 
-from .allocator import device_number
 from .library import core
+from .place import device_number
 from .stream import BACKEND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .place import Device
 
 
 class device:  # noqa: N801
@@ -25,7 +27,7 @@ class device:  # noqa: N801
 
     __slots__ = ("_before", "_index")
 
-    def __init__(self, index: int | None = None) -> None:
+    def __init__(self, index: Device | None = None) -> None:
         number = -1 if index is None else device_number(index)
         if number < 0:
             number = current_device()
@@ -118,12 +120,12 @@ def enable_peer(user: int, owner: int) -> bool:
     return True
 
 
-def memory_info(device: Any = None) -> MemoryInfo:
+def memory_info(device: Device | None = None) -> MemoryInfo:
     """Free and total memory of a CUDA device, by default the current one, in bytes."""
     return MemoryInfo(_native.memory_info(BACKEND, _number(device)))
 
 
-def device_properties(device: Any = None) -> dict[str, str]:
+def device_properties(device: Device | None = None) -> dict[str, str]:
     """What is known of a CUDA device, by default the current one, as names and texts."""
     return _native.describe(BACKEND, _number(device), True)
 

@@ -6,6 +6,7 @@ import sys
 
 import hamr._native as _native
 
+from .allocator import Allocator
 from .library import core
 
 TYPE_CHECKING = False
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+#: NumPy's one-letter codes, which are also those of array.array, and names of Python's types.
+_SPELLINGS = {kind.__name__: name for kind, name in _PYTHON_TYPES.items()} | {
+    "b": "int8", "h": "int16", "i": "int32", "l": "int64", "q": "int64",
+    "B": "uint8", "H": "uint16", "I": "uint32", "L": "uint64", "Q": "uint64",
+    "e": "float16", "f": "float32", "d": "float64", "F": "complex64", "D": "complex128",
+}  # fmt: skip
 
 _numbers: dict[object, int] = {}
 
@@ -52,14 +60,19 @@ def _parse(dtype: Any) -> int:
     if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
         name = _PYTHON_TYPES[dtype]
     elif isinstance(dtype, str):
-        name = str(dtype)
+        name = _SPELLINGS.get(dtype) or str(dtype)
     elif dtype is None:  # float64 to NumPy
         raise TypeError("dtype is None: accepted is an element type such as 'float32'")
     else:
         name = _name_by_numpy(dtype)
     if not name.isprintable() or not name.isascii():
         raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
-    return core().ParseElement(name)
+    try:
+        return core().ParseElement(name)
+    except TypeError as error:
+        if isinstance(dtype, str):
+            raise
+        raise TypeError(str(error).replace(f"dtype '{name}'", f"dtype is {dtype!r}", 1)) from None
 
 
 def _name_by_numpy(dtype: Any) -> str:
@@ -79,6 +92,9 @@ def _name_by_numpy(dtype: Any) -> str:
                     "convert with .astype(a.dtype.newbyteorder('='))"
                 )
             return str(resolved.name)
+    module, _, name = str(dtype).rpartition(".")
+    if module == "torch" == type(dtype).__module__:  # torch.float32
+        return name
     raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
 
 
@@ -88,15 +104,46 @@ def name_of(number: int) -> str:
 
 
 def dtype_of(number: int) -> Any:
-    """The NumPy dtype where NumPy is loaded, else an ElementType."""
-    name = name_of(number)
+    """The NumPy dtype where NumPy is loaded, else an ElementType.
+
+    Those that ml_dtypes adds are NumPy's where it is installed: it is imported then.
+    """
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         try:
-            return numpy.dtype(name)
+            return numpy.dtype(name_of(number))
         except TypeError:
-            pass
-    return ElementType(name)
+            if _ml_dtypes_adds(name_of(number)):
+                return numpy.dtype(name_of(number))
+    return ElementType(name_of(number))
+
+
+def numpy_dtype(number: int) -> Any:
+    """The NumPy dtype, where NumPy can be imported; TypeError where it has none."""
+    import numpy
+
+    named = dtype_of(number)
+    if isinstance(named, numpy.dtype):
+        return named
+    raise TypeError(
+        f"NumPy has no {named}: ml_dtypes adds it (pip install ml_dtypes), or b.astype('float32')"
+    )
+
+
+def _ml_dtypes_adds(name: str) -> bool:
+    """Whether importing ml_dtypes, which few programs need, gives NumPy a type."""
+    global _without_ml_dtypes
+    if _without_ml_dtypes:
+        return False
+    try:
+        import ml_dtypes
+    except Exception:  # built for another NumPy, for one
+        _without_ml_dtypes = True
+        return False
+    return hasattr(ml_dtypes, name)
+
+
+_without_ml_dtypes = False
 
 
 def item_size(number: int) -> int:
@@ -126,6 +173,14 @@ def held_large(value: Any, number: int) -> float | bool | None:
             f"value is an int of {value.bit_length()} bits: accepted for {name_of(number)} "
             "are those that a float64 holds, of at most 1024"
         ) from None
+
+
+def item_of(array: _native.Array) -> Any:
+    """The only element of an array, in any memory, as a Python number."""
+    host = _native.copy(_native.Array, array, Allocator.malloc, -1, array._element)
+    if not has_format(host._element):  # nothing of Python's reads bfloat16 and float8
+        host = _native.copy(_native.Array, host, Allocator.malloc, -1, element_of("float64"))
+    return item_from_bytes(host._element, _native.bytes_of(host._pin()))
 
 
 def item_from_bytes(number: int, raw: bytes) -> Any:

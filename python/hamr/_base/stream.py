@@ -6,7 +6,7 @@ from _contextvars import ContextVar
 
 import hamr._native as _native
 
-from .allocator import backend_of, device_number, is_of_a_device
+from .allocator import backend_of, is_of_a_device
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, NoReturn, Self
+
+    from .place import Device
 
 #: Whose streams these are. Another backend's streams need their own way of
 #: telling foreign objects apart, and this name in each Stream.
@@ -78,8 +80,12 @@ class Stream:
     _value: int
     _sure: bool  # it is a stream, on the device that it says
 
-    def __init__(self, stream: Any = None, *, device: int | None = None) -> None:
-        number = -1 if device is None else device_number(device)
+    def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
+        number = -1
+        if device is not None:
+            from .place import device_number
+
+            number = device_number(device)
         if stream is not None or device is None:
             self._share(stream, number, -1)
             return

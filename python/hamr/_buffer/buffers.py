@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import index
-
 import hamr._native as _native
 
 from .._base.allocator import (
@@ -11,7 +9,6 @@ from .._base.allocator import (
     Transfer,
     allocator_from,
     allocator_of,
-    device_number,
     space_number,
     transfer_of,
 )
@@ -24,22 +21,28 @@ from .._protocols.wait_setting import wait_of
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
 from .lending import Lending
+from .operands import refuse_value
+from .pointers import Pointers, dimensions_of
 from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
     from typing import Any, Self
 
     import numpy
 
+    from .._base.place import Device
 
-class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
+
+class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
     holding a copy of ``data``, else not initialised. ``shape`` is an int or a
-    tuple of int; ``device`` matters to device allocators only.
+    tuple of int. ``device`` is -1 or "cpu" for the host, and 0, "cuda:0" or a library's
+    device object for a device; alone it chooses the allocator, malloc or cuda. An
+    allocator whose memory is not there is a ValueError.
 
     The memory lives as long as the buffer or anything that shares it. Methods may
     be called from several threads; those that change the same buffer run one
@@ -56,11 +59,11 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
         cls,
         shape: int | tuple[int, ...],
         dtype: Any = "float64",
-        allocator: Allocator | int | str = Allocator.malloc,
+        allocator: Allocator | int | str | None = None,
         *,
         fill: Any = None,
         data: Any = None,
-        device: int | None = None,
+        device: Device | None = None,
         stream: Any = None,
         transfer: Transfer | int | str = Transfer.sync_host,
     ) -> Self:
@@ -68,19 +71,25 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
         if fill is not None and data is not None:
             raise TypeError("fill and data are both given: accepted is one of them")
         number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
-        place = -1 if device is None else device_number(device)
+        if device is None:
+            number_of = Allocator.malloc if allocator is None else allocator_of(allocator)
+            place = -1
+        else:
+            from .._base.place import new_place
+
+            number_of, place = new_place(allocator, device)
         order = None
         if stream is not None or blocks() is not None:
-            order = stream_for_memory(stream, allocator_of(allocator), place)
+            order = stream_for_memory(stream, number_of, place)
         try:
             self = _native.create(
                 cls,
                 element_of(dtype),
-                allocator_of(allocator),
+                number_of,
                 place,
                 0 if order is None else order._value,
                 transfer_of(transfer),
-                shape if type(shape) is int else _shape_of(shape),
+                shape if type(shape) is int else dimensions_of(shape),
                 number,
             )
         except ValueError:
@@ -99,71 +108,14 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
             )
         if order is not None:
             self._set_order(order._value, self._transfer, order)
-        if fill is not None and number is None:
-            self.fill(fill)
-        if data is not None:
-            self[...] = data
-        return self
-
-    @classmethod
-    def from_pointer(
-        cls,
-        pointer: Any,
-        shape: int | tuple[int, ...],
-        dtype: Any = "float64",
-        allocator: Allocator | int | str = Allocator.malloc,
-        *,
-        strides: tuple[int, ...] | None = None,
-        readonly: bool = False,
-        owner: Any = None,
-        take: bool = False,
-        free: Callable[[Any], Any] | None = None,
-        device: int | None = None,
-        stream: Any = None,
-        transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Self:
-        """Share memory at an address, without a copy.
-
-        ``pointer`` is an int, a pointer, array or struct of ctypes, or a pointer or array
-        of cffi; objects of theirs are kept alive. ``owner`` is any object; it is kept
-        alive until the memory is no longer used. ``free`` is called then, once, with
-        ``pointer`` as it was given, on whatever thread comes to it and without a lock; a
-        forked child calls it for its own copy. With ``take`` the buffer owns the memory,
-        which must come from ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and
-        frees it. ``strides`` are in bytes. After an error the memory is the caller's.
-        """
-        if take and (owner is not None or strides is not None or readonly or free is not None):
-            raise ValueError("take=True goes with none of owner, strides, readonly and free")
-        freed = None
-        if type(pointer) is not int or free is not None:
-            from .foreign import owned
-
-            pointer, owner, freed = owned(pointer, owner, free, take)
-        if not 0 <= pointer < 2**64:
-            raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
-        place = -1 if device is None else device_number(device)
-        order = None
-        if stream is not None or blocks() is not None:
-            order = stream_for_memory(stream, allocator_of(allocator), place, pointer)
-        self = _native.adopt_pointer(
-            cls,
-            element_of(dtype),
-            allocator_of(allocator),
-            place,
-            0 if order is None else order._value,
-            transfer_of(transfer),
-            pointer,
-            _shape_of(shape),
-            strides,
-            readonly,
-            owner,
-            take,
-        )
-        if freed is not None:
-            freed.armed = True
-        self._source = "pointer"
-        if order is not None:
-            self._set_order(order._value, self._transfer, order)
+        try:
+            if fill is not None and number is None:
+                self.fill(fill)
+            if data is not None:
+                self[...] = data
+        except TypeError:
+            refuse_value(*((fill, "fill") if data is None else (data, "data")))
+            raise
         return self
 
     # What it is.
@@ -239,13 +191,6 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
         The consumer keeps the buffer; hamr orders nothing on the queue, ``syclobj``.
         """
         return usm_interface_of(self)
-
-    @property
-    def _as_parameter_(self) -> Any:
-        """What ctypes passes to a C function: a pointer to the elements, on the host."""
-        from .foreign import parameter_of
-
-        return parameter_of(self)
 
     # Its life.
 
@@ -339,11 +284,19 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
             made.__array_finalize__(self)
         return made
 
+    def _new(self, allocator: int, device: int, element: int) -> Self:
+        return self._finalized(_native.copy(type(self), self, allocator, device, element))
+
     def _part(
-        self, source: _native.Array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+        self,
+        source: _native.Array,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        element: int = 0,
     ) -> Self:
         kind = type(self)
-        view = _native.view(kind, source, offset, shape, strides)
+        view = _native.view(kind, source, offset, shape, strides, element)
         view._source = self.source_protocol
         if kind is not Buffer:
             view.__array_finalize__(self)
@@ -358,14 +311,6 @@ class Buffer(Contents, Lending, UpstreamSpelling, _native.Array):
             return "<hamr.Buffer closed>"
         what = f"{self.shape} {self.dtype!s} {self.allocator.name}"
         return f"<hamr.Buffer {what} owner {self.device} at {self.ptr:#x}>"
-
-
-def _shape_of(shape: Any) -> tuple[int, ...]:
-    dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
-    try:
-        return tuple(index(d) for d in dimensions)
-    except TypeError:
-        raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None
 
 
 _SYNC_HOST = Transfer.sync_host
@@ -447,3 +392,10 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
 
 
 _native.set_buffer_type(Buffer)
+Handle._buffer = Buffer
+for _base in (*Contents.__mro__, Lending, Pointers, UpstreamSpelling):
+    for _name, _method in vars(_base).items():
+        _method = getattr(_method, "__func__", _method)
+        if type(_method) is type(buffer):
+            _method.__qualname__ = _name  # what a call with too few arguments shows
+del _base, _name, _method

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.allocator import Allocator
+from .._base.cuda_devices import current_device
+from .._base.place import device_of_spelling
 from .._base.stream import blocks
 from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt
@@ -24,7 +26,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     """A buffer of the elements of ``x``, an object with ``__dlpack__`` or a DLPack capsule.
 
     ``device`` is where they are to be: None is where they are, -1 or (1, 0) the host,
-    n or (2, n) CUDA device n. They are copied to memory of hamr's own if ``copy`` is
+    n or (2, n) CUDA device n; "cpu", "cuda", "cuda:n" and device objects of PyTorch, JAX
+    and CuPy mean the same. They are copied to memory of hamr's own if ``copy`` is
     True, or None and they are elsewhere; False is never, and the producer is told. Else
     the memory of ``x`` is shared, and kept alive. Its stream is that of a ``with stream:``
     block, else the default stream.
@@ -65,7 +68,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
 
 def _place_of(device: Any) -> int:
     """The number of a device, or -1 for the host."""
-    accepted = "accepted are None, -1 or (1, 0) for the host, and n or (2, n) for CUDA device n"
+    accepted = (
+        "accepted are None, -1 or (1, 0) for the host, n or (2, n) for CUDA device n, 'cpu', "
+        "'cuda:n' and device objects of PyTorch, JAX and CuPy"
+    )
+    if not isinstance(device, (int, tuple)):
+        try:
+            host, named = device_of_spelling(device)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"device is {short(device)}: {accepted}") from None
+        return _HOST if host else current_device() if named < 0 else named
     pair = device if isinstance(device, tuple) else (CUDA, device)
     kind, number = map(exact, pair) if len(pair) == 2 else (None, None)
     if kind is None or number is None:

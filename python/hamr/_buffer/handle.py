@@ -5,24 +5,30 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.allocator import Allocator, allocator_from
-from .._base.element import dtype_of
+from .._base.element import dtype_of, name_of, numpy_dtype
+from .reading import Reading, count
+from .views import shape_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any, ClassVar, Self
 
     import numpy
 
 
-class Handle(_native.Array):
+class Handle(Reading, _native.Array):
     """What ``get_host_accessible()`` and its siblings return.
 
     It holds the memory, or a temporary copy of it, for as long as the handle or
     anything made from it lives: ``numpy.asarray(handle)`` shares the memory. It
-    never changes, whatever happens to the buffer.
+    never changes, whatever happens to the buffer. Views of it are handles, copies
+    are buffers.
     """
 
     __slots__ = ("__weakref__",)
+
+    #: hamr.Buffer, which hands itself in.
+    _buffer: ClassVar[Any]
 
     if TYPE_CHECKING:  # the stub of the extension knows no handles
 
@@ -55,6 +61,36 @@ class Handle(_native.Array):
     def size(self) -> int:
         """The number of elements."""
         return self._count
+
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self:
+        """A view of the elements, in C order, in another shape; one size may be -1.
+
+        A ValueError where strides do not reach the elements in that shape: ``copy()`` is a
+        buffer that can be reshaped.
+        """
+        if copy not in (None, False):
+            raise ValueError(f"copy is {copy!r}: a handle's views share, handle.copy() is a copy")
+        dimensions = tuple(count("shape", d) for d in shape_from(shape))
+        source = self._snapshot(_native.Array)
+        made, _ = _native.reshape(_native.Array, source, dimensions, 1)
+        return self._part(source, 0, made.shape, made.strides)
+
+    def _part(
+        self,
+        source: _native.Array,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        element: int = 0,
+    ) -> Self:
+        return _native.view(type(self), source, offset, shape, strides, element)
+
+    def _new(self, allocator: int, device: int, element: int) -> Any:
+        return _native.copy(self._buffer, self, allocator, device, element)
+
+    @classmethod
+    def _sharing(cls, obj: Any) -> Any:
+        return cls._buffer._sharing(obj)
 
     def close(self) -> None:
         """Give up the memory; arrays made from the handle keep it. Closing twice is harmless."""
@@ -91,7 +127,7 @@ class Handle(_native.Array):
         if self._closed:
             return "<hamr.Handle closed>"
         kind = "temporary" if self._temporary else "in place"
-        what = f"{self.shape} {self.typestr} {self.allocator.name}"
+        what = f"{self.shape} {name_of(self._element)} {self.allocator.name}"
         return f"<hamr.Handle {what} {kind} at {self.ptr:#x}>"
 
 
@@ -116,11 +152,11 @@ def array_of(array: _native.Array, dtype: Any, copy: Any) -> Any:
         )
     import numpy
 
+    named = numpy_dtype(array._element)
     # Waits. What is kept is nobody else's to close.
     array = array.get_host_accessible()._snapshot(_native.Array)
     raw = numpy.asarray(_RawStorage(array))
-    named = dtype_of(array._element)
-    values = raw.view(named if isinstance(named, numpy.dtype) else f"V{array.itemsize}")
+    values = raw.view(named)
     wanted = values.dtype if dtype is None else numpy.dtype(dtype)
     if copy is False and wanted != values.dtype:
         raise ValueError(f"copy is False: {values.dtype} elements become {wanted} only in a copy")

@@ -66,9 +66,21 @@ def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
 
 
 def _position(k: Any, n: int, dim: int) -> int:
-    if isinstance(k, bool) or not hasattr(type(k), "__index__"):
-        raise TypeError(f"index is {k!r}: accepted are integers, slices, '...' and None")
-    i = index(k)  # a plain int: a subclass may compare as it likes
+    if isinstance(k, bool):
+        raise _refused(k)
+    try:
+        i = index(k)  # a plain int: a subclass may compare as it likes
+    except TypeError:
+        raise _refused(k) from None
     if not -n <= i < n:
         raise IndexError(f"index is {i}: accepted are {-n} ... {n - 1} for dimension {dim}")
     return i + n if i < 0 else i
+
+
+def _refused(k: Any) -> TypeError:
+    from .._protocols.fields import short
+
+    message = f"index is {short(k)}: accepted are integers, slices, '...' and None"
+    if hasattr(type(k), "__len__") and not isinstance(k, (str, bytes)):
+        message += "; by a mask or a list of positions NumPy copies, numpy.asarray(b)[index]"
+    return TypeError(message)

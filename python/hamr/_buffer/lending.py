@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import device_number, space_number
+from .._base.allocator import space_number
 from .._base.errors import FreedBuffer
+from .._base.place import device_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
+    from .._base.place import Device
     from .handle import Handle
 
     _Base = _native.Array
@@ -50,7 +52,7 @@ class Lending(_Base):
         """
         return Access(self, _HOST, mode, -1)
 
-    def on_cuda(self, mode: str, device: int | None = None) -> AbstractContextManager[Handle]:
+    def on_cuda(self, mode: str, device: Device | None = None) -> AbstractContextManager[Handle]:
         """The elements for CUDA code: ``with b.on_cuda("rw") as h: cp.asarray(h)[...] += 1``.
 
         It is a Handle, which CuPy, PyTorch, Numba and JAX take by their protocols. ``device`` is
@@ -59,7 +61,9 @@ class Lending(_Base):
         """
         return Access(self, space_number("cuda"), mode, device_number(device))
 
-    def on(self, space: str, mode: str, device: int | None = None) -> AbstractContextManager[Any]:
+    def on(
+        self, space: str, mode: str, device: Device | None = None
+    ) -> AbstractContextManager[Any]:
         """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
 
         Spaces are "host", "cuda", "hip" and "openmp"; the host has no devices.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.element import held_large
-from .._protocols.dispatch import share
+from .._base.allocator import Allocator
+from .._base.element import TABLE, held_large
+from .._protocols.dispatch import offers_elements, share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,19 +24,38 @@ def scalar_for(x: Any, target: _native.Array) -> _native.Array | None:
     return _native.scalar(held)
 
 
-def operand(x: Any, target: _native.Array) -> _native.Array:
-    """A number, array, list or buffer as something the core can read for a target."""
+def operand(x: Any, target: _native.Array, name: str = "value") -> _native.Array:
+    """A number, array, list or buffer as something the core can read for a target.
+
+    ``name`` is the argument's. Numbers in lists that the target's type cannot hold are a
+    ValueError, as single ones are.
+    """
     if isinstance(x, _native.Array):
         return x._pin()
     number = scalar_for(x, target)
     if number is not None:
         return number
     if isinstance(x, (list, tuple, range)):
-        x = _from_sequence(x)
-    return share(_native.Array, x)._pin()
+        x = _from_sequence(x, target)
+    try:
+        return share(_native.Array, x)._pin()
+    except TypeError:
+        refuse_value(x, name)
+        raise
 
 
-def _from_sequence(values: Any) -> Any:
+def refuse_value(x: Any, name: str) -> None:
+    """Raise TypeError for what has no elements."""
+    if not isinstance(x, (int, float, complex, list, tuple, range)) and not offers_elements(x):
+        from .._protocols.fields import short
+
+        raise TypeError(
+            f"{name} is {short(x)}, a {type(x).__name__}: accepted are a number, a list of "
+            "numbers, an array or a hamr.Buffer"
+        ) from None
+
+
+def as_array(values: Any) -> Any:
     """The numbers in a list or tuple as an array, by NumPy's rules for their type.
 
     Without NumPy the list must be flat.
@@ -45,9 +65,80 @@ def _from_sequence(values: Any) -> Any:
     except ImportError:
         return _from_flat(values)
     array = numpy.asarray(values)
+    if array.dtype.kind == "f" and array.size and abs(array).max() >= 2.0**63:
+        # Integers on both sides of 2**63 become floats.
+        exact = numpy.asarray(values, dtype=object)
+        if all(isinstance(v, int) for v in exact.flat):
+            whole = min(exact.flat) >= 0 and max(exact.flat) < 2**64
+            return exact.astype("uint64") if whole else exact
+    if array.dtype.kind == "O" and all(isinstance(v, (int, float)) for v in array.flat):
+        return array  # beyond 64 bits
     if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != 2:
         raise TypeError(f"the list's elements are of type {array.dtype}: accepted are numbers")
     return array
+
+
+def _from_sequence(values: Any, target: _native.Array) -> Any:
+    """The numbers in a list or tuple as an array, if the target's type holds them."""
+    array = as_array(values)
+    kind = TABLE[target._element][1][1]
+    if isinstance(array, (list, memoryview)) or not hasattr(array, "dtype"):
+        if kind != "b" and len(array):
+            _refuse_number(min(array), target)
+            _refuse_number(max(array), target)
+        return array
+    if array.dtype.kind == "O":
+        if kind in "iu":
+            _refuse_number(min(array.flat), target)
+            _refuse_number(max(array.flat), target)
+            return array.astype(f"{kind}8")
+        return _large(array, target)
+    if kind != "b" and array.size:
+        _refuse_numbers(array, target, kind)
+    return array
+
+
+def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
+    """A ValueError for a number that the target's type does not hold.
+
+    Types hold all numbers between two that they hold.
+    """
+    if array.dtype.isbuiltin == 2:  # ml_dtypes
+        array = array.astype("float64")
+    parts = [array]
+    if array.dtype.kind == "c":
+        parts = [array.real] if kind in "iu" else [array.real, array.imag]
+    for part in parts:
+        if kind not in "iu" and part.dtype.kind == "f":
+            part = part[abs(part) < float("inf")]
+        if part.size:
+            _refuse_number(part.min().item(), target)
+            _refuse_number(part.max().item(), target)
+
+
+def _refuse_number(number: Any, target: _native.Array) -> None:
+    held = held_large(number, target._element)
+    _native.create(
+        _native.Array,
+        target._element,
+        Allocator.malloc,
+        -1,
+        0,
+        1,
+        (),
+        number if held is None else held,
+    )
+
+
+def _large(array: Any, target: _native.Array) -> Any:
+    """An array of ints beyond 64 bits, for elements that are no integers."""
+    import numpy
+
+    held = [(held_large(v, target._element), v) for v in array.flat]
+    made = numpy.array([float(v if large is None else large) for large, v in held])
+    if TABLE[target._element][1][1] != "b":
+        _refuse_numbers(made, target, "f")
+    return made.reshape(array.shape)
 
 
 def _from_flat(values: Any) -> Any:

@@ -13,11 +13,11 @@ from .._base.allocator import (
     Allocator,
     Transfer,
     allocator_of,
-    device_number,
     is_exportable,
     is_ordinary,
 )
 from .._base.element import element_of, name_of
+from .._base.place import device_number
 from .._protocols.dispatch import share
 from .contents import Contents
 

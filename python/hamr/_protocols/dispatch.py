@@ -113,6 +113,13 @@ def _offers(obj: Any, name: str) -> bool:
         return True  # whoever reads it says what is wrong
 
 
+def offers_elements(obj: Any) -> bool:
+    """Whether an object has one of the protocols, whatever comes of it."""
+    if any(name != buffer_protocol.NAME and _offers(obj, name) for name, _ in PROTOCOLS):
+        return True
+    return _exports_buffers(obj)
+
+
 def _imported(module: str) -> Any:
     if module not in _readers:
         from importlib import import_module
@@ -216,6 +223,13 @@ def _refusal(obj: Any) -> TypeError:
             return TypeError(
                 "SharedMemory object cannot be shared as it is: write hamr.buffer(obj, "
                 'dtype="float64") for elements of a type, or hamr.buffer(obj.buf) for its bytes'
+            )
+        if isinstance(obj, (int, float, complex, list, tuple, range)):
+            from .fields import short
+
+            return TypeError(
+                f"{kind} object cannot be shared, it has no memory for elements: "
+                f"hamr.array({short(obj)}) copies it to memory of hamr's own"
             )
         return TypeError(
             f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "

@@ -124,7 +124,8 @@ def test_the_host_as_a_device(device):
 
 @pytest.mark.parametrize(
     ("device", "error"),
-    [("cpu", TypeError), (1.0, TypeError), (True, TypeError), ((1,), TypeError), ((), TypeError),
+    [("tpu", ValueError), ("cuda:x", ValueError), (1.0, TypeError),
+     (True, TypeError), ((1,), TypeError), ((), TypeError),
      ((1, 0, 0), TypeError), (("x", 0), TypeError), ([1, 0], TypeError), ((1, 1), ValueError),
      ((1, -1), ValueError), (-2, ValueError), ((2, -1), ValueError), (2**31, ValueError),
      ((3, 0), BufferError), ((10, 0), BufferError), ((14, 0), BufferError), ((-1, 0), BufferError)],

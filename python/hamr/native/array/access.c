@@ -19,6 +19,8 @@
 
 static PyTypeObject *handle_type;
 
+int is_handle(const Array *self) { return handle_type && PyObject_TypeCheck((PyObject *)(uintptr_t)self, handle_type); }
+
 int array_usable(const Array *self) {
     const Block *block = self->block;
     if (!block || block->generation == core_generation || !is_of_device(block->allocator)) return 0;

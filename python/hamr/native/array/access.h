@@ -8,6 +8,7 @@
 
 int array_usable(const Array *self);     /* 0, or -1: it is a device's, from before a fork */
 Array *array_settled(Array *self);       /* a snapshot that the host may read now */
+int is_handle(const Array *self);
 PyObject *array_access(Array *self, int32_t space, int32_t device);
 PyObject *access_handle(Result *result, Array *source, int32_t space); /* a handle on what the core made of source */
 extern PyMethodDef access_functions[];

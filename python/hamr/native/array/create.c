@@ -1,5 +1,6 @@
 #include "array/create.h"
 
+#include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
 #include "base/allocators.h"
@@ -141,12 +142,14 @@ static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *argumen
     return owner ? draft_adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
 }
 
-/* view(type, source, offset, shape, strides): some of source's elements, in
- * place. The caller has checked that they are source's. */
+/* view(type, source, offset, shape, strides, element): some of source's elements, in
+ * place, or its bytes as others of another type. The caller has checked that they are
+ * source's. */
 static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     (void)module;
-    if (arity(n, 5, "view") < 0 || !is_array_type(arguments[0])) return NULL;
+    if (n != 5 && arity(n, 6, "view") < 0) return NULL;
+    if (!is_array_type(arguments[0])) return NULL;
     if (!is_array(arguments[1])) return NULL;
     Array *source = (Array *)arguments[1];
     if (source->closed) return core_freed();
@@ -161,6 +164,9 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "strides and shape differ in length");
         return NULL;
     }
+    int32_t element = 0; /* none: that of source */
+    if (n == 6 && read_int32(arguments[5], "element", &element) < 0) return NULL;
+    if (element_facts(element)) draft.array.element = element;
     if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
     draft.array.capacity = array_count(&draft.array);
     /* Held first: making an object may run finalisers, which may change source. */
@@ -170,6 +176,11 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     if (!self) {
         Py_XDECREF((PyObject *)block);
         return NULL;
+    }
+    if (is_handle(self)) {
+        self->fixed = 1;
+        self->temporary = source->temporary;
+        self->for_space = source->for_space;
     }
     array_follow(self, source);
     if (array_store(self, &draft.array, block) < 0) {
@@ -218,7 +229,7 @@ PyMethodDef create_functions[] = {
      "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
     {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,
      "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, producer): share device memory at an address."},
-    {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides): some of source's elements, in place."},
+    {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides, element): some of source's elements, in place; or its bytes as elements of a type, unless that is 0."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
     {NULL, NULL, 0, NULL},

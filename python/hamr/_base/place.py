@@ -1,0 +1,116 @@
+"""Devices as users write them, and whether an allocator's memory can be there."""
+
+from __future__ import annotations
+
+from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+    class _TorchDevice(Protocol):
+        @property
+        def type(self) -> str: ...
+
+    class _JaxDevice(Protocol):
+        @property
+        def platform(self) -> str: ...
+
+    class _CuPyDevice(Protocol):
+        @property
+        def id(self) -> int: ...
+
+    Device: TypeAlias = SupportsIndex | str | _TorchDevice | _JaxDevice | _CuPyDevice
+
+_HOST = ("cpu", "host")
+_DEVICE = ("cuda", "gpu")
+ACCEPTED = (
+    "accepted are -1 or 'cpu' for the host, n, 'cuda:n' or 'cuda' for CUDA devices, "
+    "and device objects of PyTorch, JAX and CuPy"
+)
+
+
+def device_number(value: Any) -> int:
+    """The number of a CUDA device; -1, the current one, for None, -1 and "cuda"."""
+    if value is None or (type(value) is int and value == -1):
+        return -1
+    host, number = device_of_spelling(value)
+    if host:
+        raise ValueError(f"device is {value!r}: accepted is a CUDA device, and not the host")
+    return number
+
+
+def new_place(allocator: Any, device: Any) -> tuple[int, int]:
+    """The allocator and device of new memory, of what a user gave; None is no word of it."""
+    if device is None:
+        return Allocator.malloc if allocator is None else allocator_of(allocator), -1
+    host, number = device_of_spelling(device)
+    if allocator is None:
+        return (Allocator.malloc if host else Allocator.cuda), number
+    return _fitting(allocator_of(allocator), host, number, device)
+
+
+def copy_place(allocator: Any, device: Any, now: int) -> tuple[int, int]:
+    """Those of a copy of elements whose allocator is ``now``; "same" leaves it to the device."""
+    chosen = allocator_of(allocator)
+    if device is None:
+        return chosen, -1
+    host, number = device_of_spelling(device)
+    if chosen != Allocator.same:
+        return _fitting(chosen, host, number, device)
+    if host == is_of_a_device(now):
+        return (Allocator.malloc if host else Allocator.cuda), number
+    return now, number
+
+
+def _fitting(allocator: int, host: bool, number: int, device: Any) -> tuple[int, int]:
+    name = allocator_from(allocator).name
+    if host and is_of_a_device(allocator):
+        raise ValueError(
+            f"device is {device!r}, the host, and {name} memory is a device's: accepted are "
+            "devices, or an allocator such as malloc"
+        )
+    if not host and is_ordinary(allocator):
+        raise ValueError(
+            f"device is {device!r}: {name} memory is the host's: accepted are -1 and 'cpu', or an "
+            "allocator such as cuda"
+        )
+    return allocator, number
+
+
+def device_of_spelling(device: Any) -> tuple[bool, int]:
+    """Whether a device is the host, and its number; -1 is the host, or the current device."""
+    kind, number = device, None
+    if isinstance(device, str):
+        kind, colon, digits = device.partition(":")
+        if colon:
+            if not (digits.isascii() and digits.isdecimal()):
+                raise ValueError(f"device is {device!r}: {ACCEPTED}")
+            number = int(digits)
+    elif hasattr(type(device), "__index__") and not isinstance(device, bool):
+        number = device.__index__()
+        kind = "cpu" if number == -1 else "cuda"
+    else:
+        kind, number = _of_object(device)
+    if not isinstance(kind, str) or not (number is None or type(number) is int):
+        raise TypeError(f"device is {device!r}: accepted is an int; {ACCEPTED}")
+    if kind in _HOST:
+        return True, -1
+    if kind not in _DEVICE:
+        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+    if not 0 <= (number or 0) < 2**31:
+        raise ValueError(f"device is {device!r}: accepted are 0 ... 2**31-1; {ACCEPTED}")
+    return False, -1 if number is None else number
+
+
+def _of_object(device: Any) -> tuple[Any, Any]:
+    """Kind and number of PyTorch's, JAX's and CuPy's devices, by what they have."""
+    kind = getattr(device, "type", None)
+    if isinstance(kind, str):  # torch.device
+        return kind, getattr(device, "index", None)
+    kind = getattr(device, "platform", None)
+    if isinstance(kind, str):  # jax.Device, numbered by the process in one way, by CUDA in another
+        local = getattr(device, "local_hardware_id", None)
+        return kind, getattr(device, "id", None) if local is None else local
+    number = getattr(device, "id", None)  # cupy.cuda.Device
+    return ("cuda", number) if type(number) is int else (None, None)

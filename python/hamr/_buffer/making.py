@@ -1,0 +1,155 @@
+"""New buffers by the names that NumPy's and CuPy's users type: empty, zeros, array and their kin.
+
+They take ``allocator=``, ``device=``, ``stream=`` and ``transfer=`` as ``hamr.Buffer`` does.
+Without an allocator and a device the memory is malloc's.
+"""
+
+from __future__ import annotations
+
+from .._base.allocator import Allocator, is_of_a_device
+from .._base.cuda_devices import current_device
+from .._base.element import element_of, name_of
+from .._base.place import copy_place
+from .buffers import Buffer, buffer
+from .operands import as_array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypedDict, Unpack
+
+    from .._base.allocator import Transfer
+    from .._base.place import Device
+
+    Shape = int | tuple[int, ...]
+
+    class Place(TypedDict, total=False):
+        """Where the memory is to be, as for ``hamr.Buffer``."""
+
+        allocator: Allocator | int | str | None
+        device: Device | None
+        stream: Any
+        transfer: Transfer | int | str
+
+
+#: What has no memory of its own that could be shared.
+_VALUES = (int, float, complex, list, tuple, range)
+
+
+def empty(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
+    """A buffer of elements that are not initialised."""
+    return Buffer(shape, dtype, **place)
+
+
+def zeros(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
+    """A buffer of zeros."""
+    return Buffer(shape, dtype, fill=0, **place)
+
+
+def ones(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
+    """A buffer of ones."""
+    return Buffer(shape, dtype, fill=1, **place)
+
+
+def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
+    """A buffer of one value; its type is by default that of the value."""
+    if dtype is None:
+        value = array(fill_value)
+        if value.ndim:
+            raise ValueError(f"fill_value has shape {value.shape}: accepted is a number")
+        dtype, fill_value = name_of(value._element), value
+    return Buffer(shape, dtype, fill=fill_value, **place)
+
+
+def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
+    """A buffer with a copy of the elements of an array, a list of numbers or a number.
+
+    The type is by default the array's; of lists NumPy's choice, which without NumPy is that of
+    flat lists alone: float64 or int64. A number that the type cannot hold is a ValueError, a list
+    of anything else a TypeError. Without an allocator and a device an array's elements stay in
+    memory of its kind.
+    """
+    if not isinstance(obj, _VALUES):
+        shared = buffer(obj)
+        if place.keys() <= {"allocator", "device"}:
+            return shared.copy(_allocator(place), place.get("device"), dtype)
+        kind = name_of(shared._element) if dtype is None else dtype
+        return Buffer(shared.shape, kind, data=shared, **place)
+    if isinstance(obj, (int, float, complex)):
+        if dtype is None:
+            kinds = (bool, int, float, complex)
+            kind = next(k for k in kinds if isinstance(obj, k))
+            dtype = "uint64" if kind is int and obj >= 2**63 else kind  # type: ignore[operator]
+        return Buffer((), dtype, fill=obj, **place)
+    values = as_array(obj)
+    if getattr(getattr(values, "dtype", None), "kind", "") == "O":
+        if dtype is None:
+            raise ValueError("no element type holds all the list's numbers: accepted is a dtype")
+        return Buffer(values.shape, dtype, data=obj, **place)
+    shared = buffer(values)
+    if dtype is None:
+        return Buffer(shared.shape, name_of(shared._element), data=shared, **place)
+    return Buffer(shared.shape, dtype, data=obj, **place)
+
+
+def asarray(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
+    """A buffer that shares the memory of ``obj`` where it can be, and else has a copy.
+
+    It cannot be for lists and numbers, for elements of another type, and where the allocator or
+    device that is asked for is another one.
+    """
+    if isinstance(obj, _VALUES):
+        return array(obj, dtype, **place)
+    shared = buffer(obj, place.get("stream"), place.get("transfer", 1))
+    device = place.get("device")
+    allocator, number = copy_place(_allocator(place), device, shared._allocator)
+    if device is not None and number < 0 and is_of_a_device(allocator):
+        number = current_device()
+    here = allocator in (Allocator.same, shared._allocator) and number in (-1, shared.device)
+    if here and (dtype is None or element_of(dtype) == shared._element):
+        return shared
+    return shared.copy(_allocator(place), device, dtype)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
+) -> Buffer:
+    """A buffer of another array's shape and type, not initialised, in memory of the same kind."""
+    return _like(prototype, dtype, shape, dict(place))
+
+
+def zeros_like(
+    prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
+) -> Buffer:
+    """A buffer of zeros of another array's shape and type, in memory of the same kind."""
+    return _like(prototype, dtype, shape, {"fill": 0, **place})
+
+
+def ones_like(
+    prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
+) -> Buffer:
+    """A buffer of ones of another array's shape and type, in memory of the same kind."""
+    return _like(prototype, dtype, shape, {"fill": 1, **place})
+
+
+def full_like(
+    prototype: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
+) -> Buffer:
+    """A buffer of one value, of another array's shape and type, in memory of the same kind."""
+    return _like(prototype, dtype, shape, {"fill": fill_value, **place})
+
+
+def _like(prototype: Any, dtype: Any, shape: Any, more: dict[str, Any]) -> Buffer:
+    model = array(prototype) if isinstance(prototype, _VALUES) else buffer(prototype)
+    if more.get("allocator") is None and more.get("device") is None:
+        more["allocator"] = model.allocator
+        more["device"] = model.device if model.device >= 0 else None
+    return Buffer(
+        model.shape if shape is None else shape,
+        name_of(model._element) if dtype is None else dtype,
+        **more,
+    )
+
+
+def _allocator(place: Place) -> Allocator | int | str:
+    given = place.get("allocator")
+    return Allocator.same if given is None else given

@@ -1,0 +1,88 @@
+"""Python's operators on buffers and handles; what comes of them is in refusals.py."""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    _Base = _native.Array
+else:
+    _Base = object
+
+
+def _comparison(name: str) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        from .refusals import compare
+
+        return compare(self, name, other)
+
+    return method
+
+
+def _arithmetic(name: str) -> Any:
+    def method(self: Any, *others: Any) -> Any:
+        from .refusals import reckon
+
+        return reckon(self, name, *others)
+
+    return method
+
+
+class _LeftToNumPy:
+    """A name that NumPy's arrays have and hamr's do not: absent, but it says what to write."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.__doc__ = f"Not hamr's: ``numpy.asarray(b).{name}``."
+
+    def __get__(self, array: Any, owner: Any) -> Any:
+        if array is None:
+            return self
+        from .refusals import left_to_numpy
+
+        raise left_to_numpy(array, self.name)
+
+
+class Operators(_Base):
+    """What Buffer and Handle answer to Python's operators.
+
+    Without dimensions they compare as the number that they hold. With dimensions, and for
+    arithmetic, what is on the other side decides if it is another library's array; all else
+    is a TypeError that says what to write. Hashes are those of the object.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # arithmetic is none that a checker should let pass
+
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+
+    else:
+        for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+            vars()[f"__{_name}__"] = _comparison(_name)
+        for _name in (
+            "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow",
+            "lshift", "rshift", "and", "or", "xor",
+        ):  # fmt: skip
+            for _form in ("", "r", "i"):
+                vars()[f"__{_form}{_name}__"] = _arithmetic(_form + _name)
+        for _name in ("divmod", "rdivmod", "neg", "pos", "invert", "abs"):
+            vars()[f"__{_name}__"] = _arithmetic(_name)
+        for _name in (
+            "all", "any", "argmax", "argmin", "fromfile", "max", "mean", "min", "prod", "std",
+            "sum", "tobytes", "tofile", "tolist",
+        ):  # fmt: skip
+            vars()[_name] = _LeftToNumPy()
+        del _name, _form
+
+    def __contains__(self, value: object) -> bool:
+        from .refusals import contains
+
+        return contains(self, value)

@@ -1,0 +1,194 @@
+"""What comes of Python's operators: comparison with numbers, else what to write instead."""
+
+from __future__ import annotations
+
+import operator
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator
+from .._base.element import TABLE, element_of, item_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_NUMBERS = (int, float, complex)
+#: What has elements, but no idea of comparing or reckoning with others' element by element.
+_PLAIN = (int, float, complex, list, tuple, range, _native.Array)
+_ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__", "__array__")
+
+
+def in_numpy(array: _native.Array) -> str:
+    """How to write the elements as a NumPy array, with b for the buffer."""
+    return "numpy.asarray(b)" if array._host else "numpy.asarray(b.get_host_accessible())"
+
+
+def _in_libraries(array: _native.Array, *lines: str) -> str:
+    """Lines of code for NumPy, and for CuPy where it reaches what the host does not."""
+    written = [line.format(in_numpy(array)) for line in lines]
+    return ", or ".join(written + [lines[0].format("cupy.asarray(b)")] * (not array._host))
+
+
+def _number(value: Any) -> Any:
+    """The Python number that a number, NumPy's scalar or a buffer without dimensions is."""
+    if isinstance(value, _NUMBERS):
+        return value
+    if isinstance(value, _native.Array):
+        return None if value.ndim else item_of(value)
+    if type(value).__module__ == "numpy" and not hasattr(type(value), "__len__"):
+        value = value.item() if hasattr(value, "item") else value
+        return value if isinstance(value, _NUMBERS) else None
+    return None
+
+
+def _rounded(array: _native.Array, number: Any) -> Any:
+    """A number of Python's as the array's elements hold it, which is NumPy's rule, too."""
+    name, typestr = TABLE[array._element][:2]
+    if type(number) not in _NUMBERS or typestr[1] in "iub" or name in ("float64", "complex128"):
+        return number
+    if type(number) is int and -256 <= number <= 256 and not name.startswith("float8"):
+        return number  # which all the others hold
+    try:
+        return item_of(
+            _native.create(_native.Array, array._element, Allocator.malloc, -1, 0, 1, (), number)
+        )
+    except (TypeError, ValueError):
+        return number  # unlike all elements
+
+
+def _elements(array: _native.Array) -> Iterable[Any]:
+    """All elements as Python numbers."""
+    if array._count == 0:
+        return ()
+    if TABLE[array._element][1][1] == "c":
+        from struct import iter_unpack
+
+        host = _native.copy(_native.Array, array, Allocator.malloc, -1, element_of("complex128"))
+        return (complex(*parts) for parts in iter_unpack("<dd", _native.bytes_of(host._pin())))
+    form = TABLE[array._element][2]
+    if form is None or form == "e":  # a memoryview of which does not iterate
+        form = "d"
+        array = _native.copy(_native.Array, array, Allocator.malloc, -1, element_of("float64"))
+    elif not array.is_contiguous or not array._host:
+        array = _native.copy(_native.Array, array, Allocator.malloc, -1, array._element)
+    return memoryview(array.get_host_accessible()).cast("B").cast(form)  # type: ignore[call-overload, no-any-return]
+
+
+def _has_elements(value: Any) -> bool:
+    if isinstance(value, type):
+        return False
+    if isinstance(value, _PLAIN) or any(hasattr(value, name) for name in _ARRAYS):
+        return True
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
+
+
+#: The operator of each comparison, and what the other side calls it.
+_COMPARISONS = {
+    "eq": ("==", "__eq__"),
+    "ne": ("!=", "__ne__"),
+    "lt": ("<", "__gt__"),
+    "le": ("<=", "__ge__"),
+    "gt": (">", "__lt__"),
+    "ge": (">=", "__le__"),
+}
+_ARITHMETIC = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "divmod": "//",
+    "mod": "%",
+    "pow": "**",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+_SIGNS = {"neg": "-{}", "pos": "+{}", "invert": "~{}", "abs": "abs({})"}
+
+
+def compare(array: _native.Array, name: str, other: Any) -> Any:
+    """What a comparison is, or NotImplemented where ``other`` has no elements to compare."""
+    symbol, reflected = _COMPARISONS[name]
+    if not array.ndim and isinstance(other, (*_NUMBERS, _native.Array)):
+        number = _number(other)
+        if number is not None:
+            return getattr(operator, name)(item_of(array), _rounded(array, number))
+    if not isinstance(other, _PLAIN):
+        answer = getattr(type(other), reflected)(other, array)
+        if answer is not NotImplemented or not _has_elements(other):
+            return answer
+    lines = [f"{{}} {symbol} x"]
+    if name in ("eq", "ne"):
+        lines.append("numpy.array_equal({}, x)")
+    raise TypeError(
+        f"a buffer {symbol} {type(other).__name__}: hamr compares single elements, as b[0], "
+        f"with numbers; write {_in_libraries(array, *lines)}"
+    )
+
+
+def contains(array: _native.Array, value: Any) -> bool:
+    """Whether one of the elements is a number."""
+    number = _number(value)
+    if number is None:
+        raise TypeError(
+            f"whether {type(value).__name__} is in a buffer: accepted is a number; "
+            f"write ({in_numpy(array)} == x).any()"
+        )
+    number = _rounded(array, number)
+    return any(element == number for element in _elements(array))
+
+
+def reckon(array: _native.Array, name: str, *others: Any) -> Any:
+    """NotImplemented where ``other`` does arithmetic with arrays; else a TypeError.
+
+    ``name`` is that of the method without underscores: "add", "radd", "iadd" or "neg".
+    """
+    if name in _SIGNS:
+        raise _refusal(array, _SIGNS[name])
+    if name in _ARITHMETIC:
+        symbol, line = _ARITHMETIC[name], "{} {symbol} x"
+        if _repeats(array, name, *others):
+            return NotImplemented
+        if not isinstance(others[0], _PLAIN) and hasattr(type(others[0]), f"__r{name}__"):
+            return NotImplemented
+    elif name[0] == "r":
+        symbol, line = _ARITHMETIC[name[1:]], "x {symbol} {}"
+        if _repeats(array, name[1:], *others):
+            return NotImplemented
+    else:
+        symbol = _ARITHMETIC[name[1:]]
+        written = in_numpy(array) if array._host else "cupy.asarray(b)"
+        raise TypeError(
+            f"hamr does no arithmetic: a = {written}; a {symbol}= x changes the elements"
+        )
+    raise _refusal(array, line.replace("{symbol}", symbol))
+
+
+def _repeats(array: _native.Array, name: str, other: Any, *more: Any) -> bool:
+    """Whether an element is the number of times that a text or list is to be repeated."""
+    return (
+        name == "mul" and not array.ndim and isinstance(other, (str, bytes, bytearray, list, tuple))
+    )
+
+
+def _refusal(array: _native.Array, line: str) -> TypeError:
+    written = line.format("b.item()") if not array.ndim else _in_libraries(array, line)
+    return TypeError(f"hamr does no arithmetic: {written}")
+
+
+def left_to_numpy(array: _native.Array, name: str) -> AttributeError:
+    """What is said of a name that NumPy's arrays have and hamr's do not."""
+    here, line = in_numpy(array), "hamr.buffer(numpy.fromfile(file, dtype))"
+    if name != "fromfile":
+        line = f"{here}.{name}({'file' if name == 'tofile' else ''})"
+    return AttributeError(f"hamr leaves {name} to numpy: {line}", name=name, obj=array)

@@ -1,0 +1,55 @@
+"""How buffers of two and more dimensions print: their rows in braces, each on a line of its own."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import hamr._native as _native
+
+from .indexing import select
+
+#: Rows that are shown at either end of a dimension of many, as by NumPy.
+EDGE = 3
+
+#: Lines beyond which the rows are no longer told apart.
+MOST_LINES = 1000
+
+
+def nested(array: _native.Array, limit: int) -> str:
+    """The elements of two dimensions or more, shortened beyond ``limit`` of them, if that is not 0.
+
+    A row is written as upstream HAMR writes a buffer, but without its line feeds.
+    """
+    short = 0 < limit < array._count
+    chosen = [
+        [*range(EDGE), *range(n - EDGE, n)] if short and n > 2 * EDGE else list(range(n))
+        for n in array.shape
+    ]
+    lines = 1
+    for positions in chosen[:-1]:
+        lines *= len(positions)
+    if array._count == 0 or (short and lines > MOST_LINES):
+        return _native.text(array, limit)
+    if short:
+        rows = iter([_row(array, index) for index in product(*chosen[:-1])])
+        return _braces(rows, [len(c) for c in chosen[:-1]], array.shape, 0)
+    words = _native.text(array, 0)[1:-1].replace("\n", "").split(", ")
+    width = array.shape[-1]
+    dense = iter("{" + ", ".join(words[i : i + width]) + "}" for i in range(0, len(words), width))
+    return _braces(dense, list(array.shape[:-1]), array.shape, 0)
+
+
+def _row(array: _native.Array, index: tuple[int, ...]) -> str:
+    row = _native.view(_native.Array, array, *select(array.shape, array.strides, index))
+    # Of more than six elements the first and last three.
+    return _native.text(row, 2 * EDGE).replace("\n", "")
+
+
+def _braces(rows: object, counts: list[int], shape: tuple[int, ...], depth: int) -> str:
+    if depth == len(counts):
+        return next(rows)  # type: ignore[call-overload, no-any-return]
+    parts = [_braces(rows, counts, shape, depth + 1) for _ in range(counts[depth])]
+    if counts[depth] < shape[depth]:
+        parts.insert(EDGE, "...")
+    feeds = "\n" * (len(counts) - depth)
+    return "{" + f",{feeds}{' ' * (depth + 1)}".join(parts) + "}"
