@@ -2,8 +2,9 @@
 
 Each wheel is installed into a folder of its own and served by a process of its own. Every
 round times one operation in one process and then in the other, in turns, so that both see the
-machine in the same state; the ratio new / old is taken within the round, and the median over
-the rounds is reported. What is timed is what ``hamr bench`` times, in the rows that both have.
+machine in the same state, on the same core, since cores differ. The ratio new / old is taken
+within the round, and the median over the rounds is reported. What is timed is what
+``hamr bench`` times, in the rows that both have.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class Worker:
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder)},
         )
+        os.sched_setaffinity(self.process.pid, {max(os.sched_getaffinity(0))})
         self.names: list[str] = json.loads(self._line())
 
     def _line(self) -> str:
@@ -88,12 +90,14 @@ class Worker:
         return line
 
     def seconds(self, name: str, calls: int) -> float:
+        """How long the calls of one operation took."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([name, calls]) + "\n")
         self.process.stdin.flush()
         return float(self._line())
 
     def end(self) -> None:
+        """Let the process end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
@@ -106,7 +110,8 @@ def compare(old: Worker, new: Worker, rounds: int, share: float) -> list[dict[st
         calls = _calls(old, name, share)
         for worker in (old, new):
             worker.seconds(name, calls)
-        before, after = [], []
+        before: list[float] = []
+        after: list[float] = []
         for round_number in range(rounds):
             turns = [(old, before), (new, after)]
             for worker, values in turns if round_number % 2 else reversed(turns):
@@ -132,6 +137,7 @@ def _calls(worker: Worker, name: str, share: float) -> int:
 
 
 def main() -> int:
+    """Print the rows, the slowest first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
@@ -142,12 +148,11 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         kinds = ["cuda"] if given.cuda else []
-        workers = [
-            Worker(getattr(given, name), Path(folder) / name, kinds) for name in ("old", "new")
-        ]
-        rows = compare(*workers, given.rounds, given.slice)
-        for worker in workers:
-            worker.end()
+        old = Worker(given.old, Path(folder) / "old", kinds)
+        new = Worker(given.new, Path(folder) / "new", kinds)
+        rows = compare(old, new, given.rounds, given.slice)
+        old.end()
+        new.end()
     for row in sorted(rows, key=lambda row: -row["ratio"]):
         slower = "  SLOWER" if row["ratio"] > LIMIT else ""
         low, high = row["quartiles"]

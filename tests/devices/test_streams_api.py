@@ -249,6 +249,54 @@ def test_awaiting_lets_others_run(core):
     asyncio.run(main())
 
 
+def test_a_long_await_waits_on_a_thread(core, monkeypatch):
+    """The loop goes on, and who awaits hears of an error or a cancellation."""
+    monkeypatch.setattr("hamr._base.waiting._EAGER", 0)
+    threads, inside, release = set(), threading.Event(), threading.Event()
+
+    def wait(backend, device, stream, milliseconds):
+        assert milliseconds == 50
+        threads.add(threading.get_ident())
+        inside.set()
+        assert release.wait(10)
+        if core.busy == 7:
+            raise hamr.DeviceError("the device has failed")
+        core.busy = 0
+        return True
+
+    async def main(end):
+        waiter = asyncio.ensure_future(waited_for(hamr.Stream(9)))
+        while not inside.is_set():
+            await asyncio.sleep(0)
+        end(waiter)
+        await waiter
+
+    async def waited_for(x):
+        await x
+
+    monkeypatch.setattr(core, "WaitStream", wait, raising=False)
+    monkeypatch.setattr(core, "WaitEvent", wait, raising=False)
+    core.busy = 10**9
+    asyncio.run(main(lambda waiter: release.set()))
+    assert threads
+    assert threading.get_ident() not in threads
+
+    for busy, end, error in (
+        (10**9, asyncio.Future.cancel, asyncio.CancelledError),
+        (8, lambda waiter: None, hamr.DeviceError),
+    ):
+        core.busy = busy
+        inside.clear()
+        release.clear()
+
+        def both(waiter, end=end):
+            end(waiter)
+            release.set()
+
+        with pytest.raises(error):
+            asyncio.run(main(both))
+
+
 def test_a_host_buffer_is_ready():
     async def main():
         buffer = hamr.Buffer(3, fill=1)

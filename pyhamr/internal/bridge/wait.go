@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"runtime"
 	"time"
 
 	"hamr/backends"
@@ -40,26 +39,4 @@ func WaitEvent(backend string, device int, e backends.Event, patience time.Durat
 	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
 		return poll(patience, func() (bool, error) { return able.Done(device, e) })
 	})
-}
-
-// poll asks again and again, at first without a pause, then with ever longer
-// ones: most waits are short.
-func poll(patience time.Duration, done func() (bool, error)) (bool, error) {
-	const eager = 100 * time.Microsecond
-	start, pause := time.Now(), 10*time.Microsecond
-	for {
-		if ok, err := done(); ok || err != nil {
-			return ok, err
-		}
-		waited := time.Since(start)
-		if waited >= patience {
-			return false, nil
-		}
-		if waited < eager {
-			runtime.Gosched()
-			continue
-		}
-		time.Sleep(pause)
-		pause = min(2*pause, time.Millisecond)
-	}
 }

@@ -161,13 +161,8 @@ class Stream:
 
     def synchronize(self) -> None:
         """Block until all work on the stream is over; signals are handled meanwhile."""
-        named = self._named()
-
-        def wait(milliseconds: int) -> bool:
-            self._usable()  # a signal's handler may have forked
-            return core().WaitStream(*named, milliseconds)
-
-        wait_in_slices(wait)
+        self._named()
+        wait_in_slices(self._wait)
 
     def __enter__(self) -> Self:
         _blocks.set((self._checked(), blocks()))
@@ -180,7 +175,11 @@ class Stream:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
-        return until(lambda: self.idle).__await__()
+        return until(lambda: self.idle, self._wait).__await__()
+
+    def _wait(self, milliseconds: int) -> bool:
+        named = self._named()  # each time: a signal's handler may have forked
+        return core().WaitStream(*named, milliseconds)
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of CUDA's stream protocol, and the handle."""
@@ -335,11 +334,14 @@ class Event:
 
     def synchronize(self) -> None:
         """Block until the work is over; signals are handled meanwhile."""
-        wait_in_slices(lambda milliseconds: core().WaitEvent(*self._named(), milliseconds))
+        wait_in_slices(self._wait)
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()
-        return until(lambda: self.done).__await__()
+        return until(lambda: self.done, self._wait).__await__()
+
+    def _wait(self, milliseconds: int) -> bool:
+        return core().WaitEvent(*self._named(), milliseconds)
 
     def __repr__(self) -> str:
         return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"

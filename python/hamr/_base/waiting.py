@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 #: between two calls.
 _SLICE_MS = 50
 
-_SHORTEST, _LONGEST = 1e-5, 1e-3  # seconds between two looks of a coroutine
+#: How long a coroutine looks at each turn of the event loop, in seconds. After that a thread
+#: waits: the loop's own timers are a millisecond late.
+_EAGER = 2e-3
 
 
 def wait_in_slices(wait: Callable[[int], bool]) -> None:
@@ -20,14 +22,21 @@ def wait_in_slices(wait: Callable[[int], bool]) -> None:
         pass
 
 
-def until(done: Callable[[], bool]) -> Coroutine[Any, Any, None]:
-    """A coroutine that ends when ``done()`` is true, and lets others run meanwhile."""
-    import asyncio
+def until(done: Callable[[], bool], wait: Callable[[int], bool]) -> Coroutine[Any, Any, None]:
+    """A coroutine that ends when ``done()`` is true, and lets others run meanwhile.
+
+    ``wait`` blocks for some milliseconds at most and may be called on any thread; what it
+    returns is for ``done`` to say again.
+    """
+    from asyncio import get_running_loop, sleep
+    from time import monotonic
 
     async def poll() -> None:
-        pause = 0.0
+        begun = monotonic()
         while not done():
-            await asyncio.sleep(pause)
-            pause = min(max(2 * pause, _SHORTEST), _LONGEST)
+            if monotonic() - begun < _EAGER:
+                await sleep(0)
+            else:
+                await get_running_loop().run_in_executor(None, wait, _SLICE_MS)
 
     return poll()

@@ -13,6 +13,7 @@ from .dlpack import cuda_groups as dlpack
 from .driver import Driver, driver_facts
 from .groups import MIB, Case, Group, Libraries, group_lines, show
 from .host import machine
+from .waits import waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def main(path: str | None, rounds: int) -> int:
         "groups": [],
         "skipped": [],
     }
-    parts = (hand_over, dlpack, small_moves, allocation)
+    parts = (hand_over, dlpack, small_moves, allocation, waits)
     for make in (*parts, large.peers, large.compute, large.bandwidth):
         try:
             for group in make(lib, driver):

@@ -205,7 +205,10 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
     def ready(self) -> Awaitable[None]:
         """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
         source = self._pin()
-        return until(lambda: _native.settled(source))
+        return until(
+            lambda: _native.settled(source),
+            lambda milliseconds: _native.wait_some(source, milliseconds),
+        )
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
@@ -348,7 +351,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    if stream is dtype is wait is blocks() is None and transfer is sync is _SYNC_HOST:
+    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and blocks() is None
+    if plain and stream is None and dtype is None and wait is None:  # not chained: slower
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
     mode = transfer_of(transfer)
