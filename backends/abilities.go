@@ -1,6 +1,9 @@
 package backends
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"time"
+)
 
 // Mapper is implemented by backends whose memory the host uses only while it is mapped:
 // OpenCL's buffers and its coarse-grained shared memory. Everything else, Copy above all,
@@ -29,6 +32,17 @@ type NativeHandles interface {
 	// cl_mem, and the offset of at in it. The handle is the backend's: it lasts until Free,
 	// without a reference.
 	NativeHandle(at Region) (handle uintptr, offset int, err error)
+}
+
+// Timer is implemented by backends that have Streams, and events that keep the time at which
+// they were reached. Everything else is done to these events as to any other.
+type Timer interface {
+	// NewTimedEvent is NewEvent for an event that keeps the time, which may cost more.
+	NewTimedEvent(device int) (Event, error)
+	// Elapsed returns how much later the device reached the latest record of to than that of
+	// from, less than zero if it was earlier. Both are events of the device. The error is
+	// ErrUntimed, ErrNotRecorded or ErrNotDone where one of them has no time, or none yet.
+	Elapsed(device int, from, to Event) (time.Duration, error)
 }
 
 // UUID says which physical device, or part of one, it is: the 16 bytes that vendors' runtimes give

@@ -16,6 +16,13 @@ var ErrNoStream = errors.New("there is no such stream")
 // anything while another stream is captured into a graph.
 var ErrCapturing = errors.New("a stream is being captured")
 
+// Why Timer.Elapsed cannot tell the time of an event.
+var (
+	ErrUntimed     = errors.New("an event was made without timing")
+	ErrNotRecorded = errors.New("an event was never recorded")
+	ErrNotDone     = errors.New("the work that an event stands for is not done yet")
+)
+
 // UnavailableError says that a runtime is absent on this machine and why.
 type UnavailableError struct {
 	Backend string   // "cuda"

@@ -51,6 +51,18 @@ func RecordEvent(backend string, device int, stream uint64) (uint64, error) {
 	return uint64(event), err
 }
 
+// RecordTimedEvent is RecordEvent for an event that keeps the time, for Elapsed.
+func RecordTimedEvent(backend string, device int, stream uint64) (uint64, error) {
+	event, err := bridge.RecordTimedEvent(backend, device, backends.Stream(stream))
+	return uint64(event), err
+}
+
+// Elapsed returns how much later, in nanoseconds, an event was reached than another one.
+func Elapsed(backend string, device int, from, to uint64) (int, error) {
+	elapsed, err := bridge.Elapsed(backend, device, backends.Event(from), backends.Event(to))
+	return int(elapsed.Nanoseconds()), err
+}
+
 // EventDone reports whether the work that an event stands for is over.
 func EventDone(backend string, device int, event uint64) (bool, error) {
 	return bridge.EventDone(backend, device, backends.Event(event))

@@ -1,9 +1,15 @@
 package backendtest
 
-import "hamr/backends"
+import (
+	"fmt"
+	"time"
+
+	"hamr/backends"
+)
 
 type fakeEvent struct {
 	device int
+	timed  bool
 	point  *point // nil until recorded
 }
 
@@ -20,17 +26,51 @@ func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, err
 
 // NewEvent returns an event that counts as done until it is recorded.
 func (f *Fake) NewEvent(device int) (backends.Event, error) {
+	return f.newEvent("NewEvent", device, false)
+}
+
+// NewTimedEvent returns an event for Elapsed.
+func (f *Fake) NewTimedEvent(device int) (backends.Event, error) {
+	return f.newEvent("NewTimedEvent", device, true)
+}
+
+func (f *Fake) newEvent(call string, device int, timed bool) (backends.Event, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.enter("NewEvent", "device %d", device); err != nil {
+	if err := f.enter(call, "device %d", device); err != nil {
 		return 0, err
 	}
-	if err := f.checkDevice("NewEvent", device); err != nil {
+	if err := f.checkDevice(call, device); err != nil {
 		return 0, err
 	}
 	e := backends.Event(f.newHandle())
-	f.events[e] = &fakeEvent{device: device}
+	f.events[e] = &fakeEvent{device: device, timed: timed}
 	return e, nil
+}
+
+// Elapsed is by the host's clock.
+func (f *Fake) Elapsed(device int, from, to backends.Event) (time.Duration, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Elapsed", "device %d, events %#x and %#x", device, from, to); err != nil {
+		return 0, err
+	}
+	var reached [2]time.Time
+	for i, e := range [...]backends.Event{from, to} {
+		event, err := f.event("Elapsed", device, e)
+		switch {
+		case err != nil:
+			return 0, err
+		case !event.timed:
+			return 0, fmt.Errorf("event %#x: %w", e, backends.ErrUntimed)
+		case event.point == nil:
+			return 0, fmt.Errorf("event %#x: %w", e, backends.ErrNotRecorded)
+		case !event.point.done:
+			return 0, fmt.Errorf("event %#x: %w", e, backends.ErrNotDone)
+		}
+		reached[i] = event.point.reached
+	}
+	return reached[1].Sub(reached[0]), nil
 }
 
 // DestroyEvent leaves waits that were queued before in force.

@@ -38,8 +38,9 @@ type task struct {
 
 // point is a place in a stream's work.
 type point struct {
-	stream *fakeStream
-	done   bool
+	stream  *fakeStream
+	done    bool
+	reached time.Time
 }
 
 func (s *fakeStream) takeError() error {
@@ -105,7 +106,7 @@ func (f *Fake) step(s *fakeStream) {
 		}
 	}
 	if t.point != nil {
-		t.point.done = true
+		t.point.done, t.point.reached = true, time.Now()
 	}
 }
 

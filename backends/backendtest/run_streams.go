@@ -43,6 +43,7 @@ func (s suite) testStreams(t *testing.T) {
 	t.Run("PerThread", s.testPerThread)
 	t.Run("SynchronizeDevice", s.testSynchronizeDevice)
 	t.Run("ForeignWork", s.testForeignWork)
+	t.Run("Timer", s.testTimer)
 }
 
 // testPerThread makes the calling thread's stream wait, which its stand-in does not.

@@ -58,6 +58,7 @@ type Backend struct {
 
 	streams     ownStreams
 	substitutes substitutes
+	timed       timedEvents
 	peers       peers
 }
 

@@ -47,11 +47,11 @@ func (v *visit) newEvent(d *device) (uintptr, error) {
 	if e := d.events.take(); e != 0 {
 		return e, nil
 	}
-	return v.createEvent()
+	return v.createEvent(disableTiming)
 }
 
-func (v *visit) createEvent() (uintptr, error) {
-	err := v.b.call(v.b.driver.EventCreate, v.slot(0), disableTiming)
+func (v *visit) createEvent(flags uintptr) (uintptr, error) {
+	err := v.b.call(v.b.driver.EventCreate, v.slot(0), flags)
 	return uintptr(v.out[0]), err
 }
 
@@ -127,7 +127,7 @@ func (b *Backend) NewEvent(device int) (backends.Event, error) {
 		return 0, err
 	}
 	defer v.leave()
-	e, err := v.createEvent()
+	e, err := v.createEvent(disableTiming)
 	return backends.Event(e), err
 }
 
@@ -138,7 +138,7 @@ func (b *Backend) DestroyEvent(device int, e backends.Event) error {
 		return err
 	}
 	err = b.dropSubstitute(e)
-	if d.events.put(uintptr(e)) {
+	if !b.timed.remove(e) && d.events.put(uintptr(e)) {
 		return err
 	}
 	v, entered := b.enter(device, defaultStream)
@@ -186,7 +186,10 @@ func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error 
 			return err
 		}
 	}
-	return b.call(b.driver.EventRecord, handle, uintptr(s))
+	if err = b.call(b.driver.EventRecord, handle, uintptr(s)); err == nil {
+		b.timed.note(e)
+	}
+	return err
 }
 
 // eventFor returns the event to record on a stream of the visited context for e,
@@ -201,7 +204,7 @@ func (v *visit) eventFor(e backends.Event, old substitute, home uintptr) (uintpt
 	if v.context == home {
 		return uintptr(e), nil
 	}
-	event, err := v.createEvent()
+	event, err := v.createEvent(v.b.timed.flags(e))
 	if err != nil {
 		return 0, err
 	}

@@ -190,8 +190,8 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 }
 
 // answered makes an answer of a code that says whether work is done.
-func (b *Backend) answered(function, handle uintptr) (bool, error) {
-	code := b.try(function, handle)
+func (b *Backend) answered(function uintptr, arguments ...uintptr) (bool, error) {
+	code := b.try(function, arguments...)
 	if code == notReady {
 		return false, nil
 	}

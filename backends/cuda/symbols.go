@@ -87,6 +87,8 @@ type driver struct {
 	EventRecord      uintptr `dl:"cuEventRecord"`
 	EventQuery       uintptr `dl:"cuEventQuery"`
 	EventSynchronize uintptr `dl:"cuEventSynchronize"`
+	EventElapsed     uintptr `dl:"cuEventElapsedTime"`
+	EventElapsedNow  uintptr `dl:"cuEventElapsedTime_v2,optional"` // what the header calls since 12.8
 
 	// Kernels.
 	ModuleLoadData    uintptr `dl:"cuModuleLoadData"`

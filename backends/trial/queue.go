@@ -27,6 +27,7 @@ type item struct {
 	parts  []part // that it uses
 	run    func() // may be nil
 	done   bool
+	over   time.Time // when it was done
 }
 
 // enqueue adds an item that runs after those given and the queue's barrier.
@@ -72,7 +73,7 @@ func (b *Backend) do(i *item) {
 	if i.run != nil {
 		i.run()
 	}
-	i.done, i.run, i.after = true, nil, nil
+	i.done, i.run, i.after, i.over = true, nil, nil, time.Now()
 	b.undone = slices.DeleteFunc(b.undone, func(other *item) bool { return other == i })
 	b.changed.Broadcast()
 }

@@ -18,6 +18,7 @@ const firstQueue = 0x7A1B0000
 // event stands for what a queue held when it was recorded.
 type event struct {
 	device int
+	timed  bool
 	item   *item // nil until then
 }
 
@@ -153,16 +154,20 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 
 // NewEvent returns an event that stands for nothing yet.
 func (b *Backend) NewEvent(device int) (backends.Event, error) {
+	return b.newEvent("NewEvent", device, false)
+}
+
+func (b *Backend) newEvent(call string, device int, timed bool) (backends.Event, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.enter("NewEvent"); err != nil {
+	if err := b.enter(call); err != nil {
 		return 0, err
 	}
-	if _, err := b.device("NewEvent", device); err != nil {
+	if _, err := b.device(call, device); err != nil {
 		return 0, err
 	}
 	handle := backends.Event(firstQueue + handlesMade.Add(1))
-	b.events[handle] = &event{device: device}
+	b.events[handle] = &event{device: device, timed: timed}
 	return handle, nil
 }
 

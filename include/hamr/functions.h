@@ -14,7 +14,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 8
+#define HAMR_ABI_VERSION 9
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -253,6 +253,11 @@ typedef struct hamr_functions {
     hamr_error *(*stream_wait_event)(const char *backend, int32_t device, uint64_t stream, uint64_t event);
     /* Makes an event that stands for the work on a stream so far. */
     hamr_error *(*record_event)(const char *backend, int32_t device, uint64_t stream, uint64_t *event);
+    /* record_event for one that keeps the time. */
+    hamr_error *(*record_timed_event)(const char *backend, int32_t device, uint64_t stream, uint64_t *event);
+    /* Sets how much later the second of two such events was reached than the first, less than
+     * zero if it was earlier. Both must be done. */
+    hamr_error *(*elapsed)(const char *backend, int32_t device, uint64_t from, uint64_t to, int64_t *nanoseconds);
     hamr_error *(*destroy_event)(const char *backend, int32_t device, uint64_t event);
     hamr_error *(*event_done)(const char *backend, int32_t device, uint64_t event, int32_t *done);
     hamr_error *(*wait_event)(const char *backend, int32_t device, uint64_t event, int64_t milliseconds, int32_t *over);

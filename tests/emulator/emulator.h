@@ -97,6 +97,7 @@ struct item {
   struct stream *stream;
   int references; // of its queue, of events and of items that come after it
   int done;
+  double reached; // when that was, in milliseconds
   CUresult error;
   struct item **after;
   int after_count;
@@ -111,6 +112,7 @@ struct event {
   struct event *next;
   CUevent handle;
   struct context *context;
+  unsigned flags;
   struct item *recorded; // null until then
   int polls;
 };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { polls_before_work = 2, known_flags = 7 };
+enum { polls_before_work = 2, disable_timing = 2, known_flags = 7 };
 
 static struct event *events;
 
@@ -48,6 +48,7 @@ EXPORT CUresult cuEventCreate(CUevent *handle, unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   struct event *e = calloc(1, sizeof *e);
   e->context = context;
+  e->flags = flags;
   e->handle = *handle = new_handle();
   e->next = events;
   events = e;
@@ -101,6 +102,37 @@ EXPORT CUresult cuEventQuery(CUevent handle) {
   if (!e->recorded->done && e->polls++ < polls_before_work)
     return CUDA_ERROR_NOT_READY;
   return reach_and_take_error(e->recorded);
+}
+
+static CUresult find_time(CUevent handle, struct event **event) {
+  RETURN_IF_FAILED(find_event(handle, event));
+  if ((*event)->flags & disable_timing)
+    return invalid(CUDA_ERROR_INVALID_HANDLE, "event %#lx without timing", (unsigned long)handle);
+  if (!(*event)->recorded)
+    return invalid(CUDA_ERROR_INVALID_HANDLE, "event %#lx was never recorded", (unsigned long)handle);
+  return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
+  struct event *from, *to;
+  RETURN_IF_FAILED(find_time(start, &from));
+  RETURN_IF_FAILED(find_time(end, &to));
+  if (from->context->device != to->context->device)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!from->recorded->done || !to->recorded->done)
+    return CUDA_ERROR_NOT_READY;
+  *milliseconds = (float)(to->recorded->reached - from->recorded->reached);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+  CALL_IN_CONTEXT;
+  return elapsed(milliseconds, start, end);
+}
+
+EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
+  CALL_IN_CONTEXT;
+  return elapsed(milliseconds, start, end);
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {

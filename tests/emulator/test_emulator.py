@@ -161,6 +161,29 @@ def test_polling_ends(d):
         assert d.peek(at, 4) == b"\2\2\2\2"
 
 
+@pytest.mark.parametrize("call", ["cuEventElapsedTime", "cuEventElapsedTime_v2"])
+def test_the_time_between_events(d, call):
+    found = ctypes.c_float(-1)
+    elapsed = lambda *events: d.code(call, ctypes.byref(found), *events)  # noqa: E731
+    with memory(d, 4) as at, streams(d, 1) as [stream], event(d) as untimed:
+        first, second, never = (d.get("cuEventCreate", 0) for _ in range(3))
+        d.do("cuEventRecord", first, stream)
+        d.fill(at, 1, 4, stream)
+        d.do("cuEventRecord", second, stream)
+        d.do("cuEventRecord", untimed, stream)
+        assert elapsed(first, second) == NOT_READY
+        d.do("cuEventSynchronize", first)
+        assert elapsed(first, second) == NOT_READY
+        d.do("cuStreamSynchronize", stream)
+        assert elapsed(first, second) == 0
+        assert found.value >= 0
+        for other, words in (never, "was never recorded"), (untimed, "without timing"):
+            with violation(d, words):
+                assert elapsed(first, other) == INVALID_HANDLE
+        for made in (first, second, never):
+            d.do("cuEventDestroy_v2", made)
+
+
 def test_events_are_the_work_so_far(d):
     with memory(d, 4) as at, streams(d, 1) as [stream], event(d) as done:
         d.do("cuEventQuery", done)

@@ -94,6 +94,12 @@ static CUresult run_item(struct item *item) {
   return error;
 }
 
+static double milliseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
 // The first item of stream stays in its queue while it runs, since a host
 // function lets other threads in.
 static void run_first(struct stream *stream) {
@@ -108,6 +114,7 @@ static void run_first(struct stream *stream) {
   if (!stream->first)
     stream->last = NULL;
   item->done = 1;
+  item->reached = milliseconds_now();
   forget_earlier(item);
   tell_progress();
   release_item(item);

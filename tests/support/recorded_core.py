@@ -9,7 +9,7 @@ from importlib import import_module
 import hamr
 from tests.support import function_table
 
-MODULES = [import_module(f"hamr._base.{name}") for name in ("stream", "cuda_devices")]
+MODULES = [import_module(f"hamr._base.{name}") for name in ("stream", "timing", "cuda_devices")]
 ENDINGS = {
     "retire_stream": ctypes.CFUNCTYPE(
         ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)
@@ -21,7 +21,7 @@ ENDINGS = {
         ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_uint64
     ),
 }
-NEW, EVENT, OF_THREAD = 0x100, 0x200, 0x300
+NEW, EVENT, OF_THREAD, TIMED = 0x100, 0x200, 0x300, 0x400
 
 
 class Core:
@@ -100,6 +100,12 @@ class Core:
 
     def RecordEvent(self, backend, device, stream):  # noqa: N802
         return EVENT + device
+
+    def RecordTimedEvent(self, backend, device, stream):  # noqa: N802
+        return TIMED + device
+
+    def Elapsed(self, backend, device, first, second):  # noqa: N802
+        return 1_500_000
 
     def StreamWaitEvent(self, backend, device, stream, event):  # noqa: N802
         return 0

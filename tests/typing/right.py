@@ -117,6 +117,8 @@ async def ordering(b: Buffer) -> None:
     assert_type(e.done and s.idle, bool)
     with hamr.device(1) as d:
         assert_type(d.index, int)
+    with s as inside, hamr.stream(s):
+        assert_type(inside, Stream)
     hamr.peer_access(0, 1)
     free, total = hamr.memory_info(0)
     assert_type(free + total + hamr.memory_info().free, int)

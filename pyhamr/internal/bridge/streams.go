@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"time"
 
 	"hamr/backends"
 )
@@ -68,11 +69,36 @@ func RecordEvent(backend string, device int, stream backends.Stream) (backends.E
 		if err != nil {
 			return 0, err
 		}
-		if err := s.Record(device, e, stream); err != nil {
-			_ = s.DestroyEvent(device, e)
-			return 0, err
-		}
-		return e, nil
+		return recorded(s, device, e, stream)
+	})
+}
+
+// recorded takes over a new event.
+func recorded(s backends.Streams, device int, e backends.Event, stream backends.Stream) (backends.Event, error) {
+	if err := s.Record(device, e, stream); err != nil {
+		_ = s.DestroyEvent(device, e)
+		return 0, err
+	}
+	return e, nil
+}
+
+// RecordTimedEvent is RecordEvent for an event that keeps the time, for Elapsed.
+func RecordTimedEvent(backend string, device int, stream backends.Stream) (backends.Event, error) {
+	return with(backend, device, func(s backends.Streams, device int) (backends.Event, error) {
+		return with(backend, device, func(t backends.Timer, device int) (backends.Event, error) {
+			e, err := t.NewTimedEvent(device)
+			if err != nil {
+				return 0, err
+			}
+			return recorded(s, device, e, stream)
+		})
+	})
+}
+
+// Elapsed returns how much later an event was reached than another one of the device.
+func Elapsed(backend string, device int, from, to backends.Event) (time.Duration, error) {
+	return with(backend, device, func(t backends.Timer, device int) (time.Duration, error) {
+		return t.Elapsed(device, from, to)
 	})
 }
 

@@ -76,6 +76,20 @@ func hamrRecordEvent(backend *C.constant_char, device C.int32_t, stream C.uint64
 	return failure(err)
 }
 
+//export hamrRecordTimedEvent
+func hamrRecordTimedEvent(backend *C.constant_char, device C.int32_t, stream C.uint64_t, event *C.uint64_t) *C.hamr_error {
+	made, err := bridge.RecordTimedEvent(goString(backend), int(device), backends.Stream(stream))
+	*event = C.uint64_t(made)
+	return failure(err)
+}
+
+//export hamrElapsed
+func hamrElapsed(backend *C.constant_char, device C.int32_t, from, to C.uint64_t, nanoseconds *C.int64_t) *C.hamr_error {
+	elapsed, err := bridge.Elapsed(goString(backend), int(device), backends.Event(from), backends.Event(to))
+	*nanoseconds = C.int64_t(elapsed.Nanoseconds())
+	return failure(err)
+}
+
 //export hamrDestroyEvent
 func hamrDestroyEvent(backend *C.constant_char, device C.int32_t, event C.uint64_t) *C.hamr_error {
 	return failure(bridge.DestroyEvent(goString(backend), int(device), backends.Event(event)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from _contextvars import ContextVar
+
 import hamr._native as _native
 
-from .allocator import is_of_a_device
+from .allocator import backend_of, is_of_a_device
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -13,7 +15,7 @@ from .waiting import until, wait_in_slices
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Self
 
     from .place import Device
 
@@ -28,6 +30,13 @@ _LEGACY, _PER_THREAD = 1, 2
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
 
+#: The ``with stream:`` blocks that the caller is in, the innermost first: its stream, and the
+#: blocks around it. A thread begins outside of all, a task of asyncio with those of its maker.
+_blocks: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
+
+#: Those blocks; None outside of all.
+blocks = _blocks.get
+
 
 class Stream:
     """A device's stream: work enqueued on it is done in its order.
@@ -38,6 +47,11 @@ class Stream:
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
     object does not. CUDA's per-thread default stream, 2, becomes that of the
     calling thread.
+
+    In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
+    is the host's or on its device. Those made before keep theirs, and so do views and copies.
+    A block is of the thread, or task of asyncio, that began it and of tasks made inside;
+    its end waits for nothing.
 
     A new stream, and all that asks the device, raises BackendUnavailable where
     there is no CUDA driver; an object that is no stream is a TypeError. In a forked
@@ -126,9 +140,12 @@ class Stream:
 
     done = idle
 
-    def record(self) -> Event:
-        """An Event that stands for the work on the stream so far."""
-        return Event(self)
+    def record(self, *, timing: bool = False) -> Event:
+        """An Event that stands for the work on the stream so far.
+
+        With ``timing`` it keeps the time, for ``Event.elapsed_time``.
+        """
+        return Event(self, timing=timing)
 
     def wait(self, event: Any) -> None:
         """Make later work on the stream wait for an event, without blocking the caller.
@@ -146,6 +163,15 @@ class Stream:
         """Block until all work on the stream is over; signals are handled meanwhile."""
         self._named()
         wait_in_slices(self._wait)
+
+    def __enter__(self) -> Self:
+        _blocks.set((self._checked(), blocks()))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        from .stream_blocks import without
+
+        _blocks.set(without(blocks(), self))
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
@@ -245,24 +271,27 @@ class Stream:
 class Event:
     """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
 
-    Without a stream it is the default stream's. BackendUnavailable where there is
+    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, which
+    costs the device more: ``start.elapsed_time(end)`` is for such events. BackendUnavailable where there is
     no CUDA driver; in a forked child the parent's events raise ForkError.
 
     Copies are the object itself, and end with it. An event cannot be pickled.
     """
 
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_value")
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_timing", "_value")
 
-    def __init__(self, stream: Any = None) -> None:
+    def __init__(self, stream: Any = None, *, timing: bool = False) -> None:
         self._value = 0
+        self._timing = bool(timing)
         source = as_stream(stream)
         self._generation = _native.generation()
         # Later calls may come from a thread whose current device is another one.
         self._backend, self._device = source._backend, source._place()
-        self._value = core().RecordEvent(self._backend, self._device, source._value)
+        record = core().RecordTimedEvent if self._timing else core().RecordEvent
+        self._value = record(self._backend, self._device, source._value)
 
     def __del__(self, destroy: Any = _native.destroy_event) -> None:
-        if self._value:
+        if getattr(self, "_value", 0):  # a call with wrong arguments makes none
             destroy(self._generation, self._backend, self._device, self._value)
 
     @property
@@ -280,6 +309,18 @@ class Event:
         """Whether the work that the event stands for is over."""
         named = self._named()
         return core().EventDone(*named)
+
+    def elapsed_time(self, later: Event) -> float:
+        """How much later the device reached another event, in milliseconds.
+
+        Less than zero if that was earlier; to about 0.5 µs. Both were made with ``timing=True``
+        on one device, else it is a ValueError, and are done, else a RuntimeError.
+        """
+        from .timing import milliseconds
+
+        if not isinstance(later, Event):
+            raise TypeError(f"later is {later!r}: accepted is a hamr.Event")
+        return milliseconds(self, later)
 
     def wait(self, stream: Any = None) -> None:
         """Make later work on a stream wait for the event; without a stream, block the caller.
@@ -342,19 +383,34 @@ def as_stream(stream: Any, device: int = -1) -> Stream:
 
 def stream_for_memory(
     stream: Any, allocator: int, device: int, pointer: int | None = None
-) -> Stream:
+) -> Stream | None:
     """The stream given for memory of an allocator: new memory, or that at an address.
 
-    ``device`` is its device's number; -1 is the current one, or where the address is.
+    ``device`` is its device's number; -1 is the current one, or where the address is. Where
+    none is given it is that of a block, or None.
     """
     on_a_device = is_of_a_device(allocator)
+    if stream is None:
+        from .stream_blocks import fitting
+
+        backend = backend_of(allocator) if on_a_device else None
+        found: Stream | None = fitting(blocks(), backend, lambda: _place_of(device, pointer))
+        return found
     order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
     if on_a_device and device < 0 <= order._device:
-        from .location import device_of_address
-
-        near = core().CurrentDevice(BACKEND) if pointer is None else device_of_address(pointer)
-        order._fitting(near)
+        order._fitting(_place_of(device, pointer))
     return order
+
+
+def _place_of(device: int, pointer: int | None) -> int:
+    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
+    if device >= 0:
+        return device
+    if pointer is None:
+        return core().CurrentDevice(BACKEND)
+    from .location import device_of_address
+
+    return device_of_address(pointer)
 
 
 def is_per_thread(stream: Any) -> bool:

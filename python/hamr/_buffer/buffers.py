@@ -14,7 +14,7 @@ from .._base.allocator import (
 )
 from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
-from .._base.stream import Stream, as_stream, is_per_thread, stream_for_memory
+from .._base.stream import Stream, as_stream, blocks, is_per_thread, stream_for_memory
 from .._base.waiting import until
 from .._protocols.dispatch import ask, share
 from .._protocols.wait_setting import wait_of
@@ -78,7 +78,9 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
             from .._base.place import new_place
 
             number_of, place = new_place(allocator, device)
-        order = None if stream is None else stream_for_memory(stream, number_of, place)
+        order = None
+        if stream is not None or blocks() is not None:
+            order = stream_for_memory(stream, number_of, place)
         try:
             self = _native.create(
                 cls,
@@ -337,21 +339,19 @@ def buffer(
     this order of preference. Type, shape, strides and the read-only flag
     are kept, and ``obj`` is kept alive as long as its memory is used.
 
-    ``stream`` is the one that the caller will use, by default the default stream;
-    ``transfer``, in upstream's words ``sync``, says which movements are waited for. What
-    the buffer does runs after the work of a CUDA producer that names its stream; the queue
-    of a SYCL producer is waited for here and now, and what is submitted later is not.
-    ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to
-    the caller.
-
-    ``dtype`` takes the bytes of ``obj``, which is bytes-like or multiprocessing's
-    SharedMemory, for elements of that type.
+    ``stream`` is the one that the caller will use, by default that of a ``with stream:``
+    block, else the default stream; ``transfer``, in upstream's words ``sync``, says which
+    movements are waited for. What the buffer does runs after the work of a CUDA producer that
+    names its stream; the queue of a SYCL producer is waited for here and now, and what is
+    submitted later is not. ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the
+    environment, leaves that to the caller. ``dtype`` takes the bytes of ``obj``, which is
+    bytes-like or multiprocessing's SharedMemory, for elements of that type.
 
     An object without such a protocol, or with elements that hamr does not have, is
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST
+    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and blocks() is None
     if plain and stream is None and dtype is None and wait is None:  # not chained: slower
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
@@ -360,18 +360,20 @@ def buffer(
         if transfer is not _SYNC_HOST:
             raise TypeError("transfer and sync are both given: accepted is one of them")
         mode = transfer_of(sync, "sync")
-    near = -1
-    if is_per_thread(stream):  # which one is meant depends on the device
-        from .._protocols.location import device_of
+    inside = stream is None and blocks() is not None
+    if inside or is_per_thread(stream):  # which one is meant depends on the device
+        from .._protocols.location import stream_near
 
-        near = device_of(obj)
-    order = as_stream(stream, near)
+        stream = stream_near(stream, obj)
+    order = as_stream(stream)
     if dtype is None:
         shared = share(Buffer, obj, order._value, mode, wait_of(wait))
     else:
         from .foreign import elements_in
 
         shared = elements_in(Buffer, obj, dtype, order._value, mode)
+    if inside and stream is None:  # a capsule, which says no sooner where its memory is
+        order = as_stream(stream_near(None, shared))
     order._fitting(shared.device)
     shared._set_order(order._value, shared._transfer, order)
     return shared

@@ -7,9 +7,11 @@ import hamr._native as _native
 from .._base.allocator import Allocator
 from .._base.cuda_devices import current_device
 from .._base.place import device_of_spelling
+from .._base.stream import blocks
 from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt
 from .._protocols.fields import exact, short
+from .._protocols.location import stream_near
 from .._protocols.wait_setting import wait_of
 from .buffers import Buffer
 
@@ -27,7 +29,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     n or (2, n) CUDA device n; "cpu", "cuda", "cuda:n" and device objects of PyTorch, JAX
     and CuPy mean the same. They are copied to memory of hamr's own if ``copy`` is
     True, or None and they are elsewhere; False is never, and the producer is told. Else
-    the memory of ``x`` is shared, and kept alive.
+    the memory of ``x`` is shared, and kept alive. Its stream is that of a ``with stream:``
+    block, else the default stream.
 
     Errors of the producer pass. Elements that hamr does not have are a TypeError, a
     tensor that cannot be right and the number of no device are a ValueError, another
@@ -35,7 +38,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     a driver it is BackendUnavailable.
     """
     refuse_masked(x)
-    if device is None and copy is None:
+    if device is copy is blocks() is None:
         known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
         shared = adopt(Buffer, x, 0, 1, None) if known is None else known
         shared._source = NAME
@@ -43,8 +46,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     if copy is not None and not isinstance(copy, bool):
         raise TypeError(f"copy is {short(copy)}: accepted are True, False and None")
     place = None if device is None else _place_of(device)
-    shared = adopt(Buffer, x, 0, 1, None, False if copy is False else None)
+    order = None if blocks() is None else stream_near(None, x)
+    number = 0 if order is None else order._value
+    shared = adopt(Buffer, x, number, 1, None, False if copy is False else None)
     shared._source = NAME
+    if order is None and blocks() is not None:  # a capsule says no sooner where its memory is
+        order = stream_near(None, shared)
+    if order is not None:
+        shared._set_order(order._value, shared._transfer, order)
     if place is None or place == shared.device:
         return shared.copy() if copy else shared
     if copy is False:

@@ -7,10 +7,12 @@ from _operator import index
 
 import hamr._native as _native
 
+from .._base.allocator import backend_of, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
-from .._base.stream import Event, Stream
+from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
+from .._base.stream_blocks import fitting
 from . import dlpack
 from .cuda_array_interface import NAME, unreadable
 from .dispatch import share
@@ -65,6 +67,21 @@ def device_of(x: Any) -> int:
             "a stream or an event"
         ) from None
     return HOST
+
+
+def stream_near(stream: Any, x: Any) -> Stream | None:
+    """The stream given for the memory of an object; without one, that of a block, or None."""
+    if stream is not None:
+        return as_stream(stream, device_of(x))
+    try:
+        device = device_of(x)
+    except Exception:  # whoever shares it says what is wrong
+        return None
+    backend = BACKEND if device >= 0 else None
+    if isinstance(x, _native.Array) and is_of_a_device(x._allocator):
+        backend = backend_of(x._allocator)
+    found: Stream | None = fitting(blocks(), backend, device)
+    return found
 
 
 def _address(x: Any) -> int | None:

@@ -1,0 +1,57 @@
+"""Which stream buffers take that are made in ``with stream:`` blocks.
+
+Blocks are what ``stream.blocks()`` returns: the innermost one's stream, and those around it.
+"""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Blocks = tuple[Any, Any] | None
+
+_LAST_DEFAULT = 2  # handles up to this one stand for a default stream of each device
+
+
+def without(blocks: Blocks, stream: Any) -> Blocks:
+    """What is left when the innermost block of a stream ends, which others may outlast.
+
+    They do where generators or an ExitStack end blocks in another order.
+    """
+    inner = []
+    while blocks is not None and blocks[0] is not stream:
+        inner.append(blocks[0])
+        blocks = blocks[1]
+    if blocks is None:
+        raise RuntimeError(f"{stream!r}: the block ends in another thread or task than it began in")
+    blocks = blocks[1]
+    while inner:
+        blocks = inner.pop(), blocks
+    return blocks
+
+
+def fitting(blocks: Blocks, backend: str | None, device: int | Callable[[], int] = -1) -> Any:
+    """The innermost block's stream that memory of a backend's device can use; None if none can.
+
+    Memory of the host, backend None, takes any. ``device`` is called if it matters. In a forked
+    child the blocks that its parent had begun are none: their streams are not there.
+    """
+    while blocks is not None:
+        stream, blocks = blocks
+        if stream._value > _LAST_DEFAULT and stream._generation != _native.generation():
+            continue
+        if backend is None:
+            return stream
+        if stream._backend != backend:
+            continue
+        if stream._value <= _LAST_DEFAULT or stream._device < 0:
+            return stream
+        if not isinstance(device, int):
+            device = device()
+        if stream._device == device:
+            return stream
+    return None
