@@ -1,0 +1,192 @@
+// Package staging moves bytes between ordinary host memory and a device by way of chunks of
+// page-locked memory, which several threads fill or empty while the device copies others. A
+// driver does the same with one thread, at a third of the speed of the bus or less.
+package staging
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+
+	"hamr/backends"
+)
+
+// What an Engine's settings are without a choice.
+const (
+	// DefaultLimit is how much page-locked memory is held, in bytes.
+	DefaultLimit = 96 << 20
+	// fewest is how many threads it takes to be faster than a driver.
+	fewest = 4
+	// most is how many still make it faster.
+	most = 8
+
+	smallestChunk = 256 << 10
+	largestChunk  = 4 << 20
+	// pieces is into how many chunks a transfer is cut, within those bounds: enough for all
+	// threads to begin soon, and to end together.
+	pieces = 32
+	// Smaller transfers are over before the threads have woken up.
+	smallest = 4 << 20
+)
+
+// Engine owns the chunks. Its methods are safe for concurrent use; the fields are set before
+// the first one.
+type Engine struct {
+	// Threads is how many copy at once; zero chooses by the processors that the process may use.
+	Threads int
+	// Chunk is the size of a chunk in bytes, and of the smallest transfer that is staged; zero
+	// chooses by the size of the transfer.
+	Chunk int
+	// Limit bounds the page-locked memory; zero is DefaultLimit.
+	Limit int
+
+	mu    sync.Mutex
+	idle  []*Chunk
+	bytes int
+}
+
+// Chunk is page-locked memory that one transfer uses at a time.
+type Chunk struct {
+	Address backends.Address
+	Size    int
+	// Event is the Driver's: it stands for the last copy of the chunk.
+	Event   uintptr
+	pending bool
+}
+
+// Driver is a transfer's way to a device. Its methods are called on the goroutine that began the
+// transfer.
+type Driver interface {
+	// NewChunk returns page-locked memory for every device, with an event.
+	NewChunk(size int) (*Chunk, error)
+	// Up copies n bytes from the beginning of a chunk to offset bytes after the transfer's
+	// beginning on the device, in stream order, and has the chunk's event stand for it.
+	Up(c *Chunk, offset, n int) error
+	// Down copies the other way.
+	Down(c *Chunk, offset, n int) error
+	// Done reports whether the last copy of the chunk is over.
+	Done(c *Chunk) (bool, error)
+}
+
+// Serves reports whether a transfer of so many bytes is worth staging.
+func (e *Engine) Serves(size int) bool {
+	if e.Chunk > 0 {
+		return size >= e.Chunk && e.Threads >= 0
+	}
+	return size >= smallest && e.threads() > 0
+}
+
+// threads returns how many threads copy; zero where there are too few processors.
+func (e *Engine) threads() int {
+	if e.Threads != 0 {
+		return max(e.Threads, 0)
+	}
+	processors := runtime.GOMAXPROCS(0)
+	if processors < fewest {
+		return 0
+	}
+	return min(processors-1, most)
+}
+
+func (e *Engine) chunkSize(size int) int {
+	if e.Chunk > 0 {
+		return e.Chunk
+	}
+	const grain = 64 << 10
+	return min(max((size/pieces+grain-1)&^(grain-1), smallestChunk), largestChunk)
+}
+
+// take returns up to count chunks for pieces of a size: idle ones first, then new ones. There is
+// at least one, or an error: that of the driver, or errors.ErrUnsupported if others have them all.
+func (e *Engine) take(d Driver, count, size int) ([]*Chunk, error) {
+	taken := e.takeIdle(count, size)
+	for len(taken) < count && e.reserve(size) {
+		c, err := d.NewChunk(max(size, e.whole()))
+		if err != nil {
+			e.unreserve(max(size, e.whole()))
+			if len(taken) > 0 {
+				break
+			}
+			return nil, err
+		}
+		taken = append(taken, c)
+	}
+	if len(taken) == 0 {
+		return nil, errors.ErrUnsupported
+	}
+	return taken, nil
+}
+
+// whole is the size of every chunk, whatever part of it a transfer uses.
+func (e *Engine) whole() int {
+	if e.Chunk > 0 {
+		return e.Chunk
+	}
+	return largestChunk
+}
+
+func (e *Engine) takeIdle(count, size int) []*Chunk {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var taken, left []*Chunk
+	for _, c := range e.idle {
+		if len(taken) < count && c.Size >= size {
+			taken = append(taken, c)
+		} else {
+			left = append(left, c)
+		}
+	}
+	e.idle = left
+	return taken
+}
+
+func (e *Engine) reserve(size int) bool {
+	limit := e.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	size = max(size, e.whole())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.bytes+size > limit {
+		return false
+	}
+	e.bytes += size
+	return true
+}
+
+func (e *Engine) unreserve(size int) {
+	e.mu.Lock()
+	e.bytes -= size
+	e.mu.Unlock()
+}
+
+// giveBack keeps chunks for the next transfer, which waits for those still pending.
+func (e *Engine) giveBack(chunks []*Chunk) {
+	e.mu.Lock()
+	e.idle = append(e.idle, chunks...)
+	e.mu.Unlock()
+}
+
+// Trim takes the chunks out that no transfer uses; free gives each back once its copy is over.
+func (e *Engine) Trim(free func(*Chunk) error) error {
+	e.mu.Lock()
+	idle := e.idle
+	e.idle = nil
+	for _, c := range idle {
+		e.bytes -= c.Size
+	}
+	e.mu.Unlock()
+	var failed error
+	for _, c := range idle {
+		failed = errors.Join(failed, free(c))
+	}
+	return failed
+}
+
+// Held returns how much page-locked memory there is, in bytes.
+func (e *Engine) Held() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bytes
+}
