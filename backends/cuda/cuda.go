@@ -14,6 +14,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/staging"
 )
 
 // The settings, as names of environment variables.
@@ -53,6 +54,7 @@ type Backend struct {
 	devices      []*device
 	contexts     []atomic.Uintptr // primary ones, by device; zero until they are retained
 
+	staging        staging.Engine
 	withoutKernels bool // see KernelsSetting
 	withoutPeers   bool // see PeerSetting
 
@@ -117,6 +119,9 @@ func (b *Backend) load() error {
 	b.threshold = b.lookup(ThresholdSetting)
 	b.withoutKernels = b.lookup(KernelsSetting) == "0"
 	b.withoutPeers = b.lookup(PeerSetting) == "0"
+	if err := b.readStaging(); err != nil {
+		return unavailable(err.Error())
+	}
 	if err := b.countDevices(); err != nil {
 		return unavailable(err.Error())
 	}

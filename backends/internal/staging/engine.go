@@ -49,18 +49,25 @@ type Engine struct {
 type Chunk struct {
 	Address backends.Address
 	Size    int
-	// Event is the Driver's: it stands for the last copy of the chunk.
-	Event   uintptr
+	// Mark is the Driver's: it stands for the last copy of the chunk.
+	Mark    Mark
 	pending bool
+}
+
+// Mark is an event of a device.
+type Mark struct {
+	Event  uintptr
+	Device int
 }
 
 // Driver is a transfer's way to a device. Its methods are called on the goroutine that began the
 // transfer.
 type Driver interface {
-	// NewChunk returns page-locked memory for every device, with an event.
+	// NewChunk returns page-locked memory that every device reaches.
 	NewChunk(size int) (*Chunk, error)
 	// Up copies n bytes from the beginning of a chunk to offset bytes after the transfer's
-	// beginning on the device, in stream order, and has the chunk's event stand for it.
+	// beginning on the device, in stream order, and has the chunk's mark stand for it. After
+	// an error the device does not use the chunk.
 	Up(c *Chunk, offset, n int) error
 	// Down copies the other way.
 	Down(c *Chunk, offset, n int) error
@@ -71,9 +78,9 @@ type Driver interface {
 // Serves reports whether a transfer of so many bytes is worth staging.
 func (e *Engine) Serves(size int) bool {
 	if e.Chunk > 0 {
-		return size >= e.Chunk && e.Threads >= 0
+		return size >= e.Chunk && e.Threads >= 0 && e.Limit >= 0
 	}
-	return size >= smallest && e.threads() > 0
+	return size >= smallest && e.threads() > 0 && e.Limit >= 0
 }
 
 // threads returns how many threads copy; zero where there are too few processors.
