@@ -10,13 +10,9 @@ import pytest
 from tests.package.test_examples import run_example
 from tests.support import documents
 
-HERE = [group for group in documents.GROUPS if group.needs & documents.ON_A_DEVICE]
 
-
-@pytest.mark.parametrize("group", HERE, ids=str)
+@pytest.mark.parametrize("group", documents.parameters(on_a_device=True))
 def test_blocks(group, tmp_path):
-    reason = group.missing()
-    assert not reason, reason
     documents.run(group, tmp_path)
 
 

@@ -11,19 +11,8 @@ import pytest
 from tests.support import documents
 from tests.support.paths import ROOT
 
-HERE = [group for group in documents.GROUPS if not group.needs & documents.ON_A_DEVICE]
-MISSING = {str(group): group.missing() for group in HERE}
 
-
-def marked(group):
-    reason = MISSING[str(group)]
-    marks = [pytest.mark.skipif(bool(reason), reason=reason)]
-    if group.needs & documents.LIBRARIES:
-        marks.append(pytest.mark.libraries)
-    return pytest.param(group, marks=marks, id=str(group))
-
-
-@pytest.mark.parametrize("group", [marked(group) for group in HERE])
+@pytest.mark.parametrize("group", documents.parameters(on_a_device=False))
 def test_blocks(group, tmp_path):
     documents.run(group, tmp_path)
 

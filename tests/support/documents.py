@@ -23,6 +23,9 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from build_support import toolchain
 from tests.support import emulation, mpi
@@ -159,6 +162,19 @@ def groups_of(blocks: list[Block]) -> list[Group]:
             chosen = [b for b in below if b.needs - shared in (frozenset(), needs)]
             groups.append(Group(tuple(chosen), needs | shared))
     return groups
+
+
+def parameters(on_a_device: bool) -> list[Any]:
+    """The groups that run on a CUDA device, or those that need none, as parameters of a test."""
+    found = []
+    for group in GROUPS:
+        if bool(group.needs & ON_A_DEVICE) is on_a_device:
+            reason = group.missing()
+            marks = [pytest.mark.skipif(bool(reason), reason=reason)]
+            if group.needs & LIBRARIES:
+                marks.append(pytest.mark.libraries)
+            found.append(pytest.param(group, marks=marks, id=str(group)))
+    return found
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
