@@ -22,23 +22,13 @@ HOST_COSTS = (
     ("share a NumPy array: `hamr.buffer(array)`", "hamr.buffer(ndarray)"),
     ("a buffer in NumPy, without a copy: `np.asarray(b)`", "numpy.asarray(buf)"),
     (
-        "the same, wherever the memory is: `np.asarray(b.get_host_accessible())`",
-        "numpy.asarray(buf.get_host_accessible())",
-    ),
-    (
         'take 1 KiB, fill it, give it back: `hamr.Buffer(256, "float32", fill=1)`',
         "create, fill, free 1 KiB (Buffer)",
     ),
     ('the same by NumPy: `np.full(256, 1, "float32")`', "numpy.full(256, 1.0)"),
     ("a view: `b[2:5]`", "buf[2:5]"),
-    ("copy 1 KiB: `b.copy()`", "buf.copy()"),
 )
 CUDA_COSTS = (
-    (
-        "share a CuPy array: `hamr.buffer(x)`",
-        "other libraries' memory in hamr",
-        "hamr.buffer(cupy_array)",
-    ),
     (
         "a GPU buffer in CuPy, without a copy: `cp.asarray(b)`",
         "hamr's memory in other libraries",

@@ -3,6 +3,7 @@
 tests/support/documents.py says how. Those that need a CUDA device run in tests/cuda.
 """
 
+import re
 import subprocess
 import sys
 
@@ -31,6 +32,23 @@ def test_every_block_is_run_by_somebody(block):
 def test_every_page_is_looked_at():
     assert ROOT / "README.md" in documents.PAGES
     assert {block.page.name for block in documents.BLOCKS} >= {"README.md", "reference.md"}
+
+
+def anchors(path):
+    """What links may name in a page, as its readers make them of headings."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        if "://" in name:
+            continue
+        found = path.parent / name if name else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
 
 
 def page(tmp_path, text):
