@@ -262,7 +262,7 @@ def _shell(block: Block, folder: Path) -> str:
 
 def _check_installable(words: list[str], block: Block) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = {f"hamr[{name}]" for name in project["optional-dependencies"]}
+    extras = {f".[{name}]" for name in project["optional-dependencies"]}
     assert set(words) <= {".", *extras}, f"{block.place}: {words} is nothing to install"
 
 
