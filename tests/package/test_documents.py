@@ -29,6 +29,12 @@ def test_every_block_is_run_by_somebody(block):
     assert runs
 
 
+def test_a_language_that_nobody_runs_is_found(tmp_path):
+    (block,) = documents.blocks_of(page(tmp_path, "```cobol\nSTOP RUN.\n```\n"))
+    with pytest.raises(AssertionError, match="nobody runs 'cobol'"):
+        test_every_block_is_run_by_somebody(block)
+
+
 def test_every_page_is_looked_at():
     assert ROOT / "README.md" in documents.PAGES
     assert {block.page.name for block in documents.BLOCKS} >= {"README.md", "reference.md"}
