@@ -271,8 +271,8 @@ class Stream:
 class Event:
     """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
 
-    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, which
-    costs the device more: ``start.elapsed_time(end)`` is for such events. BackendUnavailable where there is
+    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
+    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable where there is
     no CUDA driver; in a forked child the parent's events raise ForkError.
 
     Copies are the object itself, and end with it. An event cannot be pickled.

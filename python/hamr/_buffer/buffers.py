@@ -14,6 +14,7 @@ from .._base.allocator import (
 )
 from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
+from .._base.place import device_number
 from .._base.stream import Stream, as_stream, blocks, is_per_thread, stream_for_memory
 from .._base.waiting import until
 from .._protocols.dispatch import ask, share
@@ -167,11 +168,13 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
         number = space_number(space)
         return bool(self._reach >> number & 1)
 
-    def get_device_accessible(self, device: int = -1) -> Handle:
+    def get_device_accessible(self, device: Device | None = -1) -> Handle:
         """The elements where code of the preferred kind of device reaches them.
 
-        Without any device that is the host.
+        Without any device that is the host. ``device`` is 1, "cuda:1" or a library's device
+        object; -1, None and "cuda" are the current one.
         """
+        device = device_number(device)
         preferred = allocator_from(core().PreferredAllocator(False)).name
         if preferred.startswith("cuda"):
             return self.get_cuda_accessible(device)
