@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"hamr/arrayiface"
@@ -10,7 +11,8 @@ import (
 
 // Handle is a place where code in one space can touch a buffer's elements. It
 // holds its own reference to the memory, so it outlives the buffer and its
-// changes. Its methods are safe for concurrent use.
+// changes. Its methods are safe for concurrent use. On nil and the zero value those that
+// return an error return one that is ErrZero, and the others their zero values.
 type Handle struct {
 	memory    *Memory
 	address   backends.Address
@@ -209,6 +211,9 @@ func (a *Array) currentDevice(s backends.Space) (int, error) {
 // Release drops the handle's reference. What its stream holds then is still waited for
 // before the memory is changed or given back. Releasing twice is harmless.
 func (h *Handle) Release() error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	if h.loan != nil {
 		return h.releaseLoan()
 	}
@@ -217,6 +222,14 @@ func (h *Handle) Release() error {
 	}
 	h.remember()
 	return h.memory.Release()
+}
+
+// check refuses what no access gave: the elements of a handle have a type.
+func (h *Handle) check() error {
+	if h == nil || !h.layout.Type.Valid() {
+		return errNoHandle
+	}
+	return nil
 }
 
 // remember records what the handle's stream holds.
@@ -231,7 +244,7 @@ func (h *Handle) remember() {
 // Detach gives up the handle and hands over its reference to the memory, or nil, to a
 // caller who sees to the order of what the elements are used for.
 func (h *Handle) Detach() *Memory {
-	if h.released.Swap(true) {
+	if h.check() != nil || h.released.Swap(true) {
 		return nil
 	}
 	return h.memory
@@ -239,19 +252,56 @@ func (h *Handle) Detach() *Memory {
 
 // Stream returns the stream that the elements are used on, of the device that was asked
 // for: it runs after all work on them that was enqueued before. Zero is the default one.
-func (h *Handle) Stream() backends.Stream { return h.stream }
+func (h *Handle) Stream() backends.Stream {
+	if h == nil {
+		return 0
+	}
+	return h.stream
+}
 
 // Temporary reports whether the elements were copied to be reachable.
-func (h *Handle) Temporary() bool { return h.temporary }
+func (h *Handle) Temporary() bool { return h != nil && h.temporary }
 
 // ReadOnly reports whether the elements must not be written.
-func (h *Handle) ReadOnly() bool { return h.readOnly }
+func (h *Handle) ReadOnly() bool { return h != nil && h.readOnly }
 
 // Address returns where element zero is.
-func (h *Handle) Address() backends.Address { return h.address }
+func (h *Handle) Address() backends.Address {
+	if h == nil {
+		return 0
+	}
+	return h.address
+}
 
 // Layout returns type, shape and strides in bytes.
-func (h *Handle) Layout() arrayiface.Layout { return h.layout }
+func (h *Handle) Layout() arrayiface.Layout {
+	if h == nil {
+		return arrayiface.Layout{}
+	}
+	return h.layout
+}
 
 // Memory returns the memory without a new reference, or nil.
-func (h *Handle) Memory() *Memory { return h.memory }
+func (h *Handle) Memory() *Memory {
+	if h == nil {
+		return nil
+	}
+	return h.memory
+}
+
+// String is for messages.
+func (h *Handle) String() string {
+	switch {
+	case h == nil:
+		return "<nil>"
+	case h.check() != nil:
+		return "handle that no access gave"
+	case h.released.Load():
+		return "released handle"
+	}
+	how := "in place"
+	if h.temporary {
+		how = "in a temporary"
+	}
+	return fmt.Sprintf("handle of %d %s %s at %#x", h.layout.Count(), h.layout.Type, how, h.address)
+}

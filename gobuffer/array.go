@@ -2,7 +2,6 @@ package gobuffer
 
 import (
 	"errors"
-	"fmt"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -32,6 +31,11 @@ type Options struct {
 // elements that the Array had already are these in doubt. That memory which is
 // no longer needed could not be given back is no error of the operation that
 // replaced it: it is traced.
+//
+// Every method of an Array that is nil, the zero value or closed may be called. Those that
+// return an error return one that is ErrZero, or ErrFreed of a closed Array, save that closing
+// again is harmless. The others return their zero values: no elements and no memory, which
+// come from backends.None and are owned by backends.HostDevice.
 type Array struct {
 	runtime *Runtime
 	options Options // what new memory is taken from, and the stream to use
@@ -48,7 +52,11 @@ type Array struct {
 // View returns an Array over memory that already holds its elements, starting
 // at address. It takes over one reference to m. room is how many elements fit
 // from address on; it matters only if the layout is contiguous.
+// Without a memory it is the zero value.
 func View(m *Memory, address backends.Address, layout arrayiface.Layout, room int, readOnly bool, o Options) *Array {
+	if m.check() != nil {
+		return new(Array)
+	}
 	if count := layout.Count(); room < count || !layout.ContiguousC() {
 		room = count
 	}
@@ -58,22 +66,34 @@ func View(m *Memory, address backends.Address, layout arrayiface.Layout, room in
 // Lent makes a an array whose memory and stream somebody holds for longer than a is
 // open, as for the length of one call: closing it orders nothing.
 func (a *Array) Lent() *Array {
-	a.lent = true
+	if a != nil {
+		a.lent = true
+	}
 	return a
 }
 
 // HeldBy makes a an array of the elements that a handle of AccessMode has, whose Holder it is
 // told: inside the access it may use and change them. 0 is no access.
 func (a *Array) HeldBy(holder uint32) *Array {
-	a.holder = holder
+	if a != nil {
+		a.holder = holder
+	}
 	return a
 }
 
 // Holder is what HeldBy was told.
-func (a *Array) Holder() uint32 { return a.holder }
+func (a *Array) Holder() uint32 {
+	if !a.live() {
+		return 0
+	}
+	return a.holder
+}
 
 // Close gives the memory back. Closing twice is harmless.
 func (a *Array) Close() error {
+	if a == nil || a.runtime == nil {
+		return errNoArray
+	}
 	a.closed = true
 	return a.drop()
 }
@@ -81,8 +101,8 @@ func (a *Array) Close() error {
 // Free gives the memory back and leaves an empty buffer that can grow again,
 // with the same allocator, device and stream.
 func (a *Array) Free() error {
-	if a.closed {
-		return ErrFreed
+	if err := a.check(); err != nil {
+		return err
 	}
 	empty, err := arrayiface.NewLayout(a.layout.Type, []int{0}, nil)
 	if err != nil {
@@ -122,44 +142,6 @@ func (a *Array) replace(next *Array) error {
 	return nil
 }
 
-// Type returns what one element is.
-func (a *Array) Type() arrayiface.ElementType { return a.layout.Type }
-
-// Layout returns type, shape and strides in bytes. The caller must not change
-// its slices.
-func (a *Array) Layout() arrayiface.Layout { return a.layout }
-
-// Size returns the number of elements.
-func (a *Array) Size() int { return a.layout.Count() }
-
-// Capacity returns how many elements fit without new memory.
-func (a *Array) Capacity() int { return a.room }
-
-// Address returns where element zero is, in the owner's address space; zero if
-// there is no memory.
-func (a *Array) Address() backends.Address { return a.address }
-
-// Memory returns the memory without a new reference, or nil.
-func (a *Array) Memory() *Memory { return a.memory }
-
-// Allocator returns where the memory came from, and where new memory will.
-func (a *Array) Allocator() backends.Allocator { return a.options.Allocator }
-
-// Owner returns the device that owns the memory, or backends.HostDevice.
-func (a *Array) Owner() int { return a.options.Device }
-
-// ReadOnly reports whether the contents must not be written.
-func (a *Array) ReadOnly() bool { return a.fixed }
-
-// Stream returns the stream that movements are enqueued on.
-func (a *Array) Stream() backends.Stream { return a.options.Stream }
-
-// Transfer returns which movements are waited for.
-func (a *Array) Transfer() Transfer { return a.options.Transfer }
-
-// Options returns what new memory would be taken from.
-func (a *Array) Options() Options { return a.options }
-
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A
 // per-thread stream is replaced by one that means the same from every thread. What
 // the old stream holds is still waited for.
@@ -197,10 +179,17 @@ func (a *Array) resolved(s backends.Stream) (backends.Stream, error) {
 }
 
 // SetTransfer changes which movements are waited for.
-func (a *Array) SetTransfer(t Transfer) { a.options.Transfer = t }
+func (a *Array) SetTransfer(t Transfer) {
+	if a.live() {
+		a.options.Transfer = t
+	}
+}
 
 // Accessible reports whether code in space s reaches the elements in place.
 func (a *Array) Accessible(s backends.Space) bool {
+	if !a.live() {
+		return false
+	}
 	if a.memory != nil && a.memory.Mapped() {
 		return s == backends.SpaceHost
 	}
@@ -259,12 +248,15 @@ func (r *Runtime) streamFits(o Options) (bool, error) {
 	return err == nil && (device < 0 || device == o.Device || o.Allocator.Kind() == backends.Pinned), err
 }
 
+// live reports whether check has no error.
+func (a *Array) live() bool { return a != nil && a.runtime != nil && !a.closed }
+
 func (a *Array) check() error {
-	if a == nil {
-		return valueError("buffer", "nil", "a buffer")
+	if a == nil || a.runtime == nil {
+		return errNoArray
 	}
 	if a.closed {
-		return ErrFreed
+		return errClosed
 	}
 	return nil
 }
@@ -340,9 +332,4 @@ func (a *Array) Swap(b *Array) error {
 	}
 	*a, *b = *b, *a
 	return nil
-}
-
-// String is for messages; Text prints the elements.
-func (a *Array) String() string {
-	return fmt.Sprintf("buffer of %d %s (allocator %s, owner %d)", a.Size(), a.Type(), a.options.Allocator, a.options.Device)
 }

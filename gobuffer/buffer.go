@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"unsafe"
 
@@ -9,46 +10,39 @@ import (
 	"hamr/backends"
 )
 
-// Element is a Go type that a buffer can hold.
+// Element is a Go type that a buffer can hold, or one that is named after it, as in
+// type Kelvin float64. int, uint and uintptr are none: their sizes differ between machines.
 type Element interface {
-	bool | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 |
-		float32 | float64 | complex64 | complex128
+	~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// TypeOf returns the element type of T.
+var elementTypes = [...]arrayiface.ElementType{
+	reflect.Bool:       arrayiface.Bool,
+	reflect.Int8:       arrayiface.Int8,
+	reflect.Int16:      arrayiface.Int16,
+	reflect.Int32:      arrayiface.Int32,
+	reflect.Int64:      arrayiface.Int64,
+	reflect.Uint8:      arrayiface.Uint8,
+	reflect.Uint16:     arrayiface.Uint16,
+	reflect.Uint32:     arrayiface.Uint32,
+	reflect.Uint64:     arrayiface.Uint64,
+	reflect.Float32:    arrayiface.Float32,
+	reflect.Float64:    arrayiface.Float64,
+	reflect.Complex64:  arrayiface.Complex64,
+	reflect.Complex128: arrayiface.Complex128,
+}
+
+// TypeOf returns the element type of T: of a named type, that of what it is named after.
 func TypeOf[T Element]() arrayiface.ElementType {
-	var zero T
-	switch any(zero).(type) {
-	case bool:
-		return arrayiface.Bool
-	case int8:
-		return arrayiface.Int8
-	case int16:
-		return arrayiface.Int16
-	case int32:
-		return arrayiface.Int32
-	case int64:
-		return arrayiface.Int64
-	case uint8:
-		return arrayiface.Uint8
-	case uint16:
-		return arrayiface.Uint16
-	case uint32:
-		return arrayiface.Uint32
-	case uint64:
-		return arrayiface.Uint64
-	case float32:
-		return arrayiface.Float32
-	case float64:
-		return arrayiface.Float64
-	case complex64:
-		return arrayiface.Complex64
-	}
-	return arrayiface.Complex128
+	return elementTypes[reflect.TypeFor[T]().Kind()]
 }
 
 // Buffer is an Array whose elements are of type T. Array's methods that take an
 // *Array accept another Buffer's Array field, of any type, and convert.
+//
+// A Buffer that is nil, the zero value or closed is as such an Array: methods that return an
+// error return one that is ErrZero or ErrFreed.
 type Buffer[T Element] struct {
 	*Array
 }
@@ -77,7 +71,8 @@ func NewWith[T Element](o Options, n int) (*Buffer[T], error) {
 	return &Buffer[T]{a}, nil
 }
 
-// From returns a buffer from allocator a that holds a copy of values.
+// From returns a buffer from allocator a that holds a copy of values. Adopt makes one of
+// values themselves.
 func From[T Element](a backends.Allocator, values []T) (*Buffer[T], error) {
 	b, err := New[T](a, len(values))
 	if err != nil {
@@ -90,25 +85,28 @@ func From[T Element](a backends.Allocator, values []T) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Typed sees a as a Buffer of T; it shares a, and is an error if the types
-// differ.
+// Typed sees a as a Buffer of T; it shares a, and is an error if the element
+// types differ.
 func Typed[T Element](a *Array) (*Buffer[T], error) {
-	if t := TypeOf[T](); a.Type() != t {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if t := TypeOf[T](); a.layout.Type != t {
 		return nil, typeError("type", t, a.Type().String())
 	}
 	return &Buffer[T]{a}, nil
 }
 
-// onGoHeap wraps values, which the caller has pinned for as long as the result
-// is used.
-func onGoHeap[T Element](r *Runtime, values []T) (*Array, error) {
+// onGoHeap wraps values, which the caller has pinned until released is called, or for
+// as long as the result is used.
+func onGoHeap[T Element](r *Runtime, values []T, released func()) (*Array, error) {
 	layout, err := arrayiface.NewLayout(TypeOf[T](), []int{len(values)}, nil)
 	if err != nil {
 		return nil, err
 	}
 	at := backends.Region{Allocator: backends.Malloc, Device: backends.HostDevice,
 		Address: backends.Address(uintptr(unsafe.Pointer(unsafe.SliceData(values))))}
-	m, err := r.Adopt(at, layout.NBytes(), 0, nil)
+	m, err := r.Adopt(at, layout.NBytes(), 0, released)
 	if err != nil {
 		return nil, err
 	}
@@ -145,22 +143,54 @@ func (b *Buffer[T]) AppendValues(values ...T) error {
 
 // FillValue sets every element to value.
 func (b *Buffer[T]) FillValue(value T) error {
-	return b.withSlice([]T{value}, b.Fill)
+	a := b.array()
+	if err := a.checkWritable(); err != nil {
+		return err
+	}
+	p, err := patternFor(a.layout.Type, value)
+	if err != nil {
+		return err
+	}
+	return a.fill(&p)
+}
+
+// Resize makes the buffer hold n elements in one dimension. Elements in front are kept in C
+// order; new ones are zero, unlike New's. Who writes them all anyway saves that by
+// b.Array.Resize(n, nil).
+func (b *Buffer[T]) Resize(n int) error {
+	var zero T
+	return b.ResizeValue(n, zero)
 }
 
 // ResizeValue is Resize whose new elements hold value.
 func (b *Buffer[T]) ResizeValue(n int, value T) error {
-	return b.withSlice([]T{value}, func(host *Array) error { return b.Resize(n, host) })
+	a := b.array()
+	if err := a.checkChangeable(); err != nil {
+		return err
+	}
+	p, err := patternFor(a.layout.Type, value)
+	if err != nil {
+		return err
+	}
+	return a.resize([]int{n}, &p)
+}
+
+// patternFor is what value is as an element of type t, which differs from T's where a buffer
+// was swapped with another type's.
+func patternFor[T Element](t arrayiface.ElementType, value T) (p pattern, err error) {
+	err = p.set(t, Value{TypeOf[T](), unsafe.Pointer(&value)})
+	return p, err
 }
 
 func (b *Buffer[T]) withSlice(values []T, use func(*Array) error) error {
-	if len(values) == 0 {
-		return b.check()
+	a := b.array()
+	if err := a.check(); err != nil || len(values) == 0 {
+		return err
 	}
 	var pinned runtime.Pinner
 	pinned.Pin(unsafe.SliceData(values))
 	defer pinned.Unpin()
-	host, err := onGoHeap(b.runtime, values)
+	host, err := onGoHeap(a.runtime, values, nil)
 	if err != nil {
 		return err
 	}
@@ -168,7 +198,8 @@ func (b *Buffer[T]) withSlice(values []T, use func(*Array) error) error {
 	return use(host)
 }
 
-// Slice is the elements of a host-accessible Handle.
+// Slice is the elements of a host-accessible Handle. On nil and the zero value its methods
+// are as Handle's.
 type Slice[T Element] struct {
 	*Handle
 }
@@ -176,11 +207,11 @@ type Slice[T Element] struct {
 // HostAccessible returns the elements where the host can touch them: in place if
 // possible, else in a temporary. It fails at once if ctx is done.
 func (b *Buffer[T]) HostAccessible(ctx context.Context) (*Slice[T], error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if _, err := Typed[T](b.Array); err != nil {
+	if _, err := Typed[T](b.array()); err != nil {
 		return nil, err // it was swapped with another type's
+	}
+	if err := over(ctx); err != nil {
+		return nil, err
 	}
 	h, err := b.Access(backends.SpaceHost, backends.HostDevice)
 	if err != nil {
@@ -193,9 +224,13 @@ func (b *Buffer[T]) HostAccessible(ctx context.Context) (*Slice[T], error) {
 // elements do not lie in C order has no such slice: it is nil; Copy the buffer
 // first.
 func (s *Slice[T]) Slice() []T {
-	count := s.layout.Count()
-	if count == 0 || s.released.Load() || !s.layout.ContiguousC() {
+	h := s.handle()
+	if h.check() != nil || h.released.Load() || h.memory == nil || !h.layout.ContiguousC() {
 		return nil
 	}
-	return unsafe.Slice((*T)(hostPointer(s.address)), count)
+	count := h.layout.Count()
+	if count == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(hostPointer(h.address)), count)
 }

@@ -28,6 +28,9 @@ func (r *Runtime) NewArray(t arrayiface.ElementType, shape []int, o Options) (*A
 // NewFilledArray is NewArray whose elements hold value, if there is one. A value
 // that the type cannot hold is an error.
 func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Options, value Value) (*Array, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	layout, err := arrayiface.NewLayout(t, shape, nil)
 	if err != nil {
 		return nil, err
@@ -50,6 +53,9 @@ func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Option
 // value, if there is one, else they are not initialised. It is NewFilledArray
 // without the Array, for callers that keep their own description.
 func (r *Runtime) NewElements(t arrayiface.ElementType, count int, o Options, value Value) (*Memory, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	m := new(Memory)
 	if err := r.newElements(m, t, count, o, value); err != nil {
 		return nil, err

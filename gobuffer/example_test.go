@@ -24,6 +24,26 @@ func must(err error) {
 	}
 }
 
+// The backends are named by gobuffer.Use(all.New()...), before.
+func Example() {
+	b, err := gobuffer.New[float64](backends.Malloc, 5)
+	must(err)
+	defer b.Close()
+	ctx := context.Background()
+	must(b.OnHost(ctx, gobuffer.Write, func(values []float64) error {
+		for i := range values {
+			values[i] = float64(i * i)
+		}
+		return nil
+	}))
+	must(b.Resize(7))
+	must(b.OnHost(ctx, gobuffer.Read, func(values []float64) error {
+		fmt.Println(values)
+		return nil
+	}))
+	// Output: [0 1 4 9 16 0 0]
+}
+
 func ExampleNew() {
 	b, err := gobuffer.New[float32](backends.Malloc, 4)
 	must(err)
@@ -41,6 +61,29 @@ func ExampleFrom() {
 	defer b.Close()
 	fmt.Println(b)
 	// Output: buffer of 3 int64 (allocator cpp, owner -1)
+}
+
+func ExampleAdopt() {
+	type Kelvin float64
+	values := []Kelvin{273.15, 293.15}
+	b, err := gobuffer.Adopt(values)
+	must(err)
+	defer b.Close()
+	must(b.Put(0, []Kelvin{300}))
+	fmt.Println(values, b.Type())
+	// Output: [300 293.15] float64
+}
+
+func ExampleBuffer_ResizeValue() {
+	b, err := gobuffer.From(backends.Malloc, []int32{1, 2})
+	must(err)
+	defer b.Close()
+	must(b.ResizeValue(4, -1))
+	must(b.Resize(5))
+	text, err := b.Text(0)
+	must(err)
+	fmt.Println(text)
+	// Output: {1, 2, -1, -1, 0}
 }
 
 func ExampleBuffer_Put() {

@@ -70,6 +70,11 @@ func (a *Array) Fill(value *Array) error {
 	if err != nil {
 		return err
 	}
+	return a.fill(p)
+}
+
+// fill is Fill by an array that was checked.
+func (a *Array) fill(p *pattern) error {
 	return a.runtime.fillElements(a.all(), p.bytes(), a.options.Transfer)
 }
 

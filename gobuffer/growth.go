@@ -45,11 +45,16 @@ func (a *Array) ResizeShape(shape []int, value *Array) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
 	}
-	layout, err := arrayiface.NewLayout(a.layout.Type, shape, nil)
+	filling, err := a.patternOf(value)
 	if err != nil {
 		return err
 	}
-	filling, err := a.patternOf(value)
+	return a.resize(shape, filling)
+}
+
+// resize is ResizeShape of an array that was checked.
+func (a *Array) resize(shape []int, filling *pattern) error {
+	layout, err := arrayiface.NewLayout(a.layout.Type, shape, nil)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (r *Runtime) identity(backend string, device int) (id backends.UUID, known 
 // unless its backend works in that one itself. What the owner enqueues there later must
 // be on a stream that it names.
 func (r *Runtime) SettleContext(found backends.Location) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	if found.Context == 0 {
 		return nil
 	}

@@ -209,7 +209,7 @@ func (m *Memory) notMapped() error {
 
 // Mapped reports whether m is the host's view of other memory, which a device has again at
 // its last Release.
-func (m *Memory) Mapped() bool { return m.mapping != nil && m.mapping.home != m }
+func (m *Memory) Mapped() bool { return m != nil && m.mapping != nil && m.mapping.home != m }
 
 // mapper is the ability of a backend whose memory the host can map.
 func (m *Memory) mapper() backends.Mapper {
@@ -221,6 +221,9 @@ func (m *Memory) mapper() backends.Mapper {
 // at, as a cl_mem, and the offset of at in it. Where addresses are no more than that, it is
 // the one where the memory starts.
 func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, err error) {
+	if err := m.check(); err != nil {
+		return 0, 0, err
+	}
 	r := m.region
 	if !r.Allocator.Facts().Opaque {
 		return uintptr(r.Address), int(at - r.Address), nil

@@ -11,7 +11,9 @@ import (
 
 // Memory is one allocation, or foreign memory that was adopted, with the number
 // of references to it. The last Release frees it or tells its owner. All
-// methods are safe for concurrent use.
+// methods are safe for concurrent use. On nil and the zero value those that return an error
+// return one that is ErrZero, and the others their zero values; Retain and Release of memory
+// that was released before panic, since its bytes may be somebody else's.
 type Memory struct {
 	runtime *Runtime
 	served
@@ -204,23 +206,50 @@ func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
 // belongs to none.
 func (m *Memory) context() int { return max(m.region.Device, 0) }
 
-// Region says where the memory starts and whose it is.
-func (m *Memory) Region() backends.Region { return m.region }
+// check refuses what was not allocated, adopted or taken over.
+func (m *Memory) check() error {
+	if m == nil || m.runtime == nil {
+		return errNoMemory
+	}
+	return nil
+}
+
+// Region says where the memory starts and whose it is: of nobody's, allocator
+// backends.None on backends.HostDevice.
+func (m *Memory) Region() backends.Region {
+	if m.check() != nil {
+		return backends.Region{Allocator: backends.None, Device: backends.HostDevice}
+	}
+	return m.region
+}
 
 // Size returns the number of bytes.
-func (m *Memory) Size() int { return m.size }
+func (m *Memory) Size() int {
+	if m == nil {
+		return 0
+	}
+	return m.size
+}
 
 // Owned reports whether the last Release frees the memory.
-func (m *Memory) Owned() bool { return m.owned }
+func (m *Memory) Owned() bool { return m != nil && m.owned }
 
 // Asynchronous reports whether work may be pending on the memory.
-func (m *Memory) Asynchronous() bool { return m.streams != nil }
+func (m *Memory) Asynchronous() bool { return m != nil && m.streams != nil }
 
 // Runtime returns the runtime that counts the memory.
-func (m *Memory) Runtime() *Runtime { return m.runtime }
+func (m *Memory) Runtime() *Runtime {
+	if m == nil {
+		return nil
+	}
+	return m.runtime
+}
 
 // Retain adds a reference and returns m.
 func (m *Memory) Retain() *Memory {
+	if m.check() != nil {
+		return m
+	}
 	if m.refs.Add(1) <= 1 {
 		panic("gobuffer: Retain of released memory")
 	}
@@ -231,6 +260,9 @@ func (m *Memory) Retain() *Memory {
 // order of its stream, or its owner is told. The error is the backend's; the
 // memory counts as released all the same, save where ReleasePostponed is needed.
 func (m *Memory) Release() error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	left := m.refs.Add(-1)
 	if left > 0 {
 		return nil
@@ -346,6 +378,9 @@ func (m *Memory) giveBack() error {
 // Disown drops the last reference to adopted memory without telling its owner,
 // for a caller who gives up on an adoption.
 func (m *Memory) Disown() {
+	if m == nil {
+		return
+	}
 	m.foreign = nil
 	_ = m.Release()
 }
@@ -354,4 +389,15 @@ func (m *Memory) Disown() {
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
 	return m.owned && m.region.Allocator.Ordered()
+}
+
+// String is for messages.
+func (m *Memory) String() string {
+	switch {
+	case m == nil:
+		return "<nil>"
+	case m.check() != nil:
+		return "memory that was not allocated"
+	}
+	return fmt.Sprintf("memory of %d bytes (allocator %s, device %d)", m.size, m.region.Allocator, m.region.Device)
 }

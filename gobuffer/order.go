@@ -161,6 +161,9 @@ func (m *Memory) remember(w *work) {
 // all that the device does. For backends.EveryStream it does so where the memory is freed
 // in stream order; what is freed at once waits for the device anyway.
 func (m *Memory) Leave(s backends.Stream) error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	if m.streams == nil || m.region.Address == 0 {
 		return nil
 	}
@@ -250,6 +253,9 @@ func (a *Array) covering() (all *work, err error) {
 // after all work on the elements that is not over, without blocking. A per-thread
 // stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
+	if err := a.check(); err != nil {
+		return err
+	}
 	if err := a.memory.notMapped(); err != nil {
 		return err
 	}
@@ -287,6 +293,9 @@ func (w *work) isOn(v *work) (bool, error) {
 // After makes what hamr does with the memory on stream s, and everybody who asks
 // Covering, run after what a foreign stream of the memory's device holds now.
 func (m *Memory) After(s, foreign backends.Stream) error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	if m.streams == nil {
 		return nil
 	}
@@ -310,6 +319,9 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 // Forget makes the memory do without a stream that is about to end: what it holds
 // becomes an event, which whoever uses or releases the memory waits for instead.
 func (m *Memory) Forget(s backends.Stream) error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	var failed error
 	for _, each := range m.counterparts() {
 		failed = errors.Join(failed, each.forget(s))

@@ -101,6 +101,9 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 // since they could not be waited for then, and gives it back. Memory whose device
 // cannot be waited for now is kept further, and the error says so.
 func (r *Runtime) ReleasePostponed() error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	p := &r.postponed
 	list, ever := p.some()
 	if !ever {

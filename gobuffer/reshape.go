@@ -1,6 +1,10 @@
 package gobuffer
 
-import "hamr/arrayiface"
+import (
+	"fmt"
+
+	"hamr/arrayiface"
+)
 
 // Copying says whether an operation may copy that gives a view where it can.
 type Copying uint8
@@ -11,6 +15,19 @@ const (
 	CopyNever
 	CopyAlways
 )
+
+// String returns "if needed", "never" or "always".
+func (c Copying) String() string {
+	switch c {
+	case CopyIfNeeded:
+		return "if needed"
+	case CopyNever:
+		return "never"
+	case CopyAlways:
+		return "always"
+	}
+	return fmt.Sprintf("Copying(%d)", uint8(c))
+}
 
 // Reshape returns the same elements, in C order, in another shape, of which one entry
 // may be -1 and stands for what the others leave. It is a view of the same memory

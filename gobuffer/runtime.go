@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -10,7 +11,8 @@ import (
 
 // Runtime is a set of backends, found by allocator, and the counters of the
 // memory they handed out. It is safe for concurrent use and immutable once
-// made.
+// made. On nil and the zero value methods that return an error return one that is ErrZero, and
+// the others their zero values, backends.None for an allocator.
 type Runtime struct {
 	list        []backends.Backend
 	byName      map[string]backends.Backend
@@ -40,8 +42,11 @@ const allocatorSlots = backends.MostAllocators
 func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 	r := &Runtime{list: list, byName: make(map[string]backends.Backend, len(list))}
 	for _, b := range list {
+		if b == nil {
+			return nil, valueError("backend", "nil", "what a backend's New returns")
+		}
 		if _, twice := r.byName[b.Name()]; twice {
-			return nil, fmt.Errorf("backend %q is registered twice", b.Name())
+			return nil, valueError("backend", fmt.Sprintf("%q twice", b.Name()), "one of each name")
 		}
 		r.byName[b.Name()] = b
 	}
@@ -71,20 +76,36 @@ func Use(list ...backends.Backend) error {
 	return nil
 }
 
-// Default returns the Runtime that Use set.
+// Default returns the Runtime that Use set, or ErrNoBackends.
 func Default() (*Runtime, error) {
 	if r := process.Load(); r != nil {
 		return r, nil
 	}
-	return nil, fmt.Errorf("no backends: call gobuffer.Use(all.New()...) first")
+	return nil, ErrNoBackends
 }
 
 // Backends lists the registered backends in order of preference.
-func (r *Runtime) Backends() []backends.Backend { return r.list }
+func (r *Runtime) Backends() []backends.Backend {
+	if r == nil {
+		return nil
+	}
+	return slices.Clone(r.list)
+}
+
+// check refuses what NewRuntime did not make.
+func (r *Runtime) check() error {
+	if r == nil || r.byName == nil {
+		return errNoRuntime
+	}
+	return nil
+}
 
 // Backend returns the backend that serves a, probed. The error is a
 // *backends.UnavailableError if its runtime is absent.
 func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if a < 0 || int(a) >= allocatorSlots {
 		return nil, valueError("allocator", a, "one of "+allocatorNames())
 	}
@@ -104,6 +125,9 @@ func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
 // Named returns the backend with a name, probed. The error is a
 // *backends.UnavailableError if its runtime is absent.
 func (r *Runtime) Named(name string) (backends.Backend, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	b := r.byName[name]
 	if b == nil {
 		names := make([]string, len(r.list))
@@ -158,6 +182,9 @@ func currentDevice(b backends.Backend) (int, error) {
 // memory that none knows has allocator None.
 func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
 	found := backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
+	if err := r.check(); err != nil {
+		return found, err
+	}
 	var absent error
 	asked := false
 	for _, b := range r.list {
@@ -192,6 +219,9 @@ func (r *Runtime) HostAllocator() backends.Allocator { return r.preferred(true) 
 func (r *Runtime) DeviceAllocator() backends.Allocator { return r.preferred(false) }
 
 func (r *Runtime) preferred(pinned bool) backends.Allocator {
+	if r.check() != nil {
+		return backends.None
+	}
 	for _, a := range backends.Preferred(pinned) {
 		b, err := r.Backend(a)
 		if err != nil {
@@ -211,6 +241,9 @@ func (r *Runtime) preferred(pinned bool) backends.Allocator {
 // SetTrace makes the runtime report every allocation, free, copy and handle to
 // f, which must be safe for concurrent use; nil ends that.
 func (r *Runtime) SetTrace(f func(line string)) {
+	if r == nil {
+		return
+	}
 	if f == nil {
 		r.trace.Store(nil)
 		return
@@ -228,4 +261,19 @@ func (r *Runtime) tracef(format string, arguments ...any) {
 func (r *Runtime) tracing() bool { return r.trace.Load() != nil }
 
 // Tracing reports whether SetTrace was given a function.
-func (r *Runtime) Tracing() bool { return r.tracing() }
+func (r *Runtime) Tracing() bool { return r != nil && r.tracing() }
+
+// String is for messages.
+func (r *Runtime) String() string {
+	switch {
+	case r == nil:
+		return "<nil>"
+	case r.check() != nil:
+		return "runtime that was not made"
+	}
+	names := make([]string, len(r.list))
+	for i, b := range r.list {
+		names[i] = b.Name()
+	}
+	return "runtime of " + strings.Join(names, ", ")
+}

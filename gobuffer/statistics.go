@@ -152,6 +152,9 @@ type Statistics struct {
 // Statistics returns the counters of every allocator that was ever used. The
 // figures of one allocator are read one after the other, not at one instant.
 func (r *Runtime) Statistics() []Statistics {
+	if r.check() != nil {
+		return nil
+	}
 	var list []Statistics
 	for _, a := range backends.Allocators() {
 		c := &r.counters[a]
@@ -168,6 +171,9 @@ func (r *Runtime) Statistics() []Statistics {
 
 // ResetPeaks makes every peak the present value.
 func (r *Runtime) ResetPeaks() {
+	if r.check() != nil {
+		return
+	}
 	for i := range r.counters {
 		r.counters[i].resetPeak()
 	}

@@ -48,7 +48,12 @@ const (
 // memory; bit 1 is clear only while none of hamr's own is. It is for callers to whom
 // asking Covering each time would cost too much. Work on the Array's own stream, the
 // default one, too, is not recorded.
-func (m *Memory) Marks() *atomic.Uint64 { return &m.uses.marks }
+func (m *Memory) Marks() *atomic.Uint64 {
+	if m.check() != nil {
+		return nil
+	}
+	return &m.uses.marks
+}
 
 // idle reports whether nothing is recorded.
 func (u *uses) idle() bool { return uint32(u.marks.Load()) == 0 }
@@ -200,6 +205,9 @@ func (m *Memory) poll() (busy works, err error) {
 
 // Busy returns the stream of work that was not seen to be over.
 func (m *Memory) Busy() (backends.Stream, bool) {
+	if m.check() != nil {
+		return 0, false
+	}
 	pending := m.uses.recorded()
 	if len(pending) == 0 {
 		return 0, false
@@ -211,6 +219,9 @@ func (m *Memory) Busy() (backends.Stream, bool) {
 
 // Uses reports whether Forget has anything to do.
 func (m *Memory) Uses(s backends.Stream) bool {
+	if m.check() != nil {
+		return false
+	}
 	if m.mapping != nil {
 		return slices.ContainsFunc(m.counterparts(), func(each *Memory) bool { return each.usesStream(s) })
 	}

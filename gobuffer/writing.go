@@ -120,14 +120,20 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 // elements are used in place, or for reading, it does nothing. It may be called more than once.
 // After an error a device has failed while it wrote the buffer's elements, or before.
 func (h *Handle) Commit() error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	l := h.loan
 	if l == nil {
+		if h.released.Load() {
+			return errReleased
+		}
 		return nil
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if h.released.Load() {
-		return ErrFreed
+		return errReleased
 	}
 	l.committed = true
 	if l.source.memory == nil || !l.writes {
@@ -142,7 +148,7 @@ func (h *Handle) Commit() error {
 
 // Holder is what Array.HeldBy takes: 0 of a handle that is not of AccessMode.
 func (h *Handle) Holder() uint32 {
-	if h.loan == nil || h.loan.claim == nil {
+	if h == nil || h.loan == nil || h.loan.claim == nil {
 		return 0
 	}
 	return h.loan.claim.number
@@ -151,8 +157,14 @@ func (h *Handle) Holder() uint32 {
 // Array returns the elements as an Array of a memory that there is, for operations inside the
 // access; the caller closes it.
 func (h *Handle) Array() (*Array, error) {
-	if h.released.Load() || h.memory == nil {
-		return nil, ErrFreed
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	if h.released.Load() {
+		return nil, errReleased
+	}
+	if h.memory == nil {
+		return nil, valueError("handle", "of no elements", "one of elements")
 	}
 	r := h.memory.region
 	o := Options{Allocator: r.Allocator, Device: r.Device, Stream: h.stream, Transfer: SyncHost}
@@ -165,6 +177,9 @@ func (h *Handle) Array() (*Array, error) {
 // LeaveStream has a handle of AccessMode do without its stream, which has ended: see
 // Memory.Forget.
 func (h *Handle) LeaveStream() {
+	if h == nil {
+		return
+	}
 	if l := h.loan; l != nil {
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
@@ -231,9 +246,25 @@ func (a *Array) OnHost(ctx context.Context, mode Mode, f func(*Handle) error) er
 	return a.On(ctx, backends.SpaceHost, backends.HostDevice, mode, f)
 }
 
+var errNoFunction = valueError("f", "nil", "a function")
+
+// over is why nothing is begun any more within ctx, or nil.
+func over(ctx context.Context) error {
+	if ctx == nil {
+		return valueError("ctx", "nil", "a context, such as context.Background()")
+	}
+	return ctx.Err()
+}
+
 func (a *Array) on(ctx context.Context, s backends.Space, device int, wanted request, f func(*Handle) error) (err error) {
-	if err := ctx.Err(); err != nil {
+	if err := a.check(); err != nil {
 		return err
+	}
+	if err := over(ctx); err != nil {
+		return err
+	}
+	if f == nil {
+		return errNoFunction
 	}
 	h, err := a.lend(s, device, wanted)
 	if err != nil {
@@ -250,8 +281,11 @@ func (a *Array) on(ctx context.Context, s backends.Space, device int, wanted req
 // writes if that returns nil: in place where they lie so and the host reaches them, else by a
 // temporary. The slice is valid until f returns. See Array.On.
 func (b *Buffer[T]) OnHost(ctx context.Context, mode Mode, f func([]T) error) error {
-	if _, err := Typed[T](b.Array); err != nil {
+	if _, err := Typed[T](b.array()); err != nil {
 		return err // it was swapped with another type's
+	}
+	if f == nil {
+		return errNoFunction
 	}
 	return b.on(ctx, backends.SpaceHost, backends.HostDevice, request{mode: mode, inOrder: true}, func(h *Handle) error {
 		return f((&Slice[T]{h}).Slice())

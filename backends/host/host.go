@@ -1,3 +1,5 @@
+//go:build cgo
+
 // Package host serves memory of the C library's heap, of C++'s operator new[], and
 // memory that processes share, so that C, C++ and Python code can own and free it.
 // Its blocks are C memory: Go's collector neither moves nor frees them.
