@@ -37,6 +37,9 @@ _blocks: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
 #: Those blocks; None outside of all.
 blocks = _blocks.get
 
+#: Not empty once there was a block in this process: what costs least to ask first.
+entered: list[bool] = []
+
 
 class Stream:
     """A device's stream: work enqueued on it is done in its order.
@@ -166,6 +169,8 @@ class Stream:
 
     def __enter__(self) -> Self:
         _blocks.set((self._checked(), blocks()))
+        if not entered:
+            entered.append(True)
         return self
 
     def __exit__(self, *exception: object) -> None:
