@@ -13,7 +13,7 @@ from .dlpack import cuda_groups as dlpack
 from .driver import Driver, driver_facts
 from .groups import MIB, Case, Group, Libraries, group_lines, show
 from .host import machine
-from .waits import waits
+from .waiting import waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
