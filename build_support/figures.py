@@ -1,17 +1,77 @@
-"""Write the figures of docs/results into README.md."""
+"""Write the figures of docs/results into docs/figures.md, and the chief ones into README.md.
+
+python build_support/figures.py [--check]
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "figures.md"
 
-#: Groups of the CUDA figures that README shows; docs/results has them all.
+#: What README says of costs: what one does, and the operation that was measured.
+HOST_COSTS = (
+    ("share a NumPy array: `hamr.buffer(array)`", "hamr.buffer(ndarray)"),
+    ("a buffer in NumPy, without a copy: `np.asarray(b)`", "numpy.asarray(buf)"),
+    (
+        'take 1 KiB, fill it, give it back: `hamr.Buffer(256, "float32", fill=1)`',
+        "create, fill, free 1 KiB (Buffer)",
+    ),
+    ('the same by NumPy: `np.full(256, 1, "float32")`', "numpy.full(256, 1.0)"),
+    ("a view: `b[2:5]`", "buf[2:5]"),
+)
+CUDA_COSTS = (
+    (
+        "a GPU buffer in CuPy, without a copy: `cp.asarray(b)`",
+        "hamr's memory in other libraries",
+        "cp.asarray(buf)",
+    ),
+    (
+        "copy 1 KiB from the GPU to NumPy: `np.asarray(b.get_host_accessible())`",
+        "1 KiB from CUDA to NumPy",
+        "np.asarray(buf.get_host_accessible())",
+    ),
+    (
+        "copy 1 KiB from NumPy to the GPU: `b[...] = array`",
+        "1 KiB from NumPy to CUDA",
+        "buf[...] = array",
+    ),
+    (
+        "take and give back 1 KiB of memory `cuda`",
+        "take and give back 1 KiB, device memory",
+        "hamr.Buffer(n, 'u1', cuda)",
+    ),
+    (
+        "take and give back 1 KiB of memory `cuda_async`",
+        "take and give back 1 KiB, from a pool",
+        "hamr.Buffer(n, 'u1', cuda_async)",
+    ),
+    (
+        "copy 64 MiB from the GPU into existing ordinary memory: `b.get(array)`",
+        "device to host, pageable, 64 MiB",
+        "hamr: buf.get(array)",
+    ),
+    (
+        "the same into new memory: `b.get_host_accessible()`",
+        "device to fresh host memory, 64 MiB",
+        "hamr: buf.get_host_accessible()",
+    ),
+    (
+        "the same into existing memory `cuda_host`",
+        "device to host, pinned, 64 MiB",
+        "hamr: buf.get(array)",
+    ),
+)
+
+#: Groups of the CUDA figures that the page shows; docs/results has them all.
 SHOWN = (
     "reaching a buffer",
     "hamr's memory in other libraries",
@@ -108,6 +168,26 @@ def _read(name: str) -> dict[str, Any] | None:
     return result
 
 
+def costs_table(host: dict[str, Any], cuda: dict[str, Any]) -> str:
+    """Return what README says of costs as Markdown."""
+    gpu = cuda["machine"]["gpus"][0]
+    lines = ["| on the host | |", "|---|--:|"]
+    times = {row["operation"]: row["ns"] for row in host["operations"]}
+    lines += [f"| {what} | {_shown(times[name] / 1000)} µs |" for what, name in HOST_COSTS]
+    lines += [f"| **on a GPU ({gpu})** | |"]
+    groups = {group["group"]: group for group in cuda["groups"]}
+    for what, group, name in CUDA_COSTS:
+        rows = {row["operation"]: row["value"] for row in groups[group]["rows"] if "value" in row}
+        unit = groups[group]["unit"].replace("us", "µs")
+        lines.append(f"| {what} | {_shown(rows[name])} {unit} |")
+    return "\n".join(lines)
+
+
+def _shown(value: float) -> str:
+    digits = 2 if value < 1 else 1 if value < 10 else 0
+    return f"{value:.{digits}f}"
+
+
 def replaced(text: str, mark: str, table: Callable[[], str], page: str = "README.md") -> str:
     """Return a text with another table between the two marks, or as it is if it has no place."""
     start, end = f"<!-- {mark}:", f"<!-- end of {mark} -->"
@@ -118,19 +198,34 @@ def replaced(text: str, mark: str, table: Callable[[], str], page: str = "README
     return text
 
 
-def main() -> None:
-    """Replace what stands between the marks, for every result there is."""
-    readme = ROOT / "README.md"
-    text = readme.read_text()
+def pages() -> dict[Path, str]:
+    """Return the text of each page that shows figures, with those of the results there are."""
+    readme, page = README.read_text(), PAGE.read_text()
     host, one, two = _read("host.json"), _read("h200.json"), _read("h200-x2.json")
     if host is not None:
-        text = replaced(text, "figures", lambda: host_table(host))
+        page = replaced(page, "figures", lambda: host_table(host), PAGE.name)
     cuda = one if one is not None else two
     if cuda is not None:
         other = two if cuda is one else None
-        text = replaced(text, "cuda figures", lambda: cuda_table(cuda, other))
-    readme.write_text(text)
+        page = replaced(page, "cuda figures", lambda: cuda_table(cuda, other), PAGE.name)
+    if host is not None and cuda is not None:
+        readme = replaced(readme, "costs", lambda: costs_table(host, cuda))
+    return {README: readme, PAGE: page}
+
+
+def main() -> int:
+    """Rewrite the pages; with --check only say whether they are as the results are."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    stale = {path: text for path, text in pages().items() if path.read_text() != text}
+    for path, text in stale.items():
+        if check:
+            print(f"{path} is not what {RESULTS} says: {__file__}", file=sys.stderr)
+        else:
+            path.write_text(text)
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -26,7 +26,7 @@ ramp = hamr.buffer(np.arange(n, dtype="float32")).copy(hamr.Allocator.cpp)
 total = add(ones, ramp)
 write(sys.stdout, total)
 
-shared = np.asarray(total)
-shared[0] = 42
+with total.on_host("rw") as array:  # the same lines write to the memory of a GPU
+    array[0] = 42
 print("written through NumPy, seen by the buffer:", total[0].item())
 print(f"{total!r} shared by {total.source_protocol}")

@@ -45,7 +45,7 @@ produced = Produced(library, n)
 buffer = hamr.Buffer.from_pointer(produced.address, n, "float64", owner=produced)
 del produced
 
-array = np.asarray(buffer.get_host_accessible())  # or get_cuda_accessible(), for a GPU
+array = np.asarray(buffer)  # on the host, where C's memory is
 print("in place:", array.ctypes.data == buffer.ptr)
 print(array[:5], "of", len(array))
 

@@ -57,9 +57,9 @@ func RecordTimedEvent(backend string, device int, stream uint64) (uint64, error)
 	return uint64(event), err
 }
 
-// Elapsed returns how much later, in nanoseconds, an event was reached than another one.
-func Elapsed(backend string, device int, from, to uint64) (int, error) {
-	elapsed, err := bridge.Elapsed(backend, device, backends.Event(from), backends.Event(to))
+// Elapsed returns how much later, in nanoseconds, the second event was reached than the first.
+func Elapsed(backend string, device int, first, second uint64) (int, error) {
+	elapsed, err := bridge.Elapsed(backend, device, backends.Event(first), backends.Event(second))
 	return int(elapsed.Nanoseconds()), err
 }
 

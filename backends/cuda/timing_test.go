@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -45,9 +46,16 @@ func TestElapsedOfAnOlderDriver(t *testing.T) {
 	require.NotZero(t, r.driver.EventElapsedNow)
 	r.driver.EventElapsedNow = 0
 	from, to := r.timedPair(t, 0)
-	_, err := r.Elapsed(0, from, to)
+	elapsed, err := r.Elapsed(0, from, to)
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.calls("cuEventElapsedTime"))
+
+	v, err := r.enter(0, defaultStream)
+	require.NoError(t, err)
+	defer v.leave()
+	require.NoError(t, r.call(r.driver.EventElapsed, v.slot(0), uintptr(from), uintptr(to)))
+	milliseconds := math.Float32frombits(uint32(v.out[0]))
+	assert.InDelta(t, float64(milliseconds)*1e6, elapsed.Nanoseconds(), 1, "milliseconds become nanoseconds")
 }
 
 func TestTimedEventsAreNotReused(t *testing.T) {

@@ -2,7 +2,6 @@
 
 import ctypes
 import math
-import time
 
 import pytest
 
@@ -26,15 +25,13 @@ def test_work_takes_time(kind):
     stream = {"own": hamr.Stream(device=0), "default": hamr.Stream(), "foreign": foreign}[kind]
     stream = hamr.Stream(stream)
     buffer = hamr.Buffer(N, "f4", "cuda", fill=0, stream=stream, device=0)
-    before = time.monotonic()
     start = stream.record(timing=True)
     for _ in range(5):
         driver.write_late(stream.ptr, buffer.ptr, N, 1, device=0)
     end = hamr.Event(stream, timing=True)
     end.synchronize()
-    limit = (time.monotonic() - before) * 1e3
     found = start.elapsed_time(end)
-    assert 0 <= found < limit + 1
+    assert found >= 0
     assert math.isclose(end.elapsed_time(start), -found, abs_tol=1e-3)
     assert start.elapsed_time(start) == 0
 

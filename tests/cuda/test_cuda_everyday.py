@@ -45,6 +45,14 @@ def test_a_device_alone_chooses_its_memory(device):
         assert (made.allocator, made.device) == (A.cuda, LAST)
         assert_ramp(made)
     assert hamr.Stream(device=device).device == LAST
+    for reached in (
+        host.get_cuda_accessible(device),
+        host.get_device_accessible(device),
+        host.get_host_accessible().get_cuda_accessible(device=device),
+        hamr.Buffer((2, 3), "f4", "cuda", device=0, data=host).get_cuda_accessible(device),
+    ):
+        assert reached.device == LAST
+        assert_ramp(reached)
     assert hamr.device(device).index == LAST
 
 

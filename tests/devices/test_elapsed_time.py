@@ -54,7 +54,7 @@ def test_events_of_two_devices(core):
     "later", [None, 5, "x", hamr.Stream(), foreign("Event", ptr=5), SimpleNamespace(done=True)]
 )
 def test_what_is_no_event(core, later):
-    with pytest.raises(TypeError, match="later is .*: accepted is a hamr.Event"):
+    with pytest.raises(TypeError, match=r"later is .*: accepted is a hamr\.Event"):
         hamr.Event(timing=True).elapsed_time(later)
 
 

@@ -81,6 +81,28 @@ def test_what_is_no_device(device, kind):
         lambda: hamr.Buffer(3, device=device),
         lambda: hamr.Buffer(3).copy(device=device),
         lambda: hamr.Stream(device=device),
+        lambda: hamr.Buffer(3).get_cuda_accessible(device),
+        lambda: hamr.Buffer(3).get_hip_accessible(device=device),
+        lambda: hamr.Buffer(3).get_openmp_accessible(device),
+        lambda: hamr.Buffer(3).get_device_accessible(device),
+        lambda: hamr.Buffer(3).get_host_accessible().get_cuda_accessible(device),
+        lambda: hamr.Buffer(3).on_cuda("r", device),
     ):
         with pytest.raises(kind, match="device is "):
             asked()
+
+
+@pytest.mark.parametrize("device", ["cpu", "host", types.SimpleNamespace(platform="cpu", id=0)])
+def test_the_host_is_no_device_to_reach(device):
+    for name in ("cuda", "hip", "openmp", "device"):
+        with pytest.raises(ValueError, match="accepted is a CUDA device, and not the host"):
+            getattr(hamr.Buffer(3), f"get_{name}_accessible")(device)
+
+
+def test_a_spelling_that_fails():
+    class Device:
+        def __index__(self):
+            raise KeyError("x")
+
+    with pytest.raises(KeyError, match="x"):
+        hamr.Buffer(3).get_cuda_accessible(Device())

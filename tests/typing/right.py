@@ -61,6 +61,8 @@ def reaching(b: Buffer) -> None:
         np.asarray(h).sum()
     b.get_cuda_accessible()
     b.get_cuda_accessible(1)
+    b.get_cuda_accessible("cuda:1")
+    b.get_device_accessible(hamr.device(1))
     b.get_cuda_accessible(device=None).get_host_accessible().close()
     np.asarray(b)
     np.from_dlpack(b)
@@ -115,6 +117,8 @@ async def ordering(b: Buffer) -> None:
     b.set_stream(None)
     b.synchronize()
     assert_type(e.done and s.idle, bool)
+    start = hamr.Event(s, timing=True)
+    assert_type(start.elapsed_time(s.record(timing=True)), float)
     with hamr.device(1) as d:
         assert_type(d.index, int)
     with s as inside, hamr.stream(s):

@@ -46,8 +46,12 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     b.reshape(2, 3, order="F")  # expect: error
     b.copy(device={})  # expect: error
     b.get(at=1)  # expect: error
-    b.get_cuda_accessible("1")  # expect: error
+    b.get_cuda_accessible(b"1")  # expect: error
     b.set_stream()  # expect: error
+    e.elapsed_time(s)  # expect: error
+    s.record(True)  # expect: error
+    with e:  # expect: error
+        pass
     b.accessible(1)  # expect: error
     await b.synchronize()  # expect: error
 

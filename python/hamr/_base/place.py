@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hamr._native as _native
+
 from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
 
 TYPE_CHECKING = False
@@ -114,3 +116,6 @@ def _of_object(device: Any) -> tuple[Any, Any]:
         return kind, getattr(device, "id", None) if local is None else local
     number = getattr(device, "id", None)  # cupy.cuda.Device
     return ("cuda", number) if type(number) is int else (None, None)
+
+
+_native.set_device_reader(device_number)

@@ -37,6 +37,9 @@ _blocks: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
 #: Those blocks; None outside of all.
 blocks = _blocks.get
 
+#: Not empty once there was a block in this process: what costs least to ask first.
+entered: list[bool] = []
+
 
 class Stream:
     """A device's stream: work enqueued on it is done in its order.
@@ -166,6 +169,8 @@ class Stream:
 
     def __enter__(self) -> Self:
         _blocks.set((self._checked(), blocks()))
+        if not entered:
+            entered.append(True)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -271,8 +276,8 @@ class Stream:
 class Event:
     """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
 
-    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, which
-    costs the device more: ``start.elapsed_time(end)`` is for such events. BackendUnavailable where there is
+    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
+    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable where there is
     no CUDA driver; in a forked child the parent's events raise ForkError.
 
     Copies are the object itself, and end with it. An event cannot be pickled.

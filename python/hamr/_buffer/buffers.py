@@ -14,7 +14,8 @@ from .._base.allocator import (
 )
 from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
-from .._base.stream import Stream, as_stream, blocks, is_per_thread, stream_for_memory
+from .._base.place import device_number
+from .._base.stream import Stream, as_stream, blocks, entered, is_per_thread, stream_for_memory
 from .._base.waiting import until
 from .._protocols.dispatch import ask, share
 from .._protocols.wait_setting import wait_of
@@ -79,7 +80,7 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
 
             number_of, place = new_place(allocator, device)
         order = None
-        if stream is not None or blocks() is not None:
+        if stream is not None or (entered and blocks() is not None):
             order = stream_for_memory(stream, number_of, place)
         try:
             self = _native.create(
@@ -167,11 +168,13 @@ class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
         number = space_number(space)
         return bool(self._reach >> number & 1)
 
-    def get_device_accessible(self, device: int = -1) -> Handle:
+    def get_device_accessible(self, device: Device | None = -1) -> Handle:
         """The elements where code of the preferred kind of device reaches them.
 
-        Without any device that is the host.
+        Without any device that is the host. ``device`` is 1, "cuda:1" or a library's device
+        object; -1, None and "cuda" are the current one.
         """
+        device = device_number(device)
         preferred = allocator_from(core().PreferredAllocator(False)).name
         if preferred.startswith("cuda"):
             return self.get_cuda_accessible(device)
@@ -351,7 +354,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and blocks() is None
+    inside = entered and blocks() is not None
+    plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
     if plain and stream is None and dtype is None and wait is None:  # not chained: slower
         known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
@@ -360,7 +364,7 @@ def buffer(
         if transfer is not _SYNC_HOST:
             raise TypeError("transfer and sync are both given: accepted is one of them")
         mode = transfer_of(sync, "sync")
-    inside = stream is None and blocks() is not None
+    inside = inside and stream is None
     if inside or is_per_thread(stream):  # which one is meant depends on the device
         from .._protocols.location import stream_near
 

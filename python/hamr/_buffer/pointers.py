@@ -8,7 +8,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator, Transfer, allocator_of, transfer_of
 from .._base.element import element_of
-from .._base.stream import blocks, stream_for_memory
+from .._base.stream import blocks, entered, stream_for_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Pointers(_Base):
 
             number, place = new_place(allocator, device)
         order = None
-        if stream is not None or blocks() is not None:
+        if stream is not None or (entered and blocks() is not None):
             order = stream_for_memory(stream, number, place, pointer)
         self = _native.adopt_pointer(
             cls,

@@ -10,7 +10,7 @@ from .._base.allocator import Allocator, Transfer, allocator_of
 from .._base.element import name_of
 from .._base.foreign_handles import is_stream
 from .._base.library import core
-from .._base.stream import Stream, blocks
+from .._base.stream import Stream, blocks, entered
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.handle import Handle
 
@@ -99,8 +99,9 @@ def _typed(name: str) -> Callable[..., Buffer]:
             element = core().ParseUpstreamElement(name)
         # The common form, allocator, count, value, takes the short way.
         simple = type(value) is float or type(value) is int or value is _NOTHING
-        simple = simple and blocks() is None and not more
-        if simple and type(n) is int and type(allocator) is Allocator:
+        if entered and blocks() is not None:
+            simple = False
+        if simple and type(n) is int and type(allocator) is Allocator and not more:
             number = None if value is _NOTHING else value
             return create(Buffer, element, allocator, -1, 0, 1, n, number)
         given = [a for a in (allocator, n, value) if a is not _NOTHING]

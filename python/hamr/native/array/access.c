@@ -11,6 +11,7 @@
 #include "array/result.h"
 #include "base/allocators.h"
 #include "base/elements.h"
+#include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -183,23 +184,26 @@ Array *array_settled(Array *self) {
     return PyErr_Occurred() ? NULL : (Array *)array_access(self, HAMR_HOST, -1);
 }
 
+static PyObject *device_reader; /* what makes a number of any spelling of a device, or says what is wrong */
+
 static int read_device(PyObject *value, int32_t *device) {
     if (value == Py_None) return 0;
-    if (PyBool_Check(value) || !PyIndex_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "device is %R: accepted is an int", value);
+    if (PyLong_CheckExact(value)) {
+        long wide = PyLong_AsLong(value);
+        if (wide == -1 && PyErr_Occurred()) PyErr_Clear();
+        else if (wide >= -1 && wide <= INT32_MAX) {
+            *device = (int32_t)wide;
+            return 0;
+        }
+    }
+    if (!device_reader) {
+        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
         return -1;
     }
-    PyObject *number = PyNumber_Index(value);
-    if (!number) return -1;
-    long wide = PyLong_AsLong(number);
-    Py_DECREF(number);
-    if (wide == -1 && PyErr_Occurred()) PyErr_Clear();
-    else if (wide >= -1 && wide <= INT32_MAX) {
-        *device = (int32_t)wide;
-        return 0;
-    }
-    PyErr_Format(PyExc_ValueError, "device is %R: accepted are 0 ... 2**31-1, and -1 for the current one", value);
-    return -1;
+    PyObject *number = PyObject_CallFunctionObjArgs(device_reader, value, NULL);
+    int read = number ? read_int32(number, "device", device) : -1;
+    Py_XDECREF(number);
+    return read;
 }
 
 static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
@@ -274,7 +278,16 @@ static PyObject *set_handle_type(PyObject *module, PyObject *type) {
     Py_RETURN_NONE;
 }
 
+static PyObject *set_device_reader(PyObject *module, PyObject *reader) {
+    (void)module;
+    Py_INCREF(reader);
+    Py_XDECREF(device_reader);
+    device_reader = reader;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef access_functions[] = {
+    {"set_device_reader", set_device_reader, METH_O, "set_device_reader(reader): what makes a number of a device that is no plain int."},
     {"read_into", FAST(read_into), METH_FASTCALL, "read_into(array, out) -> bool: copy a device's elements into a plain array of the same kind, if out is one."},
     {"set_handle_type", set_handle_type, METH_O, "set_handle_type(type): what the accessors of an array return."},
     {NULL, NULL, 0, NULL},
