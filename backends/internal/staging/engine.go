@@ -104,17 +104,14 @@ func (e *Engine) chunkSize(size int) int {
 }
 
 // take returns up to count chunks for pieces of a size: idle ones first, then new ones. There is
-// at least one, or an error: that of the driver, or errors.ErrUnsupported if others have them all.
+// at least one, or errors.ErrUnsupported if others have them all, or there is no more such memory.
 func (e *Engine) take(d Driver, count, size int) ([]*Chunk, error) {
 	taken := e.takeIdle(count, size)
 	for len(taken) < count && e.reserve(size) {
 		c, err := d.NewChunk(max(size, e.whole()))
 		if err != nil {
 			e.unreserve(max(size, e.whole()))
-			if len(taken) > 0 {
-				break
-			}
-			return nil, err
+			break
 		}
 		taken = append(taken, c)
 	}

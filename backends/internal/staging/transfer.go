@@ -36,8 +36,8 @@ type flight struct {
 }
 
 // Upload copies host memory to the device. At return it has been read; the device's copies are
-// enqueued. errors.ErrUnsupported says that nothing was begun, since other transfers have all
-// chunks. After any other error the device's bytes are unspecified, and the host's are not read.
+// enqueued. errors.ErrUnsupported says that nothing was begun, since there are no chunks to be had.
+// After any other error the device's bytes are unspecified, and the host's are not read.
 func (e *Engine) Upload(d Driver, host []byte) error { return e.move(d, host, true) }
 
 // Download copies from the device to host memory, which is complete at return. Errors are as
