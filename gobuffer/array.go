@@ -41,6 +41,7 @@ type Array struct {
 	room    int  // elements that fit without new memory
 	fixed   bool // read-only
 	closed  bool
+	cached  bool   // see Cached
 	lent    bool   // somebody else holds the memory and the stream for longer
 	holder  uint32 // the access that the elements are from, or 0: see HeldBy
 }
@@ -100,6 +101,9 @@ func (a *Array) drop() error {
 	}
 	if !a.lent {
 		p.remember()
+		if a.cached {
+			a.runtime.kept.changed(p)
+		}
 	}
 	return p.memory.Release()
 }
@@ -108,6 +112,7 @@ func (a *Array) drop() error {
 // a is as before and next is closed.
 func (a *Array) replace(next *Array) error {
 	old := *a
+	next.cached = a.cached
 	if old.memory != nil {
 		// Late failures of work on the old memory are the operation's own.
 		if err := old.memory.settleBeforeRelease(); err != nil {
@@ -116,6 +121,7 @@ func (a *Array) replace(next *Array) error {
 		}
 	}
 	*a = *next
+	a.runtime.kept.changed(old.all())
 	if err := old.drop(); err != nil && a.runtime.tracing() {
 		a.runtime.tracef("while giving back replaced memory: %v", err)
 	}
@@ -223,6 +229,12 @@ func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }
 
+// become gives a the first elements of its room in another number or shape.
+func (a *Array) become(layout arrayiface.Layout) {
+	a.runtime.kept.changed(a.all())
+	a.layout = layout
+}
+
 // optionsAt are those of a with memory from another allocator or on another device,
 // which exists. The stream comes along where it is one of that device, and through host
 // memory on the way there.
@@ -322,7 +334,7 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 		return nil, err
 	}
 	v := *a
-	v.layout, v.room = layout, layout.Count()
+	v.layout, v.room, v.cached = layout, layout.Count(), false
 	if v.memory != nil {
 		v.memory.Retain()
 		v.address = offset(a.address, by)
@@ -330,7 +342,8 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 	return &v, nil
 }
 
-// Swap exchanges everything two buffers have, allocator and stream included.
+// Swap exchanges everything two buffers have, allocator and stream included. Which of them
+// is Cached stays.
 func (a *Array) Swap(b *Array) error {
 	if err := a.check(); err != nil {
 		return err
@@ -339,6 +352,12 @@ func (a *Array) Swap(b *Array) error {
 		return err
 	}
 	*a, *b = *b, *a
+	if a.cached != b.cached {
+		// What one has kept of its elements, the other has no use for.
+		a.runtime.kept.changed(a.all())
+		b.runtime.kept.changed(b.all())
+		a.cached, b.cached = b.cached, a.cached
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Memory struct {
 	owned   bool
 	taken   bool        // owned, but not allocated by us
 	every   atomic.Bool // its release waits for all streams of the device
+	keeps   atomic.Bool // temporaries of its elements were kept
 	refs    atomic.Int64
 	uses    uses     // enqueued and not yet waited for
 	first   pattern  // what it was filled with; here to save an allocation
@@ -64,7 +65,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.backend.Allocate(request)
-		if err != nil && r.madeRoom(err) {
+		if err != nil && r.madeRoom(m.backend, err) {
 			at, err = m.backend.Allocate(request)
 		}
 		if err != nil {
@@ -240,6 +241,9 @@ func (m *Memory) Release() error {
 	}
 	if m.Mapped() {
 		return m.endMapping(false)
+	}
+	if m.keeps.Load() {
+		m.runtime.kept.ends(m)
 	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says

@@ -11,6 +11,7 @@ import (
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) (err error) {
+	defer m.runtime.kept.changedBytes(target, size)
 	p, leave, err := piece{memory: m, address: at, stream: s}.enter(false)
 	if err != nil {
 		return err
