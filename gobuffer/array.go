@@ -75,6 +75,9 @@ func (a *Array) Holder() uint32 { return a.holder }
 
 // Close gives the memory back. Closing twice is harmless.
 func (a *Array) Close() error {
+	if !a.lent {
+		a.Cached(false)
+	}
 	a.closed = true
 	return a.drop()
 }
@@ -89,6 +92,9 @@ func (a *Array) Free() error {
 	if err != nil {
 		return err
 	}
+	if a.cached {
+		a.runtime.kept.changed(a.all())
+	}
 	a.layout, a.room, a.fixed = empty, 0, false
 	return a.drop()
 }
@@ -101,9 +107,6 @@ func (a *Array) drop() error {
 	}
 	if !a.lent {
 		p.remember()
-		if a.cached {
-			a.runtime.kept.changed(p)
-		}
 	}
 	return p.memory.Release()
 }
@@ -112,7 +115,6 @@ func (a *Array) drop() error {
 // a is as before and next is closed.
 func (a *Array) replace(next *Array) error {
 	old := *a
-	next.cached = a.cached
 	if old.memory != nil {
 		// Late failures of work on the old memory are the operation's own.
 		if err := old.memory.settleBeforeRelease(); err != nil {
@@ -121,6 +123,7 @@ func (a *Array) replace(next *Array) error {
 		}
 	}
 	*a = *next
+	a.cached = old.cached
 	a.runtime.kept.changed(old.all())
 	if err := old.drop(); err != nil && a.runtime.tracing() {
 		a.runtime.tracef("while giving back replaced memory: %v", err)
@@ -181,6 +184,11 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		// Nobody names the old stream any more, and what other libraries have on it.
 		if err := a.all().leave(); err != nil {
 			return err
+		}
+		if a.cached {
+			if err := a.runtime.kept.leave(a.options.Stream, func(e *keeping) bool { return e.isOfElements(a.all()) }); err != nil {
+				return err
+			}
 		}
 	}
 	a.options.Stream, a.options.StreamOf, a.options.Transfer = s, a.options.Allocator, t

@@ -44,6 +44,12 @@ func (a *Array) Changed() error {
 // DropKept gives up what Cached arrays keep.
 func (r *Runtime) DropKept() { r.kept.drop(func(*keeping) bool { return true }) }
 
+// LeaveKept makes what Cached arrays keep do without a stream that is about to end and that no
+// array has any more: see Memory.Forget.
+func (r *Runtime) LeaveKept(s backends.Stream) error {
+	return r.kept.leave(s, func(*keeping) bool { return true })
+}
+
 // kept are the temporaries of Cached arrays, of all memory of a Runtime.
 type kept struct {
 	some   atomic.Int64 // how many, so that changes need not look where there are none
@@ -67,7 +73,7 @@ func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shar
 		device = backends.HostDevice
 	}
 	if made := k.find(a.all(), s, device); made.memory != nil {
-		copied, err = a.reuse(made, s)
+		copied, err = a.reuse(made)
 		return copied, err == nil, err
 	}
 	if a.memory == nil || a.memory.Mapped() || a.layout.Count() == 0 {
@@ -87,22 +93,18 @@ func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shar
 }
 
 // reuse is a temporary that was kept, of which it takes over a reference, for use on the
-// stream that a new one would have.
-func (a *Array) reuse(made piece, s backends.Space) (*Array, error) {
+// stream that a new one would have. The copy to the host is over: it was waited for.
+func (a *Array) reuse(made piece) (*Array, error) {
 	r := made.memory.region
 	o, err := a.optionsAt(r.Allocator, r.Device)
 	if err == nil && o.Stream != 0 {
 		o.Stream, err = made.memory.resolved(o.Stream)
 	}
-	copied := View(made.memory, made.address, made.layout, made.layout.Count(), true, o)
-	if err == nil && s == backends.SpaceHost {
-		err = copied.all().settle()
-	}
 	if err != nil {
 		return nil, errors.Join(err, made.memory.Release())
 	}
 	a.runtime.kept.reused[r.Allocator].Add(1)
-	return copied, nil
+	return View(made.memory, made.address, made.layout, made.layout.Count(), true, o), nil
 }
 
 // find returns what is kept of source's elements for code in space s on a device, with a
@@ -123,8 +125,30 @@ func (k *kept) find(source piece, s backends.Space, device int) (made piece) {
 }
 
 func (e *keeping) isOf(source piece, s backends.Space, device int) bool {
-	return e.source.memory == source.memory && e.source.address == source.address &&
-		e.space == s && e.device == device && e.source.layout.Equal(source.layout)
+	return e.space == s && e.device == device && e.isOfElements(source)
+}
+
+func (e *keeping) isOfElements(p piece) bool {
+	return e.source.memory == p.memory && e.source.address == p.address && e.source.layout.Equal(p.layout)
+}
+
+// leave makes what is wanted of the temporaries do without a stream.
+func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed error) {
+	if k.some.Load() == 0 {
+		return nil
+	}
+	var using []*Memory
+	k.mutex.Lock()
+	for _, e := range k.list {
+		if m := e.made.memory; m != nil && wanted(e) && m.Uses(s) {
+			using = append(using, m.Retain())
+		}
+	}
+	k.mutex.Unlock()
+	for _, m := range using {
+		failed = errors.Join(failed, m.Forget(s), m.Release())
+	}
+	return failed
 }
 
 // begin is before a temporary is made: what changes from now on, that may not have.
