@@ -1,6 +1,6 @@
 """Show that the tests notice a missing wait: remove one after the other, and test.
 
-python build_support/mutations.py [NAME...]
+python -m build_support.mutations [NAME...]
 
 Each mutation takes one synchronisation out of the Go core or the CUDA backend, by
 an overlay, so that no file changes. It must be caught: one that no test notices
@@ -14,31 +14,21 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from build_support.kept_mutations import KEPT_MUTATIONS
+from build_support.mutation import Mutation
+
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """What to replace in a file, and which package's tests notice."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    package: str = "./gobuffer"
 
 
 WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/memory.go"
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
-KEPT, ARRAY, FILL = "gobuffer/kept.go", "gobuffer/array.go", "gobuffer/fill.go"
-THROUGH_HOST = "gobuffer/through_host.go"
 
 MUTATIONS = [
+    *KEPT_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,
@@ -296,96 +286,6 @@ MUTATIONS = [
         MEMORY,
         "_ = m.mark(w, nil) // drops no ticket",
         "_ = w",
-    ),
-    Mutation(
-        "a temporary is kept whose elements a movement has changed",
-        THROUGH_HOST,
-        "\tdefer r.kept.changed(dst)\n",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept whose elements were filled",
-        FILL,
-        "\tdefer r.kept.changed(dst)\n",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept of elements of another number",
-        ARRAY,
-        "a.runtime.kept.changed(a.all())\n\ta.layout = layout",
-        "a.layout = layout",
-    ),
-    Mutation(
-        "a temporary is kept of elements that were replaced",
-        ARRAY,
-        "\ta.runtime.kept.changed(old.all())\n",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept of elements that were given up",
-        ARRAY,
-        "a.runtime.kept.changed(a.all())\n\t}\n\ta.layout, a.room",
-        "_ = a\n\t}\n\ta.layout, a.room",
-    ),
-    Mutation(
-        "a temporary is kept of elements that were swapped",
-        ARRAY,
-        "\t\ta.runtime.kept.changed(a.all())\n\t\tb.runtime.kept.changed(b.all())\n",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept whose elements an access writes",
-        WRITING,
-        "a.runtime.kept.changed(a.all())",
-        "_ = a",
-    ),
-    Mutation(
-        "a temporary is kept whose elements are read into",
-        READ,
-        "\tdefer m.runtime.kept.changedBytes(target, size)\n",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept while an access writes",
-        KEPT,
-        "if a.runtime.claims.writes(a.all()) {",
-        "if false {",
-    ),
-    Mutation(
-        "a temporary is kept that hamr has written",
-        KEPT,
-        " || (e.made.memory != nil && e.made.mayShare(p))",
-        "",
-    ),
-    Mutation(
-        "a temporary is kept whose elements changed while they were copied",
-        KEPT,
-        "at := slices.Index(k.list, begun)\n",
-        "at := slices.Index(k.list, begun)\n\tif at < 0 {\n\t\tk.list, at = append(k.list, begun), len(k.list)\n\t\tk.some.Store(1)\n\t}\n",
-    ),
-    Mutation(
-        "a temporary that is kept is handed out before it is filled",
-        ACCESS,
-        "if err := copied.order(h, copied.options.Device); err != nil {",
-        "if err := error(nil); err != nil {",
-    ),
-    Mutation(
-        "a temporary that is kept names a stream that was left",
-        ARRAY,
-        "err := a.runtime.kept.leave(a.options.Stream, func(e *keeping) bool { return e.isOfElements(a.all()) })",
-        "err := error(nil)",
-    ),
-    Mutation(
-        "a temporary that is kept names a stream that has ended",
-        KEPT,
-        "return r.kept.leave(s, func(*keeping) bool { return true })",
-        "return nil",
-    ),
-    Mutation(
-        "a temporary is kept of memory that is no more",
-        MEMORY,
-        "m.runtime.kept.ends(m)",
-        "_ = m",
     ),
     Mutation(
         "a thread's default stream is not followed",

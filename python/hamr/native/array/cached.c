@@ -3,7 +3,6 @@
 #include "array/access.h"
 #include "array/array.h"
 #include "base/python.h"
-#include "core/core.h"
 #include "core/errors.h"
 
 static int changed(const Array *self) {

@@ -86,6 +86,7 @@ static PyObject *get_temporary(PyObject *self, void *closure) {
 
 static PyObject *get_cached(PyObject *self, void *closure) {
     (void)closure;
+    OPEN(self);
     return PyBool_FromLong(((Array *)self)->cached);
 }
 
