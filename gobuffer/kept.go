@@ -154,9 +154,9 @@ func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed erro
 // begin is before a temporary is made: what changes from now on, that may not have.
 func (k *kept) begin(source piece, s backends.Space, device int) *keeping {
 	e := &keeping{source: source, space: s, device: device}
-	source.memory.keeps.Store(true)
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
+	source.memory.keeps = true
 	k.list = append(k.list, e)
 	k.some.Store(int64(len(k.list)))
 	return e

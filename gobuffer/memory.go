@@ -22,8 +22,8 @@ type Memory struct {
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	taken   bool        // owned, but not allocated by us
+	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
 	every   atomic.Bool // its release waits for all streams of the device
-	keeps   atomic.Bool // temporaries of its elements were kept
 	refs    atomic.Int64
 	uses    uses     // enqueued and not yet waited for
 	first   pattern  // what it was filled with; here to save an allocation
@@ -242,7 +242,7 @@ func (m *Memory) Release() error {
 	if m.Mapped() {
 		return m.endMapping(false)
 	}
-	if m.keeps.Load() {
+	if m.keeps {
 		m.runtime.kept.ends(m)
 	}
 	late := m.settleBeforeRelease()
