@@ -61,5 +61,5 @@ def test_settings_that_are_no_numbers(name):
     code = "import hamr; print(hamr.backends()['cuda']['reason'])"
     status, output = launch([sys.executable, "-c", code], 60, {name: "many"})
     assert status == 0, output
-    assert re.search(f"{name} is \"many\": ", output), output
+    assert re.search(f'{name} is "many": ', output), output
     assert driver.DEVICES

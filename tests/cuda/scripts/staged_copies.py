@@ -108,8 +108,7 @@ def faults():
                     try:
                         act()
                     except hamr.DeviceError as error:
-                        assert error.code == 700, error
-                        failed += 1
+                        failed += error.code == 700
                     finally:
                         emulator.stop_failing()
                     up()
