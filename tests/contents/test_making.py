@@ -109,6 +109,20 @@ def test_like():
     assert hamr.empty_like(model.get_host_accessible()).shape == (2, 3)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hamr.full(3, None),
+        lambda: hamr.full(3, None, "f8"),
+        lambda: hamr.full_like(hamr.Buffer(3), None),
+    ],
+)
+def test_nothing_is_no_value(make):
+    """It would leave the memory as it was found."""
+    with pytest.raises(TypeError, match="None"):
+        make()
+
+
 def test_what_is_numpys_says_so():
     for name in ("fromfile", "arange", "linspace"):
         with pytest.raises(AttributeError, match=rf"hamr\.buffer\(numpy\.{name}\(\.\.\.\)\)"):

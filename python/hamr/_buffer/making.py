@@ -57,7 +57,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place
         if value.ndim:
             raise ValueError(f"fill_value has shape {value.shape}: accepted is a number")
         dtype, fill_value = name_of(value._element), value
-    return Buffer(shape, dtype, fill=fill_value, **place)
+    return Buffer(shape, dtype, fill=_given(fill_value), **place)
 
 
 def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
@@ -135,7 +135,13 @@ def full_like(
     prototype: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
 ) -> Buffer:
     """A buffer of one value, of another array's shape and type, in memory of the same kind."""
-    return _like(prototype, dtype, shape, {"fill": fill_value, **place})
+    return _like(prototype, dtype, shape, {"fill": _given(fill_value), **place})
+
+
+def _given(fill_value: Any) -> Any:
+    if fill_value is None:  # which leaves new memory as it is
+        raise TypeError("fill_value is None: accepted is a number")
+    return fill_value
 
 
 def _like(prototype: Any, dtype: Any, shape: Any, more: dict[str, Any]) -> Buffer:
