@@ -34,11 +34,12 @@ def _in_libraries(array: _native.Array, *lines: str) -> str:
     return ", or ".join(written + [lines[0].format("cupy.asarray(b)")] * (not array._host))
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it leaves comparing and reckoning to others; NumPy's float64 is a float, too."""
-    return isinstance(value, _PLAIN) and not (
-        isinstance(value, _NUMBERS) and hasattr(type(value), "__array_interface__")
-    )
+def _is_plain(array: _native.Array, value: Any) -> bool:
+    """Whether it leaves comparing and reckoning to others, as NumPy's numbers do on a device."""
+    kind = type(value)
+    if hasattr(kind, "__array_interface__") and not hasattr(kind, "__len__"):
+        return not array._host
+    return isinstance(value, _PLAIN)
 
 
 def _number(value: Any) -> Any:
@@ -146,7 +147,7 @@ def compare(array: _native.Array, name: str, other: Any) -> Any:
         if number is other:
             number = _rounded(array, other)
         return getattr(operator, name)(item_of(array), number)
-    if not _is_plain(other):
+    if not _is_plain(array, other):
         answer = getattr(type(other), reflected)(other, array)
         if answer is not NotImplemented or not _has_elements(other):
             return answer
@@ -183,7 +184,7 @@ def reckon(array: _native.Array, name: str, *others: Any) -> Any:
         symbol, line = _ARITHMETIC[name], "{} {symbol} x"
         if _repeats(array, name, *others):
             return NotImplemented
-        if not _is_plain(others[0]) and hasattr(type(others[0]), f"__r{name}__"):
+        if not _is_plain(array, others[0]) and hasattr(type(others[0]), f"__r{name}__"):
             return NotImplemented
     elif name[0] == "r":
         symbol, line = _ARITHMETIC[name[1:]], "x {symbol} {}"
