@@ -20,7 +20,11 @@ def test_a_failing_walk_is_cut_to_what_matters(monkeypatch):
     """The steps of the message make the same fault again."""
     make = hamr.Buffer.squeeze
     monkeypatch.setattr(hamr.Buffer, "squeeze", lambda b, *axes: make(b[::-1], *axes))
-    with pytest.raises(random_views.Differs, match=r"(?s)^seed \d+:\n.*'squeeze'.*beside") as found:
+
+    def walk():
         for seed in range(1000):
             random_views.generate(seed, [A.malloc])
+
+    with pytest.raises(random_views.Differs, match=r"(?s)^seed \d+:\n.*'squeeze'.*beside") as found:
+        walk()
     assert len(str(found.value).splitlines()) < 20
