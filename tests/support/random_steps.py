@@ -85,7 +85,7 @@ def _about_types(pair: Pair) -> list[str]:
 def do_handle(walk: Any, pair: Pair) -> Pair | None:
     """What ``get_host_accessible`` gives: in place, or a copy."""
     handle = pair.array.get_host_accessible()
-    if not handle.is_temporary:
+    if pair.root.low <= handle.ptr < pair.root.high:  # a copy's handle is a copy's, too
         return Pair(handle, pair.model, pair.root)
     model = pair.model.copy()
     model.flags.writeable = not handle.readonly
