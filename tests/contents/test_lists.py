@@ -47,7 +47,7 @@ REFUSED = [
 @pytest.mark.parametrize(("dtype", "values", "words"), REFUSED, ids=repr)
 def test_refused(write, dtype, values, words):
     buffer = hamr.Buffer(2, dtype, fill=1)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(hamr.OutOfRange, match=words):
         WRITES[write](buffer, values)
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 
@@ -62,7 +62,7 @@ def test_one_number_is_refused_alike(dtype, values, words):
         lambda: buffer.__setitem__(0, first),
         lambda: hamr.Buffer(2, dtype, fill=first),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(hamr.OutOfRange, match=words):
             write()
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 

@@ -51,7 +51,7 @@ class Root:
 
     def check_or_take(self, taken: bool) -> None:
         """Check; what only hamr takes, NumPy's array gets."""
-        if taken and self.model.size:
+        if taken:
             self.model[...] = self.buffer.get()
         self.check()
 

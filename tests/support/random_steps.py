@@ -182,4 +182,4 @@ def written(pair: Pair, ours: Any, theirs: Any, excuses: list[str]) -> None:
     compare_errors(error, their_error, excuses)
     if error is not None and root.model.flags.writeable:
         root.model[...] = before  # NumPy may have written, some or all
-    root.check_or_take(error is None and their_error is not None)
+    root.check_or_take(error is None and their_error is not None and pair.model.size > 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._base.allocator import Allocator, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.element import element_of, name_of
+from .._base.errors import OutOfRange
 from .._base.place import copy_place
 from .buffers import Buffer, buffer
 from .operands import as_array
@@ -90,7 +91,7 @@ def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     values = as_array(obj)
     if getattr(getattr(values, "dtype", None), "kind", "") == "O":
         if dtype is None:
-            raise ValueError("no element type holds all the list's numbers: accepted is a dtype")
+            raise OutOfRange("no element type holds all the list's numbers: accepted is a dtype")
         return Buffer(values.shape, dtype, data=obj, **place)
     shared = buffer(values)
     if dtype is None:

@@ -6,6 +6,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator
 from .._base.element import TABLE, held_large
+from .._base.errors import OutOfRange
 from .._protocols.dispatch import offers_elements, share
 
 TYPE_CHECKING = False
@@ -179,6 +180,6 @@ def _from_flat(values: Any) -> Any:
             return array(code, values)
         except OverflowError:
             pass
-    raise ValueError(
+    raise OutOfRange(
         f"no element type holds all the list's numbers, {min(values)} to {max(values)}"
     )
