@@ -15,11 +15,9 @@ DIFFERENCES = {
     "number": "a number that the type does not hold is refused, where NumPy makes infinity of "
     "it, or casts the array that it makes of a list first",
     "nothing": "None, texts and objects are no numbers, which NumPy makes NaN, parses, or takes",
-    "dropped": "the axes of size 1 in front that assignment drops: NumPy drops any number",
-    "sequence": "an element takes a list or array of one element, whatever its dimensions",
+    "sequence": "one element takes a list or array of one, whatever its dimensions",
     "one": "what has one element is a number, whatever its dimensions",
-    "order": "complex numbers have no order, and no len or truth for an array of them",
-    "exact": "integers and floats compare exactly, as Python's do",
+    "order": "complex numbers have no order, and are no real ones; ints have no format .3f in NumPy",
     "whole": "several elements do not compare with numbers, lists and buffers",
     "handle": "a handle has no copies of its own",
     "aligned": "elements on a device lie at multiples of their size",

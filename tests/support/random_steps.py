@@ -100,13 +100,13 @@ def _leaves(nested: Any) -> Any:
         yield nested
 
 
-def _excuses(words: tuple[Any, ...]) -> list[str]:
-    """The differences that hold where a value is written."""
+def _excuses(words: tuple[Any, ...], single: bool) -> list[str]:
+    """The differences that hold where a value is written, to one element or to many."""
     kind, *rest = words
     if kind not in ("number", "list"):
-        return ["number"] if kind == "scalar" else ["sequence"]
+        return ["number"] if kind == "scalar" else ["sequence"] * single
     leaves = [*_leaves(rest[0])]
-    found = ["number", *(["sequence"] * (kind == "list"))]
+    found = ["number", *(["sequence"] * single)]
     if not all(isinstance(leaf, (int, float, complex)) for leaf in leaves):
         found.append("nothing")
     return found
@@ -138,7 +138,8 @@ def do_write(walk: Any, pair: Pair, key: Any, words: tuple[Any, ...]) -> None:
         kind = pair.model.dtype.kind
         pair.model[key] = np.asarray(given[1]) if kind == "b" else given[1]
 
-    written(pair, write, beside, _excuses(words))
+    part, _ = attempt(lambda: pair.model[key])
+    written(pair, write, beside, _excuses(words, np.ndim(part) == 0))
 
 
 def do_fill(walk: Any, pair: Pair, words: tuple[Any, ...]) -> None:
@@ -150,7 +151,7 @@ def do_fill(walk: Any, pair: Pair, words: tuple[Any, ...]) -> None:
             pair,
             lambda: pair.array.fill(ours),
             lambda: pair.model.fill(theirs),
-            _excuses(words),
+            _excuses(words, True),
         )
 
 
@@ -168,7 +169,7 @@ def do_set(walk: Any, pair: Pair, words: tuple[Any, ...], at: int, start: int, n
         if n or not pair.model.flags.writeable:
             pair.model.flat[at : at + n] = flat[start : start + n]
 
-    written(pair, lambda: pair.array.set(ours, at, start, n), beside, _excuses(words))
+    written(pair, lambda: pair.array.set(ours, at, start, n), beside, _excuses(words, False))
 
 
 def written(pair: Pair, ours: Any, theirs: Any, excuses: list[str]) -> None:
