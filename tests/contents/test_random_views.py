@@ -12,7 +12,7 @@ A = hamr.Allocator
 @pytest.mark.parametrize("allocators", [[A.malloc, A.cpp]], ids=["host"])
 @pytest.mark.parametrize("first", [0, 10_000_000])
 def test_views_are_numpys(allocators, first):
-    for seed in range(first, first + scaled(150)):
+    for seed in range(first, first + scaled(300)):
         random_views.generate(seed, allocators)
 
 

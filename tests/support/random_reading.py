@@ -105,7 +105,7 @@ def do_convert(walk: Any, pair: Pair, which: int) -> None:
         made = both(
             lambda: format(array, ".3f"),
             lambda: format(numbers.wide(model) if model.ndim else model.item(), ".3f"),
-            [*excuses, *(["order"] if model.dtype.kind in "iub" else [])],
+            [*excuses, *(["format"] if model.dtype.kind in "iub" else [])],
         )
     else:
         if not model.ndim and numbers.bits_of(model) == "c":
