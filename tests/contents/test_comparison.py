@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr._base.element import item_of
+from hamr._buffer import reading, refusals
 from tests.support import producers
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
@@ -167,6 +169,26 @@ def test_buffers_are_weak_keys(three):
     assert table[three] == 1
     nan = hamr.Buffer((), fill=float("nan"))
     assert nan != nan
+
+
+def test_an_element_is_what_it_was_when_it_was_asked_for(monkeypatch):
+    """Another thread may resize the buffer, or swap it, between two looks at it."""
+    made = []
+
+    def late(array):
+        made[-1].resize(3)
+        return item_of(array)
+
+    for module in (reading, refusals):
+        monkeypatch.setattr(module, "item_of", late)
+    for read in (
+        lambda b: b.item() == 7,
+        lambda b: operator.index(b) == 7,
+        lambda b: b == 7,
+        lambda b: hamr.Buffer((), fill=7).get() == b,
+    ):
+        made.append(hamr.Buffer((), "i2", fill=7))
+        assert read(made[-1])
 
 
 def test_in(three):

@@ -47,7 +47,8 @@ def _number(value: Any) -> Any:
     if isinstance(value, _NUMBERS):
         return value
     if isinstance(value, _native.Array):
-        return None if value.ndim else item_of(value)
+        source = value._snapshot(_native.Array)
+        return None if source.ndim else item_of(source)
     kind = type(value)
     if hasattr(kind, "__len__") or not any(hasattr(kind, name) for name in _CONVERSIONS):
         return None
@@ -142,11 +143,12 @@ def compare(array: _native.Array, name: str, other: Any) -> Any:
     symbol, reflected = _COMPARISONS[name]
     if array is other and name in ("eq", "ne") and (array._closed or array.ndim):
         return name == "eq"  # weak references compare what they refer to
-    number = None if array.ndim else _number(other)
+    source = array._snapshot(_native.Array)  # others may resize it meanwhile
+    number = None if source.ndim else _number(other)
     if number is not None:
         if number is other:
-            number = _rounded(array, other)
-        return getattr(operator, name)(item_of(array), number)
+            number = _rounded(source, other)
+        return getattr(operator, name)(item_of(source), number)
     if not _is_plain(array, other):
         answer = getattr(type(other), reflected)(other, array)
         if answer is not NotImplemented or not _has_elements(other):
@@ -168,9 +170,10 @@ def contains(array: _native.Array, value: Any) -> bool:
             f"whether {type(value).__name__} is in a buffer: accepted is a number; "
             f"write ({in_numpy(array)} == x).any()"
         )
+    source = array._snapshot(_native.Array)
     if number is value:
-        number = _rounded(array, number)
-    return any(element == number for element in _elements(array))
+        number = _rounded(source, number)
+    return any(element == number for element in _elements(source))
 
 
 def reckon(array: _native.Array, name: str, *others: Any) -> Any:
