@@ -86,6 +86,7 @@ typedef enum {
     HAMR_FORKED,          /* something of the process that this one was forked from */
     HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
     HAMR_IN_USE,          /* elements that open_access gave to somebody else */
+    HAMR_OUT_OF_RANGE,    /* a number that an element type does not hold */
     HAMR_ERROR_KIND_COUNT
 } hamr_error_kind;
 

@@ -104,9 +104,10 @@ class Reading(Views, Operators):
 
     def item(self) -> Any:
         """The single element as a Python number."""
-        if self._count != 1:
-            raise ValueError(f"the buffer has {self._count} elements: item() is for one")
-        return item_of(self)
+        source = self._snapshot(_native.Array)  # others may resize it meanwhile
+        if source._count != 1:
+            raise ValueError(f"the buffer has {source._count} elements: item() is for one")
+        return item_of(source)
 
     def __jax_array__(self) -> Any:
         """What ``jax.numpy.asarray`` takes: an array of JAX's that shares the memory by DLPack."""
@@ -125,7 +126,8 @@ class Reading(Views, Operators):
 
     def __index__(self) -> int:
         # Not ValueError, which bytes(buffer) would raise instead of copying the elements.
-        value = None if self.ndim else self.item()
+        source = self._snapshot(_native.Array)
+        value = None if source.ndim else item_of(source)
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError("only a buffer of one integer, without dimensions, is an index")
         return value
