@@ -169,9 +169,10 @@ def test_jax_takes_buffers_by_dlpack():
         "jax, dlpack = types.ModuleType('jax'), types.ModuleType('jax.dlpack')\n"
         "dlpack.from_dlpack = lambda x: ('taken', x)\n"
         "sys.modules.update({'jax': jax, 'jax.dlpack': dlpack})\n"
-        "import hamr; b = hamr.zeros(3); print(b.__jax_array__() == ('taken', b))"
+        "import hamr; b = hamr.zeros(3); print(b.__jax_array__() == ('taken', b), "
+        "hasattr(hamr.buffer(b'123'), '__jax_array__'))"
     )
-    assert producers.run_python(code).stdout == "True\n"
+    assert producers.run_python(code).stdout == "True False\n"
 
 
 def test_torchs_types_are_known_by_name():

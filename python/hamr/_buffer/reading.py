@@ -13,6 +13,7 @@ from .views import Views
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar, overload
 
     import numpy
@@ -109,11 +110,19 @@ class Reading(Views, Operators):
             raise ValueError(f"the buffer has {source._count} elements: item() is for one")
         return item_of(source)
 
-    def __jax_array__(self) -> Any:
-        """What ``jax.numpy.asarray`` takes: an array of JAX's that shares the memory by DLPack."""
+    @property
+    def __jax_array__(self) -> Callable[[], Any]:
+        """What ``jax.numpy.asarray`` calls for an array that shares the memory by DLPack.
+
+        Read-only memory has none: JAX asks for the DLPack that cannot say so, and takes such
+        memory by ``__cuda_array_interface__`` or copies it.
+        """
+        if self.readonly:
+            raise AttributeError("__jax_array__: this memory is read-only")
+        from functools import partial
         from importlib import import_module
 
-        return import_module("jax.dlpack").from_dlpack(self)
+        return partial(import_module("jax.dlpack").from_dlpack, self)
 
     def __float__(self) -> float:
         return float(self.item())
