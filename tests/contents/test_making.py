@@ -173,6 +173,8 @@ def test_jax_takes_buffers_by_dlpack():
         "hasattr(hamr.buffer(b'123'), '__jax_array__'))"
     )
     assert producers.run_python(code).stdout == "True False\n"
+    code = "import sys; sys.modules['jax'] = None; import hamr\nprint(hamr.zeros(3).__jax_array__)"
+    assert "function" in producers.run_python(code).stdout
 
 
 def test_torchs_types_are_known_by_name():

@@ -119,10 +119,9 @@ class Reading(Views, Operators):
         """
         if self.readonly:
             raise AttributeError("__jax_array__: this memory is read-only")
-        from functools import partial
         from importlib import import_module
 
-        return partial(import_module("jax.dlpack").from_dlpack, self)
+        return lambda: import_module("jax.dlpack").from_dlpack(self)
 
     def __float__(self) -> float:
         return float(self.item())
