@@ -17,7 +17,7 @@ const (
 	// ChunkSetting is into pieces of how many bytes such copies are cut, and from how many bytes
 	// on. The default goes by the size, and begins with 4 MiB.
 	ChunkSetting = "HAMR_COPY_CHUNK"
-	// PinnedSetting bounds the page-locked memory that is held for them, in bytes: 96 MiB.
+	// PinnedSetting bounds the page-locked memory that is held for them, in bytes: 128 MiB.
 	PinnedSetting = "HAMR_PINNED_LIMIT"
 )
 

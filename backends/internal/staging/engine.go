@@ -4,8 +4,11 @@
 package staging
 
 import (
+	"cmp"
 	"errors"
+	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 
 	"hamr/backends"
@@ -14,7 +17,7 @@ import (
 // What an Engine's settings are without a choice.
 const (
 	// DefaultLimit is how much page-locked memory is held, in bytes.
-	DefaultLimit = 96 << 20
+	DefaultLimit = 128 << 20
 	// fewest is how many threads it takes to be faster than a driver.
 	fewest = 4
 	// most is how many still make it faster.
@@ -27,6 +30,11 @@ const (
 	pieces = 32
 	// Smaller transfers are over before the threads have woken up.
 	smallest = 4 << 20
+
+	// share is what part of a transfer new chunks may have, and fewestChunks how many there may be
+	// in any case: a mebibyte of page-locked memory takes a driver 0.4 ms.
+	share        = 8
+	fewestChunks = 4
 )
 
 // Engine owns the chunks. Its methods are safe for concurrent use; the fields are set before
@@ -95,22 +103,24 @@ func (e *Engine) threads() int {
 	return min(processors-1, most)
 }
 
+// chunkSize is a power of two without a choice, so that transfers find each other's chunks.
 func (e *Engine) chunkSize(size int) int {
 	if e.Chunk > 0 {
 		return e.Chunk
 	}
-	const grain = 64 << 10
-	return min(max((size/pieces+grain-1)&^(grain-1), smallestChunk), largestChunk)
+	return min(max(1<<(bits.Len(uint(size/pieces))-1), smallestChunk), largestChunk)
 }
 
 // take returns up to count chunks for pieces of a size: idle ones first, then new ones. There is
 // at least one, or errors.ErrUnsupported if others have them all, or there is no more such memory.
-func (e *Engine) take(d Driver, count, size int) ([]*Chunk, error) {
+// New ones are no more than a share of the transfer, which would otherwise take longer than
+// the driver does: the next ones have those.
+func (e *Engine) take(d Driver, count, size, transfer int) ([]*Chunk, error) {
 	taken := e.takeIdle(count, size)
-	for len(taken) < count && e.reserve(size) {
-		c, err := d.NewChunk(max(size, e.whole()))
+	for room := max(transfer/share, fewestChunks*size); len(taken) < count && room >= size && e.reserve(size); room -= size {
+		c, err := d.NewChunk(size)
 		if err != nil {
-			e.unreserve(max(size, e.whole()))
+			e.unreserve(size)
 			break
 		}
 		taken = append(taken, c)
@@ -121,18 +131,12 @@ func (e *Engine) take(d Driver, count, size int) ([]*Chunk, error) {
 	return taken, nil
 }
 
-// whole is the size of every chunk, whatever part of it a transfer uses.
-func (e *Engine) whole() int {
-	if e.Chunk > 0 {
-		return e.Chunk
-	}
-	return largestChunk
-}
-
+// takeIdle prefers small chunks.
 func (e *Engine) takeIdle(count, size int) []*Chunk {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var taken, left []*Chunk
+	slices.SortStableFunc(e.idle, func(a, b *Chunk) int { return cmp.Compare(a.Size, b.Size) })
 	for _, c := range e.idle {
 		if len(taken) < count && c.Size >= size {
 			taken = append(taken, c)
@@ -149,7 +153,6 @@ func (e *Engine) reserve(size int) bool {
 	if limit == 0 {
 		limit = DefaultLimit
 	}
-	size = max(size, e.whole())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.bytes+size > limit {

@@ -232,5 +232,22 @@ func TestChunksSuitTheSize(t *testing.T) {
 	assert.Equal(t, 256<<10, e.chunkSize(4<<20))
 	assert.Equal(t, 512<<10, e.chunkSize(16<<20))
 	assert.Equal(t, 2<<20, e.chunkSize(64<<20))
+	assert.Equal(t, 2<<20, e.chunkSize(127<<20))
 	assert.Equal(t, 4<<20, e.chunkSize(1<<30))
+}
+
+// TestNewChunksAreAShareOfATransfer counts them over the first transfers of a size.
+func TestNewChunksAreAShareOfATransfer(t *testing.T) {
+	e := &Engine{Threads: 8}
+	random := rand.New(rand.NewPCG(4, 4))
+	d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 8<<20)}
+	host := make([]byte, 8<<20)
+	var held []int
+	for range 5 {
+		require.NoError(t, e.Download(d, host))
+		held = append(held, e.Held()>>10)
+	}
+	assert.Equal(t, []int{1024, 2048, 3072, 4096, 4096}, held)
+	require.NoError(t, e.Download(d, host[:4<<20]))
+	assert.Equal(t, 4096, e.Held()>>10, "there are chunks for all its pieces")
 }

@@ -48,7 +48,7 @@ func (e *Engine) move(d Driver, host []byte, up bool) error {
 	size := e.chunkSize(len(host))
 	pieces := (len(host) + size - 1) / size
 	threads := min(max(e.threads(), 1), pieces)
-	chunks, err := e.take(d, min(2*threads, pieces), size)
+	chunks, err := e.take(d, min(2*threads, pieces), size, len(host))
 	if err != nil {
 		return err
 	}
