@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"hamr/internal/waiting"
+	"hamr/backends/waiting"
 )
 
 // transfer is one call of Upload or Download. The goroutine that began it speaks to the driver;

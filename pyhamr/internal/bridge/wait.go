@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"hamr/backends"
+	poll "hamr/backends/waiting"
 	"hamr/gobuffer"
-	poll "hamr/internal/waiting"
 )
 
 // WaitArray waits until no work is pending on d's elements, but no longer than patience,

@@ -48,7 +48,13 @@ func TestALongWaitAsksSeldom(t *testing.T) {
 func TestAnErrorEndsAWait(t *testing.T) {
 	wrong := errors.New("wrong")
 	c := &steadyClock{}
-	_, err := poll(&Pauses{clock: c}, time.Second, func() (bool, error) { return false, wrong })
+	looks := 0
+	_, err := poll(&Pauses{clock: c}, time.Second, func() (bool, error) {
+		if looks++; looks < 3 {
+			return false, nil
+		}
+		return false, wrong
+	})
 	assert.ErrorIs(t, err, wrong)
 	assert.True(t, c.ended)
 }
