@@ -54,7 +54,7 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     } else if (!self->fixed) {
         if (!(self = (Array *)array_snapshot(self, array_type))) return -1;
     } else if (self->closed) {
-        core_freed();
+        array_freed(self);
         return -1;
     } else {
         Py_INCREF(object);
