@@ -118,3 +118,14 @@ def test_an_access_outside_with_says_how_to_use_it(b):
     for use in (lambda a: a[0], lambda a: a.sum()):
         with told((TypeError, AttributeError), "with b.on_host("):
             use(b.on_host("r"))
+
+
+def test_the_bench_says_what_its_floor_is():
+    from hamr._benchmark import host
+
+    row = {"operation": "numpy.asarray(b)", "ns": 1.0, "ratio": 1.0}
+    threads = {"one_thread_ns": 1.0, "eight_threads_ns": 1.0, "ratio": 1.0}
+    cost = dict.fromkeys(("import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB"), 1.0)
+    measured = {"machine": {}, "operations": [row], "dlpack": [], "threads": threads}
+    lines = host._table({**measured, "import": cost})
+    assert any(line.startswith("x floor: ") for line in lines)

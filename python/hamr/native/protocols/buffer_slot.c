@@ -5,7 +5,6 @@
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "memory/block.h"
 
 static int check_request(const hamr_array *array, const ElementFacts *facts, int flags) {

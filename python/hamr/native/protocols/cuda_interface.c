@@ -12,7 +12,6 @@
 #include "array/order.h"
 #include "base/elements.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 

@@ -13,7 +13,6 @@
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
-#include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_device.h"
