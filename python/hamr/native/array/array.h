@@ -5,7 +5,6 @@
 
 #include "array/turn.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "hamr/functions.h"
 #include "memory/block.h"
 
