@@ -54,6 +54,17 @@ def test_names_that_only_raise_are_not_listed(b):
         assert not [name for name in dir(array) if not hasattr(array, name) and name[0] != "_"]
 
 
+def test_names_that_a_subclass_has_are_listed():
+    class Flagged(hamr.Buffer):
+        def flatten(self):
+            return self.ravel()
+
+    flagged = Flagged(3)
+    flagged.flags = "C"
+    assert {"flags", "flatten"} <= set(dir(flagged))
+    assert "sum" not in dir(flagged)
+
+
 def test_arithmetic_of_an_element_says_how_to_change_it(b):
     with told(TypeError, "write numpy.asarray(b) + x"):
         b + 1

@@ -88,8 +88,12 @@ class Operators(_Base):
         del _name, _form
 
     def __dir__(self) -> list[str]:
-        absent = [name for name, value in vars(Operators).items() if type(value) is _LeftToNumPy]
-        return sorted(set(super().__dir__()) - set(absent))
+        names, own, kind = super().__dir__(), getattr(self, "__dict__", ()), type(self)
+        return [
+            name
+            for name in names
+            if name in own or type(getattr(kind, name, None)) is not _LeftToNumPy
+        ]
 
     def __contains__(self, value: object) -> bool:
         from .refusals import contains
