@@ -93,10 +93,13 @@ WAYS = (
     ),
     Way(
         TO,
-        "__array__",
+        "__jax_array__",
         "jnp.asarray(b)",
         lambda library, b: library.module.asarray(b),
-        (copied("jnp.asarray copies what is on the host"),),
+        (
+            copied("jnp.asarray copies elements with gaps", layouts=NOT_COMPACT),
+            copied("jnp.asarray copies what is read-only", layouts=("read-only",)),
+        ),
     ),
 )
 

@@ -114,11 +114,11 @@ class Reading(Views, Operators):
     def __jax_array__(self) -> Callable[[], Any]:
         """What ``jax.numpy.asarray`` calls for an array that shares the memory by DLPack.
 
-        Read-only memory has none: JAX asks for the DLPack that cannot say so, and takes such
-        memory by ``__cuda_array_interface__`` or copies it.
+        Read-only memory has none, since JAX asks for the DLPack that cannot say so, nor have
+        elements with gaps: JAX takes them by ``__cuda_array_interface__`` or copies them.
         """
-        if self.readonly:
-            raise AttributeError("__jax_array__: this memory is read-only")
+        if self.readonly or not (self.is_contiguous or self.T.is_contiguous):
+            raise AttributeError("__jax_array__: this memory is read-only, or elements have gaps")
         from importlib import import_module
 
         return lambda: import_module("jax.dlpack").from_dlpack(self)
