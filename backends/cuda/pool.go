@@ -107,6 +107,11 @@ func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
 // what these keep for reuse.
 func (b *Backend) Trim() error {
 	for _, d := range b.devices {
+		if p := d.reused.Load(); p != nil {
+			if err := p.Trim(); err != nil {
+				return err
+			}
+		}
 		if pool := d.pool.Load(); pool != 0 {
 			if err := b.trim(d, pool); err != nil {
 				return err
@@ -132,7 +137,7 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 // trimForMore reports whether there is more memory now, perhaps.
 func (b *Backend) trimForMore() bool {
 	for _, d := range b.devices {
-		if d.pool.Load() != 0 {
+		if d.pool.Load() != 0 || d.reused.Load() != nil {
 			return b.Trim() == nil
 		}
 	}

@@ -136,9 +136,11 @@ static const hamr_functions *known_by(const Block *block) {
     return block->token && block->generation == core_generation ? core_functions() : NULL;
 }
 
-/* Only memory of a pool is freed without a look at what other streams hold. */
+/* Only memory of a pool is freed without a look at what other streams hold. Plain device memory
+ * may come from one, which the core knows. */
 static const hamr_functions *ordered_by(const Block *block) {
-    return !is_ordered(block->allocator) || block->owner ? NULL : known_by(block);
+    int pooled = is_ordered(block->allocator) || memory_kind(block->allocator) == HAMR_DEVICE_ONLY;
+    return !pooled || block->owner ? NULL : known_by(block);
 }
 
 void block_used_on(const Block *block, uint64_t stream) {
