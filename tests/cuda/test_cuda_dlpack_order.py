@@ -127,7 +127,7 @@ def test_the_buffers_own_stream_needs_no_event(emulator, allocator):
     assert "cuEventRecord" not in made
     # Memory that goes back to a pool keeps an event of what the consumer may have done.
     made = emulator.count_calls(taken.pop().end)
-    pooled = allocator == "cuda_async" or (allocator == "cuda" and driver.POOLED)
+    pooled = allocator != "cuda_uva"
     assert made.get("cuEventRecord", 0) <= pooled
     assert reader.read(stream.handle, buffer.ptr) == [2] * N
 
