@@ -19,7 +19,7 @@ trial: .venv ; $(TOOLS) .venv/bin/python -m build_support.trial
 trial-go: .venv ; $(TOOLS) .venv/bin/python -m build_support.trial --go
 interop: .venv ; $(MATRIX) --libraries --record docs/results/interop-host.json && .venv/bin/python -m build_support.interop_table
 sanitize: .venv ; $(TOOLS) .venv/bin/python -m build_support.sanitize
-mutations: .venv ; $(TOOLS) .venv/bin/python build_support/mutations.py
+mutations: .venv ; $(TOOLS) .venv/bin/python -m build_support.mutations
 model: .venv ; $(TOOLS) go test ./gobuffer -run TestModel -count=1 -timeout 0 -v -model.runs=$(or $(RUNS),10000) -model.steps=$(or $(STEPS),150) -model.faults=$(or $(FAULTS),200) $(if $(SEED),-model.seed=$(SEED)) $(if $(MODE),-model.mode='$(MODE)')
 test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $(WHEEL))
 bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py

@@ -1,6 +1,6 @@
 """Show that the tests notice a missing wait: remove one after the other, and test.
 
-python build_support/mutations.py [NAME...]
+python -m build_support.mutations [NAME...]
 
 Each mutation takes one synchronisation out of the Go core or the CUDA backend, by
 an overlay, so that no file changes. It must be caught: one that no test notices
@@ -14,21 +14,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from build_support.kept_mutations import KEPT_MUTATIONS
+from build_support.mutation import Mutation
+from build_support.staging_mutations import STAGING_MUTATIONS
+
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """What to replace in a file, and which package's tests notice."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    package: str = "./gobuffer"
 
 
 WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/memory.go"
@@ -39,6 +31,8 @@ POOL = "backends/internal/pool"
 POOL_STREAMS, POOL_TRIM = f"{POOL}/streams.go", f"{POOL}/trim.go"
 
 MUTATIONS = [
+    *KEPT_MUTATIONS,
+    *STAGING_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

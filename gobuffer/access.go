@@ -20,6 +20,7 @@ type Handle struct {
 	stream    backends.Stream
 	elsewhere *work // its stream, where that is not of the memory's own device
 	temporary bool
+	kept      bool // others may be handed the temporary, too
 	readOnly  bool
 	loan      *loan // of AccessMode; else nil
 	released  atomic.Bool
@@ -28,15 +29,16 @@ type Handle struct {
 // Access returns a Handle for code in space s on the given device: the memory
 // itself if it is reachable there, else a temporary copy. device is ignored by
 // the host; below zero it is the calling thread's current one. Changes made to a
-// temporary are not seen by the buffer. The host can read at once, whatever the
+// temporary are not seen by the buffer; one of a Cached array's must not be
+// written to. The host can read at once, whatever the
 // transfer mode; code on a device must use Handle.Stream, or wait for it. The caller
 // releases the handle.
 func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	h, err := a.access(s, device, request{mode: ReadWrite})
-	if err == nil && h.temporary && s == backends.SpaceHost && a.runtime.tracing() {
+	h, err := a.access(s, device, request{mode: ReadWrite, keep: a.cached})
+	if err == nil && h.temporary && !h.kept && s == backends.SpaceHost && a.runtime.tracing() {
 		h.memory.watch()
 	}
 	return h, err
@@ -67,11 +69,19 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		}
 		return h, nil
 	}
-	copied, err := a.temporary(s, device, wanted.mode != Write)
+	var copied *Array
+	var kept bool
+	var err error
+	if wanted.keep {
+		copied, kept, err = a.keptTemporary(s, device)
+	} else {
+		copied, err = a.temporary(s, device, wanted.mode != Write)
+	}
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, temporary: true}
+	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream,
+		temporary: true, kept: kept, readOnly: kept}
 	if s != backends.SpaceHost {
 		if err := copied.order(h, copied.options.Device); err != nil {
 			copied.Close()
@@ -79,7 +89,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		}
 	}
 	if a.runtime.tracing() {
-		a.runtime.tracef("handle for %s in a temporary at %#x of %d bytes", s, copied.address, copied.layout.NBytes())
+		a.runtime.tracef("handle for %s in a%s temporary at %#x of %d bytes", s, map[bool]string{true: " kept"}[kept], copied.address, copied.layout.NBytes())
 	}
 	return h, nil
 }
@@ -261,6 +271,9 @@ func (h *Handle) Stream() backends.Stream {
 
 // Temporary reports whether the elements were copied to be reachable.
 func (h *Handle) Temporary() bool { return h != nil && h.temporary }
+
+// Kept reports whether others may be handed the same temporary, see Array.Cached.
+func (h *Handle) Kept() bool { return h != nil && h.kept }
 
 // ReadOnly reports whether the elements must not be written.
 func (h *Handle) ReadOnly() bool { return h != nil && h.readOnly }

@@ -45,6 +45,7 @@ type Array struct {
 	room    int  // elements that fit without new memory
 	fixed   bool // read-only
 	closed  bool
+	cached  bool   // see Cached
 	lent    bool   // somebody else holds the memory and the stream for longer
 	holder  uint32 // the access that the elements are from, or 0: see HeldBy
 }
@@ -94,6 +95,9 @@ func (a *Array) Close() error {
 	if a == nil || a.runtime == nil {
 		return errNoArray
 	}
+	if !a.lent {
+		a.keepTemporaries(false)
+	}
 	a.closed = true
 	return a.drop()
 }
@@ -107,6 +111,9 @@ func (a *Array) Free() error {
 	empty, err := arrayiface.NewLayout(a.layout.Type, []int{0}, nil)
 	if err != nil {
 		return err
+	}
+	if a.cached {
+		a.runtime.kept.changed(a.all())
 	}
 	a.layout, a.room, a.fixed = empty, 0, false
 	return a.drop()
@@ -136,6 +143,8 @@ func (a *Array) replace(next *Array) error {
 		}
 	}
 	*a = *next
+	a.cached = old.cached
+	a.runtime.kept.changed(old.all())
 	if err := old.drop(); err != nil && a.runtime.tracing() {
 		a.runtime.tracef("while giving back replaced memory: %v", err)
 	}
@@ -157,6 +166,11 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		// Nobody names the old stream any more, and what other libraries have on it.
 		if err := a.all().leave(); err != nil {
 			return err
+		}
+		if a.cached {
+			if err := a.runtime.kept.leave(a.options.Stream, func(e *keeping) bool { return e.isOfElements(a.all()) }); err != nil {
+				return err
+			}
 		}
 	}
 	a.options.Stream, a.options.StreamOf, a.options.Transfer = s, a.options.Allocator, t
@@ -211,6 +225,12 @@ func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
 }
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }
+
+// become gives a the first elements of its room in another number or shape.
+func (a *Array) become(layout arrayiface.Layout) {
+	a.runtime.kept.changed(a.all())
+	a.layout = layout
+}
 
 // optionsAt are those of a with memory from another allocator or on another device,
 // which exists. The stream comes along where it is one of that device, and through host
@@ -314,7 +334,7 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 		return nil, err
 	}
 	v := *a
-	v.layout, v.room = layout, layout.Count()
+	v.layout, v.room, v.cached = layout, layout.Count(), false
 	if v.memory != nil {
 		v.memory.Retain()
 		v.address = offset(a.address, by)
@@ -322,7 +342,8 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 	return &v, nil
 }
 
-// Swap exchanges everything two buffers have, allocator and stream included.
+// Swap exchanges everything two buffers have, allocator and stream included. Which of them
+// is Cached stays.
 func (a *Array) Swap(b *Array) error {
 	if err := a.check(); err != nil {
 		return err
@@ -331,5 +352,11 @@ func (a *Array) Swap(b *Array) error {
 		return err
 	}
 	*a, *b = *b, *a
+	if a.cached != b.cached {
+		// What one has kept of its elements, the other has no use for.
+		a.runtime.kept.changed(a.all())
+		b.runtime.kept.changed(b.all())
+		a.cached, b.cached = b.cached, a.cached
+	}
 	return nil
 }

@@ -87,6 +87,16 @@ func (c *claims) refuse(p piece, holder uint32) error {
 	return nil
 }
 
+// writes reports whether an access writes some of p's elements, wherever they are for it.
+func (c *claims) writes(p piece) bool {
+	if c.writing.Load() == 0 {
+		return false
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.ContainsFunc(c.list, func(each *claim) bool { return each.mode.Writes() && each.mayShare(p) })
+}
+
 // find returns a claim that excludes who has p by holder: one that writes or, where he
 // writes, any.
 func (c *claims) find(p piece, holder uint32, writes bool) *claim {

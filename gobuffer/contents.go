@@ -30,7 +30,7 @@ func (a *Array) Assign(b *Array) error {
 		if err := a.runtime.copyElements(a.piece(a.address, layout), b.all(), a.options.Transfer); err != nil {
 			return err
 		}
-		a.layout = layout
+		a.become(layout)
 		return nil
 	}
 	next, err := b.copyTo(a.runtime, a.options, a.layout.Type)

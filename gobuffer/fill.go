@@ -84,6 +84,7 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	if count == 0 {
 		return nil
 	}
+	defer r.kept.changed(dst)
 	if dst.maps() {
 		entered, leave, err := dst.enter(true)
 		if err != nil {

@@ -70,7 +70,7 @@ func (a *Array) resize(shape []int, filling *pattern) error {
 			return err
 		}
 	}
-	a.layout = layout
+	a.become(layout)
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (a *Array) Append(b *Array) error {
 		if err := a.runtime.copyElements(a.elements(size, need), from.all(), a.options.Transfer); err != nil {
 			return err
 		}
-		a.layout = layout
+		a.become(layout)
 		return nil
 	}
 	next, err := a.runtime.NewArray(a.layout.Type, []int{a.roomFor(need)}, a.options)

@@ -24,6 +24,7 @@ type Memory struct {
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	taken   bool        // owned, but not allocated by us
+	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
 	every   atomic.Bool // its release waits for all streams of the device
 	refs    atomic.Int64
 	uses    uses     // enqueued and not yet waited for
@@ -66,7 +67,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.backend.Allocate(request)
-		if err != nil && r.madeRoom(err) {
+		if err != nil && r.madeRoom(m.backend, err) {
 			at, err = m.backend.Allocate(request)
 		}
 		if err != nil {
@@ -272,6 +273,9 @@ func (m *Memory) Release() error {
 	}
 	if m.Mapped() {
 		return m.endMapping(false)
+	}
+	if m.keeps {
+		m.runtime.kept.ends(m)
 	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says

@@ -205,6 +205,7 @@ func (w *modelWorld) notice(h *held) {
 // has changed, save that elements to be written are in doubt where a device failed.
 func (w *modelWorld) failed(h *held, err error, written []int) {
 	var full *backends.OutOfMemoryError
+	h.changes(h.all())
 	if h.cells == nil || errors.As(err, &full) {
 		return
 	}

@@ -59,6 +59,7 @@ func (w *modelWorld) launch(h *held, device int, s backends.Stream, what foreign
 	}
 	if k.writes {
 		h.store(list)
+		w.foreignWrite(h)
 	}
 	c.work = append(c.work, k)
 	return k
@@ -122,12 +123,14 @@ func (w *modelWorld) access(at **held, a *held, space backends.Space, device int
 		require.NoError(w.t, h.handle.Release())
 		return
 	case h.handle.Temporary():
-		h.hold(w.newCells(h.handle.Memory(), a.kind()))
-		h.store(a.values())
+		h.hold(w.temporaryOf(a, user{space, device}, h.handle))
 	default:
 		h.hold(a.cells)
 	}
 	*at = h
+	if h.handle.Kept() {
+		what = reads
+	}
 	if a.array.Size() > 0 {
 		w.launch(h, device, h.handle.Stream(), what)
 	}

@@ -21,6 +21,9 @@ func (w *modelWorld) read(a *held) {
 	if w.call(func() (err error) { h, err = a.array.Access(backends.SpaceHost, -1); return err }) != nil {
 		return
 	}
+	if h.Temporary() && a.cells != nil {
+		w.temporaryOf(a, user{backends.SpaceHost, -1}, h)
+	}
 	var got []int64
 	for i := range h.Layout().Count() {
 		got = append(got, number(a.kind(), hostBytes(h.Address()+backends.Address(elementOffset(h.Layout(), i)), a.kind().Size())))
@@ -126,5 +129,7 @@ func (w *modelWorld) hostWrite() {
 		copy(hostBytes(at, a.kind().Size()), element(a.kind(), int(v.number)))
 	}
 	a.store(list)
+	a.changes(a.all()) // perhaps in another address space
+	require.NoError(w.t, a.array.Changed())
 	_ = w.call(h.Release)
 }

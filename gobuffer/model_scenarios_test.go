@@ -110,6 +110,21 @@ var scenarios = []struct {
 		w.lendTo(a, user{w.spaces()[0], 0}, gobuffer.ReadWrite)
 		w.close(&w.held[0])
 	}},
+	{"a temporary that is kept", func(w *modelWorld, a, b *held) {
+		cached(a.array)
+		for device := range 2 {
+			w.useOwnStream(a, changes)
+			for i := range 2 {
+				w.access(&w.handles[i], a, w.spaces()[0], device, reads)
+				w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+			}
+			w.read(a)
+			w.release(&w.handles[0])
+			w.assignTo(a, b)
+			w.access(&w.handles[0], a, w.spaces()[0], device, reads)
+		}
+		w.close(&w.held[0])
+	}},
 	{"strided writes", func(w *modelWorld, a, b *held) {
 		w.useOwnStream(b, changes)
 		w.writeTo(a, b)

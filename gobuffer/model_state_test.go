@@ -27,6 +27,7 @@ type cells struct {
 	written int
 	work    []*foreignWork
 	adopted bool
+	keeps   []*keep
 }
 
 // foreignWork is a kernel that may not have run yet.
@@ -277,6 +278,7 @@ func (h *held) store(list []value) {
 	for i, at := range h.indices() {
 		h.cells.values[at] = list[i]
 	}
+	h.changes(h.indices())
 	if h.cells != nil {
 		h.cells.written++
 	}
@@ -364,6 +366,7 @@ func (h *held) drop() {
 func (w *modelWorld) moved(h *held, list []value) {
 	now := h.array.Memory()
 	if h.cells == nil || now != h.cells.memory {
+		h.changes(h.all())
 		h.drop()
 		if now != nil {
 			h.hold(w.newCells(now, h.array.Type()))

@@ -41,6 +41,9 @@ var stepKinds = []struct {
 	{"setstream", 5, (*modelWorld).setStream},
 	{"settransfer", 1, (*modelWorld).setTransfer},
 	{"lend", 6, (*modelWorld).lend},
+	{"cache", 5, (*modelWorld).cache},
+	{"changed", 1, (*modelWorld).changed},
+	{"dropkept", 1, (*modelWorld).dropKept},
 	{"kernel", 10, (*modelWorld).kernelByHandle},
 	{"own", 8, (*modelWorld).kernelOnOwnStream},
 	{"again", 4, (*modelWorld).kernelAgain},
@@ -65,6 +68,7 @@ func (w *modelWorld) close(at **held) {
 	w.leave(h)
 	was := h.stream()
 	hurry := w.hurry(h)
+	h.changes(h.indices())
 	_ = w.call(h.array.Close)
 	h.drop()
 	*at = nil
@@ -275,6 +279,10 @@ func (w *modelWorld) swap() {
 		return
 	}
 	w.logf("%s and %s swap places", (*x).name, (*y).name)
+	if (*x).array.IsCached() != (*y).array.IsCached() {
+		(*x).changes((*x).indices())
+		(*y).changes((*y).indices())
+	}
 	require.NoError(w.t, (*x).array.Swap((*y).array))
 	(*x).array, (*y).array = (*y).array, (*x).array
 	*x, *y = *y, *x
@@ -287,6 +295,7 @@ func (w *modelWorld) free() {
 	}
 	w.logf("%s.Free()", a.name)
 	w.leave(a)
+	a.changes(a.indices())
 	_ = w.call(a.array.Free)
 	a.drop()
 }

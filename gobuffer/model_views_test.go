@@ -88,6 +88,10 @@ func (w *modelWorld) overwrite(v *held) {
 		copy(hostBytes(at, v.kind().Size()), element(v.kind(), int(e.number)))
 	}
 	v.store(list)
+	if v.at != nil {
+		v.changes(v.all()) // they are in another address space, where hamr compares nothing
+	}
+	w.foreignWrite(v)
 }
 
 func (w *modelWorld) releaseSomeView() { w.releaseView(&w.views[w.random.IntN(len(w.views))]) }

@@ -82,10 +82,15 @@ func (w *modelWorld) lent(a *held, u user, mode gobuffer.Mode) *held {
 	if w.call(func() (err error) { h.handle, err = a.array.AccessMode(u.space, u.device, mode); return err }) != nil {
 		return nil
 	}
+	if mode.Writes() {
+		a.changes(a.indices())
+	}
 	switch {
 	case h.handle.Memory() == nil:
 		assert.NoError(w.t, h.handle.Release())
 		return nil
+	case h.handle.Temporary() && !mode.Writes():
+		h.hold(w.temporaryOf(a, u, h.handle))
 	case h.handle.Temporary():
 		h.hold(w.newCells(h.handle.Memory(), a.kind()))
 		if mode != gobuffer.Write {

@@ -46,8 +46,14 @@ func (b *Buffer[T]) Assign(other *Array) error { return b.array().Assign(other) 
 // Before is [Array.Before].
 func (b *Buffer[T]) Before(s backends.Stream) error { return b.array().Before(s) }
 
+// Cached is [Array.Cached].
+func (b *Buffer[T]) Cached(on bool) error { return b.array().Cached(on) }
+
 // Capacity is [Array.Capacity].
 func (b *Buffer[T]) Capacity() int { return b.array().Capacity() }
+
+// Changed is [Array.Changed].
+func (b *Buffer[T]) Changed() error { return b.array().Changed() }
 
 // Close is [Array.Close].
 func (b *Buffer[T]) Close() error { return b.array().Close() }
@@ -74,6 +80,9 @@ func (b *Buffer[T]) Holder() uint32 { return b.array().Holder() }
 
 // Index is [Array.Index].
 func (b *Buffer[T]) Index(dim, i int) (*Array, error) { return b.array().Index(dim, i) }
+
+// IsCached is [Array.IsCached].
+func (b *Buffer[T]) IsCached() bool { return b.array().IsCached() }
 
 // Layout is [Array.Layout].
 func (b *Buffer[T]) Layout() arrayiface.Layout { return b.array().Layout() }
@@ -200,6 +209,9 @@ func (s *Slice[T]) Stream() backends.Stream { return s.handle().Stream() }
 
 // String is [Handle.String].
 func (s *Slice[T]) String() string { return s.handle().String() }
+
+// Kept is [Handle.Kept].
+func (s *Slice[T]) Kept() bool { return s.handle().Kept() }
 
 // Temporary is [Handle.Temporary].
 func (s *Slice[T]) Temporary() bool { return s.handle().Temporary() }

@@ -121,14 +121,15 @@ func (r *Runtime) ReleasePostponed() error {
 	return failed
 }
 
-// madeRoom reports whether memory that ran out has come back, perhaps: by this call, or
-// by another goroutine's since.
-func (r *Runtime) madeRoom(err error) bool {
+// madeRoom reports whether a backend's memory that ran out has come back, perhaps: by this
+// call, or by another goroutine's since.
+func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 	if !outOfMemory(err) {
 		return false
 	}
+	dropped := r.kept.dropOf(b)
 	if _, ever := r.postponed.some(); !ever {
-		return false
+		return dropped
 	}
 	// One device's failure says nothing of the others.
 	_ = r.ReleasePostponed()

@@ -14,6 +14,7 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 	if err := m.check(); err != nil {
 		return err
 	}
+	defer m.runtime.kept.changedBytes(target, size)
 	p, leave, err := piece{memory: m, address: at, stream: s}.enter(false)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type Runtime struct {
 	counters    [allocatorSlots]counter
 	postponed   postponed
 	claims      claims
+	kept        kept
 	trace       atomic.Pointer[func(string)]
 }
 

@@ -147,6 +147,8 @@ type Statistics struct {
 	Peak    int64
 	Made    int64 // allocations since the start
 	Adopted int64 // foreign arrays in use now; their bytes are not counted
+	Kept    int64 // bytes in temporaries that are kept, see Array.Cached
+	Reused  int64 // how often one was handed out again, since the start
 }
 
 // Statistics returns the counters of every allocator that was ever used. The
@@ -164,6 +166,7 @@ func (r *Runtime) Statistics() []Statistics {
 			continue
 		}
 		s.Current, s.Peak = c.bytes()
+		s.Kept, s.Reused = r.kept.bytes(a), r.kept.reused[a].Load()
 		list = append(list, s)
 	}
 	return list

@@ -16,6 +16,7 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
 	}
+	defer r.kept.changed(dst)
 	if dst.maps() || src.maps() {
 		return r.copyEntered(dst, src, t)
 	}

@@ -76,6 +76,7 @@ func (a *Array) AccessMode(s backends.Space, device int, mode Mode) (*Handle, er
 type request struct {
 	mode    Mode
 	inOrder bool // in C order, if need be in a temporary
+	keep    bool // the temporary is one of a Cached array
 }
 
 func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, error) {
@@ -96,6 +97,9 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 			return nil, err
 		}
 	}
+	if wanted.keep = a.cached && !l.writes; l.writes {
+		a.runtime.kept.changed(a.all())
+	}
 	h, err := a.access(s, device, wanted)
 	if err != nil {
 		a.runtime.claims.remove(l.claim)
@@ -110,7 +114,7 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	}
 	h.loan = l
 	// Most libraries for devices have no read-only arrays, and refuse them.
-	h.readOnly = h.readOnly || (s == backends.SpaceHost && !wanted.mode.Writes())
+	h.readOnly = (h.readOnly && !h.kept) || (s == backends.SpaceHost && !wanted.mode.Writes())
 	return h, nil
 }
 

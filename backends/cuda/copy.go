@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"hamr/backends"
@@ -82,6 +83,9 @@ func (v *visit) upload(dst, src backends.Region, size int, stream backends.Strea
 		}
 		if known.Allocator == backends.None {
 			left = backends.Writing
+			if err := v.stage(dst.Device, dst.Address, src.Address, size, stream, true); !errors.Is(err, errors.ErrUnsupported) {
+				return left, err
+			}
 		}
 	}
 	return left, v.transfer(v.b.driver.MemcpyToDevice, dst, src, size, stream)
@@ -92,6 +96,15 @@ func (v *visit) upload(dst, src backends.Region, size int, stream backends.Strea
 // merely is in practice, so whether the stream is idle decides.
 func (v *visit) download(dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
 	driver := &v.b.driver
+	if v.b.staging.Serves(size) {
+		known, err := v.b.locate(dst.Address)
+		if err == nil && known.Allocator == backends.None { // else page-locked by somebody: direct
+			err = v.stage(src.Device, src.Address, dst.Address, size, stream, false)
+			if !errors.Is(err, errors.ErrUnsupported) {
+				return backends.Complete, err
+			}
+		}
+	}
 	if stream == defaultStream || stream == legacyStream {
 		return backends.Complete, v.b.call(driver.MemcpyToHost, uintptr(dst.Address), uintptr(src.Address), uintptr(size))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/staging"
 )
 
 // The settings, as names of environment variables.
@@ -57,6 +58,7 @@ type Backend struct {
 	devices      []*device
 	contexts     []atomic.Uintptr // primary ones, by device; zero until they are retained
 
+	staging        staging.Engine
 	withoutKernels bool // see KernelsSetting
 	withoutPeers   bool // see PeerSetting
 	withoutReuse   bool // see PoolSetting
@@ -125,6 +127,9 @@ func (b *Backend) load() error {
 	b.withoutPeers = b.lookup(PeerSetting) == "0"
 	b.withoutReuse = b.lookup(PoolSetting) == withoutPool
 	b.checksReuse = b.lookup(PoolSetting) == checkedPool
+	if err := b.readStaging(); err != nil {
+		return unavailable(err.Error())
+	}
 	if err := b.countDevices(); err != nil {
 		return unavailable(err.Error())
 	}

@@ -104,8 +104,11 @@ func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
 }
 
 // Trim waits for all work on the devices whose pools are in use and gives back
-// what these keep for reuse.
+// what these keep for reuse, and page-locked memory that no copy uses.
 func (b *Backend) Trim() error {
+	if err := b.trimStaging(); err != nil {
+		return err
+	}
 	for _, d := range b.devices {
 		if p := d.reused.Load(); p != nil {
 			if err := p.Trim(); err != nil {

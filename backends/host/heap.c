@@ -4,6 +4,7 @@
 #include "heap.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,8 @@ uintptr_t hamr_heap_allocate(size_t size, int zero) {
 }
 
 void hamr_heap_free(uintptr_t at) { free((void *)at); }
+
+size_t hamr_heap_usable(uintptr_t at) { return malloc_usable_size((void *)at); }
 
 uintptr_t hamr_heap_free_function(void) { return (uintptr_t)free; }
 

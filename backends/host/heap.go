@@ -49,6 +49,11 @@ func (o operators) free(at backends.Address) {
 	C.hamr_operator_free(C.uintptr_t(o.destroy), C.uintptr_t(at))
 }
 
+// usable returns how many bytes a block of the C library's heap has, of which size were asked for.
+func usable(at backends.Address, size int) int {
+	return max(size, int(C.hamr_heap_usable(C.uintptr_t(at))))
+}
+
 func flag(b bool) C.int {
 	if b {
 		return 1

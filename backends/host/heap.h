@@ -7,6 +7,7 @@
 // Memory of 64-byte alignment that plain free() gives back; 0 when out of it.
 uintptr_t hamr_heap_allocate(size_t size, int zero);
 void hamr_heap_free(uintptr_t at);
+size_t hamr_heap_usable(uintptr_t at);
 uintptr_t hamr_heap_free_function(void);
 
 // The same through C++'s operators, given by address.

@@ -20,6 +20,7 @@ type Backend struct {
 	c     heap
 	cpp   func() (heap, error)
 	spare spares
+	large largeSpares
 }
 
 // New returns the backend. C++'s operators are looked for when CPP is first
@@ -85,7 +86,15 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		}
 		r.Size = roundUp(r.Size)
 	}
+	if r.Allocator == backends.Malloc && r.Size >= smallestLarge && !r.Zero { // fresh pages are zero
+		if at := b.large.take(r.Size); at != 0 {
+			return at, nil
+		}
+	}
 	at := h.allocate(r.Size, r.Zero)
+	if at == 0 && b.large.drain(b.c.free) {
+		at = h.allocate(r.Size, r.Zero)
+	}
 	if at == 0 {
 		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size}
 	}
@@ -105,15 +114,22 @@ func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	if at.Allocator == backends.Malloc && 0 < size && size <= largestSpare && b.spare.put(size, at.Address) {
-		return nil
+	if at.Allocator == backends.Malloc {
+		if 0 < size && size <= largestSpare && b.spare.put(size, at.Address) {
+			return nil
+		}
+		if size >= smallestLarge {
+			b.large.put(block{at.Address, usable(at.Address, size)}, b.c.free)
+			return nil
+		}
 	}
 	h.free(at.Address)
 	return nil
 }
 
-// Trim gives the small blocks that wait for reuse back to the C library.
+// Trim gives the blocks that wait for reuse back to the C library.
 func (b *Backend) Trim() error {
+	b.large.drain(b.c.free)
 	b.spare.drain(b.c.free)
 	return nil
 }

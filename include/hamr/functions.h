@@ -24,6 +24,8 @@
 #define HAMR_HOST_REACHABLE HAMR_REACHABLE(HAMR_HOST)
 
 #define HAMR_MAPPED 0x10000u /* the host's view of memory that a device has again when its last reference goes */
+#define HAMR_KEPT 0x20000u /* of an array: what access makes of it is kept, and handed out again until it changes.
+                            * Of its result: that is others', too, and must not be written to */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
@@ -84,6 +86,7 @@ typedef enum {
     HAMR_FORKED,          /* something of the process that this one was forked from */
     HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
     HAMR_IN_USE,          /* elements that open_access gave to somebody else */
+    HAMR_OUT_OF_RANGE,    /* a number that an element type does not hold */
     HAMR_ERROR_KIND_COUNT
 } hamr_error_kind;
 
@@ -129,6 +132,8 @@ typedef struct hamr_statistics {
     int64_t peak;
     int64_t made;
     int64_t adopted; /* foreign memory in use */
+    int64_t kept;    /* bytes in temporaries that are kept, see HAMR_KEPT */
+    int64_t reused;  /* how often one was handed out again */
 } hamr_statistics;
 
 /* Makes an error the exception of the calling thread, and frees it. */
@@ -189,6 +194,9 @@ typedef struct hamr_functions {
 
     /* Describes at result where code in a space can touch the elements. */
     hamr_error *(*access)(hamr_array *array, int32_t space, int32_t device, hamr_array *result);
+    /* Says that the elements were written to by others than hamr, or that none of the
+     * temporaries of them is to be kept any longer. */
+    hamr_error *(*changed)(hamr_array *array);
     /* access for code that reads the elements (mode HAMR_MODE_READ), writes all of them, or
      * reads and writes. They are its own until end_access. */
     hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result, uint64_t *access);
@@ -295,8 +303,8 @@ typedef struct hamr_functions {
      * HAMR_ALLOCATOR_COUNT at most. */
     int32_t (*statistics)(hamr_statistics *rows, int32_t room);
     void (*reset_peaks)(void);
-    /* Gives back what could not be released yet, and to the system what is kept for
-     * reuse. */
+    /* Gives back temporaries that are kept and what could not be released yet, and to the
+     * system what is kept for reuse. */
     hamr_error *(*trim)(void);
     /* Sets what an environment variable of hamr's is taken for. */
     hamr_error *(*configure)(const char *name, const char *value);

@@ -18,6 +18,7 @@ from ._base.errors import (
     InternalError,
     InUse,
     OutOfMemory,
+    OutOfRange,
 )
 from ._base.stream import Event, Stream
 from ._buffer.buffers import Buffer, _rebuild, _rebuild_shared, buffer
@@ -143,6 +144,7 @@ __all__ = [
     "InUse",
     "InternalError",
     "OutOfMemory",
+    "OutOfRange",
     "Stream",
     "Transfer",
     "access_cuda_peer",

@@ -1,12 +1,19 @@
 """Comparison and arithmetic: never silently False, and refused with what to write instead."""
 
+import collections
+import decimal
+import fractions
 import operator
 import unittest.mock
+import weakref
 
 import numpy as np
 import pytest
 
 import hamr
+from hamr._base.element import item_of
+from hamr._buffer import reading, refusals
+from tests.support import producers
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 ARITHMETIC = [
@@ -48,6 +55,58 @@ def test_a_number_is_rounded_as_the_elements_are():
     assert hamr.Buffer((), "c8", fill=1j) == 1j
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_ints_are_rounded_too(dtype):
+    b = hamr.Buffer(2, dtype, fill=2**53 + 1)
+    assert b[0] == 2**53 + 1
+    assert 2**53 + 1 in b
+    assert hamr.Buffer((), "i8", fill=2**53 + 1) != 2.0**53  # exactly
+
+
+def test_elements_of_other_buffers_are_not_rounded():
+    """Which is the left one does not matter."""
+    small, large = hamr.Buffer((), "f4", fill=0.1), hamr.Buffer((), "f8", fill=0.1)
+    assert small != large
+    assert large != small
+    assert small[()] == small
+    assert np.float32(0.1) not in hamr.Buffer(2, "f2", fill=0.1)
+    assert np.float32(0.1) in hamr.Buffer(2, "f4", fill=0.1)
+
+
+HALVES = [
+    fractions.Fraction(1, 2), decimal.Decimal("0.5"), np.float32(0.5), np.longdouble(0.5),
+    *([np.dtype("bfloat16").type(0.5)] if producers.ADDED else []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("half", HALVES, ids=lambda h: type(h).__name__)
+def test_whatever_is_a_number_compares(half):
+    b = hamr.Buffer(3, data=[0.5, 1, 2])
+    assert b[0] == half
+    assert half == b[0]
+    assert b[1] != half
+    assert b[1] > half
+    assert half < b[1]
+    assert half in b
+    assert half not in b[1:]
+
+
+@pytest.mark.parametrize(
+    "other", [fractions.Fraction(1), decimal.Decimal(1), collections.deque([1, 2, 3])], ids=repr
+)
+def test_what_is_no_array_is_not_silently_unequal(three, other):
+    for left, right in ((three, other), (other, three)):
+        with pytest.raises(TypeError, match=r"numpy\.array_equal"):
+            _ = left == right
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_numpys_numbers_compare_and_reckon_as_its_arrays_do(three, kind):
+    """float64 is a Python float as well."""
+    assert (three == kind(2)).tolist() == (kind(2) == three).tolist() == [False, True, False]
+    assert (three + kind(2)).tolist() == (kind(2) + three).tolist() == [3, 4, 5]
+
+
 @pytest.mark.parametrize("compare", COMPARISONS)
 @pytest.mark.parametrize("other", [1, 1.0, True, [1, 2, 3], (1, 2, 3), range(3)], ids=repr)
 def test_many_elements_say_what_to_write(three, compare, other):
@@ -57,7 +116,7 @@ def test_many_elements_say_what_to_write(three, compare, other):
 
 
 def test_buffers_are_not_compared_by_identity(three):
-    for other in (three, hamr.Buffer(3), three[1:], three[0]):
+    for other in (hamr.Buffer(3), three[:], three[1:], three[0]):
         with pytest.raises(TypeError, match=r"numpy\.array_equal"):
             _ = three == other
         with pytest.raises(TypeError, match=r"numpy\.array_equal"):
@@ -95,6 +154,41 @@ def test_buffers_stay_keys_by_identity(three):
     assert (table[three], table[other], table[1]) == (1, 2, 3)
     assert {three, three, other} == {other, three}
     assert [other, three].index(other) == 0
+
+
+def test_buffers_are_weak_keys(three):
+    """Weak references compare what they refer to, also to find the same object."""
+    other = hamr.Buffer(3, fill=1)
+    table = weakref.WeakKeyDictionary({three: 1, other: 2})
+    assert (table[three], table[other]) == (1, 2)
+    assert three in weakref.WeakSet([other, three])
+    assert three[:] not in table
+    assert three == three
+    assert not three != three  # noqa: SIM202
+    three.close()
+    assert table[three] == 1
+    nan = hamr.Buffer((), fill=float("nan"))
+    assert nan != nan
+
+
+def test_an_element_is_what_it_was_when_it_was_asked_for(monkeypatch):
+    """Another thread may resize the buffer, or swap it, between two looks at it."""
+    made = []
+
+    def late(array):
+        made[-1].resize(3)
+        return item_of(array)
+
+    for module in (reading, refusals):
+        monkeypatch.setattr(module, "item_of", late)
+    for read in (
+        lambda b: b.item() == 7,
+        lambda b: operator.index(b) == 7,
+        lambda b: b == 7,
+        lambda b: hamr.Buffer((), fill=7).get() == b,
+    ):
+        made.append(hamr.Buffer((), "i2", fill=7))
+        assert read(made[-1])
 
 
 def test_in(three):

@@ -1,5 +1,6 @@
 """Access for writing in host memory: on_host() and on(); see tests/cuda for devices."""
 
+import contextlib
 import gc
 import textwrap
 import threading
@@ -235,6 +236,41 @@ def test_threads_take_turns_or_are_refused():
         thread.join()
     assert buffer[0].item() == len(done)
     assert len(done) + len(refused) == 1200
+
+
+def test_one_access_is_for_one_of_several_threads(ramp, monkeypatch):
+    """Threads that begin it at once: whoever is refused leaves nothing open."""
+    begin = hamr._native.open_access
+
+    def meet(barrier):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            barrier.wait(0.2)
+
+    first, second = threading.Barrier(2), threading.Barrier(2)
+
+    def late(*arguments):
+        meet(first)
+        return begin(*arguments)
+
+    monkeypatch.setattr(hamr._native, "open_access", late)
+    access, refused = ramp.on_host("r"), []
+
+    def enter():
+        try:
+            with access:
+                meet(second)
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=enter) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    monkeypatch.undo()
+    assert len(refused) < 2
+    with ramp.on_host("rw") as array:
+        array += 1
 
 
 def test_without_numpy_it_is_a_memoryview():

@@ -47,7 +47,7 @@ REFUSED = [
 @pytest.mark.parametrize(("dtype", "values", "words"), REFUSED, ids=repr)
 def test_refused(write, dtype, values, words):
     buffer = hamr.Buffer(2, dtype, fill=1)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(hamr.OutOfRange, match=words):
         WRITES[write](buffer, values)
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 
@@ -62,7 +62,7 @@ def test_one_number_is_refused_alike(dtype, values, words):
         lambda: buffer.__setitem__(0, first),
         lambda: hamr.Buffer(2, dtype, fill=first),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(hamr.OutOfRange, match=words):
             write()
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 
@@ -91,6 +91,31 @@ def test_infinity_hides_no_other_number():
             hamr.Buffer(np.shape(values), "f4", data=values)
 
 
+EXACT = [
+    ("i8", [2**53 + 1, 0.5], [2**53 + 1, 0]),
+    ("i8", [2**63 - 1, -1.5, -(2**63)], [2**63 - 1, -1, -(2**63)]),
+    ("u8", [2**64 - 1, 0.5], [2**64 - 1, 0]),
+    ("u8", [2**63 + 1, 1e15], [2**63 + 1, 10**15]),
+]
+
+
+@pytest.mark.parametrize(("dtype", "values", "expected"), EXACT, ids=repr)
+def test_a_fraction_in_the_list_rounds_no_other_number(dtype, values, expected):
+    """To float64, which is NumPy's type of the list."""
+    b = hamr.Buffer(len(values), dtype, data=values)
+    assert [int(element) for element in b] == expected
+    nested = hamr.Buffer((2, len(values)), dtype, data=[values, values])
+    assert [int(element) for element in nested[1]] == expected
+    code = (
+        "import sys; sys.modules['numpy'] = None\n"
+        f"import hamr\nb = hamr.Buffer({len(values)}, {dtype!r}, data={values})\n"
+        "print([int(element) for element in b])"
+    )
+    assert producers.run_python(code).stdout.strip() == str(expected)
+    with pytest.raises(ValueError, match="18446744073709551616 does not fit"):
+        b[:2] = [0.5, 2**64]
+
+
 def test_arrays_are_cast_as_before():
     assert hamr.Buffer(2, "i1", data=np.array([300, 2])).get().tolist() == [44, 2]
     assert math.isinf(hamr.Buffer(1, "f4", data=np.array([1e300]))[0].item())
@@ -100,11 +125,23 @@ def test_float8_keeps_the_rule_of_ml_dtypes():
     assert math.isinf(hamr.Buffer(1, "float8_e5m2", data=[1e300])[0].item())
 
 
-@pytest.mark.parametrize("values", ["[300, 2]", "[2**70, 1]", "(-129,)", "range(300)"])
-def test_without_numpy(values):
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("i1", "[300, 2]"),
+        ("i1", "[2**70, 1]"),
+        ("i1", "(-129,)"),
+        ("i1", "range(300)"),
+        ("i1", "[1.0, float('nan')]"),
+        ("i1", "[1.0, float('inf')]"),
+        ("f4", "[float('inf'), 1e300]"),
+        ("f4", "[float('nan'), -1e300]"),
+    ],
+)
+def test_without_numpy(dtype, values):
     code = (
         "import sys; sys.modules['numpy'] = None\n"
-        f"import hamr\nb = hamr.Buffer(0, 'i1')\n"
+        f"import hamr\nb = hamr.Buffer(0, {dtype!r})\n"
         f"try: b.append({values})\nexcept ValueError as e: print(e, b)"
     )
     assert "{}" in producers.run_python(code).stdout

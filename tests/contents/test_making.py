@@ -109,6 +109,43 @@ def test_like():
     assert hamr.empty_like(model.get_host_accessible()).shape == (2, 3)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hamr.full(3, None),
+        lambda: hamr.full(3, None, "f8"),
+        lambda: hamr.full_like(hamr.Buffer(3), None),
+    ],
+)
+def test_nothing_is_no_value(make):
+    """It would leave the memory as it was found."""
+    with pytest.raises(TypeError, match="None"):
+        make()
+
+
+MAKERS = {
+    "empty": lambda **more: hamr.empty(2, **more),
+    "zeros": lambda **more: hamr.zeros(2, **more),
+    "ones": lambda **more: hamr.ones(2, **more),
+    "full": lambda **more: hamr.full(2, 3, **more),
+    "array": lambda **more: hamr.array([1, 2], **more),
+    "asarray": lambda **more: hamr.asarray(hamr.Buffer(2), **more),
+    "empty_like": lambda **more: hamr.empty_like(hamr.Buffer(2), **more),
+    "zeros_like": lambda **more: hamr.zeros_like(hamr.Buffer(2), **more),
+    "ones_like": lambda **more: hamr.ones_like(hamr.Buffer(2), **more),
+    "full_like": lambda **more: hamr.full_like(hamr.Buffer(2), 3, **more),
+}
+
+
+@pytest.mark.parametrize("word", ["fill", "data", "order", "Device"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_other_words_are_refused(name, word):
+    """zeros_like(b, fill=3) is not threes, and a misspelt word not left out."""
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .*'{word}'"):
+        MAKERS[name](**{word: 1})
+    assert MAKERS[name](allocator="cpp", device=-1).allocator == hamr.Allocator.cpp
+
+
 def test_what_is_numpys_says_so():
     for name in ("fromfile", "arange", "linspace"):
         with pytest.raises(AttributeError, match=rf"hamr\.buffer\(numpy\.{name}\(\.\.\.\)\)"):
@@ -132,9 +169,12 @@ def test_jax_takes_buffers_by_dlpack():
         "jax, dlpack = types.ModuleType('jax'), types.ModuleType('jax.dlpack')\n"
         "dlpack.from_dlpack = lambda x: ('taken', x)\n"
         "sys.modules.update({'jax': jax, 'jax.dlpack': dlpack})\n"
-        "import hamr; b = hamr.zeros(3); print(b.__jax_array__() == ('taken', b))"
+        "import hamr; b = hamr.zeros(3); print(b.__jax_array__() == ('taken', b), "
+        "hasattr(hamr.buffer(b'123'), '__jax_array__'))"
     )
-    assert producers.run_python(code).stdout == "True\n"
+    assert producers.run_python(code).stdout == "True False\n"
+    code = "import sys; sys.modules['jax'] = None; import hamr\nprint(hamr.zeros(3).__jax_array__)"
+    assert "function" in producers.run_python(code).stdout
 
 
 def test_torchs_types_are_known_by_name():

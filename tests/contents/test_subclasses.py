@@ -248,3 +248,22 @@ def test_pickles_of_what_is_no_content():
         _rebuild(5, (3,), "float32", 1, -1)
     with pytest.raises(TypeError, match="kind is <class 'int'>"):
         _rebuild(bytes(12), (3,), "float32", 1, -1, int)
+
+
+class Numbers(hamr.Buffer):
+    """Indexing that gives what is no buffer, and views that are not to be made in passing."""
+
+    def __getitem__(self, key):
+        return super().__getitem__(key).get()
+
+    def __array_finalize__(self, source):
+        super().__array_finalize__(source)
+        self.views = getattr(source, "views", 0) + 1
+
+
+def test_assignment_is_not_by_the_subclasss_indexing():
+    b = Numbers((2, 3), "i4", fill=0)
+    b[0, 1] = 5
+    b[1] = [7, 8, 9]
+    b[...] = b[::-1]
+    assert hamr.buffer(b).get().tolist() == [[7, 8, 9], [0, 5, 0]]

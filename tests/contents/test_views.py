@@ -81,6 +81,12 @@ def test_view_as_another_type(array, dtype):
         assert np.asarray(found).tobytes() == expected.tobytes()
 
 
+def test_without_elements_there_are_no_gaps():
+    array = np.zeros((0, 4), "i4")[:, ::2]
+    for source in both(array):
+        assert source.view("i1").shape == array.view("i1").shape == (0, 8)
+
+
 def test_a_view_writes_through_and_keeps_the_memory():
     array = np.zeros(4, "f4")
     b = hamr.buffer(array)
@@ -120,6 +126,7 @@ def test_views_of_a_subclass():
         (lambda b: b.squeeze(0), ValueError, "axis is 0.*size 1"),
         (lambda b: b.squeeze(5), IndexError, "axis is 5"),
         (lambda b: b.squeeze("a"), TypeError, "axis is 'a'"),
+        (lambda b: b[None].squeeze((0, -3)), ValueError, r"axis is \(0, -3\).*once"),
         (lambda b: b.view("f8"), ValueError, "'float64'.*multiple of 8 bytes, not 12"),
         (lambda b: b[:, ::2].view("u1"), ValueError, "without gaps"),
         (lambda b: b[0, 0].view("u1"), ValueError, "without dimensions"),

@@ -101,7 +101,11 @@ def test_elements_compare_and_all_say_what_to_write():
     assert f"{b[1, 2]:.1f}" == "6.0"
     assert 5 in b
     assert 7 not in b
-    for refused in (lambda: b == 1, lambda: b == [1], lambda: b + 1, lambda: -b):
+    assert b[0, 1] == np.float32(2)
+    assert np.int64(5) in b
+    typed = [lambda k=k: b == k(1) for k in (np.float64, np.float32)]
+    typed += [lambda k=k: b + k(1) for k in (np.float64, np.float32)]
+    for refused in (lambda: b == 1, lambda: b == [1], lambda: b + 1, lambda: -b, *typed):
         with pytest.raises(
             TypeError, match=r"numpy\.asarray\(b\.get_host_accessible\(\)\).*cupy\.asarray"
         ):

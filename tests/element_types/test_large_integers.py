@@ -85,3 +85,27 @@ def test_beyond_every_float(write, dtype):
         hamr.Buffer(3, dtype, fill=2**20000)
     assert np.asarray(buffer).tolist() == [1] * 3
     assert hamr.Buffer(1, "?", fill=2**20000).item() is True
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2**64, -(2**63) - 1, 10**400, 10**5000],
+    ids=["2**64", "-2**63-1", "10**400", "10**5000"],
+)
+@pytest.mark.parametrize("dtype", ["i1", "u8"])
+def test_out_of_range_of_integers(dtype, value):
+    """10**5000 is one that Python itself does not print."""
+    b = hamr.Buffer(2, dtype, fill=1)
+    for write in (
+        lambda: b.fill(value),
+        lambda: b.append(value),
+        lambda: b.__setitem__(0, value),
+        lambda: b.__setitem__(..., [value, 1]),
+        lambda: hamr.Buffer(2, dtype, fill=value),
+        lambda: hamr.Buffer(2, dtype, data=[1, value]),
+        lambda: hamr.full(2, value, dtype),
+    ):
+        with pytest.raises(OverflowError, match="value") as caught:
+            write()
+        assert caught.type is hamr.OutOfRange
+    assert str(b) == "{1, 1}"

@@ -91,8 +91,8 @@ def test_works(script, output):
         ("hamr.Buffer(3).get()", "ModuleNotFoundError: No module named 'numpy'"),
         ("hamr.Buffer(0).append([[1], [2]])", "TypeError: without NumPy a list must be flat"),
         ("hamr.Buffer(0).append(['a'])", "TypeError: without NumPy a list must be flat"),
-        ("hamr.Buffer(0).append([2**64])", "ValueError: no element type holds"),
-        ("hamr.Buffer(0).append([-1, 2**63])", "ValueError: no element type holds"),
+        ("hamr.Buffer(0).append([2**64])", "hamr.OutOfRange: no element type holds"),
+        ("hamr.Buffer(0).append([-1, 2**63])", "hamr.OutOfRange: no element type holds"),
         ("hamr.Buffer(3, 3.5)", "TypeError: dtype is 3.5"),
     ],
 )

@@ -62,6 +62,9 @@ def test_pointers_of_cffi():
     for pointer in (array, ffi.cast("double *", array), ffi.cast("void *", array)):
         b = hamr.Buffer.from_pointer(pointer, 2, "f8", owner=array)
         assert str(b) == "{1.5, 2.5}"
+    for sized in (array, ffi.new("double[]", 2)):
+        with pytest.raises(ValueError, match="pointer is an array of 16 bytes"):
+            hamr.Buffer.from_pointer(sized, 3, "f8")
     with pytest.raises(TypeError, match="pointer is <cdata 'int' 3>: accepted are an int"):
         hamr.Buffer.from_pointer(ffi.cast("int", 3), 2)
     b = hamr.Buffer.from_pointer(ffi.new("double[2]", [3, 4]), 2)  # which is kept
@@ -75,6 +78,21 @@ def test_pointers_of_cffi():
 def test_what_is_no_pointer_is_refused(wrong):
     with pytest.raises(TypeError, match=r"^pointer is .*: accepted are an int, a pointer"):
         hamr.Buffer.from_pointer(wrong, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"),
+    [(5, {}), ((2, 3), {}), (2, {"strides": (16,)}), (2, {"strides": (-4,)})],
+)
+def test_elements_beyond_the_end_of_an_array_are_refused(shape, more):
+    array = (ctypes.c_float * 4)(1, 2, 3, 4)
+    freed = []
+    with pytest.raises(ValueError, match="pointer is an array of 16 bytes"):
+        hamr.Buffer.from_pointer(array, shape, "f4", free=freed.append, **more)
+    assert not freed  # it is the caller's
+    assert hamr.Buffer.from_pointer(array, 4, "f4").get().tolist() == [1, 2, 3, 4]
+    assert hamr.Buffer.from_pointer(array, 2, "f4", strides=(12,)).get().tolist() == [1, 4]
+    assert hamr.Buffer.from_pointer(array, (0, 9), "f4").shape == (0, 9)
 
 
 def test_no_memory_is_refused():

@@ -144,6 +144,12 @@ func TestAdoptRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
+// unfit is a number that a type does not hold, by its kind or not.
+type unfit bool
+
+func (unfit) Error() string       { return "value 300 does not fit int8" }
+func (e unfit) IsTypeError() bool { return bool(e) }
+
 func TestClassifyTakesErrorsApart(t *testing.T) {
 	for kind, err := range map[Kind]error{
 		Unavailable:   fmt.Errorf("while asking: %w", &backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1"}}),
@@ -156,6 +162,7 @@ func TestClassifyTakesErrorsApart(t *testing.T) {
 		IndexError:    &gobuffer.ArgumentError{Fault: gobuffer.BadIndex},
 		InternalError: &PanicError{Value: "boom", Stack: "here"},
 		InUse:         fmt.Errorf("for writing: %w", gobuffer.ErrInUse),
+		OutOfRange:    unfit(false),
 	} {
 		f := Classify(err)
 		assert.Equal(t, kind, f.Kind, "%v", err)
@@ -173,6 +180,7 @@ func TestClassifyTakesErrorsApart(t *testing.T) {
 		}
 	}
 	assert.Equal(t, ValueError, Classify(errors.New("of no type")).Kind)
+	assert.Equal(t, TypeError, Classify(unfit(true)).Kind)
 }
 
 func TestGuardTurnsPanicIntoError(t *testing.T) {

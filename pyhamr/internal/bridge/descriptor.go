@@ -38,6 +38,7 @@ const (
 	readOnlyFlag   = 1
 	reachableShift = 1 // the first space's flag; the others follow
 	mappedFlag     = 1 << 16
+	keptFlag       = 1 << 17
 )
 
 // borrowedShape is d's own memory: valid during the call.
@@ -76,7 +77,11 @@ func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent(), nil
+	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent()
+	if d.Flags&keptFlag != 0 {
+		err = a.Cached(true)
+	}
+	return a, err
 }
 
 // memory returns a new reference. Token 0 is memory that Python keeps alive
@@ -150,6 +155,9 @@ func (d *Descriptor) describe(h *gobuffer.Handle, m *gobuffer.Memory, before *De
 		d.Memory, d.Base, d.Size, d.Marks = before.Memory, before.Base, before.Size, before.Marks
 	}
 	d.place(uint64(h.Address()), h.Layout().Count(), h.Layout(), h.ReadOnly(), m)
+	if h.Kept() {
+		d.Flags |= keptFlag
+	}
 }
 
 func (d *Descriptor) place(pointer uint64, capacity int, layout arrayiface.Layout, readOnly bool, m *gobuffer.Memory) {

@@ -115,6 +115,11 @@ func Access(d *Descriptor, space backends.Space, device int, result *Descriptor)
 	})
 }
 
+// Changed says that d's elements were written to by others, see gobuffer's Cached.
+func Changed(d *Descriptor) error {
+	return on(d, func(a *gobuffer.Array) error { return a.Changed() })
+}
+
 // plain reports whether d's elements lie in C order in memory that the host does not
 // reach.
 func (d *Descriptor) plain() bool {

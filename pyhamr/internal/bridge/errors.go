@@ -25,6 +25,7 @@ const (
 	Forked
 	InternalError
 	InUse
+	OutOfRange
 )
 
 // Failure is an error in the parts that other languages make theirs of. What a kind does
@@ -49,7 +50,7 @@ func Classify(err error) Failure {
 		device      *backends.DeviceError
 		argument    *gobuffer.ArgumentError
 		element     *arrayiface.Error
-		typed       interface{ IsTypeError() bool }
+		number      interface{ IsTypeError() bool }
 		crash       *PanicError
 	)
 	f := Failure{Kind: ValueError, Message: err.Error()}
@@ -75,8 +76,11 @@ func Classify(err error) Failure {
 		case element.Key == "index":
 			f.Kind = IndexError
 		}
-	case errors.As(err, &typed) && typed.IsTypeError():
-		f.Kind = TypeError
+	case errors.As(err, &number):
+		f.Kind = OutOfRange
+		if number.IsTypeError() {
+			f.Kind = TypeError
+		}
 	case errors.As(err, &crash):
 		f.Kind, f.Stack = InternalError, crash.Stack
 	}

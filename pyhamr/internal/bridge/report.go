@@ -62,10 +62,11 @@ func Statistics() []gobuffer.Statistics { return Runtime.Statistics() }
 // ResetPeaks makes every peak the present number of bytes.
 func ResetPeaks() { Runtime.ResetPeaks() }
 
-// Trim gives memory back that could not be released yet, and to the system what
-// backends keep for reuse.
+// Trim gives back temporaries that cached buffers keep and memory that could not be
+// released yet, and to the system what backends keep for reuse.
 func Trim() (err error) {
 	defer Guard(&err)
+	Runtime.DropKept()
 	if err := Runtime.ReleasePostponed(); err != nil {
 		return err
 	}

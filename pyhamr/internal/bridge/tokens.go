@@ -179,5 +179,8 @@ func Retire(s backends.Stream) (over bool, err error) {
 			failed = err
 		}
 	}
+	if err := Runtime.LeaveKept(s); err != nil && failed == nil {
+		failed = err
+	}
 	return Calls.drain(mostPatience), failed
 }

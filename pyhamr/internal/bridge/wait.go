@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hamr/backends"
+	poll "hamr/backends/waiting"
 	"hamr/gobuffer"
 )
 
@@ -16,7 +17,7 @@ func WaitArray(d *Descriptor, patience time.Duration) (over bool, err error) {
 		return false, err
 	}
 	defer a.Close()
-	return poll(patience, func() (bool, error) { return idle(a) })
+	return poll.Poll(patience, func() (bool, error) { return idle(a) })
 }
 
 // idle is a call of its own each time it is asked: a stream may end in between.
@@ -30,13 +31,13 @@ func idle(a *gobuffer.Array) (bool, error) {
 // reports whether it is.
 func WaitStream(backend string, device int, s backends.Stream, patience time.Duration) (bool, error) {
 	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
-		return poll(patience, func() (bool, error) { return able.Idle(device, s) })
+		return poll.Poll(patience, func() (bool, error) { return able.Idle(device, s) })
 	})
 }
 
 // WaitEvent is WaitStream for an event.
 func WaitEvent(backend string, device int, e backends.Event, patience time.Duration) (bool, error) {
 	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
-		return poll(patience, func() (bool, error) { return able.Done(device, e) })
+		return poll.Poll(patience, func() (bool, error) { return able.Done(device, e) })
 	})
 }

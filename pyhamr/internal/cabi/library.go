@@ -107,6 +107,8 @@ func hamrStatistics(rows *C.hamr_statistics, room C.int32_t) C.int32_t {
 			peak:      C.int64_t(s.Peak),
 			made:      C.int64_t(s.Made),
 			adopted:   C.int64_t(s.Adopted),
+			kept:      C.int64_t(s.Kept),
+			reused:    C.int64_t(s.Reused),
 		}
 	}
 	return C.int32_t(len(list))

@@ -88,6 +88,11 @@ func hamrAccess(array *C.hamr_array, space, device C.int32_t, result *C.hamr_arr
 	return failure(bridge.Access(descriptor(array), backends.Space(space), int(device), descriptor(result)))
 }
 
+//export hamrChanged
+func hamrChanged(array *C.hamr_array) *C.hamr_error {
+	return failure(bridge.Changed(descriptor(array)))
+}
+
 //export hamrOpenAccess
 func hamrOpenAccess(array *C.hamr_array, space, device, mode C.int32_t, result *C.hamr_array, access *C.uint64_t) *C.hamr_error {
 	opened, err := bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result))

@@ -21,6 +21,7 @@ static hamr_functions functions = {
     .locate = hamrLocate,
     .free_function = hamrFreeFunction,
     .access = hamrAccess,
+    .changed = hamrChanged,
     .open_access = hamrOpenAccess,
     .end_access = hamrEndAccess,
     .read = hamrRead,

@@ -7,6 +7,7 @@ import sys
 import hamr._native as _native
 
 from .allocator import Allocator
+from .errors import OutOfRange
 from .library import core
 
 TYPE_CHECKING = False
@@ -159,17 +160,24 @@ def has_format(number: int) -> bool:
 def held_large(value: Any, number: int) -> float | bool | None:
     """What elements of a type hold of an int beyond 64 bits, as NumPy's do.
 
-    None if integers are meant, or value is no such int; a ValueError beyond all floats.
+    None if value is no such int; OutOfRange for integers, and beyond all floats.
     """
     kind = TABLE[number][1][1]
-    if kind in "iu" or not isinstance(value, int) or -(2**63) <= value < 2**64:
+    if not isinstance(value, int) or -(2**63) <= value < 2**64:
         return None
+    if kind in "iu":
+        raise OutOfRange(
+            f"value {value!r} does not fit any integer type: accepted are -2**63 ... 2**64-1"
+            if value.bit_length() <= 1024
+            else f"value is an int of {value.bit_length()} bits: accepted for {name_of(number)} "
+            "are those of its range"
+        )
     if kind == "b":
         return True
     try:
         return int.__float__(value)
     except OverflowError:
-        raise ValueError(
+        raise OutOfRange(
             f"value is an int of {value.bit_length()} bits: accepted for {name_of(number)} "
             "are those that a float64 holds, of at most 1024"
         ) from None

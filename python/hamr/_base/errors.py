@@ -64,6 +64,10 @@ class InUse(Error, BufferError):
     """Elements are in use by ``on_host()``, ``on_cuda()`` or ``on()`` that has not ended."""
 
 
+class OutOfRange(Error, ValueError, OverflowError):
+    """A number that an element type does not hold: 300 for int8, 1e300 for float32."""
+
+
 #: In the order of hamr_error_kind in hamr/functions.h.
 KINDS: tuple[type[Exception], ...] = (
     ValueError,
@@ -76,4 +80,5 @@ KINDS: tuple[type[Exception], ...] = (
     ForkError,
     InternalError,
     InUse,
+    OutOfRange,
 )

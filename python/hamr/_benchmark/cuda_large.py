@@ -17,9 +17,9 @@ COMPUTE_MIB = 256
 
 def bandwidth(lib: Libraries, driver: Driver) -> Iterator[Group]:
     """Host to device and back, pageable and pinned, memory taken before and fresh."""
-    for mib in (1, 64, 512):
+    for mib in (1, 4, 16, 64, 512):
         rounds = 9 if mib < 512 else 3
-        for pinned in (False, True):
+        for pinned in (False, True) if mib in (1, 64, 512) else (False,):
             yield from _both_ways(lib, driver, mib, pinned, rounds)
             lib.trim()
 

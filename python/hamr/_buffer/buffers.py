@@ -19,6 +19,7 @@ from .._base.stream import Stream, as_stream, blocks, entered, is_per_thread, st
 from .._base.waiting import until
 from .._protocols.dispatch import ask, share
 from .._protocols.wait_setting import wait_of
+from .caching import Caching
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
 from .lending import Lending
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from .._base.place import Device
 
 
-class Buffer(Contents, Lending, Pointers, UpstreamSpelling, _native.Array):
+class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
@@ -401,7 +402,7 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
 
 _native.set_buffer_type(Buffer)
 Handle._buffer = Buffer
-for _base in (*Contents.__mro__, Lending, Pointers, UpstreamSpelling):
+for _base in (*Contents.__mro__, Caching, Lending, Pointers, UpstreamSpelling):
     for _name, _method in vars(_base).items():
         _method = getattr(_method, "__func__", _method)
         if type(_method) is type(buffer):

@@ -6,6 +6,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator
 from .._base.element import held_large
+from .indexing import select
 from .operands import operand, scalar_for
 from .reading import Reading, count
 from .views import shape_from
@@ -133,7 +134,10 @@ class Contents(Reading):
         self._swap(other)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        target = self if key is Ellipsis else self[key]
+        target: _native.Array = self
+        if key is not Ellipsis:  # not by what a subclass makes of indexing and views
+            source = self._snapshot(_native.Array)
+            target = _native.view(_native.Array, source, *select(source.shape, source.strides, key))
         number = scalar_for(value, target)
         if number is not None:
             _native.fill(target, number)

@@ -56,6 +56,29 @@ def owned(
     return address, owner, freed
 
 
+def check_room(pointer: Any, array: _native.Array) -> None:
+    """ValueError where an array of ctypes or cffi ends before the elements do, or begins later."""
+    ctypes, cffi = sys.modules.get("ctypes"), sys.modules.get("_cffi_backend")
+    if ctypes is not None and isinstance(pointer, ctypes.Array):
+        room = ctypes.sizeof(pointer)
+    elif cffi is not None and isinstance(pointer, cffi.FFI.CData):
+        ffi = cffi.FFI()
+        if ffi.typeof(pointer).kind != "array":
+            return
+        room = ffi.sizeof(pointer)
+    else:
+        return
+    if not array._count:
+        return
+    spans = [step * (n - 1) for n, step in zip(array.shape, array.strides, strict=True)]
+    first, end = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + array.itemsize
+    if first < 0 or end > room:
+        raise ValueError(
+            f"pointer is an array of {room} bytes: shape {array.shape} of "
+            f"{name_of(array._element)} is at bytes {first} ... {end - 1} of it"
+        )
+
+
 class Freed:
     """The owner of memory that a function gives back: at its end, once."""
 

@@ -77,10 +77,13 @@ class Lending(_Base):
 class Access:
     """What ``on_host()`` and its siblings return: a context manager, for one block at a time."""
 
-    __slots__ = ("_buffer", "_device", "_given", "_handle", "_mode", "_opened", "_space")
+    __slots__ = ("_buffer", "_device", "_free", "_mode", "_open", "_space")
 
     def __init__(self, buffer: Any, space: int, mode: str, device: int) -> None:
-        self._opened: tuple[_native.Array, int, int] | None = None
+        #: What the block has; whoever takes it out ends the access.
+        self._open: list[tuple[Any, _native.Array, tuple[_native.Array, int, int]]] = []
+        #: Whoever takes out what is in it begins the access. Threads may try at once.
+        self._free = [True]
         if not isinstance(mode, str):
             raise TypeError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
         if mode not in _MODES:
@@ -89,34 +92,44 @@ class Access:
             raise FreedBuffer("the buffer was closed")
         self._buffer, self._space, self._device = buffer, space, device
         self._mode = _MODES[mode]
-        self._handle: Any = None
-        self._given: Any = None
 
     def __enter__(self) -> Any:
-        if self._opened is not None:
-            raise RuntimeError("this access is in use: call on_host() or on_cuda() once more")
-        self._handle, self._opened = _native.open_access(
-            self._buffer, self._space, self._device, self._mode
-        )
         try:
-            self._given = _on_host(self._handle) if self._space == _HOST else self._handle
+            self._free.pop()
+        except IndexError:
+            raise RuntimeError(
+                "this access is in use: call on_host() or on_cuda() once more"
+            ) from None
+        try:
+            handle, opened = _native.open_access(
+                self._buffer, self._space, self._device, self._mode
+            )
+        except BaseException:
+            self._free.append(True)
+            raise
+        self._open.append((handle, handle, opened))
+        if self._space != _HOST:
+            return handle
+        try:
+            given = _on_host(handle)
         except BaseException:
             self._end(False)
             raise
-        return self._given
+        self._open[0] = given, handle, opened
+        return given
 
     def __exit__(self, kind: object, exception: object, traceback: object) -> None:
         self._end(kind is None)
 
     def __del__(self) -> None:
-        if self._opened is not None:  # the block was left without its end
+        if self._open:  # the block was left without its end
             self._end(False)
 
     def _end(self, commit: bool) -> None:
-        opened, handle, given = self._opened, self._handle, self._given
-        self._opened = self._handle = self._given = None
-        if opened is None:
-            raise RuntimeError("this access has not begun")
+        try:
+            given, handle, opened = self._open.pop()
+        except IndexError:
+            raise RuntimeError("this access has not begun") from None
         try:
             if given is not handle:
                 _protect(given)
@@ -124,6 +137,7 @@ class Access:
             try:
                 _native.end_access(handle, opened, commit)
             finally:
+                self._free.append(True)
                 handle._close()
 
 

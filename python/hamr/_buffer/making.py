@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._base.allocator import Allocator, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.element import element_of, name_of
+from .._base.errors import OutOfRange
 from .._base.place import copy_place
 from .buffers import Buffer, buffer
 from .operands import as_array
@@ -31,33 +32,39 @@ if TYPE_CHECKING:
         transfer: Transfer | int | str
 
 
+_PLACE = {"allocator", "device", "stream", "transfer"}
+
 #: What has no memory of its own that could be shared.
 _VALUES = (int, float, complex, list, tuple, range)
 
 
 def empty(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
     """A buffer of elements that are not initialised."""
+    _only_place("empty", place)
     return Buffer(shape, dtype, **place)
 
 
 def zeros(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
     """A buffer of zeros."""
+    _only_place("zeros", place)
     return Buffer(shape, dtype, fill=0, **place)
 
 
 def ones(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer:
     """A buffer of ones."""
+    _only_place("ones", place)
     return Buffer(shape, dtype, fill=1, **place)
 
 
 def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     """A buffer of one value; its type is by default that of the value."""
+    _only_place("full", place)
     if dtype is None:
         value = array(fill_value)
         if value.ndim:
             raise ValueError(f"fill_value has shape {value.shape}: accepted is a number")
         dtype, fill_value = name_of(value._element), value
-    return Buffer(shape, dtype, fill=fill_value, **place)
+    return Buffer(shape, dtype, fill=_given(fill_value), **place)
 
 
 def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
@@ -68,6 +75,7 @@ def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     of anything else a TypeError. Without an allocator and a device an array's elements stay in
     memory of its kind.
     """
+    _only_place("array", place)
     if not isinstance(obj, _VALUES):
         shared = buffer(obj)
         if place.keys() <= {"allocator", "device"}:
@@ -83,7 +91,7 @@ def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     values = as_array(obj)
     if getattr(getattr(values, "dtype", None), "kind", "") == "O":
         if dtype is None:
-            raise ValueError("no element type holds all the list's numbers: accepted is a dtype")
+            raise OutOfRange("no element type holds all the list's numbers: accepted is a dtype")
         return Buffer(values.shape, dtype, data=obj, **place)
     shared = buffer(values)
     if dtype is None:
@@ -97,6 +105,7 @@ def asarray(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     It cannot be for lists and numbers, for elements of another type, and where the allocator or
     device that is asked for is another one.
     """
+    _only_place("asarray", place)
     if isinstance(obj, _VALUES):
         return array(obj, dtype, **place)
     shared = buffer(obj, place.get("stream"), place.get("transfer", 1))
@@ -114,6 +123,7 @@ def empty_like(
     prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
 ) -> Buffer:
     """A buffer of another array's shape and type, not initialised, in memory of the same kind."""
+    _only_place("empty_like", place)
     return _like(prototype, dtype, shape, dict(place))
 
 
@@ -121,6 +131,7 @@ def zeros_like(
     prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
 ) -> Buffer:
     """A buffer of zeros of another array's shape and type, in memory of the same kind."""
+    _only_place("zeros_like", place)
     return _like(prototype, dtype, shape, {"fill": 0, **place})
 
 
@@ -128,6 +139,7 @@ def ones_like(
     prototype: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
 ) -> Buffer:
     """A buffer of ones of another array's shape and type, in memory of the same kind."""
+    _only_place("ones_like", place)
     return _like(prototype, dtype, shape, {"fill": 1, **place})
 
 
@@ -135,7 +147,19 @@ def full_like(
     prototype: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, **place: Unpack[Place]
 ) -> Buffer:
     """A buffer of one value, of another array's shape and type, in memory of the same kind."""
-    return _like(prototype, dtype, shape, {"fill": fill_value, **place})
+    _only_place("full_like", place)
+    return _like(prototype, dtype, shape, {"fill": _given(fill_value), **place})
+
+
+def _only_place(name: str, place: Place) -> None:
+    for word in place.keys() - _PLACE:  # what Buffer takes besides is said otherwise here
+        raise TypeError(f"{name}() got an unexpected keyword argument {word!r}")
+
+
+def _given(fill_value: Any) -> Any:
+    if fill_value is None:  # which leaves new memory as it is
+        raise TypeError("fill_value is None: accepted is a number")
+    return fill_value
 
 
 def _like(prototype: Any, dtype: Any, shape: Any, more: dict[str, Any]) -> Buffer:

@@ -6,6 +6,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator
 from .._base.element import TABLE, held_large
+from .._base.errors import OutOfRange
 from .._protocols.dispatch import offers_elements, share
 
 TYPE_CHECKING = False
@@ -65,7 +66,7 @@ def as_array(values: Any) -> Any:
     except ImportError:
         return _from_flat(values)
     array = numpy.asarray(values)
-    if array.dtype.kind == "f" and array.size and abs(array).max() >= 2.0**63:
+    if array.dtype.kind == "f" and array.size and float(abs(array).max()) >= 2.0**63:
         # Integers on both sides of 2**63 become floats.
         exact = numpy.asarray(values, dtype=object)
         if all(isinstance(v, int) for v in exact.flat):
@@ -83,10 +84,18 @@ def _from_sequence(values: Any, target: _native.Array) -> Any:
     array = as_array(values)
     kind = TABLE[target._element][1][1]
     if isinstance(array, (list, memoryview)) or not hasattr(array, "dtype"):
-        if kind != "b" and len(array):
-            _refuse_number(min(array), target)
-            _refuse_number(max(array), target)
-        return array
+        return _checked_flat(array, values, target, kind)
+    if (
+        kind in "iu"
+        and array.dtype.kind == "f"
+        and array.size
+        and float(abs(array).max()) >= 2.0**53
+    ):
+        import numpy
+
+        if numpy.isfinite(array).all():  # a fraction beside them made large integers floats
+            whole = [int(v) for v in numpy.asarray(values, dtype=object).flat]
+            array = numpy.array(whole, dtype=object).reshape(array.shape)
     if array.dtype.kind == "O":
         if kind in "iu":
             _refuse_number(min(array.flat), target)
@@ -96,6 +105,23 @@ def _from_sequence(values: Any, target: _native.Array) -> Any:
     if kind != "b" and array.size:
         _refuse_numbers(array, target, kind)
     return array
+
+
+def _checked_flat(array: Any, values: Any, target: _native.Array, kind: str) -> Any:
+    """What ``_from_flat`` made, without NumPy."""
+    numbers = list(array) if kind != "b" else []
+    if kind in "iu":
+        for number in numbers:
+            if not abs(number) < float("inf"):
+                _refuse_number(number, target)
+        if any(isinstance(number, float) for number in numbers):
+            numbers = [int(v) for v in values]  # a fraction beside them made large integers floats
+    else:
+        numbers = [number for number in numbers if abs(number) < float("inf")]
+    if numbers:
+        _refuse_number(min(numbers), target)
+        _refuse_number(max(numbers), target)
+    return _from_flat(numbers) if kind in "iu" else array
 
 
 def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
@@ -154,6 +180,6 @@ def _from_flat(values: Any) -> Any:
             return array(code, values)
         except OverflowError:
             pass
-    raise ValueError(
+    raise OutOfRange(
         f"no element type holds all the list's numbers, {min(values)} to {max(values)}"
     )

@@ -47,7 +47,8 @@ class Pointers(_Base):
         """Share memory at an address, without a copy.
 
         ``pointer`` is an int, a pointer, array or struct of ctypes, or a pointer or array
-        of cffi; objects of theirs are kept alive. ``owner`` is any object; it is kept
+        of cffi; objects of theirs are kept alive, and elements beyond the end of an array
+        are a ValueError. ``owner`` is any object; it is kept
         alive until the memory is no longer used. ``free`` is called then, once, with
         ``pointer`` as it was given, on whatever thread comes to it and without a lock; a
         forked child calls it for its own copy. With ``take`` the buffer owns the memory,
@@ -56,7 +57,7 @@ class Pointers(_Base):
         """
         if take and (owner is not None or strides is not None or readonly or free is not None):
             raise ValueError("take=True goes with none of owner, strides, readonly and free")
-        freed = None
+        given, freed = pointer, None
         if type(pointer) is not int or free is not None:
             from .foreign import owned
 
@@ -85,6 +86,10 @@ class Pointers(_Base):
             owner,
             take,
         )
+        if given is not pointer and not take:
+            from .foreign import check_room
+
+            check_room(given, self)
         if freed is not None:
             freed.armed = True
         self._source = "pointer"

@@ -13,6 +13,7 @@ from .views import Views
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar, overload
 
     import numpy
@@ -104,15 +105,23 @@ class Reading(Views, Operators):
 
     def item(self) -> Any:
         """The single element as a Python number."""
-        if self._count != 1:
-            raise ValueError(f"the buffer has {self._count} elements: item() is for one")
-        return item_of(self)
+        source = self._snapshot(_native.Array)  # others may resize it meanwhile
+        if source._count != 1:
+            raise ValueError(f"the buffer has {source._count} elements: item() is for one")
+        return item_of(source)
 
-    def __jax_array__(self) -> Any:
-        """What ``jax.numpy.asarray`` takes: an array of JAX's that shares the memory by DLPack."""
+    @property
+    def __jax_array__(self) -> Callable[[], Any]:
+        """What ``jax.numpy.asarray`` calls for an array that shares the memory by DLPack.
+
+        Read-only memory has none: JAX asks for the DLPack that cannot say so, and takes such
+        memory by ``__cuda_array_interface__`` or copies it.
+        """
+        if self.readonly:
+            raise AttributeError("__jax_array__: this memory is read-only")
         from importlib import import_module
 
-        return import_module("jax.dlpack").from_dlpack(self)
+        return lambda: import_module("jax.dlpack").from_dlpack(self)
 
     def __float__(self) -> float:
         return float(self.item())
@@ -125,7 +134,8 @@ class Reading(Views, Operators):
 
     def __index__(self) -> int:
         # Not ValueError, which bytes(buffer) would raise instead of copying the elements.
-        value = None if self.ndim else self.item()
+        source = self._snapshot(_native.Array)
+        value = None if source.ndim else item_of(source)
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError("only a buffer of one integer, without dimensions, is an index")
         return value

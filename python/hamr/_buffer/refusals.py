@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from _collections_abc import Sequence
 
 import hamr._native as _native
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _NUMBERS = (int, float, complex)
 #: What has elements, but no idea of comparing or reckoning with others' element by element.
 _PLAIN = (int, float, complex, list, tuple, range, _native.Array)
+#: What says that something is a number: Fraction and Decimal have no elements.
+_CONVERSIONS = ("__float__", "__complex__", "__index__")
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__", "__array__")
 
 
@@ -31,22 +34,37 @@ def _in_libraries(array: _native.Array, *lines: str) -> str:
     return ", or ".join(written + [lines[0].format("cupy.asarray(b)")] * (not array._host))
 
 
+def _is_plain(array: _native.Array, value: Any) -> bool:
+    """Whether it leaves comparing and reckoning to others, as NumPy's numbers do on a device."""
+    kind = type(value)
+    if hasattr(kind, "__array_interface__") and not hasattr(kind, "__len__"):
+        return not array._host
+    return isinstance(value, _PLAIN)
+
+
 def _number(value: Any) -> Any:
-    """The Python number that a number, NumPy's scalar or a buffer without dimensions is."""
+    """The number that a number, NumPy's scalar or a buffer without dimensions is, or None."""
     if isinstance(value, _NUMBERS):
         return value
     if isinstance(value, _native.Array):
-        return None if value.ndim else item_of(value)
-    if type(value).__module__ == "numpy" and not hasattr(type(value), "__len__"):
-        value = value.item() if hasattr(value, "item") else value
-        return value if isinstance(value, _NUMBERS) else None
-    return None
+        source = value._snapshot(_native.Array)
+        return None if source.ndim else item_of(source)
+    kind = type(value)
+    if hasattr(kind, "__len__") or not any(hasattr(kind, name) for name in _CONVERSIONS):
+        return None
+    if hasattr(kind, "__array_interface__"):  # NumPy's, or one that ml_dtypes adds to it
+        if value.dtype.isbuiltin == 2:
+            return float(value)
+        return value.item() if value.dtype.kind in "biufc" else None
+    return value
 
 
 def _rounded(array: _native.Array, number: Any) -> Any:
     """A number of Python's as the array's elements hold it, which is NumPy's rule, too."""
     name, typestr = TABLE[array._element][:2]
-    if type(number) not in _NUMBERS or typestr[1] in "iub" or name in ("float64", "complex128"):
+    if type(number) not in _NUMBERS or typestr[1] in "iub":
+        return number
+    if type(number) is not int and name in ("float64", "complex128"):
         return number
     if type(number) is int and -256 <= number <= 256 and not name.startswith("float8"):
         return number  # which all the others hold
@@ -80,6 +98,10 @@ def _has_elements(value: Any) -> bool:
     if isinstance(value, type):
         return False
     if isinstance(value, _PLAIN) or any(hasattr(value, name) for name in _ARRAYS):
+        return True
+    if any(hasattr(type(value), name) for name in _CONVERSIONS):
+        return True
+    if isinstance(value, Sequence) and not isinstance(value, str):  # a deque
         return True
     try:
         memoryview(value).release()
@@ -119,11 +141,15 @@ _SIGNS = {"neg": "-{}", "pos": "+{}", "invert": "~{}", "abs": "abs({})"}
 def compare(array: _native.Array, name: str, other: Any) -> Any:
     """What a comparison is, or NotImplemented where ``other`` has no elements to compare."""
     symbol, reflected = _COMPARISONS[name]
-    if not array.ndim and isinstance(other, (*_NUMBERS, _native.Array)):
-        number = _number(other)
-        if number is not None:
-            return getattr(operator, name)(item_of(array), _rounded(array, number))
-    if not isinstance(other, _PLAIN):
+    if array is other and name in ("eq", "ne") and (array._closed or array.ndim):
+        return name == "eq"  # weak references compare what they refer to
+    source = array._snapshot(_native.Array)  # others may resize it meanwhile
+    number = None if source.ndim else _number(other)
+    if number is not None:
+        if number is other:
+            number = _rounded(source, other)
+        return getattr(operator, name)(item_of(source), number)
+    if not _is_plain(array, other):
         answer = getattr(type(other), reflected)(other, array)
         if answer is not NotImplemented or not _has_elements(other):
             return answer
@@ -144,8 +170,10 @@ def contains(array: _native.Array, value: Any) -> bool:
             f"whether {type(value).__name__} is in a buffer: accepted is a number; "
             f"write ({in_numpy(array)} == x).any()"
         )
-    number = _rounded(array, number)
-    return any(element == number for element in _elements(array))
+    source = array._snapshot(_native.Array)
+    if number is value:
+        number = _rounded(source, number)
+    return any(element == number for element in _elements(source))
 
 
 def reckon(array: _native.Array, name: str, *others: Any) -> Any:
@@ -159,7 +187,7 @@ def reckon(array: _native.Array, name: str, *others: Any) -> Any:
         symbol, line = _ARITHMETIC[name], "{} {symbol} x"
         if _repeats(array, name, *others):
             return NotImplemented
-        if not isinstance(others[0], _PLAIN) and hasattr(type(others[0]), f"__r{name}__"):
+        if not _is_plain(array, others[0]) and hasattr(type(others[0]), f"__r{name}__"):
             return NotImplemented
     elif name[0] == "r":
         symbol, line = _ARITHMETIC[name[1:]], "x {symbol} {}"

@@ -82,7 +82,10 @@ class Views(_Base):
         if axis is None:
             left_out = {k for k, n in enumerate(shape) if n == 1}
         else:
-            left_out = {_axis(k, source.ndim) for k in _sequence(axis)}
+            axes = [_axis(k, source.ndim) for k in _sequence(axis)]
+            left_out = set(axes)
+            if len(left_out) < len(axes):
+                raise ValueError(f"axis is {axis!r}: accepted is each dimension once")
             for k in left_out:
                 if shape[k] != 1:
                     raise ValueError(
@@ -107,7 +110,7 @@ class Views(_Base):
             if not shape:
                 raise ValueError(f"{what} without dimensions are of {old} bytes, as these are")
             size = shape[-1] * old
-            if strides[-1] != old and shape[-1] > 1:
+            if strides[-1] != old and shape[-1] > 1 and source._count:
                 raise ValueError(f"{what} of another size need a last dimension without gaps")
             if size % new:
                 raise ValueError(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         peak: int
         made: int
         adopted: int
+        kept: int
+        reused: int
 
     class Statistics(TypedDict):
         """What ``stats`` returns."""
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
         driver: NotRequired[str]
 
 
-_COUNTED = ("live", "current", "peak", "made", "adopted")
+_COUNTED = ("live", "current", "peak", "made", "adopted", "kept", "reused")
 
 
 def backends() -> dict[str, BackendFacts]:
@@ -82,8 +84,9 @@ def stats() -> Statistics:
     """Counters of hamr's memory.
 
     ``spaces``: for each space the number of live allocations, the bytes in them
-    now, the most there ever were, the allocations made and the foreign arrays in
-    use. ``allocators``: the same for each allocator. ``references``: how many
+    now, the most there ever were, the allocations made, the foreign arrays in use, the
+    bytes in temporaries that ``b.cached()`` keeps, and how often one of these was
+    handed out again. ``allocators``: the same for each allocator. ``references``: how many
     allocations Python holds. Spaces and allocators never used are absent.
     """
     spaces: dict[str, Any] = {}
@@ -112,5 +115,8 @@ def reset_peaks() -> None:
 
 
 def trim() -> None:
-    """Give memory back that could not be released yet, and to the system what is kept for reuse."""
+    """Give back all that is kept: temporaries of ``b.cached()``, what could not be released yet.
+
+    To the system goes what is kept for reuse.
+    """
     core().Trim()

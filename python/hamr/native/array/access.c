@@ -64,7 +64,7 @@ static int cuda_in_place(const Array *self, int32_t device) {
 static PyObject *small_temporary(Array *self) {
     const hamr_array *array = &self->array;
     int64_t count = array_count(array), size = element_facts(array->element)->size;
-    if (array->flags & HAMR_HOST_REACHABLE || is_mapped(array->allocator) || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    if (self->cached || array->flags & HAMR_HOST_REACHABLE || is_mapped(array->allocator) || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
     Array *source = array_pin(self);
     /* A finaliser may have given the memory up, and forked: the child has no core yet. */
     const hamr_functions *functions = core_functions();
@@ -109,7 +109,10 @@ static PyObject *small_temporary(Array *self) {
 
 PyObject *access_handle(Result *result, Array *source, int32_t space) {
     Block *block;
+    int kept = (result->array.flags & HAMR_KEPT) != 0;
+    result->array.flags &= ~HAMR_KEPT;
     if (result_block(result, source, NULL, &block) < 0) return NULL;
+    if (kept && block) block_keep(block);
     Array *handle = array_new(handle_type);
     if (!handle) {
         Py_XDECREF((PyObject *)block);
@@ -139,9 +142,16 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         return NULL;
     }
     result_start(&result, source);
+    int cached = self->cached;
+    if (cached) source->array.flags |= HAMR_KEPT;
     Py_BEGIN_ALLOW_THREADS
     error = functions->access(&source->array, space, device, &result.array);
     Py_END_ALLOW_THREADS
+    source->array.flags &= ~HAMR_KEPT;
+    if (cached && (self->closed || !self->cached)) { /* by another thread meanwhile */
+        hamr_error *late = array_changed(source);
+        if (late) functions->free(late);
+    }
     if (error) {
         Py_DECREF(source);
         core_raise(error);

@@ -147,8 +147,36 @@ int array_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
+hamr_error *array_changed(const Array *self) {
+    const hamr_functions *functions = core_functions();
+    Block *block = self->block;
+    if (!functions || !block || !block->token || block->generation != core_generation) return NULL;
+    /* Of its own: meanwhile others may change the array. */
+    int64_t shape[HAMR_MAX_DIMENSIONS], strides[HAMR_MAX_DIMENSIONS];
+    hamr_array array = self->array;
+    memcpy(shape, array.shape, (size_t)array.ndim * sizeof *shape);
+    memcpy(strides, array.strides, (size_t)array.ndim * sizeof *strides);
+    array.shape = shape;
+    array.strides = strides;
+    array.memory = block->token;
+    hamr_error *error;
+    Py_INCREF((PyObject *)block);
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->changed(&array);
+    Py_END_ALLOW_THREADS
+    Py_DECREF((PyObject *)block);
+    return error;
+}
+
+/* For who has nobody to raise to: no more is lost than memory, until the buffer's ends. */
+static void drop_temporaries(const Array *self) {
+    hamr_error *error = self->cached ? array_changed(self) : NULL;
+    if (error) core_functions()->free(error);
+}
+
 static void give_up(Array *self) {
     self->closed = 1;
+    drop_temporaries(self);
     if (!self->exports) leave_block(self);
 }
 
@@ -222,6 +250,7 @@ void array_dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     Array *self = (Array *)object;
     Py_CLEAR(self->interface);
+    if (!self->closed) drop_temporaries(self);
     leave_block(self);
     Py_CLEAR(self->kept);
     Py_CLEAR(self->order); /* last: memory may be released in the stream's order */
@@ -254,6 +283,7 @@ PyObject *array_method_close(PyObject *object, PyObject *unused) {
 PyObject *array_method_empty(PyObject *object, PyObject *unused) {
     (void)unused;
     Array *self = (Array *)object;
+    drop_temporaries(self);
     if (turn_wait(&self->turn) < 0) return NULL;
     OPEN(self);
     Py_CLEAR(self->source);
@@ -347,6 +377,7 @@ PyObject *array_method_pin(PyObject *object, PyObject *unused) {
 PyObject *array_method_swap(PyObject *object, PyObject *other) {
     if (!is_array(other)) return NULL;
     Array *a = (Array *)object, *b = (Array *)other, hold;
+    if (a->cached != b->cached) drop_temporaries(a->cached ? a : b);
     if (turn_wait_both(&a->turn, &b->turn) < 0) return NULL;
     OPEN(a);
     OPEN(b);
@@ -354,6 +385,7 @@ PyObject *array_method_swap(PyObject *object, PyObject *other) {
     size_t from = offsetof(Array, array), length = sizeof(Array) - from;
     uint32_t changes[2] = {a->changes, b->changes}; /* counts what happened to the object, whatever it has */
     PyObject *kept[2] = {a->kept, b->kept};         /* who was told of it keeps the object, too */
+    char cached[2] = {a->cached, b->cached};        /* as a user has promised of the object */
     memcpy((char *)&hold + from, (char *)a + from, length);
     memcpy((char *)a + from, (char *)b + from, length);
     memcpy((char *)b + from, (char *)&hold + from, length);
@@ -361,6 +393,7 @@ PyObject *array_method_swap(PyObject *object, PyObject *other) {
         Array *x = i ? b : a;
         x->changes = changes[i] + 1;
         x->kept = kept[i];
+        x->cached = cached[i];
         int64_t *room = x->allocated_dimensions;
         x->array.shape = room ? room : x->dimensions;
         x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
     char temporary;
+    char cached;                               /* the core keeps its temporaries */
     char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
     char closed;
     Py_ssize_t exports;                        /* views of a fixed array, which keep its memory */
@@ -50,6 +51,7 @@ Array *array_pinned(Array *self); /* itself, if it is what array_pin returns alr
 int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
+hamr_error *array_changed(const Array *self); /* the core keeps no temporaries of the elements any longer */
 PyObject *array_dimensions(const int64_t *values, int n); /* a tuple */
 
 /* Slots of the type. */

@@ -28,10 +28,12 @@ static Outcome run(Array *self, void *state) {
     int held = array_hold(opening->source, self);
     if (held) return held > 0 ? UNKNOWN_MEMORY : FAILED;
     result_start(&opening->result, opening->source);
+    if (self->cached) opening->source->array.flags |= HAMR_KEPT;
     Py_BEGIN_ALLOW_THREADS
     opening->error = functions->open_access(&opening->source->array, opening->space, opening->device, opening->mode,
                                             &opening->result.array, &opening->access);
     Py_END_ALLOW_THREADS
+    opening->source->array.flags &= ~HAMR_KEPT;
     return opening->error ? FAILED : DONE;
 }
 

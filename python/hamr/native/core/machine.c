@@ -109,7 +109,8 @@ static PyObject *statistics(PyObject *module, PyObject *unused) {
     PyObject *list = functions ? PyList_New(0) : NULL;
     for (int32_t i = 0; list && i < n; i++) {
         const hamr_statistics *s = &rows[i];
-        PyObject *row = Py_BuildValue("(iLLLLL)", (int)s->allocator, (long long)s->live, (long long)s->current, (long long)s->peak, (long long)s->made, (long long)s->adopted);
+        PyObject *row = Py_BuildValue("(iLLLLLLL)", (int)s->allocator, (long long)s->live, (long long)s->current, (long long)s->peak, (long long)s->made, (long long)s->adopted,
+                                      (long long)s->kept, (long long)s->reused);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -121,6 +122,6 @@ PyMethodDef machine_functions[] = {
     {"describe", describe, METH_VARARGS, "describe(backend, device, whole) -> dict: what is known of a device. whole: an error is raised, not one of the facts."},
     {"memory_info", memory_info, METH_VARARGS, "memory_info(backend, device) -> (free, total): bytes of a device."},
     {"locate", locate, METH_O, "locate(address) -> (allocator or -1, device, base, size): which memory an address is."},
-    {"statistics", statistics, METH_NOARGS, "statistics() -> [(allocator, live, current, peak, made, adopted)]: of each allocator that was used."},
+    {"statistics", statistics, METH_NOARGS, "statistics() -> [(allocator, live, current, peak, made, adopted, kept, reused)]: of each allocator that was used."},
     {NULL, NULL, 0, NULL},
 };

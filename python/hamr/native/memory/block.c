@@ -149,6 +149,8 @@ void block_used_on(const Block *block, uint64_t stream) {
     if (functions) functions->release_after(block->token, stream);
 }
 
+void block_keep(Block *block) { block->kept = block->several_streams = 1; }
+
 int block_leave(Block *block, uint64_t stream) {
     if (!is_of_device(block->allocator)) return 0;
     if (block_register(block) < 0) return -1;
@@ -164,7 +166,7 @@ void block_shared_with(Block *block, int64_t stream) {
     const hamr_functions *functions = ordered_by(block);
     if (!functions) return;
     if (stream == LEGACY_STREAM) {
-        block->used_by_default = block->stream > LEGACY_STREAM;
+        block->used_by_default = block->kept || block->stream > LEGACY_STREAM;
     } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
         functions->release_after(block->token, block->stream);
     } else if (!block->used_anywhere) {

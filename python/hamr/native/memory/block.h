@@ -23,6 +23,7 @@ typedef struct {
     char several_streams; /* arrays were used on others than stream, too */
     char used_by_default; /* others had it on the legacy default stream */
     char used_anywhere;   /* others had it on streams that may have ended since */
+    char kept;            /* a temporary that other Blocks are of, too, with streams of theirs */
 } Block;
 
 /* The marks at an address, read before the elements are: no work is pending on them if
@@ -39,6 +40,7 @@ void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
 void block_used_on(const Block *block, uint64_t stream); /* an array that used it on the stream ends */
+void block_keep(Block *block); /* what the core has handed out before */
 int block_leave(Block *block, uint64_t stream); /* whoever uses the memory waits for what the stream holds now; 0, or -1 with an exception */
 void block_shared_with(Block *block, int64_t stream); /* a consumer's, -1 unknown: the memory's release waits for what it holds */
 int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */

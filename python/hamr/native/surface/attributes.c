@@ -84,6 +84,12 @@ static PyObject *get_temporary(PyObject *self, void *closure) {
     return PyBool_FromLong(((Array *)self)->temporary);
 }
 
+static PyObject *get_cached(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyBool_FromLong(((Array *)self)->cached);
+}
+
 static PyObject *get_closed(PyObject *self, void *closure) {
     (void)closure;
     return PyBool_FromLong(((Array *)self)->closed);
@@ -144,6 +150,7 @@ PyGetSetDef array_attributes[] = {
     {"_count", get_count, NULL, NULL, NULL},
     {"_address", get_address, NULL, NULL, NULL},
     {"_closed", get_closed, NULL, NULL, NULL},
+    {"_cached", get_cached, NULL, NULL, NULL},
     {"_temporary", get_temporary, NULL, NULL, NULL},
     {"_host", get_flag, NULL, NULL, FLAG(HAMR_HOST_REACHABLE)},
     {"_allocator", get_int32, NULL, NULL, FIELD(allocator)},

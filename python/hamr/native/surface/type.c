@@ -3,6 +3,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/cached.h"
 #include "base/python.h"
 #include "protocols/arrow_export.h"
 #include "protocols/buffer_slot.h"
@@ -17,6 +18,8 @@ static PyMethodDef methods[] = {
     {"_pin", array_method_pin, METH_NOARGS, "_pin($self)\n--\n\n"},
     {"_keep", array_method_keep, METH_O, "_keep($self, snapshot, /)\n--\n\n"},
     {"_swap", array_method_swap, METH_O, "_swap($self, other, /)\n--\n\n"},
+    {"_cache", array_method_cache, METH_O, "_cache($self, on, /)\n--\n\n"},
+    {"_changed", array_method_changed, METH_NOARGS, "_changed($self)\n--\n\n"},
     {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
      "get_host_accessible($self)\n--\n\nA Handle: the elements where the host reaches them, in place or in a temporary."},
     {"get_cuda_accessible", FAST(get_cuda_accessible), METH_FASTCALL | METH_KEYWORDS,

@@ -1,4 +1,4 @@
-package bridge
+package waiting
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func (c *steadyClock) end()                      { c.ended = true }
 func TestAWaitEndsSoonAfterItsWork(t *testing.T) {
 	for work := 20 * time.Microsecond; work < 50*time.Millisecond; work += work / 7 {
 		c := &steadyClock{}
-		over, err := pollBy(c, 50*time.Millisecond, func() (bool, error) { return c.now >= work, nil })
+		over, err := poll(&Pauses{clock: c}, 50*time.Millisecond, func() (bool, error) { return c.now >= work, nil })
 		require.NoError(t, err)
 		require.True(t, over)
 		assert.True(t, c.ended)
@@ -37,7 +37,7 @@ func TestAWaitEndsSoonAfterItsWork(t *testing.T) {
 
 func TestALongWaitAsksSeldom(t *testing.T) {
 	c := &steadyClock{}
-	over, err := pollBy(c, 50*time.Millisecond, func() (bool, error) { return false, nil })
+	over, err := poll(&Pauses{clock: c}, 50*time.Millisecond, func() (bool, error) { return false, nil })
 	require.NoError(t, err)
 	assert.False(t, over)
 	assert.LessOrEqual(t, c.yields, 250)
@@ -48,7 +48,13 @@ func TestALongWaitAsksSeldom(t *testing.T) {
 func TestAnErrorEndsAWait(t *testing.T) {
 	wrong := errors.New("wrong")
 	c := &steadyClock{}
-	_, err := pollBy(c, time.Second, func() (bool, error) { return false, wrong })
+	looks := 0
+	_, err := poll(&Pauses{clock: c}, time.Second, func() (bool, error) {
+		if looks++; looks < 3 {
+			return false, nil
+		}
+		return false, wrong
+	})
 	assert.ErrorIs(t, err, wrong)
 	assert.True(t, c.ended)
 }
@@ -60,7 +66,7 @@ func TestTheThreadKeepsItsTimerSlack(t *testing.T) {
 	defer setTimerSlack(before)
 	setTimerSlack(12_345)
 	meanwhile := uintptr(12_345)
-	over, err := poll(5*time.Millisecond, func() (bool, error) {
+	over, err := Poll(5*time.Millisecond, func() (bool, error) {
 		meanwhile = min(timerSlack(), meanwhile)
 		return false, nil
 	})

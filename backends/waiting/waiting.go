@@ -1,4 +1,6 @@
-package bridge
+// Package waiting asks whether something is over until it is, soon after it is, and without
+// keeping a processor busy for long.
+package waiting
 
 import (
 	"runtime"
@@ -7,7 +9,7 @@ import (
 )
 
 const (
-	// eager is how long poll asks without a pause: most waits are short.
+	// eager is how long there is no pause: most waits are short.
 	eager = 250 * time.Microsecond
 	// fraction of the time waited is the longest pause, so that what has ended is noticed soon
 	// beside what it took; shortest is the least that is worth a sleep.
@@ -15,37 +17,66 @@ const (
 	shortest = 10 * time.Microsecond
 )
 
-// poll asks whether something is done until it is, but no longer than patience.
-func poll(patience time.Duration, done func() (bool, error)) (bool, error) {
-	return pollBy(&threadClock{}, patience, done)
+// Poll asks until done says so, but no longer than patience, and reports whether it did.
+func Poll(patience time.Duration, done func() (bool, error)) (bool, error) {
+	return poll(&Pauses{}, patience, done)
 }
 
-// clock is what poll tells the time by, and sleeps.
+func poll(p *Pauses, patience time.Duration, done func() (bool, error)) (bool, error) {
+	defer p.End()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return ok, err
+		}
+		if !p.Next(patience) {
+			return false, nil
+		}
+	}
+}
+
+// Pauses are those between looks: none at first, then ever longer ones. The zero value begins
+// with the first call of Next. A value is for one goroutine.
+type Pauses struct {
+	clock clock
+	begun bool
+}
+
+// Next pauses. It reports false, and does not, where so much time has passed since the first
+// call that patience is over; a pause ends with it, too.
+func (p *Pauses) Next(patience time.Duration) bool {
+	if p.clock == nil {
+		p.clock = &threadClock{}
+	}
+	if !p.begun {
+		p.begun = true
+		p.clock.start()
+	}
+	waited := p.clock.waited()
+	switch {
+	case waited >= patience:
+		return false
+	case waited < eager:
+		p.clock.yield()
+	default:
+		p.clock.sleep(min(max(waited/fraction, shortest), patience-waited))
+	}
+	return true
+}
+
+// End must be called after the last Next, on the same goroutine.
+func (p *Pauses) End() {
+	if p.begun {
+		p.clock.end()
+		p.begun = false
+	}
+}
+
 type clock interface {
 	start()
 	waited() time.Duration
 	yield()
 	sleep(pause time.Duration)
 	end()
-}
-
-func pollBy(by clock, patience time.Duration, done func() (bool, error)) (bool, error) {
-	by.start()
-	defer by.end()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return ok, err
-		}
-		waited := by.waited()
-		switch {
-		case waited >= patience:
-			return false, nil
-		case waited < eager:
-			by.yield()
-		default:
-			by.sleep(min(max(waited/fraction, shortest), patience-waited))
-		}
-	}
 }
 
 // threadClock sleeps in the system's call: Go's own timers may be a millisecond late, since an
@@ -76,6 +107,7 @@ func (c *threadClock) end() {
 	if c.slack != 0 {
 		setTimerSlack(c.slack)
 		runtime.UnlockOSThread()
+		c.slack = 0
 	}
 }
 

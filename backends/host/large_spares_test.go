@@ -1,0 +1,86 @@
+package host
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+)
+
+func TestLargeBlocksAreUsedAgain(t *testing.T) {
+	b := New().(*Backend)
+	const size = 40 << 20
+	ask := backends.Request{Allocator: backends.Malloc, Device: backends.HostDevice, Size: size}
+	at, err := b.Allocate(ask)
+	require.NoError(t, err)
+	region := backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}
+	require.NoError(t, b.Free(region, size, 0))
+	if largeLimit() < size {
+		assert.Empty(t, b.large.blocks, "the machine is too small to keep it")
+		return
+	}
+	assert.Len(t, b.large.blocks, 1)
+
+	ask.Size = size / 2
+	other, err := b.Allocate(ask)
+	require.NoError(t, err)
+	assert.NotEqual(t, at, other, "half of a block would waste the other half")
+	require.NoError(t, b.Free(backends.Region{Address: other, Allocator: backends.Malloc, Device: backends.HostDevice}, ask.Size, 0))
+
+	ask.Size = size - 5<<20
+	again, err := b.Allocate(ask)
+	require.NoError(t, err)
+	require.Equal(t, at, again)
+	assert.Zero(t, b.large.bytes)
+	bytes := bytesAt(again, ask.Size)
+	for i := 0; i < len(bytes); i += 4096 {
+		bytes[i] = 1
+	}
+	require.NoError(t, b.Free(region, ask.Size, 0))
+
+	ask.Zero, ask.Size = true, size
+	zeros, err := b.Allocate(ask)
+	require.NoError(t, err)
+	for i, value := range bytesAt(zeros, size) {
+		if value != 0 {
+			t.Fatalf("byte %d is %d", i, value)
+		}
+	}
+	require.NoError(t, b.Free(backends.Region{Address: zeros, Allocator: backends.Malloc, Device: backends.HostDevice}, size, 0))
+	require.NoError(t, b.Trim())
+	assert.Empty(t, b.large.blocks)
+}
+
+// TestLargeSparesHaveLimits frees blocks of random sizes: what is kept stays within the limits, and
+// each block is given back once.
+func TestLargeSparesHaveLimits(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var s largeSpares
+	b := New().(*Backend)
+	freed := map[backends.Address]int{}
+	alive := map[backends.Address]bool{}
+	free := func(at backends.Address) { freed[at]++; delete(alive, at); b.c.free(at) }
+	for range 300 {
+		size := smallestLarge + random.IntN(200<<20)
+		at := s.take(size)
+		if at == 0 {
+			at = b.c.allocate(size, false)
+			require.NotZero(t, at)
+		}
+		require.False(t, alive[at] && freed[at] > 0)
+		alive[at], freed[at] = true, 0
+		s.put(block{at, usable(at, size)}, free)
+		total := 0
+		for _, kept := range s.blocks {
+			total += kept.size
+		}
+		assert.Equal(t, total, s.bytes)
+		assert.LessOrEqual(t, total, largeLimit())
+		assert.LessOrEqual(t, len(s.blocks), mostLarge)
+	}
+	s.drain(free)
+	assert.Empty(t, alive)
+}

@@ -1,0 +1,269 @@
+package gobuffer
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// Cached makes Access keep the temporaries that it makes, or not, and returns a. While it is
+// on, whoever asks for the same space and device again is handed the same memory, for as long
+// as nobody changes the elements through hamr: by this Array, by another one, or by another
+// Memory of the same bytes. Who changes them in any other way, by an address or a Handle in
+// place, calls Changed. What is handed out is others' as well: it must not be written to, and
+// Handle.ReadOnly says so. It is on for this Array alone, not for views and copies of it.
+//
+// A temporary that is kept is dropped at such a change, by Cached(false), Close and Free, by
+// DropKept, and when memory of its runtime runs out; handles hold it for themselves.
+func (a *Array) Cached(on bool) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	a.keepTemporaries(on)
+	return nil
+}
+
+func (a *Array) keepTemporaries(on bool) {
+	if a.cached && !on {
+		a.runtime.kept.changed(a.all())
+	}
+	a.cached = on
+}
+
+// IsCached reports whether Cached is on.
+func (a *Array) IsCached() bool { return a != nil && a.cached }
+
+// Changed says that the elements were written to by somebody whom hamr knows nothing of: of
+// a Cached array of any of them, the next Access copies again. What was written on a stream
+// must be ordered as for any Access.
+func (a *Array) Changed() error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	a.runtime.kept.changed(a.all())
+	return nil
+}
+
+// DropKept gives up what Cached arrays keep.
+func (r *Runtime) DropKept() {
+	if r != nil {
+		r.kept.drop(func(*keeping) bool { return true })
+	}
+}
+
+// LeaveKept makes what Cached arrays keep do without a stream that is about to end and that no
+// array has any more: see Memory.Forget.
+func (r *Runtime) LeaveKept(s backends.Stream) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return r.kept.leave(s, func(*keeping) bool { return true })
+}
+
+// kept are the temporaries of Cached arrays, of all memory of a Runtime.
+type kept struct {
+	some   atomic.Int64 // how many, so that changes need not look where there are none
+	mutex  sync.Mutex
+	list   []*keeping
+	reused [allocatorSlots]tally // by the temporaries' allocators
+}
+
+// keeping is a temporary of some elements or, until it is made, that somebody makes it.
+type keeping struct {
+	source piece // without a reference: it ends with the memory
+	space  backends.Space
+	device int
+	made   piece // its elements, with a reference; without memory until they are there
+}
+
+// keptTemporary is temporary for a Cached array; shared is whether it is kept.
+func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shared bool, err error) {
+	k := &a.runtime.kept
+	if s == backends.SpaceHost {
+		device = backends.HostDevice
+	}
+	if made := k.find(a.all(), s, device); made.memory != nil {
+		copied, err = a.reuse(made)
+		return copied, err == nil, err
+	}
+	if a.memory == nil || a.memory.Mapped() || a.layout.Count() == 0 {
+		copied, err = a.temporary(s, device, true)
+		return copied, false, err
+	}
+	begun := k.begin(a.all(), s, device)
+	// An access that writes either finds what was begun, or is found.
+	if a.runtime.claims.writes(a.all()) {
+		k.end(begun)
+	}
+	if copied, err = a.temporary(s, device, true); err != nil {
+		k.end(begun)
+		return nil, false, err
+	}
+	return copied, k.finish(begun, copied.all()), nil
+}
+
+// reuse is a temporary that was kept, of which it takes over a reference, for use on the
+// stream that a new one would have. The copy to the host is over: it was waited for.
+func (a *Array) reuse(made piece) (*Array, error) {
+	r := made.memory.region
+	o, err := a.optionsAt(r.Allocator, r.Device)
+	if err == nil && o.Stream != 0 {
+		o.Stream, err = made.memory.resolved(o.Stream)
+	}
+	if err != nil {
+		return nil, errors.Join(err, made.memory.Release())
+	}
+	a.runtime.kept.reused[r.Allocator].Add(1)
+	return View(made.memory, made.address, made.layout, made.layout.Count(), true, o), nil
+}
+
+// find returns what is kept of source's elements for code in space s on a device, with a
+// new reference; without memory if there is nothing.
+func (k *kept) find(source piece, s backends.Space, device int) (made piece) {
+	if k.some.Load() == 0 {
+		return piece{}
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for _, e := range k.list {
+		if e.made.memory != nil && e.isOf(source, s, device) {
+			e.made.memory.Retain()
+			return e.made
+		}
+	}
+	return piece{}
+}
+
+func (e *keeping) isOf(source piece, s backends.Space, device int) bool {
+	return e.space == s && e.device == device && e.isOfElements(source)
+}
+
+func (e *keeping) isOfElements(p piece) bool {
+	return e.source.memory == p.memory && e.source.address == p.address && e.source.layout.Equal(p.layout)
+}
+
+// leave makes what is wanted of the temporaries do without a stream.
+func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed error) {
+	if k.some.Load() == 0 {
+		return nil
+	}
+	var using []*Memory
+	k.mutex.Lock()
+	for _, e := range k.list {
+		if m := e.made.memory; m != nil && wanted(e) && m.Uses(s) {
+			using = append(using, m.Retain())
+		}
+	}
+	k.mutex.Unlock()
+	for _, m := range using {
+		failed = errors.Join(failed, m.Forget(s), m.Release())
+	}
+	return failed
+}
+
+// begin is before a temporary is made: what changes from now on, that may not have.
+func (k *kept) begin(source piece, s backends.Space, device int) *keeping {
+	e := &keeping{source: source, space: s, device: device}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	source.memory.keeps = true
+	k.list = append(k.list, e)
+	k.some.Store(int64(len(k.list)))
+	return e
+}
+
+// end is begin's where nothing is to be kept.
+func (k *kept) end(begun *keeping) { k.drop(func(e *keeping) bool { return e == begun }) }
+
+// finish keeps the temporary that was made, and reports whether it does: not if the elements
+// have changed since begin, or if another was made meanwhile.
+func (k *kept) finish(begun *keeping, made piece) bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	at := slices.Index(k.list, begun)
+	if at < 0 {
+		return false
+	}
+	for _, e := range k.list {
+		if e.made.memory != nil && e.isOf(begun.source, begun.space, begun.device) {
+			k.list = slices.Delete(k.list, at, at+1)
+			k.some.Store(int64(len(k.list)))
+			return false
+		}
+	}
+	made.memory.Retain()
+	begun.made = made
+	return true
+}
+
+// changed drops what is kept of elements that p has some of. It is called when these are
+// written or, by a device, will be by whatever p's memory knows of: after that, since what
+// was copied meanwhile may have some of both.
+func (k *kept) changed(p piece) {
+	if k.some.Load() == 0 {
+		return
+	}
+	k.drop(func(e *keeping) bool { return e.source.mayShare(p) || (e.made.memory != nil && e.made.mayShare(p)) })
+}
+
+// changedBytes is changed for host memory of which nothing is known.
+func (k *kept) changedBytes(at backends.Address, size int) {
+	k.changed(piece{address: at, layout: arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{size}, Strides: []int{1}}})
+}
+
+// ends drops what is kept of memory that is no more.
+func (k *kept) ends(m *Memory) { k.drop(func(e *keeping) bool { return e.source.memory == m }) }
+
+// dropOf drops what is kept in memory of a backend's, and reports whether there was any.
+func (k *kept) dropOf(b backends.Backend) bool {
+	return k.drop(func(e *keeping) bool { return e.made.memory != nil && e.made.memory.backend == b })
+}
+
+// drop drops what is wanted, and reports whether that was anything.
+func (k *kept) drop(wanted func(*keeping) bool) bool {
+	if k.some.Load() == 0 {
+		return false
+	}
+	var dropped []*keeping
+	k.mutex.Lock()
+	k.list = slices.DeleteFunc(k.list, func(e *keeping) bool {
+		is := wanted(e)
+		if is {
+			dropped = append(dropped, e)
+		}
+		return is
+	})
+	k.some.Store(int64(len(k.list)))
+	k.mutex.Unlock()
+	// Without the mutex: it may wait for a device.
+	for _, e := range dropped {
+		m := e.made.memory
+		if m == nil {
+			continue
+		}
+		r := m.runtime
+		if r.tracing() {
+			r.tracef("drop the kept temporary at %#x of %d bytes", e.made.address, m.size)
+		}
+		if err := m.Release(); err != nil && r.tracing() {
+			r.tracef("while giving back a kept temporary: %v", err)
+		}
+	}
+	return len(dropped) > 0
+}
+
+// bytes returns how many bytes are kept in memory of an allocator.
+func (k *kept) bytes(a backends.Allocator) (size int64) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for _, e := range k.list {
+		if m := e.made.memory; m != nil && m.region.Allocator == a {
+			size += int64(m.size)
+		}
+	}
+	return size
+}

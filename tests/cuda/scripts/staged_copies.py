@@ -1,0 +1,144 @@
+"""Copies in pieces: staged_copies.py walk|faults SEED STEPS, with small chunks by HAMR_COPY_CHUNK.
+
+walk: random sizes, memory, streams and threads; every element that arrives is compared. faults:
+each call of the driver that a copy makes fails once, and the next copy is right.
+"""
+
+import random
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+import hamr
+from tests.cuda import driver
+
+ALLOCATORS = "cuda", "cuda_async", "cuda_uva", "cuda_host", "malloc"
+LARGEST = 40_000
+
+
+def walk(seed, steps):
+    """Copies of a thread's own buffers, on streams of its own and the default one."""
+    choose, make = random.Random(seed), np.random.default_rng(seed)
+    streams = [None, *(hamr.Stream(device=d % driver.DEVICES) for d in range(3))]
+    for _ in range(steps):
+        n = choose.choice((1, 100, choose.randrange(1, LARGEST)))
+        values = make.integers(0, 255, n, dtype="u1")
+        allocator, device = choose.choice(ALLOCATORS[:3]), choose.randrange(driver.DEVICES)
+        fitting = [s for s in streams if s is None or s.device == device]
+        b = hamr.Buffer(n, "u1", allocator, device=device, stream=choose.choice(fitting), fill=7)
+        source = values.copy()
+        b[...] = source
+        source[...] = 0  # it has been read
+        for _ in range(choose.randrange(4)):
+            act = choose.randrange(6)
+            if act == 0:
+                assert np.array_equal(b.get(), values)
+            elif act == 1:
+                out = np.zeros(n, "u1")
+                b.get(out)
+                assert np.array_equal(out, values)
+            elif act == 2:
+                low = choose.randrange(n)
+                part = make.integers(0, 255, n - low, dtype="u1")
+                b[low:] = part
+                values[low:] = part
+                part[...] = 1
+            elif act == 3:
+                with b.on_host("rw") as array:
+                    array += 1
+                values += 1
+            elif act == 4:
+                b.set_stream(choose.choice([0, *(s for s in streams[1:] if s.device == b.device)]))
+            else:
+                b.move(choose.choice(ALLOCATORS))
+        assert np.array_equal(np.asarray(b.get_host_accessible()), values)
+        assert np.array_equal(np.asarray(hamr.buffer(values).copy("cuda").get()), values)
+
+
+def walks(seed, steps):
+    """Walks in four threads at once, which share the chunks."""
+    errors = []
+
+    def run(number):
+        try:
+            walk(seed + number, steps)
+        except BaseException as error:  # for the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(1000 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def faults():
+    """Up and down, each call failing once."""
+    emulator = driver.emulator
+    values, out = np.arange(30_000, dtype="u2"), np.zeros(30_000, "u2")
+    b = hamr.Buffer(30_000, "u2", "cuda", fill=0)
+    stream = hamr.Stream(device=0)
+
+    def up():
+        b[...] = values
+        b.synchronize()
+
+    def down():
+        out[...] = 0
+        b.get(out)
+        assert np.array_equal(out, values)
+
+    for ordered in (False, True):
+        if ordered:
+            b.set_stream(stream)
+        for act in up, down:
+            up()
+            failed = 0
+            for call, count in emulator.count_calls(act).items():
+                if any(word in call for word in ("Free", "Destroy", "GetError", "CtxPop")):
+                    continue
+                for nth in range(1, min(count, 12) + 1):
+                    emulator.fail(call, nth, 700)
+                    try:
+                        act()
+                    except hamr.DeviceError as error:
+                        failed += error.code == 700
+                    finally:
+                        emulator.stop_failing()
+                    up()
+                    down()
+            assert failed > 20, failed
+    # A chunk that cannot be had is done without.
+    hamr.trim()
+    emulator.fail("cuMemHostAlloc", 2, driver.OUT_OF_MEMORY)
+    up()
+    down()
+    hamr.trim()
+    emulator.fail("cuMemHostAlloc", 0, driver.OUT_OF_MEMORY)
+    up()
+    down()
+    emulator.stop_failing()
+
+
+def main():
+    """Run what the command line says."""
+    kind, seed, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    if kind == "walk":
+        walk(seed, steps)
+        walks(seed, max(steps // 8, 1))
+    else:
+        faults()
+    hamr.trim()
+    if driver.emulator is not None:
+        driver.emulator.finish()
+        assert driver.emulator.violations() == []
+    print("OK")
+
+
+main()
