@@ -29,6 +29,9 @@ const (
 	// given back each time, and with "check" that memory which is given back is
 	// overwritten, so that whoever uses it still reads something else.
 	PoolSetting = "HAMR_CUDA_POOL"
+	// PoolLimitSetting is how many bytes of plain memory each device's pool may take
+	// from the driver. The default is no limit.
+	PoolLimitSetting = "HAMR_CUDA_POOL_LIMIT"
 	// PeerSetting says with "0" that devices are not to reach each other's memory:
 	// copies between them go through the host.
 	PeerSetting = "HAMR_CUDA_PEER_ACCESS"

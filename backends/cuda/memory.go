@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/pool"
 )
 
 const (
@@ -22,8 +23,11 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		at, err = b.allocate(r)
 	}
 	if isOutOfMemory(err) {
-		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
-			Detail: fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)}
+		detail := fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)
+		if limited := (*pool.LimitError)(nil); errors.As(err, &limited) {
+			detail = limited.Error()
+		}
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail}
 	}
 	return at, err
 }
@@ -33,7 +37,8 @@ func isOutOfMemory(err error) bool {
 		return false
 	}
 	var failed *backends.DeviceError
-	return errors.As(err, &failed) && failed.Code == outOfMemory
+	var limited *pool.LimitError
+	return errors.As(err, &limited) || (errors.As(err, &failed) && failed.Code == outOfMemory)
 }
 
 func (b *Backend) allocate(r backends.Request) (backends.Address, error) {

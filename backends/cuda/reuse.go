@@ -1,6 +1,10 @@
 package cuda
 
 import (
+	"fmt"
+	"math"
+	"strconv"
+
 	"hamr/backends"
 	"hamr/backends/internal/pool"
 )
@@ -38,7 +42,15 @@ func (b *Backend) reused(number int) (*pool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.reused.CompareAndSwap(nil, pool.New(&plainMemory{b, d}, int(keep)))
+	made := pool.New(&plainMemory{b, d}, int(min(keep, math.MaxInt64)))
+	if limit := b.lookup(PoolLimitSetting); limit != "" {
+		bytes, err := strconv.ParseInt(limit, 10, 64)
+		if err != nil || bytes <= 0 {
+			return nil, fmt.Errorf("%s is %q: a number of bytes is needed", PoolLimitSetting, limit)
+		}
+		made.SetLimit(int(bytes))
+	}
+	d.reused.CompareAndSwap(nil, made)
 	return d.reused.Load(), nil
 }
 

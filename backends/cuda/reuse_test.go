@@ -157,3 +157,36 @@ func TestPartsOfSegmentsAreLocated(t *testing.T) {
 	assert.Equal(t, backends.None, found.Allocator)
 	r.free(t, first, 1000, 0)
 }
+
+func TestPoolLimit(t *testing.T) {
+	r := emulate(t, settings{PoolLimitSetting: "5000000"})
+	at := r.take(t, pooledSize, 0)
+	_, err := r.Allocate(request(backends.CUDA, 2*pooledSize))
+	var full *backends.OutOfMemoryError
+	require.ErrorAs(t, err, &full)
+	assert.ErrorContains(t, err, "the limit is 5000000 bytes, of which 2097152 are taken: 4194304 more are not allowed")
+	r.free(t, at, pooledSize, 0)
+	r.free(t, r.take(t, 2*pooledSize, 0), 2*pooledSize, 0)
+	for _, wrong := range []string{"1GB", "0", "-1"} {
+		_, err := emulate(t, settings{PoolLimitSetting: wrong}).Allocate(request(backends.CUDA, 8))
+		assert.ErrorContains(t, err, "a number of bytes is needed")
+	}
+}
+
+func TestCapturedStreamsAreNotAsked(t *testing.T) {
+	r := emulate(t, nil)
+	if r.driver.StreamIsCapturing == 0 {
+		t.Skip("the driver cannot tell")
+	}
+	s := r.newOwnStream(t)
+	at := r.take(t, pooledSize, s)
+	r.free(t, at, pooledSize, s)
+	r.fail("cuStreamIsCapturing", 0, captureImplicit)
+	queries, events := r.calls("cuStreamQuery"), r.calls("cuEventRecord")
+	other := r.take(t, pooledSize, 0)
+	assert.NotEqual(t, at, other)
+	assert.Equal(t, []int{queries, events}, []int{r.calls("cuStreamQuery"), r.calls("cuEventRecord")})
+	r.stopFailing()
+	r.free(t, other, pooledSize, 0)
+	require.NoError(t, r.DestroyStream(0, s))
+}
