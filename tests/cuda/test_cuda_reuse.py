@@ -30,16 +30,18 @@ def trimmed(needs_device):
     hamr.trim()
 
 
+def taken(emulator) -> tuple[int, int, int]:
+    """What was asked of the driver that takes long."""
+    return tuple(map(emulator.calls, ("cuMemAlloc_v2", "cuMemFree_v2", "cuCtxSynchronize")))
+
+
 def test_the_same_stream_has_it_at_once(emulator):
-    stream = hamr.Stream(device=0)
-    for options in ({}, {"stream": stream}):
+    for options in ({}, {"stream": hamr.Stream(device=0)}):
         first = filled(1, transfer="async", **options)
-        place = first.ptr
-        calls = emulator.calls("cuMemAlloc_v2"), emulator.calls("cuMemFree_v2")
+        before = taken(emulator)
         first.close()
         second = filled(2, transfer="async", **options)
-        assert second.ptr == place
-        assert (emulator.calls("cuMemAlloc_v2"), emulator.calls("cuMemFree_v2")) == calls
+        assert taken(emulator) == before
         assert emulator.pending() > 0
         assert values(second) == [2]
         second.close()
@@ -48,25 +50,29 @@ def test_the_same_stream_has_it_at_once(emulator):
 
 def test_other_streams_have_it_when_the_work_is_over(emulator):
     streams = [hamr.Stream(device=0) for _ in range(2)]
-    first = filled(1, transfer="async", stream=streams[0])
-    place = first.ptr
-    first.close()
+    filled(1, transfer="async", stream=streams[0]).close()
+    allocations, *_ = taken(emulator)
     second = filled(2, transfer="async", stream=streams[1])
-    assert second.ptr != place
+    assert taken(emulator)[0] == allocations + 1
     streams[0].synchronize()
     third = filled(3, transfer="async", stream=streams[1])
-    assert third.ptr == place
+    assert taken(emulator)[0] == allocations + 1
     assert [values(second), values(third)] == [[2], [3]]
 
 
-def test_another_librarys_stream_may_end(emulator):
-    stream = driver.Stream()
-    first = filled(1, transfer="async", stream=stream)
+@pytest.mark.parametrize("ask", ["ptr", "__cuda_array_interface__", "of a handle"])
+def test_whoever_has_the_address_is_waited_for(emulator, ask):
+    """On any stream, which may have ended: as when the driver frees the memory."""
+    stream, first = driver.Stream(), filled(1)
     first.synchronize()
-    driver.write_late(stream.handle, first.ptr, COUNT, 9)
-    first.close()
+    place = first.get_cuda_accessible().ptr if ask == "of a handle" else getattr(first, ask)
+    place = place["data"][0] if isinstance(place, dict) else place
+    driver.write_late(stream.handle, place, COUNT, 9)
     del stream
-    others = [filled(5) for _ in range(3)]
+    *_, waits = taken(emulator)
+    del first
+    assert taken(emulator)[2] == waits + 1
+    others = [filled(5, transfer="async") for _ in range(3)]
     with driver.on(0):
         driver.do("cuCtxSynchronize")
     assert [values(other) for other in others] == [[5]] * 3
