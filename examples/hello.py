@@ -19,7 +19,7 @@ def write(file: object, buffer: hamr.Buffer) -> None:
     print(np.asarray(buffer.get_host_accessible()), file=file)
 
 
-n = 400
+n = 8
 ones = hamr.Buffer(n, "float32", hamr.Allocator.malloc, fill=1)
 ramp = hamr.buffer(np.arange(n, dtype="float32")).copy(hamr.Allocator.cpp)
 

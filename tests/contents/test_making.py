@@ -159,7 +159,7 @@ def test_without_numpy():
         "hamr.full(2, 1j), hamr.asarray(b'ab'), hamr.array([2**64 - 1, 0]), hamr.ones_like([1]))"
     )
     assert producers.run_python(code).stdout == (
-        "{1, 2} {1.5, 2} {3} {0, 0} {1j, 1j} {97, 98} {18446744073709551615, 0} {1}\n"
+        "{1, 2} {1.5, 2} 3 {0, 0} {1j, 1j} {97, 98} {18446744073709551615, 0} {1}\n"
     )
 
 

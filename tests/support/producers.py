@@ -165,6 +165,8 @@ def text_of(array: np.ndarray) -> str:
     """What str() of a buffer is, worked out by NumPy and Python."""
     if array.ndim > 1 and array.size:
         return _rows_of(array, 1)
+    if not array.ndim:
+        return number_text(array[()])
     words = [number_text(x) for x in array.ravel()]
     lines = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
     return "{" + ", \n".join(lines) + "}"

@@ -157,3 +157,8 @@ def enumerating() -> None:
         print(error.backend, error.tried)
     except hamr.OutOfMemory as error:
         print(error.size + 1)
+
+
+def comparing(b: Buffer) -> None:
+    if b[0] == 3 or b[1] != 4.5 or b.get_host_accessible()[0] == 1j:
+        print(bool(b[0] < 3), 3.0 in b)

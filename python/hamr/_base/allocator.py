@@ -84,6 +84,9 @@ SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
 #: Runtimes whose allocators will be called after them.
 _NEXT = ("opencl", "sycl")
 
+#: What somebody who names a place instead of an allocator is to write.
+_PLACES = dict.fromkeys(("cpu", "host"), "; the host's is malloc") | {"gpu": "; a GPU's is cuda"}
+
 _BY_VALUE = {int(a): a for a in Allocator}
 
 
@@ -108,7 +111,10 @@ def allocator_of(value: object) -> int:
             )
             error.backend = runtime
             raise error
-        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}")
+        place = _PLACES.get(value)
+        raise ValueError(
+            f"allocator is {value!r}: accepted are {_names(Allocator)}" + (place or "")
+        )
     raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
 
 

@@ -72,7 +72,13 @@ def _parse(dtype: Any) -> int:
         return core().ParseElement(name)
     except TypeError as error:
         if isinstance(dtype, str):
-            raise
+            words = {"cpu": "device", "gpu": "device"} | {a.name: "allocator" for a in Allocator}
+            if name not in words:
+                raise
+            raise TypeError(
+                f"dtype {name!r}: accepted is an element type such as 'float32'; "
+                f"write {words[name]}={name!r} for a place"
+            ) from None
         raise TypeError(str(error).replace(f"dtype '{name}'", f"dtype is {dtype!r}", 1)) from None
 
 
@@ -96,7 +102,8 @@ def _name_by_numpy(dtype: Any) -> str:
     module, _, name = str(dtype).rpartition(".")
     if module == "torch" == type(dtype).__module__:  # torch.float32
         return name
-    raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'")
+    hint = "; a shape of several dimensions is a tuple, (2, 3)" if isinstance(dtype, int) else ""
+    raise TypeError(f"dtype is {dtype!r}: accepted is an element type such as 'float32'{hint}")
 
 
 def name_of(number: int) -> str:

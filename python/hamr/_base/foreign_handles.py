@@ -32,7 +32,8 @@ def handle_of_stream(stream: Any) -> int:
         else:
             value = _handle_by_protocol(stream, protocol)
     if value is None:
-        raise TypeError(f"stream is {stream!r}: accepted is None, an int or a stream object")
+        hint = f"; an element type is dtype={stream!r}" if isinstance(stream, str) else ""
+        raise TypeError(f"stream is {stream!r}: accepted is None, an int or a stream object{hint}")
     if not 0 <= value < 2**64:
         raise ValueError(f"stream is {stream!r}: accepted are 0 ... 2**64-1")
     return value

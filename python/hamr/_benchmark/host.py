@@ -207,6 +207,7 @@ def main(path: str | None, rounds: int) -> int:
 
 def _table(result: dict[str, Any]) -> list[str]:
     lines = [", ".join(f"{k} {v}" for k, v in result["machine"].items() if v), ""]
+    lines += ["x floor: how many times what the row of its table with 1.00 takes", ""]
     lines.append(f"{'operation':44} {'ns':>9} {'x floor':>8}")
     for row in result["operations"]:
         lines.append(f"{row['operation']:44} {row['ns']:9.0f} {row['ratio']:8.2f}")

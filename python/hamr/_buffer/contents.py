@@ -64,12 +64,13 @@ class Contents(Reading):
         _native.reserve(self, count("n", n), self._single(value))
 
     def resize(self, n: int | tuple[int, ...], value: Any = None) -> None:
-        """Hold ``n`` elements, or those of a shape. New ones hold ``value``, if given.
+        """Hold ``n`` elements, or those of a shape. New ones hold ``value``, else anything.
 
-        The elements in front stay, in C order.
+        The elements in front stay, in C order. Unlike NumPy's it does not write zeros.
         """
         shape = n if isinstance(n, (tuple, list)) else (n,)
-        _native.resize(self, tuple(count("n", d) for d in shape), self._single(value))
+        sizes = tuple(count("n", d, "an int or a tuple of int") for d in shape)
+        _native.resize(self, sizes, self._single(value))
 
     def append(self, x: Any) -> None:
         """Add a value, or the elements of an array, behind the last element."""
@@ -151,7 +152,10 @@ class Contents(Reading):
         )
 
     def __str__(self) -> str:
-        return "<closed>" if self._closed else self._text(SHOWN)
+        if self._closed:
+            return "<closed>"
+        source = self._pin()  # others may resize it meanwhile
+        return _text(source, SHOWN) if source.ndim else _text(source, SHOWN)[1:-1]
 
     def print(self) -> None:
         """Print where the buffer is, and its elements."""
@@ -159,16 +163,8 @@ class Contents(Reading):
         print(
             f"{{allocator={Allocator(source._allocator).name}, owner={source.device}, "
             f"size={source._count}, capacity={source._capacity}, data={source.ptr:#x}}} "
-            f"{self._text(0)}"
+            f"{_text(source, 0)}"
         )
-
-    def _text(self, limit: int) -> str:
-        source = self._pin()
-        if source.ndim < 2:
-            return _native.text(source, limit)
-        from .text import nested
-
-        return nested(source, limit)
 
     def _value(self, x: Any) -> _native.Array:
         """What the core can read; a Python number becomes an element, if that can hold it."""
@@ -186,3 +182,11 @@ class Contents(Reading):
 
     def _single(self, value: Any) -> _native.Array | None:
         return None if value is None else operand(value, self)
+
+
+def _text(array: _native.Array, limit: int) -> str:
+    if array.ndim < 2:
+        return _native.text(array, limit)
+    from .text import nested
+
+    return nested(array, limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import space_number
+from .._base.allocator import SPACES, space_number
 from .._base.errors import FreedBuffer
 from .._base.place import device_number
 
@@ -92,6 +92,26 @@ class Access:
             raise FreedBuffer("the buffer was closed")
         self._buffer, self._space, self._device = buffer, space, device
         self._mode = _MODES[mode]
+
+    def __repr__(self) -> str:
+        return f"<hamr access for a with block: {self._line()}>"
+
+    def _line(self) -> str:
+        name = next(name for name, number in SPACES.items() if number == self._space)
+        mode = next(mode for mode, number in _MODES.items() if number == self._mode)
+        if name in ("host", "cuda"):
+            return f'with b.on_{name}("{mode}") as x: ...'
+        return f'with b.on("{name}", "{mode}") as x: ...'
+
+    if not TYPE_CHECKING:  # who forgot the "with" tries what arrays have
+
+        def __getattr__(self, name):
+            raise AttributeError(
+                f"an access has no {name}: write {self._line()}", name=name, obj=self
+            )
+
+        def __getitem__(self, key):
+            raise TypeError(f"an access has no elements: write {self._line()}")
 
     def __enter__(self) -> Any:
         try:

@@ -32,11 +32,11 @@ def _arithmetic(name: str) -> Any:
 
 
 class _LeftToNumPy:
-    """A name that NumPy's arrays have and hamr's do not: absent, but it says what to write."""
+    """A name that others' arrays have and hamr's do not: absent, but it says what to write."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        self.__doc__ = f"Not hamr's: ``numpy.asarray(b).{name}``."
+        self.__doc__ = f"Not hamr's: NumPy has it, ``numpy.asarray(b)``; ``b.{name}`` says more."
 
     def __get__(self, array: Any, owner: Any) -> Any:
         if array is None:
@@ -63,6 +63,8 @@ class Operators(_Base):
         def __le__(self, other: Any) -> Any: ...
         def __gt__(self, other: Any) -> Any: ...
         def __ge__(self, other: Any) -> Any: ...
+        def __eq__(self, other: object) -> Any: ...
+        def __ne__(self, other: object) -> Any: ...
 
     else:
         for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -76,11 +78,22 @@ class Operators(_Base):
         for _name in ("divmod", "rdivmod", "neg", "pos", "invert", "abs"):
             vars()[f"__{_name}__"] = _arithmetic(_name)
         for _name in (
-            "all", "any", "argmax", "argmin", "fromfile", "max", "mean", "min", "prod", "std",
-            "sum", "tobytes", "tofile", "tolist",
+            "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cpu", "ctypes", "cuda",
+            "cumsum", "diagonal", "dot", "extend", "flags", "flat", "flatten", "fromfile", "imag",
+            "max", "mean", "min", "nonzero", "numel", "numpy", "permute", "prod", "real", "repeat",
+            "round", "sort", "std", "sum", "swapaxes", "take", "to", "tobytes", "tofile", "tolist",
+            "trace", "unsqueeze", "var",
         ):  # fmt: skip
             vars()[_name] = _LeftToNumPy()
         del _name, _form
+
+    def __dir__(self) -> list[str]:
+        names, own, kind = super().__dir__(), getattr(self, "__dict__", ()), type(self)
+        return [
+            name
+            for name in names
+            if name in own or type(getattr(kind, name, None)) is not _LeftToNumPy
+        ]
 
     def __contains__(self, value: object) -> bool:
         from .refusals import contains

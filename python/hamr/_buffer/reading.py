@@ -160,12 +160,12 @@ class Reading(Views, Operators):
         )
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: Any, accepted: str = "an int") -> int:
     """What a user gave as a count of elements; any int of 64 bits."""
     try:
         number = index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}: accepted is an int") from None
+        raise TypeError(f"{name} is {value!r}: accepted is {accepted}") from None
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} is {value!r}: accepted are counts that fit in 63 bits")
     return number

@@ -135,6 +135,25 @@ _ARITHMETIC = {
     "or": "|",
     "xor": "^",
 }
+#: What hamr's arrays have by other names, with {} for the elements in NumPy.
+ELSEWHERE = {
+    "cpu": 'b.copy(device="cpu")',
+    "ctypes": "b.ptr, or give b to a function of ctypes",
+    "cuda": 'b.copy(device="cuda")',
+    "extend": "b.append(x), which takes arrays and lists, too",
+    "flags": "b.readonly, b.is_contiguous or b.is_fortran_contiguous",
+    "flat": "b.ravel()",
+    "flatten": "b.copy().ravel()",
+    "fromfile": "hamr.buffer(numpy.fromfile(file, dtype))",
+    "numel": "b.size()",
+    "numpy": "{}",
+    "permute": "b.transpose(...)",
+    "sort": 'with b.on_host("rw") as a: a.sort()',
+    "swapaxes": "b.transpose(...)",
+    "to": 'b.copy(device="cuda"), or b.astype(dtype)',
+    "tofile": "{}.tofile(file)",
+    "unsqueeze": "b[None]",
+}
 _SIGNS = {"neg": "-{}", "pos": "+{}", "invert": "~{}", "abs": "abs({})"}
 
 
@@ -195,9 +214,11 @@ def reckon(array: _native.Array, name: str, *others: Any) -> Any:
             return NotImplemented
     else:
         symbol = _ARITHMETIC[name[1:]]
+        if not array.ndim:  # as after b[0] += 1
+            raise TypeError(f"hamr does no arithmetic: write b[...] = b.item() {symbol} x")
         written = in_numpy(array) if array._host else "cupy.asarray(b)"
         raise TypeError(
-            f"hamr does no arithmetic: a = {written}; a {symbol}= x changes the elements"
+            f"hamr does no arithmetic: write a = {written}; a {symbol}= x changes the elements"
         )
     raise _refusal(array, line.replace("{symbol}", symbol))
 
@@ -211,12 +232,15 @@ def _repeats(array: _native.Array, name: str, other: Any, *more: Any) -> bool:
 
 def _refusal(array: _native.Array, line: str) -> TypeError:
     written = line.format("b.item()") if not array.ndim else _in_libraries(array, line)
-    return TypeError(f"hamr does no arithmetic: {written}")
+    return TypeError(f"hamr does no arithmetic: write {written}")
 
 
 def left_to_numpy(array: _native.Array, name: str) -> AttributeError:
-    """What is said of a name that NumPy's arrays have and hamr's do not."""
-    here, line = in_numpy(array), "hamr.buffer(numpy.fromfile(file, dtype))"
-    if name != "fromfile":
-        line = f"{here}.{name}({'file' if name == 'tofile' else ''})"
-    return AttributeError(f"hamr leaves {name} to numpy: {line}", name=name, obj=array)
+    """What is said of a name that arrays of NumPy or PyTorch have and hamr's do not."""
+    here = in_numpy(array)
+    if name in ELSEWHERE:
+        text = f"hamr's arrays have no {name}: write {ELSEWHERE[name].format(here)}"
+    else:
+        arguments = "" if name in ("imag", "real") else "()"
+        text = f"hamr leaves {name} to numpy: write {here}.{name}{arguments}"
+    return AttributeError(text, name=name, obj=array)

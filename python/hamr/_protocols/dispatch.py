@@ -232,7 +232,8 @@ def _refusal(obj: Any) -> TypeError:
                 f"hamr.array({short(obj)}) copies it to memory of hamr's own"
             )
         return TypeError(
-            f"{kind} object cannot be shared: accepted is what has the buffer protocol or one of "
+            f"{kind} object cannot be shared: accepted is an array of NumPy, CuPy, PyTorch and "
+            "others, which is what has the buffer protocol or one of "
             f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"
         )
     core().ParseFormat(code, size)  # raises, and says why

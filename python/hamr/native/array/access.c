@@ -169,7 +169,7 @@ static PyObject *in_place(Array *self, int32_t space) {
 }
 
 PyObject *array_access(Array *self, int32_t space, int32_t device) {
-    if (self->closed) return core_freed();
+    if (self->closed) return array_freed(self);
     if (array_usable(self) < 0) return NULL;
     if (!handle_type) {
         PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
@@ -248,7 +248,7 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     (void)module;
     if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
     Array *self = (Array *)arguments[0];
-    if (self->closed) return core_freed();
+    if (self->closed) return array_freed(self);
     if ((self->array.flags & HAMR_HOST_REACHABLE) || PyObject_TypeCheck(arguments[1], array_type) || !PyObject_CheckBuffer(arguments[1])) Py_RETURN_FALSE;
     Array *source = array_pin(self);
     if (!source) return NULL;

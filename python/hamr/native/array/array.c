@@ -108,13 +108,18 @@ void array_follow(Array *self, const Array *source) {
     Py_XDECREF(life);
 }
 
+PyObject *array_freed(const Array *self) {
+    /* Of what is fixed users close handles alone; the buffer may be open. */
+    return core_freed(self->fixed ? "the handle was closed, as at the end of a with block: take a new one from the buffer" : "the buffer was closed");
+}
+
 PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     Array *copy = array_new(type);
     if (!copy) return NULL;
     /* Only now: making an object may run finalisers, which may close self. */
     if (self->closed) {
         Py_DECREF(copy);
-        return core_freed();
+        return array_freed(self);
     }
     copy->fixed = 1;
     copy->temporary = self->temporary;
@@ -264,7 +269,7 @@ void array_dealloc(PyObject *object) {
 Py_ssize_t array_length(PyObject *object) {
     Array *self = (Array *)object;
     if (self->closed) {
-        core_freed();
+        array_freed(self);
         return -1;
     }
     if (self->array.ndim == 0) {
@@ -311,7 +316,7 @@ PyObject *array_method_set_order(PyObject *object, PyObject *arguments) {
     int turn = self->turn ? turn_wait(&self->turn) : 0;
     if (turn < 0 || self->closed) {
         Py_XDECREF(life);
-        return turn < 0 ? NULL : core_freed();
+        return turn < 0 ? NULL : array_freed(self);
     }
     if (number == Py_None) stream = self->array.stream;
     if (self->block && stream != self->array.stream) {

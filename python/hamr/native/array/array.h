@@ -5,7 +5,6 @@
 
 #include "array/turn.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "hamr/functions.h"
 #include "memory/block.h"
 
@@ -38,13 +37,14 @@ typedef struct {
 #define FOR_SPACE(space) ((char)((space) + 1))
 
 #define OPEN(self) \
-    if (((Array *)self)->closed) return core_freed()
+    if (((Array *)self)->closed) return array_freed((Array *)(self))
 
 extern PyTypeObject *array_type; /* NULL until type.c has made it */
 int is_array(PyObject *object);   /* or 0, with an exception */
 int is_array_type(PyObject *type); /* the same */
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
+PyObject *array_freed(const Array *self); /* raises FreedBuffer; NULL */
 PyObject *array_snapshot(Array *self, PyTypeObject *type);
 Array *array_pin(Array *self);
 Array *array_pinned(Array *self); /* itself, if it is what array_pin returns already */

@@ -87,7 +87,7 @@ static PyObject *make(PyObject *object, Change *change) {
     change->source = array_new(array_type);
     change->spare = block_spare();
     Outcome outcome = change->source && change->spare ? in_turn((Array *)object, run, pin_other, change) : FAILED;
-    if (outcome == FREED) core_freed();
+    if (outcome == FREED) array_freed((Array *)object);
     else if (change->error) core_raise(change->error);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);

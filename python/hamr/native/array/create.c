@@ -152,7 +152,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     if (!is_array_type(arguments[0])) return NULL;
     if (!is_array(arguments[1])) return NULL;
     Array *source = (Array *)arguments[1];
-    if (source->closed) return core_freed();
+    if (source->closed) return array_freed(source);
     draft_start(&draft);
     draft.array = source->array;
     draft.array.shape = draft.dimensions;
@@ -217,7 +217,7 @@ static PyObject *bytes_of(PyObject *module, PyObject *object) {
     if (!is_array(object)) return NULL;
     const hamr_array *array = &((Array *)object)->array;
     const ElementFacts *facts = element_facts(array->element);
-    if (((Array *)object)->closed) return core_freed();
+    if (((Array *)object)->closed) return array_freed((Array *)object);
     if (!facts || !(array->flags & HAMR_HOST_REACHABLE) || !array_contiguous(array, 0))
         return PyErr_Format(PyExc_ValueError, "the elements do not lie in C order in host memory");
     return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));

@@ -55,7 +55,7 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
     OPEN(object);
     if (array_usable((Array *)object) < 0 || !(opening.source = array_new(array_type))) return NULL;
     Outcome outcome = in_turn((Array *)object, run, NULL, &opening);
-    if (outcome == FREED) core_freed();
+    if (outcome == FREED) array_freed((Array *)object);
     else if (opening.error) core_raise(opening.error);
     PyObject *handle = NULL, *both = NULL;
     if (outcome == DONE) {

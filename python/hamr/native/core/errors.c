@@ -62,8 +62,8 @@ int core_raise(hamr_error *error) {
     return -1;
 }
 
-PyObject *core_freed(void) {
-    raise_error(&(hamr_error){.kind = HAMR_FREED, .message = "the buffer was closed"});
+PyObject *core_freed(const char *message) {
+    raise_error(&(hamr_error){.kind = HAMR_FREED, .message = message});
     return NULL;
 }
 

@@ -5,7 +5,6 @@
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "memory/block.h"
 
 static int check_request(const hamr_array *array, const ElementFacts *facts, int flags) {
@@ -54,7 +53,7 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     } else if (!self->fixed) {
         if (!(self = (Array *)array_snapshot(self, array_type))) return -1;
     } else if (self->closed) {
-        core_freed();
+        array_freed(self);
         return -1;
     } else {
         Py_INCREF(object);

@@ -12,7 +12,6 @@
 #include "array/order.h"
 #include "base/elements.h"
 #include "base/python.h"
-#include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 
@@ -52,7 +51,7 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
     (void)closure;
     Array *self = (Array *)object;
     for (;;) {
-        if (self->closed) return core_freed();
+        if (self->closed) return array_freed(self);
         if (array_usable(self) < 0 || (!self->interface && description_prepare(self) < 0)) return NULL;
         if (!self->interface) return refuse(self);
         /* What is made on the way may run finalisers, which may change the array. */

@@ -13,7 +13,6 @@
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
-#include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_device.h"
@@ -88,7 +87,7 @@ typedef struct {
 /* Makes no Python object on the way, so that nothing can change the array meanwhile. */
 static Export *export_array(Array *self, const Manner *manner) {
     if (self->closed) {
-        core_freed();
+        array_freed(self);
         return NULL;
     }
     const hamr_array *array = &self->array;
@@ -264,7 +263,7 @@ static int check_stream(const Request *request, DLDevice device) {
 
 static PyObject *export_to(Array *self, const Request *request) {
     DLDevice own;
-    if (self->closed) return core_freed();
+    if (self->closed) return array_freed(self);
     if (device_of(self, &own) < 0) return NULL;
     if (!is_of_device(self->array.allocator) && request->copy != 1 && (!request->placed || is_same(own, request->device))) {
         Manner manner = {.device = own, .legacy = !request->versioned};
@@ -296,7 +295,7 @@ static PyObject *export_to(Array *self, const Request *request) {
 DLManagedTensorVersioned *dlpack_export(Array *self) {
     Manner manner = {.shared = 0, .stream = UNKNOWN_STREAM};
     if (self->closed) {
-        core_freed();
+        array_freed(self);
         return NULL;
     }
     owner_drain();
