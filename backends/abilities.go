@@ -73,3 +73,12 @@ type Contexts interface {
 	// SynchronizeContext blocks until all that was enqueued in a context is done.
 	SynchronizeContext(context uintptr) error
 }
+
+// Reuser is implemented by backends that hand freed memory out again by themselves, in the
+// order of streams, of allocators whose facts do not say that they are Ordered.
+type Reuser interface {
+	// Reuses reports whether Free of memory of allocator a takes effect on its stream, after
+	// what is there already, and Allocate returns memory that other streams than the
+	// request's may use only once that one has come to it. It never changes.
+	Reuses(a Allocator) bool
+}

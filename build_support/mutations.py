@@ -18,6 +18,7 @@ from pathlib import Path
 
 from build_support.kept_mutations import KEPT_MUTATIONS
 from build_support.mutation import Mutation
+from build_support.pool_mutations import POOL_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +32,7 @@ WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
 MUTATIONS = [
     *KEPT_MUTATIONS,
     *STAGING_MUTATIONS,
+    *POOL_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

@@ -392,7 +392,7 @@ func (m *Memory) Disown() {
 // freedInStreamOrder reports whether Free takes effect on the stream, after what
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
-	return m.owned && m.region.Allocator.Ordered()
+	return m.owned && m.inOrder
 }
 
 // String is for messages.

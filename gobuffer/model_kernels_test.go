@@ -237,7 +237,8 @@ func (w *modelWorld) consume(a *held, s backends.Stream, what foreign, told int)
 		if w.random.IntN(2) == 0 {
 			w.logf("    the memory's release waits for all streams")
 			if w.call(func() error { return c.memory.Leave(backends.EveryStream) }) == nil {
-				k.safe = c.memory.Owned() && c.memory.Region().Allocator.Ordered()
+				a := c.memory.Region().Allocator
+				k.safe = c.memory.Owned() && (a.Ordered() || (w.options.Reuses && a.Kind() == backends.DeviceOnly))
 			}
 			break
 		}

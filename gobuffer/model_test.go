@@ -44,6 +44,7 @@ var modelModes = map[string]modelOptions{
 	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true}},
 	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
 	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true, NoConvert: true}},
+	"reuse":             {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Reuses: true, LateMemory: true, Strict: true}},
 	"handles again":     {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, ReuseHandles: true}},
 	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
 	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},

@@ -18,7 +18,12 @@ import (
 // has ended since.
 func (w *world) shared(device int) *gobuffer.Array {
 	w.t.Helper()
-	a := w.array(place{backends.CUDAAsync, device}.options(gobuffer.Async), before)
+	return w.sharedFrom(backends.CUDAAsync, device)
+}
+
+func (w *world) sharedFrom(allocator backends.Allocator, device int) *gobuffer.Array {
+	w.t.Helper()
+	a := w.array(place{allocator, device}.options(gobuffer.Async), before)
 	s := w.stream(w.cuda, device)
 	require.NoError(w.t, w.cuda.Synchronize(device, 0))
 	w.kernel(w.cuda, device, s, a, after)
@@ -49,6 +54,23 @@ func TestMemoryIsFreedAfterStreamsThatNobodyNames(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, idle, "the other device is not waited for")
 	}
+}
+
+func TestMemoryThatABackendReusesIsFreedAfterThem(t *testing.T) {
+	reusing := late
+	reusing.Reuses, reusing.FreeWaits = true, true
+	w := newWorld(t, 1, reusing)
+	a := w.sharedFrom(backends.CUDA, 0)
+	closeAll(t, a)
+	assert.Equal(t, 1, w.cuda.CallCount("SynchronizeDevice"))
+	b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	s := w.stream(w.cuda, 0)
+	w.kernel(w.cuda, 0, s, b, after)
+	require.NoError(t, b.Memory().Leave(s))
+	waits := w.cuda.CallCount("Synchronize")
+	closeAll(t, b)
+	assert.Equal(t, waits, w.cuda.CallCount("Synchronize"), "the stream that it is freed on waits")
+	require.NoError(t, w.cuda.Synchronize(0, 0), "frees it")
 }
 
 func TestOnlyTheLastReleaseWaitsForTheDevice(t *testing.T) {

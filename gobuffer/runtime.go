@@ -34,6 +34,7 @@ type served struct {
 	onHost    bool // the host reaches the memory
 	freeWaits bool // its Free waits for the device
 	maps      bool // the host can map the memory
+	inOrder   bool // it is taken and given back in the order of a stream
 }
 
 const allocatorSlots = backends.MostAllocators
@@ -57,8 +58,9 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		converter, _ := backends.As[backends.Converter](b)
 		waiter, waits := backends.As[backends.FreeWaiter](b)
 		mapper, maps := backends.As[backends.Mapper](b)
+		reuser, reuses := backends.As[backends.Reuser](b)
 		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost),
-			waits && waiter.FreeWaits(a), maps && mapper.Maps(a)}
+			waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (reuses && reuser.Reuses(a))}
 	}
 	return r, nil
 }

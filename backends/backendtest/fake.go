@@ -31,6 +31,8 @@ type FakeOptions struct {
 	// device first, as cuMemFree does in practice. Otherwise work that has yet to
 	// run on freed memory is a violation.
 	FreeWaits bool
+	// Reuses makes device memory of every allocator stream-ordered.
+	Reuses bool
 	// LateMemory makes it a violation to use stream-ordered memory before the stream that
 	// it was taken on has come to it, as with CUDA's pools.
 	LateMemory bool
@@ -57,7 +59,7 @@ type FakeOptions struct {
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
-// Peers, MemoryReporter, Describer, Identified, Contexts and Device, and is safe for concurrent use.
+// Peers, MemoryReporter, Describer, Identified, Contexts, Reuser and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -176,7 +178,7 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f.options.LateMemory && r.Allocator.Ordered() {
+	if f.options.LateMemory && f.inOrder(r.Allocator) {
 		b.coming = true
 		f.enqueue(stream, task{arrives: b})
 	}
@@ -207,7 +209,7 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 		return f.violate("Free", "free of %s, which the host has mapped", describe(at))
 	}
 	b.freeing = true
-	if b.allocator.Ordered() {
+	if f.inOrder(b.allocator) {
 		f.enqueue(stream, task{run: func() { f.release(b) }})
 		return nil
 	}
@@ -219,7 +221,14 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 }
 
 // FreeWaits says what FakeOptions.FreeWaits does.
-func (f *Fake) FreeWaits(a backends.Allocator) bool { return f.options.FreeWaits && !a.Ordered() }
+func (f *Fake) FreeWaits(a backends.Allocator) bool { return f.options.FreeWaits && !f.inOrder(a) }
+
+// Reuses says what FakeOptions.Reuses does.
+func (f *Fake) Reuses(a backends.Allocator) bool {
+	return f.options.Reuses && a.Kind() == backends.DeviceOnly && !a.Ordered()
+}
+
+func (f *Fake) inOrder(a backends.Allocator) bool { return a.Ordered() || f.Reuses(a) }
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.

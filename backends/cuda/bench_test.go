@@ -53,6 +53,38 @@ func BenchmarkDriver(b *testing.B) {
 	m.run(b, "Idle", 0, func() error { _, err := r.Idle(0, stream); return err })
 }
 
+// BenchmarkPlainMemory takes memory from the pool and gives it back.
+func BenchmarkPlainMemory(b *testing.B) {
+	r := New(os.Getenv)
+	if err := r.Probe(); err != nil {
+		b.Skip(err)
+	}
+	for _, size := range []int{1 << 10, 1 << 20, 64 << 20} {
+		pair := func() {
+			at, err := r.Allocate(backends.Request{Allocator: backends.CUDA, Size: size})
+			if err == nil {
+				err = r.Free(backends.Region{Address: at, Allocator: backends.CUDA}, size, 0)
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		}
+		suffix := "/" + map[int]string{1 << 10: "1KiB", 1 << 20: "1MiB", 64 << 20: "64MiB"}[size]
+		b.Run("OneThread"+suffix, func(b *testing.B) {
+			for b.Loop() {
+				pair()
+			}
+		})
+		b.Run("ManyThreads"+suffix, func(b *testing.B) {
+			b.RunParallel(func(each *testing.PB) {
+				for each.Next() {
+					pair()
+				}
+			})
+		})
+	}
+}
+
 func reserved(b *testing.B, r *Backend, a backends.Allocator, size int) backends.Region {
 	b.Helper()
 	at, err := r.Allocate(backends.Request{Allocator: a, Size: size})

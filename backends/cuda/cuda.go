@@ -21,10 +21,17 @@ import (
 const (
 	// LibrarySetting is the driver library to load in place of the usual ones.
 	LibrarySetting = "HAMR_CUDA_LIBRARY"
-	// ThresholdSetting is how many bytes of freed memory the pool of each device
-	// keeps for reuse over a synchronisation. The default is a thirty-second of
-	// the device's memory.
+	// ThresholdSetting is how many bytes of freed memory each of a device's two pools,
+	// the driver's and that of plain memory, keeps for reuse. The default is a
+	// thirty-second of the device's memory.
 	ThresholdSetting = "HAMR_CUDA_POOL_RELEASE_THRESHOLD"
+	// PoolSetting says with "0" that plain device memory is taken from the driver and
+	// given back each time, and with "check" that memory which is given back is
+	// overwritten, so that whoever uses it still reads something else.
+	PoolSetting = "HAMR_CUDA_POOL"
+	// PoolLimitSetting is how many bytes of plain memory each device's pool may take
+	// from the driver. The default is no limit.
+	PoolLimitSetting = "HAMR_CUDA_POOL_LIMIT"
 	// PeerSetting says with "0" that devices are not to reach each other's memory:
 	// copies between them go through the host.
 	PeerSetting = "HAMR_CUDA_PEER_ACCESS"
@@ -38,7 +45,7 @@ const (
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified and
 // CUDAHost, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer and Trimmer. Memory belongs to the caller until Free. All methods are
+// MemoryReporter, Describer, Reuser and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
@@ -57,6 +64,8 @@ type Backend struct {
 	staging        staging.Engine
 	withoutKernels bool // see KernelsSetting
 	withoutPeers   bool // see PeerSetting
+	withoutReuse   bool // see PoolSetting
+	checksReuse    bool // likewise
 
 	streams     ownStreams
 	substitutes substitutes
@@ -119,6 +128,8 @@ func (b *Backend) load() error {
 	b.threshold = b.lookup(ThresholdSetting)
 	b.withoutKernels = b.lookup(KernelsSetting) == "0"
 	b.withoutPeers = b.lookup(PeerSetting) == "0"
+	b.withoutReuse = b.lookup(PoolSetting) == withoutPool
+	b.checksReuse = b.lookup(PoolSetting) == checkedPool
 	if err := b.readStaging(); err != nil {
 		return unavailable(err.Error())
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/backends/internal/pool"
 )
 
 // Attributes of devices.
@@ -25,6 +26,7 @@ type device struct {
 	handle  int32 // CUdevice
 	context *atomic.Uintptr
 	pool    atomic.Uintptr // CUmemoryPool
+	reused  atomic.Pointer[pool.Pool]
 
 	mu         sync.Mutex
 	attributes map[int]int

@@ -198,6 +198,12 @@ func (r *rig) assertClean(t testing.TB) {
 	t.Helper()
 	r.stopFailing()
 	dl.Call(r.c.Finish)
+	for _, d := range r.devices {
+		if p := d.reused.Load(); p != nil {
+			assert.Zero(t, p.Statistics().Lent, "memory leaks")
+			assert.NoError(t, p.Trim())
+		}
+	}
 	assert.Zero(t, r.live("memory"), "memory leaks")
 	assert.Zero(t, r.substitutes.count.Load())
 	for _, d := range r.devices {

@@ -40,10 +40,31 @@ var queries = sync.Pool{New: func() any {
 // pool is CUDAAsync's; page-locked memory, and memory that was page-locked later,
 // is CUDAHost's. Only plain device memory is of a
 // context.
-func (b *Backend) Locate(at backends.Address) (backends.Location, error) { return b.locate(at) }
+func (b *Backend) Locate(at backends.Address) (backends.Location, error) {
+	found, err := b.locate(at)
+	if err != nil || found.Allocator != backends.CUDA {
+		return found, err
+	}
+	p := b.devices[found.Device].reused.Load()
+	if p == nil {
+		return found, nil
+	}
+	start, size, ours := p.Find(at)
+	switch {
+	case ours && size == 0: // it was freed
+		return nowhere(at), nil
+	case ours:
+		found.Base, found.Size = start, size
+	}
+	return found, nil
+}
+
+func nowhere(at backends.Address) backends.Location {
+	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
+}
 
 func (b *Backend) locate(at backends.Address) (backends.Location, error) {
-	found := backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
+	found := nowhere(at)
 	q := queries.Get().(*pointerQuery)
 	defer queries.Put(q)
 	q.answers = [7]uint64{}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/pool"
 )
 
 const (
@@ -22,8 +23,11 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		at, err = b.allocate(r)
 	}
 	if isOutOfMemory(err) {
-		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
-			Detail: fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)}
+		detail := fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)
+		if limited := (*pool.LimitError)(nil); errors.As(err, &limited) {
+			detail = limited.Error()
+		}
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail}
 	}
 	return at, err
 }
@@ -33,13 +37,14 @@ func isOutOfMemory(err error) bool {
 		return false
 	}
 	var failed *backends.DeviceError
-	return errors.As(err, &failed) && failed.Code == outOfMemory
+	var limited *pool.LimitError
+	return errors.As(err, &limited) || (errors.As(err, &failed) && failed.Code == outOfMemory)
 }
 
 func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
 	switch r.Allocator {
 	case backends.CUDA:
-		return b.allocateHere(r, b.driver.MemAlloc)
+		return b.allocatePlain(r)
 	case backends.CUDAAsync:
 		return b.allocateFromPool(r)
 	case backends.CUDAUnified:
@@ -144,12 +149,14 @@ func (b *Backend) Supports(a backends.Allocator, device int) error {
 
 // FreeWaits reports true of what is not freed in stream order: cuMemFree and
 // cuMemFreeHost take memory away once the device has come to rest.
-func (*Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() }
+func (b *Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() && !b.Reuses(a) }
 
-// Free gives memory back: that of CUDAAsync in stream order, any other at once.
-func (b *Backend) Free(at backends.Region, _ int, stream backends.Stream) error {
+// Free gives memory back: that of CUDAAsync and CUDA in stream order, any other at once.
+func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) error {
 	switch at.Allocator {
-	case backends.CUDA, backends.CUDAUnified:
+	case backends.CUDA:
+		return b.freePlain(at, size, stream)
+	case backends.CUDAUnified:
 		return b.freeHere(at, b.driver.MemFree)
 	case backends.CUDAHost:
 		return b.freeHere(at, b.driver.MemFreeHost)

@@ -39,7 +39,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestPoolsAreTrimmedBeforeMemoryRunsOut(t *testing.T) {
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
-		r := emulate(t, nil)
+		r := emulate(t, settings{PoolSetting: "0"})
 		r.useMemory(t, backends.CUDAAsync, 1000)
 		r.fail(allocationCalls[a], 1, outOfMemory)
 		r.reserve(t, a, 0, 1000, 0)

@@ -110,6 +110,11 @@ func (b *Backend) Trim() error {
 		return err
 	}
 	for _, d := range b.devices {
+		if p := d.reused.Load(); p != nil {
+			if err := p.Trim(); err != nil {
+				return err
+			}
+		}
 		if pool := d.pool.Load(); pool != 0 {
 			if err := b.trim(d, pool); err != nil {
 				return err
@@ -135,7 +140,7 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 // trimForMore reports whether there is more memory now, perhaps.
 func (b *Backend) trimForMore() bool {
 	for _, d := range b.devices {
-		if d.pool.Load() != 0 {
+		if d.pool.Load() != 0 || d.reused.Load() != nil {
 			return b.Trim() == nil
 		}
 	}

@@ -36,6 +36,7 @@ var rules = []rule{
 	{"backends/all", []string{"backends", "backends/*"}},
 	{"backends/backendtest", []string{"backends"}},
 	{"backends/internal/dl", nil},
+	{"backends/internal/pool", []string{"backends"}},
 	{"backends/waiting", nil},
 	{"backends/internal/staging", []string{"backends", "backends/waiting"}},
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/..."}},

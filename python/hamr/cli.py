@@ -19,7 +19,9 @@ ENVIRONMENT = {
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",
     "HAMR_PINNED_LIMIT": "bytes of page-locked memory that is held for such copies",
-    "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each device keeps for reuse",
+    "HAMR_CUDA_POOL": "0: never reuse freed `cuda` memory; check: overwrite it when it is freed",
+    "HAMR_CUDA_POOL_LIMIT": "bytes that each device's `cuda` memory may take from the driver",
+    "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each pool of a device keeps",
     "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
     "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
 }

@@ -24,6 +24,13 @@ EMULATED = emulation.CHOSEN == "emulator"
 INVALID_VALUE, OUT_OF_MEMORY, NOT_READY, ILLEGAL_ADDRESS = 1, 2, 600, 700
 LEGACY, PER_THREAD = 1, 2
 
+#: Whether hamr hands freed memory of `cuda` out again by itself.
+POOLED = os.environ.get("HAMR_CUDA_POOL") != "0"
+#: Bytes that hamr's pool takes from the driver by themselves, once it was trimmed.
+LARGE = 2 << 20
+#: Bytes that it gives back at once, as an emulated device's pool keeps 8 MiB.
+MORE_THAN_IS_KEPT = 12 << 20
+
 _NON_BLOCKING, _NO_TIMING, _ATTACH_GLOBAL = 1, 2, 1
 _SPIN_CYCLES = 4_000_000  # about two milliseconds
 _BLOCK = 256

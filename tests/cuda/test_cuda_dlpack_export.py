@@ -385,8 +385,10 @@ def test_copies_elsewhere_are_always_fresh(kind, target):
 
 @pytest.mark.parametrize("target", [None, (1, 0), (2, 0)])
 def test_what_fails_leaves_nothing(emulator, target):
-    buffer = hamr.Buffer(N, "f4", "cuda", fill=1) if target != (2, 0) else hamr.Buffer(N, "f4")
+    count = driver.LARGE // 4
+    buffer = hamr.Buffer(count, "f4", "cuda" if target != (2, 0) else "malloc", fill=1)
     buffer.synchronize()
+    hamr.trim()
     before = hamr.stats()["references"], emulator.live("memory")
     for call in ("cuMemAllocAsync", "cuMemAlloc_v2", "cuMemAllocFromPoolAsync"):
         emulator.fail(call, 0, driver.OUT_OF_MEMORY)
@@ -428,16 +430,20 @@ def test_exchanged_pinned_memory_is_settled():
 
 @pytest.mark.parametrize(("kind", "device_type"), [("cuda", 2), ("cuda_host", 3), ("cuda_uva", 13)])
 def test_new_exchanged_tensors(emulator, kind, device_type):
+    hamr.trim()
     before = emulator.live("memory")
-    seen = exchange.allocate(TABLE, (3, 4), device=(device_type, 0))
+    shape = (driver.LARGE // 16, 4)
+    seen = exchange.allocate(TABLE, shape, device=(device_type, 0))
     assert (seen.device, seen.strides) == ((device_type, 0), (4, 1))
     assert emulator.live("memory") > before or kind == "cuda_host"
-    driver.write(seen.data, sample())
-    np.testing.assert_array_equal(driver.read(seen.data, (3, 4), "f4"), sample())
+    values = np.arange(driver.LARGE // 4, dtype="f4").reshape(shape)
+    driver.write(seen.data, values)
+    np.testing.assert_array_equal(driver.read(seen.data, shape, "f4"), values)
     references = hamr.stats()["references"]
     dl.delete_on_thread(seen)
     assert hamr.stats()["references"] == references - 1
     kind, text = exchange.allocate(TABLE, (3,), device=(2, 99))
     assert (kind, "99" in text) == ("ValueError", True)
+    hamr.trim()
     emulator.fail("cuMemAlloc_v2", 0, driver.OUT_OF_MEMORY)
-    assert exchange.allocate(TABLE, (3,), device=(2, 0))[0] == "MemoryError"
+    assert exchange.allocate(TABLE, shape, device=(2, 0))[0] == "MemoryError"

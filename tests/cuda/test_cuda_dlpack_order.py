@@ -118,12 +118,17 @@ def test_no_call_blocks(emulator, late, kind):
     assert made["cuStreamWaitEvent"] == 1
 
 
-def test_the_buffers_own_stream_needs_no_event(emulator):
-    stream = driver.Stream()
-    buffer, reader = hamr.Buffer(N, "f4", "cuda", fill=1, stream=stream), Reader()
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva"])
+def test_the_buffers_own_stream_needs_no_event(emulator, allocator):
+    stream, taken = driver.Stream(), []
+    buffer, reader = hamr.Buffer(N, "f4", allocator, fill=1, stream=stream), Reader()
     busy_with(stream.handle, buffer, 2)
-    made = emulator.count_calls(lambda: Consumed(buffer, stream.handle).end())
+    made = emulator.count_calls(lambda: taken.append(Consumed(buffer, stream.handle)))
     assert "cuEventRecord" not in made
+    # Memory that goes back to a pool keeps an event of what the consumer may have done.
+    made = emulator.count_calls(taken.pop().end)
+    pooled = allocator != "cuda_uva"
+    assert made.get("cuEventRecord", 0) <= pooled
     assert reader.read(stream.handle, buffer.ptr) == [2] * N
 
 

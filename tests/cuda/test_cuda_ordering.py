@@ -298,12 +298,14 @@ def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
     run_code(
         HELD_UP
         + f"""
-source = hamr.Buffer(1000, "f4", "cuda", fill=1)._pin()
+# More than hamr's pool keeps: that goes back to the driver at once, which waits for the device.
+size = driver.MORE_THAN_IS_KEPT
+source = hamr.Buffer(size, "u1", "cuda", fill=1)._pin()
 if {what!r} == "result":
     results = [_native.copy(_native.Array, source, source._allocator, -1, source._element)]
     give_up = results.clear
 else:
-    tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (1000,), device=(2, 0))
+    tensor = exchange.allocate(exchange.table_of(hamr.Buffer), (size,), device=(2, 0))
     give_up = tensor.delete_with_lock
 hold_up(driver.Stream())
 check(give_up)

@@ -97,12 +97,13 @@ def shows_on_host(buffer, value):
 
 
 def test_sync_host_does_not_wait_between_devices(emulator, allocator, stream):
-    source = ones(allocator, "sync_host", stream)
+    source, value = ones(allocator, "sync_host", stream), 1234.5  # which no freed memory has
+    source.fill(value)
     target = source.copy()
     assert emulator.pending() > 0
-    assert not shows(emulator, target, 1)
+    assert not shows(emulator, target, value)
     target.synchronize()
-    assert shows(emulator, target, 1)
+    assert shows(emulator, target, value)
 
 
 def test_sync_host_does_not_wait_on_the_way_to_the_device(emulator, allocator, stream):

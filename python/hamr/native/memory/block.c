@@ -103,6 +103,13 @@ int block_register(Block *block) {
     return 0;
 }
 
+/* Whether plain device memory must not be reused before the device is at rest, as if the driver
+ * freed it: whoever has its address relies on that. Memory of the driver's pool promises less. */
+static int waits_for_all(const Block *block) {
+    if (!block->address_known || block->used_anywhere || block->owner) return 0;
+    return memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
+}
+
 static void block_release(Block *block) {
     const hamr_functions *functions = core_functions();
     uint64_t token = block->token;
@@ -111,6 +118,7 @@ static void block_release(Block *block) {
     block->token = 0;
     if (token && block->generation == core_generation && functions) {
         int is_long = release_is_long(block);
+        if (waits_for_all(block)) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
         if (is_long) {
@@ -136,9 +144,11 @@ static const hamr_functions *known_by(const Block *block) {
     return block->token && block->generation == core_generation ? core_functions() : NULL;
 }
 
-/* Only memory of a pool is freed without a look at what other streams hold. */
+/* Only memory of a pool is freed without a look at what other streams hold. Plain device memory
+ * may come from one, which the core knows. */
 static const hamr_functions *ordered_by(const Block *block) {
-    return !is_ordered(block->allocator) || block->owner ? NULL : known_by(block);
+    int pooled = is_ordered(block->allocator) || memory_kind(block->allocator) == HAMR_DEVICE_ONLY;
+    return !pooled || block->owner ? NULL : known_by(block);
 }
 
 void block_used_on(const Block *block, uint64_t stream) {

@@ -23,6 +23,7 @@ typedef struct {
     char several_streams; /* arrays were used on others than stream, too */
     char used_by_default; /* others had it on the legacy default stream */
     char used_anywhere;   /* others had it on streams that may have ended since */
+    char address_known;   /* to others, who need not say on which streams they use it */
     char kept;            /* a temporary that other Blocks are of, too, with streams of theirs */
 } Block;
 

@@ -60,6 +60,7 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
         PyObject *copy = describe_now(self);
         int failed = !copy, whole = changes == self->changes;
         if (copy && (!whole || array_keep(self, block) < 0)) Py_CLEAR(copy);
+        if (block) block->address_known = 1;
         Py_XDECREF((PyObject *)block);
         if (failed || whole) return copy;
     }

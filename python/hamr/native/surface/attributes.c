@@ -54,6 +54,7 @@ static PyObject *get_nbytes(PyObject *self, void *closure) {
 static PyObject *get_pointer(PyObject *self, void *closure) {
     (void)closure;
     OPEN(self);
+    if (((Array *)self)->block) ((Array *)self)->block->address_known = 1;
     return PyLong_FromUnsignedLongLong(((Array *)self)->array.pointer);
 }
 

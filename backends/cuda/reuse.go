@@ -1,0 +1,215 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"hamr/backends"
+	"hamr/backends/internal/pool"
+)
+
+// The values of PoolSetting.
+const (
+	withoutPool = "0"
+	checkedPool = "check"
+)
+
+// freedByte is what memory that was given back consists of with PoolSetting "check".
+const freedByte = 0xDB
+
+// Reuses reports true of plain device memory, unless PoolSetting says otherwise.
+func (b *Backend) Reuses(a backends.Allocator) bool {
+	return a == backends.CUDA && b.lookup(PoolSetting) != withoutPool
+}
+
+// reused returns the pool of a device's plain memory, made at its first use; nil if it is
+// not to be used.
+func (b *Backend) reused(number int) (*pool.Pool, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return nil, err
+	}
+	if p := d.reused.Load(); p != nil || b.withoutReuse {
+		return p, nil
+	}
+	v, err := b.enter(number, defaultStream)
+	if err != nil {
+		return nil, err
+	}
+	defer v.leave()
+	keep, err := b.releaseThreshold(v, d)
+	if err != nil {
+		return nil, err
+	}
+	made := pool.New(&plainMemory{b, d}, int(min(keep, math.MaxInt64)))
+	if limit := b.lookup(PoolLimitSetting); limit != "" {
+		bytes, err := strconv.ParseInt(limit, 10, 64)
+		if err != nil || bytes <= 0 {
+			return nil, fmt.Errorf("%s is %q: a number of bytes is needed", PoolLimitSetting, limit)
+		}
+		made.SetLimit(int(bytes))
+	}
+	d.reused.CompareAndSwap(nil, made)
+	return d.reused.Load(), nil
+}
+
+// allocatePlain serves the allocator CUDA.
+func (b *Backend) allocatePlain(r backends.Request) (backends.Address, error) {
+	p, err := b.reused(r.Device)
+	if err != nil {
+		return 0, err
+	}
+	if p == nil {
+		return b.allocateHere(r, b.driver.MemAlloc)
+	}
+	s := r.Stream
+	switch s {
+	case defaultStream:
+		s = legacyStream
+	case perThreadStream:
+		// Another one on each thread: nothing can be said of it.
+		s = backends.EveryStream
+	}
+	at, err := p.Take(r.Size, s)
+	if err != nil || !r.Zero {
+		return at, err
+	}
+	if err := b.zero(at, r); err != nil {
+		_, _ = p.GiveBack(at, s)
+		return 0, err
+	}
+	return at, nil
+}
+
+// freePlain frees memory of the allocator CUDA. What is not of the pool, as memory that
+// somebody else allocated, waits for the device.
+func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) error {
+	d, err := b.device(at.Device)
+	if err != nil {
+		return err
+	}
+	p := d.reused.Load()
+	if p == nil {
+		return b.freeHere(at, b.driver.MemFree)
+	}
+	if s, err = b.Resolve(at.Device, s); err != nil {
+		s = backends.EveryStream
+	}
+	if b.checksReuse && s != backends.EveryStream {
+		if err := b.spoil(p, at, size, s); err != nil {
+			return err
+		}
+	}
+	ours, err := p.GiveBack(at.Address, s)
+	if ours {
+		return err
+	}
+	return b.freeHere(at, b.driver.MemFree)
+}
+
+// spoil overwrites memory in the order of the stream that it is freed on, as its next user
+// might.
+func (b *Backend) spoil(p *pool.Pool, at backends.Region, size int, s backends.Stream) error {
+	if start, bytes, _ := p.Find(at.Address); start != at.Address || size == 0 || bytes < size {
+		return nil
+	}
+	v, err := b.enter(at.Device, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return b.call(b.driver.Memset8, uintptr(at.Address), freedByte, uintptr(size), uintptr(s))
+}
+
+// plainMemory is pool.Source.
+type plainMemory struct {
+	b *Backend
+	d *device
+}
+
+func (m *plainMemory) Allocate(size int) (backends.Address, error) {
+	return m.b.allocateHere(backends.Request{Allocator: backends.CUDA, Device: m.d.number, Size: size}, m.b.driver.MemAlloc)
+}
+
+func (m *plainMemory) Free(at backends.Address) error {
+	return m.b.freeHere(backends.Region{Address: at, Device: m.d.number}, m.b.driver.MemFree)
+}
+
+func (m *plainMemory) Full(err error) bool { return isOutOfMemory(err) }
+
+// Lasting: the backend's own streams end by DestroyStream.
+func (m *plainMemory) Lasting(s backends.Stream) bool {
+	_, own := m.b.streams.contextOf(s)
+	return own || s == legacyStream
+}
+
+func (m *plainMemory) Idle(s backends.Stream) (bool, error) {
+	if err := m.captured(s); err != nil {
+		return false, err
+	}
+	return m.b.Idle(m.d.number, s)
+}
+
+// captured is backends.ErrCapturing while s is captured into a graph, or one that would wait
+// for it: to ask it, or to record an event on it, would end or extend the capture.
+func (m *plainMemory) captured(s backends.Stream) error {
+	b := m.b
+	if b.driver.StreamIsCapturing == 0 {
+		return nil
+	}
+	v, err := b.enter(m.d.number, s)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	switch code := b.try(b.driver.StreamIsCapturing, uintptr(s), v.slot(0)); {
+	case code == captureImplicit, code == success && uint32(v.out[0]) != 0:
+		return backends.ErrCapturing
+	default:
+		return b.finish(b.driver.StreamIsCapturing, code)
+	}
+}
+
+func (m *plainMemory) Record(s backends.Stream) (backends.Event, error) {
+	err := m.captured(s)
+	if err != nil {
+		return 0, err
+	}
+	e, err := m.b.NewEvent(m.d.number)
+	if err != nil {
+		return 0, m.rest(s, err)
+	}
+	if err := m.b.Record(m.d.number, e, s); err != nil {
+		m.Destroy(e)
+		return 0, m.rest(s, err)
+	}
+	return e, nil
+}
+
+// rest waits for a stream's context if it is not the device's own, which Synchronize waits
+// for, and returns the error.
+func (m *plainMemory) rest(s backends.Stream, failed error) error {
+	v, err := m.b.enter(m.d.number, s)
+	if err != nil {
+		return failed
+	}
+	defer v.leave()
+	if v.context != m.d.context.Load() {
+		_ = m.b.call(m.b.driver.CtxSynchronize)
+	}
+	return failed
+}
+
+func (m *plainMemory) Done(e backends.Event) (bool, error) { return m.b.Done(m.d.number, e) }
+
+func (m *plainMemory) Wait(s backends.Stream, e backends.Event) error {
+	if err := m.captured(s); err != nil {
+		return err
+	}
+	return m.b.Wait(m.d.number, s, e)
+}
+
+func (m *plainMemory) Destroy(e backends.Event) { _ = m.b.DestroyEvent(m.d.number, e) }
+
+func (m *plainMemory) Synchronize() error { return m.b.SynchronizeDevice(m.d.number) }
