@@ -312,6 +312,7 @@ def test_memory_info_is_each_devices_own():
     with hamr.device(1):
         assert hamr.memory_info() == hamr.memory_info(1)
     buffer.close()
+    hamr.trim()
     assert hamr.memory_info(1).free >= free
 
 

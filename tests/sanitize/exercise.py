@@ -36,7 +36,7 @@ def own(allocator, dtype, n):
         lambda: b.append(b),
         lambda: b.set(b[:n], n, 1, n - 1),
         lambda: b.fill(9),
-        lambda: b.assign(range(n)),
+        lambda: b.assign([i % 100 for i in range(n)]),
         lambda: b.reserve(5 * n, 1),
         lambda: b.resize(n // 2),
         lambda: b.move("cpp"),

@@ -143,8 +143,10 @@ def _ml_dtypes_adds(name: str) -> bool:
     global _without_ml_dtypes
     if _without_ml_dtypes:
         return False
+    from importlib import import_module
+
     try:
-        import ml_dtypes
+        ml_dtypes = import_module("ml_dtypes")
     except Exception:  # built for another NumPy, for one
         _without_ml_dtypes = True
         return False

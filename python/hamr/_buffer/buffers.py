@@ -321,6 +321,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
 
 _SYNC_HOST = Transfer.sync_host
+_adopt_known = _native.adopt_known
 
 
 def buffer(
@@ -355,17 +356,16 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    inside = entered and blocks() is not None
+    inside = blocks() is not None if entered and stream is None else False
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
     if plain and stream is None and dtype is None and wait is None:  # not chained: slower
-        known = _native.adopt_known(Buffer, obj, 0, 1, None)
+        known = _adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
     mode = transfer_of(transfer)
     if sync is not _SYNC_HOST:
         if transfer is not _SYNC_HOST:
             raise TypeError("transfer and sync are both given: accepted is one of them")
         mode = transfer_of(sync, "sync")
-    inside = inside and stream is None
     if inside or is_per_thread(stream):  # which one is meant depends on the device
         from .._protocols.location import stream_near
 
