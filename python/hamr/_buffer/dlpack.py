@@ -7,7 +7,7 @@ import hamr._native as _native
 from .._base.allocator import Allocator
 from .._base.cuda_devices import current_device
 from .._base.place import device_of_spelling
-from .._base.stream import blocks
+from .._base.stream import blocks, entered
 from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt
 from .._protocols.fields import exact, short
@@ -38,7 +38,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     a driver it is BackendUnavailable.
     """
     refuse_masked(x)
-    if device is copy is blocks() is None:
+    if device is None and copy is None and (not entered or blocks() is None):  # not chained: slower
         known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
         shared = adopt(Buffer, x, 0, 1, None) if known is None else known
         shared._source = NAME
