@@ -321,7 +321,6 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
 
 _SYNC_HOST = Transfer.sync_host
-_adopt_known = _native.adopt_known
 
 
 def buffer(
@@ -359,7 +358,7 @@ def buffer(
     inside = blocks() is not None if entered and stream is None else False
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
     if plain and stream is None and dtype is None and wait is None:  # not chained: slower
-        known = _adopt_known(Buffer, obj, 0, 1, None)
+        known = _native.adopt_known(Buffer, obj, 0, 1, None)
         return ask(Buffer, obj) if known is None else known
     mode = transfer_of(transfer)
     if sync is not _SYNC_HOST:
