@@ -49,7 +49,8 @@ else:
 for name in list(rows):
     try:
         rows[name]()
-    except Exception:
+    except Exception as error:
+        print(f"left out: {name}: {error}", file=sys.stderr)
         del rows[name]
 print(json.dumps(list(rows)), flush=True)
 gc.disable()

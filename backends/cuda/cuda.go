@@ -128,7 +128,7 @@ func (b *Backend) load() error {
 	b.threshold = b.lookup(ThresholdSetting)
 	b.withoutKernels = b.lookup(KernelsSetting) == "0"
 	b.withoutPeers = b.lookup(PeerSetting) == "0"
-	b.withoutReuse = b.lookup(PoolSetting) == withoutPool
+	b.withoutReuse = !b.Reuses(backends.CUDA)
 	b.checksReuse = b.lookup(PoolSetting) == checkedPool
 	if err := b.readStaging(); err != nil {
 		return unavailable(err.Error())

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"hamr/backends"
 )
@@ -60,6 +61,11 @@ type Chunk struct {
 	// Mark is the Driver's: it stands for the last copy of the chunk.
 	Mark    Mark
 	pending bool
+}
+
+// bytes returns the first n bytes of the chunk.
+func (c *Chunk) bytes(n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&c.Address))), n)
 }
 
 // Mark is an event of a device.

@@ -60,15 +60,11 @@ func (d *lateDevice) NewChunk(size int) (*Chunk, error) {
 	return &Chunk{Address: backends.Address(uintptr(unsafe.Pointer(&memory[0]))), Size: size}, nil
 }
 
-func chunkBytes(c *Chunk, n int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&c.Address))), n)
-}
-
 func (d *lateDevice) Up(c *Chunk, offset, n int) error {
 	if d.fails() {
 		return errBroken
 	}
-	d.enqueue(c, func() { copy(d.memory[offset:], chunkBytes(c, n)) })
+	d.enqueue(c, func() { copy(d.memory[offset:], c.bytes(n)) })
 	return nil
 }
 
@@ -76,7 +72,7 @@ func (d *lateDevice) Down(c *Chunk, offset, n int) error {
 	if d.fails() {
 		return errBroken
 	}
-	d.enqueue(c, func() { copy(chunkBytes(c, n), d.memory[offset:]) })
+	d.enqueue(c, func() { copy(c.bytes(n), d.memory[offset:]) })
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"hamr/backends/waiting"
 )
@@ -81,7 +80,7 @@ func (t *transfer) copyPieces() {
 	for f := range t.work {
 		if !t.stop.Load() {
 			part := t.part(f.piece)
-			chunk := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&f.chunk.Address))), len(part))
+			chunk := f.chunk.bytes(len(part))
 			if t.up {
 				copy(chunk, part)
 			} else {

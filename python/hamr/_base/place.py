@@ -43,9 +43,7 @@ def device_number(value: Any) -> int:
 
 
 def new_place(allocator: Any, device: Any) -> tuple[int, int]:
-    """The allocator and device of new memory, of what a user gave; None is no word of it."""
-    if device is None:
-        return Allocator.malloc if allocator is None else allocator_of(allocator), -1
+    """The allocator and device of new memory for which a user gave a device."""
     host, number = device_of_spelling(device)
     if allocator is None:
         return (Allocator.malloc if host else Allocator.cuda), number

@@ -14,7 +14,7 @@ from .._base.allocator import (
 )
 from .._base.element import dtype_of, element_of, held_large
 from .._base.library import core
-from .._base.place import device_number
+from .._base.place import device_number, new_place
 from .._base.stream import Stream, as_stream, blocks, entered, is_per_thread, stream_for_memory
 from .._base.waiting import until
 from .._protocols.dispatch import ask, share
@@ -77,8 +77,6 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
             number_of = Allocator.malloc if allocator is None else allocator_of(allocator)
             place = -1
         else:
-            from .._base.place import new_place
-
             number_of, place = new_place(allocator, device)
         order = None
         if stream is not None or (entered and blocks() is not None):

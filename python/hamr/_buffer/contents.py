@@ -6,6 +6,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator
 from .._base.element import held_large
+from .._base.place import copy_place
 from .indexing import select
 from .operands import operand, scalar_for
 from .reading import Reading, count
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from .._base.place import Device
-    from .._base.stream import Stream
 
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
 SHOWN = 1000
@@ -38,17 +38,7 @@ class Contents(Reading):
 
         @property
         def source_protocol(self) -> str | None: ...
-        @property
-        def _orders(self) -> tuple[Stream, ...]: ...
         def _finalized(self, made: Self) -> Self: ...
-        def _part(
-            self,
-            source: _native.Array,
-            offset: int,
-            shape: tuple[int, ...],
-            strides: tuple[int, ...],
-            element: int = 0,
-        ) -> Self: ...
         @staticmethod
         def _sharing(obj: Any) -> Contents: ...
         def copy(
@@ -122,8 +112,6 @@ class Contents(Reading):
 
         ``device`` alone takes them there, as in ``copy``.
         """
-        from .._base.place import copy_place
-
         number, place = copy_place(allocator, device, self._allocator)
         if number != Allocator.same:
             _native.move(self, number, place)

@@ -8,6 +8,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator, Transfer, allocator_of, transfer_of
 from .._base.element import element_of
+from .._base.place import new_place
 from .._base.stream import blocks, entered, stream_for_memory
 
 TYPE_CHECKING = False
@@ -66,8 +67,6 @@ class Pointers(_Base):
             raise ValueError(f"pointer is {pointer!r}: accepted are 0 ... 2**64-1")
         number, place = allocator_of(allocator), -1
         if device is not None:
-            from .._base.place import new_place
-
             number, place = new_place(allocator, device)
         order = None
         if stream is not None or (entered and blocks() is not None):

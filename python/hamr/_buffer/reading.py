@@ -6,8 +6,9 @@ from _operator import index
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, allocator_of
+from .._base.allocator import Allocator
 from .._base.element import element_of, item_of, numpy_dtype
+from .._base.place import copy_place
 from .operators import Operators
 from .views import Views
 
@@ -91,10 +92,6 @@ class Reading(Views, Operators):
         like to a device's. An allocator whose memory is not there is a ValueError.
         """
         element = self._element if dtype is None else element_of(dtype)
-        if device is None:
-            return self._new(allocator_of(allocator), -1, element)
-        from .._base.place import copy_place
-
         return self._new(*copy_place(allocator, device, self._allocator), element)
 
     def astype(self, dtype: Any) -> Any:
