@@ -22,7 +22,7 @@ sanitize: .venv ; $(TOOLS) .venv/bin/python -m build_support.sanitize
 mutations: .venv ; $(TOOLS) .venv/bin/python -m build_support.mutations
 model: .venv ; $(TOOLS) go test ./gobuffer -run TestModel -count=1 -timeout 0 -v -model.runs=$(or $(RUNS),10000) -model.steps=$(or $(STEPS),150) -model.faults=$(or $(FAULTS),200) $(if $(SEED),-model.seed=$(SEED)) $(if $(MODE),-model.mode='$(MODE)')
 test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $(WHEEL))
-bench: .venv ; $(PIP) install . numpy && .venv/bin/hamr bench --json docs/results/host.json && .venv/bin/python build_support/figures.py
+bench: .venv ; $(PIP) install '.[plot]' && .venv/bin/hamr bench --only host --json docs/results/host.json && .venv/bin/python build_support/figures.py
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py
 wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
 sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null

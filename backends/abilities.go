@@ -74,11 +74,88 @@ type Contexts interface {
 	SynchronizeContext(context uintptr) error
 }
 
-// Reuser is implemented by backends that hand freed memory out again by themselves, in the
-// order of streams, of allocators whose facts do not say that they are Ordered.
+// Reuser is implemented by backends that hand freed memory out again by themselves, of
+// allocators whose facts do not say that they are Ordered.
 type Reuser interface {
 	// Reuses reports whether Free of memory of allocator a takes effect on its stream, after
 	// what is there already, and Allocate returns memory that other streams than the
-	// request's may use only once that one has come to it. It never changes.
+	// request's may use only once that one has come to it. Page-locked memory, which the
+	// host writes to without a stream, is given back when nothing uses it any more: what
+	// nobody has told the core of waits at Memory.Leave's word only. It never changes.
 	Reuses(a Allocator) bool
+}
+
+// BatchCopier is implemented by backends that make many copies in fewer steps than a Copy of
+// each takes.
+type BatchCopier interface {
+	// CopyBatch is Copy of each, in stream order, and in any order among themselves. The targets
+	// are memory of one kind and one device, and so are the sources. No target shares bytes
+	// with another one, or with a source. After an error some copies may have been begun: what is
+	// enqueued of them, the stream has.
+	CopyBatch(copies []BatchCopy, stream Stream) (Progress, error)
+}
+
+// BatchCopy is the arguments of Copy.
+type BatchCopy struct {
+	Dst, Src Region
+	Size     int
+}
+
+// Grower is implemented by backends that can make an allocation larger without copying it.
+// Of one allocation, the core calls one method at a time, and not during Free. Its Free waits
+// for the device: see FreeWaiter.
+type Grower interface {
+	// Grows reports whether memory of allocator a can grow. It never changes.
+	Grows(a Allocator) bool
+	// Grow makes the allocation at at, which has had bytes, one of at least size, and returns
+	// how many it has: what Free is told. Its address and its elements stay. What is behind
+	// them is not initialised and can be used at once, on every stream. Work on the elements
+	// may be pending, and goes on. After an error all is as before. The error is
+	// errors.ErrUnsupported where the addresses behind the allocation are somebody else's.
+	Grow(at Region, had, size int) (has int, err error)
+	// Relocate returns another allocation of at least size bytes, of which the first are those
+	// of the allocation at at, which has had: the same memory at one more address. What is
+	// written at one is read at the other by work that runs after it. Each is freed for
+	// itself, and the memory goes with the last. After an error all is as before.
+	Relocate(at Region, had, size int) (to Address, has int, err error)
+}
+
+// DefaultLimit stands for the limit that a pool has at the start, NoLimit for none.
+const (
+	NoLimit      = -1
+	DefaultLimit = -2
+)
+
+// PoolStatistics is what a pool holds, in bytes, and how often it had what was asked for.
+type PoolStatistics struct {
+	Allocator    Allocator // whose memory it is
+	Device       int
+	Limit        int64 // NoLimit: there is none
+	Current      int64 // in use; zero of ordinary host memory, of which only what is kept is counted
+	Peak         int64 // taken from the runtime at once, at most; of ordinary host memory, kept
+	Cached       int64 // kept for reuse
+	LargestFree  int64 // of that, side by side
+	Hits, Misses int64
+}
+
+// Pooler is implemented by backends that keep freed memory for reuse and can tell how much.
+type Pooler interface {
+	// Pools returns the figures of the pools that are in use, or limited. Unlike other methods
+	// it may be called before Probe.
+	Pools() []PoolStatistics
+	// LimitPool limits how many bytes are taken from the runtime for allocator a on a device
+	// that exists, by all its pools there; of ordinary host memory, how many are kept for
+	// reuse. More fails with an *OutOfMemoryError. What is kept beyond the limit is given
+	// back before it returns.
+	LimitPool(a Allocator, device int, bytes int64) error
+}
+
+// AtOnce is implemented by backends that often have memory to hand out, and take it back, without
+// waiting for anybody: neither for the driver nor for a thread that the driver may keep waiting.
+// Callers with a lock that such a thread may want, as Python's, then need not let go of it.
+type AtOnce interface {
+	// AllocateAtOnce is Allocate; where that may wait or fail ok is false, and nothing has happened.
+	AllocateAtOnce(r Request) (at Address, ok bool)
+	// FreeAtOnce is Free, likewise.
+	FreeAtOnce(at Region, size int, s Stream) (ok bool)
 }

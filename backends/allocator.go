@@ -41,6 +41,8 @@ const (
 	OpenMP Allocator = 8
 	// Shared is host memory that processes share: forked children, and those that import it.
 	Shared Allocator = 9
+	// CUDAVMM is CUDA device memory that grows where it is ("cuda_vmm").
+	CUDAVMM Allocator = 10
 )
 
 // Space is where the code that touches memory runs.
@@ -152,7 +154,8 @@ var table = [...]Facts{
 	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
-	Shared: {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
+	Shared:  {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
+	CUDAVMM: {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.

@@ -50,6 +50,7 @@ type OutOfMemoryError struct {
 	Device    int
 	Size      int    // bytes asked for
 	Detail    string // the vendor's name and code, where there is one
+	Limited   bool   // by a limit of hamr's own
 }
 
 func (e *OutOfMemoryError) Error() string {

@@ -6,6 +6,7 @@ python -m build_support.go_tests
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import subprocess
@@ -74,12 +75,20 @@ def watch(lines: Iterable[str]) -> Counter[str]:
     return skipped
 
 
-def run_tests(arguments: list[str]) -> str:
-    """Run go test; return "passed …" or what went wrong, and what was skipped and why."""
+def run_tests(arguments: list[str], settings: dict[str, str] | None = None) -> str:
+    """Run go test; return "passed …" or what went wrong, and what was skipped and why.
+
+    ``settings`` are added to the environment.
+    """
     started = time.monotonic()
     command = ["go", "test", "-json", *arguments]
     with subprocess.Popen(
-        command, cwd=toolchain.ROOT, text=True, errors="replace", stdout=subprocess.PIPE
+        command,
+        cwd=toolchain.ROOT,
+        text=True,
+        errors="replace",
+        stdout=subprocess.PIPE,
+        env=os.environ | (settings or {}),
     ) as process:
         assert process.stdout is not None
         skipped = watch(process.stdout)

@@ -16,7 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from build_support.growth_mutations import GROWTH_MUTATIONS
 from build_support.kept_mutations import KEPT_MUTATIONS
+from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
@@ -32,7 +34,9 @@ WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
 MUTATIONS = [
     *KEPT_MUTATIONS,
     *STAGING_MUTATIONS,
+    *MANY_MUTATIONS,
     *POOL_MUTATIONS,
+    *GROWTH_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,
@@ -288,7 +292,7 @@ MUTATIONS = [
     Mutation(
         "memory of a pool is used before its stream came to it",
         MEMORY,
-        "_ = m.mark(w, nil) // drops no ticket",
+        "m.uses.begin(w)",
         "_ = w",
     ),
     Mutation(

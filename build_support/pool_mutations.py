@@ -7,7 +7,59 @@ from build_support.mutation import Mutation
 POOL = "backends/internal/pool"
 POOL_STREAMS, POOL_TRIM = f"{POOL}/streams.go", f"{POOL}/trim.go"
 
+ASIDE = "gobuffer/aside.go"
+
 POOL_MUTATIONS = [
+    Mutation(
+        "page-locked memory is handed out again while a device uses it",
+        ASIDE,
+        "case len(pending) > 0:",
+        "case false:",
+    ),
+    Mutation(
+        "page-locked memory is not waited for when it is asked for",
+        ASIDE,
+        "if m.settle() != nil && m.settle() != nil {",
+        "if false {",
+    ),
+    Mutation(
+        "what page-locked memory's own stream holds is forgotten",
+        ASIDE,
+        "if m.asked.Load() != 0 {",
+        "if false {",
+    ),
+    Mutation(
+        "page-locked memory is kept for a stream that may end",
+        ASIDE,
+        "if w.ticket == nil && err == nil {",
+        "if false {",
+    ),
+    Mutation(
+        "page-locked memory does not wait for streams that nobody names",
+        "gobuffer/order.go",
+        "if m.freedInStreamOrder() || m.settled {",
+        "if m.freedInStreamOrder() {",
+    ),
+    Mutation(
+        "page-locked memory is set aside though anybody may use it",
+        ASIDE,
+        "!m.settled || m.every.Load() ||",
+        "!m.settled ||",
+    ),
+    Mutation(
+        "page-locked chunks are handed out again while a device copies them",
+        "backends/cuda/staging.go",
+        "err := b.land(c)",
+        "var err error",
+        "./backends/cuda",
+    ),
+    Mutation(
+        "a device that only another library uses is not waited for",
+        "backends/cuda/streams.go",
+        "if err != nil || int32(v.out[1]) == 0 {",
+        "if true {",
+        "./backends/cuda",
+    ),
     Mutation(
         "a backend's pool gets memory back before the work on it is ordered",
         "gobuffer/memory.go",
@@ -82,6 +134,45 @@ POOL_MUTATIONS = [
         "backends/cuda/streams.go",
         "p.EndStream(s)",
         "_ = p",
+        "./backends/cuda",
+    ),
+    Mutation(
+        "a pool ends an event where nobody may be waited for",
+        f"{POOL}/at_once.go",
+        "|| (b.owner.event != 0 && b.owner.blocks() == 1)",
+        "",
+        f"./{POOL}",
+    ),
+    Mutation(
+        "a pool keeps more than it may where nobody may be waited for",
+        f"{POOL}/at_once.go",
+        "p.surplus()+b.size <= 0 && ",
+        "",
+        f"./{POOL}",
+    ),
+    Mutation(
+        "memory is given back at once that other streams still use",
+        "gobuffer/at_once.go",
+        " || !m.uses.on(m.backend, m.context(), m.ordered())",
+        "",
+    ),
+    Mutation(
+        "memory is given back at once that streams still use which have ended",
+        "gobuffer/at_once.go",
+        "m.every.Load() || ",
+        "",
+    ),
+    Mutation(
+        "new memory does not say that it is there on one stream only",
+        "gobuffer/at_once.go",
+        "\tm.uses.begin(w)\n",
+        "",
+    ),
+    Mutation(
+        "a little is read by the driver where it lies",
+        "backends/cuda/copy.go",
+        "src.Address = backends.Address(unsafe.Pointer(b))",
+        "_ = unsafe.Pointer(b)",
         "./backends/cuda",
     ),
 ]

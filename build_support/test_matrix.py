@@ -278,7 +278,9 @@ def main() -> int:
                 if options.gpu and has_requirements():
                     python, environment = interpreter.path, unpack(wheel, folder)
                 else:
-                    python = prepare(interpreter, wheel)
+                    # Drawing is tested on one Python. It must not bring a system another NumPy.
+                    plain = i or interpreter.system_packages
+                    python = prepare(interpreter, wheel, "test" if plain else "test,plot")
             except subprocess.CalledProcessError as error:
                 failure = f"Python {interpreter.tag}", f"not set up: {error}"
                 jobs.append(lambda failure=failure: failure)  # type: ignore[misc]

@@ -18,6 +18,8 @@ TAG = "trial"
 SUITE = ["./backends/trial", "./backends/all"]
 #: Every walk and every single fault, with the trial backend as one of the two runtimes.
 MODEL = ["./gobuffer", "-run=^(TestModel|TestEachSingleFault).*$/^trial"]
+#: Settings by which copies of the model's few bytes are staged.
+STAGED = {"HAMR_COPY_CHUNK": "16", "HAMR_COPY_THREADS": "2", "HAMR_PINNED_LIMIT": "160"}
 FOLDER = toolchain.ROOT / ".venvs" / TAG
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
@@ -27,6 +29,7 @@ def go_part() -> list[Row]:
     return [
         ("trial backend: conformance", run_tests([f"-tags={TAG}", *SUITE])),
         ("trial backend: model", run_tests([f"-tags={TAG}", *MODEL])),
+        ("trial backend: model, staged", run_tests([f"-tags={TAG}", *MODEL], STAGED)),
     ]
 
 

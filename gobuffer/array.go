@@ -22,6 +22,9 @@ type Options struct {
 	// ordinary host memory leaves it open.
 	StreamOf backends.Allocator
 	Transfer Transfer
+	// OrPageable takes ordinary host memory where there is no more page-locked memory to be
+	// had: Array.Allocator tells.
+	OrPageable bool
 }
 
 // Array is a growable container of elements of one type. It holds one reference
@@ -47,6 +50,8 @@ type Array struct {
 	closed  bool
 	cached  bool   // see Cached
 	lent    bool   // somebody else holds the memory and the stream for longer
+	grows   bool   // whoever else has the memory has none of what it may grow by
+	sole    bool   // nobody else has the memory, but for whom it is lent by
 	holder  uint32 // the access that the elements are from, or 0: see HeldBy
 }
 
@@ -334,7 +339,7 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 		return nil, err
 	}
 	v := *a
-	v.layout, v.room, v.cached = layout, layout.Count(), false
+	v.layout, v.room, v.cached, v.grows, v.sole = layout, layout.Count(), false, false, false
 	if v.memory != nil {
 		v.memory.Retain()
 		v.address = offset(a.address, by)

@@ -133,21 +133,33 @@ func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 // broadcasting b to a's shape. As in NumPy, dimensions of length 1 that b has in
 // front, and a has not, do not count.
 func (a *Array) Write(b *Array) error {
-	if err := a.checkWritable(); err != nil {
+	from, err := a.broadcast(b)
+	if err != nil {
 		return err
 	}
+	return a.runtime.copyElements(a.all(), from, a.options.Transfer)
+}
+
+// broadcast returns the elements of b that Write makes those of a.
+func (a *Array) broadcast(b *Array) (piece, error) {
+	if err := a.checkWritable(); err != nil {
+		return piece{}, err
+	}
 	if err := b.check(); err != nil {
-		return err
+		return piece{}, err
 	}
 	layout := b.layout
 	for len(layout.Shape) > len(a.layout.Shape) && layout.Shape[0] == 1 {
 		layout.Shape, layout.Strides = layout.Shape[1:], layout.Strides[1:]
 	}
+	if slices.Equal(layout.Shape, a.layout.Shape) {
+		return b.piece(b.address, layout), nil
+	}
 	layout, err := layout.Broadcast(a.layout.Shape)
 	if err != nil {
-		return err
+		return piece{}, err
 	}
-	return a.runtime.copyElements(a.all(), b.piece(b.address, layout), a.options.Transfer)
+	return b.piece(b.address, layout), nil
 }
 
 // Copy returns a new buffer with the same elements in C order, converted to t,

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"hamr/arrayiface"
+	"hamr/backends"
 )
 
 // fresh is an Array and the Memory made for it: one object for Go's collector.
@@ -40,12 +41,16 @@ func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Option
 	if err := r.newElements(&f.memory, t, count, o, value); err != nil {
 		return nil, err
 	}
+	if a := f.memory.region.Allocator; a != o.Allocator {
+		o.Allocator, o.StreamOf = a, o.Allocator
+	}
 	o.Device = f.memory.region.Device
 	if o.Stream, err = f.memory.resolved(o.Stream); err != nil {
 		f.memory.Release()
 		return nil, err
 	}
-	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout, room: count}
+	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout, room: count,
+		grows: f.memory.Grows()}
 	return &f.array, nil
 }
 
@@ -56,7 +61,7 @@ func (r *Runtime) NewElements(t arrayiface.ElementType, count int, o Options, va
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	m := new(Memory)
+	m := r.newMemory(o.Allocator)
 	if err := r.newElements(m, t, count, o, value); err != nil {
 		return nil, err
 	}
@@ -72,7 +77,14 @@ func (r *Runtime) newElements(m *Memory, t arrayiface.ElementType, count int, o 
 			return err
 		}
 	}
-	if err := r.allocate(m, o.Allocator, o.Device, count*t.Size(), o.Stream, false); err != nil {
+	err := r.allocate(m, o.Allocator, o.Device, count*t.Size(), o.Stream, false)
+	if o.OrPageable && o.Allocator.Kind() == backends.Pinned && outOfMemory(err) {
+		pattern := m.first
+		*m = Memory{}
+		m.first = pattern
+		err = r.allocate(m, backends.Temporaries(backends.SpaceHost)[0], backends.HostDevice, count*t.Size(), 0, false)
+	}
+	if err != nil {
 		return err
 	}
 	if value.Pointer == nil || count == 0 {

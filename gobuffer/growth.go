@@ -90,15 +90,26 @@ func (a *Array) checkCount(n int) error {
 	return nil
 }
 
-// grow moves the first keep elements to new memory for n elements, the rest of
-// which holds the pattern if there is one, and makes the layout a C-ordered one
-// of at most n elements.
+// grow makes room for n elements, of which the first keep stay and the rest hold the
+// pattern if there is one, where they are or in new memory. The layout becomes a C-ordered
+// one of at most n elements.
 func (a *Array) grow(layout arrayiface.Layout, n, keep int, filling *pattern) error {
-	next, err := a.runtime.NewArray(a.layout.Type, []int{n}, a.options)
+	if there, err := a.extend(n, n); err != nil {
+		return err
+	} else if there {
+		if filling != nil {
+			if err := a.runtime.fillElements(a.elements(keep, a.room), filling.bytes(), a.options.Transfer); err != nil {
+				return err
+			}
+		}
+		a.become(layout)
+		return nil
+	}
+	next, holds, err := a.elsewhere(n)
 	if err != nil {
 		return err
 	}
-	if err := a.moveInto(next, keep, filling); err != nil {
+	if err := a.moveInto(next, keep, filling, holds); err != nil {
 		next.Close()
 		return err
 	}
@@ -106,13 +117,14 @@ func (a *Array) grow(layout arrayiface.Layout, n, keep int, filling *pattern) er
 	return a.replace(next)
 }
 
-func (a *Array) moveInto(next *Array, keep int, filling *pattern) error {
+// moveInto gives next the first keep elements, unless it holds them, and the pattern behind.
+func (a *Array) moveInto(next *Array, keep int, filling *pattern, holds bool) error {
 	if filling != nil {
 		if err := a.runtime.fillElements(next.elements(keep, next.room), filling.bytes(), a.options.Transfer); err != nil {
 			return err
 		}
 	}
-	if keep == 0 {
+	if keep == 0 || holds {
 		return nil
 	}
 	from, err := a.flat()
@@ -153,7 +165,8 @@ func (a *Array) elements(start, stop int) piece {
 }
 
 // Append adds the elements of b, in C order and converted, behind the last one.
-// The capacity doubles, from 8 on. b may be the buffer itself or a view of it.
+// The capacity doubles, from 8 on; of memory that grows where it is, it becomes an eighth
+// more, at least. b may be the buffer itself or a view of it.
 func (a *Array) Append(b *Array) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
@@ -179,18 +192,24 @@ func (a *Array) Append(b *Array) error {
 		return err
 	}
 	layout := a.elements(0, need).layout
-	if need <= a.room && a.ownsRoom() {
+	there := need <= a.room && a.ownsRoom()
+	if !there {
+		if there, err = a.extend(need, a.roomFor(need)); err != nil {
+			return err
+		}
+	}
+	if there {
 		if err := a.runtime.copyElements(a.elements(size, need), from.all(), a.options.Transfer); err != nil {
 			return err
 		}
 		a.become(layout)
 		return nil
 	}
-	next, err := a.runtime.NewArray(a.layout.Type, []int{a.roomFor(need)}, a.options)
+	next, holds, err := a.elsewhere(a.roomFor(need))
 	if err != nil {
 		return err
 	}
-	if err = a.moveInto(next, size, nil); err == nil {
+	if err = a.moveInto(next, size, nil, holds); err == nil {
 		err = a.runtime.copyElements(next.elements(size, need), from.all(), a.options.Transfer)
 	}
 	if err != nil {
@@ -201,8 +220,12 @@ func (a *Array) Append(b *Array) error {
 	return a.replace(next)
 }
 
-// roomFor doubles the capacity until it is enough.
+// roomFor doubles the capacity until it is enough; that of memory that grows where it is
+// becomes an eighth more, at least.
 func (a *Array) roomFor(need int) int {
+	if a.Grows() {
+		return a.roomInPlace(need)
+	}
 	room := max(a.room, leastCapacity)
 	for room < need {
 		if a.checkCount(2*room) != nil {

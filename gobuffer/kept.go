@@ -247,7 +247,7 @@ func (k *kept) drop(wanted func(*keeping) bool) bool {
 		}
 		r := m.runtime
 		if r.tracing() {
-			r.tracef("drop the kept temporary at %#x of %d bytes", e.made.address, m.size)
+			r.tracef("drop the kept temporary at %#x of %d bytes", e.made.address, m.Size())
 		}
 		if err := m.Release(); err != nil && r.tracing() {
 			r.tracef("while giving back a kept temporary: %v", err)
@@ -262,7 +262,7 @@ func (k *kept) bytes(a backends.Allocator) (size int64) {
 	defer k.mutex.Unlock()
 	for _, e := range k.list {
 		if m := e.made.memory; m != nil && m.region.Allocator == a {
-			size += int64(m.size)
+			size += int64(m.Size())
 		}
 	}
 	return size

@@ -104,15 +104,16 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 	if _, err := r.Backend(backends.Malloc); err != nil {
 		return nil, err
 	}
-	at, err := m.mapper().Map(m.region, m.size, write)
+	at, err := m.mapper().Map(m.region, m.Size(), write)
 	if err != nil {
 		return nil, err
 	}
 	if r.tracing() {
-		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.size, m.region.Address, at)
+		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address, at)
 	}
-	host := &Memory{runtime: r, served: r.byAllocator[backends.Malloc], size: m.size, mapping: m.Retain().mapping,
+	host := &Memory{runtime: r, served: &r.byAllocator[backends.Malloc], mapping: m.Retain().mapping,
 		region: backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}}
+	host.size.Store(m.size.Load())
 	host.refs.Store(1)
 	return host, nil
 }
@@ -137,7 +138,7 @@ func (m *Memory) endMapping(sure bool) error {
 	}
 	late = errors.Join(late, m.uses.end())
 	if r := m.runtime; r.tracing() {
-		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.size, home.region.Address)
+		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.Size(), home.region.Address)
 	}
 	if err := home.mapper().Unmap(home.region, m.region.Address); err != nil {
 		// The error may be that of work before it. After a second one nothing can be done:

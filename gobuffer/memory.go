@@ -16,9 +16,9 @@ import (
 // that was released before panic, since its bytes may be somebody else's.
 type Memory struct {
 	runtime *Runtime
-	served
+	*served // what the Runtime knows of the allocator
 	region  backends.Region
-	size    int
+	size    atomic.Int64   // bytes: they may become more, see extend
 	asked   atomic.Uintptr // the stream as the caller named it
 	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
 	foreign func()         // called instead of freeing; nil for our own memory
@@ -26,6 +26,7 @@ type Memory struct {
 	taken   bool        // owned, but not allocated by us
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
 	every   atomic.Bool // its release waits for all streams of the device
+	retired bool        // it counts as freed
 	refs    atomic.Int64
 	uses    uses     // enqueued and not yet waited for
 	first   pattern  // what it was filled with; here to save an allocation
@@ -36,14 +37,28 @@ type Memory struct {
 // Allocate returns new memory of size bytes with one reference. A size of zero
 // takes no memory at all. The stream must exist until the memory is released.
 func (r *Runtime) Allocate(a backends.Allocator, device, size int, stream backends.Stream, zero bool) (*Memory, error) {
-	m := new(Memory)
+	m := r.newMemory(a)
 	if err := r.allocate(m, a, device, size, stream, zero); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// allocate is Allocate into m, which is new and part of something larger.
+// newMemory is room for memory of an allocator and for the first work on it, if there will be
+// one: one object for Go's collector.
+func (r *Runtime) newMemory(a backends.Allocator) *Memory {
+	if r == nil || a < 0 || int(a) >= allocatorSlots || !r.byAllocator[a].inOrder {
+		return new(Memory)
+	}
+	made := new(struct {
+		memory Memory
+		begun  work
+	})
+	made.memory.uses.room[0] = &made.begun
+	return &made.memory
+}
+
+// allocate is Allocate into m, which is new and perhaps part of something larger.
 func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, stream backends.Stream, zero bool) error {
 	if size < 0 || int64(size) > math.MaxInt64/2 {
 		return valueError("size", size, "0 … 2**62 bytes")
@@ -60,14 +75,22 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			var err error
-			if w, err = m.workOn(m.ordered()); err != nil {
+			if w = m.uses.room[0]; w == nil {
+				w = new(work)
+			}
+			if err := m.setWork(w, m.ordered()); err != nil {
 				return err
 			}
+		}
+		if m.settled && r.aside.some.Load() != 0 {
+			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.backend.Allocate(request)
 		if err != nil && r.madeRoom(m.backend, err) {
+			at, err = m.backend.Allocate(request)
+		}
+		if err != nil && r.relieved(err) {
 			at, err = m.backend.Allocate(request)
 		}
 		if err != nil {
@@ -75,7 +98,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		}
 		m.region.Address = at
 		if w != nil {
-			_ = m.mark(w, nil) // drops no ticket
+			m.uses.begin(w)
 		}
 	}
 	r.counters[a].add(size)
@@ -145,7 +168,8 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 	if at.Device, err = r.checkDevice(b, at.Allocator, at.Device); err != nil {
 		return err
 	}
-	m.runtime, m.served, m.region, m.size = r, r.byAllocator[at.Allocator], at, size
+	m.runtime, m.served, m.region = r, &r.byAllocator[at.Allocator], at
+	m.size.Store(int64(size))
 	if m.maps {
 		m.mapping = newMapping(m)
 	}
@@ -229,14 +253,14 @@ func (m *Memory) Size() int {
 	if m == nil {
 		return 0
 	}
-	return m.size
+	return int(m.size.Load())
 }
 
 // Owned reports whether the last Release frees the memory.
 func (m *Memory) Owned() bool { return m != nil && m.owned }
 
 // Asynchronous reports whether work may be pending on the memory.
-func (m *Memory) Asynchronous() bool { return m != nil && m.streams != nil }
+func (m *Memory) Asynchronous() bool { return m.check() == nil && m.streams != nil }
 
 // Runtime returns the runtime that counts the memory.
 func (m *Memory) Runtime() *Runtime {
@@ -277,12 +301,15 @@ func (m *Memory) Release() error {
 	if m.keeps {
 		m.runtime.kept.ends(m)
 	}
+	if done, late := m.setAside(); done {
+		return late
+	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	if !over || (m.owned && m.every.Load()) {
+	if !over || (m.owned && (m.every.Load() || m.grower != nil)) {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -353,22 +380,18 @@ func (m *Memory) giveBack() error {
 	if !m.owned {
 		r.counters[a].adopted.Add(-1)
 		if r.tracing() {
-			r.tracef("let go %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
+			r.tracef("let go %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
 		}
 		if m.foreign != nil {
 			m.foreign()
 		}
 		return late
 	}
-	m.tellWritten()
-	r.counters[a].remove(m.size)
-	if r.tracing() {
-		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.size, m.region.Address)
-	}
+	m.retire()
 	if m.region.Address == 0 {
 		return late
 	}
-	size := m.size
+	size := m.Size()
 	if m.taken {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
@@ -377,6 +400,20 @@ func (m *Memory) giveBack() error {
 		return errors.Join(late, err)
 	}
 	return late
+}
+
+// retire makes owned memory count as freed.
+func (m *Memory) retire() {
+	if m.retired {
+		return
+	}
+	m.retired = true
+	m.tellWritten()
+	r, a := m.runtime, m.region.Allocator
+	r.counters[a].remove(m.Size())
+	if r.tracing() {
+		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
+	}
 }
 
 // Disown drops the last reference to adopted memory without telling its owner,
@@ -403,5 +440,5 @@ func (m *Memory) String() string {
 	case m.check() != nil:
 		return "memory that was not allocated"
 	}
-	return fmt.Sprintf("memory of %d bytes (allocator %s, device %d)", m.size, m.region.Allocator, m.region.Device)
+	return fmt.Sprintf("memory of %d bytes (allocator %s, device %d)", m.Size(), m.region.Allocator, m.region.Device)
 }

@@ -11,7 +11,7 @@ import (
 
 // faultKinds are the calls that fail where calls do.
 var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice", "Idle",
-	"Allocate", "Free", "Copy", "Fill", "Convert", "DeviceCount", "Map", "Unmap"}
+	"Allocate", "Free", "Copy", "CopyBatch", "Fill", "Convert", "DeviceCount", "Map", "Unmap", "Grow", "Relocate"}
 
 // singleFault is the one call of a device that fails in a walk.
 type singleFault struct {

@@ -125,6 +125,21 @@ var scenarios = []struct {
 		}
 		w.close(&w.held[0])
 	}},
+	{"many copies at once", func(w *modelWorld, a, b *held) {
+		w.useOwnStream(a, changes)
+		for _, way := range [][2]*held{{b, a}, {a, b}} {
+			var to, from []*held
+			for i := range 3 {
+				to, from = append(to, w.piece(way[0], i, 1)), append(from, w.piece(way[1], i, 1))
+			}
+			w.copyParts(to, from)
+			w.useOwnStream(way[1], changes)
+			for _, h := range append(to, from...) {
+				w.close(&h)
+			}
+		}
+		w.close(&w.held[0])
+	}},
 	{"strided writes", func(w *modelWorld, a, b *held) {
 		w.useOwnStream(b, changes)
 		w.writeTo(a, b)

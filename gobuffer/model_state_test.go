@@ -372,6 +372,10 @@ func (w *modelWorld) moved(h *held, list []value) {
 			h.hold(w.newCells(now, h.array.Type()))
 		}
 	}
+	if h.cells != nil {
+		more := h.cells.memory.Size()/h.cells.kind.Size() - len(h.cells.values)
+		h.cells.values = append(h.cells.values, make([]value, max(more, 0))...)
+	}
 	if assert.Equal(w.t, len(list), h.array.Size(), "size of %s", h.name) {
 		h.store(list)
 	}

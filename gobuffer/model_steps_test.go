@@ -21,6 +21,7 @@ var stepKinds = []struct {
 	{"copy", 4, (*modelWorld).copyArray},
 	{"fill", 4, (*modelWorld).fill},
 	{"write", 6, (*modelWorld).write},
+	{"copymany", 6, (*modelWorld).copyMany},
 	{"set", 4, (*modelWorld).set},
 	{"assign", 5, (*modelWorld).assign},
 	{"append", 4, (*modelWorld).append},

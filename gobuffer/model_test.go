@@ -45,6 +45,9 @@ var modelModes = map[string]modelOptions{
 	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
 	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true, NoConvert: true}},
 	"reuse":             {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Reuses: true, LateMemory: true, Strict: true}},
+	"growth":            {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160}},
+	"growth, waits":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Grows: 4096, Memory: 8192}},
+	"growth, faults":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160}, faults: true},
 	"handles again":     {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, ReuseHandles: true}},
 	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
 	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},
@@ -53,6 +56,7 @@ var modelModes = map[string]modelOptions{
 	"mapped, kernels":   {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Mapped: true}},
 	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
 	"faults":            {FakeOptions: manual, faults: true},
+	"faults, reuse":     {FakeOptions: backendtest.FakeOptions{Manual: true, Reuses: true, LateMemory: true, Strict: true}, faults: true},
 	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true}, faults: true},
 }
 

@@ -72,6 +72,12 @@ func (b *Buffer[T]) Fill(value *Array) error { return b.array().Fill(value) }
 // Free is [Array.Free].
 func (b *Buffer[T]) Free() error { return b.array().Free() }
 
+// Growing is [Array.Growing].
+func (b *Buffer[T]) Growing(is, sole bool) *Array { return b.array().Growing(is, sole) }
+
+// Grows is [Array.Grows].
+func (b *Buffer[T]) Grows() bool { return b.array().Grows() }
+
 // HeldBy is [Array.HeldBy].
 func (b *Buffer[T]) HeldBy(holder uint32) *Array { return b.array().HeldBy(holder) }
 

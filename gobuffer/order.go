@@ -51,13 +51,19 @@ func (p piece) work() (*work, error) {
 // workOn stands for what is on a stream that may be used with the memory: one of its
 // device or, as page-locked memory is of none, of any.
 func (m *Memory) workOn(s backends.Stream) (*work, error) {
-	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
+	w := new(work)
+	return w, m.setWork(w, s)
+}
+
+// setWork makes w, which is new, what workOn returns.
+func (m *Memory) setWork(w *work, s backends.Stream) error {
+	*w = work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
 	if m.kind != backends.Pinned || s == 0 || m.streams == nil {
-		return w, nil
+		return nil
 	}
 	device, err := m.streams.StreamDevice(s)
 	w.device = max(device, 0)
-	return w, err
+	return err
 }
 
 // settle waits for what may touch p before the host does: work of ours, and foreign
@@ -159,7 +165,7 @@ func (m *Memory) remember(w *work) {
 // holds now, where other libraries may have work on it: for when nobody names the stream
 // any more, and it may end. Where it cannot be told what that is, the release waits for
 // all that the device does. For backends.EveryStream it does so where the memory is freed
-// in stream order; what is freed at once waits for the device anyway.
+// in stream order, or handed out again; what is freed at once waits for the device anyway.
 func (m *Memory) Leave(s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
@@ -168,7 +174,7 @@ func (m *Memory) Leave(s backends.Stream) error {
 		return nil
 	}
 	if s == backends.EveryStream {
-		if m.freedInStreamOrder() {
+		if m.freedInStreamOrder() || m.settled {
 			m.every.Store(true)
 		}
 		return nil

@@ -98,18 +98,18 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 }
 
 // ReleasePostponed waits for the devices on which memory was kept at its release,
-// since they could not be waited for then, and gives it back. Memory whose device
-// cannot be waited for now is kept further, and the error says so.
+// since they could not be waited for then, and gives it back, as what waits for work on it
+// to end. Memory whose device cannot be waited for now is kept further, and the error says so.
 func (r *Runtime) ReleasePostponed() error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	failed := r.settleAside()
 	p := &r.postponed
 	list, ever := p.some()
 	if !ever {
-		return nil
+		return failed
 	}
-	var failed error
 	for _, q := range list {
 		if _, err := p.release(q); err != nil && failed == nil {
 			failed = err
@@ -128,7 +128,7 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 		return false
 	}
 	dropped := r.kept.dropOf(b)
-	if _, ever := r.postponed.some(); !ever {
+	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {
 		return dropped
 	}
 	// One device's failure says nothing of the others.

@@ -19,6 +19,8 @@ type Runtime struct {
 	byAllocator [allocatorSlots]served
 	counters    [allocatorSlots]counter
 	postponed   postponed
+	aside       aside
+	callbacks   callbacks
 	claims      claims
 	kept        kept
 	trace       atomic.Pointer[func(string)]
@@ -27,14 +29,18 @@ type Runtime struct {
 // served is what the Runtime needs to know of an allocator at every call, looked
 // up once.
 type served struct {
-	backend   backends.Backend   // nil if no backend serves the allocator
-	streams   backends.Streams   // nil if the backend has none
-	converter backends.Converter // nil if the backend is none
+	backend   backends.Backend     // nil if no backend serves the allocator
+	streams   backends.Streams     // nil if the backend has none
+	converter backends.Converter   // nil if the backend is none
+	batcher   backends.BatchCopier // likewise
+	atOnce    backends.AtOnce      // likewise
 	kind      backends.MemoryKind
-	onHost    bool // the host reaches the memory
-	freeWaits bool // its Free waits for the device
-	maps      bool // the host can map the memory
-	inOrder   bool // it is taken and given back in the order of a stream
+	onHost    bool            // the host reaches the memory
+	freeWaits bool            // its Free waits for the device
+	maps      bool            // the host can map the memory
+	inOrder   bool            // it is taken and given back in the order of a stream
+	grower    backends.Grower // nil if the memory cannot grow
+	settled   bool            // its backend hands it out again, and it is given back when nothing uses it
 }
 
 const allocatorSlots = backends.MostAllocators
@@ -56,11 +62,19 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		b := r.byName[a.Backend()]
 		streams, _ := backends.As[backends.Streams](b)
 		converter, _ := backends.As[backends.Converter](b)
+		batcher, _ := backends.As[backends.BatchCopier](b)
 		waiter, waits := backends.As[backends.FreeWaiter](b)
 		mapper, maps := backends.As[backends.Mapper](b)
+		atOnce, _ := backends.As[backends.AtOnce](b)
 		reuser, reuses := backends.As[backends.Reuser](b)
-		r.byAllocator[a] = served{b, streams, converter, a.Kind(), a.ReachableFrom(backends.SpaceHost),
-			waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (reuses && reuser.Reuses(a))}
+		again := reuses && reuser.Reuses(a)
+		grower, grows := backends.As[backends.Grower](b)
+		if grows && !grower.Grows(a) {
+			grower = nil
+		}
+		r.byAllocator[a] = served{b, streams, converter, batcher, atOnce, a.Kind(), a.ReachableFrom(backends.SpaceHost),
+			waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (again && a.Kind() != backends.Pinned), grower,
+			again && a.Kind() == backends.Pinned}
 	}
 	return r, nil
 }
@@ -241,11 +255,16 @@ func (r *Runtime) preferred(pinned bool) backends.Allocator {
 	return backends.Temporaries(backends.SpaceHost)[0]
 }
 
-// SetTrace makes the runtime report every allocation, free, copy and handle to
-// f, which must be safe for concurrent use; nil ends that.
+// SetTrace makes the runtime report every allocation, free, copy and handle, and what was
+// found by measuring, to f, which must be safe for concurrent use; nil ends that.
 func (r *Runtime) SetTrace(f func(line string)) {
 	if r == nil {
 		return
+	}
+	for _, b := range r.Backends() {
+		if s, ok := backends.As[backends.Stager](b); ok {
+			s.Staging().SetTrace(f)
+		}
 	}
 	if f == nil {
 		r.trace.Store(nil)

@@ -57,9 +57,14 @@ func here() int {
 }
 
 func (c *counter) add(size int) {
+	c.parts[here()].made.Add(1)
+	c.grow(size)
+}
+
+// grow counts bytes that an allocation has more.
+func (c *counter) grow(size int) {
 	i := here()
 	own := &c.parts[i]
-	own.made.Add(1)
 	for room := own.room.Load(); room >= int64(size); room = own.room.Load() {
 		if own.room.CompareAndSwap(room, room-int64(size)) {
 			return

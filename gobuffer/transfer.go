@@ -25,6 +25,10 @@ const (
 	SyncHost Transfer = 1
 	// Sync waits for every movement.
 	Sync Transfer = 2
+
+	// deferred is Async for movements to ordinary host memory, too: whoever asks for it waits
+	// before he returns.
+	deferred Transfer = -1
 )
 
 // String returns "async", "sync_host" or "sync".
@@ -171,7 +175,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		err = errors.Join(err, dst.memory.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
-	if err != nil || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
+	if err != nil || t == deferred || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
 		return err
 	}
 	if err := w.wait(); err != nil {

@@ -15,7 +15,7 @@ import (
 type uses struct {
 	mutex sync.Mutex
 	list  works
-	room  [1]*work      // for the list: there is seldom more
+	room  [1]*work      // for the list: there is seldom more; at first what newMemory has made
 	marks atomic.Uint64 // see Marks
 }
 
@@ -116,6 +116,13 @@ func (u *uses) replace(old works, next *work) error {
 	return dropped.letGo()
 }
 
+// begin records the first work, on memory that nobody else has yet.
+func (u *uses) begin(w *work) {
+	u.room[0] = w
+	u.list = u.room[:]
+	u.marks.Store(marksStep | ownMark)
+}
+
 // on reports whether all that is recorded is what one stream of a device holds: a default
 // stream's handle may be the same on every device.
 func (u *uses) on(b backends.Backend, device int, s backends.Stream) bool {
@@ -124,7 +131,7 @@ func (u *uses) on(b backends.Backend, device int, s backends.Stream) bool {
 	}
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	return len(u.list) == 1 && u.list[0].holdsAll(&work{backend: b, device: device, stream: s})
+	return len(u.list) == 1 && u.list[0].isAllOf(b, device, s)
 }
 
 // end forgets everything, for memory that nobody uses any more.

@@ -77,8 +77,11 @@ func (w *work) record() (*event, error) {
 }
 
 // holdsAll reports whether w is all that v's stream holds.
-func (w *work) holdsAll(v *work) bool {
-	return w.ticket == nil && w.stream == v.stream && w.device == v.device && w.backend == v.backend
+func (w *work) holdsAll(v *work) bool { return w.isAllOf(v.backend, v.device, v.stream) }
+
+// isAllOf reports whether w is all that a stream of a device holds.
+func (w *work) isAllOf(b backends.Backend, device int, s backends.Stream) bool {
+	return w.ticket == nil && w.stream == s && w.device == device && w.backend == b
 }
 
 func (w *work) wait() error {

@@ -219,13 +219,13 @@ func (h *Handle) releaseLoan() (late error) {
 var watchSeed = maphash.MakeSeed()
 
 func (m *Memory) digest() uint64 {
-	return maphash.Bytes(watchSeed, hostBytes(m.region.Address, m.size))
+	return maphash.Bytes(watchSeed, hostBytes(m.region.Address, m.Size()))
 }
 
 // watch makes the release of a temporary on the host trace that it was written to: that is
 // lost, and the handle is gone that could have said so.
 func (m *Memory) watch() {
-	if m.size > 0 && m.onHost {
+	if m.Size() > 0 && m.onHost {
 		now := m.digest()
 		m.watched = &now
 	}

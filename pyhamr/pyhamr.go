@@ -107,6 +107,17 @@ func ResetPeaks() int {
 	return 0
 }
 
+// Pools returns a line for each pool of memory that is kept for reuse: allocator, device, limit or
+// -1, and the bytes in use, taken at most, kept and side by side, hits and misses.
+func Pools() string { return bridge.Pools() }
+
+// LimitPool limits what is taken for an allocator on a device; -2 bytes is the limit of the start.
+//
+//hamr:blocking
+func LimitPool(allocator, device, bytes int) (int, error) {
+	return 0, bridge.LimitPool(backends.Allocator(allocator), device, int64(bytes))
+}
+
 // Trim gives memory back that could not be released yet, and to the system what
 // backends keep for reuse.
 //

@@ -13,6 +13,7 @@ from tests.support import emulation, producers
 
 # Before hamr is first used: it looks for the driver once.
 emulation.choose()
+os.environ.setdefault("HAMR_TUNING", "0")  # what somebody measured here says nothing to tests
 
 #: Paths whose tests may come out otherwise on another version of Python, since it is CPython
 #: that acts there: it imports, calls the C extension's slots, collects, forks, switches threads,

@@ -31,8 +31,12 @@ type FakeOptions struct {
 	// device first, as cuMemFree does in practice. Otherwise work that has yet to
 	// run on freed memory is a violation.
 	FreeWaits bool
-	// Reuses makes device memory of every allocator stream-ordered.
+	// Reuses makes device memory of every allocator stream-ordered, and work that has yet to
+	// run on page-locked memory when it is freed a violation.
 	Reuses bool
+	// Grows is for how many bytes each allocation of device memory that is not
+	// stream-ordered has addresses: up to there it grows where it is. Zero: none grows.
+	Grows int
 	// LateMemory makes it a violation to use stream-ordered memory before the stream that
 	// it was taken on has come to it, as with CUDA's pools.
 	LateMemory bool
@@ -59,7 +63,7 @@ type FakeOptions struct {
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
-// Peers, MemoryReporter, Describer, Identified, Contexts, Reuser and Device, and is safe for concurrent use.
+// Peers, MemoryReporter, Describer, Identified, Contexts, Reuser, Grower and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -213,7 +217,7 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 		f.enqueue(stream, task{run: func() { f.release(b) }})
 		return nil
 	}
-	if f.options.FreeWaits {
+	if f.FreeWaits(b.allocator) {
 		f.finishDevice(b.owner())
 	}
 	f.release(b)
@@ -221,20 +225,28 @@ func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
 }
 
 // FreeWaits says what FakeOptions.FreeWaits does.
-func (f *Fake) FreeWaits(a backends.Allocator) bool { return f.options.FreeWaits && !f.inOrder(a) }
+func (f *Fake) FreeWaits(a backends.Allocator) bool {
+	return f.options.FreeWaits && !f.inOrder(a) && !f.Reuses(a)
+}
 
 // Reuses says what FakeOptions.Reuses does.
 func (f *Fake) Reuses(a backends.Allocator) bool {
-	return f.options.Reuses && a.Kind() == backends.DeviceOnly && !a.Ordered()
+	return f.options.Reuses && (a.Kind() == backends.DeviceOnly || a.Kind() == backends.Pinned) && !a.Ordered()
 }
 
-func (f *Fake) inOrder(a backends.Allocator) bool { return a.Ordered() || f.Reuses(a) }
+func (f *Fake) inOrder(a backends.Allocator) bool {
+	return a.Ordered() || (f.Reuses(a) && a.Kind() != backends.Pinned)
+}
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.
 func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.copy(dst, src, size, s)
+}
+
+func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	if err := f.enter("Copy", "%s from %s, %d bytes, stream %#x", describe(dst), describe(src), size, s); err != nil {
 		return backends.Complete, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -35,6 +36,8 @@ type block struct {
 	freeing   bool // Free was called
 	freed     bool // and has run
 	mapped    []mapped
+	reach     int    // bytes that it has addresses for
+	store     *store // of memory that grows, else nil
 }
 
 func (b *block) kind() backends.MemoryKind { return b.allocator.Kind() }
@@ -64,18 +67,19 @@ func describe(r backends.Region) string {
 
 func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
 	limited := r.Allocator.Kind() != backends.Pinned
-	if limited && int64(r.Size) > f.options.Memory-f.used[device] {
-		// Stream-ordered releases may still be queued: a driver waits for them.
-		f.finishDevice(device)
-		if int64(r.Size) > f.options.Memory-f.used[device] {
-			return nil, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: "fake limit"}
+	if limited {
+		if err := f.checkRoom(r, device, r.Size); err != nil {
+			return nil, err
 		}
 	}
-	b := &block{size: r.Size, allocator: r.Allocator, device: r.Device}
+	b := &block{size: r.Size, allocator: r.Allocator, device: r.Device, reach: r.Size}
 	if b.kind() == backends.DeviceOnly {
 		b.data = make([]byte, r.Size)
-		room := (uint64(r.Size)+guard-1)/guard*guard + guard
-		b.base = firstDeviceAddress + backends.Address(addressesUsed.Add(room)-room)
+		if f.Grows(r.Allocator) {
+			b.reach = max(r.Size, f.options.Grows)
+			b.store = &store{bytes: r.Size, blocks: []*block{b}}
+		}
+		b.base = newAddresses(b.reach)
 	} else {
 		data, err := syscall.Mmap(-1, 0, r.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 		if err != nil {
@@ -83,16 +87,43 @@ func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
 		}
 		b.data, b.base = data, backends.Address(unsafe.Pointer(unsafe.SliceData(data)))
 	}
-	b.data[0] = garbage
-	for done := 1; done < len(b.data); done *= 2 {
-		copy(b.data[done:], b.data[:done])
-	}
+	spoil(b.data)
 	if limited {
 		f.used[device] += int64(r.Size)
 	}
+	f.insert(b)
+	return b, nil
+}
+
+func (f *Fake) insert(b *block) {
 	i, _ := slices.BinarySearchFunc(f.blocks, b.base, byBase)
 	f.blocks = slices.Insert(f.blocks, i, b)
-	return b, nil
+}
+
+// newAddresses returns where size bytes start that nobody has had.
+func newAddresses(size int) backends.Address {
+	room := (uint64(size)+guard-1)/guard*guard + guard
+	return firstDeviceAddress + backends.Address(addressesUsed.Add(room)-room)
+}
+
+// checkRoom is the error for a request that takes more bytes than a device has left.
+func (f *Fake) checkRoom(r backends.Request, device, more int) error {
+	if int64(more) > f.options.Memory-f.used[device] {
+		// Stream-ordered releases may still be queued: a driver waits for them.
+		f.finishDevice(device)
+	}
+	if int64(more) > f.options.Memory-f.used[device] {
+		return &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: "fake limit"}
+	}
+	return nil
+}
+
+// spoil makes memory garbage.
+func spoil(data []byte) {
+	data[0] = garbage
+	for done := 1; done < len(data); done *= 2 {
+		copy(data[done:], data[:done])
+	}
 }
 
 func byBase(b *block, at backends.Address) int { return cmp.Compare(b.base, at) }
@@ -112,7 +143,9 @@ func (f *Fake) find(at backends.Address) *block {
 // release takes the memory away. Host-visible blocks stay reserved, so that a
 // late access faults and the address is not used again.
 func (f *Fake) release(b *block) {
-	if b.kind() != backends.Pinned {
+	if b.store != nil {
+		f.used[b.owner()] -= int64(b.store.leave(b))
+	} else if b.kind() != backends.Pinned {
 		f.used[b.owner()] -= int64(b.size)
 	}
 	if b.kind() != backends.DeviceOnly {
@@ -127,20 +160,25 @@ func (f *Fake) release(b *block) {
 }
 
 func (f *Fake) blockToFree(at backends.Region, size int) (*block, error) {
+	return f.blockOf("Free", at, size)
+}
+
+// blockOf returns the block that is at an address, and has size bytes unless that is zero.
+func (f *Fake) blockOf(call string, at backends.Region, size int) (*block, error) {
 	b := f.find(at.Address)
 	switch {
 	case b == nil:
-		return nil, f.violate("Free", "free of unknown address %s", describe(at))
+		return nil, f.violate(call, strings.ToLower(call)+" of unknown address %s", describe(at))
 	case b.freeing:
-		return nil, f.violate("Free", "double free of %s", describe(at))
+		return nil, f.violate(call, "double free of %s", describe(at))
 	case b.base != at.Address:
-		return nil, f.violate("Free", "free of %s, %d bytes into a block", describe(at), at.Address-b.base)
+		return nil, f.violate(call, strings.ToLower(call)+" of %s, %d bytes into a block", describe(at), at.Address-b.base)
 	case b.allocator != at.Allocator:
-		return nil, f.violate("Free", "free of %s, which came from allocator %s", describe(at), b.allocator)
+		return nil, f.violate(call, strings.ToLower(call)+" of %s, which came from allocator %s", describe(at), b.allocator)
 	case b.device != at.Device && b.kind() != backends.Pinned:
-		return nil, f.violate("Free", "free of %s, which is on device %d: wrong device", describe(at), b.device)
+		return nil, f.violate(call, strings.ToLower(call)+" of %s, which is on device %d: wrong device", describe(at), b.device)
 	case size != 0 && b.size != size:
-		return nil, f.violate("Free", "free of %s with size %d, which has %d", describe(at), size, b.size)
+		return nil, f.violate(call, strings.ToLower(call)+" of %s with size %d, which has %d", describe(at), size, b.size)
 	}
 	return b, nil
 }

@@ -22,6 +22,7 @@ func TestFakeConforms(t *testing.T) {
 				"strict":      {Manual: true, Strict: true},
 				"synchronous": {Synchronous: true},
 				"mapped":      {Manual: true, Mapped: true},
+				"growing":     {Manual: true, Strict: true, Grows: 100 << 10},
 			} {
 				t.Run(fmt.Sprintf("%s/%d/%s", space, devices, name), func(t *testing.T) {
 					t.Parallel()

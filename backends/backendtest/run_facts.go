@@ -148,3 +148,34 @@ func (s suite) testContext(t *testing.T) {
 		assert.Equal(t, own, found.Context)
 	}
 }
+
+// testStaging copies as each choice has it, and finds the choice in the report.
+func (s suite) testStaging(t *testing.T) {
+	stager, ok := backends.As[backends.Stager](s.b)
+	if !ok || s.device < 0 {
+		return
+	}
+	const size = 300_001 // the smallest that measuring may choose for is 256 KiB
+	staging := stager.Staging()
+	region := s.allocate(t, size, false, 0)
+	data := make([]byte, size)
+	for _, c := range []backends.StagingChoice{{From: 1, Threads: 1}, {From: -1, Threads: 1}, {From: size, Threads: 3}, {From: size + 1, Threads: 2}, {}} {
+		staging.Tune(s.device, true, c)
+		staging.Tune(s.device, false, c)
+		randomBytes(data)
+		s.write(t, region, data, 0)
+		equal(t, data, s.read(t, region, size, 0), "what was written")
+		seen := map[string]bool{}
+		for _, f := range staging.Report(s.device) {
+			assert.False(t, seen[f.Name] || f.Name == "", "%+v", f)
+			seen[f.Name] = true
+			if f.Name == "tuning" {
+				assert.Equal(t, "measuring", f.Source)
+			}
+		}
+		assert.True(t, seen["tuning"])
+	}
+	if trimmer, ok := backends.As[backends.Trimmer](s.b); ok {
+		assert.NoError(t, trimmer.Trim())
+	}
+}

@@ -17,6 +17,9 @@ const (
 	noDevice           = 100
 	invalidContext     = 201
 	notReady           = 600
+	operatingSystem    = 304 // it refuses a call, as of locking more pages
+	notPermitted       = 800
+	notSupported       = 801
 	captureImplicit    = 906
 	peerAlreadyAllowed = 704
 	firstOfCapture     = 900 // of a stream into a graph

@@ -8,6 +8,7 @@ const (
 	lineKernel      = "hamr_convert_line"
 	transposeKernel = "hamr_transpose"
 	fillKernel      = "hamr_fill"
+	copyKernel      = "hamr_copy"
 )
 
 // kernelThreads is how many threads a block has; hamr_transpose relies on it.
@@ -66,6 +67,19 @@ type fillArgument struct {
 	target, bytes  uint64
 	pattern        [32]byte
 	period, unused uint32
+}
+
+// mostRuns is how many copies one launch of hamr_copy makes.
+const mostRuns = 168
+
+type copyRun struct {
+	target, source uint64
+	bytes, first   uint32
+}
+
+type copyArgument struct {
+	words, count uint32
+	runs         [mostRuns]copyRun
 }
 
 // dimensionOf prepares division by d.n, which is 1 to 2³⁰: the quotient of any

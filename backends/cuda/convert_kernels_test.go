@@ -112,6 +112,8 @@ func (k *hostKernels) testArguments(t *testing.T) {
 		"line_argument":      lineArgument{},
 		"transpose_argument": transposeArgument{},
 		"fill_argument":      fillArgument{},
+		"copy_run":           copyRun{},
+		"copy_argument":      copyArgument{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			got = append(got, fmt.Sprintf("%s.%s %d %d", name, snake(f.Name), f.Offset, f.Type.Size()))

@@ -96,7 +96,7 @@ func (v *visit) upload(dst, src backends.Region, size int, stream backends.Strea
 // merely is in practice, so whether the stream is idle decides.
 func (v *visit) download(dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
 	driver := &v.b.driver
-	if v.b.staging.Serves(size) {
+	if v.b.staging.Serves(src.Device, size, false) {
 		known, err := v.b.locate(dst.Address)
 		if err == nil && known.Allocator == backends.None { // else page-locked by somebody: direct
 			err = v.stage(src.Device, src.Address, dst.Address, size, stream, false)

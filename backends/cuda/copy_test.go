@@ -100,6 +100,31 @@ func TestPinnedMemoryInDisguise(t *testing.T) {
 	})
 }
 
+// TestALittleIsReadInOrder reads memory that somebody has page-locked after what a stream is to
+// write there, however little it is.
+func TestALittleIsReadInOrder(t *testing.T) {
+	onEachDriver(t, 1, func(t *testing.T, r *rig) {
+		stream := r.newStream(t, 0)
+		source, target := r.reserve(t, backends.CUDA, 0, 2048, stream), r.reserve(t, backends.CUDA, 0, 2048, stream)
+		data, host := r.host(t, 2048)
+		for i, size := range []int{1, 1000, 2048} {
+			require.NoError(t, r.Fill(source.Region, []byte{byte(i + 1)}, size, stream))
+			r.keepBusy(t, stream)
+			require.NoError(t, copied(r.Copy(host, source.Region, size, stream)))
+			ordinary := host
+			ordinary.Allocator = backends.Malloc
+			left, err := r.Copy(target.Region, ordinary, size, stream)
+			require.NoError(t, err)
+			assert.Equal(t, late, left)
+			require.NoError(t, r.Synchronize(0, stream))
+			clear(data)
+			require.NoError(t, copied(r.Copy(host, target.Region, size, stream)))
+			require.NoError(t, r.Synchronize(0, stream))
+			assert.Equal(t, bytes.Repeat([]byte{byte(i + 1)}, size), data[:size])
+		}
+	})
+}
+
 // A device that follows the host's page tables reads pageable memory when it
 // comes to it.
 func TestHostPageTables(t *testing.T) {

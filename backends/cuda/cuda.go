@@ -14,6 +14,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/pool"
 	"hamr/backends/internal/staging"
 )
 
@@ -25,13 +26,22 @@ const (
 	// the driver's and that of plain memory, keeps for reuse. The default is a
 	// thirty-second of the device's memory.
 	ThresholdSetting = "HAMR_CUDA_POOL_RELEASE_THRESHOLD"
-	// PoolSetting says with "0" that plain device memory is taken from the driver and
-	// given back each time, and with "check" that memory which is given back is
+	// PoolSetting says with "0" that plain device memory and page-locked memory are taken
+	// from the driver and given back each time, and with "check" that memory which is given back is
 	// overwritten, so that whoever uses it still reads something else.
 	PoolSetting = "HAMR_CUDA_POOL"
 	// PoolLimitSetting is how many bytes of plain memory each device's pool may take
 	// from the driver. The default is no limit.
 	PoolLimitSetting = "HAMR_CUDA_POOL_LIMIT"
+	// GrowthSetting is how many bytes of addresses each allocation of CUDAVMM reserves, at
+	// least its size. The default is as many as the device has memory.
+	GrowthSetting = "HAMR_CUDA_VMM_RESERVE"
+	// PinnedPoolLimitSetting is how many bytes of page-locked memory may be taken from the
+	// driver. The default is no limit.
+	PinnedPoolLimitSetting = "HAMR_PINNED_POOL_LIMIT"
+	// PinnedThresholdSetting is how many bytes of freed page-locked memory are kept for reuse.
+	// The default is a sixteenth of the host's memory.
+	PinnedThresholdSetting = "HAMR_PINNED_POOL_RELEASE_THRESHOLD"
 	// PeerSetting says with "0" that devices are not to reach each other's memory:
 	// copies between them go through the host.
 	PeerSetting = "HAMR_CUDA_PEER_ACCESS"
@@ -43,9 +53,9 @@ const (
 	windowsFolder = "/usr/lib/wsl/lib"
 )
 
-// Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified and
-// CUDAHost, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer, Reuser and Trimmer. Memory belongs to the caller until Free. All methods are
+// Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
+// CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
+// MemoryReporter, Describer, Reuser, AtOnce, Grower, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
@@ -57,20 +67,25 @@ type Backend struct {
 	introduction introduction
 	driver       driver
 	version      int
-	threshold    string
 	devices      []*device
+	ready        atomic.Bool      // all of these are set
 	contexts     []atomic.Uintptr // primary ones, by device; zero until they are retained
 
 	staging        staging.Engine
-	withoutKernels bool // see KernelsSetting
-	withoutPeers   bool // see PeerSetting
-	withoutReuse   bool // see PoolSetting
-	checksReuse    bool // likewise
+	pinned         atomic.Pointer[pool.Pool] // see pinnedPool
+	ownPages       sync.Map                  // the size of each mapping that lock has made, by address
+	withoutKernels bool                      // see KernelsSetting
+	withoutPeers   bool                      // see PeerSetting
+	withoutReuse   bool                      // see PoolSetting
+	checksReuse    bool                      // likewise
+	manyBy         way                       // see ManySetting
+	reserve        int                       // see GrowthSetting; zero is the default
 
 	streams     ownStreams
 	substitutes substitutes
 	timed       timedEvents
 	peers       peers
+	extents     extents
 }
 
 // New returns the backend. Probe reads the settings through lookup.
@@ -125,17 +140,20 @@ func (b *Backend) load() error {
 	if err := dl.Bind(library, &b.driver); err != nil {
 		return unavailable(err.Error())
 	}
-	b.threshold = b.lookup(ThresholdSetting)
 	b.withoutKernels = b.lookup(KernelsSetting) == "0"
 	b.withoutPeers = b.lookup(PeerSetting) == "0"
 	b.withoutReuse = !b.Reuses(backends.CUDA)
 	b.checksReuse = b.lookup(PoolSetting) == checkedPool
-	if err := b.readStaging(); err != nil {
+	if err := errors.Join(b.staging.Configure(name, b.lookup, b.model), b.readMany()); err != nil {
+		return unavailable(err.Error())
+	}
+	if err := b.readReserve(); err != nil {
 		return unavailable(err.Error())
 	}
 	if err := b.countDevices(); err != nil {
 		return unavailable(err.Error())
 	}
+	b.ready.Store(true)
 	return nil
 }
 

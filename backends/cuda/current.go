@@ -3,7 +3,11 @@ package cuda
 // CurrentDevice returns the device of the calling thread's current context; 0 if
 // it has none.
 func (b *Backend) CurrentDevice() (int, error) {
+	if len(b.devices) == 1 {
+		return 0, nil // whatever context is current
+	}
 	v := scratch()
+	defer visits.Put(v)
 	code := b.try(b.driver.CtxGetDevice, v.slot(0))
 	if code == invalidContext {
 		return 0, nil

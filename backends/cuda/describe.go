@@ -3,6 +3,7 @@ package cuda
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"hamr/backends"
@@ -20,14 +21,15 @@ func (b *Backend) MemoryInfo(device int) (free, total int64, err error) {
 	return int64(v.out[0]), int64(v.out[1]), err
 }
 
-// Describe returns the facts name, uuid, compute_capability, memory (bytes),
-// multiprocessors, pci_bus_id and driver (its CUDA version), in this order.
+// Describe returns the facts name, uuid, compute_capability, memory (bytes), multiprocessors,
+// pci_bus_id and driver (its CUDA version), in this order, and behind them, where there are
+// any, as lacks the allocators that the device does not have.
 func (b *Backend) Describe(number int) ([][2]string, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return nil, err
 	}
-	facts := make([][2]string, 0, 7)
+	facts := make([][2]string, 0, 8)
 	for _, fact := range []struct {
 		name string
 		text func(*device) (string, error)
@@ -46,7 +48,35 @@ func (b *Backend) Describe(number int) ([][2]string, error) {
 		}
 		facts = append(facts, [2]string{fact.name, text})
 	}
+	lacks, err := b.lacking(d)
+	if err != nil {
+		return nil, err
+	}
+	if len(lacks) > 0 {
+		facts = append(facts, [2]string{"lacks", strings.Join(lacks, ", ")})
+	}
 	return facts, nil
+}
+
+// lacking names the allocators that a device does not have.
+func (b *Backend) lacking(d *device) (names []string, err error) {
+	for _, each := range []struct {
+		allocator backends.Allocator
+		needs     int
+	}{
+		{backends.CUDAAsync, attributeMemoryPools},
+		{backends.CUDAUnified, attributeManagedMemory},
+		{backends.CUDAVMM, attributeVirtualMemory},
+	} {
+		able, err := b.attribute(d, each.needs)
+		if err != nil {
+			return nil, err
+		}
+		if able == 0 || (each.allocator == backends.CUDAVMM && !b.driver.managesAddresses()) {
+			names = append(names, each.allocator.String())
+		}
+	}
+	return names, nil
 }
 
 func (b *Backend) deviceText(function uintptr, d *device) (string, error) {

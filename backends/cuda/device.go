@@ -11,12 +11,14 @@ import (
 
 // Attributes of devices.
 const (
-	attributeMultiprocessors = 16
-	attributeMajor           = 75
-	attributeMinor           = 76
-	attributeManagedMemory   = 83
-	attributeHostPageTables  = 100 // the device follows the host's page tables to pageable memory
-	attributeMemoryPools     = 115
+	attributeMultiprocessors     = 16
+	attributeMajor               = 75
+	attributeMinor               = 76
+	attributeManagedMemory       = 83
+	attributeHostPageTables      = 100 // the device follows the host's page tables to pageable memory
+	attributeVirtualMemory       = 102
+	attributeRemoteVirtualMemory = 110 // network cards reach it
+	attributeMemoryPools         = 115
 )
 
 // device is what is kept about one device. mu guards the fields below it and the
@@ -28,9 +30,14 @@ type device struct {
 	pool    atomic.Uintptr // CUmemoryPool
 	reused  atomic.Pointer[pool.Pool]
 
+	limited  atomic.Bool  // by LimitPool
+	limit    atomic.Int64 // bytes, or pool.NoLimit
+	limiting sync.Mutex   // held while memory is taken from pool within the limit
+
 	mu         sync.Mutex
 	attributes map[int]int
 	kernels    kernels
+	units      *units // nil until they are asked for
 	perThread  [perThreadStreams]backends.Stream
 
 	events eventList

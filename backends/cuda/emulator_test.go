@@ -18,6 +18,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/pool"
 )
 
 var buildFolder string
@@ -198,8 +199,13 @@ func (r *rig) assertClean(t testing.TB) {
 	t.Helper()
 	r.stopFailing()
 	dl.Call(r.c.Finish)
+	assert.NoError(t, r.trimStaging())
+	pools := []*pool.Pool{r.pinned.Load()}
 	for _, d := range r.devices {
-		if p := d.reused.Load(); p != nil {
+		pools = append(pools, d.reused.Load())
+	}
+	for _, p := range pools {
+		if p != nil {
 			assert.Zero(t, p.Statistics().Lent, "memory leaks")
 			assert.NoError(t, p.Trim())
 		}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/pool"
 )
 
 const memoryTypeHost = 1
@@ -38,16 +39,20 @@ var queries = sync.Pool{New: func() any {
 
 // Locate asks the driver, whichever library allocated the memory. Memory from a
 // pool is CUDAAsync's; page-locked memory, and memory that was page-locked later,
-// is CUDAHost's. Only plain device memory is of a
-// context.
+// is CUDAHost's. CUDAVMM's is what the backend has mapped itself. Only plain device memory is
+// of a context.
 func (b *Backend) Locate(at backends.Address) (backends.Location, error) {
 	found, err := b.locate(at)
-	if err != nil || found.Allocator != backends.CUDA {
-		return found, err
+	var p *pool.Pool
+	switch {
+	case err != nil || b.extents.locate(&found):
+	case found.Allocator == backends.CUDA:
+		p = b.devices[found.Device].reused.Load()
+	case found.Allocator == backends.CUDAHost:
+		p = b.pinned.Load()
 	}
-	p := b.devices[found.Device].reused.Load()
 	if p == nil {
-		return found, nil
+		return found, err
 	}
 	start, size, ours := p.Find(at)
 	switch {

@@ -19,15 +19,19 @@ const (
 // is work on r.Stream, save for page-locked memory, which is zero at return.
 func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	at, err := b.allocate(r)
-	if isOutOfMemory(err) && r.Allocator.Kind() != backends.Pinned && b.trimForMore() {
+	if isOutOfMemory(err) && b.trimForMore(r.Allocator) {
 		at, err = b.allocate(r)
 	}
 	if isOutOfMemory(err) {
 		detail := fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)
-		if limited := (*pool.LimitError)(nil); errors.As(err, &limited) {
+		limited := (*pool.LimitError)(nil)
+		if errors.As(err, &limited) {
 			detail = limited.Error()
 		}
-		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail}
+		if locked := (*lockError)(nil); errors.As(err, &locked) {
+			detail = fmt.Sprintf("%s (%d)", locked.Name, locked.Code)
+		}
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail, Limited: limited != nil}
 	}
 	return at, err
 }
@@ -38,7 +42,8 @@ func isOutOfMemory(err error) bool {
 	}
 	var failed *backends.DeviceError
 	var limited *pool.LimitError
-	return errors.As(err, &limited) || (errors.As(err, &failed) && failed.Code == outOfMemory)
+	var locked *lockError
+	return errors.As(err, &limited) || errors.As(err, &locked) || (errors.As(err, &failed) && failed.Code == outOfMemory)
 }
 
 func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
@@ -53,7 +58,9 @@ func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
 		}
 		return b.allocateHere(r, b.driver.MemAllocManaged, attachGlobal)
 	case backends.CUDAHost:
-		return b.allocateHere(r, b.driver.MemHostAlloc, portable|mapped)
+		return b.allocatePinned(r)
+	case backends.CUDAVMM:
+		return b.allocateGrowing(r)
 	}
 	return 0, notServed(r.Allocator)
 }
@@ -91,10 +98,6 @@ func (b *Backend) allocateHere(r backends.Request, function uintptr, flags ...ui
 	if err != nil || !r.Zero {
 		return at, err
 	}
-	if r.Allocator == backends.CUDAHost {
-		clear(hostBytes(at, r.Size))
-		return at, nil
-	}
 	if err := b.zero(at, r); err != nil {
 		_ = b.freeHere(backends.Region{Address: at, Device: r.Device}, b.driver.MemFree)
 		return 0, err
@@ -116,6 +119,13 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 	if err != nil {
 		return 0, err
 	}
+	if d, _ := b.device(r.Device); d.limited.Load() {
+		d.limiting.Lock()
+		defer d.limiting.Unlock()
+		if err := b.makeRoom(d, r.Size); err != nil {
+			return 0, err
+		}
+	}
 	v, err := b.enter(r.Device, r.Stream)
 	if err != nil {
 		return 0, err
@@ -135,7 +145,7 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 	return backends.Address(at), nil
 }
 
-// Supports knows that old devices lack memory pools or managed memory.
+// Supports knows that old devices lack memory pools, managed memory or memory that grows.
 func (b *Backend) Supports(a backends.Allocator, device int) error {
 	switch a {
 	case backends.CUDAAsync:
@@ -143,15 +153,23 @@ func (b *Backend) Supports(a backends.Allocator, device int) error {
 		return err
 	case backends.CUDAUnified:
 		return b.checkManaged(device)
+	case backends.CUDAVMM:
+		d, err := b.device(device)
+		if err == nil {
+			_, err = b.units(d)
+		}
+		return err
 	}
 	return nil
 }
 
 // FreeWaits reports true of what is not freed in stream order: cuMemFree and
-// cuMemFreeHost take memory away once the device has come to rest.
+// cuMemFreeHost take memory away once the device has come to rest, and Free waits before it
+// unmaps memory.
 func (b *Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() && !b.Reuses(a) }
 
-// Free gives memory back: that of CUDAAsync and CUDA in stream order, any other at once.
+// Free gives memory back: that of CUDAAsync and CUDA in stream order, any other at once. All work
+// on page-locked memory that Reuses speaks of is over.
 func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) error {
 	switch at.Allocator {
 	case backends.CUDA:
@@ -159,7 +177,9 @@ func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) err
 	case backends.CUDAUnified:
 		return b.freeHere(at, b.driver.MemFree)
 	case backends.CUDAHost:
-		return b.freeHere(at, b.driver.MemFreeHost)
+		return b.freePinned(at, size)
+	case backends.CUDAVMM:
+		return b.freeGrowing(at)
 	case backends.CUDAAsync:
 		v, err := b.enter(at.Device, stream)
 		if err != nil {

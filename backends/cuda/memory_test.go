@@ -25,6 +25,7 @@ func TestOutOfMemory(t *testing.T) {
 	for _, a := range allocators {
 		r := emulate(t, nil)
 		r.fail(allocationCalls[a], 0, outOfMemory)
+		r.fail("cuMemHostRegister_v2", 0, outOfMemory)
 		_, err := r.Allocate(request(a, 1000))
 		var full *backends.OutOfMemoryError
 		require.ErrorAs(t, err, &full)
@@ -32,6 +33,7 @@ func TestOutOfMemory(t *testing.T) {
 
 		r.stopFailing()
 		r.fail(allocationCalls[a], 1, 700)
+		r.fail("cuMemHostRegister_v2", 1, 700)
 		_, err = r.Allocate(request(a, 1000))
 		assert.NotErrorAs(t, err, &full, "another failure is not a lack of memory")
 	}

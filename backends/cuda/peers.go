@@ -7,7 +7,7 @@ import (
 )
 
 // peers remembers which devices may reach which others' memory. mu also guards
-// the setting of device.pool, so that no pool misses a pair.
+// the setting of device.pool and what extents have mapped, so that none misses a pair.
 type peers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]bool // whether it was possible
@@ -35,7 +35,7 @@ func (b *Backend) pair(from, to int) (first, second *device, err error) {
 	return first, second, err
 }
 
-// Enable lets device from reach memory of device to, that of to's pool included.
+// Enable lets device from reach memory of device to, that of to's pool and CUDAVMM's included.
 func (b *Backend) Enable(from, to int) error {
 	first, second, err := b.pair(from, to)
 	if err != nil {
@@ -77,6 +77,9 @@ func (b *Backend) Enable(from, to int) error {
 			return err
 		}
 	}
+	if err := b.extents.openAll(b, second, first); err != nil {
+		return err
+	}
 	p.pairs[[2]int{from, to}] = true
 	return nil
 }
@@ -99,6 +102,19 @@ func (p *peers) publish(b *Backend, d *device, pool uintptr) {
 		}
 	}
 	d.pool.Store(pool)
+}
+
+// users returns a device and those that may have come to reach its memory.
+func (p *peers) users(b *Backend, d *device) []*device {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []*device{d}
+	for pair := range p.pairs {
+		if pair[1] == d.number {
+			list = append(list, b.devices[pair[0]])
+		}
+	}
+	return list
 }
 
 // connect tries once to let two devices reach each other.

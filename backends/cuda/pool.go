@@ -1,11 +1,11 @@
 package cuda
 
 import (
-	"fmt"
-	"strconv"
+	"math"
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/setting"
 )
 
 const (
@@ -92,14 +92,11 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 }
 
 func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
-	if b.threshold != "" {
-		bytes, err := strconv.ParseUint(b.threshold, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s is %q: a number of bytes is needed", ThresholdSetting, b.threshold)
-		}
-		return bytes, nil
+	keep, chosen, err := setting.Number(b.lookup, ThresholdSetting, "a number of bytes", 0, math.MaxUint64)
+	if chosen || err != nil {
+		return keep, err
 	}
-	err := b.call(b.driver.DeviceTotalMem, v.slot(0), uintptr(d.handle))
+	err = b.call(b.driver.DeviceTotalMem, v.slot(0), uintptr(d.handle))
 	return v.out[0] / poolShare, err
 }
 
@@ -109,16 +106,14 @@ func (b *Backend) Trim() error {
 	if err := b.trimStaging(); err != nil {
 		return err
 	}
-	for _, d := range b.devices {
-		if p := d.reused.Load(); p != nil {
-			if err := p.Trim(); err != nil {
-				return err
-			}
+	if p := b.pinned.Load(); p != nil {
+		if err := p.Trim(); err != nil {
+			return err
 		}
-		if pool := d.pool.Load(); pool != 0 {
-			if err := b.trim(d, pool); err != nil {
-				return err
-			}
+	}
+	for _, d := range b.devices {
+		if err := b.trimDevice(d); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -138,7 +133,11 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 }
 
 // trimForMore reports whether there is more memory now, perhaps.
-func (b *Backend) trimForMore() bool {
+func (b *Backend) trimForMore(of backends.Allocator) bool {
+	if of == backends.CUDAHost {
+		// The pool has given back what nobody uses.
+		return b.staging.Held() > 0 && b.trimStaging() == nil
+	}
 	for _, d := range b.devices {
 		if d.pool.Load() != 0 || d.reused.Load() != nil {
 			return b.Trim() == nil

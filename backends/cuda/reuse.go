@@ -1,12 +1,11 @@
 package cuda
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 
 	"hamr/backends"
 	"hamr/backends/internal/pool"
+	"hamr/backends/internal/setting"
 )
 
 // The values of PoolSetting.
@@ -18,9 +17,10 @@ const (
 // freedByte is what memory that was given back consists of with PoolSetting "check".
 const freedByte = 0xDB
 
-// Reuses reports true of plain device memory, unless PoolSetting says otherwise.
+// Reuses reports true of plain device memory and page-locked memory, unless PoolSetting says
+// otherwise.
 func (b *Backend) Reuses(a backends.Allocator) bool {
-	return a == backends.CUDA && b.lookup(PoolSetting) != withoutPool
+	return (a == backends.CUDA || a == backends.CUDAHost) && b.lookup(PoolSetting) != withoutPool
 }
 
 // reused returns the pool of a device's plain memory, made at its first use; nil if it is
@@ -43,15 +43,23 @@ func (b *Backend) reused(number int) (*pool.Pool, error) {
 		return nil, err
 	}
 	made := pool.New(&plainMemory{b, d}, int(min(keep, math.MaxInt64)))
-	if limit := b.lookup(PoolLimitSetting); limit != "" {
-		bytes, err := strconv.ParseInt(limit, 10, 64)
-		if err != nil || bytes <= 0 {
-			return nil, fmt.Errorf("%s is %q: a number of bytes is needed", PoolLimitSetting, limit)
-		}
-		made.SetLimit(int(bytes))
+	limit, err := b.limitOf(d)
+	if err != nil {
+		return nil, err
 	}
+	made.SetLimit(limit)
+	made.SetBeside(func() int {
+		if !d.limited.Load() {
+			return 0
+		}
+		return b.ofDriver(d, reservedNow)
+	})
 	d.reused.CompareAndSwap(nil, made)
 	return d.reused.Load(), nil
+}
+
+func (b *Backend) poolLimitSetting() (int, error) {
+	return setting.Bytes(b.lookup, PoolLimitSetting, 1, pool.NoLimit)
 }
 
 // allocatePlain serves the allocator CUDA.
@@ -63,11 +71,8 @@ func (b *Backend) allocatePlain(r backends.Request) (backends.Address, error) {
 	if p == nil {
 		return b.allocateHere(r, b.driver.MemAlloc)
 	}
-	s := r.Stream
-	switch s {
-	case defaultStream:
-		s = legacyStream
-	case perThreadStream:
+	s := shared(r.Stream)
+	if s == perThreadStream {
 		// Another one on each thread: nothing can be said of it.
 		s = backends.EveryStream
 	}
@@ -106,6 +111,35 @@ func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) err
 		return err
 	}
 	return b.freeHere(at, b.driver.MemFree)
+}
+
+// AllocateAtOnce hands out plain memory that the pool has on a lasting stream.
+func (b *Backend) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
+	if r.Allocator != backends.CUDA || r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
+		return 0, false
+	}
+	p := b.devices[r.Device].reused.Load()
+	if p == nil {
+		return 0, false
+	}
+	return p.TakeAtOnce(r.Size, shared(r.Stream))
+}
+
+// FreeAtOnce takes it back.
+func (b *Backend) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool {
+	if at.Allocator != backends.CUDA || b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
+		return false
+	}
+	p := b.devices[at.Device].reused.Load()
+	return p != nil && p.GiveBackAtOnce(at.Address, shared(s))
+}
+
+// shared names the default stream as the pool does; no other stream than this is special.
+func shared(s backends.Stream) backends.Stream {
+	if s == defaultStream {
+		return legacyStream
+	}
+	return s
 }
 
 // spoil overwrites memory in the order of the stream that it is freed on, as its next user

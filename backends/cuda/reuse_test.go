@@ -106,11 +106,11 @@ func TestWithoutThePool(t *testing.T) {
 	assert.Equal(t, 3, r.calls("cuMemFree_v2"))
 }
 
-func TestOnlyPlainMemoryIsReused(t *testing.T) {
+func TestOnlyPlainAndPinnedMemoryIsReused(t *testing.T) {
 	r := emulate(t, nil)
 	for _, a := range allocators {
-		assert.Equal(t, a == backends.CUDA, r.Reuses(a))
-		assert.Equal(t, a == backends.CUDAUnified || a == backends.CUDAHost, r.FreeWaits(a))
+		assert.Equal(t, a == backends.CUDA || a == backends.CUDAHost, r.Reuses(a))
+		assert.Equal(t, a == backends.CUDAUnified, r.FreeWaits(a))
 	}
 }
 

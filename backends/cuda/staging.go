@@ -2,44 +2,22 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 
 	"hamr/backends"
 	"hamr/backends/internal/staging"
 )
 
-// Settings of large copies between devices and ordinary host memory.
-const (
-	// ThreadsSetting is how many threads copy for the device; 0 leaves it to the driver. The
-	// default is one less than the processors that the process may use, but at most 8.
-	ThreadsSetting = "HAMR_COPY_THREADS"
-	// ChunkSetting is into pieces of how many bytes such copies are cut, and from how many bytes
-	// on. The default goes by the size, and begins with 4 MiB.
-	ChunkSetting = "HAMR_COPY_CHUNK"
-	// PinnedSetting bounds the page-locked memory that is held for them, in bytes: 128 MiB.
-	PinnedSetting = "HAMR_PINNED_LIMIT"
-)
+// Staging implements backends.Stager.
+func (b *Backend) Staging() backends.Staging { return &b.staging }
 
-func (b *Backend) readStaging() error {
-	for _, s := range []struct {
-		name string
-		into *int
-	}{{ThreadsSetting, &b.staging.Threads}, {ChunkSetting, &b.staging.Chunk}, {PinnedSetting, &b.staging.Limit}} {
-		text := b.lookup(s.name)
-		if text == "" {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return fmt.Errorf("%s is %q: a number is needed", s.name, text)
-		}
-		if n == 0 {
-			n = -1 // zero is the engine's word for no choice
-		}
-		*s.into = n
+// model says which device one is, for what was found by measuring such devices.
+func (b *Backend) model(number int) (staging.Model, error) {
+	d, err := b.device(number)
+	if err != nil {
+		return staging.Model{}, err
 	}
-	return nil
+	text, err := b.deviceText(b.driver.DeviceGetName, d)
+	return staging.Model{Name: text, Driver: versionText(b.version)}, err
 }
 
 // lane is the way of one staged copy: a stream, and where it begins on the device.
@@ -54,7 +32,7 @@ type lane struct {
 // errors.ErrUnsupported, and nothing was begun, where the driver is to do it: what is small, and
 // on streams of foreign contexts, whose events are not ours, or that are captured into graphs.
 func (v *visit) stage(device int, at, host backends.Address, size int, stream backends.Stream, up bool) error {
-	if !v.b.staging.Serves(size) {
+	if !v.b.staging.Serves(device, size, up) {
 		return errors.ErrUnsupported
 	}
 	d, err := v.b.device(device)
@@ -79,13 +57,16 @@ func (v *visit) captures(stream backends.Stream) bool {
 	return v.b.try(v.b.driver.StreamIsCapturing, uintptr(stream), v.slot(0)) != success || int32(v.out[0]) != 0
 }
 
-// NewChunk returns memory that all devices reach, with an event of this one's.
-func (l *lane) NewChunk(size int) (*staging.Chunk, error) {
-	v := l.visit
-	if err := v.b.call(v.b.driver.MemHostAlloc, v.slot(0), uintptr(size), portable); err != nil {
+// Device implements staging.Driver.
+func (l *lane) Device() int { return l.device.number }
+
+// NewArena returns memory that all devices reach.
+func (l *lane) NewArena(size int) (*staging.Arena, error) {
+	at, err := l.visit.b.takePinned(size)
+	if err != nil {
 		return nil, err
 	}
-	return &staging.Chunk{Address: backends.Address(v.out[0]), Size: size}, nil
+	return &staging.Arena{Address: at, Size: size}, nil
 }
 
 // Up implements staging.Driver.
@@ -124,7 +105,7 @@ func (l *lane) mark(c *staging.Chunk) error {
 		return err
 	}
 	if c.Mark.Event != 0 {
-		l.visit.b.devices[c.Mark.Device].events.put(c.Mark.Event)
+		_ = l.visit.b.DestroyEvent(c.Mark.Device, backends.Event(c.Mark.Event))
 	}
 	c.Mark = staging.Mark{Event: e, Device: l.device.number}
 	return nil
@@ -146,10 +127,14 @@ func (l *lane) Done(c *staging.Chunk) (bool, error) {
 
 // trimStaging gives idle chunks back, which waits for the devices.
 func (b *Backend) trimStaging() error {
-	return b.staging.Trim(func(c *staging.Chunk) error {
-		if c.Mark.Event != 0 {
-			b.devices[c.Mark.Device].events.put(c.Mark.Event)
+	return b.staging.Trim(func(a *staging.Arena) error {
+		for _, m := range a.Marks() {
+			err := b.SynchronizeEvent(m.Device, backends.Event(m.Event))
+			_ = b.DestroyEvent(m.Device, backends.Event(m.Event))
+			if err != nil && b.SynchronizeDevice(m.Device) != nil {
+				return err // the device may use it for ever
+			}
 		}
-		return b.freeHere(backends.Region{Address: c.Address, Device: max(c.Mark.Device, 0)}, b.driver.MemFreeHost)
+		return b.givePinnedBack(a.Address)
 	})
 }

@@ -151,9 +151,20 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 	return b.call(b.driver.StreamSynchronize, uintptr(s))
 }
 
-// SynchronizeDevice blocks until all work in the device's primary context is done. It
-// fails while a stream of the context is being captured into a graph.
+// SynchronizeDevice blocks until all work in the device's primary context is done, which is not
+// made for it. It fails while a stream of the context is being captured into a graph.
 func (b *Backend) SynchronizeDevice(device int) error {
+	d, err := b.device(device)
+	if err != nil {
+		return err
+	}
+	if d.context.Load() == 0 {
+		v := scratch()
+		err := b.callWithPointers(b.driver.DevicePrimaryCtxState, uintptr(d.handle), v.slot(0), v.slot(1))
+		if err != nil || int32(v.out[1]) == 0 {
+			return err
+		}
+	}
 	v, err := b.enter(device, defaultStream)
 	return v.synchronize(err)
 }

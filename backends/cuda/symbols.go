@@ -28,6 +28,7 @@ type driver struct {
 	DeviceGetPCIBusID      uintptr `dl:"cuDeviceGetPCIBusId"`
 	DeviceCanAccessPeer    uintptr `dl:"cuDeviceCanAccessPeer"`
 	DevicePrimaryCtxRetain uintptr `dl:"cuDevicePrimaryCtxRetain"`
+	DevicePrimaryCtxState  uintptr `dl:"cuDevicePrimaryCtxGetState"`
 
 	// Contexts.
 	CtxGetCurrent       uintptr `dl:"cuCtxGetCurrent"`
@@ -44,6 +45,8 @@ type driver struct {
 	MemAllocManaged      uintptr `dl:"cuMemAllocManaged"`
 	MemHostAlloc         uintptr `dl:"cuMemHostAlloc"`
 	MemFreeHost          uintptr `dl:"cuMemFreeHost"`
+	MemHostRegister      uintptr `dl:"cuMemHostRegister_v2,optional"`
+	MemHostUnregister    uintptr `dl:"cuMemHostUnregister,optional"`
 	MemGetInfo           uintptr `dl:"cuMemGetInfo_v2"`
 	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
 
@@ -51,10 +54,22 @@ type driver struct {
 	MemPoolCreate        uintptr `dl:"cuMemPoolCreate"`
 	MemPoolDestroy       uintptr `dl:"cuMemPoolDestroy"`
 	MemPoolSetAttribute  uintptr `dl:"cuMemPoolSetAttribute"`
+	MemPoolGetAttribute  uintptr `dl:"cuMemPoolGetAttribute"`
 	MemPoolSetAccess     uintptr `dl:"cuMemPoolSetAccess"`
 	MemPoolTrimTo        uintptr `dl:"cuMemPoolTrimTo"`
 	MemAllocFromPool     uintptr `dl:"cuMemAllocFromPoolAsync"`
 	MemFreeInStreamOrder uintptr `dl:"cuMemFreeAsync"`
+
+	// Addresses and memory apart: 10.2.
+	MemAddressReserve uintptr `dl:"cuMemAddressReserve,optional"`
+	MemAddressFree    uintptr `dl:"cuMemAddressFree,optional"`
+	MemCreate         uintptr `dl:"cuMemCreate,optional"`
+	MemRelease        uintptr `dl:"cuMemRelease,optional"`
+	MemMap            uintptr `dl:"cuMemMap,optional"`
+	MemUnmap          uintptr `dl:"cuMemUnmap,optional"`
+	MemSetAccess      uintptr `dl:"cuMemSetAccess,optional"`
+	MemGetGranularity uintptr `dl:"cuMemGetAllocationGranularity,optional"`
+	MemRetainHandle   uintptr `dl:"cuMemRetainAllocationHandle,optional"` // 11.0
 
 	// Copies.
 	MemcpyAsync        uintptr `dl:"cuMemcpyAsync"`
@@ -63,6 +78,8 @@ type driver struct {
 	MemcpyToDevice     uintptr `dl:"cuMemcpyHtoDAsync_v2"`
 	MemcpyWithinDevice uintptr `dl:"cuMemcpyDtoDAsync_v2"`
 	MemcpyPeer         uintptr `dl:"cuMemcpyPeerAsync"`
+	MemcpyBatch        uintptr `dl:"cuMemcpyBatchAsync,optional"`    // 12.8
+	MemcpyBatchNow     uintptr `dl:"cuMemcpyBatchAsync_v2,optional"` // what the header calls since 13.0
 
 	// Fills: of elements side by side, and of elements a pitch apart.
 	Memset8         uintptr `dl:"cuMemsetD8Async"`

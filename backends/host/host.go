@@ -98,6 +98,9 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	if at == 0 {
 		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size}
 	}
+	if r.Size >= smallestHuge {
+		advise(block{at: at, size: r.Size}, adviceHuge)
+	}
 	return at, nil
 }
 
@@ -119,7 +122,7 @@ func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 			return nil
 		}
 		if size >= smallestLarge {
-			b.large.put(block{at.Address, usable(at.Address, size)}, b.c.free)
+			b.large.put(block{at: at.Address, size: usable(at.Address, size)}, b.c.free)
 			return nil
 		}
 	}

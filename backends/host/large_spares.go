@@ -4,30 +4,43 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"hamr/backends"
 )
 
 // Freed large blocks wait here for reuse: glibc gives them back to the system, and the first
 // touch of fresh pages costs several times what a copy to pages that are there does. The system
-// is told that it may take the pages whenever it is short of memory (MADV_FREE).
+// is told that it may take the pages of those that have waited for a while, whenever it is short
+// of memory (MADV_FREE): to tell it costs as much as to copy 20 MB.
 const (
 	smallestLarge = 32<<20 + 1 // glibc keeps what is smaller
 	mostLarge     = 8          // blocks
-	mostBytes     = 1 << 30    // and bytes, but no more than
+	mostBytes     = 4 << 30    // and bytes, but no more than
 	largeShare    = 16         // this part of the machine's memory
 )
 
+// rest is after what time the system may take a block's pages; tests set it.
+var rest = 500 * time.Millisecond
+
 // largeSpares holds blocks of the C library's heap, the oldest first.
 type largeSpares struct {
-	mutex  sync.Mutex
-	blocks []block
-	bytes  int
+	mutex   sync.Mutex
+	blocks  []block
+	bytes   int
+	most    int  // bytes there ever were
+	limited bool // to limit bytes, instead of largeLimit
+	limit   int
+	hits    int64
+	misses  int64
+	timer   *time.Timer // of those whose pages the system may not take yet, if there are any
 }
 
 type block struct {
-	at   backends.Address
-	size int // what can be used
+	at      backends.Address
+	size    int // what can be used
+	since   time.Time
+	offered bool // to the system
 }
 
 var largeLimit = sync.OnceValue(func() int {
@@ -49,8 +62,10 @@ func (s *largeSpares) take(size int) backends.Address {
 		}
 	}
 	if best < 0 {
+		s.misses++
 		return 0
 	}
+	s.hits++
 	b := s.blocks[best]
 	s.blocks = slices.Delete(s.blocks, best, best+1)
 	s.bytes -= b.size
@@ -60,24 +75,72 @@ func (s *largeSpares) take(size int) backends.Address {
 // put keeps a block. Those that it has no room for beside it go to free, as it does itself if it
 // is larger than all that may be kept.
 func (s *largeSpares) put(b block, free func(backends.Address)) {
-	limit := largeLimit()
-	if b.size > limit || !offer(b) {
+	s.mutex.Lock()
+	fits := b.size <= s.limitNow()
+	s.mutex.Unlock()
+	if !fits {
 		free(b.at)
 		return
 	}
+	b.since = time.Now()
 	s.mutex.Lock()
 	s.blocks = append(s.blocks, b)
 	s.bytes += b.size
-	var out []block
-	for s.bytes > limit || len(s.blocks) > mostLarge {
-		out = append(out, s.blocks[0])
-		s.bytes -= s.blocks[0].size
-		s.blocks = s.blocks[1:]
+	out := s.surplus()
+	s.most = max(s.most, s.bytes)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(rest, func() { s.offer(free) })
 	}
 	s.mutex.Unlock()
 	for _, b := range out {
 		free(b.at)
 	}
+}
+
+// offer lets the system take the pages of blocks that have waited. What is in them is lost then,
+// so nobody may take a block meanwhile.
+func (s *largeSpares) offer(free func(backends.Address)) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.timer = nil
+	var left []block
+	waiting := false
+	for _, b := range s.blocks {
+		switch {
+		case b.offered:
+		case time.Since(b.since) < rest:
+			waiting = true
+		case advise(b, adviceFree):
+			b.offered = true
+		default: // pages that are locked cannot be offered
+			s.bytes -= b.size
+			free(b.at)
+			continue
+		}
+		left = append(left, b)
+	}
+	s.blocks = left
+	if waiting {
+		s.timer = time.AfterFunc(rest, func() { s.offer(free) })
+	}
+}
+
+// limitNow is how many bytes are kept at most, with the mutex held.
+func (s *largeSpares) limitNow() int {
+	if s.limited {
+		return s.limit
+	}
+	return largeLimit()
+}
+
+// surplus takes out what may not be kept, with the mutex held.
+func (s *largeSpares) surplus() (out []block) {
+	for s.bytes > s.limitNow() || len(s.blocks) > mostLarge {
+		out = append(out, s.blocks[0])
+		s.bytes -= s.blocks[0].size
+		s.blocks = s.blocks[1:]
+	}
+	return out
 }
 
 // drain hands every block to free and reports whether there was one.
@@ -92,15 +155,22 @@ func (s *largeSpares) drain(free func(backends.Address)) bool {
 	return len(blocks) > 0
 }
 
-// offer lets the system take the block's whole pages; what is in them is lost then. It reports
-// false where the pages cannot be offered, as where they are locked.
-func offer(b block) bool {
-	const adviceFree = 8 // MADV_FREE
+const (
+	adviceFree = 8  // MADV_FREE
+	adviceHuge = 14 // MADV_HUGEPAGE
+
+	// smallestHuge is from how many bytes on huge pages are asked for, which the system finds in a
+	// third of the time; NumPy does the same.
+	smallestHuge = 4 << 20
+)
+
+// advise tells the system how the block's whole pages will be used.
+func advise(b block, advice uintptr) bool {
 	page := backends.Address(syscall.Getpagesize())
 	first, end := (b.at+page-1)&^(page-1), (b.at+backends.Address(b.size))&^(page-1)
 	if end <= first {
 		return false
 	}
-	_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, uintptr(first), uintptr(end-first), adviceFree)
+	_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, uintptr(first), uintptr(end-first), advice)
 	return errno == 0
 }

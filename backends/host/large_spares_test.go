@@ -2,7 +2,11 @@ package host
 
 import (
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,7 +76,7 @@ func TestLargeSparesHaveLimits(t *testing.T) {
 		}
 		require.False(t, alive[at] && freed[at] > 0)
 		alive[at], freed[at] = true, 0
-		s.put(block{at, usable(at, size)}, free)
+		s.put(block{at: at, size: usable(at, size)}, free)
 		total := 0
 		for _, kept := range s.blocks {
 			total += kept.size
@@ -83,4 +87,42 @@ func TestLargeSparesHaveLimits(t *testing.T) {
 	}
 	s.drain(free)
 	assert.Empty(t, alive)
+}
+
+// TestTheSystemMayTakeWhatHasWaited looks for the pages that the system may take in its account of
+// the process.
+func TestTheSystemMayTakeWhatHasWaited(t *testing.T) {
+	defer func(was time.Duration) { rest = was }(rest)
+	rest = 10 * time.Millisecond
+	var s largeSpares
+	free := func(at backends.Address) { cHeap{}.free(at) }
+	defer s.drain(free)
+	const size = 64 << 20
+	at := cHeap{}.allocate(size, false)
+	require.NotZero(t, at)
+	memory := bytesAt(at, size)
+	for i := 0; i < size; i += 4096 {
+		memory[i] = 1
+	}
+	if largeLimit() < 2*size {
+		t.Fatal("the machine is too small to keep the block")
+	}
+	before := lazilyFree(t)
+	s.put(block{at: at, size: size}, free)
+	assert.Eventually(t, func() bool { return lazilyFree(t) >= before+size*3/4>>10 }, 5*time.Second, 5*time.Millisecond)
+	assert.Equal(t, at, s.take(size))
+	s.put(block{at: at, size: size}, free)
+	s.mutex.Lock()
+	assert.False(t, s.blocks[0].offered, "it has been used since")
+	s.mutex.Unlock()
+}
+
+// lazilyFree returns how many kilobytes of the process's memory the system may take.
+func lazilyFree(t *testing.T) int {
+	text, err := os.ReadFile("/proc/self/smaps_rollup")
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(text), "LazyFree:")
+	n, err := strconv.Atoi(strings.Fields(after)[0])
+	require.NoError(t, err)
+	return n
 }

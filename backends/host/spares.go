@@ -2,6 +2,7 @@ package host
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"hamr/backends"
 )
@@ -19,12 +20,22 @@ const (
 // at the most.
 type spares struct {
 	classes [largestSpare / alignment]class
+	closed  atomic.Bool // none is kept
+}
+
+// close says whether none is kept any longer.
+func (s *spares) close(closed bool, free func(backends.Address)) {
+	if s.closed.Store(closed); closed {
+		s.drain(free)
+	}
 }
 
 type class struct {
 	mutex  sync.Mutex
 	blocks [sparesEach]backends.Address
 	count  int
+	hits   int64
+	misses int64
 }
 
 func roundUp(size int) int { return (size + alignment - 1) &^ (alignment - 1) }
@@ -38,7 +49,10 @@ func (s *spares) take(size int) backends.Address {
 	c.mutex.Lock()
 	if c.count > 0 {
 		c.count--
+		c.hits++
 		at = c.blocks[c.count]
+	} else {
+		c.misses++
 	}
 	c.mutex.Unlock()
 	return at
@@ -48,7 +62,7 @@ func (s *spares) take(size int) backends.Address {
 func (s *spares) put(size int, at backends.Address) bool {
 	c := s.class(size)
 	c.mutex.Lock()
-	room := c.count < sparesEach
+	room := c.count < sparesEach && !s.closed.Load()
 	if room {
 		c.blocks[c.count] = at
 		c.count++

@@ -87,12 +87,10 @@ func (b *Backend) newBlock(r backends.Request) (*block, error) {
 	if len(b.blocks) > mostBlocks {
 		b.blocks = slices.DeleteFunc(b.blocks, func(k *block) bool { return k.freed })
 	}
-	i, found := slices.BinarySearchFunc(b.blocks, k.base, byBase)
-	if found { // the system gives the addresses of what was freed again
-		b.blocks[i] = k
-	} else {
-		b.blocks = slices.Insert(b.blocks, i, k)
-	}
+	// The system gives the addresses of what was freed again.
+	i, _ := slices.BinarySearchFunc(b.blocks, k.base, byBase)
+	behind, _ := slices.BinarySearchFunc(b.blocks, k.base+backends.Address(room), byBase)
+	b.blocks = slices.Replace(b.blocks, i, behind, k)
 	return k, nil
 }
 

@@ -4,12 +4,15 @@ package trial
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 
 	"hamr/backends"
+	"hamr/backends/internal/setting"
+	"hamr/backends/internal/staging"
 )
 
 // The settings, as names of environment variables.
@@ -27,7 +30,7 @@ const (
 )
 
 // Backend implements backends.Backend, Streams, DeviceSynchronizer, Mapper, NativeHandles,
-// Locator, MemoryReporter, Describer and Identified for the allocators Trial and TrialSVM. All methods
+// Locator, MemoryReporter, Describer, Identified, Stager and Trimmer for the allocators Trial and TrialSVM. All methods
 // are safe for concurrent use.
 type Backend struct {
 	lookup func(string) string
@@ -42,6 +45,11 @@ type Backend struct {
 	undone  []*item // in the order of their enqueuing
 	random  *rand.Rand
 	threads int
+
+	staging staging.Engine
+	arenas  []*arena
+	marks   map[uintptr]*item // of staged copies
+	marked  uintptr           // how many there ever were
 
 	injected   []*fault
 	counts     map[string]int
@@ -61,6 +69,7 @@ func New(lookup func(string) string) *Backend {
 		queues: map[backends.Stream]*queue{},
 		events: map[backends.Event]*event{},
 		counts: map[string]int{},
+		marks:  map[uintptr]*item{},
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	b.changed.L = &b.mu
@@ -77,12 +86,12 @@ func (b *Backend) Probe() error {
 	if b.probed {
 		return nil
 	}
-	count, err := b.setting(DevicesSetting, 2)
+	count, err := b.setting(DevicesSetting, 1, 2)
 	if err == nil {
-		b.threads, err = b.setting(ThreadsSetting, 0)
+		b.threads, err = b.setting(ThreadsSetting, 0, 0)
 	}
-	if err == nil && count < 1 {
-		err = fmt.Errorf("%s is %d", DevicesSetting, count)
+	if err == nil {
+		err = b.staging.Configure(name, b.lookup, b.model)
 	}
 	if err != nil {
 		return &backends.UnavailableError{Backend: name, Reason: err.Error()}
@@ -97,12 +106,12 @@ func (b *Backend) Probe() error {
 	return nil
 }
 
-func (b *Backend) setting(name string, usual int) (int, error) {
-	text := b.lookup(name)
-	if text == "" {
+func (b *Backend) setting(name string, least, usual int) (int, error) {
+	n, set, err := setting.Number(b.lookup, name, "a number", uint64(least), math.MaxInt)
+	if !set {
 		return usual, nil
 	}
-	return strconv.Atoi(text)
+	return int(n), err
 }
 
 // DeviceCount returns what DevicesSetting says.
@@ -169,13 +178,24 @@ func (b *Backend) Free(at backends.Region, size int, s backends.Stream) error {
 	return k.release()
 }
 
-// Copy enqueues a copy. Both sides are used when it runs, never before.
+// Copy enqueues a copy, or several where ordinary host memory is staged. Else both sides are used when
+// it runs, never before.
 func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.enter("Copy"); err != nil {
+	err := b.enter("Copy")
+	b.mu.Unlock()
+	if err != nil {
 		return backends.Complete, err
 	}
+	if left, err := b.stage(dst, src, size, s); !errors.Is(err, errors.ErrUnsupported) {
+		return left, err
+	}
+	return b.copy(dst, src, size, s)
+}
+
+func (b *Backend) copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	to, err := b.part("Copy", dst, size)
 	if err != nil {
 		return backends.Complete, err

@@ -14,7 +14,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 9
+#define HAMR_ABI_VERSION 10
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -26,6 +26,10 @@
 #define HAMR_MAPPED 0x10000u /* the host's view of memory that a device has again when its last reference goes */
 #define HAMR_KEPT 0x20000u /* of an array: what access makes of it is kept, and handed out again until it changes.
                             * Of its result: that is others', too, and must not be written to */
+#define HAMR_GROWS 0x40000u /* the array may grow where it is; a view of it, which is a copy of the struct, must not */
+#define HAMR_SOLE 0x80000u /* of a growing array, as an argument: nobody else has its memory */
+#define HAMR_OR_PAGEABLE 0x100000u /* of an array: where there is no more page-locked memory to be had, what is made of it
+                                   * may lie in ordinary host memory, as its allocator then says */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
@@ -79,7 +83,7 @@ typedef enum {
     HAMR_VALUE_ERROR = 1,
     HAMR_TYPE_ERROR,
     HAMR_INDEX_ERROR,
-    HAMR_OUT_OF_MEMORY,   /* size: the bytes that were asked for */
+    HAMR_OUT_OF_MEMORY,   /* size: the bytes that were asked for; code: of which device, or HAMR_HOST_DEVICE; source: the allocator; name: "limit" where hamr's own is reached */
     HAMR_UNAVAILABLE,     /* a runtime is absent. source: its backend; tried: what was looked for */
     HAMR_DEVICE_ERROR,    /* source: the vendor's interface; name and code: the vendor's own */
     HAMR_FREED,           /* memory that was given back */
@@ -168,6 +172,9 @@ typedef struct hamr_functions {
      * sets the rest. value, if not NULL, is one element of type value_element
      * that the new elements hold. */
     hamr_error *(*create)(hamr_array *array, void *value, int32_t value_element);
+    /* create without a value, where the memory is there and nobody is waited for: not the
+     * driver, nor a thread that the driver may keep waiting. Else 0, and nothing has happened. */
+    int32_t (*create_at_once)(hamr_array *array);
     /* Makes array->memory a reference to memory that exists. key 0: it came from
      * array->allocator and is freed there; else it is foreign. */
     hamr_error *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);
@@ -177,6 +184,8 @@ typedef struct hamr_functions {
     hamr_error *(*adopt_device)(hamr_array *array, uint64_t key, hamr_finished_function finished, uint64_t producer);
     /* Drops a reference. Safe from any thread, with or without the GIL. */
     void (*release)(uint64_t memory);
+    /* release where nobody is waited for; else 0, and the reference is still there. */
+    int32_t (*release_at_once)(uint64_t memory);
     /* Makes everybody who uses the memory, and its release, run after what a stream
      * holds now, which nobody will name any more; HAMR_EVERY_STREAM: the release of
      * memory that is freed in stream order waits for all that the device does then,
@@ -202,7 +211,7 @@ typedef struct hamr_functions {
     hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result, uint64_t *access);
     /* Ends an access. With commit, what was written to a temporary becomes the array's
      * elements; what the stream of open_access's result holds then is done before. stream_over:
-     * that stream is no more. */
+     * that stream is no more. Where memory ran out for a commit the access goes on. */
     hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over);
     /* Copies elements to ordinary host memory of size bytes, in C order, and sets
      * done; where that takes more than one copy of bytes, nothing happens. */
@@ -231,6 +240,9 @@ typedef struct hamr_functions {
     hamr_error *(*set)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n, hamr_array *result);
     /* Sets every element from other, broadcast. */
     hamr_error *(*write)(hamr_array *array, hamr_array *other, hamr_array *result);
+    /* write for count pairs, one after the other, in as few steps as their runtimes can do it. All
+     * are checked before anything is copied. transfer: -1 is each destination's own. */
+    hamr_error *(*copy_many)(int64_t count, hamr_array *const *destinations, hamr_array *const *sources, int32_t transfer);
     hamr_error *(*fill)(hamr_array *array, hamr_array *value, hamr_array *result);
     hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *result);
     /* A new array with the same elements, converted. HAMR_ALLOCATOR_SAME: array's. */

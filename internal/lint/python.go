@@ -25,7 +25,8 @@ var pythonRules = []rule{
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
 	{"_benchmark", []string{"", "_base"}},
-	{"cli", []string{"", "_base", "_benchmark"}},
+	{"_tuning", []string{"", "_base"}},
+	{"cli", []string{"", "_base", "_benchmark", "_tuning"}},
 	{"__main__", []string{"cli"}},
 }
 

@@ -19,8 +19,8 @@ from ._base.errors import (
     InUse,
     OutOfMemory,
     OutOfRange,
+    PinnedMemoryWarning,
 )
-from ._base.stream import Event, Stream
 from ._buffer.buffers import Buffer, _rebuild, _rebuild_shared, buffer
 from ._buffer.handle import Handle
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         peer_access,
     )
     from ._base.headers import get_include
+    from ._base.out_of_memory import on_out_of_memory
+    from ._base.stream import Event, Stream
     from ._buffer.dlpack import from_dlpack
     from ._buffer.making import (  # not of __all__
         array as array,
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
     from ._buffer.making import (
         zeros_like as zeros_like,
     )
+    from ._buffer.many import copy_many
+    from ._diagnostics.pool_limits import limits, set_limit
     from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
     from ._diagnostics.verbose import set_verbose
     from ._protocols.location import device_of
@@ -145,6 +149,7 @@ __all__ = [
     "InternalError",
     "OutOfMemory",
     "OutOfRange",
+    "PinnedMemoryWarning",
     "Stream",
     "Transfer",
     "access_cuda_peer",
@@ -191,6 +196,7 @@ __all__ = [
     "buffer_unsigned_long",
     "buffer_unsigned_long_long",
     "buffer_unsigned_short",
+    "copy_many",
     "current_device",
     "data",
     "device",
@@ -209,12 +215,15 @@ __all__ = [
     "get_host_allocator",
     "get_include",
     "get_openmp_accessible",
+    "limits",
     "make_buffer",
     "memory_info",
+    "on_out_of_memory",
     "peer_access",
     "pointer",
     "reset_peaks",
     "set_active_cuda_device",
+    "set_limit",
     "set_verbose",
     "stats",
     "stream",
@@ -226,7 +235,10 @@ __all__ = [
 #: Where the names are that are imported when they are first used; those of ``__all__``
 #: that are not here are upstream's.
 _LATE = {
+    "Event": "_base.stream",
+    "Stream": "_base.stream",
     "backends": "_diagnostics.report",
+    "copy_many": "_buffer.many",
     "current_device": "_base.cuda_devices",
     "device": "_base.cuda_devices",
     "device_of": "_protocols.location",
@@ -234,9 +246,12 @@ _LATE = {
     "devices": "_diagnostics.report",
     "from_dlpack": "_buffer.dlpack",
     "get_include": "_base.headers",
+    "limits": "_diagnostics.pool_limits",
     "memory_info": "_base.cuda_devices",
+    "on_out_of_memory": "_base.out_of_memory",
     "peer_access": "_base.cuda_devices",
     "reset_peaks": "_diagnostics.report",
+    "set_limit": "_diagnostics.pool_limits",
     "set_verbose": "_diagnostics.verbose",
     "stats": "_diagnostics.report",
     "trim": "_diagnostics.report",

@@ -1,4 +1,4 @@
-"""The command line: ``hamr info`` and ``hamr bench``."""
+"""The command line: ``hamr info``, ``hamr bench`` and ``hamr tune``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ ENVIRONMENT = {
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",
+    "HAMR_COPY_MANY": "how copy_many enqueues many copies: kernel, batch or single",
     "HAMR_PINNED_LIMIT": "bytes of page-locked memory that is held for such copies",
-    "HAMR_CUDA_POOL": "0: never reuse freed `cuda` memory; check: overwrite it when it is freed",
+    "HAMR_TUNING": "the file that hamr tune writes and copies go by; 0 or nothing: none",
+    "HAMR_PINNED_POOL_LIMIT": "bytes of page-locked memory that may be taken in all",
+    "HAMR_PINNED_POOL_RELEASE_THRESHOLD": "bytes of freed page-locked memory that are kept",
+    "HAMR_CUDA_POOL": "0: reuse no freed `cuda` and page-locked memory; check: overwrite it",
     "HAMR_CUDA_POOL_LIMIT": "bytes that each device's `cuda` memory may take from the driver",
     "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each pool of a device keeps",
+    "HAMR_CUDA_VMM_RESERVE": "bytes of addresses that each `cuda_vmm` allocation can grow to",
     "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
     "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
 }
@@ -36,6 +41,7 @@ def information() -> dict[str, Any]:
 
     from ._base.element import TABLE
     from ._base.library import core, library_path
+    from ._tuning.settings import processors
 
     backends: dict[str, Any] = {**hamr.backends()}
     for name, backend in backends.items():
@@ -55,6 +61,8 @@ def information() -> dict[str, Any]:
             "device": hamr.get_device_allocator().name,
         },
         "elements": [row[0] for row in TABLE[1:]],
+        "processors": processors(),
+        "pools": hamr.stats()["pools"],
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
 
@@ -64,6 +72,7 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
     import hamr._native as _native
 
     from ._base.library import core
+    from ._tuning.settings import plain_report, report_of
 
     library = _mapped_library(name)
     if library is not None:
@@ -74,6 +83,9 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
             device["memory_free"] = str(_native.memory_info(name, i)[0])
         except (RuntimeError, ValueError, MemoryError) as error:
             device.setdefault("error", str(error))
+    reports = [report_of(name, i) for i in range(len(devices))]
+    if all(report is not None for report in reports):
+        backend["staging"] = [plain_report(report) for report in reports if report is not None]
     if len(devices) > 1:
         numbers = range(len(devices))
         backend["peers"] = [
@@ -106,32 +118,69 @@ def main(arguments: list[str] | None = None) -> int:
     bench = commands.add_parser(
         "bench", help="what operations cost, beside the least they could (needs NumPy)"
     )
-    bench.add_argument("--json", metavar="FILE", help="write the figures to a file")
-    bench.add_argument(
-        "--cuda", action="store_true", help="on a GPU, beside CuPy, torch, Numba and the driver"
+    _add_bench_options(bench)
+    tune = commands.add_parser(
+        "tune", help="measure which copies to and from devices are worth staging, and keep it"
     )
-    bench.add_argument(
-        "--rounds", type=_count, default=9, help="how often everything is timed (default 9)"
-    )
+    tune.add_argument("--json", action="store_true", help="print one JSON object")
+    tune.add_argument("--dry-run", action="store_true", help="write nothing")
+    tune.add_argument("--quick", action="store_true", help="fewer sizes, one device of each kind")
     chosen = parser.parse_args(arguments)
     if chosen.command == "bench":
-        if chosen.json is not None:  # measuring takes minutes
-            problem = _unwritable(chosen.json)
-            if problem:
-                bench.error(f"--json {chosen.json}: {problem}")
-        if chosen.cuda:
-            from ._benchmark import cuda
+        return _bench(bench, chosen)
+    if chosen.command == "tune":
+        from ._tuning import running
 
-            return cuda.main(chosen.json, chosen.rounds)
-        from ._benchmark import host
-
-        return host.main(chosen.json, chosen.rounds)
+        return running.main(running.Request(chosen.json, chosen.dry_run, chosen.quick))
     facts = information()
     if chosen.json:
         print(json.dumps(facts, indent=2))
     else:
         print("\n".join(_lines(facts)))
     return 0
+
+
+def _add_bench_options(bench: argparse.ArgumentParser) -> None:
+    add = bench.add_argument
+    add(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const="-",
+        help="write the figures to a file, or instead of the tables",
+    )
+    add("--plot", metavar="DIR", help="draw them into a folder, as SVG and PNG (needs matplotlib)")
+    add("--only", metavar="PART", nargs="+", help="parts that --list names, or host, or cuda")
+    add("--cuda", action="store_true", help="the same as --only cuda")
+    add("--list", action="store_true", help="print the parts and measure nothing")
+    add("--quick", action="store_true", help="fewer rounds, and copies of at most 64 MiB")
+    add("--largest", metavar="SIZE", type=_size, help="the largest copy (default 1GiB)")
+    add("--scaling", action="store_true", help="large copies on 1, 2, 4 ... cores, too")
+    add("--rounds", type=_count, default=9, help="how often everything is timed (default 9)")
+
+
+def _bench(bench: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    from ._benchmark import running
+
+    if given.list:
+        print("\n".join(running.list_of_parts()))
+        return 0
+    only = [*(given.only or ()), *(["cuda"] if given.cuda else ())] or None
+    request = running.Request(
+        only, given.json, given.plot, given.rounds, given.largest, given.quick, given.scaling
+    )
+    if given.json not in (None, "-"):  # measuring takes minutes
+        problem = _unwritable(given.json)
+        if problem:
+            bench.error(f"--json {given.json}: {problem}")
+    problem = running.problem_of(request)
+    if problem:
+        bench.error(problem)
+    try:
+        return running.main(request)
+    except KeyboardInterrupt:
+        print("interrupted: nothing is written", file=sys.stderr)
+        return 130
 
 
 class _Version(argparse.Action):
@@ -151,6 +200,15 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
     return int(text)
+
+
+def _size(text: str) -> int:
+    from ._benchmark.running import size_of
+
+    try:
+        return size_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _unwritable(path: str) -> str | None:
@@ -180,13 +238,27 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         "",
         "preferred allocators: " + ", ".join(f"{k} {v}" for k, v in facts["preferred"].items()),
     ]
-    lines += ["element types: " + ", ".join(facts["elements"]), "", "environment"]
+    lines += ["element types: " + ", ".join(facts["elements"])]
+    lines += ["processors: " + _processors_text(facts["processors"]), "", "pools"]
+    for name, pool in facts["pools"].items():
+        limit = "no limit" if pool["limit"] is None else f"limit {pool['limit']}"
+        figures = (f"{key} {value}" for key, value in pool.items() if key != "limit")
+        lines.append(f"  {name}: {limit}, {', '.join(figures)}")
+    lines += ["", "environment"]
     for name, value in facts["environment"].items():
         lines.append(f"  {name}={'' if value is None else value}  ({ENVIRONMENT[name]})")
     return lines
 
 
+def _processors_text(known: dict[str, Any]) -> str:
+    limit = known["cgroup"]
+    bound = "" if limit is None else f", its cgroup has the time of {limit:g}"
+    return f"{known['affinity']} of {known['machine']} for this process{bound}"
+
+
 def _backend_lines(name: str, backend: dict[str, Any]) -> list[str]:
+    from ._tuning.settings import staging_lines
+
     state = "available" if backend["available"] else "not available"
     lines = [f"  {name}: {state}; allocators {', '.join(backend['allocators'])}"]
     if not backend["available"]:
@@ -196,6 +268,7 @@ def _backend_lines(name: str, backend: dict[str, Any]) -> list[str]:
         lines.append(f"    library {backend['library']}")
     for i, device in enumerate(backend["devices"]):
         lines.append(f"    device {i}: " + ", ".join(f"{k} {v}" for k, v in device.items()))
+    lines += [f"    {line}" for line in staging_lines(backend.get("staging") or [])]
     for i, row in enumerate(backend.get("peers") or ()):
         reached = [str(j) for j, ok in enumerate(row) if ok and j != i]
         lines.append(f"    device {i} reaches the memory of {', '.join(reached) or 'no other'}")

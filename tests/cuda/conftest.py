@@ -10,6 +10,7 @@ CUDA_ALLOCATORS = [
     hamr.Allocator.cuda_async,
     hamr.Allocator.cuda_uva,
     hamr.Allocator.cuda_host,
+    hamr.Allocator.cuda_vmm,
 ]
 
 

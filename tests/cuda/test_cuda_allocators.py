@@ -13,7 +13,7 @@ from tests.support.producers import DTYPES, LAYOUTS, assert_same, cast
 
 A = hamr.Allocator
 HOST = [A.cpp, A.malloc, A.cuda_host]
-ON_DEVICE = [A.cuda, A.cuda_async, A.cuda_uva]
+ON_DEVICE = [A.cuda, A.cuda_async, A.cuda_uva, A.cuda_vmm]
 #: Every allocator, and each device of those that have one.
 PLACES = [(a, -1) for a in HOST] + [
     (a, i) for a in ON_DEVICE for i in range(max(driver.DEVICES, 1))
@@ -59,7 +59,7 @@ def test_memory_is_where_it_was_asked_for(place):
     assert np.asarray(handle).tolist() == [2] * 100
     if allocator in ON_DEVICE:
         assert driver.device_of(buffer.ptr) == device
-    assert buffer.host_accessible() == (allocator not in (A.cuda, A.cuda_async))
+    assert buffer.host_accessible() == (allocator not in (A.cuda, A.cuda_async, A.cuda_vmm))
     assert buffer.cuda_accessible() == (allocator in ON_DEVICE)
 
 

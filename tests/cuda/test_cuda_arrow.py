@@ -16,9 +16,12 @@ N = 1000
 TYPES = {
     "cuda": structs.CUDA,
     "cuda_async": structs.CUDA,
+    "cuda_vmm": structs.CUDA,
     "cuda_uva": structs.CUDA_MANAGED,
     "cuda_host": structs.CUDA_HOST,
 }
+#: What other libraries' memory is here.
+FOREIGN_TYPES = [name for name in TYPES if name != "cuda_vmm"]
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +169,7 @@ class Foreign(OnDevice):
 VALUES = np.arange(N, dtype="f4")
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", FOREIGN_TYPES)
 def test_foreign_memory_is_shared(kind, device):
     source = Foreign(VALUES, device, kind)
     before = driver.Array.live
@@ -185,7 +188,7 @@ def test_foreign_memory_is_shared(kind, device):
     assert driver.Array.live == before - 1
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", FOREIGN_TYPES)
 def test_there_and_back(kind):
     b = hamr.Buffer(N, "f4", kind, data=VALUES)
     shared = hamr.buffer(Only(b, "__arrow_c_device_array__"))
@@ -247,7 +250,7 @@ class Late(Foreign):
             driver.do("cuEventDestroy_v2", self.handle)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", FOREIGN_TYPES)
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("read", ["host", "copy", "part"])
 def test_a_producers_event_comes_first(kind, own_stream, device, read):
@@ -313,7 +316,7 @@ def test_at_the_end_of_the_interpreter():
 import ctypes
 import hamr
 from tests.support import arrow_structs as structs
-for allocator in ("cuda", "cuda_async", "cuda_uva", "cuda_host"):
+for allocator in ("cuda", "cuda_async", "cuda_uva", "cuda_host", "cuda_vmm"):
     moved = structs.move(hamr.Buffer(10, "f4", allocator).__arrow_c_device_array__()[1])
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(moved))
     address = ctypes.c_void_p(ctypes.addressof(moved))

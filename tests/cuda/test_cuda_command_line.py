@@ -40,7 +40,7 @@ def test_json_tells_of_every_device():
     facts = json.loads(command("--json"))
     cuda = facts["backends"]["cuda"]
     assert cuda["available"] is True
-    assert cuda["allocators"] == ["cuda", "cuda_async", "cuda_uva", "cuda_host"]
+    assert cuda["allocators"] == ["cuda", "cuda_async", "cuda_uva", "cuda_host", "cuda_vmm"]
     assert len(cuda["devices"]) == driver.DEVICES
     for number, device in enumerate(cuda["devices"]):
         assert device["name"] == name_of(number)
@@ -59,7 +59,7 @@ def test_json_tells_of_every_device():
 
 def test_text_tells_the_same():
     lines = command(HAMR_VERBOSE="0").splitlines()
-    assert "  cuda: available; allocators cuda, cuda_async, cuda_uva, cuda_host" in lines
+    assert "  cuda: available; allocators cuda, cuda_async, cuda_uva, cuda_host, cuda_vmm" in lines
     for number in range(driver.DEVICES):
         (line,) = [x for x in lines if x.startswith(f"    device {number}: ")]
         assert f"name {name_of(number)}" in line

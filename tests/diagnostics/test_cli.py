@@ -46,7 +46,10 @@ def test_info_as_json_has_this_schema():
     assert {key: type(value) for key, value in facts.items()} == {
         "version": str, "python": str, "platform": str, "machine": str, "go": str, "library": str,
         "backends": dict, "allocators": dict, "preferred": dict, "elements": list,
-        "environment": dict,
+        "environment": dict, "pools": dict, "processors": dict,
+    }  # fmt: skip
+    assert set(facts["pools"]["host"]) == {
+        "limit", "current", "peak", "cached", "largest_free", "hits", "misses",
     }  # fmt: skip
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", facts["version"])
     assert facts["go"].startswith("go1.")
@@ -61,9 +64,19 @@ def test_info_as_json_has_this_schema():
     for backend in facts["backends"].values():
         assert backend["available"] or (backend["reason"] and backend["tried"])
         assert {*backend} <= {
-            "available", "reason", "tried", "allocators", "devices", "library", "peers",
+            "available", "reason", "tried", "allocators", "devices", "library", "peers", "staging",
         }  # fmt: skip
     assert set(facts["environment"]) == set(cli.ENVIRONMENT)
+
+
+def test_info_shows_the_pools():
+    lines = command("info").stdout.splitlines()
+    line = lines[lines.index("pools") + 1]
+    assert re.fullmatch(
+        r"  host: limit \d+, current 0, peak \d+, cached \d+, largest_free \d+, "
+        r"hits \d+, misses \d+",
+        line,
+    )
 
 
 def test_info_explains_every_variable_that_is_read():
@@ -77,7 +90,8 @@ def test_info_explains_every_variable_that_is_read():
 def test_info_names_the_library_that_is_missing():
     done = command("info", HAMR_CUDA_LIBRARY="/nowhere/libcuda.so.1")
     assert (
-        "  cuda: not available; allocators cuda, cuda_async, cuda_uva, cuda_host\n" in done.stdout
+        "  cuda: not available; allocators cuda, cuda_async, cuda_uva, cuda_host, cuda_vmm\n"
+        in done.stdout
     )
     assert "    looked for /nowhere/libcuda.so.1: " in done.stdout
     assert "No such file" in done.stdout
@@ -136,6 +150,10 @@ def test_info_of_devices(monkeypatch, capsys):
         (["bench", "--rounds", "x"], 2, "--rounds: 'x' is no count"),
         (["bench", "--json", "/nowhere/b.json"], 2, "--json /nowhere/b.json: No such file or dir"),
         (["bench", "--json", "/"], 2, "--json /: Is a directory"),
+        (["bench", "--only", "all"], 2, "--only: 'all' is no part: accepted are operations, "),
+        (["bench", "--largest", "1MB"], 2, "--largest: '1MB' is no size: accepted are 1KiB, "),
+        (["bench", "--largest", "0"], 2, "--largest: '0' is no size"),
+        (["bench", "--list"], 0, "to-host           cuda   from a GPU to ordinary memory"),
     ],
 )
 def test_exit_codes(arguments, status, words):
@@ -147,15 +165,15 @@ def test_exit_codes(arguments, status, words):
 
 def test_the_figures_file_is_tried_and_left_alone(tmp_path, monkeypatch):
     """Measuring takes minutes: a path that cannot be written is refused before."""
-    from hamr._benchmark import host
+    from hamr._benchmark import running
 
     kept, new = tmp_path / "kept.json", tmp_path / "new.json"
     kept.write_text("{}")
     seen = []
-    monkeypatch.setattr(host, "main", lambda path, rounds: seen.append((path, rounds)) or 0)
+    monkeypatch.setattr(running, "main", lambda request: seen.append(request) or 0)
     for path in (kept, new):
         assert cli.main(["bench", "--json", str(path), "--rounds", "1"]) == 0
-    assert seen == [(str(kept), 1), (str(new), 1)]
+    assert [(one.json, one.rounds) for one in seen] == [(str(kept), 1), (str(new), 1)]
     assert kept.read_text() == "{}"
     assert not new.exists()
 
@@ -268,7 +286,7 @@ def test_stats_count_what_is_shared():
     during = hamr.stats()
     assert during["allocators"]["malloc"]["adopted"] - counters_of(before) == 1
     assert during["references"] - before["references"] == 1
-    assert set(during) == {"spaces", "allocators", "references"}
+    assert set(during) == {"spaces", "allocators", "references", "pools"}
     assert during["spaces"]["host"]["adopted"] >= 1
     buffer.close()
     assert hamr.stats()["references"] == before["references"]

@@ -19,6 +19,8 @@ static unsigned long last_number;
 static struct block *freed[most_freed];
 static int freed_count, oldest;
 
+unsigned long next_number(void) { return ++last_number; }
+
 static size_t rounded(size_t size, size_t to) { return (size + to - 1) / to * to; }
 
 static char *map(size_t size, int protection) {
@@ -40,7 +42,7 @@ static int index_after(CUdeviceptr address) {
   return low;
 }
 
-static void insert(struct block *block) {
+void insert_block(struct block *block) {
   if (block_count == room_for_blocks) {
     room_for_blocks = 2 * room_for_blocks + 64;
     blocks = realloc(blocks, (size_t)room_for_blocks * sizeof(struct block *));
@@ -55,7 +57,9 @@ static void drop(struct block *block) {
   int i = index_after((uintptr_t)block->reserved);
   memmove(blocks + i - 1, blocks + i, (size_t)(block_count - i) * sizeof(struct block *));
   block_count--;
-  munmap(block->reserved, block->reserved_size);
+  if (block->kind != REGISTERED_MEMORY)
+    munmap(block->reserved, block->reserved_size);
+  free(block->addresses);
   free(block);
 }
 
@@ -106,7 +110,7 @@ static int fits(enum kind kind, size_t size, int device) {
   return used <= limit_of(kind) && size <= limit_of(kind) - used;
 }
 
-static int make_room(enum kind kind, size_t size, int device) {
+int make_room(enum kind kind, size_t size, int device) {
   if (size > limit_of(kind))
     return 0;
   if (fits(kind, size, device))
@@ -128,15 +132,43 @@ CUresult new_block(enum kind kind, size_t size, int device, struct block **block
   b->kind = kind;
   b->size = size;
   b->device = device;
-  b->number = ++last_number;
+  b->number = next_number();
   if (map_block(b) != CUDA_SUCCESS) {
     free(b);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (kind != PINNED_MEMORY)
     devices[device].used += size;
-  insert(b);
+  insert_block(b);
   *block = b;
+  return CUDA_SUCCESS;
+}
+
+// Memory of the program's own becomes a block where it is.
+CUresult register_block(char *at, size_t size, int device, struct block **block) {
+  if (size == 0 || !at)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (int i = 0; i < block_count; i++)
+    if (blocks[i]->reserved < at + size && at < blocks[i]->reserved + blocks[i]->reserved_size)
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  struct block *b = calloc(1, sizeof *b);
+  b->kind = REGISTERED_MEMORY;
+  b->size = b->mapped = b->reserved_size = size;
+  b->device = device;
+  b->number = ++last_number;
+  b->address = (uintptr_t)at;
+  b->data = b->alias = b->reserved = at;
+  insert_block(b);
+  *block = b;
+  return CUDA_SUCCESS;
+}
+
+// The driver forgets the memory at once: work that still uses it goes wrong.
+CUresult unregister_block(CUdeviceptr address) {
+  struct block *b = find_block(address);
+  if (!b || b->kind != REGISTERED_MEMORY || b->address != address)
+    return invalid(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%#llx is not registered", address);
+  drop(b);
   return CUDA_SUCCESS;
 }
 
@@ -161,7 +193,7 @@ static void check_tail(const struct block *b) {
     }
 }
 
-static void remember_freed(struct block *b) {
+void remember_freed(struct block *b) {
   if (freed_count == most_freed)
     drop(freed[oldest]);
   else
@@ -172,6 +204,10 @@ static void remember_freed(struct block *b) {
 
 // Takes the memory away.
 void release_block(struct block *b) {
+  if (b->kind == REGISTERED_MEMORY) {
+    drop(b);
+    return;
+  }
   check_tail(b);
   b->freeing = b->freed = 1;
   if (on_device(b))
@@ -206,11 +242,10 @@ void free_blocks(struct context *context) {
 }
 
 void count_blocks(int *count, size_t *bytes) {
-  *count = 0;
-  *bytes = 0;
+  count_physical(count, bytes);
   for (int i = 0; i < block_count; i++)
     if (!blocks[i]->freeing) {
       ++*count;
-      *bytes += blocks[i]->size;
+      *bytes += blocks[i]->kind == VIRTUAL_MEMORY ? 0 : blocks[i]->size;
     }
 }

@@ -121,6 +121,8 @@ static int attribute_of(int attribute) {
   case 89:  // CONCURRENT_MANAGED_ACCESS
   case 115: // MEMORY_POOLS_SUPPORTED
     return 1;
+  case 102: // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+    return environment_number("HAMR_EMULATOR_VMM", 1) != 0;
   default:
     return 0;
   }

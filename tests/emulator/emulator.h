@@ -3,7 +3,9 @@
 //
 // Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of
 // each device, 256 MiB), _VERSION (13000), _PEERS (1; 0: devices do not reach each
-// other), _MODE (late; threads: work is also done by itself, in random order), _FAIL
+// other), _VMM (1; 0: devices
+// cannot map memory to addresses), _ADDRESSES (bytes behind each reservation that another one can
+// have, 64 MiB), _MODE (late; threads: work is also done by itself, in random order), _FAIL
 // ("call:nth:code,...": errors to inject) and _REPORT (a file that gets a line of
 // JSON at the end of the process).
 //
@@ -27,6 +29,7 @@ typedef unsigned long long CUdeviceptr;
 
 // Handles are numbers that are never used twice, so that stale ones are noticed.
 typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
+typedef unsigned long long CUmemGenericAllocationHandle;
 
 enum {
   CUDA_SUCCESS = 0,
@@ -45,6 +48,8 @@ enum {
   CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+  CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
@@ -128,7 +133,15 @@ struct pool {
   uint64_t threshold, kept, used, used_high, reserved_high;
 };
 
-enum kind { DEVICE_MEMORY, POOL_MEMORY, MANAGED_MEMORY, PINNED_MEMORY };
+// Registered memory is the program's own, which the driver page-locked.
+enum kind {
+  DEVICE_MEMORY,
+  VIRTUAL_MEMORY,
+  POOL_MEMORY,
+  MANAGED_MEMORY,
+  PINNED_MEMORY,
+  REGISTERED_MEMORY
+};
 
 struct block {
   unsigned long number; // never used twice
@@ -144,6 +157,7 @@ struct block {
   struct item *birth;            // from here on pool memory may be used
   int freeing;                   // was given back by a call
   int freed;                     // and that has run
+  struct addresses *addresses;   // of virtual memory: what is reserved and mapped
 };
 
 // calls.c
@@ -221,6 +235,7 @@ void finish_device(int device);
 void finish_all(void);
 void finish_frees(int device);
 int count_pending(void);
+int is_pending_on(CUdeviceptr address, size_t size);
 CUresult take_error(struct stream *stream);
 void initialise_work(void);
 void forget_errors(void);
@@ -245,6 +260,8 @@ void destroy_events(struct context *context);
 int count_events(void);
 
 // blocks.c
+CUresult register_block(char *at, size_t size, int device, struct block **block);
+CUresult unregister_block(CUdeviceptr address);
 CUresult new_block(enum kind kind, size_t size, int device, struct block **block);
 struct block *find_block(CUdeviceptr address);
 struct block *find_numbered(CUdeviceptr address, unsigned long number);
@@ -252,11 +269,26 @@ CUresult block_to_free(CUdeviceptr address, struct block **block);
 void release_block(struct block *block);
 void free_blocks(struct context *context);
 void count_blocks(int *blocks, size_t *bytes);
+void insert_block(struct block *block); // one that has its mappings
+void remember_freed(struct block *block);
+int make_room(enum kind kind, size_t size, int device);
+unsigned long next_number(void);
+
+// virtual.c
+struct mapping {
+  CUdeviceptr address;
+  size_t size;
+  struct physical *memory;
+  unsigned access; // devices
+};
+const struct mapping *mapping_at(const struct block *block, CUdeviceptr address);
+int is_mapped(const struct block *block, CUdeviceptr address, size_t size, unsigned access);
+void count_physical(int *count, size_t *bytes);
 
 // spans.c
 CUresult make_span(struct span *span, CUdeviceptr address, size_t size);
 char *late_bytes(const struct span *span, const char *what);
-int may_reach(struct context *context, const struct block *block);
+int may_reach(struct context *context, const struct block *block, CUdeviceptr address, size_t size);
 
 // pools.c
 extern struct pool *pools;

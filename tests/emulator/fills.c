@@ -55,7 +55,7 @@ static CUresult fill(struct context *context, CUdeviceptr address, struct fill s
   RETURN_IF_FAILED(make_span(&target, address, extent(&shape)));
   if (!target.block)
     return invalid(CUDA_ERROR_INVALID_VALUE, "unknown address %#llx", address);
-  if (!may_reach(context, target.block))
+  if (!may_reach(context, target.block, address, extent(&shape)))
     return invalid(CUDA_ERROR_INVALID_VALUE, "device %d does not reach %#llx", context->device,
                    address);
   if (extent(&shape) == 0)

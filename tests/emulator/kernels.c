@@ -35,10 +35,12 @@ EXPORT void *hamr_device_pointer(unsigned long long address, unsigned long long 
     return illegal("unknown memory", address, size);
   if (b->freed)
     return illegal("use after free", address, size);
+  if (b->kind == VIRTUAL_MEMORY && !is_mapped(b, address, size, 0))
+    return illegal("memory that is not mapped", address, size);
   if (address < b->address || address - b->address > b->size ||
       size > b->size - (address - b->address))
     return illegal("out of bounds", address, size);
-  if (!may_reach(running_in, b))
+  if (!may_reach(running_in, b, address, size))
     return illegal("memory of another device, without access,", address, size);
   if (b->birth && !b->birth->done)
     violate("a kernel touches %#llx before the stream of its allocation came to it", address);

@@ -36,7 +36,7 @@ EXPORT CUresult cuMemHostAlloc(void **address, size_t size, unsigned flags) {
 
 // Memory that several devices reach waits for all of them.
 static void finish_users(const struct block *block) {
-  if (block->kind == MANAGED_MEMORY || block->kind == PINNED_MEMORY)
+  if (block->kind >= MANAGED_MEMORY)
     finish_all();
   else
     finish_device(block->device);
@@ -45,7 +45,9 @@ static void finish_users(const struct block *block) {
 static CUresult free_now(CUdeviceptr address, int pinned) {
   struct block *b;
   RETURN_IF_FAILED(block_to_free(address, &b));
-  if ((b->kind == PINNED_MEMORY) != pinned)
+  if (b->kind == VIRTUAL_MEMORY)
+    return invalid(CUDA_ERROR_INVALID_VALUE, "%#llx is to be unmapped, not freed", address);
+  if ((b->kind == PINNED_MEMORY) != pinned || b->kind == REGISTERED_MEMORY)
     return invalid(CUDA_ERROR_INVALID_VALUE, "%#llx is %s memory", address,
                    pinned ? "device" : "pinned");
   b->freeing = 1;
@@ -62,6 +64,21 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
 EXPORT CUresult cuMemFreeHost(void *address) {
   CALL_IN_CONTEXT;
   return free_now((uintptr_t)address, 1);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *address, size_t size, unsigned flags) {
+  CALL_IN_CONTEXT;
+  if (flags > 15)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct block *b;
+  RETURN_IF_FAILED(register_block(address, size, context->device, &b));
+  b->context = context;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostUnregister(void *address) {
+  CALL_IN_CONTEXT;
+  return unregister_block((uintptr_t)address);
 }
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {

@@ -44,15 +44,17 @@ static struct block *known(CUdeviceptr address) {
   struct block *b = find_block(address);
   if (!b || b->freed || address < b->address || address - b->address >= b->size)
     return NULL;
-  return b;
+  return b->kind != VIRTUAL_MEMORY || mapping_at(b, address) ? b : NULL;
 }
 
 static uint64_t value_of(int attribute, const struct block *b, CUdeviceptr address) {
+  // Of addresses side by side, only what was mapped in one piece.
+  const struct mapping *piece = b->kind == VIRTUAL_MEMORY ? mapping_at(b, address) : NULL;
   switch (attribute) {
   case CONTEXT:
     return b->context ? b->context->handle : 0;
   case MEMORY_TYPE:
-    return b->kind == PINNED_MEMORY ? HOST_TYPE : DEVICE_TYPE;
+    return b->kind >= PINNED_MEMORY ? HOST_TYPE : DEVICE_TYPE;
   case DEVICE_POINTER:
     return address;
   case HOST_POINTER:
@@ -64,9 +66,9 @@ static uint64_t value_of(int attribute, const struct block *b, CUdeviceptr addre
   case DEVICE_ORDINAL:
     return (uint64_t)b->device;
   case RANGE_START:
-    return b->address;
+    return piece ? piece->address : b->address;
   case RANGE_SIZE:
-    return b->size;
+    return piece ? piece->size : b->size;
   case MAPPED:
     return 1;
   default:

@@ -4,6 +4,11 @@
 static CUresult check_span(const struct block *b, CUdeviceptr address, size_t size) {
   if (b->freeing)
     return invalid(CUDA_ERROR_INVALID_VALUE, "use after free of %#llx", address);
+  if (b->kind == VIRTUAL_MEMORY) {
+    if (is_mapped(b, address, size, 0))
+      return CUDA_SUCCESS;
+    return invalid(CUDA_ERROR_INVALID_VALUE, "not mapped, or to no device: %zu bytes at %#llx", size, address);
+  }
   if (address >= b->address && address - b->address <= b->size &&
       size <= b->size - (size_t)(address - b->address))
     return CUDA_SUCCESS;
@@ -29,13 +34,18 @@ char *late_bytes(const struct span *span, const char *what) {
     violate("use after free: a late %s touches %#llx", what, span->address);
     return NULL;
   }
+  if (b->kind == VIRTUAL_MEMORY && !is_mapped(b, span->address, span->size, 0)) {
+    violate("use after unmap: a late %s touches %#llx", what, span->address);
+    return NULL;
+  }
   return b->data + (span->address - b->address);
 }
 
-// Whether code that runs on context's device reaches the block.
-int may_reach(struct context *context, const struct block *block) {
-  if (block->kind == MANAGED_MEMORY || block->kind == PINNED_MEMORY ||
-      block->device == context->device)
+// Whether code that runs on context's device reaches some of the block.
+int may_reach(struct context *context, const struct block *block, CUdeviceptr address, size_t size) {
+  if (block->kind == VIRTUAL_MEMORY)
+    return is_mapped(block, address, size, 1u << context->device);
+  if (block->kind >= MANAGED_MEMORY || block->device == context->device)
     return 1;
   unsigned device = 1u << context->device;
   if (block->kind == POOL_MEMORY)

@@ -195,6 +195,19 @@ int count_pending(void) {
   return count;
 }
 
+static int touches(const struct span *span, CUdeviceptr address, size_t size) {
+  return span->address < address + size && address < span->address + span->size;
+}
+
+// Whether queued work is on some of the memory, as far as is known of kernels.
+int is_pending_on(CUdeviceptr address, size_t size) {
+  for (struct stream *s = streams; s; s = s->next)
+    for (struct item *i = s->first; i; i = i->next)
+      if (touches(&i->target, address, size) || touches(&i->source, address, size))
+        return 1;
+  return 0;
+}
+
 CUresult take_error(struct stream *stream) {
   CUresult error = stream->error;
   stream->error = CUDA_SUCCESS;

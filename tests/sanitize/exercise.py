@@ -1,6 +1,7 @@
 """Every kind of memory and change once, without NumPy: what valgrind watches."""
 
 import array
+import contextlib
 import ctypes
 import gc
 import os
@@ -50,6 +51,9 @@ def own(allocator, dtype, n):
     handle.close()
     assert inner[0] == 3
     b[n // 2 :] = b[: n - n // 2]
+    hamr.copy_many([b[:3], b[3:6]], [b[6:9], bytearray(b"abc")])
+    with contextlib.suppress(ValueError):
+        hamr.copy_many([b, b"abc"], [b, b"abc"])
     b[::3] = 1
     b[::-1].copy("cpp").astype("f4").astype("c16")
     str(b), repr(b), b[1].item(), pickle.loads(pickle.dumps(b[1:])), b.synchronize()

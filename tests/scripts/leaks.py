@@ -7,6 +7,7 @@ Prints resident memory before and after, in KiB, and fails if it grew or if a
 counter of hamr's is not what it was.
 """
 
+import contextlib
 import copy
 import gc
 import itertools
@@ -102,6 +103,9 @@ def contents():
     b.reserve(200)
     c = b.copy(dtype="i4")
     c.assign(b)
+    hamr.copy_many([c, b[:2], array.copy()], [b, b[2:4], array])
+    with contextlib.suppress(TypeError):
+        hamr.copy_many([c, array], [b, 7])
     c.move("cpp")
     c.swap(b)
     b.fill(1.5)

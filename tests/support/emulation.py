@@ -69,6 +69,14 @@ class Emulator:
     def stop_failing(self) -> None:
         self.library.emulator_stop_failing()
 
+    def fail_locking(self, nth: int, error: int) -> None:
+        """Has the driver page-lock no more memory, the nth time or, for zero, every time.
+
+        Where it does not register memory it is asked to allocate some.
+        """
+        self.fail("cuMemHostRegister_v2", nth, error)
+        self.fail("cuMemHostAlloc", min(nth, 1), error)
+
     def calls(self, call: str) -> int:
         return self.library.emulator_calls(call.encode())
 

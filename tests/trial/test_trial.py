@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr._tuning import copies, running, settings
 
 A = hamr.Allocator
 NAMES = ["trial", "trial_svm"]
@@ -251,6 +252,22 @@ def test_waiting(name):
     assert asyncio.run(ready()) == 5
 
 
+def test_copies_are_staged(device):
+    """By the engine that CUDA's are staged by, which hamr tune and hamr info know of, too."""
+    made = copies.Copies("trial", device, "trial", 1 << 20)
+    try:
+        made.prepare(2)
+        assert all(made.seconds(way, 1 << 19, n) > 0 for way in ("up", "down") for n in (0, 2))
+        report = settings.report_of("trial", device)
+    finally:
+        made.close()
+    assert report["driver"] == ("1.0", "")
+    assert report["threads_up"][1] == "measuring"
+    assert {t.backend for t in running.targets()} >= {"trial"}
+    hamr.trim()
+    assert settings.report_of("trial", device)["pinned_held"] == ("0", "")
+
+
 def test_pickle_and_copies(name, device):
     b = on_trial(ramp(7), name, device)
     for other in (pickle.loads(pickle.dumps(b, 5)), copy.copy(b), copy.deepcopy(b)):
@@ -291,6 +308,7 @@ FORKS = """
 import os, sys, warnings
 import numpy as np
 import hamr
+from hamr._tuning import copies, running, settings
 warnings.simplefilter("ignore")
 b = hamr.Buffer(4, "f8", {name!r}, fill=1)
 h = b.get_host_accessible()
@@ -320,6 +338,7 @@ LOOKS = """
 import ctypes, sys
 import numpy as np
 import hamr
+from hamr._tuning import copies, running, settings
 b = hamr.Buffer(4, "f8", {name!r}, fill=1)
 at = np.asarray(b.get_host_accessible()).ctypes.data if {mapped} else b.ptr
 print("here", flush=True)

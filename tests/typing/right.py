@@ -80,6 +80,8 @@ def changing(b: Buffer) -> None:
     b.assign([1, 2, 3])
     b.set(np.zeros(3), at=1, start=1, n=2)
     b.fill(1)
+    hamr.copy_many([b, np.zeros(3)], (np.ones(3), b), transfer="async")
+    hamr.copy_many([b], [b], stream=b.stream, wait=False)
     b[...] = 3
     b[1:3] = [1, 2]
     b[0, ..., None] = b[1]
@@ -143,6 +145,15 @@ def counting() -> None:
         assert_type(device["device"], int)
     hamr.set_verbose(1)
     hamr.trim()
+    largest: int = counted["pools"]["host"]["largest_free"]
+    limit: int | None = hamr.limits()["devices"].get(largest)
+    hamr.set_limit(pinned="4GiB", host=np.int64(1), device="cuda:0", bytes=limit)
+
+    @hamr.on_out_of_memory
+    def give_back(device: int, nbytes: int) -> bool:
+        return device < nbytes
+
+    give_back.remove()
     print(hamr.__version__.split("."), hamr.get_include())
 
 

@@ -41,6 +41,9 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     hamr.device(b"1")  # expect: error
     hamr.make_buffer("malloc")  # expect: error
     b.resize("3")  # expect: error
+    hamr.copy_many(b)  # expect: error
+    hamr.copy_many({0: b}, [b])  # expect: error
+    hamr.copy_many([b], [b], transfer=1.5)  # expect: error
     b.set(1, at="0")  # expect: error
     b.swap(3)  # expect: error
     b.reshape(2, 3, order="F")  # expect: error
@@ -65,6 +68,9 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
 
     # Entries that do not exist.
     hamr.stats()["nope"]  # expect: error
+    hamr.limits()["nope"]  # expect: error
+    hamr.set_limit(host=1.5)  # expect: error
+    hamr.on_out_of_memory(3)  # expect: error
     hamr.stats()["allocators"]["malloc"]["nope"]  # expect: error
     hamr.backends()["cuda"]["nope"]  # expect: error
     hamr.devices()[0]["number"]  # expect: error

@@ -59,6 +59,23 @@ struct fill_argument {
     unsigned unused;
 };
 
+// As many as the 4096 bytes of a launch's arguments hold.
+constexpr unsigned most_runs = 168;
+
+// Bytes that lie side by side, in words of 1 to 16 bytes: the largest that both addresses
+// are multiples of. The last word may be cut short.
+struct copy_run {
+    wide target, source;
+    unsigned bytes;
+    unsigned first; // how many words the runs before have
+};
+
+struct copy_argument {
+    unsigned words; // of all runs, at most 2^30
+    unsigned count; // of runs, at least 1
+    copy_run runs[most_runs];
+};
+
 // Exact for dividends below 2^31: shift is the bits of count - 1, and multiplier
 // makes up for count being less than 2^shift.
 HAMR_DEVICE unsigned quotient(unsigned dividend, const dimension &by)

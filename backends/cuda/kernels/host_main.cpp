@@ -111,6 +111,13 @@ void print_layout()
     FIELD(fill_argument, pattern);
     FIELD(fill_argument, period);
     FIELD(fill_argument, unused);
+    FIELD(copy_run, target);
+    FIELD(copy_run, source);
+    FIELD(copy_run, bytes);
+    FIELD(copy_run, first);
+    FIELD(copy_argument, words);
+    FIELD(copy_argument, count);
+    FIELD(copy_argument, runs);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 // without a GPU.
 #include "convert.h"
 #include "convert_line.h"
+#include "copy.h"
 #include "fill.h"
 #include "transpose.h"
 
@@ -30,6 +31,7 @@ const hamr_host_kernel hamr_host_kernels[] = {
     {"hamr_convert_line", sizeof(hamr::line_argument), run<hamr::line_argument, hamr::convert_line>},
     {"hamr_transpose", sizeof(hamr::transpose_argument), run<hamr::transpose_argument, hamr::transpose_array>},
     {"hamr_fill", sizeof(hamr::fill_argument), run<hamr::fill_argument, hamr::fill_memory>},
+    {"hamr_copy", sizeof(hamr::copy_argument), run<hamr::copy_argument, hamr::copy_runs>},
     {nullptr, 0, nullptr},
 };
 }
@@ -56,6 +58,11 @@ extern "C" __global__ void __launch_bounds__(256) hamr_transpose(const hamr::tra
 extern "C" __global__ void __launch_bounds__(256) hamr_fill(const hamr::fill_argument argument)
 {
     hamr::fill_memory(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hamr_copy(const hamr::copy_argument argument)
+{
+    hamr::copy_runs(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
 }
 
 #endif

@@ -64,7 +64,7 @@ func (w *walk) take() {
 	if w.random.IntN(8) == 0 {
 		handle, s = backends.EveryStream, nil
 	}
-	at, err := w.pool.Take(size, handle)
+	at, err := w.takeSomehow(size, handle)
 	if err != nil {
 		require.True(w.t, errors.Is(err, errFull) || errors.Is(err, errFault), err)
 		return
@@ -79,6 +79,19 @@ func (w *walk) take() {
 	}
 	w.fake.works(at, s)
 	w.held = append(w.held, holding{at, handle})
+}
+
+// takeSomehow takes memory in one of two ways, of which the first asks the source nothing.
+func (w *walk) takeSomehow(size int, handle backends.Stream) (backends.Address, error) {
+	if w.random.IntN(2) == 0 {
+		calls := w.fake.total()
+		at, ok := w.pool.TakeAtOnce(size, handle)
+		require.Equal(w.t, calls, w.fake.total())
+		if ok {
+			return at, nil
+		}
+	}
+	return w.pool.Take(size, handle)
 }
 
 // use puts work on what is held, perhaps on another stream after what its own one holds.
@@ -114,7 +127,11 @@ func (w *walk) giveBack() {
 	if w.random.IntN(10) == 0 && !w.fake.streams[handle].elsewhere {
 		handle = backends.EveryStream
 	}
-	ours, err := w.pool.GiveBack(h.at, handle)
+	ours := w.random.IntN(2) == 0 && w.pool.GiveBackAtOnce(h.at, handle)
+	var err error
+	if !ours {
+		ours, err = w.pool.GiveBack(h.at, handle)
+	}
 	require.True(w.t, ours)
 	require.True(w.t, err == nil || errors.Is(err, errFault), err)
 	_, bytes, _ := w.pool.Find(h.at)

@@ -58,7 +58,8 @@ var ErrNotLent = errors.New("the memory was given back before")
 type Pool struct {
 	source Source
 	keep   int
-	limit  atomic.Int64 // bytes taken from the driver at most; zero: as many as there are
+	beside func() int   // bytes taken by others within the limit, or nil
+	limit  atomic.Int64 // bytes taken from the driver at most, or NoLimit
 
 	parts   [partCount]part
 	lasting atomic.Pointer[map[backends.Stream]*stream]
@@ -88,6 +89,7 @@ func New(source Source, keep int) *Pool {
 	p := &Pool{source: source, keep: keep, streams: map[backends.Stream]*stream{}}
 	p.anybody.special, p.lost.special = true, true
 	p.lasting.Store(&map[backends.Stream]*stream{})
+	p.limit.Store(NoLimit)
 	return p
 }
 
@@ -190,10 +192,13 @@ func (p *Pool) fresh(size int) (*block, error) {
 
 // ask takes memory from the driver, within the limit. Its bytes stay in p.asked.
 func (p *Pool) ask(size int) (backends.Address, error) {
+	limit, others := int(p.limit.Load()), 0
+	if limit >= 0 && p.beside != nil {
+		others = p.beside()
+	}
 	p.mutex.Lock()
-	limit := int(p.limit.Load())
-	there := p.reserved + p.asked
-	over := limit > 0 && there+size > limit
+	there := p.reserved + p.asked + others
+	over := limit >= 0 && there+size > limit
 	if !over {
 		p.asked += size
 	}

@@ -221,7 +221,7 @@ func TestLimit(t *testing.T) {
 	p.workAndGiveBack(t, f, at, first)
 	p.mustTake(t, f, 3*Segment, second)
 	assert.NotContains(t, f.memory, at, "what nobody uses makes room")
-	p.SetLimit(0)
+	p.SetLimit(NoLimit)
 	p.mustTake(t, f, 20*Segment, first)
 }
 

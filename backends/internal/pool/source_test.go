@@ -76,6 +76,14 @@ func (f *fakeSource) enter(call string) error {
 	return nil
 }
 
+// total is how many calls of those that may fail there were.
+func (f *fakeSource) total() (calls int) {
+	for _, count := range f.calls {
+		calls += count
+	}
+	return calls
+}
+
 func (f *fakeSource) reserved() (bytes int) {
 	for _, size := range f.memory {
 		bytes += size

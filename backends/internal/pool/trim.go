@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"hamr/backends"
 )
 
 // LimitError is the error for memory that the limit does not allow.
@@ -17,9 +19,19 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the limit is %d bytes, of which %d are taken: %d more are not allowed", e.Limit, e.Reserved, e.Size)
 }
 
-// SetLimit sets how many bytes are taken from the driver at most; zero is no limit. Memory
-// that is there already stays.
+// NoLimit is the limit of a Pool that takes as much as there is.
+const NoLimit = backends.NoLimit
+
+// SetLimit sets how many bytes are taken from the driver at most. Memory that is there already
+// stays until Trim.
 func (p *Pool) SetLimit(bytes int) { p.limit.Store(int64(bytes)) }
+
+// SetBeside makes the bytes that beside returns count against the limit, too. It is called
+// before the Pool is used.
+func (p *Pool) SetBeside(beside func() int) { p.beside = beside }
+
+// Limit returns what SetLimit has set.
+func (p *Pool) Limit() int { return int(p.limit.Load()) }
 
 func (p *Pool) full(err error) bool {
 	var limited *LimitError

@@ -4,47 +4,57 @@
 package staging
 
 import (
-	"cmp"
-	"errors"
 	"math/bits"
-	"runtime"
-	"slices"
 	"sync"
-	"unsafe"
-
-	"hamr/backends"
+	"sync/atomic"
 )
 
 // What an Engine's settings are without a choice.
 const (
 	// DefaultLimit is how much page-locked memory is held, in bytes.
 	DefaultLimit = 128 << 20
-	// fewest is how many threads it takes to be faster than a driver.
-	fewest = 4
-	// most is how many still make it faster.
-	most = 8
 
-	smallestChunk = 256 << 10
-	largestChunk  = 4 << 20
-	// pieces is into how many chunks a transfer is cut, within those bounds: enough for all
-	// threads to begin soon, and to end together.
-	pieces = 32
-	// Smaller transfers are over before the threads have woken up.
-	smallest = 4 << 20
+	// most is how many threads beside the caller's still make it faster, where nobody has measured,
+	// and mostFresh how many do where the system has yet to find the pages that are written to.
+	most      = 8
+	mostFresh = 15
 
-	// share is what part of a transfer new chunks may have, and fewestChunks how many there may be
-	// in any case: a mebibyte of page-locked memory takes a driver 0.4 ms.
-	share        = 8
-	fewestChunks = 4
+	// Smaller transfers are over before the threads have woken up, where nobody has measured.
+	smallest = 1 << 20
+
+	// smallestGathered is up to what size of parts one thread is faster than the driver.
+	smallestGathered = 256 << 10
+
+	smallestChunk = 128 << 10
+	largestChunk  = 2 << 20
+
+	// ringDown and ringUp are how many chunks a transfer uses: fewer make workers wait, and more
+	// leave no room in the caches.
+	ringDown = 32
+	ringUp   = 24
+
+	// share is what part of a transfer new chunks may have, and fewest how many there may be
+	// in any case: to lock a mebibyte takes as long as to move ten.
+	share  = 16
+	fewest = 8
+
+	// around is from how many bytes on a transfer to the host leaves the processors' caches alone:
+	// it does not fit there. aroundUp is up to how many one from the host does.
+	around   = 8 << 20
+	aroundUp = 128 << 20
 )
 
+// classes are the sizes that chunks are made in, so that transfers of other sizes find them.
+var classes = [...]int{256 << 10, 512 << 10, largestChunk}
+
 // Engine owns the chunks. Its methods are safe for concurrent use; the fields are set before
-// the first one.
+// the first one, by Configure or by hand.
 type Engine struct {
-	// Threads is how many copy at once; zero chooses by the processors that the process may use.
+	// Threads is how many copy beside the caller's; zero chooses by the processors that the
+	// process may use, and less leaves all transfers to the driver.
 	Threads int
-	// Chunk is the size of a chunk in bytes, and of the smallest transfer that is staged; zero
-	// chooses by the size of the transfer.
+	// Chunk is the size of a chunk in bytes, and of the smallest transfer that is staged; zero, or
+	// less, chooses by the size of the transfer.
 	Chunk int
 	// Limit bounds the page-locked memory; zero is DefaultLimit.
 	Limit int
@@ -52,33 +62,25 @@ type Engine struct {
 	mu    sync.Mutex
 	idle  []*Chunk
 	bytes int
-}
 
-// Chunk is page-locked memory that one transfer uses at a time.
-type Chunk struct {
-	Address backends.Address
-	Size    int
-	// Mark is the Driver's: it stands for the last copy of the chunk.
-	Mark    Mark
-	pending bool
-}
+	crew crew
 
-// bytes returns the first n bytes of the chunk.
-func (c *Chunk) bytes(n int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&c.Address))), n)
-}
+	backend string
+	lookup  func(string) string // nil: no settings, and nothing that was measured
+	model   func(device int) (Model, error)
+	trace   atomic.Pointer[func(line string)]
 
-// Mark is an event of a device.
-type Mark struct {
-	Event  uintptr
-	Device int
+	tuningMutex sync.Mutex
+	tunings     map[int]*tuning // by device
 }
 
 // Driver is a transfer's way to a device. Its methods are called on the goroutine that began the
 // transfer.
 type Driver interface {
-	// NewChunk returns page-locked memory that every device reaches.
-	NewChunk(size int) (*Chunk, error)
+	// Device returns the number of the device.
+	Device() int
+	// NewArena returns page-locked memory that every device reaches.
+	NewArena(size int) (*Arena, error)
 	// Up copies n bytes from the beginning of a chunk to offset bytes after the transfer's
 	// beginning on the device, in stream order, and has the chunk's mark stand for it. After
 	// an error the device does not use the chunk.
@@ -89,112 +91,43 @@ type Driver interface {
 	Done(c *Chunk) (bool, error)
 }
 
-// Serves reports whether a transfer of so many bytes is worth staging.
-func (e *Engine) Serves(size int) bool {
-	if e.Chunk > 0 {
-		return size >= e.Chunk && e.Threads >= 0 && e.Limit >= 0
-	}
-	return size >= smallest && e.threads() > 0 && e.Limit >= 0
-}
-
-// threads returns how many threads copy; zero where there are too few processors.
-func (e *Engine) threads() int {
-	if e.Threads != 0 {
-		return max(e.Threads, 0)
-	}
-	processors := runtime.GOMAXPROCS(0)
-	if processors < fewest {
-		return 0
-	}
-	return min(processors-1, most)
-}
-
-// chunkSize is a power of two without a choice, so that transfers find each other's chunks.
+// chunkSize is a power of two without a choice.
 func (e *Engine) chunkSize(size int) int {
 	if e.Chunk > 0 {
 		return e.Chunk
 	}
+	var pieces int
+	switch {
+	case size < 4<<20:
+		pieces = 8
+	case size < 16<<20:
+		pieces = 16
+	case size < 64<<20:
+		pieces = 32
+	default:
+		pieces = 64
+	}
 	return min(max(1<<(bits.Len(uint(size/pieces))-1), smallestChunk), largestChunk)
 }
 
-// take returns up to count chunks for pieces of a size: idle ones first, then new ones. There is
-// at least one, or errors.ErrUnsupported if others have them all, or there is no more such memory.
-// New ones are no more than a share of the transfer, which would otherwise take longer than
-// the driver does: the next ones have those.
-func (e *Engine) take(d Driver, count, size, transfer int) ([]*Chunk, error) {
-	taken := e.takeIdle(count, size)
-	for room := max(transfer/share, fewestChunks*size); len(taken) < count && room >= size && e.reserve(size); room -= size {
-		c, err := d.NewChunk(size)
-		if err != nil {
-			e.unreserve(size)
-			break
-		}
-		taken = append(taken, c)
+// class returns the size to make chunks in for pieces of a size.
+func (e *Engine) class(size int) int {
+	if e.Chunk > 0 {
+		return size
 	}
-	if len(taken) == 0 {
-		return nil, errors.ErrUnsupported
-	}
-	return taken, nil
-}
-
-// takeIdle prefers small chunks.
-func (e *Engine) takeIdle(count, size int) []*Chunk {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var taken, left []*Chunk
-	slices.SortStableFunc(e.idle, func(a, b *Chunk) int { return cmp.Compare(a.Size, b.Size) })
-	for _, c := range e.idle {
-		if len(taken) < count && c.Size >= size {
-			taken = append(taken, c)
-		} else {
-			left = append(left, c)
+	for _, c := range classes {
+		if c >= size && c <= e.limit() {
+			return c
 		}
 	}
-	e.idle = left
-	return taken
+	return size
 }
 
-func (e *Engine) reserve(size int) bool {
-	limit := e.Limit
-	if limit == 0 {
-		limit = DefaultLimit
+func (e *Engine) limit() int {
+	if e.Limit == 0 {
+		return DefaultLimit
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.bytes+size > limit {
-		return false
-	}
-	e.bytes += size
-	return true
-}
-
-func (e *Engine) unreserve(size int) {
-	e.mu.Lock()
-	e.bytes -= size
-	e.mu.Unlock()
-}
-
-// giveBack keeps chunks for the next transfer, which waits for those still pending.
-func (e *Engine) giveBack(chunks []*Chunk) {
-	e.mu.Lock()
-	e.idle = append(e.idle, chunks...)
-	e.mu.Unlock()
-}
-
-// Trim takes the chunks out that no transfer uses; free gives each back once its copy is over.
-func (e *Engine) Trim(free func(*Chunk) error) error {
-	e.mu.Lock()
-	idle := e.idle
-	e.idle = nil
-	for _, c := range idle {
-		e.bytes -= c.Size
-	}
-	e.mu.Unlock()
-	var failed error
-	for _, c := range idle {
-		failed = errors.Join(failed, free(c))
-	}
-	return failed
+	return e.Limit
 }
 
 // Held returns how much page-locked memory there is, in bytes.

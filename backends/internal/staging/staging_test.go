@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,8 @@ type lateDevice struct {
 	marks   *marks
 	calls   int
 	failing int // the call that fails; zero is none
+	still   bool
+	slow    time.Duration // how long a call that fails takes
 }
 
 // marks says for all devices whether the copies are over that events stand for. Its mutex guards
@@ -46,10 +49,15 @@ func (m *marks) set(c *Chunk, over func() bool) {
 
 func (d *lateDevice) fails() bool {
 	d.calls++
+	if d.calls == d.failing {
+		time.Sleep(d.slow)
+	}
 	return d.calls == d.failing
 }
 
-func (d *lateDevice) NewChunk(size int) (*Chunk, error) {
+func (d *lateDevice) Device() int { return 0 }
+
+func (d *lateDevice) NewArena(size int) (*Arena, error) {
 	if d.fails() {
 		return nil, errBroken
 	}
@@ -57,7 +65,7 @@ func (d *lateDevice) NewChunk(size int) (*Chunk, error) {
 	d.marks.mutex.Lock()
 	d.marks.kept = append(d.marks.kept, memory)
 	d.marks.mutex.Unlock()
-	return &Chunk{Address: backends.Address(uintptr(unsafe.Pointer(&memory[0]))), Size: size}, nil
+	return &Arena{Address: backends.Address(uintptr(unsafe.Pointer(&memory[0]))), Size: size}, nil
 }
 
 func (d *lateDevice) Up(c *Chunk, offset, n int) error {
@@ -82,7 +90,7 @@ func (d *lateDevice) enqueue(c *Chunk, work func()) {
 	d.queue = append(d.queue, work)
 	mine := len(d.queue)
 	d.marks.set(c, func() bool {
-		if d.ran < mine && d.random.IntN(3) == 0 {
+		if d.ran < mine && !d.still && d.random.IntN(3) == 0 {
 			d.queue[d.ran]()
 			d.ran++
 		}
@@ -141,7 +149,7 @@ func TestRandomTransfers(t *testing.T) {
 		}
 		d.finish()
 		require.True(t, bytes.Equal(want, d.memory), "seed %d", seed)
-		require.NoError(t, e.Trim(func(c *Chunk) error { return nil }))
+		require.NoError(t, e.Trim(func(*Arena) error { return nil }))
 		assert.Zero(t, e.Held())
 	}
 }
@@ -219,31 +227,107 @@ func TestWhatIsServed(t *testing.T) {
 		{&Engine{Chunk: 8}, 7, false},
 		{&Engine{Threads: 4, Limit: -1}, 1 << 30, false},
 	} {
-		assert.Equal(t, c.served, c.engine.Serves(c.size), fmt.Sprintf("%+v", c.engine))
+		assert.Equal(t, c.served, c.engine.Serves(0, c.size, true), fmt.Sprintf("%+v", c.engine))
 	}
 }
 
 func TestChunksSuitTheSize(t *testing.T) {
 	e := &Engine{}
-	assert.Equal(t, 256<<10, e.chunkSize(4<<20))
-	assert.Equal(t, 512<<10, e.chunkSize(16<<20))
-	assert.Equal(t, 2<<20, e.chunkSize(64<<20))
-	assert.Equal(t, 2<<20, e.chunkSize(127<<20))
-	assert.Equal(t, 4<<20, e.chunkSize(1<<30))
+	for size, chunk := range map[int]int{1 << 20: 128 << 10, 2 << 20: 256 << 10, 4 << 20: 256 << 10, 16 << 20: 512 << 10,
+		64 << 20: 1 << 20, 127 << 20: 1 << 20, 128 << 20: 2 << 20, 1 << 30: 2 << 20} {
+		assert.Equal(t, chunk, e.chunkSize(size), size)
+	}
+	for chunk, class := range map[int]int{128 << 10: 256 << 10, 256 << 10: 256 << 10, 512 << 10: 512 << 10, 1 << 20: 2 << 20, 2 << 20: 2 << 20} {
+		assert.Equal(t, class, e.class(chunk), chunk)
+	}
+	little := &Engine{Limit: 1 << 20}
+	assert.Equal(t, 1<<20, little.class(1<<20), "no class within the limit is large enough")
+	chosen := &Engine{Chunk: 1000}
+	assert.Equal(t, 1000, chosen.class(chosen.chunkSize(1<<30)))
 }
 
 // TestNewChunksAreAShareOfATransfer counts them over the first transfers of a size.
 func TestNewChunksAreAShareOfATransfer(t *testing.T) {
 	e := &Engine{Threads: 8}
-	random := rand.New(rand.NewPCG(4, 4))
-	d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 8<<20)}
-	host := make([]byte, 8<<20)
+	d := &lateDevice{random: rand.New(rand.NewPCG(4, 4)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 16<<20)}
+	host := make([]byte, 16<<20)
 	var held []int
 	for range 5 {
 		require.NoError(t, e.Download(d, host))
-		held = append(held, e.Held()>>10)
+		held = append(held, e.Held()>>20)
 	}
-	assert.Equal(t, []int{1024, 2048, 3072, 4096, 4096}, held)
+	assert.Equal(t, []int{4, 8, 12, 16, 16}, held)
 	require.NoError(t, e.Download(d, host[:4<<20]))
-	assert.Equal(t, 4096, e.Held()>>10, "there are chunks for all its pieces")
+	assert.Equal(t, 16, e.Held()>>20, "there are chunks for all its pieces")
+	require.NoError(t, e.Trim(func(a *Arena) error {
+		assert.Equal(t, 4<<20, a.Size)
+		assert.NotEmpty(t, a.Marks())
+		return nil
+	}))
+	assert.Zero(t, e.Held())
+}
+
+// TestAnArenaInUseIsNotTrimmed has a transfer trim the engine that it works for.
+func TestAnArenaInUseIsNotTrimmed(t *testing.T) {
+	e := &Engine{Threads: 1, Chunk: 64, Limit: 64 * 8}
+	d := &trimmingDevice{lateDevice{random: rand.New(rand.NewPCG(5, 5)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 64*20)}, e, 0}
+	source := randomBytes(d.random, 64*20)
+	require.NoError(t, e.Upload(d, source))
+	d.finish()
+	assert.Equal(t, source, d.memory)
+	require.NoError(t, e.Upload(d, source[:64*3])) // by three of the eight chunks
+	d.finish()
+	assert.Zero(t, d.freed)
+	require.NoError(t, e.Trim(func(*Arena) error { d.freed++; return nil }))
+	assert.Equal(t, 1, d.freed)
+	assert.Zero(t, e.Held())
+}
+
+// TestNobodyTouchesTheHostsBytesAfterAnError writes to them as soon as a transfer has failed.
+func TestNobodyTouchesTheHostsBytesAfterAnError(t *testing.T) {
+	const piece, pieces, block = 8 << 20, 4, 64 << 10
+	host := make([]byte, piece*pieces)
+	for failing := 2; failing < 3*pieces; failing++ {
+		e := &Engine{Threads: 3, Chunk: piece}
+		d := &lateDevice{random: rand.New(rand.NewPCG(uint64(failing), 8)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, piece*pieces), failing: failing, slow: time.Millisecond}
+		if e.Download(d, host) == nil {
+			continue
+		}
+		for end := block; end <= len(host); end += block {
+			host[end-1] = 7
+		}
+		time.Sleep(50 * time.Millisecond)
+		for end := block; end <= len(host); end += block {
+			require.EqualValues(t, 7, host[end-1], failing)
+		}
+	}
+}
+
+type trimmingDevice struct {
+	lateDevice
+	engine *Engine
+	freed  int
+}
+
+func (d *trimmingDevice) Up(c *Chunk, offset, n int) error {
+	if err := d.engine.Trim(func(*Arena) error { d.freed++; return nil }); err != nil {
+		return err
+	}
+	return d.lateDevice.Up(c, offset, n)
+}
+
+// TestAStreamThatStandsStillKeepsItsChunksOnly: another one's transfers use the others.
+func TestAStreamThatStandsStillKeepsItsChunksOnly(t *testing.T) {
+	e := &Engine{Threads: 1, Chunk: 64, Limit: 64 * 6}
+	shared := &marks{over: map[uintptr]func() bool{}}
+	still := &lateDevice{random: rand.New(rand.NewPCG(6, 6)), marks: shared, memory: make([]byte, 64*3), still: true}
+	require.NoError(t, e.Upload(still, make([]byte, 64*3)))
+	other := &lateDevice{random: rand.New(rand.NewPCG(7, 7)), marks: shared, memory: make([]byte, 64*50)}
+	source := randomBytes(other.random, 64*50)
+	require.NoError(t, e.Upload(other, source))
+	back := make([]byte, len(source))
+	require.NoError(t, e.Download(other, back))
+	assert.Equal(t, source, back)
+	still.still = false
+	still.finish()
 }

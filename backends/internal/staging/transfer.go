@@ -1,191 +1,305 @@
 package staging
 
 import (
-	"math"
-	"sync"
+	"runtime"
 	"sync/atomic"
-
-	"hamr/backends/waiting"
 )
 
-// transfer is one call of Upload or Download. The goroutine that began it speaks to the driver;
-// the workers copy bytes and nothing else.
+// transfer is one call of Upload or Download. The goroutine that began it speaks to the driver,
+// and copies bytes when it has nothing to say; the workers copy bytes and nothing else. Nobody
+// sleeps as long as there is work: to wake a thread takes longer than to copy a chunk.
+//
+// Pieces are offered to the workers in order. Who claims one waits until it is offered: so each
+// has a place of its own to look at, and no lock.
 type transfer struct {
 	driver Driver
-	host   []byte
+	host   Parts
 	up     bool
-	size   int // of a piece; the last may be smaller
-	pieces int
+	around bool  // the processors' caches
+	bounds []int // where the pieces begin, and where the last one ends
+	pieces []piece
 
 	begun   int      // pieces that a chunk was found for
 	ended   int      // and those that need no more of the caller's time
+	first   int      // that needs some
 	free    []*Chunk // to be used
-	flying  []flight // what the device copies, the oldest first
-	work    chan flight
-	worked  chan flight
-	working int // pieces between the two
-	workers sync.WaitGroup
+	earlier []*Chunk // those that earlier transfers' copies may still use
+	flying  []*Chunk // those that the device copies, the oldest first
+
+	claimed atomic.Int64 // pieces, by those who copy bytes
+	offered atomic.Int64 // to them
 	stop    atomic.Bool
+
+	spins int // of everybody's pauses
 }
 
-// flight is a piece in a chunk; the piece is negative where it is an earlier transfer's.
-type flight struct {
-	chunk *Chunk
-	piece int
+type piece struct {
+	chunk *Chunk // set before it is offered
+	done  atomic.Bool
+	ended bool // the caller's
 }
 
 // Upload copies host memory to the device. At return it has been read; the device's copies are
 // enqueued. errors.ErrUnsupported says that nothing was begun, since there are no chunks to be had.
 // After any other error the device's bytes are unspecified, and the host's are not read.
-func (e *Engine) Upload(d Driver, host []byte) error { return e.move(d, host, true) }
+func (e *Engine) Upload(d Driver, host []byte) error { return e.UploadParts(d, Whole(host)) }
+
+// UploadParts is Upload for bytes that do not lie side by side.
+func (e *Engine) UploadParts(d Driver, host Parts) error {
+	return e.move(d, host, true, e.threads(d.Device(), host.Size(), true, false))
+}
 
 // Download copies from the device to host memory, which is complete at return. Errors are as
 // Upload's; after one the host's bytes are unspecified, and not written any more.
-func (e *Engine) Download(d Driver, host []byte) error { return e.move(d, host, false) }
+func (e *Engine) Download(d Driver, host []byte) error {
+	return e.move(d, Whole(host), false, e.threads(d.Device(), len(host), false, fresh(host)))
+}
 
-func (e *Engine) move(d Driver, host []byte, up bool) error {
-	size := e.chunkSize(len(host))
-	pieces := (len(host) + size - 1) / size
-	threads := min(max(e.threads(), 1), pieces)
-	chunks, err := e.take(d, min(2*threads, pieces), size, len(host))
+// DownloadParts is Download to places that do not lie side by side.
+func (e *Engine) DownloadParts(d Driver, host Parts) error {
+	return e.move(d, host, false, e.threads(d.Device(), host.Size(), false, false))
+}
+
+func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
+	whole := host.Size()
+	size := e.chunkSize(whole)
+	workers := e.workers(whole/size, threads)
+	small := 2 * workers
+	if size < smallestCut && e.Chunk <= 0 {
+		small = 0
+	}
+	bounds := cut(host, size, small, up)
+	pieces := len(bounds) - 1
+	ring, past := max(ringDown, 2*threads), whole >= around
+	if up {
+		ring, past = ringUp, whole < aroundUp
+	}
+	chunks, err := e.take(d, min(ring, pieces), size, whole)
 	if err != nil {
 		return err
 	}
-	t := &transfer{driver: d, host: host, up: up, size: size, pieces: pieces,
-		work: make(chan flight, len(chunks)), worked: make(chan flight, len(chunks))}
+	t := &transfer{driver: d, host: host, up: up, around: past, bounds: bounds, pieces: make([]piece, pieces), spins: spinsAlone}
+	if runtime.GOMAXPROCS(0) > workers {
+		t.spins = spins
+	}
 	for _, c := range chunks {
 		if c.pending {
-			t.flying = append(t.flying, flight{c, -1})
+			t.earlier = append(t.earlier, c)
 		} else {
 			t.free = append(t.free, c)
 		}
 	}
-	for range threads {
-		t.workers.Go(t.copyPieces)
-	}
-	for err == nil && t.ended < t.pieces {
+	e.crew.send(t, workers)
+	for err == nil && t.ended < pieces {
 		if err = t.begin(); err == nil {
 			err = t.step()
 		}
 	}
-	e.giveBack(t.end(err))
+	e.giveBack(t.end())
 	return err
 }
 
-func (t *transfer) part(piece int) []byte {
-	return t.host[piece*t.size : min((piece+1)*t.size, len(t.host))]
+// length is that of a piece.
+func (t *transfer) length(number int) int { return t.bounds[number+1] - t.bounds[number] }
+
+// copyPieces is a worker.
+func (t *transfer) copyPieces() {
+	idle := pause{spins: t.spins}
+	defer idle.end()
+	for {
+		number := t.claimed.Add(1) - 1
+		if number >= int64(len(t.pieces)) {
+			return
+		}
+		for {
+			stopped := t.stop.Load() // first: nothing is offered after it
+			if t.offered.Load() > number {
+				break
+			}
+			if stopped {
+				return
+			}
+			idle.next()
+		}
+		idle.end()
+		t.copy(int(number))
+	}
 }
 
-func (t *transfer) copyPieces() {
-	for f := range t.work {
-		if !t.stop.Load() {
-			part := t.part(f.piece)
-			chunk := f.chunk.bytes(len(part))
+// copy copies a piece that was offered and claimed.
+func (t *transfer) copy(number int) {
+	p := &t.pieces[number]
+	if !t.stop.Load() {
+		begin, n := t.bounds[number], t.length(number)
+		chunk := p.chunk.bytes(n)
+		t.host.Each(begin, begin+n, func(part, from, to int) {
+			bytes, in := t.host[part].Bytes[from:to], chunk[t.host[part].Start+from-begin:]
 			if t.up {
-				copy(chunk, part)
+				t.move(in[:len(bytes)], bytes)
 			} else {
-				copy(part, chunk)
+				t.move(bytes, in[:len(bytes)])
 			}
-		}
-		t.worked <- f
+		})
+	}
+	p.done.Store(true)
+}
+
+func (t *transfer) move(to, from []byte) {
+	if t.around {
+		copyAround(to, from)
+	} else {
+		copy(to, from)
 	}
 }
 
 // begin finds pieces for the chunks that are free: a worker fills them, or the device.
 func (t *transfer) begin() error {
-	for t.begun < t.pieces && len(t.free) > 0 {
-		last := len(t.free) - 1
-		f := flight{t.free[last], t.begun}
+	for t.begun < len(t.pieces) && len(t.free) > 0 {
+		c, number := t.free[0], t.begun
 		if !t.up {
-			if err := t.driver.Down(f.chunk, f.piece*t.size, len(t.part(f.piece))); err != nil {
+			if err := t.driver.Down(c, t.bounds[number], t.length(number)); err != nil {
 				return err
 			}
-			f.chunk.pending = true
-			t.flying = append(t.flying, f)
+			c.pending = true
+			t.flying = append(t.flying, c)
 		}
-		t.free = t.free[:last]
+		t.free = t.free[1:]
+		t.pieces[number].chunk = c
 		t.begun++
-		if t.up {
-			t.hand(f)
+		if !t.up {
+			return nil // what has come down meanwhile is offered
 		}
+		t.offered.Add(1)
 	}
 	return nil
 }
 
-func (t *transfer) hand(f flight) {
-	t.working++
-	t.work <- f
-}
-
-// step goes on with a piece that a worker is done with, or that the device is done with.
+// step goes on with a piece that a worker is done with, or that the device is done with, or
+// copies one.
 func (t *transfer) step() error {
-	// An upload that has begun its last piece needs no more chunks.
-	if len(t.flying) == 0 || t.up && t.begun == t.pieces {
-		return t.follow(<-t.worked)
-	}
-	var pauses waiting.Pauses
-	defer pauses.End()
+	idle := pause{spins: t.spins}
+	defer idle.end()
 	for {
-		select {
-		case f := <-t.worked:
-			return t.follow(f)
-		default:
+		if number := t.copied(); number >= 0 {
+			return t.follow(number)
 		}
-		over, err := t.driver.Done(t.flying[0].chunk)
-		if err != nil {
+		if moved, err := t.land(); moved || err != nil {
 			return err
 		}
-		if over {
-			t.land()
+		if t.begun < len(t.pieces) && len(t.free) > 0 {
 			return nil
 		}
-		pauses.Next(math.MaxInt64)
+		if t.speaks() || !t.help() {
+			idle.next()
+		}
 	}
+}
+
+// speaks reports whether the device is about to need an answer, for which the copy of a piece
+// takes too long.
+func (t *transfer) speaks() bool {
+	return len(t.flying) > 0 && !(t.up && t.begun == len(t.pieces))
+}
+
+// help copies a piece, if there is one that nobody has claimed.
+func (t *transfer) help() bool {
+	number := t.claimed.Load()
+	if number >= t.offered.Load() || !t.claimed.CompareAndSwap(number, number+1) {
+		return false
+	}
+	t.copy(int(number))
+	return true
+}
+
+// copied returns a piece that is done and needs the caller's time, or less than zero.
+func (t *transfer) copied() int {
+	for offered := int(t.offered.Load()); t.first < offered && t.pieces[t.first].ended; {
+		t.first++
+	}
+	for number := t.first; number < int(t.offered.Load()); number++ {
+		if p := &t.pieces[number]; !p.ended && p.done.Load() {
+			return number
+		}
+	}
+	return -1
 }
 
 // follow goes on where a worker has ended.
-func (t *transfer) follow(f flight) error {
-	t.working--
+func (t *transfer) follow(number int) error {
+	p := &t.pieces[number]
+	c := p.chunk
 	if !t.up {
-		t.free = append(t.free, f.chunk)
+		t.free = append(t.free, c)
+		p.ended = true
 		t.ended++
 		return nil
 	}
-	if err := t.driver.Up(f.chunk, f.piece*t.size, len(t.part(f.piece))); err != nil {
-		t.free = append(t.free, f.chunk)
+	if err := t.driver.Up(c, t.bounds[number], t.length(number)); err != nil {
 		return err
 	}
-	f.chunk.pending = true
-	t.flying = append(t.flying, f)
+	c.pending = true
+	t.flying = append(t.flying, c)
+	p.ended = true
 	t.ended++
 	return nil
 }
 
-// land goes on where the device has ended.
-func (t *transfer) land() {
-	f := t.flying[0]
-	t.flying = t.flying[1:]
-	f.chunk.pending = false
-	if t.up || f.piece < 0 {
-		t.free = append(t.free, f.chunk)
-	} else {
-		t.hand(f)
+// land goes on where the device has ended, and reports whether it has anywhere.
+func (t *transfer) land() (bool, error) {
+	if t.up && t.begun == len(t.pieces) {
+		return false, nil // no more chunks are needed
 	}
+	if len(t.flying) > 0 {
+		c := t.flying[0]
+		over, err := t.driver.Done(c)
+		if err != nil {
+			return false, err
+		}
+		if over {
+			t.flying = t.flying[1:]
+			c.pending = false
+			if t.up {
+				t.free = append(t.free, c)
+			} else {
+				t.offered.Add(1)
+			}
+			return true, nil
+		}
+	}
+	if len(t.earlier) == 0 || t.begun == len(t.pieces) {
+		return false, nil
+	}
+	// Another stream may keep one of them for long: each is asked in turn.
+	c := t.earlier[0]
+	t.earlier = append(t.earlier[1:], c)
+	over, err := t.driver.Done(c)
+	if !over || err != nil {
+		return false, err
+	}
+	t.earlier = t.earlier[:len(t.earlier)-1]
+	c.pending = false
+	t.free = append(t.free, c)
+	return true, nil
 }
 
 // end has the workers go and returns the chunks. After an error the device may still use some,
 // which are pending, as those of an upload are that went well.
-func (t *transfer) end(failed error) []*Chunk {
-	t.stop.Store(failed != nil)
-	chunks := t.free
-	for ; t.working > 0; t.working-- {
-		f := <-t.worked
-		chunks = append(chunks, f.chunk)
-	}
-	close(t.work)
-	t.workers.Wait()
-	for _, f := range t.flying {
-		chunks = append(chunks, f.chunk)
+func (t *transfer) end() []*Chunk {
+	t.stop.Store(true)
+	chunks := append(append(t.free, t.earlier...), t.flying...)
+	offered := int(t.offered.Load())
+	claimed := int(t.claimed.Swap(int64(len(t.pieces))))
+	idle := pause{spins: t.spins}
+	defer idle.end()
+	for number := t.first; number < offered; number++ {
+		p := &t.pieces[number]
+		if p.ended {
+			continue
+		}
+		for number < claimed && !p.done.Load() { // somebody is in the middle of it
+			idle.next()
+		}
+		chunks = append(chunks, p.chunk)
 	}
 	return chunks
 }

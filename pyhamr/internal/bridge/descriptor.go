@@ -39,6 +39,9 @@ const (
 	reachableShift = 1 // the first space's flag; the others follow
 	mappedFlag     = 1 << 16
 	keptFlag       = 1 << 17
+	growsFlag      = 1 << 18
+	soleFlag       = 1 << 19
+	orPageableFlag = 1 << 20
 )
 
 // borrowedShape is d's own memory: valid during the call.
@@ -63,6 +66,8 @@ func (d *Descriptor) Options() gobuffer.Options {
 		Stream:    backends.Stream(d.Stream),
 		StreamOf:  backends.Allocator(d.StreamOf),
 		Transfer:  gobuffer.Transfer(d.Transfer),
+
+		OrPageable: d.Flags&orPageableFlag != 0,
 	}
 }
 
@@ -73,11 +78,25 @@ func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.array(layout)
+}
+
+// borrowed is Array for the length of a call that keeps neither shape nor strides.
+func (d *Descriptor) borrowed() (*gobuffer.Array, error) {
+	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
+	if err != nil {
+		return nil, err
+	}
+	return d.array(layout)
+}
+
+func (d *Descriptor) array(layout arrayiface.Layout) (*gobuffer.Array, error) {
 	m, err := d.memory()
 	if err != nil {
 		return nil, err
 	}
 	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent()
+	a.Growing(d.Flags&growsFlag != 0, d.Flags&soleFlag != 0)
 	if d.Flags&keptFlag != 0 {
 		err = a.Cached(true)
 	}
@@ -101,7 +120,7 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 	d.Memory, d.Base, d.Size, d.Marks = 0, 0, 0, 0
 	if m := a.Memory(); m != nil && (m.Owned() || m.Size() > 0) {
 		if token := before.tokenOf(m); token != 0 {
-			d.Memory, d.Base, d.Size, d.Marks = token, before.Base, before.Size, before.Marks
+			d.Memory, d.Base, d.Size, d.Marks = token, before.Base, uint64(m.Size()), before.Marks
 		} else {
 			d.hold(m.Retain())
 		}
@@ -109,6 +128,9 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 	d.Stream, d.StreamOf, d.Transfer = uint64(a.Stream()), int32(a.Options().StreamOf), int32(a.Transfer())
 	d.Allocator, d.Device, d.Holder = int32(a.Allocator()), int32(a.Owner()), a.Holder()
 	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), a.Memory())
+	if a.Grows() {
+		d.Flags |= growsFlag
+	}
 }
 
 // tokenOf returns d's token if it stands for m, else 0. d may be nil.

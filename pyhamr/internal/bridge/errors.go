@@ -33,9 +33,9 @@ const (
 type Failure struct {
 	Kind    Kind
 	Message string
-	Source  string // the backend that is not available, or the vendor's interface
-	Name    string // of the vendor's code
-	Code    int
+	Source  string   // the backend that is not available, the vendor's interface, or the allocator that has no more
+	Name    string   // of the vendor's code; "limit" where one of hamr's own leaves no more memory
+	Code    int      // the vendor's, or the device that is full
 	Size    int      // bytes that there were no more of
 	Tried   []string // the libraries that were looked for
 	Stack   string
@@ -60,7 +60,10 @@ func Classify(err error) Failure {
 	case errors.As(err, &forked):
 		f.Kind = Forked
 	case errors.As(err, &memory):
-		f.Kind, f.Size = OutOfMemory, memory.Size
+		f.Kind, f.Size, f.Code, f.Source = OutOfMemory, memory.Size, memory.Device, memory.Allocator.String()
+		if memory.Limited {
+			f.Name = "limit"
+		}
 	case errors.As(err, &device):
 		f.Kind, f.Source, f.Name, f.Code = DeviceError, device.API, device.Name, device.Code
 	case errors.Is(err, gobuffer.ErrFreed):

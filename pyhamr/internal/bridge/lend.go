@@ -54,6 +54,13 @@ func EndAccess(access uint64, commit, streamOver bool) (err error) {
 	}
 	if commit {
 		err = h.Commit()
+		var full *backends.OutOfMemoryError
+		if errors.As(err, &full) {
+			accesses.mutex.Lock()
+			accesses.open[access] = h
+			accesses.mutex.Unlock()
+			return err
+		}
 	}
 	return errors.Join(err, h.Release())
 }

@@ -34,11 +34,46 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 	if err != nil {
 		return err
 	}
+	d.describeNew(m, t, count)
+	return nil
+}
+
+// CreateAtOnce is Create without a value where that waits for nobody; else it reports false,
+// and has done nothing.
+func CreateAtOnce(d *Descriptor) (done bool) {
+	defer otherwise(&done)
+	t := arrayiface.ElementType(d.Element)
+	count, err := arrayiface.CountElements(t, d.borrowedShape())
+	if err != nil {
+		return false
+	}
+	m := Runtime.NewElementsAtOnce(t, count, d.Options())
+	if m == nil {
+		return false
+	}
+	d.describeNew(m, t, count)
+	return true
+}
+
+// otherwise makes a panic one more reason to call what tells of it.
+func otherwise(done *bool) {
+	if recover() != nil {
+		*done = false
+	}
+}
+
+// describeNew makes d what it asks for, in memory m, of which it gets a token.
+func (d *Descriptor) describeNew(m *gobuffer.Memory, t arrayiface.ElementType, count int) {
 	d.hold(m)
 	d.Pointer, d.Capacity, d.Device = d.Base, int64(count), int32(m.Region().Device)
+	if a := int32(m.Region().Allocator); a != d.Allocator {
+		d.Allocator, d.StreamOf = a, d.Allocator
+	}
 	d.setFlags(false)
+	if m.Grows() {
+		d.Flags |= growsFlag
+	}
 	arrayiface.PutCStrides(d.borrowedStrides(), d.borrowedShape(), t.Size())
-	return nil
 }
 
 // Adopt makes d.Memory a reference to existing memory: foreign memory whose
@@ -116,6 +151,14 @@ func Leave(token uint64, s backends.Stream) (err error) {
 		err = released
 	}
 	return err
+}
+
+// ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the token is
+// what it was.
+func ReleaseAtOnce(token uint64) (done bool) {
+	defer otherwise(&done)
+	defer Calls.Leave(Calls.Enter())
+	return tokens.release(token)
 }
 
 // Release drops the reference that token stands for.

@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -61,6 +63,21 @@ func Statistics() []gobuffer.Statistics { return Runtime.Statistics() }
 
 // ResetPeaks makes every peak the present number of bytes.
 func ResetPeaks() { Runtime.ResetPeaks() }
+
+// Pools describes the pools of memory in lines of numbers.
+func Pools() string {
+	var text strings.Builder
+	for _, p := range Runtime.Pools() {
+		fmt.Fprintln(&text, int(p.Allocator), p.Device, p.Limit, p.Current, p.Peak, p.Cached, p.LargestFree, p.Hits, p.Misses)
+	}
+	return text.String()
+}
+
+// LimitPool limits what is taken for an allocator on a device.
+func LimitPool(a backends.Allocator, device int, bytes int64) (err error) {
+	defer Guard(&err)
+	return Runtime.LimitPool(a, device, bytes)
+}
 
 // Trim gives back temporaries that cached buffers keep and memory that could not be
 // released yet, and to the system what backends keep for reuse.

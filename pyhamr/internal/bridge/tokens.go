@@ -83,6 +83,20 @@ func (t *table) take(token uint64) (*gobuffer.Memory, error) {
 	return m, nil
 }
 
+// release ends the token and drops its reference where that waits for nobody; else it reports
+// false, and the token is what it was. Searches see the memory until it is over.
+func (t *table) release(token uint64) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	s, err := t.find(token)
+	if err != nil || !s.memory.ReleaseAtOnce() {
+		return false
+	}
+	s.memory = nil
+	t.free = append(t.free, uint32(token))
+	return true
+}
+
 func (t *table) find(token uint64) (*slot, error) {
 	i, use := uint32(token), uint32(token>>32)
 	if int(i) >= len(t.slots) || t.slots[i].use != use || t.slots[i].memory == nil {

@@ -9,5 +9,6 @@
 typedef const char constant_char;
 typedef const int64_t constant_int64;
 typedef const hamr_interface constant_interface;
+typedef hamr_array *const constant_array;
 
 #endif

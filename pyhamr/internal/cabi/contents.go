@@ -66,6 +66,28 @@ func hamrWrite(array, other, result *C.hamr_array) *C.hamr_error {
 	return failure(bridge.Write(descriptor(array), descriptor(other), descriptor(result)))
 }
 
+//export hamrCopyMany
+func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, transfer C.int32_t) *C.hamr_error {
+	to, err := descriptors("destinations", destinations, count)
+	if err != nil {
+		return failure(err)
+	}
+	from, err := descriptors("sources", sources, count)
+	if err != nil {
+		return failure(err)
+	}
+	return failure(bridge.CopyMany(to, from, int32(transfer)))
+}
+
+// descriptors is memory of C's.
+func descriptors(name string, list *C.constant_array, n C.int64_t) ([]*bridge.Descriptor, error) {
+	if n < 0 || n > math.MaxInt32 || (n > 0 && list == nil) {
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name, Value: fmt.Sprintf("%d arrays at %p", n, list),
+			Accepted: "as many as there are"}
+	}
+	return unsafe.Slice((**bridge.Descriptor)(unsafe.Pointer(list)), n), nil
+}
+
 //export hamrFill
 func hamrFill(array, value, result *C.hamr_array) *C.hamr_error {
 	return failure(bridge.Fill(descriptor(array), descriptor(value), descriptor(result)))

@@ -31,6 +31,11 @@ func hamrCreate(array *C.hamr_array, value unsafe.Pointer, valueElement C.int32_
 	return failure(bridge.Create(descriptor(array), value, int32(valueElement)))
 }
 
+//export hamrCreateAtOnce
+func hamrCreateAtOnce(array *C.hamr_array) C.int32_t {
+	return truth(bridge.CreateAtOnce(descriptor(array)))
+}
+
 //export hamrAdopt
 func hamrAdopt(array *C.hamr_array, key C.uint64_t, finished C.hamr_finished_function) *C.hamr_error {
 	return failure(bridge.Adopt(descriptor(array), release(key, finished)))
@@ -50,6 +55,11 @@ func hamrAdoptDevice(array *C.hamr_array, key C.uint64_t, finished C.hamr_finish
 
 //export hamrRelease
 func hamrRelease(memory C.uint64_t) { complain(bridge.Release(uint64(memory))) }
+
+//export hamrReleaseAtOnce
+func hamrReleaseAtOnce(memory C.uint64_t) C.int32_t {
+	return truth(bridge.ReleaseAtOnce(uint64(memory)))
+}
 
 //export hamrLeave
 func hamrLeave(memory, stream C.uint64_t) *C.hamr_error {

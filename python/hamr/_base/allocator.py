@@ -14,7 +14,8 @@ class Allocator(Enumeration):
     """A way of obtaining memory, with upstream HAMR's values up to ``openmp``.
 
     ``shared`` is host memory that processes share: forked children, whose writes the parent
-    sees, and those that get the buffer by pickle, which then carries no elements.
+    sees, and those that get the buffer by pickle, which then carries no elements. ``cuda_vmm``
+    is device memory that grows where it is.
     """
 
     same = -2
@@ -29,6 +30,7 @@ class Allocator(Enumeration):
     hip_uva = 7
     openmp = 8
     shared = 9
+    cuda_vmm = 10
 
 
 #: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes

@@ -23,7 +23,8 @@ _SPELLINGS = {kind.__name__: name for kind, name in _PYTHON_TYPES.items()} | {
     "e": "float16", "f": "float32", "d": "float64", "F": "complex64", "D": "complex128",
 }  # fmt: skip
 
-_numbers: dict[object, int] = {}
+#: Of element types that were named before, by what they were named by.
+numbers: dict[object, int] = {}
 
 #: Name, typestr, format of the buffer protocol, bytes and DLPack's code, by number.
 TABLE: list[tuple[str, str, str | None, int, int]] = [
@@ -44,7 +45,7 @@ class ElementType(str):
 def element_of(dtype: Any) -> int:
     """The number of an element type given as NumPy dtype, name, typestr or class."""
     try:
-        return _numbers[dtype]
+        return numbers[dtype]
     except KeyError:
         pass
     except TypeError:
@@ -52,8 +53,8 @@ def element_of(dtype: Any) -> int:
             f"dtype is {dtype!r}: accepted is an element type such as 'float32'"
         ) from None
     number = _parse(dtype)
-    if len(_numbers) < 1000:
-        _numbers[dtype] = number
+    if len(numbers) < 1000:
+        numbers[dtype] = number
     return number
 
 

@@ -27,6 +27,13 @@ class OutOfMemory(Error, MemoryError):
     size: int = 0
 
 
+class PinnedMemoryWarning(RuntimeWarning):
+    """There was no page-locked memory to be had, and ordinary memory was used instead.
+
+    As an error, by ``warnings.simplefilter``, it makes hamr raise OutOfMemory.
+    """
+
+
 class DeviceError(Error, RuntimeError):
     """A vendor's runtime reported a failure.
 

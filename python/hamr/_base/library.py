@@ -96,7 +96,8 @@ def _configure(raw: Facade) -> None:
     for name, value in os.environ.items():
         # Of values that are not UTF-8 Go sees those that the process started with.
         if name.startswith("HAMR_") and not any("\ud800" <= c <= "\udfff" for c in value):
-            raw.Configure(name, value)
+            # What is empty is not set, save where that says something.
+            raw.Configure(name, value or ("0" if name == "HAMR_TUNING" else ""))
 
 
 def _verbosity() -> int:
@@ -121,6 +122,13 @@ def _after_fork_in_child() -> None:
     _native.after_fork()
 
 
+def _relieve(device: int, nbytes: int, allocator: str, asked: int, limited: int) -> tuple[int, str]:
+    from .out_of_memory import relieve
+
+    return relieve(device, nbytes, allocator, asked, limited)
+
+
 _native.set_hooks(load, KINDS)
+_native.set_relief(_relieve)
 atexit.register(_native.end_owners)
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _contextvars import ContextVar
-
 import hamr._native as _native
 
 from .allocator import backend_of, is_of_a_device
@@ -30,15 +28,17 @@ _LEGACY, _PER_THREAD = 1, 2
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
 
-#: The ``with stream:`` blocks that the caller is in, the innermost first: its stream, and the
-#: blocks around it. A thread begins outside of all, a task of asyncio with those of its maker.
-_blocks: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
-
-#: Those blocks; None outside of all.
-blocks = _blocks.get
-
 #: Not empty once there was a block in this process: what costs least to ask first.
-entered: list[bool] = []
+entered = _native.blocks_entered
+
+
+def blocks() -> Any:
+    """The ``with stream:`` blocks that the caller is in; None outside of all."""
+    if not entered:
+        return None
+    from .stream_blocks import current
+
+    return current.get()
 
 
 class Stream:
@@ -168,15 +168,17 @@ class Stream:
         wait_in_slices(self._wait)
 
     def __enter__(self) -> Self:
-        _blocks.set((self._checked(), blocks()))
+        from .stream_blocks import current
+
+        current.set((self._checked(), current.get()))
         if not entered:
             entered.append(True)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        from .stream_blocks import without
+        from .stream_blocks import current, without
 
-        _blocks.set(without(blocks(), self))
+        current.set(without(current.get(), self))
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
@@ -438,3 +440,6 @@ def _device_of(stream: Any) -> int:
     if isinstance(stream, Stream):
         return stream._device
     return device_of_stream(stream)
+
+
+Stream.__module__ = Event.__module__ = "hamr"  # where users find them

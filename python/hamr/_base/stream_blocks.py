@@ -5,6 +5,8 @@ Blocks are what ``stream.blocks()`` returns: the innermost one's stream, and tho
 
 from __future__ import annotations
 
+from _contextvars import ContextVar
+
 import hamr._native as _native
 
 TYPE_CHECKING = False
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     Blocks = tuple[Any, Any] | None
+
+#: The ``with stream:`` blocks that the caller is in, the innermost first: its stream, and the
+#: blocks around it. A thread begins outside of all, a task of asyncio with those of its maker.
+current: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
 
 _LAST_DEFAULT = 2  # handles up to this one stand for a default stream of each device
 

@@ -31,12 +31,14 @@ def until(done: Callable[[], bool], wait: Callable[[int], bool]) -> Coroutine[An
     from asyncio import get_running_loop, sleep
     from time import monotonic
 
+    from .thread_slices import wait_in_thread
+
     async def poll() -> None:
         begun = monotonic()
         while not done():
             if monotonic() - begun < _EAGER:
                 await sleep(0)
             else:
-                await get_running_loop().run_in_executor(None, wait, _SLICE_MS)
+                await wait_in_thread(get_running_loop(), wait, _SLICE_MS)
 
     return poll()

@@ -1,4 +1,4 @@
-"""``hamr bench --cuda``: what operations on a GPU cost, beside other libraries and the driver.
+"""What small operations on a GPU cost, beside other libraries and the driver.
 
 Everything is timed in one process, one operation after the other in each round. A
 ratio is taken to the group's floor within the round; values and ratios are medians
@@ -7,20 +7,18 @@ over the rounds. A library that is not there is recorded as absent.
 
 from __future__ import annotations
 
-import time
-
+from .allocating import allocation
 from .dlpack import cuda_groups as dlpack
-from .driver import Driver, driver_facts
-from .groups import MIB, Case, Group, Libraries, group_lines, show
-from .host import machine
-from .waiting import waits
+from .groups import Case, Group
+
+__all__ = ["allocation", "dlpack", "hand_over", "small_moves"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-LIMIT = 80.0  # seconds after which no group is begun
+    from .driver import Driver
+    from .groups import Libraries
 
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Group]:
@@ -127,88 +125,3 @@ def small_moves(lib: Libraries, driver: Driver) -> Iterator[Group]:
         up.append(Case("numba.to_device(array)", lambda: numba.to_device(values)))
     yield Group("1 KiB from CUDA to NumPy", down)
     yield Group("1 KiB from NumPy to CUDA", up)
-
-
-def allocation(lib: Libraries, driver: Driver) -> Iterator[Group]:
-    """Taking memory and giving it back."""
-    for nbytes, size in ((1024, "1 KiB"), (MIB, "1 MiB")):
-        yield from _allocation_of(lib, driver, nbytes, size)
-
-
-def _allocation_of(lib: Libraries, driver: Driver, n: int, size: str) -> Iterator[Group]:
-    import hamr
-
-    plain, ordered = hamr.Allocator.cuda, hamr.Allocator.cuda_async
-    raw, raw_ordered = driver.allocate_and_free(n), driver.allocate_and_free_in_order(n)
-    first = [
-        Case("cuMemAlloc, cuMemFree (ctypes)", raw, floor=True),
-        Case("hamr.Buffer(n, 'u1', cuda)", lambda: hamr.Buffer(n, "u1", plain)),
-    ]
-    second = [
-        Case("cuMemAllocAsync, cuMemFreeAsync (ctypes)", raw_ordered, floor=True),
-        Case("hamr.Buffer(n, 'u1', cuda_async)", lambda: hamr.Buffer(n, "u1", ordered)),
-    ]
-    cp, torch, numba = lib.cupy, lib.torch, lib.numba
-    if cp:
-        pool, in_order = cp.get_default_memory_pool(), cp.cuda.MemoryAsyncPool()
-        second += [
-            Case("CuPy's MemoryPool.malloc(n)", lambda: pool.malloc(n)),
-            Case("CuPy's MemoryAsyncPool.malloc(n)", lambda: in_order.malloc(n)),
-            Case("cp.empty(n, 'u1')", lambda: cp.empty(n, "u1")),
-        ]
-    if torch:
-        kind = torch.uint8
-        second.append(Case("torch.empty(n)", lambda: torch.empty(n, dtype=kind, device="cuda")))
-    if numba:
-        first.append(Case("numba.device_array(n)", lambda: numba.device_array(n, "u1")))
-    yield Group(f"take and give back {size}, device memory", first)
-    yield Group(f"take and give back {size}, from a pool", second)
-
-
-def main(path: str | None, rounds: int) -> int:
-    """Measure, print a table and write JSON if a path is given."""
-    import hamr
-
-    from . import cuda_large as large
-
-    cuda = hamr.backends().get("cuda")
-    if cuda is None or not cuda["available"]:
-        print(f"no CUDA: {cuda.get('reason', '') if cuda else 'hamr has no cuda backend'}")
-        return 1
-    started = time.perf_counter()
-    driver, lib = Driver(), Libraries()
-    result: dict[str, Any] = {
-        "machine": {**machine(), **driver_facts(driver), "libraries": lib.versions},
-        "absent": lib.absent,
-        "groups": [],
-        "skipped": [],
-    }
-    parts = (hand_over, dlpack, small_moves, allocation, waits)
-    for make in (*parts, large.peers, large.compute, large.bandwidth):
-        try:
-            for group in make(lib, driver):
-                if time.perf_counter() - started > LIMIT:
-                    result["skipped"].append(group.title)
-                    continue
-                group.rounds = min(group.rounds, rounds)
-                result["groups"].append(group.measure(driver.synchronize))
-                group.cases.clear()
-        except Exception as error:  # so that what was measured is not lost
-            result["skipped"].append(f"{make.__name__}: {type(error).__name__}: {error}"[:300])
-        lib.trim()
-    result["seconds"] = round(time.perf_counter() - started, 1)
-    show(result, table(result), path)
-    return 0
-
-
-def table(result: dict[str, Any]) -> list[str]:
-    """The figures as lines of text."""
-    facts = {k: v for k, v in result["machine"].items() if v and k != "libraries"}
-    facts.update(result["machine"]["libraries"])
-    lines = [", ".join(f"{k} {v}" for k, v in facts.items())]
-    lines += [f"absent: {name}: {why}" for name, why in result["absent"].items()]
-    for group in result["groups"]:
-        lines += ["", *group_lines(group)]
-    lines += ["", *(f"skipped: {what}" for what in result["skipped"])]
-    lines.append(f"in {result['seconds']} s")
-    return lines

@@ -1,8 +1,8 @@
-"""Large moves and computations for ``hamr bench --cuda``, in GB/s."""
+"""Large moves between GPUs and computations on one, in GB/s."""
 
 from __future__ import annotations
 
-from .groups import MIB, Case, Group
+from .groups import MIB, Case, Group, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,80 +15,12 @@ if TYPE_CHECKING:
 COMPUTE_MIB = 256
 
 
-def bandwidth(lib: Libraries, driver: Driver) -> Iterator[Group]:
-    """Host to device and back, pageable and pinned, memory taken before and fresh."""
-    for mib in (1, 4, 16, 64, 512):
-        rounds = 9 if mib < 512 else 3
-        for pinned in (False, True) if mib in (1, 64, 512) else (False,):
-            yield from _both_ways(lib, driver, mib, pinned, rounds)
-            lib.trim()
-
-
-def _both_ways(
-    lib: Libraries, driver: Driver, mib: int, pinned: bool, rounds: int
-) -> Iterator[Group]:
-    import numpy as np
-
-    import hamr
-
-    nbytes = mib * MIB
-    kind = "pinned" if pinned else "pageable"
-    there = hamr.Buffer(nbytes, "uint8", "cuda", fill=1)
-    here = hamr.Buffer(nbytes, "uint8", "cuda_host" if pinned else "malloc", fill=1)
-    there.synchronize()
-    here.synchronize()
-    array, stream, host, dev = np.asarray(here), driver.stream(), here.ptr, there.ptr
-
-    def waiting(f: Callable[[], Any]) -> Callable[[], Any]:
-        """An operation until the device is done with it."""
-
-        def run() -> None:
-            f()
-            driver.synchronize()
-
-        return run
-
-    def raw(name: str, *arguments: Any) -> Callable[[], Any]:
-        return waiting(lambda: driver.call(name, *arguments))
-
-    up = [
-        Case("driver", raw("cuMemcpyHtoDAsync_v2", dev, host, nbytes, stream), floor=True),
-        Case("hamr: buf[...] = host_buf", waiting(lambda: there.__setitem__(..., here))),
-    ]
-    down = [
-        Case("driver", raw("cuMemcpyDtoHAsync_v2", host, dev, nbytes, stream), floor=True),
-        Case("hamr: buf.get(array)", waiting(lambda: there.get(array))),
-    ]
-    fresh = [Case("hamr: buf.get_host_accessible()", there.get_host_accessible)]
-    cp, torch, numba = lib.cupy, lib.torch, lib.numba
-    if cp:
-        x = cp.ones(nbytes, "u1")
-        up.append(Case("CuPy: x.set(array)", waiting(lambda: x.set(array))))
-        down.append(Case("CuPy: x.get(out=array)", waiting(lambda: x.get(out=array))))
-        fresh.append(Case("CuPy: cp.asnumpy(x)", lambda: cp.asnumpy(x)))
-    if torch:
-        t = torch.ones(nbytes, dtype=torch.uint8, device="cuda")
-        h = torch.empty(nbytes, dtype=torch.uint8, pin_memory=True) if pinned else None
-        h = torch.from_numpy(array) if h is None else h
-        up.append(Case("torch: t.copy_(h)", waiting(lambda: t.copy_(h, non_blocking=pinned))))
-        down.append(Case("torch: h.copy_(t)", waiting(lambda: h.copy_(t, non_blocking=pinned))))
-        fresh.append(Case("torch: t.cpu()", lambda: t.cpu()))
-    if numba and mib < 512:
-        d = numba.to_device(array)
-        up.append(Case("Numba: d.copy_to_device(array)", waiting(lambda: d.copy_to_device(array))))
-        down.append(Case("Numba: d.copy_to_host(array)", waiting(lambda: d.copy_to_host(array))))
-        fresh.append(Case("Numba: d.copy_to_host()", lambda: d.copy_to_host()))
-    yield Group(f"host to device, {kind}, {mib} MiB", up, nbytes, rounds)
-    yield Group(f"device to host, {kind}, {mib} MiB", down, nbytes, rounds)
-    if not pinned:
-        yield Group(f"device to fresh host memory, {mib} MiB", fresh, nbytes, min(rounds, 5))
-
-
 def compute(lib: Libraries, driver: Driver) -> Iterator[Group]:
     """Conversion, transposition and filling on the device; bytes read and written count."""
     import hamr
 
-    nbytes = COMPUTE_MIB * MIB
+    nbytes = min(COMPUTE_MIB * MIB, lib.settings.largest)
+    size = size_text(nbytes)
     n, side = nbytes // 4, int((nbytes // 4) ** 0.5)
     a = hamr.Buffer(n, "float32", "cuda_async", fill=1)
     b = hamr.Buffer(n, "float32", "cuda_async", fill=1)
@@ -146,9 +78,9 @@ def compute(lib: Libraries, driver: Driver) -> Iterator[Group]:
         turns.append(Case("torch: into.copy_(t.T)", lambda: t_into.copy_(t.T)))
         turns.append(Case("torch: t.T.contiguous()", lambda: t.T.contiguous()))
         fills.append(Case("torch: t.fill_(2.5)", lambda: t_into.fill_(2.5)))
-    yield Group(f"float32 to float64, {COMPUTE_MIB} MiB", casts, 3 * nbytes, 7)
-    yield Group(f"transposed copy of float32, {COMPUTE_MIB} MiB", turns, 2 * nbytes, 7)
-    yield Group(f"fill {COMPUTE_MIB} MiB", fills, nbytes, 7)
+    yield Group(f"float32 to float64, {size}", casts, 3 * nbytes, 7)
+    yield Group(f"transposed copy of float32, {size}", turns, 2 * nbytes, 7)
+    yield Group(f"fill {size}", fills, nbytes, 7)
 
 
 def peers(lib: Libraries, driver: Driver) -> Iterator[Group]:
@@ -157,7 +89,7 @@ def peers(lib: Libraries, driver: Driver) -> Iterator[Group]:
         return
     import hamr
 
-    nbytes = 512 * MIB
+    nbytes = min(512 * MIB, lib.settings.largest)
     first = hamr.Buffer(nbytes, "uint8", "cuda", fill=1, device=0)
     second = hamr.Buffer(nbytes, "uint8", "cuda", fill=0, device=1)
     first.synchronize()
@@ -203,4 +135,4 @@ def peers(lib: Libraries, driver: Driver) -> Iterator[Group]:
 
         cases.append(Case("CuPy: cp.asarray(x).copy()", waiting(to_second)))
     access = "with" if reached else "without"
-    yield Group(f"device to device, 512 MiB, {access} peer access", cases, nbytes, 7)
+    yield Group(f"device to device, {size_text(nbytes)}, {access} peer access", cases, nbytes, 7)

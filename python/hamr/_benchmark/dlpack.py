@@ -38,7 +38,7 @@ def host_groups() -> Iterator[Group]:
             Case("hamr.from_dlpack(ndarray)", lambda: hamr.from_dlpack(array)),
         ],
     )
-    torch = _torch()
+    torch = torch_if_there()
     if torch is None:
         return
     tensor = torch.ones(COUNT)
@@ -59,7 +59,7 @@ def host_groups() -> Iterator[Group]:
     )
 
 
-def _torch() -> Any:
+def torch_if_there() -> Any:
     try:
         from importlib import import_module
 

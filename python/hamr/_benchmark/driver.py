@@ -1,8 +1,9 @@
-"""Bare calls of the CUDA driver, which ``hamr bench --cuda`` measures others by."""
+"""Bare calls of the CUDA driver, which ``hamr bench`` measures others by."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Driver:
     """The driver's functions; device 0's primary context is current."""
 
     def __init__(self) -> None:
-        self.library = ctypes.CDLL("libcuda.so.1")
+        self.library = ctypes.CDLL(os.environ.get("HAMR_CUDA_LIBRARY") or "libcuda.so.1")
         for name, types in _FUNCTIONS.items():
             getattr(self.library, name).argtypes = types
         self.call("cuInit", 0)
@@ -94,6 +95,15 @@ class Driver:
         function = self.library.cuMemcpyHtoD_v2
         arguments = ctypes.c_uint64(device), ctypes.c_void_p(host), ctypes.c_size_t(nbytes)
         return lambda: function(*arguments)
+
+    def upload(self, device: int, host: int, nbytes: int) -> None:
+        """Bytes brought to a device's address, and there when this returns."""
+        self.call("cuMemcpyHtoD_v2", device, host, nbytes)
+        self.synchronize()
+
+    def download(self, host: int, device: int, nbytes: int) -> None:
+        """Bytes brought from a device's address."""
+        self.call("cuMemcpyDtoH_v2", host, device, nbytes)
 
     def allocate_and_free(self, nbytes: int) -> Callable[[], Any]:
         """Device memory taken and given back."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import statistics
 import time
 
@@ -12,15 +11,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MIB = 1 << 20
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 SLICE = 0.015  # seconds that a round spends on one operation
+
+
+class Settings:
+    """What is asked of a run: how often, up to which size, and how thoroughly."""
+
+    def __init__(
+        self,
+        rounds: int = 9,
+        largest: int = GIB,
+        quick: bool = False,
+        sizes: tuple[int, ...] | None = None,
+    ) -> None:
+        self.rounds, self.largest, self.quick = min(rounds, 3) if quick else rounds, largest, quick
+        self._sizes = sizes
+
+    def sizes(self) -> list[int]:
+        """The sizes of copies in bytes: powers of 4 from 1 KiB, and 512 MiB, up to the largest."""
+        if self._sizes is not None:
+            return list(self._sizes)
+        steps = [KIB << 2 * i for i in range(11)]
+        return sorted(n for n in {*steps, 512 * MIB} if n <= self.largest)
+
+
+def size_text(nbytes: int) -> str:
+    """A size in words: 4 KiB, 1 GiB."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if nbytes >= unit and nbytes % unit == 0:
+            return f"{nbytes // unit} {name}"
+    return f"{nbytes} B"
 
 
 class Case:
     """An operation: how it is called, and what it must reach.
 
     ``target`` bounds the ratio to the floor, ``limit`` the value itself; both from
-    above for times, from below for rates.
+    above for times, from below for rates. A call does the operation ``times`` times.
     """
 
     def __init__(
@@ -31,8 +59,9 @@ class Case:
         floor: bool = False,
         target: float | None = None,
         limit: float | None = None,
+        times: int = 1,
     ) -> None:
-        self.name, self.run = name, run
+        self.name, self.run, self.times = name, run, times
         self.floor, self.target, self.limit = floor, target, limit
         self.calls = 1
         self.values: list[float] = []
@@ -42,12 +71,17 @@ class Case:
 class Group:
     """Operations that do the same. The fastest of the floors is the floor."""
 
+    key = "groups"
+
     def __init__(self, title: str, cases: list[Case], nbytes: int = 0, rounds: int = 9) -> None:
         self.title, self.cases, self.nbytes, self.rounds = title, cases, nbytes, rounds
         self.unit = "GB/s" if nbytes else "us"
 
-    def measure(self, synchronize: Callable[[], None]) -> dict[str, Any]:
+    def measure(
+        self, synchronize: Callable[[], None], settings: Settings | None = None
+    ) -> dict[str, Any]:
         """Time all cases; one that fails is recorded with its error."""
+        rounds = min(self.rounds, settings.rounds) if settings else self.rounds
         for case in self.cases:
             try:
                 self._calibrate(case, synchronize)
@@ -57,7 +91,7 @@ class Group:
         gc.collect()
         gc.disable()
         try:
-            for _ in range(self.rounds):
+            for _ in range(rounds):
                 for case in working:
                     case.values.append(self._time(case, synchronize))
         finally:
@@ -86,8 +120,12 @@ class Group:
         for _ in calls:
             run()
         synchronize()
-        seconds = (time.perf_counter() - start) / case.calls
+        seconds = (time.perf_counter() - start) / (case.calls * case.times)
         return self.nbytes / seconds / 1e9 if self.nbytes else seconds * 1e6
+
+    def clear(self) -> None:
+        """Let go of what the operations hold."""
+        self.cases.clear()
 
     def _result(self, working: list[Case]) -> dict[str, Any]:
         best = max if self.nbytes else min
@@ -122,14 +160,28 @@ class Group:
         return row
 
 
-def show(result: dict[str, Any], lines: list[str], path: str | None) -> None:
-    """Print the figures as lines and, if a path is given, write them there as JSON."""
-    print("\n".join(lines))
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        print(f"written to {path}")
+class Rows:
+    """A group whose rows a function measures by itself, the first of them the floor.
+
+    A row has ``operation`` and ``value``, or ``error``; ``ratio``, ``target`` and ``limit`` as a
+    ``Case`` has them.
+    """
+
+    key = "groups"
+
+    def __init__(self, title: str, unit: str, run: Callable[[], list[dict[str, Any]]]) -> None:
+        self.title, self.unit, self.run = title, unit, run
+
+    def measure(
+        self, synchronize: Callable[[], None], settings: Settings | None = None
+    ) -> dict[str, Any]:
+        """The rows, as a group."""
+        rows = self.run()
+        floor = rows[0]["operation"] if rows else None
+        return {"group": self.title, "unit": self.unit, "floor": floor, "rows": rows}
+
+    def clear(self) -> None:
+        """Nothing is held."""
 
 
 def group_lines(group: dict[str, Any]) -> list[str]:
@@ -151,12 +203,14 @@ def group_lines(group: dict[str, Any]) -> list[str]:
 class Libraries:
     """The array libraries that work here; None stands for one that does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None, *, load: bool = True) -> None:
+        self.settings = settings or Settings()
         self.versions: dict[str, str] = {}
         self.absent: dict[str, str] = {}
-        self.cupy = self._load("cupy", lambda m: m.zeros(1))
-        self.torch = self._load("torch", lambda m: m.zeros(1, device="cuda"))
-        self.numba = self._load("numba.cuda", lambda m: m.device_array(1))
+        self.cupy = self._load("cupy", lambda m: m.zeros(1)) if load else None
+        self.torch = self._load("torch", lambda m: m.zeros(1, device="cuda")) if load else None
+        self.numba = self._load("numba.cuda", lambda m: m.device_array(1)) if load else None
+        self.core = self._load("cuda.core", lambda m: m.Device().set_current()) if load else None
 
     def _load(self, name: str, use: Callable[[Any], Any]) -> Any:
         from importlib import import_module
@@ -164,7 +218,7 @@ class Libraries:
         try:
             module = import_module(name)
             use(module)
-            top = import_module(name.partition(".")[0])
+            top = import_module(name if name == "cuda.core" else name.partition(".")[0])
         except Exception as error:
             self.absent[name] = f"{type(error).__name__}: {error}"[:200]
             return None

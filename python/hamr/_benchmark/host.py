@@ -15,12 +15,13 @@ import threading
 import time
 import timeit
 
-from .groups import group_lines, show
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from .driver import Driver
+    from .groups import Libraries, Settings
 
 FLOOR = "numpy.asarray(minimal object)"
 COUNT = 256  # float32 elements: 1 KiB
@@ -192,36 +193,23 @@ def _commit() -> str | None:
     return os.environ.get("HAMR_COMMIT") or found.strip() or None
 
 
-def main(path: str | None, rounds: int) -> int:
-    """Measure, print a table and write JSON if a path is given."""
-    result = {
-        "machine": machine(),
-        "operations": measure(rounds),
-        "dlpack": measure_dlpack(rounds),
-        "threads": measure_threads(),
-        "import": measure_import(),
-    }
-    show(result, _table(result), path)
-    return 0
+class Whole:
+    """Something that is measured at once, and has a key of the record to itself."""
+
+    def __init__(self, key: str, title: str, run: Callable[[int], Any]) -> None:
+        self.key, self.title, self.run = key, title, run
+
+    def measure(self, synchronize: Callable[[], None], settings: Settings) -> Any:
+        """What was measured, as JSON has it."""
+        return self.run(settings.rounds)
+
+    def clear(self) -> None:
+        """Nothing is held."""
 
 
-def _table(result: dict[str, Any]) -> list[str]:
-    lines = [", ".join(f"{k} {v}" for k, v in result["machine"].items() if v), ""]
-    lines += ["x floor: how many times what the row of its table with 1.00 takes", ""]
-    lines.append(f"{'operation':44} {'ns':>9} {'x floor':>8}")
-    for row in result["operations"]:
-        lines.append(f"{row['operation']:44} {row['ns']:9.0f} {row['ratio']:8.2f}")
-    for group in result["dlpack"]:
-        lines += ["", *group_lines(group)]
-    threads = result["threads"]
-    lines += ["", f"create and free, 1 thread  {threads['one_thread_ns']:9.0f} ns a pair"]
-    lines.append(
-        f"create and free, 8 threads {threads['eight_threads_ns']:9.0f} ns a pair, "
-        f"{threads['ratio']:.2f} x one thread"
-    )
-    cost = result["import"]
-    lines.append(f"import hamr {cost['import_ms']:.1f} ms, {cost['import_MiB']:.1f} MiB; ")
-    lines[-1] += (
-        f"first buffer {cost['first_buffer_ms']:.1f} ms, {cost['first_buffer_MiB']:.1f} MiB"
-    )
-    return lines
+def items(lib: Libraries, driver: Driver | None) -> Iterator[Whole]:
+    """All of this file."""
+    yield Whole("operations", "operations on the host", measure)
+    yield Whole("dlpack", "handing over by DLPack on the host", measure_dlpack)
+    yield Whole("threads", "creating and freeing on threads", lambda n: measure_threads(min(n, 5)))
+    yield Whole("import", "import and first use", measure_import)

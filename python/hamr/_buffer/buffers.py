@@ -8,23 +8,16 @@ from .._base.allocator import (
     Allocator,
     Transfer,
     allocator_from,
-    allocator_of,
     space_number,
     transfer_of,
 )
-from .._base.element import dtype_of, element_of, held_large
+from .._base.element import dtype_of, numbers
 from .._base.library import core
-from .._base.place import device_number, new_place
-from .._base.stream import Stream, as_stream, blocks, entered, is_per_thread, stream_for_memory
-from .._base.waiting import until
-from .._protocols.dispatch import ask, share
-from .._protocols.wait_setting import wait_of
-from .caching import Caching
+from .._base.place import device_number
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
-from .lending import Lending
-from .operands import refuse_value
-from .pointers import Pointers, dimensions_of
+from .lending import Caching, Lending
+from .pointers import Pointers
 from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
@@ -35,6 +28,22 @@ if TYPE_CHECKING:
     import numpy
 
     from .._base.place import Device
+    from .._base.stream import Stream
+
+
+class _Signature:
+    """What ``inspect.signature`` and ``help`` are to show of a constructor that is C's."""
+
+    def __get__(self, instance: Any, kind: type[Buffer]) -> Any:
+        if instance is not None or kind.__new__ is not Buffer.__new__:
+            raise AttributeError("__signature__")  # a subclass's own constructor has its own
+        from inspect import signature
+
+        from .constructing import construct
+
+        found = signature(construct)
+        shown = list(found.parameters.values())[1:]
+        return found.replace(parameters=shown, return_annotation="Self")
 
 
 class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Array):
@@ -57,66 +66,24 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
     __slots__ = ("__weakref__",)
 
-    def __new__(
-        cls,
-        shape: int | tuple[int, ...],
-        dtype: Any = "float64",
-        allocator: Allocator | int | str | None = None,
-        *,
-        fill: Any = None,
-        data: Any = None,
-        device: Device | None = None,
-        stream: Any = None,
-        transfer: Transfer | int | str = Transfer.sync_host,
-    ) -> Self:
-        """Take the memory."""
-        if fill is not None and data is not None:
-            raise TypeError("fill and data are both given: accepted is one of them")
-        number = fill if fill is None or type(fill) in (int, float, bool, complex) else None
-        if device is None:
-            number_of = Allocator.malloc if allocator is None else allocator_of(allocator)
-            place = -1
-        else:
-            number_of, place = new_place(allocator, device)
-        order = None
-        if stream is not None or (entered and blocks() is not None):
-            order = stream_for_memory(stream, number_of, place)
-        try:
-            self = _native.create(
-                cls,
-                element_of(dtype),
-                number_of,
-                place,
-                0 if order is None else order._value,
-                transfer_of(transfer),
-                shape if type(shape) is int else dimensions_of(shape),
-                number,
-            )
-        except ValueError:
-            held = held_large(number, element_of(dtype))
-            if held is None:
-                raise
-            return Buffer.__new__(
-                cls,
-                shape,
-                dtype,
-                allocator,
-                fill=held,
-                device=device,
-                stream=order,
-                transfer=transfer,
-            )
-        if order is not None:
-            self._set_order(order._value, self._transfer, order)
-        try:
-            if fill is not None and number is None:
-                self.fill(fill)
-            if data is not None:
-                self[...] = data
-        except TypeError:
-            refuse_value(*((fill, "fill") if data is None else (data, "data")))
-            raise
-        return self
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            shape: int | tuple[int, ...],
+            dtype: Any = "float64",
+            allocator: Allocator | int | str | None = None,
+            *,
+            fill: Any = None,
+            data: Any = None,
+            device: Device | None = None,
+            stream: Any = None,
+            transfer: Transfer | int | str = Transfer.sync_host,
+        ) -> Self:
+            """Take the memory."""
+
+    else:  # C's is not known to checkers, nor inspect's to C
+        __signature__ = _Signature()
 
     # What it is.
 
@@ -140,7 +107,12 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
     def stream(self) -> Stream:
         """The stream that movements are enqueued on."""
         value, order = self._stream, self._order
-        return order if order is not None and order._value == value else Stream(value)
+        if order is not None and order._value == value:
+            found: Stream = order
+            return found
+        from .._base.stream import Stream
+
+        return Stream(value)
 
     @property
     def transfer(self) -> Transfer:
@@ -206,6 +178,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
     def ready(self) -> Awaitable[None]:
         """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
+        from .._base.waiting import until
+
         source = self._pin()
         return until(
             lambda: _native.settled(source),
@@ -217,6 +191,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
+        from .._base.stream import as_stream
+
         device = self.device
         order, mode = as_stream(stream, device), transfer_of(transfer)
         self._set_order(order._value, mode, order)
@@ -318,6 +294,13 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         return f"<hamr.Buffer {what} owner {self.device} at {self.ptr:#x}>"
 
 
+def _construct(*arguments: Any, **named: Any) -> Buffer:
+    from .constructing import construct
+
+    made: Buffer = construct(*arguments, **named)
+    return made
+
+
 _SYNC_HOST = Transfer.sync_host
 
 
@@ -353,11 +336,13 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    inside = blocks() is not None if entered and stream is None else False
+    from .._base.stream import as_stream, blocks, is_per_thread
+    from .._protocols.dispatch import share
+
+    inside = stream is None and blocks() is not None
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
-    if plain and stream is None and dtype is None and wait is None:  # not chained: slower
-        known = _native.adopt_known(Buffer, obj, 0, 1, None)
-        return ask(Buffer, obj) if known is None else known
+    if plain and stream is None and dtype is None and wait is None:
+        return share(Buffer, obj)
     mode = transfer_of(transfer)
     if sync is not _SYNC_HOST:
         if transfer is not _SYNC_HOST:
@@ -369,6 +354,8 @@ def buffer(
         stream = stream_near(stream, obj)
     order = as_stream(stream)
     if dtype is None:
+        from .._protocols.wait_setting import wait_of
+
         shared = share(Buffer, obj, order._value, mode, wait_of(wait))
     else:
         from .foreign import elements_in
@@ -379,6 +366,15 @@ def buffer(
     order._fitting(shared.device)
     shared._set_order(order._value, shared._transfer, order)
     return shared
+
+
+if not TYPE_CHECKING:
+    buffer = _native.sharing(
+        buffer,
+        "(obj, stream=None, transfer=Transfer.sync_host, *, dtype=None, "
+        "sync=Transfer.sync_host, wait=None)",
+        "hamr",
+    )
 
 
 def _rebuild(*pickled: Any) -> Buffer:
@@ -398,10 +394,11 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
 
 
 _native.set_buffer_type(Buffer)
+_native.set_constructor(_construct, numbers, Allocator, {a.name: a for a in Allocator})
 Handle._buffer = Buffer
 for _base in (*Contents.__mro__, Caching, Lending, Pointers, UpstreamSpelling):
     for _name, _method in vars(_base).items():
         _method = getattr(_method, "__func__", _method)
-        if type(_method) is type(buffer):
+        if type(_method) is type(_rebuild):
             _method.__qualname__ = _name  # what a call with too few arguments shows
 del _base, _name, _method

@@ -7,10 +7,8 @@ import hamr._native as _native
 from .._base.allocator import Allocator
 from .._base.element import held_large
 from .._base.place import copy_place
-from .indexing import select
-from .operands import operand, scalar_for
 from .reading import Reading, count
-from .views import shape_from
+from .views import select, shape_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +81,8 @@ class Contents(Reading):
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
+        if _native.fill_number(self, value):
+            return
         single = self._single(value)
         if single is None:
             raise TypeError("value is None: accepted is a number")
@@ -127,6 +127,10 @@ class Contents(Reading):
         if key is not Ellipsis:  # not by what a subclass makes of indexing and views
             source = self._snapshot(_native.Array)
             target = _native.view(_native.Array, source, *select(source.shape, source.strides, key))
+        if _native.write_plain(target, value):
+            return
+        from .operands import operand, scalar_for
+
         number = scalar_for(value, target)
         if number is not None:
             _native.fill(target, number)
@@ -157,6 +161,8 @@ class Contents(Reading):
     def _value(self, x: Any) -> _native.Array:
         """What the core can read; a Python number becomes an element, if that can hold it."""
         if type(x) not in _NUMBERS:
+            from .operands import operand
+
             return operand(x, self, "x")
         try:
             return _native.create(
@@ -169,7 +175,11 @@ class Contents(Reading):
         return self._value(held)
 
     def _single(self, value: Any) -> _native.Array | None:
-        return None if value is None else operand(value, self)
+        if value is None:
+            return None
+        from .operands import operand
+
+        return operand(value, self)
 
 
 def _text(array: _native.Array, limit: int) -> str:

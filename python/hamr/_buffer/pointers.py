@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from _operator import index
-
 import hamr._native as _native
 
 from .._base.allocator import Allocator, Transfer, allocator_of, transfer_of
 from .._base.element import element_of
 from .._base.place import new_place
-from .._base.stream import blocks, entered, stream_for_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +66,9 @@ class Pointers(_Base):
         if device is not None:
             number, place = new_place(allocator, device)
         order = None
-        if stream is not None or (entered and blocks() is not None):
+        if stream is not None or _native.blocks_entered:
+            from .._base.stream import stream_for_memory
+
             order = stream_for_memory(stream, number, place, pointer)
         self = _native.adopt_pointer(
             cls,
@@ -108,6 +107,6 @@ def dimensions_of(shape: Any) -> tuple[int, ...]:
     """The sizes that a user gave for a shape: an int, or a tuple or list of int."""
     dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        return tuple(index(d) for d in dimensions)
+        return tuple(_native.index(d) for d in dimensions)
     except TypeError:
         raise TypeError(f"shape is {shape!r}: accepted is an int or a tuple of int") from None

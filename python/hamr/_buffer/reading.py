@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import index
-
 import hamr._native as _native
 
 from .._base.allocator import Allocator
@@ -160,7 +158,7 @@ class Reading(Views, Operators):
 def count(name: str, value: Any, accepted: str = "an int") -> int:
     """What a user gave as a count of elements; any int of 64 bits."""
     try:
-        number = index(value)
+        number = _native.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}: accepted is {accepted}") from None
     if not -(2**63) <= number < 2**63:

@@ -6,7 +6,7 @@ from itertools import product
 
 import hamr._native as _native
 
-from .indexing import select
+from .views import select
 
 #: Rows that are shown at either end of a dimension of many, as by NumPy.
 EDGE = 3

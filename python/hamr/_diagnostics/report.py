@@ -6,10 +6,13 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator, allocator_from, backend_of
 from .._base.library import core
+from .pool_limits import pools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NotRequired, TypedDict
+
+    from .pool_limits import Pool
 
     class Counters(TypedDict):
         """What is known of the memory of a space or an allocator."""
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
         spaces: dict[str, Counters]
         allocators: dict[str, Counters]
         references: int
+        pools: dict[str, Pool]
 
     class BackendFacts(TypedDict):
         """What ``backends`` says of each."""
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
         multiprocessors: NotRequired[str]
         pci_bus_id: NotRequired[str]
         driver: NotRequired[str]
+        lacks: NotRequired[str]  # the allocators that it does not have
 
 
 _COUNTED = ("live", "current", "peak", "made", "adopted", "kept", "reused")
@@ -88,6 +93,11 @@ def stats() -> Statistics:
     bytes in temporaries that ``b.cached()`` keeps, and how often one of these was
     handed out again. ``allocators``: the same for each allocator. ``references``: how many
     allocations Python holds. Spaces and allocators never used are absent.
+
+    ``pools``: of the memory that is kept for reuse, ``pinned``, ``host`` (ordinary memory) and
+    those of devices, as ``cuda:0``, the limit, the bytes in use, the most that were ever taken
+    from the system at once (of ``host``: kept), the bytes kept, the most of them side by side,
+    and how often there was what was asked for, and how often not.
     """
     spaces: dict[str, Any] = {}
     rows: dict[str, Any] = {
@@ -106,6 +116,7 @@ def stats() -> Statistics:
         "spaces": spaces,
         "allocators": rows,
         "references": core().LiveReferences() + sum(waiting.values()),
+        "pools": pools(),
     }
 
 

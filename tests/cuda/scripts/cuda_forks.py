@@ -31,9 +31,8 @@ def refused():
 
 def parents():
     """Buffers of every CUDA allocator, with all that can be made of them."""
-    made = [
-        hamr.Buffer(N, "f4", a, fill=1) for a in ("cuda", "cuda_async", "cuda_uva", "cuda_host")
-    ]
+    allocators = "cuda", "cuda_async", "cuda_uva", "cuda_vmm", "cuda_host"
+    made = [hamr.Buffer(N, "f4", allocator, fill=1) for allocator in allocators]
     for buffer in made:
         buffer.synchronize()
     return made
@@ -42,7 +41,7 @@ def parents():
 def device_buffers():
     """Every use of a parent's device memory is refused at once, and none hangs."""
     buffers = parents()
-    handles = [b.get_cuda_accessible() for b in buffers[:3]]
+    handles = [b.get_cuda_accessible() for b in buffers[:4]]
     stream = hamr.Stream(device=0)
     event = stream.record()
 
@@ -95,7 +94,7 @@ def host_buffers():
 
     forking.run(child)
     assert shared.sum() == N
-    assert len(device) == 4
+    assert len(device) == 5
 
 
 def new_use_in_the_child():

@@ -6,7 +6,6 @@ each call of the driver that a copy makes fails once, and the next copy is right
 
 import random
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 import hamr
 from tests.cuda import driver
+from tests.support.in_threads import in_threads
 
 ALLOCATORS = "cuda", "cuda_async", "cuda_uva", "cuda_host", "malloc"
 LARGEST = 40_000
@@ -61,21 +61,7 @@ def walk(seed, steps):
 
 def walks(seed, steps):
     """Walks in four threads at once, which share the chunks."""
-    errors = []
-
-    def run(number):
-        try:
-            walk(seed + number, steps)
-        except BaseException as error:  # for the main thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(1000 * n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    in_threads(lambda number: walk(seed + 1000 * number, steps))
 
 
 def faults():
@@ -116,11 +102,11 @@ def faults():
             assert failed > 20, failed
     # A chunk that cannot be had is done without.
     hamr.trim()
-    emulator.fail("cuMemHostAlloc", 2, driver.OUT_OF_MEMORY)
+    emulator.fail_locking(2, driver.OUT_OF_MEMORY)
     up()
     down()
     hamr.trim()
-    emulator.fail("cuMemHostAlloc", 0, driver.OUT_OF_MEMORY)
+    emulator.fail_locking(0, driver.OUT_OF_MEMORY)
     up()
     down()
     emulator.stop_failing()

@@ -15,6 +15,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/relief.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 
@@ -141,13 +142,18 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         Py_DECREF(source);
         return NULL;
     }
-    result_start(&result, source);
     int cached = self->cached;
-    if (cached) source->array.flags |= HAMR_KEPT;
-    Py_BEGIN_ALLOW_THREADS
-    error = functions->access(&source->array, space, device, &result.array);
-    Py_END_ALLOW_THREADS
-    source->array.flags &= ~HAMR_KEPT;
+    Relief relief = {0};
+    do {
+        functions = core_functions();
+        result_start(&result, source);
+        if (cached) source->array.flags |= HAMR_KEPT;
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->access(&source->array, space, device, &result.array);
+        Py_END_ALLOW_THREADS
+        source->array.flags &= ~HAMR_KEPT;
+    } while (error && core_relieves(&relief, &error, NULL));
+    free(relief.tried);
     if (cached && (self->closed || !self->cached)) { /* by another thread meanwhile */
         hamr_error *late = array_changed(source);
         if (late) functions->free(late);

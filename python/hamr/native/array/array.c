@@ -133,6 +133,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
         return NULL;
     }
     copy->interface = interface;
+    copy->array.flags &= ~HAMR_GROWS;
     array_follow(copy, self);
     if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
         memcpy(copy->scalar, self->scalar, sizeof copy->scalar);

@@ -6,6 +6,8 @@
  * and one that changes another's could wait for a thread that waits for this one. */
 #include "array/change.h"
 
+#include <stdlib.h>
+
 #include "array/array.h"
 #include "array/in_turn.h"
 #include "array/result.h"
@@ -14,6 +16,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/relief.h"
 #include "memory/block.h"
 
 typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, FILL, MOVE } Operation;
@@ -27,6 +30,7 @@ typedef struct {
     int64_t shape[HAMR_MAX_DIMENSIONS];
     Array *source;
     Block *spare; /* for new memory */
+    uint32_t flags; /* more of the source's */
     hamr_error *error;
     Result result;
 } Change;
@@ -48,6 +52,9 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
 
 static int is_of_parent(const Array *other) { return other && other->block && other->block->generation != core_generation; }
 
+/* Whether nobody has the memory but the array, and the snapshot of it that the core is given. */
+static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2; }
+
 /* With the turn, and without Python code. */
 static Outcome run(Array *self, void *state) {
     Change *change = state;
@@ -57,7 +64,9 @@ static Outcome run(Array *self, void *state) {
     int held = array_hold(change->source, self);
     if (held > 0 || is_of_parent(change->other)) return UNKNOWN_MEMORY;
     if (held < 0) return FAILED;
+    if (is_sole(self)) change->source->array.flags |= HAMR_SOLE;
     result_start(&change->result, change->source);
+    change->source->array.flags |= change->flags;
     Py_BEGIN_ALLOW_THREADS
     change->error = apply(functions, change);
     Py_END_ALLOW_THREADS
@@ -84,9 +93,18 @@ static PyObject *make(PyObject *object, Change *change) {
     result_start(&change->result, NULL);
     Py_XINCREF((PyObject *)change->other);
     if (pin_other(change) < 0) return NULL;
-    change->source = array_new(array_type);
     change->spare = block_spare();
-    Outcome outcome = change->source && change->spare ? in_turn((Array *)object, run, pin_other, change) : FAILED;
+    Outcome outcome;
+    Relief relief = {0};
+    uint32_t flags = 0;
+    do {
+        Py_XDECREF((PyObject *)change->source);
+        change->error = NULL;
+        change->flags = flags;
+        change->source = array_new(array_type);
+        outcome = change->source && change->spare ? in_turn((Array *)object, run, pin_other, change) : FAILED;
+    } while (change->error && core_relieves(&relief, &change->error, &flags));
+    free(relief.tried);
     if (outcome == FREED) array_freed((Array *)object);
     else if (change->error) core_raise(change->error);
     PyObject *type, *value, *traceback;
@@ -143,6 +161,16 @@ WITH_OTHER(append, APPEND)
 WITH_OTHER(assign, ASSIGN)
 WITH_OTHER(write_elements, WRITE)
 WITH_OTHER(fill, FILL)
+
+PyObject *change_fill(PyObject *object, Array *value) {
+    Change change = {.operation = FILL, .other = value};
+    return make(object, &change);
+}
+
+PyObject *change_write(PyObject *object, Array *other) {
+    Change change = {.operation = WRITE, .other = other};
+    return make(object, &change);
+}
 
 static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Change change;

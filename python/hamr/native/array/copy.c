@@ -1,5 +1,7 @@
 #include "array/copy.h"
 
+#include <stdlib.h>
+
 #include "array/array.h"
 #include "array/result.h"
 #include "base/dimensions.h"
@@ -7,6 +9,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/relief.h"
 #include "core/texts.h"
 
 static PyTypeObject *buffer_type;
@@ -30,10 +33,16 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
     hamr_error *error;
     const hamr_functions *functions = functions_for(self, &source);
     if (!functions) return NULL;
-    result_start(&result, NULL);
-    Py_BEGIN_ALLOW_THREADS
-    error = functions->copy(&source->array, allocator, device, element, &result.array);
-    Py_END_ALLOW_THREADS
+    Relief relief = {0};
+    do {
+        functions = core_functions();
+        result_start(&result, NULL);
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->copy(&source->array, allocator, device, element, &result.array);
+        Py_END_ALLOW_THREADS
+    } while (error && core_relieves(&relief, &error, &source->array.flags));
+    free(relief.tried);
+    source->array.flags &= ~HAMR_OR_PAGEABLE;
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, type, source);
     result_end(&result);
@@ -67,10 +76,16 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
     if (ndim < 0 || read_int32(arguments[3], "copying", &copying) < 0) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[1], &source);
     if (!functions) return NULL;
-    result_start(&result, source);
-    Py_BEGIN_ALLOW_THREADS
-    error = functions->reshape(&source->array, ndim, shape, copying, &result.array, &view);
-    Py_END_ALLOW_THREADS
+    Relief relief = {0};
+    do {
+        functions = core_functions();
+        result_start(&result, source);
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->reshape(&source->array, ndim, shape, copying, &result.array, &view);
+        Py_END_ALLOW_THREADS
+    } while (error && core_relieves(&relief, &error, &source->array.flags));
+    free(relief.tried);
+    source->array.flags &= ~HAMR_OR_PAGEABLE;
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, (PyTypeObject *)arguments[0], source);
     result_end(&result);
@@ -88,9 +103,14 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     if (limit == -1 && PyErr_Occurred()) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[0], &source);
     if (!functions) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    error = functions->text(&source->array, limit, &elements);
-    Py_END_ALLOW_THREADS
+    Relief relief = {0};
+    do {
+        functions = core_functions();
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->text(&source->array, limit, &elements);
+        Py_END_ALLOW_THREADS
+    } while (error && core_relieves(&relief, &error, NULL));
+    free(relief.tried);
     Py_DECREF(source);
     if (error) {
         core_raise(error);

@@ -1,5 +1,7 @@
 #include "array/create.h"
 
+#include <stdlib.h>
+
 #include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
@@ -10,6 +12,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/relief.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 
@@ -41,6 +44,47 @@ static int creation_is_long(const hamr_array *array, const hamr_functions *funct
     return is_of_device(array->allocator) && (!is_ordered(array->allocator) || !functions->devices->cuda_count);
 }
 
+/* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
+ * Where that cannot be told the core asks again. */
+static void place_draft(hamr_array *array, const hamr_devices *devices) {
+    enum { NO_CONTEXT = 201 };
+    int current = 0;
+    if (array->device >= 0 || devices->cuda_count < 1 || !is_of_cuda(array->allocator)) return;
+    int code = devices->cuda_count == 1 ? 0 : devices->cuda_current ? devices->cuda_current(&current) : -1;
+    if (code == NO_CONTEXT) array->device = 0;
+    else if (code == 0 && current >= 0 && current < devices->cuda_count) array->device = current;
+}
+
+/* Whether the core may have memory that was given back, for which nobody is waited. */
+static int may_be_there(const hamr_array *array) {
+    return memory_kind(array->allocator) == HAMR_DEVICE_ONLY && !is_ordered(array->allocator) && !array->stream;
+}
+
+int create_draft(Draft *draft, void *value, int32_t value_element) {
+    hamr_array *array = &draft->array;
+    const hamr_functions *functions = core_functions();
+    hamr_error *error;
+    int64_t total = 1;
+    if (!value && may_be_there(array)) {
+        place_draft(array, functions->devices);
+        if (functions->create_at_once(array)) return 0;
+    }
+    for (int i = 0; i < array->ndim && total < LONG_FILL; i++) total *= array->shape[i] > LONG_FILL ? LONG_FILL : array->shape[i] < 0 ? 0 : array->shape[i];
+    Relief relief = {0};
+    do {
+        functions = core_functions();
+        if (total >= LONG_FILL / 16 || creation_is_long(array, functions)) {
+            Py_BEGIN_ALLOW_THREADS
+            error = functions->create(array, value, value_element);
+            Py_END_ALLOW_THREADS
+        } else {
+            error = functions->create(array, value, value_element);
+        }
+    } while (error && core_relieves(&relief, &error, &array->flags));
+    free(relief.tried);
+    return error ? core_raise(error) : 0;
+}
+
 /* create(type, element, allocator, device, stream, transfer, shape, value) */
 static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
@@ -56,22 +100,8 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
         if (filled == 0) PyErr_Format(PyExc_TypeError, "value is %R: accepted is a number", arguments[7]);
         if (filled <= 0) return NULL;
     }
-    int64_t total = 1;
-    for (int i = 0; i < draft.array.ndim && total < LONG_FILL; i++) total *= draft.array.shape[i] > LONG_FILL ? LONG_FILL : draft.array.shape[i] < 0 ? 0 : draft.array.shape[i];
     if (core_load() < 0) return NULL; /* only now: an argument's __index__ may fork */
-    hamr_error *error;
-    const hamr_functions *functions = core_functions();
-    if (total >= LONG_FILL / 16 || creation_is_long(&draft.array, functions)) {
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->create(&draft.array, filled ? bytes : NULL, value_element);
-        Py_END_ALLOW_THREADS
-    } else {
-        error = functions->create(&draft.array, filled ? bytes : NULL, value_element);
-    }
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (create_draft(&draft, filled ? bytes : NULL, value_element) < 0) return NULL;
     return draft_finish((PyTypeObject *)arguments[0], &draft, NULL);
 }
 
@@ -169,6 +199,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     if (element_facts(element)) draft.array.element = element;
     if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
     draft.array.capacity = array_count(&draft.array);
+    draft.array.flags &= ~HAMR_GROWS;
     /* Held first: making an object may run finalisers, which may change source. */
     Block *block = source->block;
     Py_XINCREF((PyObject *)block);
@@ -190,9 +221,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     return (PyObject *)self;
 }
 
-/* scalar(value): a number as an array without dimensions, or None. */
-static PyObject *scalar(PyObject *module, PyObject *value) {
-    (void)module;
+PyObject *array_of_number(PyObject *value) {
     Array *self = array_new(array_type);
     if (!self) return NULL;
     int known = element_from_scalar(value, self->scalar, &self->array.element);
@@ -209,6 +238,12 @@ static PyObject *scalar(PyObject *module, PyObject *value) {
     self->array.allocator = 1;
     self->array.flags = HAMR_HOST_REACHABLE | HAMR_READ_ONLY;
     return (PyObject *)self;
+}
+
+/* scalar(value): a number as an array without dimensions, or None. */
+static PyObject *scalar(PyObject *module, PyObject *value) {
+    (void)module;
+    return array_of_number(value);
 }
 
 /* bytes_of(array): the bytes of elements that the host reaches, in C order. */

@@ -2,8 +2,11 @@
 #ifndef HAMR_ARRAY_CREATE_H
 #define HAMR_ARRAY_CREATE_H
 
+#include "array/adopt.h"
 #include "base/python.h"
 
+int create_draft(Draft *draft, void *value, int32_t value_element); /* takes the memory; the core is loaded. 0, or -1 with an exception */
+PyObject *array_of_number(PyObject *value); /* as an array without dimensions, or None; NULL with an exception */
 extern PyMethodDef create_functions[];
 
 #endif

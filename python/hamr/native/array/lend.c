@@ -1,6 +1,7 @@
 #include "array/lend.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "array/access.h"
 #include "array/array.h"
@@ -9,6 +10,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/relief.h"
 #include "memory/stream_life.h"
 
 typedef struct {
@@ -53,8 +55,16 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
     Opening opening = {.access = 0};
     if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode)) return NULL;
     OPEN(object);
-    if (array_usable((Array *)object) < 0 || !(opening.source = array_new(array_type))) return NULL;
-    Outcome outcome = in_turn((Array *)object, run, NULL, &opening);
+    if (array_usable((Array *)object) < 0) return NULL;
+    Outcome outcome;
+    Relief relief = {0};
+    do {
+        Py_XDECREF((PyObject *)opening.source);
+        opening.error = NULL;
+        opening.source = array_new(array_type);
+        outcome = opening.source ? in_turn((Array *)object, run, NULL, &opening) : FAILED;
+    } while (opening.error && core_relieves(&relief, &opening.error, NULL));
+    free(relief.tried);
     if (outcome == FREED) array_freed((Array *)object);
     else if (opening.error) core_raise(opening.error);
     PyObject *handle = NULL, *both = NULL;
@@ -71,7 +81,7 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
         }
         result_end(&opening.result);
     }
-    Py_DECREF(opening.source);
+    Py_XDECREF((PyObject *)opening.source);
     return both;
 }
 
@@ -90,7 +100,16 @@ static PyObject *end_access(PyObject *module, PyObject *arguments) {
         }
         Py_RETURN_NONE;
     }
-    hamr_error *error = end(source, access, commit);
+    hamr_error *error;
+    Relief relief = {0};
+    do {
+        error = end(source, access, commit);
+    } while (error && core_relieves(&relief, &error, NULL));
+    free(relief.tried);
+    if (error && commit && error->kind == HAMR_OUT_OF_MEMORY && generation == core_generation) {
+        hamr_error *late = end(source, access, 0);
+        if (late) core_functions()->free(late);
+    }
     if (error) {
         core_raise(error);
         return NULL;

@@ -30,6 +30,7 @@ int result_block(Result *result, Array *from, Block **spare, Block **block) {
     if (!token) return 0;
     if (from && from->block && token == result->before) {
         *block = (Block *)Py_NewRef((PyObject *)from->block);
+        (*block)->size = result->array.size; /* it may have grown */
     } else if (token == result->before) {
         PyErr_SetString(PyExc_RuntimeError, "a result names memory that its source does not have");
         return -1;

@@ -5,6 +5,8 @@
 #include "base/python.h"
 #include "hamr/functions.h"
 
+#include <string.h>
+
 typedef struct {
     const char *name;
     const char *backend;
@@ -28,6 +30,10 @@ static inline int is_of_device(int32_t allocator) { return memory_kind(allocator
 
 static inline int is_mapped(int32_t allocator) {
     return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].mapped;
+}
+
+static inline int is_of_cuda(int32_t allocator) {
+    return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].backend && strcmp(allocator_table[allocator].backend, "cuda") == 0;
 }
 
 static inline int is_ordered(int32_t allocator) {

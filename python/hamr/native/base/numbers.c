@@ -11,3 +11,14 @@ int read_int32(PyObject *value, const char *name, int32_t *into) {
     PyErr_Format(PyExc_ValueError, "%s is %R: accepted are numbers that fit in 32 bits", name, value);
     return -1;
 }
+
+/* index(value) -> int */
+static PyObject *index_of(PyObject *module, PyObject *value) {
+    (void)module;
+    return PyNumber_Index(value);
+}
+
+PyMethodDef number_functions[] = {
+    {"index", index_of, METH_O, "index(value) -> int: as operator.index, whose module takes longer to import than its use."},
+    {NULL, NULL, 0, NULL},
+};

@@ -13,6 +13,12 @@
 
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
+/* Plain device memory and page-locked memory, which the core may hand out again. */
+static int is_reused(int32_t allocator) {
+    hamr_memory_kind kind = memory_kind(allocator);
+    return (kind == HAMR_DEVICE_ONLY && !is_ordered(allocator)) || kind == HAMR_PINNED;
+}
+
 /* Whether giving the memory back may wait for the system or for a device, which may
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
@@ -20,6 +26,11 @@ static int release_is_long(const Block *block) {
     if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere;
     if (!block->owner && block->size >= LONG_FREE) return 1;
     return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
+}
+
+/* Whether the core may keep the memory for who asks next. */
+static int may_be_kept(const Block *block) {
+    return !block->used_anywhere && memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
 }
 
 PyTypeObject *block_type;
@@ -103,11 +114,16 @@ int block_register(Block *block) {
     return 0;
 }
 
-/* Whether plain device memory must not be reused before the device is at rest, as if the driver
- * freed it: whoever has its address relies on that. Memory of the driver's pool promises less. */
+/* Whether memory must not be reused before the device is at rest, as if the driver freed it:
+ * whoever has its address relies on that. Memory of the driver's pool promises less. */
 static int waits_for_all(const Block *block) {
-    if (!block->address_known || block->used_anywhere || block->owner) return 0;
-    return memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
+    return block->address_known && !block->used_anywhere && !block->owner && is_reused(block->allocator);
+}
+
+void block_release_unseen(int32_t allocator, uint64_t token) {
+    const hamr_functions *functions = core_functions();
+    if (is_reused(allocator)) functions->release_after(token, HAMR_EVERY_STREAM);
+    functions->release(token);
 }
 
 static void block_release(Block *block) {
@@ -121,7 +137,9 @@ static void block_release(Block *block) {
         if (waits_for_all(block)) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
-        if (is_long) {
+        if (is_long && may_be_kept(block) && functions->release_at_once(token)) {
+            /* Nobody had to be waited for. */
+        } else if (is_long) {
             Py_BEGIN_ALLOW_THREADS
             functions->release(token);
             Py_END_ALLOW_THREADS
@@ -147,7 +165,7 @@ static const hamr_functions *known_by(const Block *block) {
 /* Only memory of a pool is freed without a look at what other streams hold. Plain device memory
  * may come from one, which the core knows. */
 static const hamr_functions *ordered_by(const Block *block) {
-    int pooled = is_ordered(block->allocator) || memory_kind(block->allocator) == HAMR_DEVICE_ONLY;
+    int pooled = is_ordered(block->allocator) || is_reused(block->allocator);
     return !pooled || block->owner ? NULL : known_by(block);
 }
 
@@ -173,7 +191,7 @@ int block_leave(Block *block, uint64_t stream) {
 void block_shared_with(Block *block, int64_t stream) {
     const hamr_functions *functions = ordered_by(block);
     if (!functions) return;
-    if (stream == LEGACY_STREAM) {
+    if (stream == LEGACY_STREAM && memory_kind(block->allocator) != HAMR_PINNED) { /* of which every device has one */
         block->used_by_default = block->kept || block->stream > LEGACY_STREAM;
     } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
         functions->release_after(block->token, block->stream);

@@ -39,6 +39,7 @@ Block *block_spare(void); /* without memory */
 void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation); /* takes over token and owner */
 void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
+void block_release_unseen(int32_t allocator, uint64_t token); /* memory that others have used on whatever streams, of the core, which is there */
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
 void block_used_on(const Block *block, uint64_t stream); /* an array that used it on the stream ends */
 void block_keep(Block *block); /* what the core has handed out before */

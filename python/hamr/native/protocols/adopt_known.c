@@ -12,11 +12,14 @@ enum { BUFFER, CUDA, DLPACK, PROTOCOLS };
 static PyObject *names[PROTOCOLS]; /* what source_protocol says */
 static PyObject *types[PROTOCOLS]; /* sets, which the dispatcher fills */
 static PyObject *wait_of;
+static PyObject *numbers[2]; /* the default stream, and the transfer mode of who names none, sync_host */
 
 int adopt_known_setup(void) {
     static const char *const texts[PROTOCOLS] = {[BUFFER] = "buffer", [CUDA] = "__cuda_array_interface__", [DLPACK] = "__dlpack__"};
     for (int i = 0; i < PROTOCOLS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i]))) return -1;
+    for (int i = 0; i < 2; i++)
+        if (!numbers[i] && !(numbers[i] = PyLong_FromLong(i))) return -1;
     return 0;
 }
 
@@ -66,6 +69,11 @@ static PyObject *adopt_known(PyObject *module, PyObject *const *arguments, Py_ss
         Py_XDECREF(old);
     }
     return array;
+}
+
+PyObject *adopt_plain(PyTypeObject *type, PyObject *object) {
+    PyObject *const given[] = {(PyObject *)type, object, numbers[0], numbers[1], Py_None};
+    return adopt_known(NULL, given, 5);
 }
 
 PyMethodDef adopt_known_functions[] = {

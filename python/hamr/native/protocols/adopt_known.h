@@ -5,6 +5,7 @@
 #include "base/python.h"
 
 int adopt_known_setup(void);
+PyObject *adopt_plain(PyTypeObject *type, PyObject *object); /* on the default stream; None if more has to be asked */
 extern PyMethodDef adopt_known_functions[];
 
 #endif

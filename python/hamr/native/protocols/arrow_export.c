@@ -77,6 +77,7 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
         PyObject *capsule = PyCapsule_New(device_array, of_device ? ARROW_DEVICE_ARRAY : ARROW_ARRAY, end_array);
         Owner *owner = capsule ? owner_new((PyObject *)source, NULL) : NULL;
         if (owner) {
+            if (source->block) source->block->address_known = 1;
             *exported = (Exported){owner, {NULL, (const void *)(uintptr_t)source->array.pointer}};
             device_array->array = (struct ArrowArray){
                 .length = source->array.shape[0], .n_buffers = 2, .buffers = exported->buffers, .release = release_array, .private_data = exported};

@@ -65,6 +65,7 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
         return -1;
     }
     self->exports++;
+    if (self->block) self->block->address_known = 1;
     view->buf = address_of(array);
     view->obj = (PyObject *)self;
     view->len = (Py_ssize_t)(array_count(array) * facts->size);
@@ -111,6 +112,7 @@ PyObject *array_interface(PyObject *object, void *closure) {
     Block *block = self->block; /* a finaliser may close a handle that is its own */
     Py_XINCREF((PyObject *)block);
     PyObject *interface = describe(&self->array);
+    if (block) block->address_known = 1;
     /* Whoever was told no address needs nothing kept. */
     if (interface && array_keep((Array *)object, block) < 0) Py_CLEAR(interface);
     Py_XDECREF((PyObject *)block);

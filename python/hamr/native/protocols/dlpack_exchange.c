@@ -13,6 +13,8 @@
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
+#include "core/relief.h"
+#include "memory/block.h"
 #include "memory/owner.h"
 #include "protocols/dlpack_export.h"
 #include "protocols/dlpack_import.h"
@@ -68,9 +70,9 @@ static void delete_allocation(DLManagedTensorVersioned *tensor) {
     if (known && is_of_device(array->allocator) && owner_holds_gil()) {
         /* The device may be waiting for a callback in Python. */
         Py_BEGIN_ALLOW_THREADS
-        functions->release(array->memory);
+        block_release_unseen(array->allocator, array->memory);
         Py_END_ALLOW_THREADS
-    } else if (known) functions->release(array->memory);
+    } else if (known) block_release_unseen(array->allocator, array->memory);
     else if (array->memory && array->base) core_free_directly(array->allocator, array->base);
     free(allocation->heap);
     free(allocation);
@@ -120,7 +122,12 @@ static int take_memory(Allocation *allocation, int64_t bytes, const Complaint *c
     hamr_array *array = &allocation->array;
     const hamr_functions *functions = core_functions();
     if (functions) {
-        hamr_error *error = functions->create(array, NULL, 0);
+        hamr_error *error;
+        Relief relief = {0};
+        do {
+            error = core_functions()->create(array, NULL, 0);
+        } while (error && owner_holds_gil() && core_relieves(&relief, &error, NULL));
+        free(relief.tried);
         return error ? complain_of(complaint, error) : 0;
     }
     if (is_of_device(array->allocator))

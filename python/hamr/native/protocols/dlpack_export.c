@@ -118,6 +118,7 @@ static Export *export_array(Array *self, const Manner *manner) {
     export->order = self->order;
     export->shared = manner->shared && self->block && !own_element;
     export->stream = manner->stream;
+    if (self->block && !manner->shared) self->block->address_known = 1;
     Py_XINCREF(export->memory);
     Py_XINCREF(export->order);
     DLTensor tensor = {

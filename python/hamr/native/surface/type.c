@@ -4,6 +4,7 @@
 #include "array/access.h"
 #include "array/array.h"
 #include "array/cached.h"
+#include "array/construct.h"
 #include "base/python.h"
 #include "protocols/arrow_export.h"
 #include "protocols/buffer_slot.h"
@@ -41,6 +42,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
+    {Py_tp_new, array_construct},
     {Py_tp_dealloc, array_dealloc},
     {Py_tp_traverse, array_traverse},
     {Py_tp_clear, array_clear},
@@ -50,14 +52,14 @@ static PyType_Slot slots[] = {
     {Py_mp_length, array_length},
     {Py_bf_getbuffer, array_getbuffer},
     {Py_bf_releasebuffer, array_releasebuffer},
-    {Py_tp_doc, "An array in some memory: the base of Buffer and Handle."},
+    {Py_tp_doc, "Array()\n--\n\nAn array in some memory: the base of Buffer and Handle."},
     {0, NULL},
 };
 
 static PyType_Spec spec = {
     .name = "hamr._native.Array",
     .basicsize = sizeof(Array),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .slots = slots,
 };
 

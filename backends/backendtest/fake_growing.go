@@ -1,0 +1,115 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"hamr/backends"
+)
+
+// growthUnit is what the size of memory that has grown is a multiple of.
+const growthUnit = 64
+
+// store is the memory of all blocks that are the same at several addresses.
+type store struct {
+	bytes  int // of the largest
+	blocks []*block
+}
+
+// leave is the end of a block, and returns how many bytes no other one has.
+func (s *store) leave(b *block) int {
+	s.blocks = slices.DeleteFunc(s.blocks, func(other *block) bool { return other == b })
+	if len(s.blocks) > 0 {
+		return 0
+	}
+	return s.bytes
+}
+
+// extend makes the memory one of size bytes, and b the block that has them all.
+func (s *store) extend(b *block, size int) {
+	if data := s.blocks[0].data; size > cap(data) {
+		// Elsewhere, in twice the room: all blocks see the same bytes still.
+		larger := make([]byte, s.bytes, 2*size)
+		for _, each := range s.blocks {
+			copy(larger, each.data)
+			each.data = larger[:each.size]
+		}
+	}
+	b.data = s.blocks[0].data[:size]
+	if size > s.bytes {
+		spoil(b.data[s.bytes:])
+	}
+	b.size, s.bytes = size, max(s.bytes, size)
+}
+
+// Grows says what FakeOptions.Grows does.
+func (f *Fake) Grows(a backends.Allocator) bool {
+	return f.options.Grows > 0 && !f.options.Mapped && a.Backend() == f.Name() && a.Kind() == backends.DeviceOnly && !f.inOrder(a)
+}
+
+// Grow rounds sizes up.
+func (f *Fake) Grow(at backends.Region, had, size int) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Grow", "%s, from %d to %d bytes", describe(at), had, size); err != nil {
+		return 0, err
+	}
+	b, err := f.blockToGrow("Grow", at, had, size)
+	if err != nil {
+		return 0, err
+	}
+	asked := size
+	size = (size + growthUnit - 1) / growthUnit * growthUnit
+	if size > b.reach {
+		return 0, fmt.Errorf("there are addresses for %d bytes: %w", b.reach, errors.ErrUnsupported)
+	}
+	if err := f.take(b, size, asked); err != nil {
+		return 0, err
+	}
+	b.store.extend(b, size)
+	return size, nil
+}
+
+// Relocate makes another block of the same memory.
+func (f *Fake) Relocate(at backends.Region, had, size int) (backends.Address, int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Relocate", "%s, from %d to %d bytes", describe(at), had, size); err != nil {
+		return 0, 0, err
+	}
+	b, err := f.blockToGrow("Relocate", at, had, size)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := f.take(b, size, size); err != nil {
+		return 0, 0, err
+	}
+	reach := max(f.options.Grows, 2*size)
+	next := &block{allocator: b.allocator, device: b.device, reach: reach, base: newAddresses(reach), store: b.store}
+	next.store.extend(next, size)
+	next.store.blocks = append(next.store.blocks, next)
+	f.insert(next)
+	return next.base, size, nil
+}
+
+func (f *Fake) blockToGrow(call string, at backends.Region, had, size int) (*block, error) {
+	if size <= had {
+		return nil, f.violate(call, "%s, which has %d bytes, is to have %d", describe(at), had, size)
+	}
+	b, err := f.blockOf(call, at, had)
+	if err == nil && b.store == nil {
+		err = f.violate(call, "%s cannot grow", describe(at))
+	}
+	return b, err
+}
+
+// take counts what a block's memory is to have more, of which an error says how much was asked for.
+func (f *Fake) take(b *block, size, asked int) error {
+	more := max(size-b.store.bytes, 0)
+	if err := f.checkRoom(backends.Request{Allocator: b.allocator, Device: b.device, Size: asked}, b.owner(), more); err != nil {
+		return err
+	}
+	f.used[b.owner()] += int64(more)
+	return nil
+}

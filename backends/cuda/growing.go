@@ -1,0 +1,201 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"hamr/backends"
+	"hamr/backends/internal/setting"
+)
+
+const (
+	leastUnit    = 0       // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+	mostReserved = 1 << 44 // bytes of addresses, of 1 << 47, that allocations reserve as many of as a device has
+)
+
+// allocationProperties is the driver's CUmemAllocationProp.
+type allocationProperties struct {
+	allocation, handles int32
+	location            location
+	_                   uintptr
+	compression         uint8
+	remote              uint8 // network cards may reach it
+	usage               uint16
+	_                   [4]byte
+}
+
+// units are what memory of a device is made of that grows.
+type units struct {
+	properties *allocationProperties
+	bytes      int // of the least piece
+	total      int // bytes of the device's memory
+}
+
+func (u *units) rounded(size int) int { return (size + u.bytes - 1) / u.bytes * u.bytes }
+
+// managesAddresses reports whether the driver has the functions that CUDAVMM needs. Without
+// cuMemRetainAllocationHandle it can do without.
+func (f *driver) managesAddresses() bool {
+	return !slices.Contains([]uintptr{f.MemAddressReserve, f.MemAddressFree, f.MemCreate, f.MemRelease,
+		f.MemMap, f.MemUnmap, f.MemSetAccess, f.MemGetGranularity}, 0)
+}
+
+// units returns what a device's memory of CUDAVMM is made of, or why there is none.
+func (b *Backend) units(d *device) (*units, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.units != nil {
+		return d.units, nil
+	}
+	f := &b.driver
+	if !f.managesAddresses() {
+		return nil, d.lacks("functions of the driver's that manage addresses", backends.CUDAVMM)
+	}
+	able, err := b.attributeLocked(d, attributeVirtualMemory)
+	if err != nil {
+		return nil, err
+	}
+	if able == 0 {
+		return nil, d.lacks("virtual memory management", backends.CUDAVMM)
+	}
+	remote, err := b.attributeLocked(d, attributeRemoteVirtualMemory)
+	if err != nil {
+		return nil, err
+	}
+	u := &units{properties: &allocationProperties{allocation: pinnedAllocation, location: location{deviceLocation, d.handle}, remote: uint8(min(remote, 1))}}
+	v := scratch()
+	if err := b.callWithPointers(f.MemGetGranularity, v.slot(0), uintptr(unsafe.Pointer(u.properties)), leastUnit); err != nil {
+		return nil, err
+	}
+	u.bytes = int(v.out[0])
+	if err := b.call(f.DeviceTotalMem, v.slot(0), uintptr(d.handle)); err != nil {
+		return nil, err
+	}
+	u.total = int(v.out[0])
+	d.units = u
+	return u, nil
+}
+
+// readReserve reads GrowthSetting.
+func (b *Backend) readReserve() (err error) {
+	b.reserve, err = setting.Bytes(b.lookup, GrowthSetting, 1, b.reserve)
+	return err
+}
+
+// Grows reports true of CUDAVMM.
+func (*Backend) Grows(a backends.Allocator) bool { return a == backends.CUDAVMM }
+
+// allocateGrowing serves the allocator CUDAVMM.
+func (b *Backend) allocateGrowing(r backends.Request) (backends.Address, error) {
+	d, err := b.device(r.Device)
+	if err != nil {
+		return 0, err
+	}
+	u, err := b.units(d)
+	if err != nil {
+		return 0, err
+	}
+	e, err := b.newExtent(d, u, r.Size)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.back(e, u.rounded(r.Size), u); err != nil {
+		_ = b.giveUp(e)
+		return 0, err
+	}
+	if r.Zero {
+		if err := b.zero(e.start, r); err != nil {
+			_ = b.giveUp(e)
+			return 0, err
+		}
+	}
+	return e.start, nil
+}
+
+// Grow maps more memory behind what there is. Where the addresses end, it asks for those
+// behind them.
+func (b *Backend) Grow(at backends.Region, _, size int) (int, error) {
+	e, err := b.extents.startingAt(at)
+	if err != nil {
+		return 0, err
+	}
+	u, err := b.units(e.device)
+	if err != nil {
+		return 0, err
+	}
+	if size > u.total {
+		return 0, outOf(at, size)
+	}
+	if err := b.reach(e, u.rounded(size)); err != nil {
+		return 0, err
+	}
+	err = b.back(e, u.rounded(size), u)
+	if isOutOfMemory(err) && b.trimForMore(backends.CUDAVMM) {
+		err = b.back(e, u.rounded(size), u)
+	}
+	if isOutOfMemory(err) {
+		return 0, outOf(at, size)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return sum(e.mapped), nil
+}
+
+func outOf(at backends.Region, size int) error {
+	return &backends.OutOfMemoryError{Allocator: at.Allocator, Device: at.Device, Size: size,
+		Detail: fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)}
+}
+
+// Relocate maps the memory once more, where there are more addresses.
+func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, int, error) {
+	old, err := b.extents.startingAt(at)
+	if err != nil {
+		return 0, 0, err
+	}
+	if b.driver.MemRetainHandle == 0 {
+		return 0, 0, errors.ErrUnsupported
+	}
+	u, err := b.units(old.device)
+	if err != nil {
+		return 0, 0, err
+	}
+	if size > u.total {
+		return 0, 0, outOf(at, size)
+	}
+	e, err := b.newExtent(old.device, u, max(size, sum(old.mapped)))
+	if err == nil {
+		if err = b.mapAgain(e, old); err == nil {
+			err = b.back(e, u.rounded(size), u)
+		}
+		if err != nil {
+			_ = b.giveUp(e)
+		}
+	}
+	if isOutOfMemory(err) {
+		return 0, 0, outOf(at, size)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return e.start, sum(e.mapped), nil
+}
+
+// freeGrowing waits for the devices that reach the memory before it takes it away: the driver
+// would not. What went wrong there before is reported, and keeps nothing; that a device cannot
+// be waited for does.
+func (b *Backend) freeGrowing(at backends.Region) (late error) {
+	e, err := b.extents.startingAt(at)
+	if err != nil {
+		return err
+	}
+	for _, each := range b.peers.users(b, e.device) {
+		err := b.SynchronizeDevice(each.number)
+		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
+			return late
+		}
+	}
+	return errors.Join(late, b.giveUp(e))
+}

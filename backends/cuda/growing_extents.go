@@ -1,0 +1,87 @@
+package cuda
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"hamr/backends"
+)
+
+// extent is one allocation of CUDAVMM: addresses side by side, to the first of which memory is
+// mapped. One call at a time changes it; extents.mu guards its fields.
+type extent struct {
+	device   *device
+	start    backends.Address
+	reserved []int // bytes of each reservation
+	mapped   []int // bytes of each piece of memory
+}
+
+func sum(list []int) (total int) {
+	for _, n := range list {
+		total += n
+	}
+	return total
+}
+
+// end is where the mapped memory ends.
+func (e *extent) end() backends.Address { return e.start + backends.Address(sum(e.mapped)) }
+
+// extents are all allocations of CUDAVMM, by their start. Who takes peers.mu, too, takes it first.
+type extents struct {
+	mu       sync.RWMutex
+	list     []*extent
+	reserved int // bytes of addresses
+}
+
+func byStart(e *extent, at backends.Address) int { return cmp.Compare(e.start, at) }
+
+// find returns the extent that at is in, or nil.
+func (x *extents) find(at backends.Address) *extent {
+	i, exact := slices.BinarySearchFunc(x.list, at, byStart)
+	if !exact {
+		i--
+	}
+	if i < 0 || at >= x.list[i].end() {
+		return nil
+	}
+	return x.list[i]
+}
+
+// locate narrows what the driver says of plain memory to the extent that it is.
+func (x *extents) locate(found *backends.Location) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e := x.find(found.Address)
+	if e == nil {
+		return false
+	}
+	found.Allocator, found.Device, found.Context = backends.CUDAVMM, e.device.number, 0
+	found.Base, found.Size = e.start, sum(e.mapped)
+	return true
+}
+
+// startingAt returns the extent that Allocate or Relocate has returned the address of.
+func (x *extents) startingAt(at backends.Region) (*extent, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	i, known := slices.BinarySearchFunc(x.list, at.Address, byStart)
+	if !known || x.list[i].device.number != at.Device {
+		return nil, fmt.Errorf("device %d has no allocation by %s at %#x", at.Device, backends.CUDAVMM, at.Address)
+	}
+	return x.list[i], nil
+}
+
+func (x *extents) add(e *extent) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(x.list, e.start, byStart)
+	x.list = slices.Insert(x.list, i, e)
+}
+
+func (x *extents) remove(e *extent) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.list = slices.DeleteFunc(x.list, func(other *extent) bool { return other == e })
+}

@@ -1,0 +1,197 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// ManySetting is how many copies are enqueued that need no staging, or no more of it: "kernel", by
+// one that copies them all; "batch", by the driver's function for that, where it has one; "single",
+// one by one. The default is a kernel within a device, else a batch.
+const ManySetting = "HAMR_COPY_MANY"
+
+type way int
+
+const (
+	byDefault way = iota
+	byKernel
+	byBatch
+	bySingle
+)
+
+var waysByName = map[string]way{"": byDefault, "kernel": byKernel, "batch": byBatch, "single": bySingle}
+
+// run is bytes that lie side by side in two places.
+type run struct {
+	target, source backends.Address
+	size           int
+}
+
+// largestRun is how many bytes a kernel copies for a run; the driver copies more as fast.
+const largestRun = 4 << 20
+
+// copyRuns enqueues copies, of which none overlaps another's target. function is the driver's for
+// one. Where one way is not there, another is taken.
+func (v *visit) copyRuns(d *device, runs []run, stream backends.Stream, function uintptr, by way) error {
+	if len(runs) > 1 {
+		err := errors.ErrUnsupported
+		switch by {
+		case byKernel:
+			err = v.copyByKernel(d, runs, stream, function)
+		case byBatch:
+			err = v.copyByBatch(runs, stream)
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	for _, r := range runs {
+		if err := v.copyRun(r, stream, function); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *visit) copyRun(r run, stream backends.Stream, function uintptr) error {
+	return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), uintptr(stream))
+}
+
+// copyByKernel is errors.ErrUnsupported, and nothing was enqueued, where kernels do not run.
+func (v *visit) copyByKernel(d *device, runs []run, stream backends.Stream, function uintptr) error {
+	if v.b.withoutKernels || v.context != d.context.Load() {
+		return errors.ErrUnsupported
+	}
+	kernel, err := v.b.kernel(d.number, copyKernel)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	argument := new(copyArgument)
+	launch := func() error {
+		if argument.count == 0 {
+			return nil
+		}
+		blocks := (int(argument.words) + kernelThreads - 1) / kernelThreads
+		err := v.b.launchBlocks(d.number, stream, kernel, blocks, unsafe.Pointer(argument))
+		argument.words, argument.count = 0, 0
+		return err
+	}
+	for _, r := range runs {
+		if r.size > largestRun {
+			if err := v.copyRun(r, stream, function); err != nil {
+				return err
+			}
+			continue
+		}
+		if argument.add(r); argument.count == mostRuns {
+			if err := launch(); err != nil {
+				return err
+			}
+		}
+	}
+	return launch()
+}
+
+func (a *copyArgument) add(r run) {
+	a.runs[a.count] = copyRun{uint64(r.target), uint64(r.source), uint32(r.size), a.words}
+	word := wordSize(r.target | r.source)
+	a.words += uint32((r.size + word - 1) / word)
+	a.count++
+}
+
+// wordSize is the bytes that hamr_copy moves at once.
+func wordSize(addresses backends.Address) int {
+	if low := int(addresses & 15); low != 0 {
+		return low & -low
+	}
+	return 16
+}
+
+// copyAttributes is CUmemcpyAttributes.
+type copyAttributes struct {
+	sourceOrder            uint32
+	sourceHint, targetHint struct{ kind, id int32 }
+	flags                  uint32
+}
+
+// inStreamOrder is CU_MEMCPY_SRC_ACCESS_ORDER_STREAM.
+const inStreamOrder = 1
+
+// batch is the arguments of cuMemcpyBatchAsync.
+type batch struct {
+	targets, sources, sizes []uintptr
+	attributes              copyAttributes
+	first, failed           uintptr
+}
+
+// copyByBatch is errors.ErrUnsupported, and nothing was enqueued, where the driver has no such
+// function, and on the legacy stream, which it does not take.
+func (v *visit) copyByBatch(runs []run, stream backends.Stream) error {
+	driver := &v.b.driver
+	if !driver.batches() || stream <= legacyStream {
+		return errors.ErrUnsupported
+	}
+	all := make([]uintptr, 3*len(runs))
+	l := &batch{targets: all[:len(runs)], sources: all[len(runs) : 2*len(runs)], sizes: all[2*len(runs):],
+		attributes: copyAttributes{sourceOrder: inStreamOrder}}
+	for i, r := range runs {
+		l.targets[i], l.sources[i], l.sizes[i] = uintptr(r.target), uintptr(r.source), uintptr(r.size)
+	}
+	err := v.callBatch(l, len(runs), stream)
+	var failed *backends.DeviceError
+	if errors.As(err, &failed) && (failed.Code == invalidValue || failed.Code == notSupported) {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err) // what is wrong, the driver says of single copies, too
+	}
+	return err
+}
+
+func (v *visit) callBatch(l *batch, count int, stream backends.Stream) error {
+	driver := &v.b.driver
+	if driver.MemcpyBatchNow != 0 {
+		return v.b.callWithPointers(driver.MemcpyBatchNow, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
+			uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
+			uintptr(stream))
+	}
+	return v.b.callWithPointers(driver.MemcpyBatch, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
+		uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
+		uintptr(unsafe.Pointer(&l.failed)), uintptr(stream))
+}
+
+func (d *driver) batches() bool { return d.MemcpyBatch != 0 || d.MemcpyBatchNow != 0 }
+
+// copyBeside has do enqueue copies on stream or, where that is one that batches cannot be on, on
+// another one that runs after it, and before all that it is given later.
+func (v *visit) copyBeside(d *device, by way, stream backends.Stream, do func(backends.Stream) error) error {
+	if by != byBatch || stream > legacyStream || !v.b.driver.batches() || v.context != d.context.Load() {
+		return do(stream)
+	}
+	side, err := v.streamOfThread(d)
+	if err != nil {
+		return err
+	}
+	if err := v.follow(d, side, stream); err != nil {
+		return err
+	}
+	err = do(side)
+	if behind := v.follow(d, stream, side); behind != nil {
+		err = errors.Join(err, behind, v.finish(side))
+	}
+	return err
+}
+
+// follow makes what is enqueued on a stream from now on run after what another one holds. Both are of
+// d's primary context, which is entered.
+func (v *visit) follow(d *device, stream, before backends.Stream) error {
+	e, err := v.newEvent(d)
+	if err != nil {
+		return err
+	}
+	if err = v.b.call(v.b.driver.EventRecord, e, uintptr(before)); err == nil {
+		err = v.b.call(v.b.driver.StreamWaitEvent, uintptr(stream), e, 0)
+	}
+	v.giveBack(d, e)
+	return err
+}

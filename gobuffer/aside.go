@@ -1,0 +1,111 @@
+package gobuffer
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// asidePolled is how much memory that is aside an allocation asks after.
+const asidePolled = 16
+
+// aside is memory without references that its backend hands out again, to the host, which
+// writes at once: devices may still use it, and it is given back when they are done.
+type aside struct {
+	some  atomic.Int64 // how much, so that allocations need not look where there is none
+	mutex sync.Mutex
+	list  []*Memory // those that were asked after longest ago first
+}
+
+func (d *aside) add(list ...*Memory) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.list = append(d.list, list...)
+	d.some.Store(int64(len(d.list)))
+}
+
+// take removes and returns up to most of them; all if most is less than zero.
+func (d *aside) take(most int) []*Memory {
+	if d.some.Load() == 0 {
+		return nil
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if most < 0 || most > len(d.list) {
+		most = len(d.list)
+	}
+	taken := d.list[:most:most]
+	if d.list = d.list[most:]; len(d.list) == 0 {
+		d.list = nil
+	}
+	d.some.Store(int64(len(d.list)))
+	return taken
+}
+
+// setAside gives the memory back if nothing uses it any more. Else what does is made to need no
+// stream, and the memory is aside. If done is false it is as it was, and to be waited for.
+func (m *Memory) setAside() (done bool, late error) {
+	if !m.owned || !m.settled || m.every.Load() || m.region.Address == 0 {
+		return false, nil
+	}
+	if m.asked.Load() != 0 {
+		// Other libraries may have work on the stream that the memory was taken for.
+		piece{memory: m, stream: m.ordered()}.remember()
+		if m.every.Load() {
+			return false, nil
+		}
+	}
+	busy, err := m.poll()
+	if err != nil {
+		return false, nil // a wait tells
+	}
+	m.stream.Store(0) // its own may end
+	if len(busy) == 0 {
+		return true, m.giveBack()
+	}
+	for _, w := range busy {
+		if w.ticket == nil && err == nil {
+			err = m.leave(w)
+		}
+	}
+	if err = errors.Join(err, busy.letGo()); err != nil {
+		return false, nil
+	}
+	m.retire()
+	m.runtime.aside.add(m)
+	return true, nil
+}
+
+// collect gives back what is aside and not used any more, of up to most; all if most is less
+// than zero. What cannot be asked after waits for all devices, as at its release.
+func (r *Runtime) collect(most int) (failed error) {
+	var busy []*Memory
+	for _, m := range r.aside.take(most) {
+		pending, err := m.poll()
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, m.releaseWhenIdle())
+		case len(pending) > 0:
+			busy = append(busy, m)
+			failed = errors.Join(failed, pending.letGo())
+		default:
+			failed = errors.Join(failed, m.giveBack())
+		}
+	}
+	if len(busy) > 0 {
+		r.aside.add(busy...)
+	}
+	return failed
+}
+
+// settleAside waits for what uses the memory that is aside, and gives it back.
+func (r *Runtime) settleAside() (failed error) {
+	for _, m := range r.aside.take(-1) {
+		release := m.giveBack
+		if m.settle() != nil && m.settle() != nil { // a wait reports what went wrong before it, too
+			release = m.releaseWhenIdle
+		}
+		failed = errors.Join(failed, release())
+	}
+	return failed
+}

@@ -1,0 +1,63 @@
+package gobuffer
+
+import (
+	"math"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// NewElementsAtOnce is NewElements without a value where that waits for nobody, see
+// backends.AtOnce; else m is nil, and nothing has happened. It reports no errors: NewElements
+// meets them.
+func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Options) (m *Memory) {
+	if r.check() != nil || o.Allocator < 0 || int(o.Allocator) >= allocatorSlots || r.tracing() {
+		return nil
+	}
+	// Other streams than the default one may have to be asked for first.
+	atOnce := r.byAllocator[o.Allocator].atOnce
+	if atOnce == nil || o.Stream != 0 || count <= 0 || count > math.MaxInt64/2/max(t.Size(), 1) {
+		return nil
+	}
+	m, size := r.newMemory(o.Allocator), count*t.Size()
+	if r.place(m, backends.Region{Allocator: o.Allocator, Device: o.Device}, size, 0) != nil || m.maps || m.resolveStream() != nil {
+		return nil
+	}
+	w := m.uses.room[0]
+	if w == nil || m.setWork(w, m.ordered()) != nil {
+		return nil // what is not there in stream order
+	}
+	at, ok := atOnce.AllocateAtOnce(backends.Request{Allocator: o.Allocator, Device: m.region.Device, Size: size, Stream: m.ordered()})
+	if !ok {
+		return nil
+	}
+	m.owned, m.region.Address = true, at
+	m.uses.begin(w)
+	r.counters[o.Allocator].add(size)
+	return m
+}
+
+// ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the
+// reference is still there.
+func (m *Memory) ReleaseAtOnce() bool {
+	if m.check() != nil {
+		return false
+	}
+	left := m.refs.Load()
+	for ; left > 1; left = m.refs.Load() {
+		if m.refs.CompareAndSwap(left, left-1) {
+			return true
+		}
+	}
+	// Nobody else has a reference, nor can get one.
+	plain := left == 1 && m.atOnce != nil && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
+	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || !m.uses.on(m.backend, m.context(), m.ordered()) {
+		return false
+	}
+	if !m.atOnce.FreeAtOnce(m.region, m.Size(), m.ordered()) {
+		return false
+	}
+	m.refs.Store(0)
+	m.runtime.counters[m.region.Allocator].remove(m.Size())
+	return true
+}

@@ -1,0 +1,270 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"hamr/backends"
+)
+
+// CopyMany writes each source to the destination at the same place in the list, as Write does one
+// after the other: where a later destination has bytes of an earlier one or of an earlier source, it
+// comes after. The copies that a backend can make in few steps it makes so, and what must be waited
+// for is waited for once, at the end. Every pair is checked before anything is copied; an error names
+// the place in the list. After a device's error, the elements of all destinations are unspecified.
+func CopyMany(destinations, sources []*Array) error {
+	if len(destinations) != len(sources) {
+		return valueError("sources", fmt.Sprintf("%d arrays", len(sources)), fmt.Sprintf("one for each of %d destinations", len(destinations)))
+	}
+	list := make([]pair, len(destinations))
+	for i, d := range destinations {
+		from, err := d.broadcast(sources[i])
+		if err != nil {
+			return fmt.Errorf("destinations[%d], sources[%d]: %w", i, i, err)
+		}
+		list[i] = pair{d.runtime, d.all(), from, d.options.Transfer}
+	}
+	return errors.Join(copyInOrder(list), finishPairs(list))
+}
+
+// pair is elements and those that they are to become, of one shape.
+type pair struct {
+	runtime  *Runtime
+	dst, src piece
+	transfer Transfer
+}
+
+// copyInOrder copies pairs that may depend on one another, without waiting where that can be done
+// later, by finishPairs.
+func copyInOrder(list []pair) error {
+	switch {
+	case len(list) == 0:
+		return nil
+	case len(list) == 1:
+		return list[0].copy()
+	case independent(list):
+		return copyApart(list)
+	}
+	half := len(list) / 2
+	// What is read next may be ordinary host memory, whose readers ask nobody.
+	if err := errors.Join(copyInOrder(list[:half]), finishPairs(list[:half])); err != nil {
+		return err
+	}
+	return copyInOrder(list[half:])
+}
+
+func (p *pair) copy() error {
+	if p.plain() {
+		defer p.runtime.kept.changed(p.dst)
+		return p.runtime.copyBytes(p.dst, p.src, deferred)
+	}
+	return p.runtime.copyElements(p.dst, p.src, Async)
+}
+
+// plain reports whether the pair is a copy of bytes by the runtime of a device.
+func (p *pair) plain() bool {
+	dst, src := p.dst, p.src
+	return dst.layout.Count() > 0 && !dst.maps() && !src.maps() && !(dst.onHost() && src.onHost()) &&
+		p.alike() && !dst.overlaps(src) &&
+		(dst.memory.backend == src.memory.backend || dst.memory.kind == backends.Pageable || src.memory.kind == backends.Pageable)
+}
+
+// alike reports whether the elements of both lie in the same order without gaps. Strides along
+// dimensions of one index say nothing.
+func (p *pair) alike() bool {
+	to, from := p.dst.layout, p.src.layout
+	return to.Type == from.Type && (to.ContiguousC() && from.ContiguousC() || to.Equal(from) && p.dst.dense())
+}
+
+// side is the piece by whose runtime a plain pair is copied, on whose stream.
+func (p *pair) side() piece {
+	if p.dst.onHost() {
+		return p.src
+	}
+	return p.dst
+}
+
+// lot is what copies of one batch have in common.
+type lot struct {
+	runtime        *Runtime
+	backend        backends.Backend
+	stream         backends.Stream
+	to, from       backends.MemoryKind
+	target, source int // devices
+}
+
+func (p *pair) lot() lot {
+	side := p.side()
+	return lot{p.runtime, side.memory.backend, side.stream, p.dst.memory.kind, p.src.memory.kind, p.dst.memory.region.Device, p.src.memory.region.Device}
+}
+
+// copyApart copies pairs that do not depend on one another.
+func copyApart(list []pair) error {
+	lots := map[lot][]*pair{}
+	var order []lot
+	for i := range list {
+		p := &list[i]
+		if !p.plain() || p.side().memory.batcher == nil {
+			if err := p.copy(); err != nil {
+				return err
+			}
+			continue
+		}
+		key := p.lot()
+		if lots[key] == nil {
+			order = append(order, key)
+		}
+		lots[key] = append(lots[key], p)
+	}
+	for _, key := range order {
+		together := lots[key]
+		copyThem := func() error { return key.runtime.copyLot(together) }
+		if len(together) == 1 {
+			copyThem = together[0].copy
+		}
+		if err := copyThem(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyLot is piece.enqueue for pairs of one lot. Nothing is waited for.
+func (r *Runtime) copyLot(list []*pair) (err error) {
+	side := list[0].side()
+	if r.tracing() {
+		r.tracef("copy %d arrays %s device %d to %s device %d together", len(list), list[0].src.memory.region.Allocator,
+			list[0].src.memory.region.Device, list[0].dst.memory.region.Allocator, list[0].dst.memory.region.Device)
+	}
+	w, err := side.work()
+	if err != nil {
+		return err
+	}
+	before := make([]works, 2*len(list))
+	copies := make([]backends.BatchCopy, len(list))
+	for i, p := range list {
+		before[2*i], before[2*i+1] = p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()
+		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes()}
+	}
+	defer func() {
+		for i, p := range list {
+			r.kept.changed(p.dst)
+			err = errors.Join(err, before[2*i].letGo(), before[2*i+1].letGo())
+		}
+	}()
+	// Only what was recorded before the first event is known to be covered by it.
+	var followed works
+	for i, p := range list {
+		err := w.followOnce(p.src, before[2*i], &followed)
+		if err == nil {
+			err = w.followOnce(p.dst, before[2*i+1], &followed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	left, err := side.memory.batcher.CopyBatch(copies, w.stream)
+	if side.memory.streams == nil {
+		return err
+	}
+	if err != nil {
+		left = backends.Reading | backends.Writing // some may have been begun
+	}
+	for i, p := range list {
+		if left == backends.Complete {
+			err = errors.Join(err, p.src.memory.done(before[2*i]), p.dst.memory.done(before[2*i+1]))
+			continue
+		}
+		if left&backends.Reading != 0 {
+			err = errors.Join(err, p.src.memory.mark(w, before[2*i]))
+		}
+		err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+	}
+	return err
+}
+
+// followOnce makes w's stream run after works that were recorded for p, and after p's own stream,
+// save what it has been made to follow already.
+func (w *work) followOnce(p piece, pending works, followed *works) error {
+	follow := func(before *work) error {
+		if before.ticket == nil {
+			if followed.cover(before) {
+				return nil
+			}
+			*followed = append(*followed, before)
+		}
+		return w.follow(before)
+	}
+	for _, before := range pending {
+		if err := follow(before); err != nil {
+			return err
+		}
+	}
+	if !p.hasStream() {
+		return nil
+	}
+	own, err := p.work()
+	if err != nil {
+		return err
+	}
+	return follow(own)
+}
+
+// finishPairs waits for what its pairs' transfer modes ask for, once for each stream.
+func finishPairs(list []pair) (err error) {
+	type wait struct {
+		*pair
+		read, written works
+	}
+	var waits []wait
+	for i := range list {
+		if p := &list[i]; p.waits() {
+			// All is recorded before the first wait: what comes later, that does not cover.
+			waits = append(waits, wait{p, p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()})
+		}
+	}
+	var over works
+	for _, each := range waits {
+		for _, w := range each.written {
+			if over.contain(w) {
+				continue
+			}
+			if failed := w.wait(); failed != nil {
+				err = errors.Join(err, failed)
+			} else {
+				over = append(over, w)
+			}
+		}
+	}
+	for _, each := range waits {
+		err = errors.Join(err, each.src.memory.done(over.among(each.read)), each.dst.memory.done(over.among(each.written)),
+			each.read.letGo(), each.written.letGo())
+	}
+	return err
+}
+
+// contain reports whether w is one of the works, or all that the stream of one holds.
+func (list works) contain(w *work) bool {
+	return slices.ContainsFunc(list, func(v *work) bool { return v == w || w.ticket == nil && v.holdsAll(w) })
+}
+
+// among is those of the works that the list contains.
+func (list works) among(others works) (found works) {
+	for _, w := range others {
+		if list.contain(w) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// waits reports whether the pair is to be complete when CopyMany returns.
+func (p *pair) waits() bool {
+	m := p.dst.memory
+	if m == nil || m.uses.idle() || p.dst.layout.Count() == 0 {
+		return false
+	}
+	// Ordinary host memory is read without asking anybody, in every mode.
+	return p.transfer == Sync || m.kind == backends.Pageable || p.transfer == SyncHost && p.dst.onHost()
+}

@@ -1,0 +1,187 @@
+"""What is done when memory runs out: others in the process are asked for what they do not use."""
+
+from __future__ import annotations
+
+import sys
+from _thread import _local
+
+from .allocator import Allocator, backend_of, is_ordinary
+from .errors import PinnedMemoryWarning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_GIVE_UP, _AGAIN, _OR_PAGEABLE = range(3)  # what native/core/relief.c is told
+
+_callbacks: list[OutOfMemoryCallback] = []  # never changed in place
+_here = _local()  # .asking: this thread is inside of a callback
+_warned = False
+
+
+class OutOfMemoryCallback:
+    """A function that ``on_out_of_memory`` was given; calling this calls it."""
+
+    def __init__(self, function: Callable[[int, int], object]) -> None:
+        self.function = function
+
+    def __call__(self, device: int, nbytes: int) -> object:
+        """Call the function."""
+        return self.function(device, nbytes)
+
+    def remove(self) -> None:
+        """Call the function no longer; twice is harmless."""
+        global _callbacks
+        _callbacks = [c for c in _callbacks if c is not self]
+
+    def __repr__(self) -> str:
+        return f"<hamr.on_out_of_memory({self.function!r})>"
+
+
+def on_out_of_memory(callback: Callable[[int, int], object]) -> OutOfMemoryCallback:
+    """Have a function called before hamr raises OutOfMemory; ``remove()`` of the result ends it.
+
+    ``callback(device, nbytes)`` gets the device that is full, -1 for the host, and how many
+    bytes were asked for. If it returns a true value, since it has given memory back, hamr tries
+    once more. It runs on the thread that needs the memory, perhaps on several at the same time;
+    memory that runs out inside of it calls none. What it raises goes to
+    ``sys.unraisablehook``. Works as a decorator, too.
+
+    Without any, hamr first gives back what it keeps itself, then asks the pools of CuPy and of
+    torch for what they do not use, if the program has imported these.
+    """
+    global _callbacks
+    if not callable(callback):
+        raise TypeError(f"callback is {callback!r}: accepted is a function of (device, nbytes)")
+    added = OutOfMemoryCallback(callback)
+    _callbacks = [*_callbacks, added]
+    return added
+
+
+def relieve(device: int, nbytes: int, allocator: str, asked: int, limited: int) -> tuple[int, str]:
+    """What the operation that ran out of memory is to do, and what was tried; for the extension.
+
+    ``asked`` is how often it was told before, ``limited`` whether it is hamr's own limit that
+    leaves no more.
+    """
+    if getattr(_here, "asking", False):
+        return _GIVE_UP, ""
+    kind = Allocator[allocator]
+    pinned = device < 0 and not is_ordinary(kind)
+    tried = ""
+    if not asked:
+        some, tried = _ask(device, nbytes, pinned, not limited and backend_of(kind) == "cuda")
+        if some:
+            return _AGAIN, tried
+    if pinned and _pageable(nbytes):
+        return _OR_PAGEABLE, tried
+    return _GIVE_UP, tried
+
+
+def _ask(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool, str]:
+    """Whether somebody has given memory back, and who was asked."""
+    some, tried = False, ["what hamr itself keeps"]
+    _here.asking = True
+    try:
+        for name, give_back in _DEFAULTS:
+            module = sys.modules.get(name)
+            if module is not None and others:
+                answer = _call(give_back, module, device, pinned)
+                if answer is not None:
+                    tried.append(f"{name}'s pool")
+                    some |= bool(answer)
+        callbacks = _callbacks
+        for callback in callbacks:
+            some |= bool(_call(callback.function, device, nbytes))
+        if callbacks:
+            tried.append(f"{len(callbacks)} callback{'s'[: len(callbacks) > 1]}")
+    finally:
+        _here.asking = False
+    return some, ", ".join(tried)
+
+
+def _call(function: Callable[..., object], *arguments: Any) -> object:
+    """What a function returns; what it raises is reported, and None."""
+    try:
+        return function(*arguments)
+    except BaseException as error:  # the error that is about to be raised says more
+        report: Any = _Unraisable(error, function)
+        sys.unraisablehook(report)
+        return None
+
+
+class _Unraisable:
+    """What ``sys.unraisablehook`` gets."""
+
+    err_msg = "Exception ignored in a callback of hamr.on_out_of_memory"
+
+    def __init__(self, error: BaseException, function: object) -> None:
+        self.exc_type, self.exc_value, self.exc_traceback = type(error), error, error.__traceback__
+        self.object = function
+
+
+def _of_cupy(cupy: Any, device: int, pinned: bool) -> bool:
+    """Whether CuPy's pool had something that nobody uses, which it has given back."""
+    if pinned:
+        pool = cupy.get_default_pinned_memory_pool()
+        idle: int = pool.n_free_blocks()
+        pool.free_all_blocks()
+        return idle > 0
+    with cupy.cuda.Device(device):
+        pool = cupy.get_default_memory_pool()
+        idle = pool.free_bytes()
+        pool.free_all_blocks()
+    return bool(idle > 0)
+
+
+def _of_torch(torch: Any, device: int, pinned: bool) -> bool | None:
+    """Whether torch's allocator had something that nobody uses; None if it was not asked."""
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or pinned or not cuda.is_initialized():
+        return None
+    before = cuda.memory_reserved(device)
+    cuda.empty_cache()
+    return bool(cuda.memory_reserved(device) < before)
+
+
+_DEFAULTS: tuple[tuple[str, Callable[..., object]], ...] = (
+    ("cupy", _of_cupy),
+    ("torch", _of_torch),
+)
+
+
+def _is_an_error(filters: Any) -> bool:
+    """Whether the filters of ``warnings`` make one of a PinnedMemoryWarning."""
+    for action, message, category, module, line in filters:
+        if issubclass(PinnedMemoryWarning, category) and not (message or module or line):
+            return bool(action == "error")
+    return False
+
+
+def _of_user() -> int:
+    """How far up the stack the code is that called hamr, for ``warn``."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hamr."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _pageable(nbytes: int) -> bool:
+    """Say once that ordinary memory takes the place of page-locked; false if that is an error."""
+    global _warned
+    import warnings
+
+    if _warned:
+        return not _is_an_error(warnings.filters)
+    try:
+        warnings.warn(
+            f"no page-locked memory is to be had for {nbytes} bytes: ordinary memory is used "
+            "instead, which devices copy from more slowly (this is said once)",
+            PinnedMemoryWarning,
+            stacklevel=_of_user(),
+        )
+    except PinnedMemoryWarning:
+        return False
+    _warned = True
+    return True

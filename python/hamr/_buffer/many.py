@@ -1,0 +1,82 @@
+"""copy_many: the elements of many arrays, each to another one, by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import hamr._native as _native
+
+from .._base.allocator import Transfer, transfer_of
+from .._base.errors import FreedBuffer
+from .._base.stream import blocks, entered
+from .._protocols.fields import short
+from .buffers import buffer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The end of memory that is not hamr's waits for work on it. So all wait once, and not each.
+_SYNC = Transfer.sync
+
+
+def copy_many(
+    destinations: Sequence[Any],
+    sources: Sequence[Any],
+    *,
+    stream: Any = None,
+    transfer: Transfer | int | str | None = None,
+    wait: bool | None = None,
+) -> None:
+    """Do ``d[...] = s`` for each of the destinations and the source at its place.
+
+    Both are sequences, as lists, of buffers and of whatever ``hamr.buffer`` shares: arrays of
+    any type, shape, strides and memory. Elements are converted, and shapes broadcast. What is
+    there at the end is what a loop leaves, where arrays have bytes in common, too; but many
+    small arrays between the host and a device, and within a device, take few steps instead of
+    one each, and what has to be waited for is waited for once.
+
+    ``transfer`` says which movements are waited for, by default as each destination does;
+    arrays that are no buffers are complete at the return. ``stream`` and ``wait`` are those of
+    ``hamr.buffer`` for these.
+
+    All is checked first: nothing was copied if an argument is wrong. That is a TypeError or a
+    ValueError, which names the place in the sequence; so is a read-only destination. After a
+    DeviceError or OutOfMemory the elements of all destinations are unspecified.
+    """
+    to = _shared("destinations", destinations, stream, wait)
+    given = _shared("sources", sources, stream, wait)
+    if len(to) != len(given):
+        raise ValueError(
+            f"destinations has {len(to)} arrays and sources {len(given)}: "
+            "accepted is one source for each destination"
+        )
+    _native.copy_many(to, given, -1 if transfer is None else transfer_of(transfer))
+
+
+def _shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:
+    """Something that the core can use for each of the arrays."""
+    if not isinstance(arrays, (list, tuple)) and (
+        not isinstance(arrays, Sequence) or isinstance(arrays, (str, bytes, bytearray, memoryview))
+    ):
+        raise TypeError(
+            f"{name} is {short(arrays)}, a {type(arrays).__name__}: "
+            "accepted is a sequence of arrays, as a list"
+        )
+    plain = stream is None and wait is None and not (entered and blocks() is not None)
+    known = _native.adopt_known
+    shared: list[_native.Array] = []
+    for i, array in enumerate(arrays):
+        if isinstance(array, _native.Array):
+            if array._closed:
+                raise FreedBuffer(f"{name}[{i}] was closed")
+        else:
+            try:
+                found = known(_native.Array, array, 0, _SYNC, None) if plain else None
+                array = buffer(array, stream, _SYNC, wait=wait) if found is None else found
+            except (TypeError, ValueError) as error:
+                if type(error) not in (TypeError, ValueError):
+                    raise
+                raise type(error)(f"{name}[{i}] is {short(array)}: {error}") from None
+        shared.append(array)
+    return shared

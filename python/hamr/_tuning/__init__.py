@@ -1,0 +1,1 @@
+"""``hamr tune``: which copies between devices and ordinary host memory are worth staging."""

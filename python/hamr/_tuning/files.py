@@ -1,0 +1,83 @@
+"""The file that the core reads: a ``[tuning]`` for each machine, lines of a name, = and a value."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+
+#: The lines that say which machine it is.
+KEY = "cpu", "processors", "backend", "device", "driver"
+
+_HEAD = "# Written by hamr tune: which copies to and from a device are staged. See HAMR_TUNING.\n"
+
+
+def entries_of(text: str) -> list[dict[str, str]]:
+    """The machines of a file; of one that the core does not take, none."""
+    entries: list[dict[str, str]] = []
+    for line in map(str.strip, text.splitlines()):
+        name, equals, value = line.partition("=")
+        if line == "[tuning]":
+            entries.append({})
+        elif equals and entries:
+            entries[-1][name.strip()] = value.strip()
+        elif line and not line.startswith("#"):
+            return []
+    return entries
+
+
+def text_of(entries: list[dict[str, str]]) -> str:
+    """The file of some machines."""
+    blocks = ["".join(f"{name} = {value}\n" for name, value in e.items()) for e in entries]
+    return _HEAD + "".join(f"\n[tuning]\n{block}" for block in blocks)
+
+
+def key_of(entry: dict[str, str]) -> tuple[str | None, ...]:
+    """Which machine it is."""
+    return tuple(entry.get(name) for name in KEY)
+
+
+def write_entries(path: str, entries: list[dict[str, str]]) -> None:
+    """Put machines into a file, whose others stay.
+
+    Who reads it meanwhile finds the old one or the new one, whole. An OSError says why it
+    cannot be written; then all is as it was.
+    """
+    path = os.path.realpath(path)
+    known = {key_of(e) for e in entries}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            others = [e for e in entries_of(file.read()) if key_of(e) not in known]
+    except FileNotFoundError:
+        others = []
+    _replace(path, text_of([*entries, *others]))
+
+
+def check_writable(path: str) -> None:
+    """Raise the OSError that write_entries would; the folder is made."""
+    path = os.path.realpath(path)
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise IsADirectoryError(f"{path} is no file")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor, beside = _new_file(path)
+    os.close(descriptor)
+    os.remove(beside)
+
+
+def _new_file(path: str) -> tuple[int, str]:
+    beside = f"{path}.{secrets.token_hex(8)}"
+    return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), beside
+
+
+def _replace(path: str, text: str) -> None:
+    descriptor, beside = _new_file(path)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(beside)
+        raise

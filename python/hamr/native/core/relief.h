@@ -1,0 +1,21 @@
+/* What is done when memory runs out: others are asked to give back what they do not use. */
+#ifndef HAMR_CORE_RELIEF_H
+#define HAMR_CORE_RELIEF_H
+
+#include "base/python.h"
+#include "hamr/functions.h"
+
+/* Of one operation; zero at its start. */
+typedef struct {
+    char *tried; /* what was done, for the error */
+    int asked;
+} Relief;
+
+/* With the GIL, after the core's answer to an operation that has left everything as it was: whether it
+ * is to be tried again, after *error was freed. flags, if not NULL, are those of the array whose
+ * options new memory follows. Runs Python code, which may fork: the table of functions is to be
+ * asked for anew. At last *error says what was tried. */
+int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags);
+extern PyMethodDef relief_methods[];
+
+#endif

@@ -1,0 +1,184 @@
+"""What is asked of the driver, and of the Go core: nothing in place, and little for a little."""
+
+import gc
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import hamr
+from tests.cuda import driver
+from tests.support import core_calls
+
+N = 256
+
+#: With several devices, which one is the current one.
+CURRENT = {} if driver.DEVICES == 1 else {"cuCtxGetDevice": 1}
+
+#: With HAMR_CUDA_POOL=check, freed memory is overwritten.
+SPOILT = (
+    {"cuCtxGetCurrent": 1, "cuMemsetD8Async": 1}
+    if os.environ.get("HAMR_CUDA_POOL") == "check"
+    else {}
+)
+
+
+@pytest.fixture(autouse=True)
+def of_the_driver(needs_device):
+    """The calls are made where the device's context is current, as beside other libraries."""
+    with driver.on(0):
+        yield
+
+
+def host() -> hamr.Buffer:
+    return hamr.Buffer((N // 2, 2), "f4", fill=1)
+
+
+def device(allocator: str = "cuda") -> hamr.Buffer:
+    made = hamr.Buffer((N // 2, 2), "f4", allocator, device=0, fill=1)
+    made.synchronize()
+    return made
+
+
+ATTRIBUTES = (
+    "shape", "strides", "ndim", "nbytes", "itemsize", "typestr", "dtype", "device", "owner",
+    "allocator", "readonly", "is_contiguous", "is_fortran_contiguous", "stream", "transfer",
+    "source_protocol", "is_cached", "ptr",
+)  # fmt: skip
+
+VIEWS = {
+    "a slice": lambda b: b[1:3],
+    "every other": lambda b: b[::2, 1],
+    "a row": lambda b: b[0],
+    "all": lambda b: b[...],
+    "transposed": lambda b: b.T,
+    "a snapshot": lambda b: b.pointer(),
+}
+
+IN_PLACE = {
+    **{name: lambda b, name=name: getattr(b, name) for name in ATTRIBUTES},
+    **VIEWS,
+    "len": len,
+    "size": lambda b: b.size(),
+    "capacity": lambda b: b.capacity(),
+    "accessible": lambda b: b.accessible("cuda"),
+}
+ON_HOST = {
+    **IN_PLACE,
+    "get_host_accessible": lambda b: b.get_host_accessible(),
+    "of a handle": lambda b: b.get_host_accessible().get_host_accessible(),
+    "of a view": lambda b: b[1:].get_host_accessible(),
+    "numpy": lambda b: np.asarray(b.get_host_accessible()),
+    "memoryview": lambda b: memoryview(b).release(),
+    "__array_interface__": lambda b: b.__array_interface__,
+}
+ON_DEVICE = {
+    **IN_PLACE,
+    "get_cuda_accessible": lambda b: b.get_cuda_accessible(0),
+    "of a handle": lambda b: b.get_cuda_accessible(0).get_cuda_accessible(0),
+    "of a view": lambda b: b[1:].get_cuda_accessible(0),
+}
+
+
+def assert_nothing_is_asked(emulator, run, buffer):
+    run(buffer)  # the first time may import
+    gc.collect()
+    before = hamr.stats()
+    with core_calls.counted() as made:
+        assert emulator.count_calls(lambda: run(buffer)) == {}
+    assert made == [], "a call of the core lets go of Python's lock, and back"
+    assert hamr.stats() == before
+
+
+@pytest.mark.parametrize("name", ON_HOST)
+def test_nothing_is_asked_in_place_on_the_host(emulator, name):
+    assert_nothing_is_asked(emulator, ON_HOST[name], host())
+
+
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva"])
+@pytest.mark.parametrize("name", ON_DEVICE)
+def test_nothing_is_asked_in_place_on_the_device(emulator, name, allocator):
+    assert_nothing_is_asked(emulator, ON_DEVICE[name], device(allocator))
+
+
+def test_the_current_device_is_asked_for_where_there_are_several(emulator):
+    buffer = device()
+    with core_calls.counted() as made:
+        assert emulator.count_calls(lambda: buffer.get_cuda_accessible()) == CURRENT
+    assert made == []
+
+
+def test_the_core_is_seen_to_be_called(emulator):
+    buffer = device()
+    with core_calls.counted() as made:
+        buffer.reshape(-1, copy=False)
+    assert made == ["reshape"]
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize("nbytes", [1024, 65536])
+def test_memory_that_was_freed_is_taken_without_the_driver(emulator, nbytes):
+    def pair(**options):
+        hamr.Buffer(nbytes, "u1", "cuda", **options)
+
+    pair()
+    assert emulator.count_calls(pair) == CURRENT | SPOILT
+    pair(device=0)
+    assert emulator.count_calls(lambda: hamr.Buffer(nbytes, "u1", device=0)) == SPOILT
+
+
+def others_run(run) -> bool:
+    """Whether a thread that waits for Python's lock gets it before 100 calls are over."""
+    kept, ready, ran = sys.getswitchinterval(), threading.Lock(), []
+    waiting = threading.Thread(target=lambda: (ready.acquire(), ran.append(1)))
+    ready.acquire()
+    sys.setswitchinterval(100)  # nobody takes it away meanwhile
+    try:
+        waiting.start()
+        ready.release()
+        for _ in range(100):
+            run()
+        return bool(ran)
+    finally:
+        sys.setswitchinterval(kept)
+        waiting.join()
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+def test_no_other_thread_runs_meanwhile():
+    """Where the driver might have to be waited for, one may: as on another stream than before."""
+    hamr.Buffer(N, "u1", "cuda")
+    assert others_run(lambda: hamr.Buffer(N, "u1", "cuda")) is bool(SPOILT)
+    assert others_run(lambda: hamr.Buffer(N, "u1", "cuda", stream=hamr.Stream(device=0)))
+
+
+def test_a_little_is_copied_by_one_call(emulator):
+    buffer, values, out = device(), np.ones((N // 2, 2), "f4"), np.empty((N // 2, 2), "f4")
+    operations = {
+        "cuMemcpyHtoDAsync_v2": lambda: buffer.__setitem__(..., values),
+        "cuMemcpyDtoH_v2": lambda: buffer.get(out),
+    }
+    for call, run in operations.items():
+        run()
+        buffer.synchronize()
+        # Whether the host's memory is page-locked, in whose order it is read then.
+        asked = {"cuPointerGetAttributes": 1} if call == "cuMemcpyHtoDAsync_v2" else {}
+        assert emulator.count_calls(run) == {"cuCtxGetCurrent": 1, call: 1, **asked}
+    assert out.tolist() == values.tolist()
+
+
+def test_what_was_written_may_change_at_once(emulator):
+    """Whether somebody has page-locked it or not."""
+    page_locked = driver.allocate(4 * N, kind="cuda_host")
+    values = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_float * N).from_address(page_locked))
+    buffer = hamr.Buffer(N, "f4", "cuda", device=0)
+    try:
+        for value in (1, 2, 3):
+            values[:] = value
+            buffer[...] = values
+            values[:] = -1
+            assert np.asarray(buffer.get_host_accessible()).tolist() == [value] * N
+    finally:
+        driver.free(page_locked, kind="cuda_host")

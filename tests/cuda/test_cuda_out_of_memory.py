@@ -1,0 +1,445 @@
+"""Before hamr raises OutOfMemory, others are asked to give back what they do not use."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+import hamr
+from tests.cuda import driver
+
+COUNT = driver.LARGE // 4
+RAMP = np.arange(COUNT, dtype="f4")
+WRITTEN = RAMP[::2][::-1]
+ALLOCATIONS = (
+    "cuMemAlloc_v2",
+    "cuMemAllocFromPoolAsync",
+    "cuMemAllocManaged",
+    "cuMemHostAlloc",
+    "cuMemHostRegister_v2",
+)
+FULL = driver.OUT_OF_MEMORY
+
+
+@pytest.fixture(autouse=True)
+def trimmed(needs_device):
+    hamr.trim()
+
+
+@pytest.fixture
+def register():
+    """on_out_of_memory, for one test."""
+    added = []
+
+    def add(callback):
+        added.append(hamr.on_out_of_memory(callback))
+        return added[-1]
+
+    yield add
+    for handle in added:
+        handle.remove()
+
+
+def fill_device(emulator):
+    gc.collect()  # what earlier tests' tracebacks keep comes back now, or would make room later
+    hamr.trim()
+    for call in ALLOCATIONS:
+        emulator.fail(call, 0, FULL)
+
+
+@pytest.fixture
+def relief(emulator, register):
+    """A device that is full until a callback is called."""
+    asked = []
+
+    def give_back(device, nbytes):
+        asked.append((device, nbytes))
+        emulator.stop_failing()
+        return True
+
+    register(give_back)
+    return asked
+
+
+def on_host(buffer):
+    return np.asarray(buffer.get_host_accessible())
+
+
+def changed(buffer, change):
+    change(buffer)
+    return buffer
+
+
+def lent(buffer, write):
+    with buffer.on_cuda("rw") as handle:
+        write(handle)
+    return buffer
+
+
+#: What takes memory, given a device buffer and a host buffer of RAMP, and what comes of it.
+OPERATIONS = {
+    "create": (lambda d, h: hamr.Buffer(COUNT, "f4", "cuda", fill=3), np.full(COUNT, 3)),
+    "create cuda_async": (
+        lambda d, h: hamr.Buffer(COUNT, "f4", "cuda_async", fill=3), np.full(COUNT, 3)),
+    "create cuda_uva": (
+        lambda d, h: hamr.Buffer(COUNT, "f4", "cuda_uva", fill=3), np.full(COUNT, 3)),
+    "create cuda_host": (
+        lambda d, h: hamr.Buffer(COUNT, "f4", "cuda_host", fill=3), np.full(COUNT, 3)),
+    "empty_like": (lambda d, h: hamr.full_like(d, 3), np.full(COUNT, 3)),
+    "from an array": (lambda d, h: hamr.Buffer(COUNT, "f4", "cuda", data=RAMP), RAMP),
+    "copy": (lambda d, h: d.copy(), RAMP),
+    "copy to a device": (lambda d, h: h.copy("cuda"), RAMP),
+    "copy to pinned": (lambda d, h: d.copy("cuda_host"), RAMP),
+    "convert": (lambda d, h: d.astype("i4"), RAMP),
+    "reverse": (lambda d, h: d[::-1].copy(), RAMP[::-1]),
+    "reshape": (lambda d, h: d[::2].reshape(2, -1).reshape(-1), RAMP[::2]),
+    "resize": (lambda d, h: changed(d, lambda b: b.resize(2 * COUNT, 1))[:COUNT], RAMP),
+    "reserve": (lambda d, h: changed(d, lambda b: b.reserve(2 * COUNT)), RAMP),
+    "append": (lambda d, h: changed(d, lambda b: b.append(h)), np.tile(RAMP, 2)),
+    "assign": (lambda d, h: changed(d, lambda b: b.assign(np.tile(RAMP, 2))), np.tile(RAMP, 2)),
+    "move": (lambda d, h: changed(h, lambda b: b.move("cuda")), RAMP),
+    "write strided": (
+        lambda d, h: changed(d, lambda b: b[::2].__setitem__(..., WRITTEN.astype("f8")))[::2],
+        WRITTEN),
+    "access on the device": (lambda d, h: h.get_cuda_accessible(), RAMP),
+    "lend on the device": (lambda d, h: lent(h, lambda handle: None), RAMP),
+    "text": (lambda d, h: (str(d[::2]), d)[1], RAMP),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_is_tried_again(emulator, relief, name):
+    device, host = hamr.Buffer(COUNT, "f4", "cuda", data=RAMP), hamr.Buffer(COUNT, "f4", data=RAMP)
+    device.synchronize()
+    run, expected = OPERATIONS[name]
+    live = emulator.live("memory")
+    fill_device(emulator)
+    made = run(device, host)
+    emulator.stop_failing()
+    assert len(relief) <= 1
+    assert (on_host(made) == expected).all()
+    if name not in ("text", "reshape"):
+        assert relief or emulator.live("memory") == live, "nothing was taken"
+    assert all(number in (0, -1) and nbytes > 0 for number, nbytes in relief)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_fails_as_ever_where_nobody_helps(emulator, register, name):
+    asked = []
+    register(lambda *arguments: asked.append(arguments))
+    device, host = hamr.Buffer(COUNT, "f4", "cuda", data=RAMP), hamr.Buffer(COUNT, "f4", data=RAMP)
+    device.synchronize()
+    fill_device(emulator)
+    run, expected = OPERATIONS[name]
+    made = error = None
+    try:
+        made = run(device, host)
+    except hamr.OutOfMemory as caught:
+        error = caught
+    emulator.stop_failing()
+    if error is None:
+        assert not asked
+        assert (on_host(made) == expected).all()
+        return
+    assert str(error).endswith("; tried: what hamr itself keeps, 1 callback")
+    assert [nbytes for _, nbytes in asked] == [error.size]
+    assert (on_host(device) == RAMP).all()
+    assert (on_host(host) == RAMP).all()
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_what_was_written_is_not_lost(emulator, register, helps):
+    """The way back takes memory, as well; where there is none the access is over all the same."""
+    buffer = hamr.Buffer((2, COUNT), "f4", "cuda", fill=0)[:, ::2]
+    asked = []
+
+    def give_back(*arguments):
+        asked.append(arguments)
+        if helps:
+            emulator.stop_failing()
+        return helps
+
+    register(give_back)
+    try:
+        with buffer.on_host("rw") as array:
+            np.asarray(array)[...] = 5
+            fill_device(emulator)
+    except hamr.OutOfMemory:
+        assert not helps
+        assert asked
+    else:
+        assert (buffer.get() == 5).all()
+    emulator.stop_failing()
+    buffer.fill(7)  # nobody holds it any more
+    assert (buffer.get() == 7).all()
+
+
+def test_the_last_try_may_fail_as_well(emulator, register):
+    asked = []
+    register(lambda *arguments: asked.append(arguments) or True)
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory, match="tried: what hamr itself keeps, 1 callback"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert asked == [(0, 4 * COUNT)]
+
+
+def test_callbacks_are_removed(emulator):
+    asked = []
+
+    @hamr.on_out_of_memory
+    def first(device, nbytes):
+        asked.append(device)
+
+    second = hamr.on_out_of_memory(lambda device, nbytes: asked.append("second"))
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory, match="2 callbacks"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    first(7, 1)
+    first.remove()
+    first.remove()
+    with pytest.raises(hamr.OutOfMemory, match=r"1 callback$"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    second.remove()
+    with pytest.raises(hamr.OutOfMemory, match=r"keeps$"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert asked == [0, "second", 7, "second"]
+    assert "first" in repr(first)
+    with pytest.raises(TypeError, match="callback is 3: accepted is a function"):
+        hamr.on_out_of_memory(3)
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_what_a_callback_raises_is_reported(emulator, register, monkeypatch, error):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda x: reported.append((x.exc_value, x.object)))
+
+    def wrong(device, nbytes):
+        raise error
+
+    asked = []
+    register(wrong)
+    register(lambda *arguments: asked.append(arguments))
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory, match="2 callbacks"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert reported == [(error, wrong)]
+    assert asked
+
+
+def test_a_callback_may_use_hamr(emulator, register):
+    depth = []
+
+    def use(device, nbytes):
+        depth.append(nbytes)
+        try:
+            hamr.Buffer(COUNT, "f4", "cuda")
+        except hamr.OutOfMemory as error:
+            depth.append(str(error))
+        hamr.trim()
+        handle.remove()
+
+    handle = register(use)
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert depth[0] == 4 * COUNT
+    assert len(depth) == 2
+    assert "tried" not in depth[1]
+
+
+def test_a_callback_may_close_what_is_being_changed(emulator, register):
+    buffer = hamr.Buffer(COUNT, "f4", "cuda", fill=1)
+    register(lambda *_: (emulator.stop_failing(), buffer.close(), True)[-1])
+    fill_device(emulator)
+    with pytest.raises(hamr.FreedBuffer):
+        buffer.resize(4 * COUNT)
+
+
+def test_threads_that_run_out_at_the_same_time(emulator, register):
+    here = threading.Barrier(3, timeout=30)
+    asked = []
+
+    def together(device, nbytes):
+        asked.append(threading.get_ident())
+        here.wait()  # all are inside at once
+        return False
+
+    register(together)
+    fill_device(emulator)
+    errors = []
+
+    def work():
+        try:
+            hamr.Buffer(COUNT, "f4", "cuda")
+        except hamr.OutOfMemory as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == len(set(asked)) == 3
+
+
+def test_the_host_can_be_full(register):
+    asked = []
+    register(lambda *arguments: asked.append(arguments))
+    with pytest.raises(hamr.OutOfMemory, match=r"allocator malloc.*tried"):
+        hamr.Buffer(2**60, "u1", "malloc")
+    assert asked == [(-1, 2**60)]
+
+
+# Other libraries' pools.
+
+
+class Hoard:
+    """Memory that a library keeps and nobody uses, of the driver that hamr uses."""
+
+    def __init__(self, device=0, kind="cuda"):
+        self.device, self.kind = device, kind
+        self.held, self.calls = [], []
+
+    def take(self, size):
+        self.held.append((driver.allocate(size, self.device, self.kind), size))
+
+    def give_back(self):
+        self.calls.append("give back")
+        for address, _ in self.held:
+            driver.free(address, self.device, self.kind)
+        self.held.clear()
+
+    def idle(self):
+        return sum(size for _, size in self.held)
+
+
+def fake_cupy(hoard, pinned):
+    module, entered = types.ModuleType("cupy"), []
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            entered.append(self.number)
+
+        def __exit__(self, *_):
+            entered.append("left")
+
+    module.cuda = types.SimpleNamespace(Device=Device)
+    pool = types.SimpleNamespace(free_bytes=hoard.idle, free_all_blocks=hoard.give_back)
+    locked = types.SimpleNamespace(
+        n_free_blocks=lambda: len(pinned.held), free_all_blocks=pinned.give_back
+    )
+    module.get_default_memory_pool = lambda: pool
+    module.get_default_pinned_memory_pool = lambda: locked
+    module.entered = entered
+    return module
+
+
+def fake_torch(hoard, initialised=True):
+    module = types.ModuleType("torch")
+
+    def used(_device=None):
+        assert initialised, "a device is only asked for what it has"
+        return hoard.idle()
+
+    module.cuda = types.SimpleNamespace(
+        is_initialized=lambda: initialised, memory_reserved=used, empty_cache=hoard.give_back
+    )
+    return module
+
+
+@pytest.fixture
+def room():
+    """How much a device has that nobody has taken."""
+    free, _ = hamr.memory_info(0)
+    return free
+
+
+def test_cupy_gives_its_idle_memory_back(emulator, monkeypatch, room):
+    hoard, pinned = Hoard(), Hoard(kind="cuda_host")
+    cupy = fake_cupy(hoard, pinned)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    hoard.take(int(room * 0.6))
+    buffer = hamr.Buffer(int(room * 0.6), "u1", "cuda", fill=1)
+    assert hoard.calls == ["give back"]
+    assert cupy.entered == [0, "left"]
+    assert pinned.calls == []
+    assert buffer[-1].item() == 1
+    with pytest.raises(hamr.OutOfMemory, match=r"what hamr itself keeps, cupy's pool$"):
+        hamr.Buffer(int(room * 0.6), "u1", "cuda")
+
+
+def test_torch_gives_its_idle_memory_back(emulator, monkeypatch, room):
+    hoard = Hoard()
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(hoard))
+    hoard.take(int(room * 0.6))
+    buffer = hamr.Buffer(int(room * 0.6), "u1", "cuda_async", fill=1)
+    assert hoard.calls == ["give back"]
+    assert buffer[-1].item() == 1
+
+
+def test_both_are_asked_and_callbacks_after_them(emulator, monkeypatch, register, room):
+    first, second = Hoard(), Hoard()
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(first, Hoard()))
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(second))
+    first.take(int(room * 0.3))
+    second.take(int(room * 0.3))
+    register(lambda *_: first.calls.append("callback"))
+    hamr.Buffer(int(room * 0.8), "u1", "cuda", fill=1).close()
+    assert first.calls == ["give back", "callback"]
+    assert second.calls == ["give back"]
+
+
+def test_page_locked_memory_comes_from_cupys_other_pool(emulator, monkeypatch):
+    hoard, pinned = Hoard(), Hoard(kind="cuda_host")
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(hoard, pinned))
+    pinned.take(1000)
+    give_back = pinned.give_back
+    cupy = sys.modules["cupy"].get_default_pinned_memory_pool()
+    cupy.free_all_blocks = lambda: (emulator.stop_failing(), give_back())
+    fill_device(emulator)
+    buffer = hamr.Buffer(COUNT, "f4", "cuda_host", fill=1)
+    assert buffer.allocator == hamr.Allocator.cuda_host
+    assert (hoard.calls, pinned.calls) == ([], ["give back"])
+
+
+def test_a_torch_without_a_device_is_left_alone(emulator, monkeypatch):
+    hoard = Hoard()
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(hoard, initialised=False))
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory, match=r"tried: what hamr itself keeps$"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert hoard.calls == []
+
+
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_a_module_that_is_not_what_it_is_called(emulator, monkeypatch, name):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda x: reported.append(x.exc_type))
+    module = types.ModuleType(name)
+    if name == "torch":
+        module.cuda = types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, name, module)
+    fill_device(emulator)
+    with pytest.raises(hamr.OutOfMemory):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    assert reported == [AttributeError]
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+def test_hamrs_own_limit_is_no_others_business(emulator, monkeypatch, register):
+    hoard, asked = Hoard(), []
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(hoard, Hoard()))
+    register(lambda *arguments: asked.append(arguments))
+    hamr.set_limit(device=0, bytes=0)
+    with pytest.raises(hamr.OutOfMemory, match="the limit is 0 bytes"):
+        hamr.Buffer(COUNT, "f4", "cuda")
+    hamr.set_limit(device=0, bytes=None)
+    assert (hoard.calls, len(asked)) == ([], 1)

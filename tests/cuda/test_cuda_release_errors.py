@@ -1,0 +1,54 @@
+"""Memory that the driver does not take back: said, and all goes on."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import hamr
+from tests.cuda import driver
+from tests.cuda.driver import INVALID_VALUE
+
+N = 64
+
+
+def check(found, expected):
+    assert np.asarray(found).tolist() == np.asarray(expected).tolist()
+
+
+def on_host(buffer):
+    # NumPy itself would try one protocol after the other, whatever error the first one raised.
+    return np.asarray(memoryview(buffer.get_host_accessible()))
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+def test_page_locked_memory_that_the_driver_does_not_take_back(emulator):
+    hamr.trim()
+    hamr.Buffer(driver.LARGE, "u1", "cuda_host").close()
+    emulator.fail("cuMemHostUnregister", 1, INVALID_VALUE)
+    with pytest.raises(hamr.DeviceError, match="cuMemHostUnregister"):
+        hamr.trim()
+    kept = hamr.Buffer(N, "f4", "cuda_host", fill=1)
+    check(kept, np.ones(N))
+    kept.close()
+    emulator.stop_failing()
+    hamr.trim()
+
+
+RELEASED = ["cuda", "cuda_async", "cuda_uva", "cuda_vmm"] + ["cuda_host"] * (not driver.POOLED)
+
+
+@pytest.mark.parametrize("allocator", RELEASED)
+def test_a_failing_release_is_reported_and_raises_nothing(emulator, allocator, capfd):
+    call = {"cuda_async": "cuMemFreeAsync", "cuda_host": "cuMemFreeHost", "cuda_vmm": "cuMemUnmap"}
+    # More than hamr's pool keeps: that goes back to the driver at once.
+    size = driver.MORE_THAN_IS_KEPT if allocator == "cuda" else N
+    buffer = hamr.Buffer(size, "u1", allocator, fill=1)
+    gc.collect()  # what earlier tests' tracebacks keep
+    before = hamr.stats()["allocators"][allocator]["live"]
+    emulator.fail(call.get(allocator, "cuMemFree_v2"), 1, INVALID_VALUE)
+    buffer.close()
+    assert hamr.stats()["allocators"][allocator]["live"] == before - 1
+    assert "CUDA_ERROR_INVALID_VALUE" in capfd.readouterr().err
+    emulator.stop_failing()
+    check(on_host(hamr.Buffer(3, "f4", allocator, fill=1)), [1, 1, 1])
