@@ -102,7 +102,11 @@ func (r *Runtime) collect(most int) (failed error) {
 func (r *Runtime) settleAside() (failed error) {
 	for _, m := range r.aside.take(-1) {
 		release := m.giveBack
-		if m.settle() != nil && m.settle() != nil { // a wait reports what went wrong before it, too
+		err := m.settle()
+		if err != nil {
+			err = m.settle() // a wait reports what went wrong before it, too
+		}
+		if err != nil {
 			release = m.releaseWhenIdle
 		}
 		failed = errors.Join(failed, release())
