@@ -118,7 +118,7 @@ func (v *visit) contextOf(device int, stream backends.Stream) (uintptr, error) {
 }
 
 func (v *visit) contextOfForeign(device int, stream backends.Stream) (uintptr, error) {
-	code := v.b.try(v.b.driver.StreamGetCtx, uintptr(stream), v.slot(0))
+	function, code := v.b.contextOfStream(v, device, stream)
 	if code == invalidContext {
 		// Drivers may want some context to be current, whichever.
 		inner, err := v.b.enter(max(0, min(device, len(v.b.devices)-1)), defaultStream)
@@ -126,18 +126,18 @@ func (v *visit) contextOfForeign(device int, stream backends.Stream) (uintptr, e
 			return 0, err
 		}
 		defer inner.leave()
-		code = v.b.try(v.b.driver.StreamGetCtx, uintptr(stream), v.slot(0))
+		function, code = v.b.contextOfStream(v, device, stream)
 	}
-	return uintptr(v.out[0]), v.b.finish(v.b.driver.StreamGetCtx, code)
+	return uintptr(v.out[0]), v.b.finish(function, code)
 }
 
 func (v *visit) activate(context uintptr) error {
 	runtime.LockOSThread()
-	err := v.b.call(v.b.driver.CtxGetCurrent, v.slot(0))
+	err := v.b.finish(v.b.getCurrent(v))
 	v.before, v.context, v.pushed = uintptr(v.out[0]), context, false
 	if err == nil && v.before != context {
 		v.pushed = true
-		err = v.b.call(v.b.driver.CtxPushCurrent, context)
+		err = v.b.push(context)
 		if err != nil {
 			v.restore()
 		}
@@ -151,7 +151,7 @@ func (v *visit) activate(context uintptr) error {
 // leave ends the visit. It reports no error: the operation is over, and what
 // still troubles the context shows at the next call.
 func (v *visit) leave() {
-	if v.pushed && v.b.try(v.b.driver.CtxPopCurrent, v.slot(0)) != success {
+	if v.pushed && v.b.pop(v) != success {
 		v.restore()
 	}
 	runtime.UnlockOSThread()
@@ -162,12 +162,15 @@ func (v *visit) leave() {
 // restore puts the caller's context back after a push or pop that failed: these
 // may report an earlier failure and have done their work, or not.
 func (v *visit) restore() {
-	if v.b.try(v.b.driver.CtxGetCurrent, v.slot(0)) != success || uintptr(v.out[0]) == v.before {
+	was := func() bool {
+		_, code := v.b.getCurrent(v)
+		return code == success && uintptr(v.out[0]) == v.before
+	}
+	if _, code := v.b.getCurrent(v); code != success || uintptr(v.out[0]) == v.before {
 		return
 	}
-	if v.b.try(v.b.driver.CtxPopCurrent, v.slot(0)) == success &&
-		v.b.try(v.b.driver.CtxGetCurrent, v.slot(0)) == success && uintptr(v.out[0]) == v.before {
+	if v.b.pop(v) == success && was() {
 		return
 	}
-	v.b.try(v.b.driver.CtxSetCurrent, v.before)
+	_ = v.b.setCurrent(v.before)
 }

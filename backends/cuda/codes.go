@@ -140,13 +140,13 @@ var codeNames = map[int32]string{
 // nameOf returns the name of a code, the driver's own for codes that are newer
 // than the table.
 func (b *Backend) nameOf(code int32) string {
-	if name, ok := codeNames[code]; ok {
+	if name, ok := b.dialect.CodeNames[code]; ok {
 		return name
 	}
 	if name := b.textOf(b.introduction.GetErrorName, code); name != "" {
 		return name
 	}
-	return "CUDA_ERROR_" + strconv.Itoa(int(code))
+	return b.dialect.UnknownCode + strconv.Itoa(int(code))
 }
 
 // textOf asks one of the two functions that put a code into words.
@@ -155,7 +155,13 @@ func (b *Backend) textOf(function uintptr, code int32) string {
 		return ""
 	}
 	text := new(*byte)
-	if int32(dl.Call(function, uintptr(code), uintptr(unsafe.Pointer(text)))) != success || *text == nil {
+	if b.dialect.ReturnsText {
+		address := dl.Call(function, uintptr(code))
+		*text = *(**byte)(unsafe.Pointer(&address))
+	} else if int32(dl.Call(function, uintptr(code), uintptr(unsafe.Pointer(text)))) != success {
+		return ""
+	}
+	if *text == nil {
 		return ""
 	}
 	length := 0
@@ -168,7 +174,7 @@ func (b *Backend) textOf(function uintptr, code int32) string {
 // failure is what a call that did not return success failed with.
 func (b *Backend) failure(call string, code int32) *backends.DeviceError {
 	return &backends.DeviceError{
-		API:     "cuda",
+		API:     b.Name(),
 		Call:    call,
 		Name:    b.nameOf(code),
 		Code:    int(code),

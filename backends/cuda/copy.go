@@ -13,15 +13,15 @@ const late = backends.Reading | backends.Writing
 // been read at return, and into it the copy is complete, wherever the driver can
 // be relied on for that.
 func (b *Backend) Copy(dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
-	to, from := dst.Allocator.Kind(), src.Allocator.Kind()
+	to, from, name := dst.Allocator.Kind(), src.Allocator.Kind(), b.Name()
 	if dst.Allocator.Backend() != name && src.Allocator.Backend() != name {
-		return backends.Complete, fmt.Errorf("the cuda backend does not copy from allocator %s to allocator %s", src.Allocator, dst.Allocator)
+		return backends.Complete, fmt.Errorf("the %s backend does not copy from allocator %s to allocator %s", name, src.Allocator, dst.Allocator)
 	}
 	apart := to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device
 	if apart {
 		b.connect(dst.Device, src.Device)
 	}
-	v, err := b.enter(copyDevice(dst, src), stream)
+	v, err := b.enter(b.copyDevice(dst, src), stream)
 	if err != nil {
 		return backends.Complete, err
 	}
@@ -38,15 +38,15 @@ func (b *Backend) Copy(dst, src backends.Region, size int, stream backends.Strea
 }
 
 // copyDevice returns the device whose stream a copy is enqueued on.
-func copyDevice(dst, src backends.Region) int {
-	if dst.Allocator.Kind() == backends.DeviceOnly || src.Allocator.Backend() != name || src.Device < 0 {
+func (b *Backend) copyDevice(dst, src backends.Region) int {
+	if dst.Allocator.Kind() == backends.DeviceOnly || src.Allocator.Backend() != b.Name() || src.Device < 0 {
 		return dst.Device
 	}
 	return src.Device
 }
 
 func (v *visit) transfer(function uintptr, dst, src backends.Region, size int, stream backends.Stream) error {
-	return v.b.call(function, uintptr(dst.Address), uintptr(src.Address), uintptr(size), uintptr(stream))
+	return v.copyRun(run{dst.Address, src.Address, size}, stream, function)
 }
 
 // copyBetween names both contexts: the driver then stages where there is no direct
@@ -60,7 +60,7 @@ func (v *visit) copyBetween(dst, src backends.Region, size int, stream backends.
 	if err != nil {
 		return err
 	}
-	return v.b.call(v.b.driver.MemcpyPeer, uintptr(dst.Address), to, uintptr(src.Address), from, uintptr(size), uintptr(stream))
+	return v.b.call(v.b.driver.MemcpyPeer, uintptr(dst.Address), v.b.place(to), uintptr(src.Address), v.b.place(from), uintptr(size), v.b.native(stream))
 }
 
 // upload copies out of ordinary host memory, which the driver stages before it
@@ -82,9 +82,11 @@ func (v *visit) upload(dst, src backends.Region, size int, stream backends.Strea
 			return backends.Complete, err
 		}
 		if known.Allocator == backends.None {
-			left = backends.Writing
+			if !v.b.dialect.ReadsLate {
+				left = backends.Writing
+			}
 			if err := v.stage(dst.Device, dst.Address, src.Address, size, stream, true); !errors.Is(err, errors.ErrUnsupported) {
-				return left, err
+				return backends.Writing, err
 			}
 		}
 	}
@@ -111,7 +113,7 @@ func (v *visit) download(dst, src backends.Region, size int, stream backends.Str
 	if err := v.transfer(driver.MemcpyToHostAsync, dst, src, size, stream); err != nil {
 		return backends.Complete, err
 	}
-	code := v.b.try(driver.StreamQuery, uintptr(stream))
+	code := v.b.try(driver.StreamQuery, v.b.native(stream))
 	if code == notReady {
 		return late, nil
 	}

@@ -16,12 +16,12 @@ func (b *Backend) CopyBatch(copies []backends.BatchCopy, stream backends.Stream)
 	if to != backends.DeviceOnly && from != backends.DeviceOnly || to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device {
 		return b.copyEach(copies, stream)
 	}
-	v, err := b.enter(copyDevice(dst, src), stream)
+	v, err := b.enter(b.copyDevice(dst, src), stream)
 	if err != nil {
 		return backends.Complete, err
 	}
 	defer v.leave()
-	d, err := b.device(copyDevice(dst, src))
+	d, err := b.device(b.copyDevice(dst, src))
 	if err != nil {
 		return backends.Complete, err
 	}
@@ -147,7 +147,7 @@ func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of
 	b := l.visit.b
 	err := l.visit.copyRuns(l.device, l.runs, l.stream, function, l.by)
 	if err == nil {
-		err = b.call(b.driver.EventRecord, c.Mark.Event, uintptr(l.stream))
+		err = b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
 	}
 	if err != nil {
 		// Nothing stands for the copies, and the chunk is used again.
@@ -159,9 +159,9 @@ func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of
 // finish waits for all that a stream holds. A wait reports what went wrong before it: only a second
 // one says whether the work is over.
 func (v *visit) finish(stream backends.Stream) error {
-	err := v.b.call(v.b.driver.StreamSynchronize, uintptr(stream))
+	err := v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream))
 	if err != nil {
-		err = errors.Join(err, v.b.call(v.b.driver.StreamSynchronize, uintptr(stream)))
+		err = errors.Join(err, v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream)))
 	}
 	return err
 }

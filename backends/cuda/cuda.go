@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -48,7 +49,6 @@ const (
 )
 
 const (
-	name          = "cuda"
 	oldestDriver  = 11020 // the first with memory pools
 	windowsFolder = "/usr/lib/wsl/lib"
 )
@@ -59,13 +59,15 @@ const (
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
-	lookup func(string) string
-	loader dl.Loader
-	probe  func() error
+	dialect *Dialect
+	lookup  func(string) string
+	loader  dl.Loader
+	probe   func() error
 
 	// Set by Probe.
-	introduction introduction
-	driver       driver
+	introduction Introduction
+	driver       EntryPoints
+	onDevices    DeviceEntryPoints
 	version      int
 	devices      []*device
 	ready        atomic.Bool      // all of these are set
@@ -89,14 +91,16 @@ type Backend struct {
 }
 
 // New returns the backend. Probe reads the settings through lookup.
-func New(lookup func(string) string) *Backend {
-	b := &Backend{lookup: lookup, loader: dl.System}
+func New(lookup func(string) string) *Backend { return newOf(ofCUDA, lookup) }
+
+func newOf(d *Dialect, lookup func(string) string) *Backend {
+	b := &Backend{dialect: d, lookup: lookup, loader: dl.System, extents: extents{allocator: d.Allocators.Growing}}
 	b.probe = sync.OnceValue(b.load)
 	return b
 }
 
-// Name returns "cuda".
-func (*Backend) Name() string { return name }
+// Name returns "cuda", or that of the dialect.
+func (b *Backend) Name() string { return b.dialect.Name }
 
 // Probe loads and initialises the driver at its first call. The error is an
 // *backends.UnavailableError, or a *backends.ForkedError in a child whose parent
@@ -112,19 +116,19 @@ func libraryNames() []string {
 }
 
 func (b *Backend) load() error {
-	tried := libraryNames()
-	override := b.lookup(LibrarySetting)
+	tried := b.dialect.Libraries()
+	override := b.lookup(b.setting(LibrarySetting))
 	if override != "" {
 		tried = []string{override}
 	}
 	unavailable := func(reason string) error {
-		return &backends.UnavailableError{Backend: name, Tried: tried, Reason: reason}
+		return &backends.UnavailableError{Backend: b.Name(), Tried: tried, Reason: reason}
 	}
 	library, err := dl.OpenWith(b.loader, tried, "")
 	if err != nil {
 		return unavailable(err.Error())
 	}
-	if err := dl.Bind(library, &b.introduction); err != nil {
+	if err := bind(library, &b.introduction, b.dialect.Introduction); err != nil {
 		return unavailable(err.Error())
 	}
 	if err := b.initialise(); err != nil {
@@ -134,17 +138,23 @@ func (b *Backend) load() error {
 		}
 		return unavailable(err.Error())
 	}
-	if b.version < oldestDriver {
-		return unavailable(fmt.Sprintf("%s is of CUDA %s, and %s is needed", library.Path(), versionText(b.version), versionText(oldestDriver)))
+	if b.version < b.dialect.Oldest {
+		written := b.dialect.VersionText
+		return unavailable(fmt.Sprintf("%s is of %s %s, and %s is needed", library.Path(), strings.ToUpper(b.Name()), written(b.version), written(b.dialect.Oldest)))
 	}
-	if err := dl.Bind(library, &b.driver); err != nil {
+	if err := bind(library, &b.driver, b.dialect.EntryPoints); err != nil {
 		return unavailable(err.Error())
 	}
-	b.withoutKernels = b.lookup(KernelsSetting) == "0"
-	b.withoutPeers = b.lookup(PeerSetting) == "0"
-	b.withoutReuse = !b.Reuses(backends.CUDA)
-	b.checksReuse = b.lookup(PoolSetting) == checkedPool
-	if err := errors.Join(b.staging.Configure(name, b.lookup, b.model), b.readMany()); err != nil {
+	if !b.hasContexts() {
+		if err := bind(library, &b.onDevices, b.dialect.DeviceEntryPoints); err != nil {
+			return unavailable(err.Error())
+		}
+	}
+	b.withoutKernels = b.lookup(b.setting(KernelsSetting)) == "0" || b.dialect.Kernels == nil
+	b.withoutPeers = b.lookup(b.setting(PeerSetting)) == "0"
+	b.withoutReuse = !b.Reuses(b.dialect.Allocators.Plain)
+	b.checksReuse = b.lookup(b.setting(PoolSetting)) == checkedPool
+	if err := errors.Join(b.staging.Configure(b.Name(), b.lookup, b.model), b.readMany()); err != nil {
 		return unavailable(err.Error())
 	}
 	if err := b.readReserve(); err != nil {
@@ -167,7 +177,7 @@ func (b *Backend) initialise() error {
 		return err
 	}
 	b.version = int(int32(v.out[0]))
-	if b.version < oldestDriver {
+	if b.version < b.dialect.Oldest || b.introduction.Init == 0 {
 		return nil
 	}
 	// The driver knows that it was initialised before a fork only through this.
@@ -179,7 +189,7 @@ func (b *Backend) initialise() error {
 }
 
 func (b *Backend) forked(code int32) error {
-	return &backends.ForkedError{Backend: name, Reason: fmt.Sprintf("%s (%d)", b.nameOf(code), code)}
+	return &backends.ForkedError{Backend: b.Name(), Reason: fmt.Sprintf("%s (%d)", b.nameOf(code), code)}
 }
 
 func (b *Backend) countDevices() error {
@@ -189,7 +199,7 @@ func (b *Backend) countDevices() error {
 	}
 	count := int(int32(v.out[0]))
 	if count == 0 {
-		return b.failure("cuDeviceGetCount", noDevice)
+		return b.failure(b.symbolAt(b.driver.DeviceGetCount), noDevice)
 	}
 	b.devices = make([]*device, count)
 	b.contexts = make([]atomic.Uintptr, count)
@@ -213,8 +223,12 @@ func versionText(version int) string {
 	return strconv.Itoa(version/1000) + "." + strconv.Itoa(version%1000/10)
 }
 
-// Shortcuts returns the driver's functions that need no help of the backend's.
+// Shortcuts returns the driver's functions that need no help of the backend's; none of a library that
+// is no CUDA driver.
 func (b *Backend) Shortcuts() backends.Shortcuts {
+	if !b.hasContexts() {
+		return backends.Shortcuts{}
+	}
 	d := &b.driver
 	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, PointerAttributes: d.PointerGetAttributes,
 		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,

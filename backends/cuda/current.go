@@ -33,14 +33,14 @@ func (b *Backend) Activate(device int) (before uintptr, err error) {
 		return 0, err
 	}
 	v := scratch()
-	if err := b.call(b.driver.CtxGetCurrent, v.slot(0)); err != nil {
+	if err := b.finish(b.getCurrent(v)); err != nil {
 		return 0, err
 	}
-	return uintptr(v.out[0]), b.call(b.driver.CtxSetCurrent, context)
+	return uintptr(v.out[0]), b.setCurrent(context)
 }
 
 // Context returns the device's primary context, a CUcontext.
 func (b *Backend) Context(device int) (uintptr, error) { return b.primaryContext(device) }
 
 // Restore makes a CUcontext current again; zero is none.
-func (b *Backend) Restore(before uintptr) error { return b.call(b.driver.CtxSetCurrent, before) }
+func (b *Backend) Restore(before uintptr) error { return b.setCurrent(before) }

@@ -40,7 +40,7 @@ func (b *Backend) Describe(number int) ([][2]string, error) {
 		{"memory", b.totalMemory},
 		{"multiprocessors", b.multiprocessors},
 		{"pci_bus_id", func(d *device) (string, error) { return b.deviceText(b.driver.DeviceGetPCIBusID, d) }},
-		{"driver", func(*device) (string, error) { return versionText(b.version), nil }},
+		{"driver", func(*device) (string, error) { return b.dialect.VersionText(b.version), nil }},
 	} {
 		text, err := fact.text(d)
 		if err != nil {
@@ -64,15 +64,18 @@ func (b *Backend) lacking(d *device) (names []string, err error) {
 		allocator backends.Allocator
 		needs     int
 	}{
-		{backends.CUDAAsync, attributeMemoryPools},
-		{backends.CUDAUnified, attributeManagedMemory},
-		{backends.CUDAVMM, attributeVirtualMemory},
+		{b.dialect.Allocators.Ordered, attributeMemoryPools},
+		{b.dialect.Allocators.Managed, attributeManagedMemory},
+		{b.dialect.Allocators.Growing, attributeVirtualMemory},
 	} {
+		if each.allocator == backends.None {
+			continue
+		}
 		able, err := b.attribute(d, each.needs)
 		if err != nil {
 			return nil, err
 		}
-		if able == 0 || (each.allocator == backends.CUDAVMM && !b.driver.managesAddresses()) {
+		if able == 0 || (each.needs == attributeVirtualMemory && !b.driver.managesAddresses()) || (each.needs == attributeMemoryPools && !b.driver.hasPools()) {
 			names = append(names, each.allocator.String())
 		}
 	}
@@ -89,7 +92,7 @@ func (b *Backend) deviceText(function uintptr, d *device) (string, error) {
 // uuid is written as nvidia-smi does.
 func (b *Backend) uuid(d *device) (string, error) {
 	id, err := b.identity(d)
-	return "GPU-" + id.String(), err
+	return b.dialect.UUIDText(id), err
 }
 
 // Identity returns the UUID that nvidia-smi shows, of a part of a device where that is one.

@@ -48,7 +48,7 @@ type device struct {
 func (b *Backend) device(number int) (*device, error) {
 	number = max(number, 0)
 	if number >= len(b.devices) {
-		return nil, fmt.Errorf("the cuda backend has no device %d: it has %d", number, len(b.devices))
+		return nil, fmt.Errorf("the %s backend has no device %d: it has %d", b.Name(), number, len(b.devices))
 	}
 	return b.devices[number], nil
 }
@@ -74,7 +74,7 @@ func (b *Backend) retain(d *device) (uintptr, error) {
 		return context, nil
 	}
 	v := scratch()
-	if err := b.call(b.driver.DevicePrimaryCtxRetain, v.slot(0), uintptr(d.handle)); err != nil {
+	if err := b.retainContext(v, d); err != nil {
 		return 0, err
 	}
 	d.context.Store(uintptr(v.out[0]))
@@ -92,8 +92,12 @@ func (b *Backend) attributeLocked(d *device, which int) (int, error) {
 	if value, ok := d.attributes[which]; ok {
 		return value, nil
 	}
+	number, known := b.dialect.nativeAttribute(which)
+	if !known {
+		return 0, nil
+	}
 	v := scratch()
-	if err := b.call(b.driver.DeviceGetAttribute, v.slot(0), uintptr(which), uintptr(d.handle)); err != nil {
+	if err := b.call(b.driver.DeviceGetAttribute, v.slot(0), uintptr(number), uintptr(d.handle)); err != nil {
 		return 0, err
 	}
 	if d.attributes == nil {
@@ -104,6 +108,6 @@ func (b *Backend) attributeLocked(d *device, which int) (int, error) {
 }
 
 // lacks is the error for an ability that a device has not.
-func (d *device) lacks(what string, a backends.Allocator) error {
-	return &backends.UnavailableError{Backend: name, Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
+func (b *Backend) lacks(d *device, what string, a backends.Allocator) error {
+	return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
 }

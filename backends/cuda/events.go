@@ -186,7 +186,7 @@ func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error 
 			return err
 		}
 	}
-	if err = b.call(b.driver.EventRecord, handle, uintptr(s)); err == nil {
+	if err = b.call(b.driver.EventRecord, handle, b.native(s)); err == nil {
 		b.timed.note(e)
 	}
 	return err
@@ -223,7 +223,7 @@ func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.StreamWaitEvent, uintptr(s), handle, 0)
+	return b.call(b.driver.StreamWaitEvent, b.native(s), handle, 0)
 }
 
 // Done reports whether the work that e stands for is done, without waiting.

@@ -18,7 +18,7 @@ import (
 
 // symbols lists the entry points that the backend calls.
 func symbols() (list []string) {
-	fields := reflect.TypeFor[driver]()
+	fields := reflect.TypeFor[EntryPoints]()
 	for i := range fields.NumField() {
 		symbol, _, _ := strings.Cut(fields.Field(i).Tag.Get("dl"), ",")
 		// The emulator counts these with their successors, which are used.

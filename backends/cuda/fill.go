@@ -13,8 +13,8 @@ const seedRows = 4096
 // Fill repeats pattern from dst on, by the driver's memory setting where the
 // pattern is one of its elements, else by a kernel, else in passes.
 func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
-	if dst.Allocator.Backend() != name {
-		return notServed(dst.Allocator)
+	if dst.Allocator.Backend() != b.Name() {
+		return b.notServed(dst.Allocator)
 	}
 	period := shortestPeriod(pattern)
 	count *= len(pattern) / period
@@ -32,7 +32,7 @@ func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, stream ba
 		return err
 	}
 	defer v.leave()
-	return b.call(set.dense, uintptr(dst.Address), valueOf(pattern), uintptr(count), uintptr(stream))
+	return b.call(set.dense, uintptr(dst.Address), valueOf(pattern), uintptr(count), b.native(stream))
 }
 
 // shortestPeriod returns the length of the shortest run of bytes that pattern
@@ -71,7 +71,7 @@ type setter struct {
 
 // setter returns the widest elements that an address is aligned for and a length
 // is a multiple of.
-func (d *driver) setter(at backends.Address, length int) setter {
+func (d *EntryPoints) setter(at backends.Address, length int) setter {
 	switch {
 	case at%4 == 0 && length%4 == 0:
 		return setter{4, d.Memset32, d.Memset32Pitched}
@@ -90,10 +90,13 @@ func (b *Backend) fillByPasses(dst backends.Region, pattern []byte, count int, s
 	}
 	defer v.leave()
 	set, length := b.driver.setter(dst.Address, len(pattern)), len(pattern)
+	if set.pitched == 0 { // not every library has those of wider elements
+		set = setter{1, b.driver.Memset8, b.driver.Memset8Pitched}
+	}
 	rows := min(count, seedRows)
 	for i := 0; i < length; i += set.width {
 		err := b.call(set.pitched, uintptr(dst.Address)+uintptr(i), uintptr(length), valueOf(pattern[i:i+set.width]),
-			1, uintptr(rows), uintptr(stream))
+			1, uintptr(rows), b.native(stream))
 		if err != nil {
 			return err
 		}

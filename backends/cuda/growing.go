@@ -37,7 +37,7 @@ func (u *units) rounded(size int) int { return (size + u.bytes - 1) / u.bytes * 
 
 // managesAddresses reports whether the driver has the functions that CUDAVMM needs. Without
 // cuMemRetainAllocationHandle it can do without.
-func (f *driver) managesAddresses() bool {
+func (f *EntryPoints) managesAddresses() bool {
 	return !slices.Contains([]uintptr{f.MemAddressReserve, f.MemAddressFree, f.MemCreate, f.MemRelease,
 		f.MemMap, f.MemUnmap, f.MemSetAccess, f.MemGetGranularity}, 0)
 }
@@ -51,14 +51,14 @@ func (b *Backend) units(d *device) (*units, error) {
 	}
 	f := &b.driver
 	if !f.managesAddresses() {
-		return nil, d.lacks("functions of the driver's that manage addresses", backends.CUDAVMM)
+		return nil, b.lacks(d, "functions of the driver's that manage addresses", b.dialect.Allocators.Growing)
 	}
 	able, err := b.attributeLocked(d, attributeVirtualMemory)
 	if err != nil {
 		return nil, err
 	}
 	if able == 0 {
-		return nil, d.lacks("virtual memory management", backends.CUDAVMM)
+		return nil, b.lacks(d, "virtual memory management", b.dialect.Allocators.Growing)
 	}
 	remote, err := b.attributeLocked(d, attributeRemoteVirtualMemory)
 	if err != nil {
@@ -80,12 +80,14 @@ func (b *Backend) units(d *device) (*units, error) {
 
 // readReserve reads GrowthSetting.
 func (b *Backend) readReserve() (err error) {
-	b.reserve, err = setting.Bytes(b.lookup, GrowthSetting, 1, b.reserve)
+	b.reserve, err = setting.Bytes(b.lookup, b.setting(GrowthSetting), 1, b.reserve)
 	return err
 }
 
 // Grows reports true of CUDAVMM.
-func (*Backend) Grows(a backends.Allocator) bool { return a == backends.CUDAVMM }
+func (b *Backend) Grows(a backends.Allocator) bool {
+	return a != backends.None && a == b.dialect.Allocators.Growing
+}
 
 // allocateGrowing serves the allocator CUDAVMM.
 func (b *Backend) allocateGrowing(r backends.Request) (backends.Address, error) {
@@ -126,17 +128,17 @@ func (b *Backend) Grow(at backends.Region, _, size int) (int, error) {
 		return 0, err
 	}
 	if size > u.total {
-		return 0, outOf(at, size)
+		return 0, b.outOf(at, size)
 	}
 	if err := b.reach(e, u.rounded(size)); err != nil {
 		return 0, err
 	}
 	err = b.back(e, u.rounded(size), u)
-	if isOutOfMemory(err) && b.trimForMore(backends.CUDAVMM) {
+	if isOutOfMemory(err) && b.trimForMore(b.dialect.Allocators.Growing) {
 		err = b.back(e, u.rounded(size), u)
 	}
 	if isOutOfMemory(err) {
-		return 0, outOf(at, size)
+		return 0, b.outOf(at, size)
 	}
 	if err != nil {
 		return 0, err
@@ -144,9 +146,9 @@ func (b *Backend) Grow(at backends.Region, _, size int) (int, error) {
 	return sum(e.mapped), nil
 }
 
-func outOf(at backends.Region, size int) error {
+func (b *Backend) outOf(at backends.Region, size int) error {
 	return &backends.OutOfMemoryError{Allocator: at.Allocator, Device: at.Device, Size: size,
-		Detail: fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)}
+		Detail: fmt.Sprintf("%s (%d)", b.nameOf(outOfMemory), outOfMemory)}
 }
 
 // Relocate maps the memory once more, where there are more addresses.
@@ -163,7 +165,7 @@ func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, i
 		return 0, 0, err
 	}
 	if size > u.total {
-		return 0, 0, outOf(at, size)
+		return 0, 0, b.outOf(at, size)
 	}
 	e, err := b.newExtent(old.device, u, max(size, sum(old.mapped)))
 	if err == nil {
@@ -175,7 +177,7 @@ func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, i
 		}
 	}
 	if isOutOfMemory(err) {
-		return 0, 0, outOf(at, size)
+		return 0, 0, b.outOf(at, size)
 	}
 	if err != nil {
 		return 0, 0, err

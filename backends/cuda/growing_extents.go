@@ -33,6 +33,8 @@ type extents struct {
 	mu       sync.RWMutex
 	list     []*extent
 	reserved int // bytes of addresses
+
+	allocator backends.Allocator
 }
 
 func byStart(e *extent, at backends.Address) int { return cmp.Compare(e.start, at) }
@@ -57,7 +59,7 @@ func (x *extents) locate(found *backends.Location) bool {
 	if e == nil {
 		return false
 	}
-	found.Allocator, found.Device, found.Context = backends.CUDAVMM, e.device.number, 0
+	found.Allocator, found.Device, found.Context = x.allocator, e.device.number, 0
 	found.Base, found.Size = e.start, sum(e.mapped)
 	return true
 }
@@ -68,7 +70,7 @@ func (x *extents) startingAt(at backends.Region) (*extent, error) {
 	defer x.mu.RUnlock()
 	i, known := slices.BinarySearchFunc(x.list, at.Address, byStart)
 	if !known || x.list[i].device.number != at.Device {
-		return nil, fmt.Errorf("device %d has no allocation by %s at %#x", at.Device, backends.CUDAVMM, at.Address)
+		return nil, fmt.Errorf("device %d has no allocation by %s at %#x", at.Device, at.Allocator, at.Address)
 	}
 	return x.list[i], nil
 }

@@ -8,7 +8,7 @@ import (
 	"hamr/backends"
 )
 
-// kernels is what a device's primary context holds of kernelText. Its lock is its own:
+// kernels is what a device's primary context holds of the kernels. Its lock is its own:
 // the driver may take seconds to compile.
 type kernels struct {
 	mu        sync.Mutex // of what follows
@@ -17,7 +17,7 @@ type kernels struct {
 	functions map[string]uintptr
 }
 
-// kernel returns the function of that name from kernelText, which is loaded into
+// kernel returns the function of that name from the kernels, which are loaded into
 // the device's primary context at its first use. A failure to load is remembered,
 // unless it may pass: compiling again would take as long and fail again.
 func (b *Backend) kernel(device int, name string) (uintptr, error) {
@@ -69,11 +69,11 @@ func passes(err error) bool {
 }
 
 func (v *visit) loadModule() (uintptr, error) {
-	if len(kernelText) == 0 {
+	if len(v.b.dialect.Kernels) == 0 {
 		return 0, errors.ErrUnsupported
 	}
 	// The driver takes text that ends with a zero.
-	text := append(kernelText[:len(kernelText):len(kernelText)], 0)
+	text := append(v.b.dialect.Kernels[:len(v.b.dialect.Kernels):len(v.b.dialect.Kernels)], 0)
 	err := v.b.callWithPointers(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
 	return uintptr(v.out[0]), err
 }
@@ -109,5 +109,5 @@ func (b *Backend) launch(device int, stream backends.Stream, function uintptr, g
 	}
 	v.pointer[0] = argument
 	return b.call(b.driver.LaunchKernel, function, uintptr(grid), 1, 1, uintptr(block), 1, 1, 0,
-		uintptr(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)
+		b.native(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)
 }

@@ -23,17 +23,17 @@ func (b *Backend) Pools() (list []backends.PoolStatistics) {
 		return nil
 	}
 	if p := b.pinned.Load(); p != nil {
-		list = append(list, figures(backends.CUDAHost, backends.HostDevice, p))
+		list = append(list, figures(b.dialect.Allocators.Pinned, backends.HostDevice, p))
 	}
 	for _, d := range b.devices {
 		if p := d.reused.Load(); p != nil {
-			list = append(list, figures(backends.CUDA, d.number, p))
+			list = append(list, figures(b.dialect.Allocators.Plain, d.number, p))
 		} else if d.limited.Load() {
-			list = append(list, backends.PoolStatistics{Allocator: backends.CUDA, Device: d.number, Limit: d.limitNow(b)})
+			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Plain, Device: d.number, Limit: d.limitNow(b)})
 		}
 		if d.pool.Load() != 0 {
 			reserved, used := b.ofDriver(d, reservedNow), b.ofDriver(d, usedNow)
-			list = append(list, backends.PoolStatistics{Allocator: backends.CUDAAsync, Device: d.number, Limit: d.limitNow(b),
+			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Ordered, Device: d.number, Limit: d.limitNow(b),
 				Current: int64(used), Peak: int64(b.ofDriver(d, reservedMost)), Cached: int64(max(reserved-used, 0))})
 		}
 	}
@@ -61,13 +61,13 @@ func (b *Backend) ofDriver(d *device, attribute uintptr) int {
 // by the allocators CUDA and CUDAAsync together. What is kept beyond that is given back at once.
 func (b *Backend) LimitPool(a backends.Allocator, number int, bytes int64) error {
 	switch a {
-	case backends.CUDAHost:
+	case b.dialect.Allocators.Pinned:
 		p, err := b.pinnedPool()
 		if err != nil {
 			return err
 		}
 		if p == nil {
-			return withoutAny()
+			return b.withoutAny()
 		}
 		limit := int(bytes)
 		if bytes == backends.DefaultLimit {
@@ -83,13 +83,13 @@ func (b *Backend) LimitPool(a backends.Allocator, number int, bytes int64) error
 			return err
 		}
 		return p.Trim()
-	case backends.CUDA, backends.CUDAAsync:
+	case b.dialect.Allocators.Plain, b.dialect.Allocators.Ordered:
 		d, err := b.device(number)
 		if err != nil {
 			return err
 		}
 		if b.withoutReuse {
-			return withoutAny()
+			return b.withoutAny()
 		}
 		d.limited.Store(bytes != backends.DefaultLimit)
 		d.limit.Store(bytes)
@@ -106,11 +106,11 @@ func (b *Backend) LimitPool(a backends.Allocator, number int, bytes int64) error
 		}
 		return b.trimDevice(d)
 	}
-	return notServed(a)
+	return b.notServed(a)
 }
 
-func withoutAny() error {
-	return fmt.Errorf("%s is %q: there is no pool to be limited", PoolSetting, withoutPool)
+func (b *Backend) withoutAny() error {
+	return fmt.Errorf("%s is %q: there is no pool to be limited", b.setting(PoolSetting), withoutPool)
 }
 
 // limitOf is how many bytes may be taken on a device, or pool.NoLimit.

@@ -46,9 +46,9 @@ func (b *Backend) Locate(at backends.Address) (backends.Location, error) {
 	var p *pool.Pool
 	switch {
 	case err != nil || b.extents.locate(&found):
-	case found.Allocator == backends.CUDA:
+	case found.Allocator == b.dialect.Allocators.Plain:
 		p = b.devices[found.Device].reused.Load()
-	case found.Allocator == backends.CUDAHost:
+	case found.Allocator == b.dialect.Allocators.Pinned:
 		p = b.pinned.Load()
 	}
 	if p == nil {
@@ -83,13 +83,13 @@ func (b *Backend) locate(at backends.Address) (backends.Location, error) {
 	device := int(int32(q.answers[deviceOrdinal]))
 	switch {
 	case q.answers[isManaged] != 0:
-		found.Allocator, found.Device = backends.CUDAUnified, max(device, 0)
+		found.Allocator, found.Device = b.dialect.Allocators.Managed, max(device, 0)
 	case kind == memoryTypeHost:
-		found.Allocator = backends.CUDAHost
+		found.Allocator = b.dialect.Allocators.Pinned
 	case q.answers[poolHandle] != 0:
-		found.Allocator, found.Device = backends.CUDAAsync, device
+		found.Allocator, found.Device = b.dialect.Allocators.Ordered, device
 	default:
-		found.Allocator, found.Device, found.Context = backends.CUDA, device, uintptr(q.answers[ofContext])
+		found.Allocator, found.Device, found.Context = b.dialect.Allocators.Plain, device, uintptr(q.answers[ofContext])
 	}
 	return found, nil
 }

@@ -23,7 +23,7 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		at, err = b.allocate(r)
 	}
 	if isOutOfMemory(err) {
-		detail := fmt.Sprintf("%s (%d)", codeNames[outOfMemory], outOfMemory)
+		detail := fmt.Sprintf("%s (%d)", b.nameOf(outOfMemory), outOfMemory)
 		limited := (*pool.LimitError)(nil)
 		if errors.As(err, &limited) {
 			detail = limited.Error()
@@ -48,25 +48,25 @@ func isOutOfMemory(err error) bool {
 
 func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
 	switch r.Allocator {
-	case backends.CUDA:
+	case b.dialect.Allocators.Plain:
 		return b.allocatePlain(r)
-	case backends.CUDAAsync:
+	case b.dialect.Allocators.Ordered:
 		return b.allocateFromPool(r)
-	case backends.CUDAUnified:
+	case b.dialect.Allocators.Managed:
 		if err := b.checkManaged(r.Device); err != nil {
 			return 0, err
 		}
 		return b.allocateHere(r, b.driver.MemAllocManaged, attachGlobal)
-	case backends.CUDAHost:
+	case b.dialect.Allocators.Pinned:
 		return b.allocatePinned(r)
-	case backends.CUDAVMM:
+	case b.dialect.Allocators.Growing:
 		return b.allocateGrowing(r)
 	}
-	return 0, notServed(r.Allocator)
+	return 0, b.notServed(r.Allocator)
 }
 
-func notServed(a backends.Allocator) error {
-	return fmt.Errorf("the cuda backend does not serve allocator %s", a)
+func (b *Backend) notServed(a backends.Allocator) error {
+	return fmt.Errorf("the %s backend does not serve allocator %s", b.Name(), a)
 }
 
 func (b *Backend) checkManaged(number int) error {
@@ -76,7 +76,7 @@ func (b *Backend) checkManaged(number int) error {
 	}
 	able, err := b.attribute(d, attributeManagedMemory)
 	if err == nil && able == 0 {
-		err = d.lacks("managed memory", backends.CUDAUnified)
+		err = b.lacks(d, "managed memory", b.dialect.Allocators.Managed)
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func (b *Backend) zero(at backends.Address, r backends.Request) error {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.Memset8, uintptr(at), 0, uintptr(r.Size), uintptr(r.Stream))
+	return b.call(b.driver.Memset8, uintptr(at), 0, uintptr(r.Size), b.native(r.Stream))
 }
 
 func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error) {
@@ -131,15 +131,15 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 		return 0, err
 	}
 	defer v.leave()
-	if err := b.call(b.driver.MemAllocFromPool, v.slot(0), uintptr(r.Size), pool, uintptr(r.Stream)); err != nil {
+	if err := b.call(b.driver.MemAllocFromPool, v.slot(0), uintptr(r.Size), pool, b.native(r.Stream)); err != nil {
 		return 0, err
 	}
 	at := uintptr(v.out[0])
 	if !r.Zero {
 		return backends.Address(at), nil
 	}
-	if err := b.call(b.driver.Memset8, at, 0, uintptr(r.Size), uintptr(r.Stream)); err != nil {
-		_ = b.call(b.driver.MemFreeInStreamOrder, at, uintptr(r.Stream))
+	if err := b.call(b.driver.Memset8, at, 0, uintptr(r.Size), b.native(r.Stream)); err != nil {
+		_ = b.call(b.driver.MemFreeInStreamOrder, at, b.native(r.Stream))
 		return 0, err
 	}
 	return backends.Address(at), nil
@@ -148,12 +148,12 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 // Supports knows that old devices lack memory pools, managed memory or memory that grows.
 func (b *Backend) Supports(a backends.Allocator, device int) error {
 	switch a {
-	case backends.CUDAAsync:
+	case b.dialect.Allocators.Ordered:
 		_, err := b.pool(device)
 		return err
-	case backends.CUDAUnified:
+	case b.dialect.Allocators.Managed:
 		return b.checkManaged(device)
-	case backends.CUDAVMM:
+	case b.dialect.Allocators.Growing:
 		d, err := b.device(device)
 		if err == nil {
 			_, err = b.units(d)
@@ -172,23 +172,23 @@ func (b *Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() && 
 // on page-locked memory that Reuses speaks of is over.
 func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) error {
 	switch at.Allocator {
-	case backends.CUDA:
+	case b.dialect.Allocators.Plain:
 		return b.freePlain(at, size, stream)
-	case backends.CUDAUnified:
+	case b.dialect.Allocators.Managed:
 		return b.freeHere(at, b.driver.MemFree)
-	case backends.CUDAHost:
+	case b.dialect.Allocators.Pinned:
 		return b.freePinned(at, size)
-	case backends.CUDAVMM:
+	case b.dialect.Allocators.Growing:
 		return b.freeGrowing(at)
-	case backends.CUDAAsync:
+	case b.dialect.Allocators.Ordered:
 		v, err := b.enter(at.Device, stream)
 		if err != nil {
 			return err
 		}
 		defer v.leave()
-		return b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), uintptr(stream))
+		return b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), b.native(stream))
 	}
-	return notServed(at.Allocator)
+	return b.notServed(at.Allocator)
 }
 
 func (b *Backend) freeHere(at backends.Region, function uintptr) error {

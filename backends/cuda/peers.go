@@ -27,7 +27,7 @@ func (b *Backend) CanAccess(from, to int) (bool, error) {
 
 func (b *Backend) pair(from, to int) (first, second *device, err error) {
 	if from < 0 || to < 0 {
-		return nil, nil, fmt.Errorf("the cuda backend has no device %d", min(from, to))
+		return nil, nil, fmt.Errorf("the %s backend has no device %d", b.Name(), min(from, to))
 	}
 	if first, err = b.device(from); err == nil {
 		second, err = b.device(to)
@@ -45,7 +45,7 @@ func (b *Backend) Enable(from, to int) error {
 		return fmt.Errorf("device %d is no peer of itself", from)
 	}
 	if b.withoutPeers {
-		return fmt.Errorf("device %d does not reach device %d: %s=0 forbids it", from, to, PeerSetting)
+		return fmt.Errorf("device %d does not reach device %d: %s=0 forbids it", from, to, b.setting(PeerSetting))
 	}
 	far, err := b.primaryContext(to)
 	if err != nil {
@@ -66,7 +66,7 @@ func (b *Backend) Enable(from, to int) error {
 		p.pairs = map[[2]int]bool{}
 	}
 	p.pairs[[2]int{from, to}] = false
-	code := b.try(b.driver.CtxEnablePeerAccess, far, 0)
+	code := b.try(b.driver.CtxEnablePeerAccess, b.place(far), 0)
 	if code != peerAlreadyAllowed {
 		if err := b.finish(b.driver.CtxEnablePeerAccess, code); err != nil {
 			return err

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"hamr/backends"
@@ -57,8 +58,8 @@ func (b *Backend) pool(number int) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	if able == 0 {
-		return 0, d.lacks("memory pools", backends.CUDAAsync)
+	if able == 0 || !b.driver.hasPools() {
+		return 0, b.lacks(d, "memory pools", b.dialect.Allocators.Ordered)
 	}
 	context, err := b.retain(d)
 	if err != nil {
@@ -70,6 +71,12 @@ func (b *Backend) pool(number int) (uintptr, error) {
 	}
 	defer v.leave()
 	return b.makePool(v, d)
+}
+
+// hasPools reports whether the library has the functions that the pool needs.
+func (d *EntryPoints) hasPools() bool {
+	return !slices.Contains([]uintptr{d.MemPoolCreate, d.MemPoolDestroy, d.MemPoolSetAttribute, d.MemPoolGetAttribute,
+		d.MemPoolSetAccess, d.MemPoolTrimTo, d.MemAllocFromPool, d.MemFreeInStreamOrder}, 0)
 }
 
 func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
@@ -92,7 +99,7 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 }
 
 func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
-	keep, chosen, err := setting.Number(b.lookup, ThresholdSetting, "a number of bytes", 0, math.MaxUint64)
+	keep, chosen, err := setting.Number(b.lookup, b.setting(ThresholdSetting), "a number of bytes", 0, math.MaxUint64)
 	if chosen || err != nil {
 		return keep, err
 	}
@@ -134,7 +141,7 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 
 // trimForMore reports whether there is more memory now, perhaps.
 func (b *Backend) trimForMore(of backends.Allocator) bool {
-	if of == backends.CUDAHost {
+	if of == b.dialect.Allocators.Pinned {
 		// The pool has given back what nobody uses.
 		return b.staging.Held() > 0 && b.trimStaging() == nil
 	}

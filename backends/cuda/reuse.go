@@ -20,7 +20,7 @@ const freedByte = 0xDB
 // Reuses reports true of plain device memory and page-locked memory, unless PoolSetting says
 // otherwise.
 func (b *Backend) Reuses(a backends.Allocator) bool {
-	return (a == backends.CUDA || a == backends.CUDAHost) && b.lookup(PoolSetting) != withoutPool
+	return (a == b.dialect.Allocators.Plain || a == b.dialect.Allocators.Pinned) && b.lookup(b.setting(PoolSetting)) != withoutPool
 }
 
 // reused returns the pool of a device's plain memory, made at its first use; nil if it is
@@ -59,7 +59,7 @@ func (b *Backend) reused(number int) (*pool.Pool, error) {
 }
 
 func (b *Backend) poolLimitSetting() (int, error) {
-	return setting.Bytes(b.lookup, PoolLimitSetting, 1, pool.NoLimit)
+	return setting.Bytes(b.lookup, b.setting(PoolLimitSetting), 1, pool.NoLimit)
 }
 
 // allocatePlain serves the allocator CUDA.
@@ -115,7 +115,7 @@ func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) err
 
 // AllocateAtOnce hands out plain memory that the pool has on a lasting stream.
 func (b *Backend) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
-	if r.Allocator != backends.CUDA || r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
+	if r.Allocator != b.dialect.Allocators.Plain || r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
 		return 0, false
 	}
 	p := b.devices[r.Device].reused.Load()
@@ -127,7 +127,7 @@ func (b *Backend) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
 
 // FreeAtOnce takes it back.
 func (b *Backend) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool {
-	if at.Allocator != backends.CUDA || b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
+	if at.Allocator != b.dialect.Allocators.Plain || b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
 		return false
 	}
 	p := b.devices[at.Device].reused.Load()
@@ -153,7 +153,7 @@ func (b *Backend) spoil(p *pool.Pool, at backends.Region, size int, s backends.S
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.Memset8, uintptr(at.Address), freedByte, uintptr(size), uintptr(s))
+	return b.call(b.driver.Memset8, uintptr(at.Address), freedByte, uintptr(size), b.native(s))
 }
 
 // plainMemory is pool.Source.
@@ -163,7 +163,7 @@ type plainMemory struct {
 }
 
 func (m *plainMemory) Allocate(size int) (backends.Address, error) {
-	return m.b.allocateHere(backends.Request{Allocator: backends.CUDA, Device: m.d.number, Size: size}, m.b.driver.MemAlloc)
+	return m.b.allocateHere(backends.Request{Allocator: m.b.dialect.Allocators.Plain, Device: m.d.number, Size: size}, m.b.driver.MemAlloc)
 }
 
 func (m *plainMemory) Free(at backends.Address) error {
@@ -197,7 +197,7 @@ func (m *plainMemory) captured(s backends.Stream) error {
 		return err
 	}
 	defer v.leave()
-	switch code := b.try(b.driver.StreamIsCapturing, uintptr(s), v.slot(0)); {
+	switch code := b.try(b.driver.StreamIsCapturing, b.native(s), v.slot(0)); {
 	case code == captureImplicit, code == success && uint32(v.out[0]) != 0:
 		return backends.ErrCapturing
 	default:

@@ -57,7 +57,10 @@ func (v *visit) copyRuns(d *device, runs []run, stream backends.Stream, function
 }
 
 func (v *visit) copyRun(r run, stream backends.Stream, function uintptr) error {
-	return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), uintptr(stream))
+	if kind := v.b.dialect.CopyKind; kind != 0 && function == v.b.driver.MemcpyAsync {
+		return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), kind, v.b.native(stream))
+	}
+	return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), v.b.native(stream))
 }
 
 // copyByKernel is errors.ErrUnsupported, and nothing was enqueued, where kernels do not run.
@@ -153,14 +156,14 @@ func (v *visit) callBatch(l *batch, count int, stream backends.Stream) error {
 	if driver.MemcpyBatchNow != 0 {
 		return v.b.callWithPointers(driver.MemcpyBatchNow, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
 			uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
-			uintptr(stream))
+			v.b.native(stream))
 	}
 	return v.b.callWithPointers(driver.MemcpyBatch, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
 		uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
-		uintptr(unsafe.Pointer(&l.failed)), uintptr(stream))
+		uintptr(unsafe.Pointer(&l.failed)), v.b.native(stream))
 }
 
-func (d *driver) batches() bool { return d.MemcpyBatch != 0 || d.MemcpyBatchNow != 0 }
+func (d *EntryPoints) batches() bool { return d.MemcpyBatch != 0 || d.MemcpyBatchNow != 0 }
 
 // copyBeside has do enqueue copies on stream or, where that is one that batches cannot be on, on
 // another one that runs after it, and before all that it is given later.
@@ -189,8 +192,8 @@ func (v *visit) follow(d *device, stream, before backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	if err = v.b.call(v.b.driver.EventRecord, e, uintptr(before)); err == nil {
-		err = v.b.call(v.b.driver.StreamWaitEvent, uintptr(stream), e, 0)
+	if err = v.b.call(v.b.driver.EventRecord, e, v.b.native(before)); err == nil {
+		err = v.b.call(v.b.driver.StreamWaitEvent, v.b.native(stream), e, 0)
 	}
 	v.giveBack(d, e)
 	return err

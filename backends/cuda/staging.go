@@ -17,7 +17,7 @@ func (b *Backend) model(number int) (staging.Model, error) {
 		return staging.Model{}, err
 	}
 	text, err := b.deviceText(b.driver.DeviceGetName, d)
-	return staging.Model{Name: text, Driver: versionText(b.version)}, err
+	return staging.Model{Name: text, Driver: b.dialect.VersionText(b.version)}, err
 }
 
 // lane is the way of one staged copy: a stream, and where it begins on the device.
@@ -54,7 +54,7 @@ func (v *visit) captures(stream backends.Stream) bool {
 	if v.b.driver.StreamIsCapturing == 0 {
 		return true
 	}
-	return v.b.try(v.b.driver.StreamIsCapturing, uintptr(stream), v.slot(0)) != success || int32(v.out[0]) != 0
+	return v.b.try(v.b.driver.StreamIsCapturing, v.b.native(stream), v.slot(0)) != success || int32(v.out[0]) != 0
 }
 
 // Device implements staging.Driver.
@@ -84,13 +84,13 @@ func (l *lane) copy(c *staging.Chunk, function, to, from uintptr, n int) error {
 	if err := l.mark(c); err != nil {
 		return err
 	}
-	if err := b.call(function, to, from, uintptr(n), uintptr(l.stream)); err != nil {
+	if err := b.call(function, to, from, uintptr(n), b.native(l.stream)); err != nil {
 		return err
 	}
-	err := b.call(b.driver.EventRecord, c.Mark.Event, uintptr(l.stream))
+	err := b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
 	if err != nil {
 		// Nothing stands for the copy, and the chunk is used again.
-		err = errors.Join(err, b.call(b.driver.StreamSynchronize, uintptr(l.stream)))
+		err = errors.Join(err, b.call(b.driver.StreamSynchronize, b.native(l.stream)))
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (b *Backend) anyHandle() uintptr {
 	}
 	v := scratch()
 	defer visits.Put(v)
-	if b.try(b.driver.CtxGetCurrent, v.slot(0)) == success && v.out[0] != 0 {
+	if _, code := b.getCurrent(v); code == success && v.out[0] != 0 {
 		return uintptr(v.out[0])
 	}
 	for _, d := range b.devices {

@@ -71,15 +71,15 @@ func (b *Backend) followThread(number int) (backends.Stream, error) {
 	if err != nil {
 		return 0, err
 	}
-	if code := b.try(b.driver.StreamQuery, uintptr(perThreadStream)); code != notReady {
+	if code := b.try(b.driver.StreamQuery, b.native(perThreadStream)); code != notReady {
 		return s, b.finish(b.driver.StreamQuery, code)
 	}
 	e, err := v.newEvent(d)
 	if err != nil {
 		return 0, err
 	}
-	if err = b.call(b.driver.EventRecord, e, uintptr(perThreadStream)); err == nil {
-		err = b.call(b.driver.StreamWaitEvent, uintptr(s), e, 0)
+	if err = b.call(b.driver.EventRecord, e, b.native(perThreadStream)); err == nil {
+		err = b.call(b.driver.StreamWaitEvent, b.native(s), e, 0)
 	}
 	v.giveBack(d, e)
 	return s, err
@@ -134,7 +134,7 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 		}
 		b.streams.set(s, 0)
 	}
-	err = b.call(b.driver.StreamDestroy, uintptr(s))
+	err = b.call(b.driver.StreamDestroy, b.native(s))
 	if err != nil && own {
 		b.streams.set(s, v.context)
 	}
@@ -148,7 +148,7 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 		return err
 	}
 	defer v.leave()
-	return b.call(b.driver.StreamSynchronize, uintptr(s))
+	return b.call(b.driver.StreamSynchronize, b.native(s))
 }
 
 // SynchronizeDevice blocks until all work in the device's primary context is done, which is not
@@ -158,7 +158,7 @@ func (b *Backend) SynchronizeDevice(device int) error {
 	if err != nil {
 		return err
 	}
-	if d.context.Load() == 0 {
+	if d.context.Load() == 0 && b.hasContexts() {
 		v := scratch()
 		err := b.callWithPointers(b.driver.DevicePrimaryCtxState, uintptr(d.handle), v.slot(0), v.slot(1))
 		if err != nil || int32(v.out[1]) == 0 {
@@ -194,7 +194,7 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 	}
 	defer v.leave()
 	if s <= legacyStream && b.driver.StreamIsCapturing != 0 {
-		switch code := b.try(b.driver.StreamIsCapturing, uintptr(legacyStream), v.slot(0)); code {
+		switch code := b.try(b.driver.StreamIsCapturing, b.native(legacyStream), v.slot(0)); code {
 		case success:
 		case captureImplicit:
 			return false, backends.ErrCapturing
@@ -202,7 +202,7 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 			return false, b.finish(b.driver.StreamIsCapturing, code)
 		}
 	}
-	return b.answered(b.driver.StreamQuery, uintptr(s))
+	return b.answered(b.driver.StreamQuery, b.native(s))
 }
 
 // answered makes an answer of a code that says whether work is done.

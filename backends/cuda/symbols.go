@@ -3,20 +3,22 @@ package cuda
 import (
 	"reflect"
 	"strings"
+
+	"hamr/backends/internal/dl"
 )
 
-// introduction is what tells whether a driver can be used at all. Even those that
-// lack functions of the driver struct have it.
-type introduction struct {
+// Introduction is what tells whether a driver can be used at all. Even those that
+// lack functions of EntryPoints have it.
+type Introduction struct {
 	Init           uintptr `dl:"cuInit"`
 	DriverVersion  uintptr `dl:"cuDriverGetVersion"`
 	GetErrorName   uintptr `dl:"cuGetErrorName"`
 	GetErrorString uintptr `dl:"cuGetErrorString"`
 }
 
-// driver is the C entry points in use. The version suffixes are those of the
+// EntryPoints is the C entry points in use. The version suffixes are those of the
 // 64-bit interface, which the toolkit's header hides behind macros.
-type driver struct {
+type EntryPoints struct {
 	// Devices.
 	DeviceGet              uintptr `dl:"cuDeviceGet"`
 	DeviceGetCount         uintptr `dl:"cuDeviceGetCount"`
@@ -113,17 +115,41 @@ type driver struct {
 	LaunchKernel      uintptr `dl:"cuLaunchKernel"`
 }
 
+// DeviceEntryPoints is what a library has whose threads have a current device in place of a current
+// context.
+type DeviceEntryPoints struct {
+	SetDevice       uintptr
+	StreamGetDevice uintptr // (stream, *int)
+	StreamDevice    uintptr // returns the number, less than zero for no stream
+	PointerQuery    uintptr // see pointerAttributes
+	MemGetRange     uintptr // (**start, *size, address)
+}
+
 // symbolAt returns the name of the entry point that has the address, so that no
 // call needs to carry its name along for the errors.
 func (b *Backend) symbolAt(address uintptr) string {
-	for _, functions := range []any{b.introduction, b.driver} {
+	for functions, tagged := range map[any]reflect.Type{
+		b.introduction: b.dialect.Introduction, b.driver: b.dialect.EntryPoints, b.onDevices: b.dialect.DeviceEntryPoints,
+	} {
+		if tagged == nil {
+			continue
+		}
 		value := reflect.ValueOf(functions)
 		for i := range value.NumField() {
 			if value.Field(i).Uint() == uint64(address) {
-				symbol, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("dl"), ",")
+				symbol, _, _ := strings.Cut(tagged.Field(i).Tag.Get("dl"), ",")
 				return symbol
 			}
 		}
 	}
 	return "an unknown function"
+}
+
+// bind fills functions, one of the structs above, from the symbols that the tags of another type with
+// the same fields name.
+func bind[T any](library dl.Library, functions *T, tagged reflect.Type) error {
+	bound := reflect.New(tagged)
+	err := dl.Bind(library, bound.Interface())
+	*functions = bound.Elem().Convert(reflect.TypeFor[T]()).Interface().(T)
+	return err
 }

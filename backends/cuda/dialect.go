@@ -1,0 +1,110 @@
+package cuda
+
+import (
+	"reflect"
+	"strings"
+
+	"hamr/backends"
+)
+
+// Dialect is what tells a library from CUDA's driver that has the same functions, with the same
+// arguments and the same codes where nothing is said here: HIP's runtime, by its design. All else of
+// this package serves each of them.
+type Dialect struct {
+	// Name is the backend's, and that of its errors.
+	Name string
+	// Settings takes the place of "HAMR_CUDA_" in the names of settings.
+	Settings string
+	// Libraries lists what to look for.
+	Libraries func() []string
+	// Oldest is the first version that serves, VersionText how one is written.
+	Oldest      int
+	VersionText func(version int) string
+
+	Allocators Allocators
+
+	// Introduction, EntryPoints and DeviceEntryPoints are types with the fields of those here, whose
+	// tags are the library's names. What the library has not has no tag. The last one is nil for a
+	// library with contexts.
+	Introduction, EntryPoints, DeviceEntryPoints reflect.Type
+
+	// CodeNames are the names of codes, and UnknownCode what comes before the number of one without.
+	CodeNames   map[int32]string
+	UnknownCode string
+	// ReturnsText says that the functions that put a code into words take it alone, and return the text.
+	ReturnsText bool
+
+	// Attributes are the library's numbers for CUDA's of the attributes of devices; one that is left
+	// out is zero on every device. Nil are CUDA's own.
+	Attributes map[int]int
+	// UUIDText writes a device's UUID as the vendor's tools do.
+	UUIDText func(backends.UUID) string
+	// MemoryTypes are the numbers of host, device and managed memory in a version, as
+	// DeviceEntryPoints.PointerQuery gives them.
+	MemoryTypes func(version int) (host, device, managed int32)
+
+	// LegacyIsNull says that the legacy stream has the handle zero and no other.
+	LegacyIsNull bool
+	// CopyKind follows the size among the arguments of EntryPoints.MemcpyAsync; zero if nothing does.
+	CopyKind uintptr
+	// ReadsLate says that copies out of ordinary host memory may read it after they have returned.
+	ReadsLate bool
+
+	// Kernels is what the library loads the kernels from; nil where there are none.
+	Kernels []byte
+}
+
+// Allocators are those that a backend serves; backends.None where it has none of a kind.
+type Allocators struct {
+	Plain   backends.Allocator // device memory
+	Ordered backends.Allocator // device memory from the library's own pool
+	Managed backends.Allocator
+	Pinned  backends.Allocator
+	Growing backends.Allocator // device memory that grows where it is
+}
+
+// NewOf returns a backend that speaks a dialect. Probe reads the settings through lookup.
+func NewOf(d *Dialect, lookup func(string) string) *Backend { return newOf(d, lookup) }
+
+const ownSettings = "HAMR_CUDA_"
+
+// setting is the dialect's name of a setting.
+func (b *Backend) setting(name string) string {
+	if rest, own := strings.CutPrefix(name, ownSettings); own {
+		return b.dialect.Settings + rest
+	}
+	return name
+}
+
+// nativeAttribute is the library's number for an attribute; ok is false if it has none.
+func (d *Dialect) nativeAttribute(which int) (number int, ok bool) {
+	if d.Attributes == nil {
+		return which, true
+	}
+	number, ok = d.Attributes[which]
+	return number, ok
+}
+
+// native is the library's handle of a stream.
+func (b *Backend) native(s backends.Stream) uintptr {
+	if s == legacyStream && b.dialect.LegacyIsNull {
+		return 0
+	}
+	return uintptr(s)
+}
+
+// ofCUDA is CUDA's own.
+var ofCUDA = &Dialect{
+	Name:         "cuda",
+	Settings:     ownSettings,
+	Libraries:    libraryNames,
+	Oldest:       oldestDriver,
+	VersionText:  versionText,
+	Allocators:   Allocators{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM},
+	Introduction: reflect.TypeFor[Introduction](),
+	EntryPoints:  reflect.TypeFor[EntryPoints](),
+	CodeNames:    codeNames,
+	UnknownCode:  "CUDA_ERROR_",
+	UUIDText:     func(id backends.UUID) string { return "GPU-" + id.String() },
+	Kernels:      kernelText,
+}
