@@ -43,6 +43,10 @@ const (
 	Shared Allocator = 9
 	// CUDAVMM is CUDA device memory that grows where it is ("cuda_vmm").
 	CUDAVMM Allocator = 10
+	// HIPAsync is HIP device memory from a stream-ordered pool.
+	HIPAsync Allocator = 11
+	// HIPHost is page-locked host memory from the HIP runtime.
+	HIPHost Allocator = 12
 )
 
 // Space is where the code that touches memory runs.
@@ -135,6 +139,7 @@ const (
 	dlpackCUDA        = 2
 	dlpackCUDAHost    = 3
 	dlpackROCm        = 10
+	dlpackROCmHost    = 11
 	dlpackCUDAManaged = 13
 )
 
@@ -156,6 +161,9 @@ var table = [...]Facts{
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
 	Shared:  {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
 	CUDAVMM: {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
+	HIPAsync: {Name: "hip_async", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
+		Ordered: true, DLPack: dlpackROCm},
+	HIPHost: {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2, DLPack: dlpackROCmHost},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.

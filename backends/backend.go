@@ -237,7 +237,7 @@ type Describer interface {
 }
 
 // Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the
-// backend would cost too much. All are zero before Probe.
+// backend would cost too much. All are zero before Probe, and of a runtime that is no CUDA driver.
 type Shortcuts struct {
 	CurrentDevice     uintptr // cuCtxGetDevice
 	CurrentContext    uintptr // cuCtxGetCurrent

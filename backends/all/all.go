@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/cuda"
+	"hamr/backends/hip"
 	"hamr/backends/host"
 )
 
@@ -14,6 +15,7 @@ import (
 var makers = []func(lookup func(string) string) backends.Backend{
 	func(func(string) string) backends.Backend { return host.New() },
 	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return hip.New(lookup) },
 }
 
 // New returns one of each backend, in order of preference. None has been probed.

@@ -28,8 +28,23 @@ func (b *Backend) call(function uintptr, arguments ...uintptr) error {
 func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
 	list := argumentLists.Get().(*[mostArguments]uintptr)
 	count := copy(list[:], arguments)
-	code := int32(dl.Call(function, list[:count]...))
+	code := b.invoke(function, list[:count])
 	argumentLists.Put(list)
+	return code
+}
+
+// invoke calls a C entry point. Where the library keeps what a thread's last error was, other libraries
+// of the process must not take this one for theirs.
+func (b *Backend) invoke(function uintptr, arguments []uintptr) int32 {
+	if b.onDevices.GetLastError == 0 {
+		return int32(dl.Call(function, arguments...))
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	code := int32(dl.Call(function, arguments...))
+	if code != success {
+		dl.Call(b.onDevices.GetLastError)
+	}
 	return code
 }
 
@@ -43,7 +58,7 @@ var argumentLists = sync.Pool{New: func() any { return new([mostArguments]uintpt
 //
 //go:uintptrescapes
 func (b *Backend) callWithPointers(function uintptr, arguments ...uintptr) error {
-	return b.finish(function, int32(dl.Call(function, arguments...)))
+	return b.finish(function, b.invoke(function, arguments))
 }
 
 // finish makes an error of a code that try returned.

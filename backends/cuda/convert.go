@@ -107,7 +107,7 @@ func (b *Backend) launchBlocks(device int, stream backends.Stream, function uint
 	if err != nil {
 		return err
 	}
-	multiprocessors, err := b.attribute(d, attributeMultiprocessors)
+	multiprocessors, err := b.attribute(d, AttributeMultiprocessors)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (v *visit) upload(dst, src backends.Region, size int, stream backends.Strea
 	if err != nil {
 		return backends.Complete, err
 	}
-	direct, err := v.b.attribute(d, attributeHostPageTables)
+	direct, err := v.b.attribute(d, AttributeHostPageTables)
 	if err != nil {
 		return backends.Complete, err
 	}

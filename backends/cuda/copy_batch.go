@@ -86,7 +86,7 @@ func (v *visit) gather(d *device, copies []backends.BatchCopy, stream backends.S
 	if !v.b.staging.Gathers(size, len(copies)) || v.context != d.context.Load() {
 		return errors.ErrUnsupported
 	}
-	direct, err := v.b.attribute(d, attributeHostPageTables)
+	direct, err := v.b.attribute(d, AttributeHostPageTables)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestALittleIsReadInOrder(t *testing.T) {
 // comes to it.
 func TestHostPageTables(t *testing.T) {
 	r := emulate(t, nil)
-	r.devices[0].attributes = map[int]int{attributeHostPageTables: 1}
+	r.devices[0].attributes = map[int]int{AttributeHostPageTables: 1}
 	device := r.reserve(t, backends.CUDA, 0, 1000, 0)
 	_, host := pageable(t, 1000)
 	left, err := r.Copy(device.Region, host, 1000, 0)

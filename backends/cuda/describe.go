@@ -64,9 +64,9 @@ func (b *Backend) lacking(d *device) (names []string, err error) {
 		allocator backends.Allocator
 		needs     int
 	}{
-		{b.dialect.Allocators.Ordered, attributeMemoryPools},
-		{b.dialect.Allocators.Managed, attributeManagedMemory},
-		{b.dialect.Allocators.Growing, attributeVirtualMemory},
+		{b.dialect.Allocators.Ordered, AttributeMemoryPools},
+		{b.dialect.Allocators.Managed, AttributeManagedMemory},
+		{b.dialect.Allocators.Growing, AttributeVirtualMemory},
 	} {
 		if each.allocator == backends.None {
 			continue
@@ -75,7 +75,7 @@ func (b *Backend) lacking(d *device) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if able == 0 || (each.needs == attributeVirtualMemory && !b.driver.managesAddresses()) || (each.needs == attributeMemoryPools && !b.driver.hasPools()) {
+		if able == 0 || (each.needs == AttributeVirtualMemory && !b.driver.managesAddresses()) || (each.needs == AttributeMemoryPools && !b.driver.hasPools()) {
 			names = append(names, each.allocator.String())
 		}
 	}
@@ -115,11 +115,11 @@ func (b *Backend) identity(d *device) (backends.UUID, error) {
 }
 
 func (b *Backend) computeCapability(d *device) (string, error) {
-	major, err := b.attribute(d, attributeMajor)
+	major, err := b.attribute(d, AttributeMajor)
 	if err != nil {
 		return "", err
 	}
-	minor, err := b.attribute(d, attributeMinor)
+	minor, err := b.attribute(d, AttributeMinor)
 	return strconv.Itoa(major) + "." + strconv.Itoa(minor), err
 }
 
@@ -130,6 +130,6 @@ func (b *Backend) totalMemory(d *device) (string, error) {
 }
 
 func (b *Backend) multiprocessors(d *device) (string, error) {
-	count, err := b.attribute(d, attributeMultiprocessors)
+	count, err := b.attribute(d, AttributeMultiprocessors)
 	return strconv.Itoa(count), err
 }

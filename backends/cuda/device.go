@@ -9,16 +9,16 @@ import (
 	"hamr/backends/internal/pool"
 )
 
-// Attributes of devices.
+// Attributes of devices, as CUDA's driver numbers them: see Dialect.Attributes.
 const (
-	attributeMultiprocessors     = 16
-	attributeMajor               = 75
-	attributeMinor               = 76
-	attributeManagedMemory       = 83
-	attributeHostPageTables      = 100 // the device follows the host's page tables to pageable memory
-	attributeVirtualMemory       = 102
-	attributeRemoteVirtualMemory = 110 // network cards reach it
-	attributeMemoryPools         = 115
+	AttributeMultiprocessors     = 16
+	AttributeMajor               = 75
+	AttributeMinor               = 76
+	AttributeManagedMemory       = 83
+	AttributeHostPageTables      = 100 // the device follows the host's page tables to pageable memory
+	AttributeVirtualMemory       = 102
+	AttributeRemoteVirtualMemory = 110 // network cards reach it
+	AttributeMemoryPools         = 115
 )
 
 // device is what is kept about one device. mu guards the fields below it and the

@@ -34,8 +34,8 @@ type Dialect struct {
 	// ReturnsText says that the functions that put a code into words take it alone, and return the text.
 	ReturnsText bool
 
-	// Attributes are the library's numbers for CUDA's of the attributes of devices; one that is left
-	// out is zero on every device. Nil are CUDA's own.
+	// Attributes are the library's numbers for the constants of that name; one that is left out is zero on
+	// every device. Nil are CUDA's own.
 	Attributes map[int]int
 	// UUIDText writes a device's UUID as the vendor's tools do.
 	UUIDText func(backends.UUID) string

@@ -53,14 +53,14 @@ func (b *Backend) units(d *device) (*units, error) {
 	if !f.managesAddresses() {
 		return nil, b.lacks(d, "functions of the driver's that manage addresses", b.dialect.Allocators.Growing)
 	}
-	able, err := b.attributeLocked(d, attributeVirtualMemory)
+	able, err := b.attributeLocked(d, AttributeVirtualMemory)
 	if err != nil {
 		return nil, err
 	}
 	if able == 0 {
 		return nil, b.lacks(d, "virtual memory management", b.dialect.Allocators.Growing)
 	}
-	remote, err := b.attributeLocked(d, attributeRemoteVirtualMemory)
+	remote, err := b.attributeLocked(d, AttributeRemoteVirtualMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,9 @@ func nowhere(at backends.Address) backends.Location {
 }
 
 func (b *Backend) locate(at backends.Address) (backends.Location, error) {
+	if !b.hasContexts() {
+		return b.locateOnDevices(at)
+	}
 	found := nowhere(at)
 	q := queries.Get().(*pointerQuery)
 	defer queries.Put(q)

@@ -74,7 +74,7 @@ func (b *Backend) checkManaged(number int) error {
 	if err != nil {
 		return err
 	}
-	able, err := b.attribute(d, attributeManagedMemory)
+	able, err := b.attribute(d, AttributeManagedMemory)
 	if err == nil && able == 0 {
 		err = b.lacks(d, "managed memory", b.dialect.Allocators.Managed)
 	}

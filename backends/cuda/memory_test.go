@@ -70,7 +70,7 @@ func TestMemoryIsFreedWhereZeroingFails(t *testing.T) {
 
 func TestDevicesWithoutTheAbility(t *testing.T) {
 	r := emulate(t, nil)
-	r.devices[0].attributes = map[int]int{attributeManagedMemory: 0, attributeMemoryPools: 0}
+	r.devices[0].attributes = map[int]int{AttributeManagedMemory: 0, AttributeMemoryPools: 0}
 	_, err := r.Allocate(request(backends.CUDAAsync, 8))
 	assert.ErrorIs(t, err, backends.ErrUnavailable)
 	assert.ErrorContains(t, err, "device 0 has no memory pools, which allocator cuda_async needs")

@@ -54,7 +54,7 @@ func (b *Backend) pool(number int) (uintptr, error) {
 	if pool := d.pool.Load(); pool != 0 {
 		return pool, nil
 	}
-	able, err := b.attributeLocked(d, attributeMemoryPools)
+	able, err := b.attributeLocked(d, AttributeMemoryPools)
 	if err != nil {
 		return 0, err
 	}

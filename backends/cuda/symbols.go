@@ -119,6 +119,7 @@ type EntryPoints struct {
 // context.
 type DeviceEntryPoints struct {
 	SetDevice       uintptr
+	GetLastError    uintptr // takes away what a thread's last error was
 	StreamGetDevice uintptr // (stream, *int)
 	StreamDevice    uintptr // returns the number, less than zero for no stream
 	PointerQuery    uintptr // see pointerAttributes

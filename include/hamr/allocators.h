@@ -34,9 +34,11 @@ typedef enum hamr_allocator {
     HAMR_ALLOCATOR_OPENMP = 8,
     HAMR_ALLOCATOR_SHARED = 9,
     HAMR_ALLOCATOR_CUDA_VMM = 10,
+    HAMR_ALLOCATOR_HIP_ASYNC = 11,
+    HAMR_ALLOCATOR_HIP_HOST = 12,
 } hamr_allocator;
 
-#define HAMR_ALLOCATOR_COUNT 11
+#define HAMR_ALLOCATOR_COUNT 13
 
 /* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
@@ -55,6 +57,8 @@ typedef enum hamr_allocator {
     X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x7, 0, 10, 0, 0, 0) \
     X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0) \
     X(HAMR_ALLOCATOR_SHARED, 9, "shared", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 1) \
-    X(HAMR_ALLOCATOR_CUDA_VMM, 10, "cuda_vmm", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0)
+    X(HAMR_ALLOCATOR_CUDA_VMM, 10, "cuda_vmm", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_ASYNC, 11, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x6, 1, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_HOST, 12, "hip_host", "hip", HAMR_PINNED, 0x1, 0, 11, 0, 0, 0)
 
 #endif

@@ -21,7 +21,7 @@ func announceDevices() {
 	}
 	for _, b := range Runtime.Backends() {
 		known, ok := backends.As[backends.Shortcutter](b)
-		if !ok || b.Probe() != nil {
+		if !ok || b.Probe() != nil || known.Shortcuts() == (backends.Shortcuts{}) {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {

@@ -31,6 +31,8 @@ class Allocator(Enumeration):
     openmp = 8
     shared = 9
     cuda_vmm = 10
+    hip_async = 11
+    hip_host = 12
 
 
 #: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes

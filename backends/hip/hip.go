@@ -1,0 +1,79 @@
+// Package hip serves memory of AMD's devices through the HIP runtime alone, which is looked for at run
+// time. HIP's functions are CUDA's by design, so that everything but names, numbers and layouts is
+// package cuda's: see cuda.Dialect. HIP knows contexts as deprecated, so that threads work on devices.
+package hip
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"hamr/backends"
+	"hamr/backends/cuda"
+)
+
+// The settings, as names of environment variables; the others are cuda's with HIP in place of CUDA.
+const (
+	// LibrarySetting is the runtime to load in place of the usual ones.
+	LibrarySetting = "HAMR_HIP_LIBRARY"
+	settings       = "HAMR_HIP_"
+)
+
+const (
+	// oldestRuntime is the first that is known to have all functions that are asked for: that of
+	// Debian 12.
+	oldestRuntime = 50200000
+	// renumbered is from where memory of hosts and devices has other numbers.
+	renumbered = 60000000
+)
+
+const copyDefault = 4 // hipMemcpyDefault: the addresses tell which way
+
+var dialect = &cuda.Dialect{
+	Name:        "hip",
+	Settings:    settings,
+	Libraries:   libraries,
+	Oldest:      oldestRuntime,
+	VersionText: versionText,
+	Allocators: cuda.Allocators{Plain: backends.HIP, Ordered: backends.HIPAsync, Managed: backends.HIPUnified,
+		Pinned: backends.HIPHost, Growing: backends.None},
+	Introduction:      reflect.TypeFor[introduction](),
+	EntryPoints:       reflect.TypeFor[entryPoints](),
+	DeviceEntryPoints: reflect.TypeFor[onDevices](),
+	CodeNames:         codeNames,
+	UnknownCode:       "hipError",
+	ReturnsText:       true,
+	// The numbers are those of ROCm 5, 6 and 7.
+	Attributes: map[int]int{
+		cuda.AttributeMultiprocessors: 63, cuda.AttributeMajor: 23, cuda.AttributeMinor: 61,
+		cuda.AttributeManagedMemory: 24, cuda.AttributeHostPageTables: 66, cuda.AttributeMemoryPools: 88,
+	},
+	UUIDText: uuidText,
+	MemoryTypes: func(version int) (host, device, managed int32) {
+		if version < renumbered {
+			return 0, 1, -2 // managed memory has no number of its own, and -1 is none
+		}
+		return 1, 2, 3
+	},
+	LegacyIsNull: true,
+	CopyKind:     copyDefault,
+	ReadsLate:    true,
+}
+
+// New returns the backend of the allocators HIP, HIPAsync, HIPUnified and HIPHost. Probe reads the
+// settings through lookup.
+func New(lookup func(string) string) *cuda.Backend { return cuda.NewOf(dialect, lookup) }
+
+// versionText writes what hipDriverGetVersion returns: 50221153 is 5.2.21153.
+func versionText(version int) string {
+	return fmt.Sprintf("%d.%d.%d", version/10_000_000, version/100_000%100, version%100_000)
+}
+
+// uuidText writes a UUID as rocminfo does: the bytes are hexadecimal digits themselves. What they are
+// on other runtimes is written as those of CUDA are.
+func uuidText(id backends.UUID) string {
+	if text := string(id[:]); strings.Trim(text, "0123456789abcdefABCDEF") == "" {
+		return "GPU-" + strings.ToLower(text)
+	}
+	return "GPU-" + id.String()
+}
