@@ -100,7 +100,7 @@ func TestAHandleThatMemoryWasMadeOnMayBecomeAnother(t *testing.T) {
 func TestOtherMemoryDoesNotWaitForTheDevice(t *testing.T) {
 	w := newWorld(t, 1, late)
 	for _, p := range places(1) {
-		if p.allocator == backends.CUDAAsync {
+		if p.allocator.Ordered() {
 			continue
 		}
 		a := w.array(p.options(gobuffer.Async), before)

@@ -40,6 +40,8 @@ var rules = []rule{
 	{"backends/waiting", nil},
 	{"backends/internal/setting", nil},
 	{"backends/internal/staging", []string{"backends", "backends/waiting", "backends/internal/setting"}},
+	// HIP is CUDA in other words: see cuda.Dialect.
+	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/..."}},
 	{"gobuffer/...", []string{"backends", "arrayiface", "gobuffer/internal/..."}},
 	{"pyhamr/...", []string{"gobuffer", "arrayiface", "backends", "backends/all", "backends/waiting", "pyhamr/internal/..."}},

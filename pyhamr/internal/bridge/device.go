@@ -62,15 +62,27 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 	return nil
 }
 
+// locateAs asks the runtime that serves an allocator where an address is, unless that is None, and then
+// all of them: more than one may know the memory.
+func locateAs(a backends.Allocator, at backends.Address) (backends.Location, error) {
+	if a != backends.None {
+		b, err := Runtime.Backend(a)
+		if err != nil {
+			return backends.Location{}, err
+		}
+		if locator, ok := backends.As[backends.Locator](b); ok {
+			if found, err := locator.Locate(at); err != nil || found.Allocator != backends.None {
+				return found, err
+			}
+		}
+	}
+	return Runtime.Locate(at)
+}
+
 // checkLocation compares d with what the runtime says of its memory. Memory that is
 // taken must be what its allocator can free.
 func (d *Descriptor) checkLocation(taken bool) error {
-	if given := backends.Allocator(d.Allocator); given != backends.None {
-		if _, err := Runtime.Backend(given); err != nil {
-			return err
-		}
-	}
-	found, err := Runtime.Locate(backends.Address(d.Pointer))
+	found, err := locateAs(backends.Allocator(d.Allocator), backends.Address(d.Pointer))
 	if err != nil {
 		return err
 	}
