@@ -86,9 +86,10 @@ LIBRARIES = Suite(
 )
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
+HIP = replace(emulated(2, HAMR_TEST_HIP="1"), name="HIP, stand-in", folder="tests/hip")
 #: The full suite, which one Python runs.
 FULL = [
-    *(HOST, CUDA),
+    *(HOST, CUDA, HIP),
     *(emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")),
 ]
 #: What the other Pythons run, and with --all.

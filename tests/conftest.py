@@ -42,6 +42,7 @@ collect_ignore = [
     *([] if emulation.CHOSEN else ["cuda"]),
     *([] if emulation.CHOSEN == "driver" else ["gpu"]),
     *([] if os.environ.get("HAMR_TEST_TRIAL") else ["trial"]),
+    *([] if emulation.HIP else ["hip"]),
 ]
 
 

@@ -22,10 +22,15 @@ SOURCES = [ROOT / "tests" / "emulator", ROOT / "backends" / "cuda" / "kernels"]
 CHOSEN = os.environ.get("HAMR_TEST_CUDA", "")
 
 
-def build() -> Path:
-    """The emulator's library, built if no run before has left one of the same sources."""
+#: Whether the stand-in for HIP's runtime is there beside the emulated driver, over which it is.
+HIP = CHOSEN == "emulator" and bool(os.environ.get("HAMR_TEST_HIP"))
+STAND_IN = [ROOT / "tests" / "hip" / "stand_in"]
+
+
+def build(sources: list[Path] = SOURCES) -> Path:
+    """A library, by default the emulator's, built if no run before has left one of its sources."""
     digest = hashlib.sha256(os.environ.get("CC", "").encode())
-    for folder in SOURCES:
+    for folder in sources:
         for path in sorted(folder.iterdir()):
             if path.suffix in (".c", ".h", ".cu", ".sh"):
                 digest.update(path.name.encode() + path.read_bytes())
@@ -35,7 +40,7 @@ def build() -> Path:
         raise PermissionError(f"{folder} is another user's")
     library = folder / f"{digest.hexdigest()[:16]}.so"
     if not library.exists():
-        subprocess.run([SOURCES[0] / "build.sh", library], check=True)
+        subprocess.run([sources[0] / "build.sh", library], check=True)
     return library
 
 
@@ -46,6 +51,9 @@ def choose() -> None:
     if CHOSEN == "emulator":
         os.environ["HAMR_CUDA_LIBRARY"] = str(build())
         os.environ.setdefault("HAMR_EMULATOR_DEVICES", "2")
+    if HIP:
+        os.environ["HAMR_HIP_LIBRARY"] = str(build(STAND_IN))
+        os.environ["HAMR_HIP_STAND_IN_DRIVER"] = os.environ["HAMR_CUDA_LIBRARY"]
 
 
 def entry_points() -> list[str]:

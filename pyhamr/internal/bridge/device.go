@@ -100,7 +100,9 @@ func (d *Descriptor) checkLocation(taken bool) error {
 		return refused("data", fmt.Sprintf("%#x", d.Base), fmt.Sprintf("%#x, where the allocation starts, with take", found.Base))
 	}
 	switch given := backends.Allocator(d.Allocator); {
-	case given == backends.None:
+	case given == backends.None,
+		// Nor can DLPack tell them apart.
+		!taken && given.Backend() == found.Allocator.Backend() && given.Kind() != found.Allocator.Kind() && given.Facts().DLPack == found.Allocator.Facts().DLPack:
 		d.Allocator = int32(found.Allocator)
 	case given.Backend() != found.Allocator.Backend(), given.Kind() != found.Allocator.Kind(), taken && given != found.Allocator:
 		return refused("allocator", given.String(), fmt.Sprintf("%s: that is what the memory at %#x is", found.Allocator, d.Pointer))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
+from .allocator import (
+    FACTS,
+    Allocator,
+    allocator_from,
+    allocator_of,
+    is_of_a_device,
+    is_ordinary,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 
 _HOST = ("cpu", "host")
 _DEVICE = ("cuda", "gpu")
+#: Backends with devices of their own.
+_BACKENDS = {facts[5] for number, facts in enumerate(FACTS) if is_of_a_device(number)}
 ACCEPTED = (
     "accepted are -1 or 'cpu' for the host, n, 'cuda:n' or 'cuda' for CUDA devices, "
     "and device objects of PyTorch, JAX and CuPy"
@@ -40,6 +49,15 @@ def device_number(value: Any) -> int:
     if host:
         raise ValueError(f"device is {value!r}: accepted is a CUDA device, and not the host")
     return number
+
+
+def device_and_backend(value: Any) -> tuple[int, str]:
+    """A device's number as ``device_number`` reads it, and whose: "hip:1" is HIP's second one."""
+    if isinstance(value, str):
+        kind, colon, _ = value.partition(":")
+        if kind in _BACKENDS:
+            return device_number("cuda" + value.removeprefix(kind)), kind
+    return device_number(value), "cuda"
 
 
 def new_place(allocator: Any, device: Any) -> tuple[int, int]:

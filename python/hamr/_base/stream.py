@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import backend_of, is_of_a_device
+from .allocator import backend_of, is_of_a_device, is_ordinary
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from .place import Device
 
-#: Whose streams these are. Another backend's streams need their own way of
-#: telling foreign objects apart, and this name in each Stream.
+#: Whose streams these are, unless a device or memory of another backend's says otherwise.
 BACKEND = "cuda"
 
 #: CUDA's handles that are no objects: its default, its legacy default, and the one
@@ -48,7 +47,7 @@ class Stream:
     which ends with the object. Anything else is shared: a handle as an int, or a
     stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
-    object does not. CUDA's per-thread default stream, 2, becomes that of the
+    object does not: "hip:0" also says that the stream is HIP's. CUDA's per-thread default stream, 2, becomes that of the
     calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
@@ -84,23 +83,24 @@ class Stream:
     _sure: bool  # it is a stream, on the device that it says
 
     def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
-        number = -1
+        number, backend = -1, None
         if device is not None:
-            from .place import device_number
+            from .place import device_and_backend
 
-            number = device_number(device)
+            number, backend = device_and_backend(device)
         if stream is not None or device is None:
-            self._share(stream, number, -1)
+            self._share(stream, number, -1, backend)
             return
-        self._backend, self._generation, self._owner = BACKEND, _native.generation(), None
-        self._device = core().CurrentDevice(BACKEND) if number < 0 else number
-        self._value = core().NewStream(BACKEND, self._device)
+        self._backend, self._generation, self._owner = backend, _native.generation(), None
+        self._device = core().CurrentDevice(backend) if number < 0 else number
+        self._value = core().NewStream(backend, self._device)
         self._life = self._share_life(True)
         self._sure = True
 
-    def _share(self, stream: Any, device: int, near: int) -> None:
+    def _share(self, stream: Any, device: int, near: int, backend: str | None = None) -> None:
         """Become the stream that was given; the per-thread one is meant on device ``near``."""
-        self._backend, self._generation, self._owner = BACKEND, _native.generation(), stream
+        self._backend = backend or (stream._backend if isinstance(stream, Stream) else BACKEND)
+        self._generation, self._owner = _native.generation(), stream
         self._value = _handle_of(stream)
         told = _device_of(stream)
         self._device = told if device < 0 else device
@@ -111,7 +111,7 @@ class Stream:
             if near >= 0:
                 self._device = near
             self._device = self._place()
-            self._value = core().ResolveStream(BACKEND, self._device, _PER_THREAD)
+            self._value = core().ResolveStream(self._backend, self._device, _PER_THREAD)
         if self._value > _PER_THREAD:
             self._life = self._share_life(False)
 
@@ -372,19 +372,32 @@ class Event:
         return self._backend, self._device, self._value
 
 
-def as_stream(stream: Any, device: int = -1) -> Stream:
+def as_stream(stream: Any, device: int = -1, backend: str | None = None) -> Stream:
     """What a user gave as stream, as a Stream; one that cannot be is refused.
 
     ``device`` is where the memory is that it is given for, and where the per-thread
-    default stream is meant to be; -1 where that is not known, or the host.
+    default stream is meant to be; -1 where that is not known, or the host. ``backend`` is
+    whose memory it is, and whose stream.
     """
     if isinstance(stream, Stream):
+        if backend not in (None, stream._backend) and device >= 0 and stream._value > _PER_THREAD:
+            raise ValueError(
+                f"stream is {stream._given()} of {stream._backend}: "
+                f"accepted for memory of {backend} are streams of {backend}"
+            )
         return stream._checked()._fitting(device)
     made = Stream.__new__(Stream)
-    made._share(stream, -1, device)
+    made._share(stream, -1, device, backend)
     made._checked()._fitting(device)
     if made._device < 0:
         made._device = device
+    return made
+
+
+def shared_stream(handle: int, backend: str | None) -> Stream:
+    """A Stream of a handle that a backend knows, of which nobody need be asked."""
+    made = Stream.__new__(Stream)
+    made._share(handle, -1, -1, backend)
     return made
 
 
@@ -401,20 +414,28 @@ def stream_for_memory(
         from .stream_blocks import fitting
 
         backend = backend_of(allocator) if on_a_device else None
-        found: Stream | None = fitting(blocks(), backend, lambda: _place_of(device, pointer))
+        found: Stream | None = fitting(
+            blocks(), backend, lambda: _place_of(device, pointer, allocator)
+        )
         return found
-    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
+    place = device if on_a_device or is_per_thread(stream) else -1
+    order = as_stream(stream, place, streams_of(allocator))
     if on_a_device and device < 0 <= order._device:
-        order._fitting(_place_of(device, pointer))
+        order._fitting(_place_of(device, pointer, allocator))
     return order
 
 
-def _place_of(device: int, pointer: int | None) -> int:
+def streams_of(allocator: int) -> str | None:
+    """The backend whose streams memory of an allocator is used on; None of ordinary memory."""
+    return None if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
+
+
+def _place_of(device: int, pointer: int | None, allocator: int) -> int:
     """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
     if device >= 0:
         return device
     if pointer is None:
-        return core().CurrentDevice(BACKEND)
+        return core().CurrentDevice(backend_of(allocator))
     from .location import device_of_address
 
     return device_of_address(pointer)

@@ -110,9 +110,9 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         if order is not None and order._value == value:
             found: Stream = order
             return found
-        from .._base.stream import Stream
+        from .._base.stream import shared_stream, streams_of
 
-        return Stream(value)
+        return shared_stream(value, streams_of(self._allocator))
 
     @property
     def transfer(self) -> Transfer:
@@ -191,10 +191,11 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
-        from .._base.stream import as_stream
+        from .._base.stream import as_stream, streams_of
 
         device = self.device
-        order, mode = as_stream(stream, device), transfer_of(transfer)
+        order = as_stream(stream, device, streams_of(self._allocator))
+        mode = transfer_of(transfer)
         self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
