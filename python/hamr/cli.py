@@ -29,10 +29,13 @@ ENVIRONMENT = {
     "HAMR_CUDA_VMM_RESERVE": "bytes of addresses that each `cuda_vmm` allocation can grow to",
     "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
     "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
+    "HAMR_HIP_LIBRARY": "the HIP runtime to load, instead of libamdhip64.so",
+    "HAMR_HIP_POOL": "as HAMR_CUDA_POOL, for `hip` memory; so on for _LIMIT, _RELEASE_THRESHOLD",
+    "HAMR_HIP_PEER_ACCESS": "as HAMR_CUDA_PEER_ACCESS, for HIP's devices",
 }
 
 #: How the files of the vendors' libraries are called.
-_LIBRARIES = {"cuda": "libcuda.so"}
+_LIBRARIES = {"cuda": "libcuda.so", "hip": "libamdhip64.so"}
 
 
 def information() -> dict[str, Any]:

@@ -107,7 +107,14 @@ def test_large_copies_are_staged():
 
 def test_pools_tell_and_are_limited():
     b = hamr.Buffer(1000, "f4", A.hip)
-    pools = {(p["allocator"], p["device"]) for p in hamr.stats()["pools"]}
-    assert ("hip", 0) in pools
-    del b
-    hamr.trim()
+    pinned = hamr.Buffer(1000, "f4", A.hip_host)
+    pools = hamr.stats()["pools"]
+    assert pools["hip:0"]["current"] >= 4000
+    assert pools["hip_host"]["current"] >= 4000
+    hamr.set_limit(device="hip:0", bytes="3MiB")
+    assert hamr.stats()["pools"]["hip:0"]["limit"] == 3 << 20
+    with pytest.raises(hamr.OutOfMemory, match="limit"):
+        hamr.Buffer(4 << 20, "u1", A.hip)
+    hamr.set_limit(device="hip:0", bytes=None)
+    assert np.asarray(hamr.Buffer(4 << 20, "u1", A.hip, fill=1).get_host_accessible())[-1] == 1
+    del b, pinned

@@ -1,4 +1,4 @@
-"""HIP's memory for other libraries: the shapes in which CuPy for ROCm and torch for ROCm take it."""
+"""HIP's memory for other libraries: the shapes in which CuPy and PyTorch for ROCm take it."""
 
 import gc
 

@@ -64,14 +64,16 @@ def test_streams_are_of_one_runtime():
         b.set_stream(hamr.Stream(device="hip:1"))
     with pytest.raises(ValueError, match="accepted is the handle of a stream that exists"):
         b.set_stream(4711)
-    with pytest.raises(ValueError, match="device is 'cudahip:0'|accepted are"):
+    with pytest.raises(ValueError, match="device is 'hip:x'"):
         hamr.Stream(device="hip:x")
 
 
 def test_errors_have_hips_names(emulator):
     b = hamr.Buffer(64, "u1", "hip", fill=0)
     emulator.fail("cuMemsetD8Async", 1, 719)
-    with pytest.raises(hamr.DeviceError, match="hipMemsetD8Async.*hipErrorLaunchFailure") as caught:
+    with pytest.raises(
+        hamr.DeviceError, match=r"hipMemsetD8Async.*hipErrorLaunchFailure"
+    ) as caught:
         b.fill(1)
     assert caught.value.name == "hipErrorLaunchFailure"
     assert runtime.library.hipPeekAtLastError() == 0
@@ -105,7 +107,8 @@ def test_a_forked_child_is_refused():
 
 END = """
 import hamr, numpy
-kept = [hamr.Buffer(1000, "f4", name, fill=1) for name in ("hip", "hip_async", "hip_uva", "hip_host", "cuda")]
+names = "hip", "hip_async", "hip_uva", "hip_host", "cuda"
+kept = [hamr.Buffer(1000, "f4", name, fill=1) for name in names]
 late = hamr.Stream(device="hip:0")
 kept[0].set_stream(late)
 kept[0].fill(2)

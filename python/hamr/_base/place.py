@@ -54,9 +54,9 @@ def device_number(value: Any) -> int:
 def device_and_backend(value: Any) -> tuple[int, str]:
     """A device's number as ``device_number`` reads it, and whose: "hip:1" is HIP's second one."""
     if isinstance(value, str):
-        kind, colon, _ = value.partition(":")
-        if kind in _BACKENDS:
-            return device_number("cuda" + value.removeprefix(kind)), kind
+        kind, _, _ = value.partition(":")
+        if kind in _BACKENDS and kind not in _DEVICE:
+            return _number_in(value), kind
     return device_number(value), "cuda"
 
 
@@ -100,11 +100,8 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
     """Whether a device is the host, and its number; -1 is the host, or the current device."""
     kind, number = device, None
     if isinstance(device, str):
-        kind, colon, digits = device.partition(":")
-        if colon:
-            if not (digits.isascii() and digits.isdecimal()):
-                raise ValueError(f"device is {device!r}: {ACCEPTED}")
-            number = int(digits)
+        kind, found = device.partition(":")[0], _number_in(device)
+        number = None if found < 0 else found
     elif hasattr(type(device), "__index__") and not isinstance(device, bool):
         number = device.__index__()
         kind = "cpu" if number == -1 else "cuda"
@@ -119,6 +116,16 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
     if not 0 <= (number or 0) < 2**31:
         raise ValueError(f"device is {device!r}: accepted are 0 ... 2**31-1; {ACCEPTED}")
     return False, -1 if number is None else number
+
+
+def _number_in(device: str) -> int:
+    """The number in "cuda:1"; -1 if there is none."""
+    _, colon, digits = device.partition(":")
+    if not colon:
+        return -1
+    if not (digits.isascii() and digits.isdecimal()) or int(digits) >= 2**31:
+        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+    return int(digits)
 
 
 def _of_object(device: Any) -> tuple[Any, Any]:

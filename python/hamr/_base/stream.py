@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import backend_of, is_of_a_device, is_ordinary
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -47,8 +46,8 @@ class Stream:
     which ends with the object. Anything else is shared: a handle as an int, or a
     stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
-    object does not: "hip:0" also says that the stream is HIP's. CUDA's per-thread default stream, 2, becomes that of the
-    calling thread.
+    object does not: "hip:0" also says that the stream is HIP's. The per-thread default
+    stream, 2, becomes that of the calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
     is the host's or on its device. Those made before keep theirs, and so do views and copies.
@@ -78,18 +77,19 @@ class Stream:
         "_value",
     )
 
+    _backend: str
     _device: int
     _value: int
     _sure: bool  # it is a stream, on the device that it says
 
     def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
-        number, backend = -1, None
+        number, backend = -1, BACKEND
         if device is not None:
             from .place import device_and_backend
 
             number, backend = device_and_backend(device)
         if stream is not None or device is None:
-            self._share(stream, number, -1, backend)
+            self._share(stream, number, -1, None if device is None else backend)
             return
         self._backend, self._generation, self._owner = backend, _native.generation(), None
         self._device = core().CurrentDevice(backend) if number < 0 else number
@@ -99,7 +99,8 @@ class Stream:
 
     def _share(self, stream: Any, device: int, near: int, backend: str | None = None) -> None:
         """Become the stream that was given; the per-thread one is meant on device ``near``."""
-        self._backend = backend or (stream._backend if isinstance(stream, Stream) else BACKEND)
+        own: str = stream._backend if isinstance(stream, Stream) else BACKEND
+        self._backend = backend or own
         self._generation, self._owner = _native.generation(), stream
         self._value = _handle_of(stream)
         told = _device_of(stream)
@@ -392,53 +393,6 @@ def as_stream(stream: Any, device: int = -1, backend: str | None = None) -> Stre
     if made._device < 0:
         made._device = device
     return made
-
-
-def shared_stream(handle: int, backend: str | None) -> Stream:
-    """A Stream of a handle that a backend knows, of which nobody need be asked."""
-    made = Stream.__new__(Stream)
-    made._share(handle, -1, -1, backend)
-    return made
-
-
-def stream_for_memory(
-    stream: Any, allocator: int, device: int, pointer: int | None = None
-) -> Stream | None:
-    """The stream given for memory of an allocator: new memory, or that at an address.
-
-    ``device`` is its device's number; -1 is the current one, or where the address is. Where
-    none is given it is that of a block, or None.
-    """
-    on_a_device = is_of_a_device(allocator)
-    if stream is None:
-        from .stream_blocks import fitting
-
-        backend = backend_of(allocator) if on_a_device else None
-        found: Stream | None = fitting(
-            blocks(), backend, lambda: _place_of(device, pointer, allocator)
-        )
-        return found
-    place = device if on_a_device or is_per_thread(stream) else -1
-    order = as_stream(stream, place, streams_of(allocator))
-    if on_a_device and device < 0 <= order._device:
-        order._fitting(_place_of(device, pointer, allocator))
-    return order
-
-
-def streams_of(allocator: int) -> str | None:
-    """The backend whose streams memory of an allocator is used on; None of ordinary memory."""
-    return None if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
-
-
-def _place_of(device: int, pointer: int | None, allocator: int) -> int:
-    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
-    if device >= 0:
-        return device
-    if pointer is None:
-        return core().CurrentDevice(backend_of(allocator))
-    from .location import device_of_address
-
-    return device_of_address(pointer)
 
 
 def is_per_thread(stream: Any) -> bool:

@@ -110,7 +110,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         if order is not None and order._value == value:
             found: Stream = order
             return found
-        from .._base.stream import shared_stream, streams_of
+        from .._base.streams_of_memory import shared_stream, streams_of
 
         return shared_stream(value, streams_of(self._allocator))
 
@@ -191,7 +191,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
-        from .._base.stream import as_stream, streams_of
+        from .._base.stream import as_stream
+        from .._base.streams_of_memory import streams_of
 
         device = self.device
         order = as_stream(stream, device, streams_of(self._allocator))

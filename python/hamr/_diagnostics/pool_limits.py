@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .._base.allocator import Allocator
+from .._base.allocator import Allocator, backend_of
 from .._base.library import core
-from .._base.place import device_number
+from .._base.place import device_and_backend
+from .._base.stream import BACKEND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,18 +76,19 @@ def set_limit(
 ) -> None:
     """Limit how many bytes hamr takes: a number, a text such as "4GiB", or None.
 
-    ``pinned`` is page-locked memory in all. ``bytes`` is memory of ``device`` by the allocators
-    ``cuda`` and ``cuda_async`` together. ``host`` is how much freed ordinary memory is kept for
-    reuse. None is what it was at the start. More than that raises OutOfMemory, or is ordinary
-    memory instead of page-locked. What is kept beyond a limit is given back at once, which waits
-    for the device.
+    ``pinned`` is CUDA's page-locked memory in all. ``bytes`` is memory of ``device`` by the
+    allocators ``cuda`` and ``cuda_async`` together or, of "hip:n", by ``hip`` and ``hip_async``.
+    ``host`` is how much freed ordinary memory is kept for reuse. None is what it was at the
+    start. More than that raises OutOfMemory, or is ordinary memory instead of page-locked. What
+    is kept beyond a limit is given back at once, which waits for the device.
     """
     if (device is None) != (bytes is _UNSAID):
         given = "device" if bytes is _UNSAID else "bytes"
         raise ValueError(f"{given} is given alone: accepted are device and bytes together")
     wanted = []  # what may be refused first
     if device is not None:
-        wanted.append((Allocator.cuda, device_number(device), _bytes("bytes", bytes)))
+        number, backend = device_and_backend(device)
+        wanted.append((Allocator[backend], number, _bytes("bytes", bytes)))
     if pinned is not _UNSAID:
         wanted.append((Allocator.cuda_host, -1, _bytes("pinned", pinned)))
     if host is not _UNSAID:
@@ -116,16 +118,24 @@ def pools() -> dict[str, Pool]:
 def _name(allocator: Allocator, device: int) -> str:
     if device >= 0:
         return f"{allocator.name}:{device}"
-    return "host" if allocator == Allocator.malloc else "pinned"
+    names = {Allocator.malloc: "host", Allocator.cuda_host: "pinned"}
+    return names.get(allocator, allocator.name)
 
 
 def limits() -> Limits:
-    """The limits of now, in bytes; None is no limit. Devices not yet used are absent."""
+    """The limits of now, in bytes; None is no limit. Devices not yet used are absent.
+
+    Devices are CUDA's; the limits of others are among the figures of ``stats``.
+    """
     found = pools()
     devices: dict[int, int | None] = {}
     for name, pool in found.items():
-        _, colon, number = name.partition(":")
-        if colon and devices.get(int(number)) is None:
+        allocator, colon, number = name.partition(":")
+        if (
+            colon
+            and backend_of(Allocator[allocator]) == BACKEND
+            and devices.get(int(number)) is None
+        ):
             devices[int(number)] = pool["limit"]
     return {
         "pinned": found["pinned"]["limit"] if "pinned" in found else None,
