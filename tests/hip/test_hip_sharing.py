@@ -65,7 +65,7 @@ def test_dlpack_of_page_locked_memory():
     consumed.end()
     back = hamr.from_dlpack(b)
     back.fill(5)
-    assert np.asarray(b).tolist() == [5.0] * 4
+    assert np.asarray(back).tolist() == np.asarray(b).tolist() == [5.0] * 4
 
 
 def test_a_consumers_stream_runs_after_the_work():

@@ -128,6 +128,52 @@ def test_processes_end_cleanly(loaded_first):
         assert (done.returncode, done.stdout, done.stderr) == (0, "2.0\n", "")
 
 
+ALONE = """
+import hamr, numpy
+
+class Offers:
+    def __init__(self, interface):
+        self.__cuda_array_interface__ = interface
+
+assert [hamr.backends()[name]["available"] for name in ("cuda", "hip")] == [False, True]
+assert hamr.get_device_allocator().name == "hip"
+for name in ("hip", "hip_uva"):
+    b = hamr.buffer(numpy.arange(4, dtype="f4")).copy(name)
+    for shared in (hamr.buffer(Offers(b.__cuda_array_interface__)), hamr.from_dlpack(b)):
+        assert (shared.allocator.name, hamr.device_of(shared)) == (name, 0)
+        assert numpy.asarray(shared.get_host_accessible()).tolist() == [0, 1, 2, 3]
+assert hamr.from_dlpack(hamr.Buffer(4, "u1", "hip_host")).allocator.name == "hip_host"
+late = hamr.Buffer(100_000, "u1", "hip", fill=1)
+late.fill(9)
+assert late.__cuda_array_interface__["stream"] is None  # HIP's default stream has no number
+stream = hamr.Stream(device="hip:0")
+late.set_stream(stream)
+late.fill(8)
+interface = late.__cuda_array_interface__
+assert interface["stream"] == stream.ptr
+assert set(hamr.buffer(Offers(interface)).get(numpy.empty(100_000, "u1"))) == {8}
+assert hamr.buffer(numpy.arange(3)).get_device_accessible().__dlpack_device__() == (10, 0)
+assert hamr.device_properties("hip:1")["pci_bus_id"] and hamr.memory_info("hip:0").total
+print("all of it")
+"""
+
+
+def test_on_a_machine_with_hip_alone():
+    environment = os.environ | {"HAMR_CUDA_LIBRARY": "/nowhere/libcuda.so"}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all of it\n", "")
+
+
+def test_the_interface_of_pending_work_names_no_default_stream(emulator):
+    b = hamr.Buffer(1000, "u1", "hip", fill=1)
+    b.fill(9)
+    interface = b.__cuda_array_interface__
+    assert interface["stream"] is None
+    assert set(emulator.peek(interface["data"][0], 1000, "u1").tolist()) == {9}
+
+
 def test_without_the_library():
     program = """
 import hamr

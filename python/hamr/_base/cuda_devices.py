@@ -7,7 +7,7 @@ from _thread import get_ident
 import hamr._native as _native
 
 from .library import core
-from .place import device_number
+from .place import device_and_backend, device_number
 from .stream import BACKEND
 
 TYPE_CHECKING = False
@@ -121,14 +121,16 @@ def enable_peer(user: int, owner: int) -> bool:
 
 
 def memory_info(device: Device | None = None) -> MemoryInfo:
-    """Free and total memory of a CUDA device, by default the current one, in bytes."""
-    return MemoryInfo(_native.memory_info(BACKEND, _number(device)))
+    """Free and total memory in bytes of a CUDA device, by default the current one, or "hip:0"."""
+    number, backend = _named(device)
+    return MemoryInfo(_native.memory_info(backend, number))
 
 
 def device_properties(device: Device | None = None) -> dict[str, str]:
-    """What is known of a CUDA device, by default the current one, as names and texts."""
-    return _native.describe(BACKEND, _number(device), True)
+    """What is known of a CUDA device, by default the current one, or "hip:0", as texts by name."""
+    number, backend = _named(device)
+    return _native.describe(backend, number, True)
 
 
-def _number(device: Any) -> int:
-    return -1 if device is None else device_number(device)
+def _named(device: Any) -> tuple[int, str]:
+    return (-1, BACKEND) if device is None else device_and_backend(device)

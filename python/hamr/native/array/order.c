@@ -80,6 +80,19 @@ static int uses_default_stream(const Array *self) {
     return is_of_device(self->array.allocator) && self->array.device >= 0;
 }
 
+/* Whether the array's runtime has a number for its default stream that an interface may name: not
+ * HIP, which has zero, and that the interface forbids. */
+static int default_stream_has_number(const Array *self) {
+    unsigned type = self->array.allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[self->array.allocator].dlpack : 0;
+    return type != kDLROCM;
+}
+
+static int order_settled(Array *self) {
+    Array *settled = array_settled(self);
+    Py_XDECREF((PyObject *)settled);
+    return settled ? 0 : -1;
+}
+
 /* Whether a stream that an interface names may be taken for one of another device than
  * the memory's: managed memory is used on any, and 1 is the default stream of the one
  * that is current for the consumer. */
@@ -94,18 +107,17 @@ int order_covering(Array *self, uint64_t *stream) {
     *stream = 0;
     if (!self->block) return 0;
     if (!has_own_order(self) && (!uses_default_stream(self) || default_stream_idle(self))) return 0;
-    if (stream_is_anothers(self)) {
-        Array *settled = array_settled(self);
-        Py_XDECREF((PyObject *)settled);
-        return settled ? 0 : -1;
-    }
+    if (stream_is_anothers(self)) return order_settled(self);
     Array *source = array_pin(self);
     if (!source) return -1;
     /* Making the snapshot may run finalisers, after which there may be no memory, nor a core. */
     const hamr_functions *functions = source->block ? core_functions() : NULL;
     hamr_error *error = functions ? functions->covering(&source->array, stream) : NULL;
     Py_DECREF(source);
-    return error ? core_raise(error) : 0;
+    if (error) return core_raise(error);
+    if (*stream != LEGACY_STREAM || default_stream_has_number(self)) return 0;
+    *stream = 0;
+    return order_settled(self);
 }
 
 #define MOST_DEVICES 64

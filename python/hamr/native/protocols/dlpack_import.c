@@ -85,6 +85,7 @@ static PyObject *adopt_read(PyTypeObject *type, DLDevice device, Draft *draft, O
     case kDLCUDAManaged:
         return adopt_cuda_memory(type, draft, owner, producer);
     case kDLCUDAHost:
+    case kDLROCMHost:
         return draft_adopt_pinned(type, draft, owner);
     case kDLROCM:
         draft->array.allocator = HAMR_ALLOCATOR_HIP;
