@@ -50,6 +50,11 @@ type Dialect struct {
 	// ReadsLate says that copies out of ordinary host memory may read it after they have returned.
 	ReadsLate bool
 
+	// EndsWork says that the end of a stream may end the work on it: it is waited for before.
+	EndsWork bool
+	// FreesForOne says that freeing page-locked memory waits for the current device alone.
+	FreesForOne bool
+
 	// Kernels is what the library loads the kernels from; nil where there are none.
 	Kernels []byte
 }

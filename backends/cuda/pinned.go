@@ -136,14 +136,16 @@ func (b *Backend) lock(size int) (backends.Address, error) {
 
 func (b *Backend) unlock(at backends.Address) error {
 	size, own := b.ownPages.Load(at)
+	if own || b.dialect.FreesForOne {
+		for _, d := range b.devices {
+			// Unlike cuMemFreeHost, the driver forgets the memory at once.
+			if err := b.SynchronizeDevice(d.number); err != nil {
+				return err
+			}
+		}
+	}
 	if !own {
 		return b.freeHere(backends.Region{Address: at}, b.driver.MemFreeHost)
-	}
-	for _, d := range b.devices {
-		// Unlike cuMemFreeHost, the driver forgets the memory at once.
-		if err := b.SynchronizeDevice(d.number); err != nil {
-			return err
-		}
 	}
 	if err := b.freeHere(backends.Region{Address: at}, b.driver.MemHostUnregister); err != nil {
 		return err

@@ -124,6 +124,11 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 		return err
 	}
 	defer v.leave()
+	if b.dialect.EndsWork {
+		if err := b.call(b.driver.StreamSynchronize, b.native(s)); err != nil {
+			return err
+		}
+	}
 	// Afterwards the handle may be another's at once.
 	_, own := b.streams.contextOf(s)
 	if own {

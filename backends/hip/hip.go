@@ -58,6 +58,8 @@ var dialect = &cuda.Dialect{
 	LegacyIsNull: true,
 	CopyKind:     copyDefault,
 	ReadsLate:    true,
+	EndsWork:     true,
+	FreesForOne:  true,
 }
 
 // New returns the backend of the allocators HIP, HIPAsync, HIPUnified and HIPHost. Probe reads the
