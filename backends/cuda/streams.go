@@ -124,11 +124,6 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 		return err
 	}
 	defer v.leave()
-	if b.dialect.EndsWork {
-		if err := b.call(b.driver.StreamSynchronize, b.native(s)); err != nil {
-			return err
-		}
-	}
 	// Afterwards the handle may be another's at once.
 	_, own := b.streams.contextOf(s)
 	if own {
@@ -139,7 +134,12 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 		}
 		b.streams.set(s, 0)
 	}
-	err = b.call(b.driver.StreamDestroy, b.native(s))
+	if b.dialect.EndsWork {
+		err = b.call(b.driver.StreamSynchronize, b.native(s))
+	}
+	if err == nil {
+		err = b.call(b.driver.StreamDestroy, b.native(s))
+	}
 	if err != nil && own {
 		b.streams.set(s, v.context)
 	}

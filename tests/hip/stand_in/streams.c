@@ -10,21 +10,24 @@ int stream_of(uintptr_t stream, uintptr_t *handle) {
   return stream == LEGACY && !named ? INVALID_HANDLE : SUCCESS;
 }
 
+EXPORT int hipStreamQuery(uintptr_t stream) { ON_STREAM(stream, cuStreamQuery, handle); }
+
 EXPORT int hipStreamCreateWithFlags(uintptr_t *stream, unsigned flags) {
   return IN_CONTEXT(cuStreamCreate, stream, flags);
 }
 
+// What AMD's runtime may lose, a stream with work on it, is refused.
 EXPORT int hipStreamDestroy(uintptr_t stream) {
   if (stream <= PER_THREAD)
     return failed(INVALID_HANDLE);
+  if (hipStreamQuery(stream))
+    return failed(ILLEGAL_STATE);
   return IN_CONTEXT(cuStreamDestroy_v2, stream);
 }
 
 EXPORT int hipStreamSynchronize(uintptr_t stream) {
   ON_STREAM(stream, cuStreamSynchronize, handle);
 }
-
-EXPORT int hipStreamQuery(uintptr_t stream) { ON_STREAM(stream, cuStreamQuery, handle); }
 
 EXPORT int hipStreamWaitEvent(uintptr_t stream, void *event, unsigned flags) {
   ON_STREAM(stream, cuStreamWaitEvent, handle, event, flags);
