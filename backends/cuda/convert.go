@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	_ "embed" // kernels.ptx
+	"embed"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -17,6 +17,11 @@ const KernelsSetting = "HAMR_CUDA_KERNELS"
 //
 //go:embed kernels/kernels.ptx
 var kernelText []byte
+
+// KernelSources are the kernels as C++, for compilers at run time: kernels/kernels.cu and its headers.
+//
+//go:embed kernels/kernels.cu kernels/*.h
+var KernelSources embed.FS
 
 // blocksOnMultiprocessor is how many blocks of a grid there are for each
 // multiprocessor at most: some more than run at a time, so that all end together.

@@ -68,6 +68,7 @@ type Backend struct {
 	introduction Introduction
 	driver       EntryPoints
 	onDevices    DeviceEntryPoints
+	library      dl.Library
 	version      int
 	devices      []*device
 	ready        atomic.Bool      // all of these are set
@@ -128,6 +129,7 @@ func (b *Backend) load() error {
 	if err != nil {
 		return unavailable(err.Error())
 	}
+	b.library = library
 	if err := bind(library, &b.introduction, b.dialect.Introduction); err != nil {
 		return unavailable(err.Error())
 	}

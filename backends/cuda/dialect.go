@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hamr/backends"
+	"hamr/backends/internal/dl"
 )
 
 // Dialect is what tells a library from CUDA's driver that has the same functions, with the same
@@ -55,8 +56,9 @@ type Dialect struct {
 	// FreesForOne says that freeing page-locked memory waits for the current device alone.
 	FreesForOne bool
 
-	// Kernels is what the library loads the kernels from; nil where there are none.
-	Kernels []byte
+	// Kernels returns what the library loads the kernels from, for the thread's current device; nil where
+	// there are none.
+	Kernels func(library dl.Library) ([]byte, error)
 }
 
 // Allocators are those that a backend serves; backends.None where it has none of a kind.
@@ -111,5 +113,5 @@ var ofCUDA = &Dialect{
 	CodeNames:    codeNames,
 	UnknownCode:  "CUDA_ERROR_",
 	UUIDText:     func(id backends.UUID) string { return "GPU-" + id.String() },
-	Kernels:      kernelText,
+	Kernels:      func(dl.Library) ([]byte, error) { return kernelText, nil },
 }

@@ -69,12 +69,16 @@ func passes(err error) bool {
 }
 
 func (v *visit) loadModule() (uintptr, error) {
-	if len(v.b.dialect.Kernels) == 0 {
+	text, err := v.b.dialect.Kernels(v.b.library)
+	if err != nil {
+		return 0, err
+	}
+	if len(text) == 0 {
 		return 0, errors.ErrUnsupported
 	}
 	// The driver takes text that ends with a zero.
-	text := append(v.b.dialect.Kernels[:len(v.b.dialect.Kernels):len(v.b.dialect.Kernels)], 0)
-	err := v.b.callWithPointers(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
+	text = append(text[:len(text):len(text)], 0)
+	err = v.b.callWithPointers(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
 	return uintptr(v.out[0]), err
 }
 

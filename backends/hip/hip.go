@@ -10,6 +10,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/cuda"
+	"hamr/backends/internal/dl"
 )
 
 // The settings, as names of environment variables; the others are cuda's with HIP in place of CUDA.
@@ -60,6 +61,7 @@ var dialect = &cuda.Dialect{
 	ReadsLate:    true,
 	EndsWork:     true,
 	FreesForOne:  true,
+	Kernels:      func(library dl.Library) ([]byte, error) { return compile(library) },
 }
 
 // New returns the backend of the allocators HIP, HIPAsync, HIPUnified and HIPHost. Probe reads the

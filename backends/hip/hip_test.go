@@ -20,7 +20,8 @@ var versions = []string{"50221153", "70012345"}
 func TestConformance(t *testing.T) {
 	for i, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			r := standIn(t, variables{"HAMR_HIP_STAND_IN_VERSION": version, "HAMR_EMULATOR_DEVICES": []string{"2", "1"}[i]})
+			r := standIn(t, variables{"HAMR_HIP_STAND_IN_VERSION": version, "HAMR_EMULATOR_DEVICES": []string{"2", "1"}[i],
+				"HAMR_HIP_KERNELS": []string{"1", "0"}[i]})
 			backendtest.Run(t, r.Backend, backendtest.Options{LargestSize: 1 << 20})
 		})
 	}
@@ -58,6 +59,46 @@ func TestRealRuntime(t *testing.T) {
 	require.ErrorAs(t, err, &absent)
 	assert.Equal(t, "hip", absent.Backend)
 	assert.Regexp(t, `hipGetDeviceCount.*hipErrorNoDevice`, absent.Reason)
+}
+
+// TestKernelsCompileForAMD has AMD's own compiler compile them, which needs no device.
+func TestKernelsCompileForAMD(t *testing.T) {
+	library, err := dl.Open(libraries(), "")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, architecture := range []string{"gfx90a", "gfx1030"} {
+		code, err := compile(library, "--offload-arch="+architecture)
+		require.NoError(t, err)
+		for _, name := range []string{"hamr_convert", "hamr_convert_line", "hamr_transpose", "hamr_fill", "hamr_copy"} {
+			assert.Contains(t, string(code), name)
+		}
+	}
+	_, err = compile(library, "--offload-arch=gfx4711")
+	assert.ErrorContains(t, err, "hiprtcCompileProgram returned")
+}
+
+// TestConversionsGoByKernels, where the compiler is there and is wanted.
+func TestConversionsGoByKernels(t *testing.T) {
+	for setting, value := range map[string]string{"": "", "HAMR_HIP_KERNELS": "0", "HAMR_HIP_STAND_IN_WITHOUT_COMPILER": "1"} {
+		t.Run(setting, func(t *testing.T) {
+			r := standIn(t, variables{setting: value, "HAMR_EMULATOR_DEVICES": "1"}.named())
+			strided := func(at backends.Address, kind backends.ElementKind) backends.Strided {
+				return backends.Strided{Region: backends.Region{Address: at, Allocator: backends.HIP},
+					Element: backends.Element{Kind: kind, Size: 4}, Shape: []int{100}, Strides: []int{4}}
+			}
+			assert.Equal(t, setting == "", r.Converts(strided(0, backends.Float), strided(0, backends.Signed), 0))
+			at, err := r.Allocate(backends.Request{Allocator: backends.HIP, Size: 800, Zero: true})
+			require.NoError(t, err)
+			err = r.Convert(strided(at, backends.Float), strided(at+400, backends.Signed), 0)
+			if setting == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorIs(t, err, errors.ErrUnsupported)
+			}
+			require.NoError(t, r.Free(backends.Region{Address: at, Allocator: backends.HIP}, 800, 0))
+		})
+	}
 }
 
 func TestWithoutLibrary(t *testing.T) {

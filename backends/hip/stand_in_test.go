@@ -69,6 +69,12 @@ func own(t testing.TB, name string) string {
 
 type variables map[string]string
 
+// named leaves out what has no name.
+func (v variables) named() variables {
+	delete(v, "")
+	return v
+}
+
 // rig is a backend over a stand-in of its own, over an emulator of its own.
 type rig struct {
 	*cuda.Backend

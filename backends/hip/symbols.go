@@ -103,9 +103,9 @@ type entryPoints struct {
 	EventElapsedNow  uintptr
 
 	// Kernels.
-	ModuleLoadData    uintptr
-	ModuleGetFunction uintptr
-	LaunchKernel      uintptr
+	ModuleLoadData    uintptr `dl:"hipModuleLoadData"`
+	ModuleGetFunction uintptr `dl:"hipModuleGetFunction"`
+	LaunchKernel      uintptr `dl:"hipModuleLaunchKernel"`
 }
 
 type onDevices struct {

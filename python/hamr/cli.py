@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
     "HAMR_HIP_LIBRARY": "the HIP runtime to load, instead of libamdhip64.so",
     "HAMR_HIP_POOL": "as HAMR_CUDA_POOL, for `hip` memory; so on for _LIMIT, _RELEASE_THRESHOLD",
+    "HAMR_HIP_KERNELS": "as HAMR_CUDA_KERNELS, for HIP's devices",
     "HAMR_HIP_PEER_ACCESS": "as HAMR_CUDA_PEER_ACCESS, for HIP's devices",
 }
 

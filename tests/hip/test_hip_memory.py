@@ -60,6 +60,13 @@ def test_contents(device_allocator, dtype):
     same(b, np.flip(a))
 
 
+def test_kernels_convert(emulator):
+    b = on_hip(ramp(4, 6))
+    before = emulator.calls("cuLaunchKernel")
+    same(b.T.astype("int16"), ramp(4, 6).T.astype("int16"))
+    assert emulator.calls("cuLaunchKernel") > before
+
+
 def test_growing_and_joining(hip_allocator):
     b = on_hip(ramp(3), hip_allocator)
     b.append(ramp(2))

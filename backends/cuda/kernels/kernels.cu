@@ -1,4 +1,4 @@
-// The kernels of the cuda backend. compile.py turns them into kernels.ptx; a C++
+// The kernels of the cuda backend, and of hip, whose runtime compiles them. compile.py turns them into kernels.ptx; a C++
 // compiler given HAMR_KERNELS_ON_HOST makes host functions of them, for tests
 // without a GPU.
 #include "convert.h"

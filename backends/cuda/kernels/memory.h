@@ -15,6 +15,11 @@ extern "C" void *hamr_device_pointer(unsigned long long address, unsigned long l
 #define HAMR_SHARED __shared__
 #endif
 
+// What is PTX is said in C++ where there is none.
+#if defined(HAMR_KERNELS_ON_HOST) || defined(__HIP__)
+#define HAMR_WITHOUT_PTX
+#endif
+
 namespace hamr {
 
 typedef unsigned long long wide;
@@ -36,6 +41,8 @@ template <typename Word> HAMR_DEVICE Word *at(wide address)
 {
 #ifdef HAMR_KERNELS_ON_HOST
     return static_cast<Word *>(hamr_device_pointer(address, sizeof(Word)));
+#elif defined(__HIP__)
+    return reinterpret_cast<Word *>(address);
 #else
     // Says that no address is in shared or local memory, which a plain cast
     // would leave to be found out at every access.

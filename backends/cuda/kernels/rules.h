@@ -14,8 +14,8 @@ constexpr wide double_infinity = 0x7ffull << 52;
 
 // Into the words
 
-#ifdef HAMR_KERNELS_ON_HOST
-inline unsigned exact_single_of_half(unsigned half)
+#ifdef HAMR_WITHOUT_PTX
+HAMR_DEVICE unsigned exact_single_of_half(unsigned half)
 {
     constexpr unsigned rebias = 112u << 23, hidden = 113u << 23;
     unsigned bits = half << 13;
@@ -104,8 +104,8 @@ HAMR_DEVICE wide double_to_unsigned_64(wide v) { return truncate_unsigned_64(dou
 // A payload lost to narrowing becomes 1, for without any it would be infinity.
 HAMR_DEVICE unsigned half_nan(unsigned payload) { return half_infinity | (payload ? payload : 1u); }
 
-#ifdef HAMR_KERNELS_ON_HOST
-inline unsigned half_nearest_to_single(unsigned bits)
+#ifdef HAMR_WITHOUT_PTX
+HAMR_DEVICE unsigned half_nearest_to_single(unsigned bits)
 {
     constexpr unsigned smallest_normal = 113u << 23, a_half = 126u << 23;
     unsigned above = bits - smallest_normal;

@@ -115,7 +115,7 @@ HAMR_DEVICE void transpose_tiles(const transpose_argument &a, unsigned thread, u
 
 HAMR_DEVICE void transpose_array(const transpose_argument &a, unsigned thread, unsigned threads)
 {
-    HAMR_SHARED alignas(16) unsigned char shared[most_tile_bytes];
+    alignas(16) HAMR_SHARED unsigned char shared[most_tile_bytes];
     switch (a.size) {
     case 1: return transpose_tiles<1>(a, thread, threads, shared);
     case 2: return transpose_tiles<2>(a, thread, threads, shared);
