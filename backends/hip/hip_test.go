@@ -74,8 +74,9 @@ func TestKernelsCompileForAMD(t *testing.T) {
 			assert.Contains(t, string(code), name)
 		}
 	}
-	_, err = compile(library, "--offload-arch=gfx4711")
+	_, err = compile(library, "--offload-arch=gfx90a", "-Werror", "-DHAMR_UNROLL=mistake")
 	assert.ErrorContains(t, err, "hiprtcCompileProgram returned")
+	assert.ErrorContains(t, err, "HAMR_UNROLL")
 }
 
 // TestConversionsGoByKernels, where the compiler is there and is wanted.
