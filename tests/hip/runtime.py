@@ -36,6 +36,12 @@ def new_stream(device: int = 0) -> int:
     return stream
 
 
+def end_stream(stream: int) -> None:
+    """End a stream of a foreign library's, whose work AMD's runtime might lose."""
+    do("hipStreamSynchronize", stream)
+    do("hipStreamDestroy", stream)
+
+
 def fill_late(address: int, value: int, count: int, stream: int) -> None:
     """Write bytes when the stream comes to it: on the emulator, when somebody waits."""
     do("hipMemsetD8Async", address, value, count, stream)

@@ -83,7 +83,7 @@ def test_a_consumers_stream_runs_after_the_work():
     consumed.end()
     del b
     gc.collect()
-    runtime.do("hipStreamDestroy", stream)
+    runtime.end_stream(stream)
 
 
 def test_memory_that_another_library_has_made():

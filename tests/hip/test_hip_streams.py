@@ -50,7 +50,7 @@ def test_work_of_a_foreign_stream_is_waited_for(name):
     stream.synchronize()
     del b, inside, stream
     gc.collect()
-    runtime.do("hipStreamDestroy", handle)
+    runtime.end_stream(handle)
 
 
 def test_streams_are_of_one_runtime():
