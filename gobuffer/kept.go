@@ -212,6 +212,9 @@ func (k *kept) changed(p piece) {
 
 // changedBytes is changed for host memory of which nothing is known.
 func (k *kept) changedBytes(at backends.Address, size int) {
+	if k.some.Load() == 0 {
+		return
+	}
 	k.changed(piece{address: at, layout: arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{size}, Strides: []int{1}}})
 }
 
