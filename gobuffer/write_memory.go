@@ -44,6 +44,9 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 // write copies bytes from the host by w's stream, which runs after what was pending before.
 func (w *work) write(p piece, source backends.Address, size int, t Transfer, before works) (done bool, err error) {
 	m := p.memory
+	if m.runtime.tracing() {
+		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator, m.region.Device, p.address)
+	}
 	from := backends.Region{Address: source, Allocator: backends.Malloc, Device: backends.HostDevice}
 	left, err := m.backend.Copy(p.region(), from, size, w.stream)
 	switch {
