@@ -35,6 +35,37 @@ def test_page_locked_memory_that_the_driver_does_not_take_back(emulator):
     hamr.trim()
 
 
+@pytest.mark.parametrize("allocator", ["cuda_async", "cuda_uva", "cuda_vmm"])
+def test_memory_whose_device_is_out_of_reach_goes_back_later(emulator, allocator, capfd):
+    gc.collect()  # what earlier tests' tracebacks keep
+    hamr.trim()
+    without = emulator.live("memory")
+    buffer = hamr.Buffer(N, "u1", allocator, fill=1)
+    buffer.synchronize()
+    before = hamr.stats()["allocators"][allocator]
+    memory = emulator.live("memory")
+    emulator.fail("cuCtxGetCurrent", 0, INVALID_VALUE)
+    buffer.close()
+    emulator.stop_failing()
+    assert "CUDA_ERROR_INVALID_VALUE" in capfd.readouterr().err
+    assert hamr.stats()["allocators"][allocator] == before
+    assert emulator.live("memory") == memory > without
+    hamr.trim()
+    after = hamr.stats()["allocators"][allocator]
+    assert (after["live"], after["current"]) == (before["live"] - 1, before["current"] - N)
+    assert emulator.live("memory") == without
+
+
+def test_memory_whose_device_is_out_of_reach_makes_room(emulator):
+    with hamr.Stream(device=0) as stream:
+        buffer = hamr.Buffer(200 << 20, "u1", "cuda_async")
+        emulator.fail("cuCtxGetCurrent", 0, INVALID_VALUE)
+        buffer.close()
+        emulator.stop_failing()
+    del stream  # on which it would have gone back
+    hamr.Buffer(200 << 20, "u1", "cuda_async").close()
+
+
 RELEASED = ["cuda", "cuda_async", "cuda_uva", "cuda_vmm"] + ["cuda_host"] * (not driver.POOLED)
 
 
