@@ -182,7 +182,7 @@ class Stream:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
-        return until(lambda: self.idle, self._wait).__await__()
+        return until(lambda: self.idle).__await__()
 
     def _wait(self, milliseconds: int) -> bool:
         named = self._named()  # each time: a signal's handler may have forked
@@ -345,7 +345,7 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()
-        return until(lambda: self.done, self._wait).__await__()
+        return until(lambda: self.done).__await__()
 
     def _wait(self, milliseconds: int) -> bool:
         return core().WaitEvent(*self._named(), milliseconds)

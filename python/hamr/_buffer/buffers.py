@@ -181,10 +181,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         from .._base.waiting import until
 
         source = self._pin()
-        return until(
-            lambda: _native.settled(source),
-            lambda milliseconds: _native.wait_some(source, milliseconds),
-        )
+        return until(lambda: _native.settled(source))
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
