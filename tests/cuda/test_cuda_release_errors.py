@@ -8,17 +8,13 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.cuda.driver import INVALID_VALUE
+from tests.support.contents import on_host
 
 N = 64
 
 
 def check(found, expected):
     assert np.asarray(found).tolist() == np.asarray(expected).tolist()
-
-
-def on_host(buffer):
-    # NumPy itself would try one protocol after the other, whatever error the first one raised.
-    return np.asarray(memoryview(buffer.get_host_accessible()))
 
 
 @pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
