@@ -1,10 +1,11 @@
-"""Streams, the order in which a device does things, and events, points in that order."""
+"""Streams, the order in which a device does things."""
 
 from __future__ import annotations
 
 import hamr._native as _native
 
 from .allocator import backend_of, is_of_a_device
+from .driver_object import DriverObject
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -13,8 +14,9 @@ from .waiting import until, wait_in_slices
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any, NoReturn, Self
+    from typing import Any, Self
 
+    from .event import Event
     from .place import Device
 
 #: Whose streams these are. Another backend's streams need their own way of
@@ -41,7 +43,7 @@ def blocks() -> Any:
     return current.get()
 
 
-class Stream:
+class Stream(DriverObject):
     """A device's stream: work enqueued on it is done in its order.
 
     ``Stream()`` is the default stream, ``Stream(device=0)`` a new one on a device,
@@ -67,6 +69,9 @@ class Stream:
 
     Copies are the object itself, and end with it. A stream cannot be pickled.
     """
+
+    _name = "hamr.Stream"
+    _instead = "make one where the pickle is read, by hamr.Stream(device=...)"
 
     __slots__ = (
         "__weakref__",
@@ -148,6 +153,8 @@ class Stream:
 
         With ``timing`` it keeps the time, for ``Event.elapsed_time``.
         """
+        from .event import Event
+
         return Event(self, timing=timing)
 
     def wait(self, event: Any) -> None:
@@ -157,6 +164,8 @@ class Stream:
         (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
         was never recorded is not waited for.
         """
+        from .event import Event
+
         handle = event._named()[2] if isinstance(event, Event) else handle_of_event(event)
         if handle:
             named = self._named()
@@ -205,18 +214,6 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"hamr.Stream({self._value:#x})"
-
-    def __copy__(self) -> Stream:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Stream:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a hamr.Stream is a driver object of this process and cannot be pickled: "
-            "make one where the pickle is read, by hamr.Stream(device=...)"
-        )
 
     def _usable(self) -> int:
         """The handle, unless a fork made it meaningless."""
@@ -273,103 +270,6 @@ class Stream:
         if self._device >= 0:
             return self._device
         return core().CurrentDevice(self._backend)
-
-
-class Event:
-    """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
-
-    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
-    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable where there is
-    no CUDA driver; in a forked child the parent's events raise ForkError.
-
-    Copies are the object itself, and end with it. An event cannot be pickled.
-    """
-
-    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_timing", "_value")
-
-    def __init__(self, stream: Any = None, *, timing: bool = False) -> None:
-        self._value = 0
-        self._timing = bool(timing)
-        source = as_stream(stream)
-        self._generation = _native.generation()
-        # Later calls may come from a thread whose current device is another one.
-        self._backend, self._device = source._backend, source._place()
-        record = core().RecordTimedEvent if self._timing else core().RecordEvent
-        self._value = record(self._backend, self._device, source._value)
-
-    def __del__(self, destroy: Any = _native.destroy_event) -> None:
-        if getattr(self, "_value", 0):  # a call with wrong arguments makes none
-            destroy(self._generation, self._backend, self._device, self._value)
-
-    @property
-    def ptr(self) -> int:
-        """The handle."""
-        return self._value
-
-    @property
-    def device(self) -> int:
-        """The device that the event is on."""
-        return self._device
-
-    @property
-    def done(self) -> bool:
-        """Whether the work that the event stands for is over."""
-        named = self._named()
-        return core().EventDone(*named)
-
-    def elapsed_time(self, later: Event) -> float:
-        """How much later the device reached another event, in milliseconds.
-
-        Less than zero if that was earlier; to about 0.5 µs. Both were made with ``timing=True``
-        on one device, else it is a ValueError, and are done, else a RuntimeError.
-        """
-        from .timing import milliseconds
-
-        if not isinstance(later, Event):
-            raise TypeError(f"later is {later!r}: accepted is a hamr.Event")
-        return milliseconds(self, later)
-
-    def wait(self, stream: Any = None) -> None:
-        """Make later work on a stream wait for the event; without a stream, block the caller.
-
-        Hence the default stream is given as ``hamr.Stream()``.
-        """
-        if stream is None:
-            self.synchronize()
-        else:
-            as_stream(stream).wait(self)
-
-    def synchronize(self) -> None:
-        """Block until the work is over; signals are handled meanwhile."""
-        wait_in_slices(self._wait)
-
-    def __await__(self) -> Generator[Any, None, None]:
-        self._named()
-        return until(lambda: self.done).__await__()
-
-    def _wait(self, milliseconds: int) -> bool:
-        return core().WaitEvent(*self._named(), milliseconds)
-
-    def __repr__(self) -> str:
-        return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
-
-    def __copy__(self) -> Event:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Event:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a hamr.Event is a driver object of this process and cannot be pickled: "
-            "synchronize() waits for it here"
-        )
-
-    def _named(self) -> tuple[str, int, int]:
-        """What the façade takes for the event."""
-        if self._generation != _native.generation():
-            raise before_fork("event")
-        return self._backend, self._device, self._value
 
 
 def as_stream(stream: Any, device: int = -1) -> Stream:
@@ -442,4 +342,4 @@ def _device_of(stream: Any) -> int:
     return device_of_stream(stream)
 
 
-Stream.__module__ = Event.__module__ = "hamr"  # where users find them
+Stream.__module__ = "hamr"  # where users find it
