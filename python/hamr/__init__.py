@@ -35,10 +35,9 @@ if TYPE_CHECKING:
         memory_info,
         peer_access,
     )
-    from ._base.event import Event
     from ._base.headers import get_include
     from ._base.out_of_memory import on_out_of_memory
-    from ._base.stream import Stream
+    from ._base.stream import Event, Stream
     from ._buffer.dlpack import from_dlpack
     from ._buffer.making import (  # not of __all__
         array as array,
@@ -236,7 +235,7 @@ __all__ = [
 #: Where the names are that are imported when they are first used; those of ``__all__``
 #: that are not here are upstream's.
 _LATE = {
-    "Event": "_base.event",
+    "Event": "_base.stream",
     "Stream": "_base.stream",
     "backends": "_diagnostics.report",
     "copy_many": "_buffer.many",

@@ -10,7 +10,8 @@ import hamr
 from tests.support import function_table
 
 MODULES = [
-    import_module(f"hamr._base.{name}") for name in ("stream", "event", "timing", "cuda_devices")
+    import_module(f"hamr._base.{name}")
+    for name in ("stream", "memory_stream", "timing", "cuda_devices")
 ]
 ENDINGS = {
     "retire_stream": ctypes.CFUNCTYPE(

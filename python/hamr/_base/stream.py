@@ -1,10 +1,9 @@
-"""Streams, the order in which a device does things."""
+"""Streams, the order in which a device does things, and events, points in that order."""
 
 from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import backend_of, is_of_a_device
 from .driver_object import DriverObject
 from .errors import before_fork
 from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, Self
 
-    from .event import Event
     from .place import Device
 
 #: Whose streams these are. Another backend's streams need their own way of
@@ -25,7 +23,7 @@ BACKEND = "cuda"
 
 #: CUDA's handles that are no objects: its default, its legacy default, and the one
 #: that means another stream on every thread.
-_LEGACY, _PER_THREAD = 1, 2
+_LEGACY, PER_THREAD = 1, 2
 
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
@@ -106,18 +104,18 @@ class Stream(DriverObject):
     def _share(self, stream: Any, device: int, near: int) -> None:
         """Become the stream that was given; the per-thread one is meant on device ``near``."""
         self._backend, self._generation, self._owner = BACKEND, _native.generation(), stream
-        self._value = _handle_of(stream)
+        self._value = handle_of(stream)
         told = _device_of(stream)
         self._device = told if device < 0 else device
-        self._sure = self._value <= _PER_THREAD or (
+        self._sure = self._value <= PER_THREAD or (
             stream._sure if isinstance(stream, Stream) else self._device == told >= 0
         )
-        if self._value == _PER_THREAD:
+        if self._value == PER_THREAD:
             if near >= 0:
                 self._device = near
             self._device = self._place()
-            self._value = core().ResolveStream(BACKEND, self._device, _PER_THREAD)
-        if self._value > _PER_THREAD:
+            self._value = core().ResolveStream(BACKEND, self._device, PER_THREAD)
+        if self._value > PER_THREAD:
             self._life = self._share_life(False)
 
     def _share_life(self, made: bool) -> _native.StreamLife:
@@ -153,8 +151,6 @@ class Stream(DriverObject):
 
         With ``timing`` it keeps the time, for ``Event.elapsed_time``.
         """
-        from .event import Event
-
         return Event(self, timing=timing)
 
     def wait(self, event: Any) -> None:
@@ -164,8 +160,6 @@ class Stream(DriverObject):
         (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
         was never recorded is not waited for.
         """
-        from .event import Event
-
         handle = event._named()[2] if isinstance(event, Event) else handle_of_event(event)
         if handle:
             named = self._named()
@@ -217,7 +211,7 @@ class Stream(DriverObject):
 
     def _usable(self) -> int:
         """The handle, unless a fork made it meaningless."""
-        if self._value > _PER_THREAD and self._generation != _native.generation():
+        if self._value > PER_THREAD and self._generation != _native.generation():
             raise before_fork("stream")
         return self._value
 
@@ -247,7 +241,7 @@ class Stream(DriverObject):
 
         Memory of no device (-1) takes any, and the default streams are each device's.
         """
-        if 0 <= self._device != device >= 0 and self._value > _PER_THREAD:
+        if 0 <= self._device != device >= 0 and self._value > PER_THREAD:
             raise ValueError(
                 f"stream is {self._given()} of device {self._device}: "
                 f"accepted for memory of device {device} are streams of that device"
@@ -272,6 +266,94 @@ class Stream(DriverObject):
         return core().CurrentDevice(self._backend)
 
 
+class Event(DriverObject):
+    """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
+
+    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
+    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable where there is
+    no CUDA driver; in a forked child the parent's events raise ForkError.
+
+    Copies are the object itself, and end with it. An event cannot be pickled.
+    """
+
+    _name = "hamr.Event"
+    _instead = "synchronize() waits for it here"
+
+    __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_timing", "_value")
+
+    def __init__(self, stream: Any = None, *, timing: bool = False) -> None:
+        self._value = 0
+        self._timing = bool(timing)
+        source = as_stream(stream)
+        self._generation = _native.generation()
+        # Later calls may come from a thread whose current device is another one.
+        self._backend, self._device = source._backend, source._place()
+        record = core().RecordTimedEvent if self._timing else core().RecordEvent
+        self._value = record(self._backend, self._device, source._value)
+
+    def __del__(self, destroy: Any = _native.destroy_event) -> None:
+        if getattr(self, "_value", 0):  # a call with wrong arguments makes none
+            destroy(self._generation, self._backend, self._device, self._value)
+
+    @property
+    def ptr(self) -> int:
+        """The handle."""
+        return self._value
+
+    @property
+    def device(self) -> int:
+        """The device that the event is on."""
+        return self._device
+
+    @property
+    def done(self) -> bool:
+        """Whether the work that the event stands for is over."""
+        named = self._named()
+        return core().EventDone(*named)
+
+    def elapsed_time(self, later: Event) -> float:
+        """How much later the device reached another event, in milliseconds.
+
+        Less than zero if that was earlier; to about 0.5 µs. Both were made with ``timing=True``
+        on one device, else it is a ValueError, and are done, else a RuntimeError.
+        """
+        from .timing import milliseconds
+
+        if not isinstance(later, Event):
+            raise TypeError(f"later is {later!r}: accepted is a hamr.Event")
+        return milliseconds(self, later)
+
+    def wait(self, stream: Any = None) -> None:
+        """Make later work on a stream wait for the event; without a stream, block the caller.
+
+        Hence the default stream is given as ``hamr.Stream()``.
+        """
+        if stream is None:
+            self.synchronize()
+        else:
+            as_stream(stream).wait(self)
+
+    def synchronize(self) -> None:
+        """Block until the work is over; signals are handled meanwhile."""
+        wait_in_slices(self._wait)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        self._named()
+        return until(lambda: self.done).__await__()
+
+    def _wait(self, milliseconds: int) -> bool:
+        return core().WaitEvent(*self._named(), milliseconds)
+
+    def __repr__(self) -> str:
+        return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
+
+    def _named(self) -> tuple[str, int, int]:
+        """What the façade takes for the event."""
+        if self._generation != _native.generation():
+            raise before_fork("event")
+        return self._backend, self._device, self._value
+
+
 def as_stream(stream: Any, device: int = -1) -> Stream:
     """What a user gave as stream, as a Stream; one that cannot be is refused.
 
@@ -288,44 +370,7 @@ def as_stream(stream: Any, device: int = -1) -> Stream:
     return made
 
 
-def stream_for_memory(
-    stream: Any, allocator: int, device: int, pointer: int | None = None
-) -> Stream | None:
-    """The stream given for memory of an allocator: new memory, or that at an address.
-
-    ``device`` is its device's number; -1 is the current one, or where the address is. Where
-    none is given it is that of a block, or None.
-    """
-    on_a_device = is_of_a_device(allocator)
-    if stream is None:
-        from .stream_blocks import fitting
-
-        backend = backend_of(allocator) if on_a_device else None
-        found: Stream | None = fitting(blocks(), backend, lambda: _place_of(device, pointer))
-        return found
-    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
-    if on_a_device and device < 0 <= order._device:
-        order._fitting(_place_of(device, pointer))
-    return order
-
-
-def _place_of(device: int, pointer: int | None) -> int:
-    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
-    if device >= 0:
-        return device
-    if pointer is None:
-        return core().CurrentDevice(BACKEND)
-    from .location import device_of_address
-
-    return device_of_address(pointer)
-
-
-def is_per_thread(stream: Any) -> bool:
-    """Whether it depends on thread and device which stream is meant."""
-    return not isinstance(stream, Stream) and _handle_of(stream) == _PER_THREAD
-
-
-def _handle_of(stream: Any) -> int:
+def handle_of(stream: Any) -> int:
     if stream is None:
         return 0
     if isinstance(stream, Stream):
@@ -342,4 +387,4 @@ def _device_of(stream: Any) -> int:
     return device_of_stream(stream)
 
 
-Stream.__module__ = "hamr"  # where users find it
+Stream.__module__ = Event.__module__ = "hamr"  # where users find them

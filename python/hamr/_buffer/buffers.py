@@ -333,7 +333,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    from .._base.stream import as_stream, blocks, is_per_thread
+    from .._base.memory_stream import is_per_thread
+    from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
 
     inside = stream is None and blocks() is not None

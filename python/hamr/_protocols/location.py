@@ -9,10 +9,9 @@ import hamr._native as _native
 
 from .._base.allocator import backend_of, is_of_a_device
 from .._base.cuda_devices import current_device
-from .._base.event import Event
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
-from .._base.stream import BACKEND, Stream, as_stream, blocks
+from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
 from .._base.stream_blocks import fitting
 from . import dlpack
 from .cuda_array_interface import NAME, unreadable

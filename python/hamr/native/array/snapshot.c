@@ -1,4 +1,5 @@
-/* Arrays as they are now, which do not change with the buffer. */
+#include "array/snapshot.h"
+
 #include <string.h>
 
 #include "array/array.h"

@@ -2,6 +2,8 @@
 
 #include <sys/timerfd.h>
 
+#include "base/python.h"
+
 /* new_timer() -> descriptor. Python has these from 3.13 on. */
 static PyObject *new_timer(PyObject *module, PyObject *unused) {
     (void)module;
