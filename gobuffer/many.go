@@ -145,7 +145,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	copies := make([]backends.BatchCopy, len(list))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()
-		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes()}
+		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(), Stop: p.dst.stopWith(p.src)}
 	}
 	defer func() {
 		for i, p := range list {
@@ -161,6 +161,11 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			err = w.followOnce(p.dst, before[2*i+1], &followed)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if list[0].dst.memory.kind == backends.Pageable {
+		if err := w.waitUntil(copies[0].Stop); err != nil {
 			return err
 		}
 	}
@@ -230,7 +235,11 @@ func finishPairs(list []pair) (err error) {
 			if over.contain(w) {
 				continue
 			}
-			if failed := w.wait(); failed != nil {
+			failed := w.waitUntil(each.dst.stopWith(each.src))
+			if failed == nil {
+				failed = w.wait()
+			}
+			if failed != nil {
 				err = errors.Join(err, failed)
 			} else {
 				over = append(over, w)

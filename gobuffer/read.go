@@ -11,11 +11,17 @@ import (
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) (err error) {
+	return m.ReadUntil(nil, target, at, size, s)
+}
+
+// ReadUntil is Read until stop asks: then the error is backends.ErrStopped, and what target holds is
+// unspecified, but nobody writes to it any more.
+func (m *Memory) ReadUntil(stop *backends.Stop, target, at backends.Address, size int, s backends.Stream) (err error) {
 	if err := m.check(); err != nil {
 		return err
 	}
 	defer m.runtime.kept.changedBytes(target, size)
-	p, leave, err := piece{memory: m, address: at, stream: s}.enter(false)
+	p, leave, err := piece{memory: m, address: at, stream: s, stop: stop}.enter(false)
 	if err != nil {
 		return err
 	}
@@ -42,7 +48,14 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, at, target)
 	}
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
-	left, err := m.backend.Copy(to, p.region(), size, w.stream)
+	if err := w.waitUntil(stop); err != nil {
+		return err
+	}
+	left, err := m.copyUntil(stop, to, p.region(), size, w.stream)
+	if errors.Is(err, backends.ErrStopped) {
+		// What it has begun, a device may still read.
+		return errors.Join(err, m.mark(w, before))
+	}
 	if err == nil && left != backends.Complete {
 		if err = w.wait(); err != nil && w.wait() != nil {
 			// The target is the caller's again: nothing may write to it any more. A wait

@@ -104,7 +104,7 @@ func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 		begun := false
 		err = eachRun(shape, dst.layout.Strides, src.layout.Strides, func(d, s int) error {
 			to.Address, from.Address = offset(dst.address, d), offset(src.address, s)
-			left, err := dst.memory.backend.Copy(to, from, length, w.stream)
+			left, err := dst.memory.copyUntil(dst.stopWith(src), to, from, length, w.stream)
 			all, begun = all|left, begun || err == nil
 			return err
 		})

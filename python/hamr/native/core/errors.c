@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/python.h"
+#include "core/patience.h"
 #include "core/texts.h"
 
 static PyObject *exceptions; /* by hamr_error_kind - 1; NULL until Python has told them */
@@ -57,6 +58,10 @@ static void raise_error(const hamr_error *error) {
 }
 
 int core_raise(hamr_error *error) {
+    if (error->kind == HAMR_INTERRUPTED) {
+        patience_raise(error);
+        return -1;
+    }
     raise_error(error);
     free(error);
     return -1;

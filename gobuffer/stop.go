@@ -1,0 +1,78 @@
+package gobuffer
+
+import (
+	"errors"
+	"math"
+
+	"hamr/backends"
+	"hamr/backends/waiting"
+)
+
+// stopWith is what ends a movement between two pieces before its time; nil: nothing does.
+func (p piece) stopWith(q piece) *backends.Stop {
+	if p.stop != nil {
+		return p.stop
+	}
+	return q.stop
+}
+
+// copyUntil is the backend's Copy until stop asks, where the backend can do that.
+func (m *Memory) copyUntil(stop *backends.Stop, dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
+	if stop != nil {
+		if stop.Asked() {
+			return backends.Complete, backends.ErrStopped
+		}
+		if able, ok := backends.As[backends.Stopper](m.backend); ok {
+			return able.CopyUntil(stop, dst, src, size, s)
+		}
+	}
+	return m.backend.Copy(dst, src, size, s)
+}
+
+// waitUntil is wait until stop asks. Without a stop it does nothing: then nobody minds how long
+// whoever comes next takes.
+func (w *work) waitUntil(stop *backends.Stop) error {
+	if stop == nil {
+		return nil
+	}
+	var pauses waiting.Pauses
+	defer pauses.End()
+	for {
+		idle, err := w.idle()
+		if idle || errors.Is(err, backends.ErrCapturing) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stop.Asked() {
+			return backends.ErrStopped
+		}
+		pauses.Next(math.MaxInt64)
+	}
+}
+
+// Resting reports whether nothing is known to be pending on the elements, nor on the Array's stream:
+// whoever waits for them need not wait for long. What cannot be asked is taken for resting.
+func (a *Array) Resting() bool {
+	if a.check() != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.idle() {
+		return true
+	}
+	pending := a.memory.uses.recorded()
+	defer func() { _ = pending.letGo() }()
+	for _, w := range pending {
+		if idle, err := w.idle(); !idle && err == nil {
+			return false
+		}
+	}
+	p := a.all()
+	if !p.hasStream() {
+		return true
+	}
+	own, err := p.work()
+	if err != nil || pending.cover(own) {
+		return true
+	}
+	idle, err := own.idle()
+	return idle || err != nil
+}
