@@ -176,15 +176,18 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	if err != nil {
 		left = backends.Reading | backends.Writing // some may have been begun
 	}
+	stopped := errors.Is(err, backends.ErrStopped) // then nobody uses ordinary host memory any more
 	for i, p := range list {
 		if left == backends.Complete {
 			err = errors.Join(err, p.src.memory.done(before[2*i]), p.dst.memory.done(before[2*i+1]))
 			continue
 		}
-		if left&backends.Reading != 0 {
+		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
 			err = errors.Join(err, p.src.memory.mark(w, before[2*i]))
 		}
-		err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+		if !stopped || p.dst.memory.kind != backends.Pageable {
+			err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+		}
 	}
 	return err
 }

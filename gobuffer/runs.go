@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"hamr/arrayiface"
@@ -108,7 +109,7 @@ func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 			all, begun = all|left, begun || err == nil
 			return err
 		})
-		if err != nil && begun {
+		if err != nil && begun && !(errors.Is(err, backends.ErrStopped) && dst.memory.stopper() != nil) {
 			dst.memory.finish(w)
 		}
 		return all, err

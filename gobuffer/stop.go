@@ -22,11 +22,17 @@ func (m *Memory) copyUntil(stop *backends.Stop, dst, src backends.Region, size i
 		if stop.Asked() {
 			return backends.Complete, backends.ErrStopped
 		}
-		if able, ok := backends.As[backends.Stopper](m.backend); ok {
+		if able := m.stopper(); able != nil {
 			return able.CopyUntil(stop, dst, src, size, s)
 		}
 	}
 	return m.backend.Copy(dst, src, size, s)
+}
+
+// stopper is nil where the backend's copies cannot be stopped.
+func (m *Memory) stopper() backends.Stopper {
+	able, _ := backends.As[backends.Stopper](m.backend)
+	return able
 }
 
 // waitUntil is wait until stop asks. Without a stop it does nothing: then nobody minds how long

@@ -170,7 +170,14 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 			return err
 		}
 		// Some of it may be enqueued, as of a conversion of which the second launch failed.
-		return errors.Join(err, src.memory.mark(w, before), dst.memory.mark(w, overwritten))
+		stopped := errors.Is(err, backends.ErrStopped)
+		if !stopped || src.memory.kind != backends.Pageable {
+			err = errors.Join(err, src.memory.mark(w, before))
+		}
+		if !stopped || dst.memory.kind != backends.Pageable {
+			err = errors.Join(err, dst.memory.mark(w, overwritten))
+		}
+		return err
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
