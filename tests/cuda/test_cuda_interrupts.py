@@ -1,4 +1,4 @@
-"""Signals while a call waits for a device, or copies: Ctrl-C ends it, and nothing is lost or hangs."""
+"""Signals while a call waits for a device: Ctrl-C ends it, and nothing is lost or hangs."""
 
 import pytest
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 import hamr
 from tests.cuda import driver
 
-#: Many chunks of HAMR_COPY_CHUNK, and so much that is written that it is asked whether it takes long.
+#: Bytes: many chunks of HAMR_COPY_CHUNK, and enough to be worth asking whether it takes long.
 N = 2 << 20
 AFTER, PATIENCE = 0.03, 10  #: seconds
 
