@@ -86,10 +86,12 @@ LIBRARIES = Suite(
 )
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
+#: Other machines, on which tests/conftest.py names what need not be run again.
+OTHERS = emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")
 #: The full suite, which one Python runs.
 FULL = [
     *(HOST, CUDA),
-    *(emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")),
+    *(replace(suite, arguments=("-m", "not one_configuration")) for suite in OTHERS),
 ]
 #: What the other Pythons run, and with --all.
 PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]

@@ -58,27 +58,35 @@ func (w *work) waitUntil(stop *backends.Stop) error {
 	}
 }
 
-// Resting reports whether nothing is known to be pending on the elements, nor on the Array's stream:
-// whoever waits for them need not wait for long. What cannot be asked is taken for resting.
-func (a *Array) Resting() bool {
-	if a.check() != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.idle() {
-		return true
+// Pending reports whether something is seen to be pending on the elements, or on the Array's stream,
+// without waiting: whoever waits for them may wait for long. The error is that of work which is over.
+func (a *Array) Pending() (bool, error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.idle() {
+		return false, err
 	}
 	pending := a.memory.uses.recorded()
 	defer func() { _ = pending.letGo() }()
 	for _, w := range pending {
-		if idle, err := w.idle(); !idle && err == nil {
-			return false
+		if busy, err := w.pending(); busy || err != nil {
+			return busy, err
 		}
 	}
 	p := a.all()
 	if !p.hasStream() {
-		return true
+		return false, nil
 	}
 	own, err := p.work()
 	if err != nil || pending.cover(own) {
-		return true
+		return false, err
 	}
-	idle, err := own.idle()
-	return idle || err != nil
+	return own.pending()
+}
+
+// pending is not idle, but for what cannot be asked.
+func (w *work) pending() (bool, error) {
+	idle, err := w.idle()
+	if errors.Is(err, backends.ErrCapturing) {
+		return false, nil
+	}
+	return !idle && err == nil, err
 }

@@ -59,7 +59,11 @@ func changeWithIn(bytes func() int, d, other, result *Descriptor, f func(a, b *g
 		return changeWith(d, other, result, f)
 	}
 	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(other.Allocator), bytes: bytes(), waits: d.waits()}
-	if !m.long(d, other) {
+	slices, err := m.long(d, other)
+	if err != nil {
+		return err
+	}
+	if !slices {
 		return changeWith(d, other, result, f)
 	}
 	return inSlices(func(stop *backends.Stop) error { return changeWithUntil(stop, d, other, result, f) })
@@ -119,7 +123,10 @@ func Fill(d, value, result *Descriptor) error {
 func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
 	move := func(a *gobuffer.Array) error { return a.Move(allocator, device) }
-	slices := d.movementTo(allocator).long(d)
+	slices, err := d.movementTo(allocator).long(d)
+	if err != nil {
+		return err
+	}
 	if slices {
 		device, slices = place(allocator, device)
 	}
@@ -132,7 +139,10 @@ func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descr
 // Copy describes at result a new array with the same elements, converted.
 func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType, result *Descriptor) (err error) {
 	defer Guard(&err)
-	slices := d.movementTo(allocator).long(d)
+	slices, err := d.movementTo(allocator).long(d)
+	if err != nil {
+		return err
+	}
 	if slices {
 		device, slices = place(allocator, device)
 	}
@@ -169,7 +179,10 @@ func Reshape(d *Descriptor, shape []int, copying gobuffer.Copying, result *Descr
 func Text(d *Descriptor, limit int, give func(text string)) (err error) {
 	defer Guard(&err)
 	// Of what a device has, no more than is printed comes to the host.
-	slices := movement{to: backends.Malloc, from: backends.Allocator(d.Allocator)}.long(d)
+	slices, err := movement{to: backends.Malloc, from: backends.Allocator(d.Allocator), bytes: askDownBytes}.long(d)
+	if err != nil {
+		return err
+	}
 	return onIn(slices, d, func(a *gobuffer.Array) error {
 		text, err := a.Text(limit)
 		if err == nil {

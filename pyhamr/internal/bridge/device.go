@@ -108,7 +108,10 @@ func refused(argument, value, accepted string) error {
 // Access describes at result where code in a space can touch d's elements.
 func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
-	slices := d.movementFor(space).long(d)
+	slices, err := d.movementFor(space).long(d)
+	if err != nil {
+		return err
+	}
 	if slices {
 		device, slices = placeFor(space, device)
 	}
@@ -167,12 +170,16 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 		}
 		return err
 	}
-	if (movement{to: backends.Malloc, from: backends.Allocator(d.Allocator), bytes: size}).long(d) {
+	slices, err := movement{to: backends.Malloc, from: backends.Allocator(d.Allocator), bytes: size}.long(d)
+	switch {
+	case err != nil:
+		err = errors.Join(err, m.Release())
+	case slices:
 		err = inSlices(func(stop *backends.Stop) error {
 			defer Calls.Leave(Calls.Enter())
 			return read(stop)
 		})
-	} else {
+	default:
 		err = read(nil)
 	}
 	var busy *BusyError

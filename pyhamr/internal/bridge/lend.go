@@ -22,7 +22,12 @@ var accesses = struct {
 // own until EndAccess of the number that is set; see gobuffer's AccessMode.
 func OpenAccess(d *Descriptor, space backends.Space, device int, mode gobuffer.Mode, result *Descriptor, access *uint64) (err error) {
 	defer Guard(&err)
-	slices := mode != gobuffer.Write && d.movementFor(space).long(d)
+	slices := false
+	if mode != gobuffer.Write {
+		if slices, err = d.movementFor(space).long(d); err != nil {
+			return err
+		}
+	}
 	if slices {
 		device, slices = placeFor(space, device)
 	}
@@ -51,7 +56,11 @@ func EndAccess(access uint64, commit, streamOver bool, d, used *Descriptor) (err
 		return end(nil)
 	}
 	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(used.Allocator), bytes: d.bytes(), waits: d.waits()}
-	if !m.long(d, used) {
+	slices, err := m.long(d, used)
+	if err != nil {
+		return errors.Join(err, endAccess(nil, access, false, false))
+	}
+	if !slices {
 		return end(nil)
 	}
 	return inSlices(end)

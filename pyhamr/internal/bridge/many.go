@@ -12,16 +12,20 @@ import (
 func CopyMany(destinations, sources []*Descriptor, transfer int32) (err error) {
 	defer Guard(&err)
 	copyThem := func(stop *backends.Stop) error { return copyMany(stop, destinations, sources, transfer) }
-	if !longMany(destinations, sources, transfer) {
-		return copyThem(nil)
+	slices, err := longMany(destinations, sources, transfer)
+	switch {
+	case err != nil:
+		return err
+	case slices:
+		return inSlices(copyThem)
 	}
-	return inSlices(copyThem)
+	return copyThem(nil)
 }
 
 // longMany reports whether the copies may take long together: movement.long of all of them.
-func longMany(destinations, sources []*Descriptor, transfer int32) bool {
+func longMany(destinations, sources []*Descriptor, transfer int32) (bool, error) {
 	if len(destinations) != len(sources) || len(destinations) == 0 || !destinations[0].prompt() {
-		return false
+		return false, nil
 	}
 	var up, down movement
 	for i, d := range destinations {
@@ -37,7 +41,15 @@ func longMany(destinations, sources []*Descriptor, transfer int32) bool {
 		up.waits = up.waits || gobuffer.Transfer(transfer) == gobuffer.Sync || transfer < 0 && d.waits()
 	}
 	all := slices.Concat(destinations, sources)
-	return down.bytes > 0 && down.long(all[0], all[1:]...) || (up.bytes > 0 || up.waits) && up.long(all[0], all[1:]...)
+	if down.bytes > 0 {
+		if is, err := down.long(all[0], all[1:]...); is || err != nil {
+			return is, err
+		}
+	}
+	if up.bytes == 0 && !up.waits {
+		return false, nil
+	}
+	return up.long(all[0], all[1:]...)
 }
 
 func copyMany(stop *backends.Stop, destinations, sources []*Descriptor, transfer int32) (err error) {

@@ -175,13 +175,14 @@ func placeFor(space backends.Space, device int) (int, bool) {
 	return place(a, device)
 }
 
-// pending reports whether work may be pending on d's memory, as far as is known without asking.
-func (d *Descriptor) pending() bool {
+// foreign reports whether work of others may be pending on d's memory, as far as is known without
+// asking. How long that takes nobody knows; hamr's own is as short as what is asked for now.
+func (d *Descriptor) foreign() bool {
 	if d.Marks == 0 {
 		return false
 	}
 	marks := *(**uint64)(unsafe.Pointer(&d.Marks))
-	return uint32(atomic.LoadUint64(marks)) != 0
+	return atomic.LoadUint64(marks)&1 != 0
 }
 
 // movement is what a call does with bytes, as far as it matters for how long that takes.
@@ -192,31 +193,31 @@ type movement struct {
 }
 
 // long reports whether the movement may take long, so that it is to be in slices. All the arrays that
-// it uses are asked, where that is worth it.
-func (m movement) long(first *Descriptor, others ...*Descriptor) bool {
+// it uses are asked, where that is worth it; the error is that of work on them which is over.
+func (m movement) long(first *Descriptor, others ...*Descriptor) (bool, error) {
 	if !first.prompt() {
-		return false
+		return false, nil
 	}
 	toHost, fromHost := m.to.Kind() == backends.Pageable, m.from.Kind() == backends.Pageable
 	down, up := toHost && !fromHost, fromHost && !toHost
-	arrays := append(others, first)
-	pending := false
-	for _, d := range arrays {
+	foreign := false
+	for _, d := range append(others, first) {
 		if 0 < d.Stream && d.Stream < specialStream {
-			return false
+			return false, nil
 		}
-		pending = pending || d.pending()
+		foreign = foreign || d.foreign()
 	}
 	switch {
 	case (up || down) && m.bytes >= longBytes:
-		return true
-	case (down || m.waits) && (pending || m.bytes >= askDownBytes), up && m.bytes >= askUpBytes:
-		return !resting(arrays)
+		return true, nil
+	case (down || m.waits) && (foreign || m.bytes >= askDownBytes), up && m.bytes >= askUpBytes:
+		return pending(append(others, first))
 	}
-	return false
+	return false, nil
 }
 
-func resting(arrays []*Descriptor) bool {
+// pending reports whether something is pending on one of the arrays.
+func pending(arrays []*Descriptor) (bool, error) {
 	type place struct {
 		allocator, device int32
 		stream            uint64
@@ -224,21 +225,21 @@ func resting(arrays []*Descriptor) bool {
 	asked := map[place]bool{}
 	for _, d := range arrays {
 		at := place{d.Allocator, d.Device, d.Stream}
-		if asked[at] && !d.pending() {
+		if asked[at] && d.Marks == 0 {
 			continue
 		}
 		asked[at] = true
 		a, err := d.borrowed()
 		if err != nil {
-			return true // the operation says what is wrong
+			return false, err
 		}
-		rests := a.Resting()
+		is, err := a.Pending()
 		a.Close()
-		if !rests {
-			return false
+		if is || err != nil {
+			return is, err
 		}
 	}
-	return true
+	return false, nil
 }
 
 // place returns the device that a number below zero means to the calling thread, for an operation

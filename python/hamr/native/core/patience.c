@@ -9,12 +9,6 @@
 #include "core/core.h"
 #include "core/errors.h"
 
-/* What a handler has raised, until core_raise. */
-typedef struct {
-    hamr_error error;
-    PyObject *type, *value, *traceback;
-} Interruption;
-
 /* A process's first thread is Python's main one, in a forked child, too. */
 static int is_main_thread(void) {
     static _Thread_local uint64_t asked; /* the generation: a fork makes another thread the first */
@@ -28,31 +22,15 @@ static int is_main_thread(void) {
 
 uint32_t patience_flags(void) { return is_main_thread() ? HAMR_PROMPT : 0; }
 
-/* The exception that is set, as an error. */
-static hamr_error *interruption(void) {
-    static const char message[] = "interrupted";
-    Interruption *made = calloc(1, sizeof *made);
-    if (!made) return NULL;
-    made->error = (hamr_error){.kind = HAMR_INTERRUPTED, .message = message};
-    PyErr_Fetch(&made->type, &made->value, &made->traceback);
-    return &made->error;
-}
-
-void patience_raise(hamr_error *error) {
-    Interruption *made = (Interruption *)error;
-    PyErr_Restore(made->type, made->value, made->traceback);
-    free(made);
-}
-
 hamr_error *patience_outcome(hamr_error *error) {
     uint64_t generation = core_generation;
     hamr_error *interrupted = NULL;
     while (error && error->kind == HAMR_BUSY) {
         uint64_t operation = (uint64_t)error->size;
         free(error);
-        if (PyErr_CheckSignals() < 0) interrupted = interruption();
+        if (PyErr_CheckSignals() < 0) interrupted = core_interruption();
         if (generation != core_generation) { /* of the parent, whose operation it is */
-            if (!interrupted && core_forked() < 0) interrupted = interruption();
+            if (!interrupted && core_forked() < 0) interrupted = core_interruption();
             return interrupted;
         }
         Py_BEGIN_ALLOW_THREADS

@@ -14,7 +14,4 @@ uint32_t patience_flags(void);
  * call was given. Handlers are Python code. */
 hamr_error *patience_outcome(hamr_error *error);
 
-/* For core_raise: takes over an error of kind HAMR_INTERRUPTED. */
-void patience_raise(hamr_error *error);
-
 #endif
