@@ -20,7 +20,7 @@ STOP_MUTATIONS = [
         "a stopped transfer's chunks are taken for free",
         STAGED,
         "if !over || err != nil {\n\t\treturn false, err\n\t}\n\tt.earlier",
-        "if over = true; err != nil {\n\t\treturn false, err\n\t}\n\tt.earlier",
+        "if over = true; !over || err != nil {\n\t\treturn false, err\n\t}\n\tt.earlier",
         STAGING,
     ),
     Mutation(
