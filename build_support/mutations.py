@@ -276,8 +276,8 @@ MUTATIONS = [
     Mutation(
         "the target of a movement is not marked",
         TRANSFER,
-        "if dst.memory != src.memory {\n\t\terr = errors.Join(err, dst.memory.mark(w, overwritten))",
-        "if dst.memory != src.memory {\n\t\terr = errors.Join(err, nil)",
+        "src.memory {\n\t\terr = errors.Join(err, dst.memory.mark(w, overwritten))",
+        "src.memory {\n\t\terr = errors.Join(err, nil)",
     ),
     Mutation(
         "the source of a movement is not marked",

@@ -30,7 +30,11 @@ func standing(t *testing.T) (*world, *gobuffer.Array, *backends.Stop) {
 	closeAll(t, three)
 	stop := new(backends.Stop)
 	time.AfterFunc(time.Millisecond, stop.Ask)
-	t.Cleanup(func() { require.NoError(t, w.cuda.DestroyStream(0, stream)) })
+	hopeless := time.AfterFunc(5*time.Second, func() { _ = w.cuda.SynchronizeDevice(0) })
+	t.Cleanup(func() {
+		hopeless.Stop()
+		require.NoError(t, w.cuda.DestroyStream(0, stream))
+	})
 	return w, a.Until(stop), stop
 }
 
