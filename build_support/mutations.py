@@ -31,6 +31,7 @@ WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/m
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
+WRITE_MEMORY = "gobuffer/write_memory.go"
 
 MUTATIONS = [
     *KEPT_MUTATIONS,
@@ -272,6 +273,36 @@ MUTATIONS = [
         READ,
         "err != nil && w.wait() != nil",
         "err != nil && false",
+    ),
+    Mutation(
+        "a few bytes are written before what is pending",
+        WRITE_MEMORY,
+        "if err := w.follow(other); err != nil {",
+        "if other == nil {",
+    ),
+    Mutation(
+        "a few bytes that are written are not marked",
+        WRITE_MEMORY,
+        "\terr = m.mark(w, before)\n",
+        "",
+    ),
+    Mutation(
+        "the source of a few bytes is given back while it is read",
+        WRITE_MEMORY,
+        "t != Sync && !reading",
+        "t != Sync",
+    ),
+    Mutation(
+        "the source of a few bytes is given back after an error",
+        WRITE_MEMORY,
+        "if reading && w.wait() != nil {",
+        "if false {",
+    ),
+    Mutation(
+        "a temporary is kept of elements of which a few bytes are written",
+        WRITE_MEMORY,
+        "m.runtime.kept.changedPart(p, size)",
+        "_ = size",
     ),
     Mutation(
         "the target of a movement is not marked",

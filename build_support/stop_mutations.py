@@ -50,7 +50,7 @@ STOP_MUTATIONS = [
     Mutation(
         "what a stopped reading reads is taken for unused",
         READ,
-        "return errors.Join(err, m.mark(w, before))",
+        "return errors.Join(err, m.mark(&marked, before))",
         "return err",
     ),
     Mutation(
