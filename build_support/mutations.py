@@ -22,6 +22,7 @@ from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
+from build_support.stop_mutations import STOP_MUTATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,10 +31,12 @@ WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/m
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
+WRITE_MEMORY, RELEASE = "gobuffer/write_memory.go", "gobuffer/release.go"
 
 MUTATIONS = [
     *KEPT_MUTATIONS,
     *STAGING_MUTATIONS,
+    *STOP_MUTATIONS,
     *MANY_MUTATIONS,
     *POOL_MUTATIONS,
     *GROWTH_MUTATIONS,
@@ -196,8 +199,8 @@ MUTATIONS = [
     Mutation(
         "a write-back does not follow the stream that the temporary is used on",
         WRITING,
-        "layout: h.layout, stream: h.stream}",
-        "layout: h.layout}",
+        "layout: h.layout, stream: h.stream, stop: stop}",
+        "layout: h.layout, stop: stop}",
     ),
     Mutation(
         "a write-back does not follow the buffer's own stream",
@@ -237,31 +240,31 @@ MUTATIONS = [
     ),
     Mutation(
         "memory is released in stream order without following other streams",
-        MEMORY,
+        RELEASE,
         "err := own.follow(w)",
         "err := own.follow(own)",
     ),
     Mutation(
         "memory is released under what could not be ordered",
-        MEMORY,
+        RELEASE,
         "late = errors.Join(late, err)\n\t\t\terr = w.wait()",
         "late, err = errors.Join(late, err), nil",
     ),
     Mutation(
         "memory is released under pending work",
-        MEMORY,
+        RELEASE,
         "late := m.settleBeforeRelease()",
         "var late error",
     ),
     Mutation(
         "frees that do not wait are not preceded by a wait",
-        MEMORY,
+        RELEASE,
         "return err\n\t}\n\treturn w.wait()",
         "return err\n\t}\n\t_ = w\n\treturn nil",
     ),
     Mutation(
         "another device's work is taken for covered by a free",
-        MEMORY,
+        RELEASE,
         "(m.freeWaits && w.device == m.context())",
         "m.freeWaits",
     ),
@@ -272,10 +275,40 @@ MUTATIONS = [
         "err != nil && false",
     ),
     Mutation(
+        "a few bytes are written before what is pending",
+        WRITE_MEMORY,
+        "if err := w.follow(other); err != nil {",
+        "if other == nil {",
+    ),
+    Mutation(
+        "a few bytes that are written are not marked",
+        WRITE_MEMORY,
+        "\terr = m.mark(w, before)\n",
+        "",
+    ),
+    Mutation(
+        "the source of a few bytes is given back while it is read",
+        WRITE_MEMORY,
+        "t != Sync && !reading",
+        "t != Sync",
+    ),
+    Mutation(
+        "the source of a few bytes is given back after an error",
+        WRITE_MEMORY,
+        "if reading && w.wait() != nil {",
+        "if false {",
+    ),
+    Mutation(
+        "a temporary is kept of elements of which a few bytes are written",
+        WRITE_MEMORY,
+        "m.runtime.kept.changedPart(p, size)",
+        "_ = size",
+    ),
+    Mutation(
         "the target of a movement is not marked",
         TRANSFER,
-        "err = errors.Join(err, dst.memory.mark(w, overwritten))",
-        "err = errors.Join(err, nil)",
+        "src.memory {\n\t\terr = errors.Join(err, dst.memory.mark(w, overwritten))",
+        "src.memory {\n\t\terr = errors.Join(err, nil)",
     ),
     Mutation(
         "the source of a movement is not marked",
@@ -286,8 +319,8 @@ MUTATIONS = [
     Mutation(
         "synchronous transfers are not waited for",
         TRANSFER,
-        "if err := w.wait(); err != nil {\n\t\treturn err\n\t}\n\treturn errors.Join(src",
-        "if err := error(nil); err != nil {\n\t\treturn err\n\t}\n\treturn errors.Join(src",
+        "err = w.wait()\n\t}\n\tif err != nil {",
+        "err = nil\n\t}\n\tif err != nil {",
     ),
     Mutation(
         "memory of a pool is used before its stream came to it",

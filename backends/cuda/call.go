@@ -26,32 +26,23 @@ func (b *Backend) call(function uintptr, arguments ...uintptr) error {
 // try is call for entry points with codes that are answers; it returns the code,
 // which is 32 bits wide: what the register holds above them means nothing.
 func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
-	list := argumentLists.Get().(*[mostArguments]uintptr)
-	count := copy(list[:], arguments)
-	code := b.invoke(function, list[:count])
-	argumentLists.Put(list)
-	return code
+	return b.invoke(function, arguments)
 }
 
 // invoke calls a C entry point. Where the library keeps what a thread's last error was, other libraries
 // of the process must not take this one for theirs.
 func (b *Backend) invoke(function uintptr, arguments []uintptr) int32 {
 	if b.onDevices.GetLastError == 0 {
-		return int32(dl.Call(function, arguments...))
+		return int32(dl.CallWith(function, arguments))
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	code := int32(dl.Call(function, arguments...))
+	code := int32(dl.CallWith(function, arguments))
 	if code != success {
 		dl.Call(b.onDevices.GetLastError)
 	}
 	return code
 }
-
-const mostArguments = 15
-
-// A list of arguments that dl.Call gets is on the heap.
-var argumentLists = sync.Pool{New: func() any { return new([mostArguments]uintptr) }}
 
 // callWithPointers is call for pointers to Go variables, converted to uintptr in
 // the argument list.

@@ -1,5 +1,6 @@
 package cabi
 
+// #include "constant.h"
 // #include "hamr/functions.h"
 // void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 import "C"
@@ -105,20 +106,25 @@ func hamrChanged(array *C.hamr_array) *C.hamr_error {
 
 //export hamrOpenAccess
 func hamrOpenAccess(array *C.hamr_array, space, device, mode C.int32_t, result *C.hamr_array, access *C.uint64_t) *C.hamr_error {
-	opened, err := bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result))
-	*access = C.uint64_t(opened)
-	return failure(err)
+	return failure(bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result), (*uint64)(unsafe.Pointer(access))))
 }
 
 //export hamrEndAccess
-func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t) *C.hamr_error {
-	return failure(bridge.EndAccess(uint64(access), commit != 0, streamOver != 0))
+func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t, array, used *C.hamr_array) *C.hamr_error {
+	return failure(bridge.EndAccess(uint64(access), commit != 0, streamOver != 0, descriptor(array), descriptor(used)))
 }
 
 //export hamrRead
 func hamrRead(array *C.hamr_array, target unsafe.Pointer, size C.int64_t, done *C.int32_t) *C.hamr_error {
 	read, err := bridge.Read(descriptor(array), uint64(uintptr(target)), int(size))
 	*done = truth(read)
+	return failure(err)
+}
+
+//export hamrWriteBytes
+func hamrWriteBytes(array *C.hamr_array, source *C.constant_void, size C.int64_t, done *C.int32_t) *C.hamr_error {
+	written, err := bridge.WriteBytes(descriptor(array), uint64(uintptr(unsafe.Pointer(source))), int(size))
+	*done = truth(written)
 	return failure(err)
 }
 

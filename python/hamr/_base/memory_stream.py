@@ -1,10 +1,10 @@
-"""Which stream memory is used on: one given for it, or that of a block."""
+"""Which stream memory is made for, and used on."""
 
 from __future__ import annotations
 
 from .allocator import backend_of, is_of_a_device, is_ordinary
 from .library import core
-from .stream import Stream, as_stream, blocks, is_per_thread
+from .stream import PER_THREAD, Stream, as_stream, blocks, handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,3 +56,8 @@ def _place_of(device: int, pointer: int | None, allocator: int) -> int:
     from .location import device_of_address
 
     return device_of_address(pointer)
+
+
+def is_per_thread(stream: Any) -> bool:
+    """Whether it depends on thread and device which stream is meant."""
+    return not isinstance(stream, Stream) and handle_of(stream) == PER_THREAD
