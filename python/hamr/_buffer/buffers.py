@@ -188,8 +188,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
-        from .._base.stream import as_stream
         from .._base.memory_stream import streams_of
+        from .._base.stream import as_stream
 
         device = self.device
         order = as_stream(stream, device, streams_of(self._allocator))
