@@ -104,7 +104,7 @@ MANY_MUTATIONS = [
     Mutation(
         "nothing stands for the copies of a chunk",
         BATCH,
-        "err = b.call(b.driver.EventRecord, c.Mark.Event, uintptr(l.stream))",
+        "err = b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))",
         "_ = b",
         CUDA,
     ),

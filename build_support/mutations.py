@@ -331,14 +331,14 @@ MUTATIONS = [
     Mutation(
         "a thread's default stream is not followed",
         "backends/cuda/streams.go",
-        "err = b.call(b.driver.StreamWaitEvent, uintptr(s), e, 0)",
+        "err = b.call(b.driver.StreamWaitEvent, b.native(s), e, 0)",
         "err = nil",
         "./backends/cuda",
     ),
     Mutation(
         "waiting for a stream does not wait",
         "backends/cuda/streams.go",
-        "return b.call(b.driver.StreamSynchronize, uintptr(s))",
+        "return b.call(b.driver.StreamSynchronize, b.native(s))",
         "return nil",
         "./backends/cuda",
     ),
@@ -359,7 +359,7 @@ MUTATIONS = [
     Mutation(
         "a stream does not wait for an event",
         "backends/cuda/events.go",
-        "return b.call(b.driver.StreamWaitEvent, uintptr(s), handle, 0)",
+        "return b.call(b.driver.StreamWaitEvent, b.native(s), handle, 0)",
         "return nil",
         "./backends/cuda",
     ),
