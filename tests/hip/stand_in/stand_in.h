@@ -1,5 +1,5 @@
 // A HIP runtime that is a CUDA driver's functions under HIP's names: what hamr asks of HIP, and what a
-// foreign HIP library asks in the tests. Numbers and layouts are HIP's; see README of the tests.
+// foreign HIP library asks in the tests. Numbers and layouts are HIP's.
 #pragma once
 
 #include <stddef.h>
