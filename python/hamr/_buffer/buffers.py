@@ -181,10 +181,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         from .._base.waiting import until
 
         source = self._pin()
-        return until(
-            lambda: _native.settled(source),
-            lambda milliseconds: _native.wait_some(source, milliseconds),
-        )
+        return until(lambda: _native.settled(source))
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
@@ -336,7 +333,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    from .._base.stream import as_stream, blocks, is_per_thread
+    from .._base.memory_stream import is_per_thread
+    from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
 
     inside = stream is None and blocks() is not None

@@ -11,6 +11,7 @@
 #include "array/array.h"
 #include "array/in_turn.h"
 #include "array/result.h"
+#include "array/snapshot.h"
 #include "array/turn.h"
 #include "base/allocators.h"
 #include "base/dimensions.h"

@@ -1,0 +1,48 @@
+"""Which stream memory is made for."""
+
+from __future__ import annotations
+
+from .allocator import backend_of, is_of_a_device
+from .library import core
+from .stream import BACKEND, PER_THREAD, Stream, as_stream, blocks, handle_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def stream_for_memory(
+    stream: Any, allocator: int, device: int, pointer: int | None = None
+) -> Stream | None:
+    """The stream given for memory of an allocator: new memory, or that at an address.
+
+    ``device`` is its device's number; -1 is the current one, or where the address is. Where
+    none is given it is that of a block, or None.
+    """
+    on_a_device = is_of_a_device(allocator)
+    if stream is None:
+        from .stream_blocks import fitting
+
+        backend = backend_of(allocator) if on_a_device else None
+        found: Stream | None = fitting(blocks(), backend, lambda: _place_of(device, pointer))
+        return found
+    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1)
+    if on_a_device and device < 0 <= order._device:
+        order._fitting(_place_of(device, pointer))
+    return order
+
+
+def _place_of(device: int, pointer: int | None) -> int:
+    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
+    if device >= 0:
+        return device
+    if pointer is None:
+        return core().CurrentDevice(BACKEND)
+    from .location import device_of_address
+
+    return device_of_address(pointer)
+
+
+def is_per_thread(stream: Any) -> bool:
+    """Whether it depends on thread and device which stream is meant."""
+    return not isinstance(stream, Stream) and handle_of(stream) == PER_THREAD
