@@ -57,29 +57,62 @@ const (
 	spaceCount
 )
 
-var spaceNames = [spaceCount]string{"host", "cuda", "hip", "openmp"}
+// SpaceFacts are what is to be known of a space: C and Python have a method get_<name>_accessible
+// for each.
+type SpaceFacts struct {
+	Name string // as users type it
+	Code string // what runs there, in sentences: "OpenMP target" code
+}
 
-// String returns the name users type: "host", "cuda", "hip", "openmp".
+var spaceTable = [spaceCount]SpaceFacts{
+	SpaceHost:   {"host", "the host's"},
+	SpaceCUDA:   {"cuda", "CUDA"},
+	SpaceHIP:    {"hip", "HIP"},
+	SpaceOpenMP: {"openmp", "OpenMP target"},
+}
+
+// Facts returns what is known of s; nothing where there is no such space.
+func (s Space) Facts() SpaceFacts {
+	if s < spaceCount {
+		return spaceTable[s]
+	}
+	return SpaceFacts{}
+}
+
+// String returns the name users type, as in "host" or "cuda".
 func (s Space) String() string {
 	if s < spaceCount {
-		return spaceNames[s]
+		return spaceTable[s].Name
 	}
 	return fmt.Sprintf("Space(%d)", uint8(s))
 }
 
 // ParseSpace is the inverse of Space.String.
 func ParseSpace(name string) (Space, error) {
-	for i, n := range spaceNames {
-		if n == name {
-			return Space(i), nil
+	for _, s := range Spaces() {
+		if s.String() == name {
+			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("space %q is unknown: accepted are %s", name, strings.Join(spaceNames[:], ", "))
+	return 0, fmt.Errorf("space %q is unknown: accepted are %s", name, SpaceNames())
+}
+
+// SpaceNames lists the names of all spaces, for messages.
+func SpaceNames() string {
+	names := make([]string, spaceCount)
+	for i, s := range Spaces() {
+		names[i] = s.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // Spaces lists every space.
 func Spaces() []Space {
-	return []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}
+	list := make([]Space, spaceCount)
+	for i := range list {
+		list[i] = Space(i)
+	}
+	return list
 }
 
 // MemoryKind says what sort of memory an allocator hands out.

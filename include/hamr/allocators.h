@@ -21,6 +21,13 @@ typedef enum hamr_space {
     HAMR_OPENMP = 3,
 } hamr_space;
 
+/* X(space, number, name, code) for each space but the host's: the name as users type it, and what
+ * runs there, in sentences. */
+#define HAMR_DEVICE_SPACES(X) \
+    X(HAMR_CUDA, 1, cuda, "CUDA") \
+    X(HAMR_HIP, 2, hip, "HIP") \
+    X(HAMR_OPENMP, 3, openmp, "OpenMP target")
+
 /* The numbers never change; new ones are appended. */
 typedef enum hamr_allocator {
     HAMR_ALLOCATOR_CPP = 0,

@@ -81,7 +81,7 @@ class Transfer(Enumeration):
 
 
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
-SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
+SPACES = {name: number for number, name in enumerate(_native.space_names())}
 
 #: Runtimes whose allocators will be called after them.
 _NEXT = ("opencl", "sycl")

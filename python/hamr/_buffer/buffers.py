@@ -8,6 +8,7 @@ from .._base.allocator import (
     Allocator,
     Transfer,
     allocator_from,
+    backend_of,
     space_number,
     transfer_of,
 )
@@ -135,7 +136,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
     # Where it is.
 
     def accessible(self, space: str) -> bool:
-        """Whether code in a space ("host", "cuda", "hip", "openmp") reaches the memory in place."""
+        """Whether code in a space, as "host" or "cuda", reaches the memory in place."""
         number = space_number(space)
         return bool(self._reach >> number & 1)
 
@@ -146,14 +147,11 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         object; -1, None and "cuda" are the current one.
         """
         device = device_number(device)
-        preferred = allocator_from(core().PreferredAllocator(False)).name
-        if preferred.startswith("cuda"):
-            return self.get_cuda_accessible(device)
-        if preferred.startswith("hip"):
-            return self.get_hip_accessible(device)
-        if preferred.startswith("openmp"):
-            return self.get_openmp_accessible(device)
-        return self.get_host_accessible()
+        space = backend_of(core().PreferredAllocator(False))
+        if space == "host":
+            return self.get_host_accessible()
+        reached: Handle = getattr(self, f"get_{space}_accessible")(device)
+        return reached
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return array_of(self, dtype, copy)
