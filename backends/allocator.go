@@ -43,6 +43,11 @@ const (
 	Shared Allocator = 9
 	// CUDAVMM is CUDA device memory that grows where it is ("cuda_vmm").
 	CUDAVMM Allocator = 10
+	// OpenCLDevice is memory for OpenCL's devices alone ("opencl_device").
+	OpenCLDevice Allocator = 11
+	// OpenCLSVM is memory that OpenCL's devices and the host share, which has it while it is
+	// mapped ("opencl_svm").
+	OpenCLSVM Allocator = 12
 )
 
 // Space is where the code that touches memory runs.
@@ -54,6 +59,7 @@ const (
 	SpaceCUDA
 	SpaceHIP
 	SpaceOpenMP
+	SpaceOpenCL
 	spaceCount
 )
 
@@ -69,6 +75,7 @@ var spaceTable = [spaceCount]SpaceFacts{
 	SpaceCUDA:   {"cuda", "CUDA"},
 	SpaceHIP:    {"hip", "HIP"},
 	SpaceOpenMP: {"openmp", "OpenMP target"},
+	SpaceOpenCL: {"opencl", "OpenCL"},
 }
 
 // Facts returns what is known of s; nothing where there is no such space.
@@ -187,8 +194,10 @@ var table = [...]Facts{
 	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
-	Shared:  {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
-	CUDAVMM: {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
+	Shared:       {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
+	CUDAVMM:      {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
+	OpenCLDevice: {Name: "opencl_device", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Temporary: []Space{SpaceOpenCL}},
+	OpenCLSVM:    {Name: "opencl_svm", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Mapped: true},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.

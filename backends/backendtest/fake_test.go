@@ -14,7 +14,7 @@ import (
 )
 
 func TestFakeConforms(t *testing.T) {
-	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP} {
+	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP, backends.SpaceOpenCL} {
 		for _, devices := range []int{1, 2, 4} {
 			for name, o := range map[string]FakeOptions{
 				"late":        {MaxDelay: 50 * time.Microsecond},
@@ -26,7 +26,7 @@ func TestFakeConforms(t *testing.T) {
 				"one thread":  {Synchronous: true, OneThread: true},
 				"growing":     {Manual: true, Strict: true, Grows: 100 << 10},
 			} {
-				if (o.Platforms != 0 || o.OneThread) && devices != 2 {
+				if (o.Platforms != 0 || o.OneThread || space == backends.SpaceOpenCL) && devices != 2 {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", space, devices, name), func(t *testing.T) {
