@@ -1,11 +1,15 @@
 package opencl
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"hamr/backends"
 )
@@ -61,6 +65,9 @@ func (b *Backend) queueOf(call string, s backends.Stream) (*queue, error) {
 	if known && found.(*queue).own {
 		return found.(*queue), nil
 	}
+	if !b.isObject(uintptr(s)) {
+		return nil, fmt.Errorf("%w at %#x", backends.ErrNoStream, uintptr(s))
+	}
 	var facts [3]uint64
 	for i, what := range []uintptr{queueContext, queueDevice, queueProperties} {
 		value, code := info(b.library.GetCommandQueueInfo, uintptr(s), what)
@@ -88,6 +95,30 @@ func (b *Backend) queueOf(call string, s backends.Stream) (*queue, error) {
 		return q, nil
 	}
 	return nil, failure(call, invalidDevice, fmt.Sprintf("the queue %#x is of a device that hamr does not know", uintptr(s)))
+}
+
+// isObject reports whether a handle looks like one of OpenCL's: each begins with the address of its
+// platform's table of functions, which the loader jumps to unseen. Host memory may have been given
+// another runtime's stream, and it can be told from a queue only so.
+func (b *Backend) isObject(handle uintptr) bool {
+	first, readable := wordAt(handle)
+	return readable && slices.ContainsFunc(b.devices, func(d *device) bool {
+		table, _ := wordAt(d.handle)
+		return table == first
+	})
+}
+
+// wordAt reads memory of which it is not known whether it is mapped.
+func wordAt(at uintptr) (word uintptr, readable bool) {
+	place := onHeap(uintptr(0))
+	size := int(unsafe.Sizeof(*place))
+	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(place)), Len: uint64(size)}}
+	n, err := unix.ProcessVMReadv(unix.Getpid(), local, []unix.RemoteIovec{{Base: at, Len: size}}, 0)
+	if err != nil && !errors.Is(err, unix.EFAULT) {
+		// A sandbox may forbid the call: then handles are believed.
+		return 0, true
+	}
+	return *place, err == nil && n == size
 }
 
 // queueFor finds a stream that must be of a device.

@@ -9,7 +9,10 @@ from importlib import import_module
 import hamr
 from tests.support import function_table
 
-MODULES = [import_module(f"hamr._base.{name}") for name in ("stream", "timing", "cuda_devices")]
+MODULES = [
+    import_module(f"hamr._base.{name}")
+    for name in ("stream", "memory_streams", "timing", "cuda_devices")
+]
 ENDINGS = {
     "retire_stream": ctypes.CFUNCTYPE(
         ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
+from .allocator import FACTS, Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,17 @@ def device_number(value: Any) -> int:
     if host:
         raise ValueError(f"device is {value!r}: accepted is a CUDA device, and not the host")
     return number
+
+
+def place_of_stream(value: Any) -> tuple[str, int]:
+    """The runtime and number of a device that streams are made on: "opencl:1", else CUDA's."""
+    if isinstance(value, str):
+        kind, _, digits = value.partition(":")
+        if kind not in (*_HOST, *_DEVICE) and any(kind == row[5] for row in FACTS):
+            if digits and not (digits.isascii() and digits.isdecimal()):
+                raise ValueError(f"device is {value!r}: accepted are {kind} and {kind}:n")
+            return kind, int(digits) if digits else -1
+    return _DEVICE[0], device_number(value)
 
 
 def new_place(allocator: Any, device: Any) -> tuple[int, int]:

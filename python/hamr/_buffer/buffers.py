@@ -189,10 +189,11 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
+        from .._base.memory_streams import runtime_of
         from .._base.stream import as_stream
 
-        device = self.device
-        order, mode = as_stream(stream, device), transfer_of(transfer)
+        runtime = runtime_of(self._allocator)
+        order, mode = as_stream(stream, self.device, runtime), transfer_of(transfer)
         self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
@@ -334,6 +335,7 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
+    from .._base.memory_streams import runtime_of
     from .._base.stream import as_stream, blocks, is_per_thread
     from .._protocols.dispatch import share
 
@@ -350,7 +352,8 @@ def buffer(
         from .._protocols.location import stream_near
 
         stream = stream_near(stream, obj)
-    order = as_stream(stream)
+    runtime = runtime_of(obj._allocator if isinstance(obj, _native.Array) else Allocator.malloc)
+    order = as_stream(stream, -1, runtime)
     if dtype is None:
         from .._protocols.wait_setting import wait_of
 
@@ -360,8 +363,8 @@ def buffer(
 
         shared = elements_in(Buffer, obj, dtype, order._value, mode)
     if inside and stream is None:  # a capsule, which says no sooner where its memory is
-        order = as_stream(stream_near(None, shared))
-    order._fitting(shared.device)
+        order = as_stream(stream_near(None, shared), -1, runtime)
+    order._fitting(shared.device, runtime)
     shared._set_order(order._value, shared._transfer, order)
     return shared
 

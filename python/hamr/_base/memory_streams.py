@@ -1,0 +1,50 @@
+"""Which streams memory of an allocator takes."""
+
+from __future__ import annotations
+
+from .allocator import backend_of, is_of_a_device
+from .library import core
+from .stream import BACKEND, Stream, as_stream, blocks, is_per_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def stream_for_memory(
+    stream: Any, allocator: int, device: int, pointer: int | None = None
+) -> Stream | None:
+    """The stream given for memory of an allocator: new memory, or that at an address.
+
+    ``device`` is its device's number; -1 is the current one, or where the address is. Where
+    none is given it is that of a block, or None.
+    """
+    on_a_device = is_of_a_device(allocator)
+    backend = runtime_of(allocator)
+    if stream is None:
+        from .stream_blocks import fitting
+
+        found: Stream | None = fitting(
+            blocks(), backend if on_a_device else None, lambda: _place_of(backend, device, pointer)
+        )
+        return found
+    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1, backend)
+    if on_a_device and device < 0 <= order._device:
+        order._fitting(_place_of(backend, device, pointer), backend)
+    return order
+
+
+def runtime_of(allocator: int) -> str:
+    """The runtime whose streams memory of an allocator takes: host memory takes CUDA's."""
+    return backend_of(allocator) if is_of_a_device(allocator) else BACKEND
+
+
+def _place_of(backend: str, device: int, pointer: int | None) -> int:
+    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
+    if device >= 0:
+        return device
+    if pointer is None:
+        return core().CurrentDevice(backend)
+    from .location import device_of_address
+
+    return device_of_address(pointer)
