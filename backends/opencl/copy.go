@@ -107,14 +107,8 @@ func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, s backend
 }
 
 func (b *Backend) fill(d *device, q *queue, at backends.Address, pattern []byte, size int) error {
-	for len(pattern)%2 == 0 && bytes.Equal(pattern[:len(pattern)/2], pattern[len(pattern)/2:]) {
-		pattern = pattern[:len(pattern)/2]
-	}
-	if bytes.Count(pattern, pattern[:1]) == len(pattern) {
-		pattern = pattern[:1]
-	}
-	// The standard has powers of two, at addresses that are multiples.
-	if bits.OnesCount(uint(len(pattern))) != 1 || int(at)%len(pattern) != 0 {
+	pattern = shortest(pattern)
+	if !fills(at, pattern) {
 		return b.spread(d, q, at, pattern, size)
 	}
 	function := b.library.EnqueueSVMFill
@@ -127,9 +121,26 @@ func (b *Backend) fill(d *device, q *queue, at backends.Address, pattern []byte,
 	})
 }
 
+// shortest is what a pattern repeats, or the pattern.
+func shortest(pattern []byte) []byte {
+	for len(pattern)%2 == 0 && bytes.Equal(pattern[:len(pattern)/2], pattern[len(pattern)/2:]) {
+		pattern = pattern[:len(pattern)/2]
+	}
+	if bytes.Count(pattern, pattern[:1]) == len(pattern) {
+		return pattern[:1]
+	}
+	return pattern
+}
+
+// fills reports whether OpenCL fills with a pattern at an address: it knows powers of two, at
+// multiples of these. That a driver takes others is no promise.
+func fills(at backends.Address, pattern []byte) bool {
+	return bits.OnesCount(uint(len(pattern))) == 1 && int(at)%len(pattern) == 0
+}
+
 // spread sends the device the pattern some times, and has it double that.
 func (b *Backend) spread(d *device, q *queue, at backends.Address, pattern []byte, size int) error {
-	b.sources.sweep(b)
+	sources.sweep()
 	seed := bytes.Repeat(pattern, min(size, max(largestSeed, len(pattern)))/len(pattern))
 	pin := new(runtime.Pinner)
 	pin.Pin(unsafe.SliceData(seed))
@@ -140,7 +151,7 @@ func (b *Backend) spread(d *device, q *queue, at backends.Address, pattern []byt
 	if *done == 0 {
 		pin.Unpin()
 	} else {
-		b.sources.keep(*done, pin)
+		sources.keep(b, *done, pin)
 	}
 	for filled := len(seed); err == nil && filled < size; filled *= 2 {
 		err = b.inOrder(q, func() error {
@@ -150,35 +161,40 @@ func (b *Backend) spread(d *device, q *queue, at backends.Address, pattern []byt
 	return err
 }
 
-// sources are pieces of Go's memory that late copies read.
-type sources struct {
+// sources are pieces of Go's memory that late copies read. They are the process's: a backend that
+// nobody has any more may have work under way, and the end of a Pinner that still pins something
+// ends the program.
+var sources pinned
+
+type pinned struct {
 	mutex sync.Mutex
 	list  []source
 }
 
 type source struct {
+	b    *Backend
 	read uintptr // the copy's event
 	pin  *runtime.Pinner
 }
 
-func (s *sources) keep(read uintptr, pin *runtime.Pinner) {
+func (s *pinned) keep(b *Backend, read uintptr, pin *runtime.Pinner) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.list = append(s.list, source{read, pin})
+	s.list = append(s.list, source{b, read, pin})
 }
 
 // sweep lets go of those that have been read.
-func (s *sources) sweep(b *Backend) {
+func (s *pinned) sweep() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	left := s.list[:0]
 	for _, each := range s.list {
-		if status, err := b.status(each.read); err == nil && status > complete {
+		if status, err := each.b.status(each.read); err == nil && status > complete {
 			left = append(left, each)
 			continue
 		}
 		each.pin.Unpin()
-		b.release(each.read)
+		each.b.release(each.read)
 	}
 	clear(s.list[len(left):])
 	s.list = left

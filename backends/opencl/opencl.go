@@ -39,9 +39,8 @@ type Backend struct {
 	library library
 	devices []*device
 
-	queues  sync.Map // *queue by backends.Stream
-	events  events
-	sources sources
+	queues sync.Map // *queue by backends.Stream
+	events events
 }
 
 // New returns the backend. Probe reads the settings through lookup.

@@ -56,8 +56,8 @@ func TestConformance(t *testing.T) {
 				t.Log(facts)
 			}
 			backendtest.Run(t, producing{b}, backendtest.Options{LargestSize: 1 << 20})
-			b.sources.sweep(b)
-			assert.Empty(t, b.sources.list)
+			sources.sweep()
+			assert.Empty(t, sources.list)
 			b.events.list.Range(func(key, _ any) bool {
 				t.Error("an event is left:", fmt.Sprint(key))
 				return true
