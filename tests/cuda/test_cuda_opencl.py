@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import hamr
+from tests.support import opencl_runtime
 
-FOUND = hamr.backends()["opencl"]
-pytestmark = pytest.mark.skipif(
-    not FOUND["available"], reason=f"no OpenCL: {FOUND.get('reason', '')}"
-)
+pytestmark = pytest.mark.skipif(bool(opencl_runtime.absent()), reason=opencl_runtime.absent())
 CHAINS = [
     ("opencl_device", "malloc", "cuda", "opencl_svm"),
     ("opencl_svm", "cuda_async", "opencl_device", "cpp"),

@@ -1,31 +1,31 @@
 """OpenCL on the platforms that its loader finds; skipped where there are none."""
 
 import gc
+from pathlib import Path
 
 import pytest
 
 import hamr
+from tests.support import opencl_runtime
 
 NAMES = ("opencl_device", "opencl_svm")
-FOUND = hamr.backends()["opencl"]
-DEVICES = range(len(FOUND["devices"]))
+HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items):
-    if FOUND["available"]:
-        return
     for item in items:
-        if item.path.is_relative_to(__file__.rpartition("/")[0]):
-            item.add_marker(pytest.mark.skip(f"no OpenCL: {FOUND['reason']}"))
+        if item.path.is_relative_to(HERE) and opencl_runtime.absent():
+            item.add_marker(pytest.mark.skip(opencl_runtime.absent()))
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        count = len(opencl_runtime.found()["devices"])
+        metafunc.parametrize("device", range(max(count, 1)))
 
 
 @pytest.fixture(params=NAMES)
 def name(request):
-    return request.param
-
-
-@pytest.fixture(params=[*DEVICES] or [0])
-def device(request):
     return request.param
 
 
