@@ -70,7 +70,7 @@ type FakeOptions struct {
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
-// Peers, MemoryReporter, Describer, Identified, Contexts, NativeHandles,
+// Peers, MemoryReporter, Describer, Identified, Contexts,
 // EventAdopter, Reuser, Grower and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions

@@ -7,7 +7,7 @@ import (
 )
 
 // What runtimes are unlike CUDA in: several vendors' in one process, one that wants to be called on
-// one thread, events that whoever has work done hands out, memory that is known by a handle.
+// one thread, events that whoever has work done hands out.
 
 // onThread runs a method's body, with the lock held, where the runtime wants to be called.
 func (f *Fake) onThread(body func()) {
@@ -61,20 +61,6 @@ func (f *Fake) copyThroughHost(to, from memory, s *fakeStream) error {
 		f.onBlock(from.block, "copy", func() { copy(to.bytes(), from.bytes()) })
 	})
 	return nil
-}
-
-// NativeHandle makes up a number.
-func (f *Fake) NativeHandle(at backends.Region) (handle uintptr, offset int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.enter("NativeHandle", "%s", describe(at)); err != nil {
-		return 0, 0, err
-	}
-	b := f.find(at.Address)
-	if b == nil || b.freeing {
-		return 0, 0, f.violate("NativeHandle", "unknown address %s", describe(at))
-	}
-	return uintptr(b.base) / 16, int(at.Address - b.base), nil
 }
 
 // VendorEvent implements EventProducer: the event is its producer's own, in no table of the Fake's.
