@@ -86,10 +86,15 @@ LIBRARIES = Suite(
 )
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
+#: The long tests repeat what they do: in full on one Python, with one driver, is enough.
+SHORTENED = {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", "0.1")}
 #: The full suite, which one Python runs.
 FULL = [
     *(HOST, CUDA),
-    *(emulated(0), emulated(1), emulated(4), emulated(2, HAMR_CUDA_KERNELS="0")),
+    *(
+        replace(suite, settings=suite.settings | SHORTENED)
+        for suite in (*map(emulated, (0, 1, 4)), emulated(2, HAMR_CUDA_KERNELS="0"))
+    ),
 ]
 #: What the other Pythons run, and with --all.
 PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]
@@ -273,7 +278,7 @@ def main() -> int:
         )
     with tempfile.TemporaryDirectory() as folder:
         for i, interpreter in enumerate([] if options.libraries else interpreters):
-            environment: dict[str, str] = {}
+            environment = SHORTENED if i else {}
             try:
                 if options.gpu and has_requirements():
                     python, environment = interpreter.path, unpack(wheel, folder)
@@ -285,9 +290,6 @@ def main() -> int:
                 failure = f"Python {interpreter.tag}", f"not set up: {error}"
                 jobs.append(lambda failure=failure: failure)  # type: ignore[misc]
                 continue
-            if i and "HAMR_TEST_SCALE" not in os.environ:
-                # The long tests repeat what they do: in full on one Python is enough.
-                environment["HAMR_TEST_SCALE"] = "0.1"
             others = WHOLE if options.all else PART
             for suite in GPU if options.gpu else others if i else FULL:
                 name = f"Python {interpreter.tag}, {suite.name}"
