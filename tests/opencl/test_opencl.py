@@ -149,7 +149,7 @@ def test_streams(name, device):
     assert of(b)[-1] == 3
     with s:
         inside = hamr.Buffer(10, "f8", name, fill=1, device=device)
-        assert inside.stream == s
+        assert inside.stream == s == inside.copy().stream
         assert hamr.Buffer(10, "f8", fill=1).stream != s, "host memory takes CUDA's"
     with pytest.raises(TypeError, match="not of CUDA"):
         s.__cuda_stream__()

@@ -86,9 +86,9 @@ class Stream:
     def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
         backend, number = None, -1
         if device is not None:
-            from .place import place_of_stream
+            from .place import device_and_backend
 
-            backend, number = place_of_stream(device)
+            number, backend = device_and_backend(device)
         if stream is not None or backend is None:
             self._share(stream, number, -1, backend)
             return

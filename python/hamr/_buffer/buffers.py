@@ -111,9 +111,9 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         if order is not None and order._value == value:
             found: Stream = order
             return found
-        from .._base.stream import Stream
+        from .._base.streams_of_memory import shared_stream, streams_of
 
-        return Stream(value)
+        return shared_stream(value, streams_of(self._allocator))
 
     @property
     def transfer(self) -> Transfer:
@@ -189,10 +189,10 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
         The buffer keeps the stream object alive.
         """
-        from .._base.memory_streams import runtime_of
         from .._base.stream import as_stream
+        from .._base.streams_of_memory import streams_of
 
-        runtime = runtime_of(self._allocator)
+        runtime = streams_of(self._allocator)
         order, mode = as_stream(stream, self.device, runtime), transfer_of(transfer)
         self._set_order(order._value, mode, order)
 
@@ -335,8 +335,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    from .._base.memory_streams import runtime_of
     from .._base.stream import as_stream, blocks, is_per_thread
+    from .._base.streams_of_memory import streams_of
     from .._protocols.dispatch import share
 
     inside = stream is None and blocks() is not None
@@ -352,7 +352,7 @@ def buffer(
         from .._protocols.location import stream_near
 
         stream = stream_near(stream, obj)
-    runtime = runtime_of(obj._allocator if isinstance(obj, _native.Array) else Allocator.malloc)
+    runtime = streams_of(obj._allocator if isinstance(obj, _native.Array) else Allocator.malloc)
     order = as_stream(stream, -1, runtime)
     if dtype is None:
         from .._protocols.wait_setting import wait_of

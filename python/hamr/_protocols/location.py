@@ -11,9 +11,9 @@ from .._base.allocator import backend_of, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
-from .._base.memory_streams import runtime_of
 from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
 from .._base.stream_blocks import fitting
+from .._base.streams_of_memory import streams_of
 from . import dlpack
 from .cuda_array_interface import NAME, unreadable
 from .dispatch import share
@@ -73,7 +73,7 @@ def device_of(x: Any) -> int:
 def stream_near(stream: Any, x: Any) -> Stream | None:
     """The stream given for the memory of an object; without one, that of a block, or None."""
     if stream is not None:
-        runtime = runtime_of(x._allocator) if isinstance(x, _native.Array) else BACKEND
+        runtime = streams_of(x._allocator) if isinstance(x, _native.Array) else BACKEND
         return as_stream(stream, device_of(x), runtime)
     try:
         device = device_of(x)

@@ -1,14 +1,21 @@
-"""Which streams memory of an allocator takes."""
+"""Which stream memory is used on: one given for it, or that of a block."""
 
 from __future__ import annotations
 
-from .allocator import backend_of, is_of_a_device
+from .allocator import backend_of, is_of_a_device, is_ordinary
 from .library import core
 from .stream import BACKEND, Stream, as_stream, blocks, is_per_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def shared_stream(handle: int, backend: str) -> Stream:
+    """A Stream of a handle that a backend knows, of which nobody need be asked."""
+    made = Stream.__new__(Stream)
+    made._share(handle, -1, -1, backend)
+    return made
 
 
 def stream_for_memory(
@@ -20,7 +27,7 @@ def stream_for_memory(
     none is given it is that of a block, or None.
     """
     on_a_device = is_of_a_device(allocator)
-    backend = runtime_of(allocator)
+    backend = streams_of(allocator)
     if stream is None:
         from .stream_blocks import fitting
 
@@ -34,9 +41,9 @@ def stream_for_memory(
     return order
 
 
-def runtime_of(allocator: int) -> str:
-    """The runtime whose streams memory of an allocator takes: host memory takes CUDA's."""
-    return backend_of(allocator) if is_of_a_device(allocator) else BACKEND
+def streams_of(allocator: int) -> str:
+    """The backend whose streams memory of an allocator is used on: ordinary memory takes CUDA's."""
+    return BACKEND if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
 
 
 def _place_of(backend: str, device: int, pointer: int | None) -> int:
