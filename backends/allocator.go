@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Allocator names a way of obtaining memory. The values up to OpenMP are those
@@ -297,10 +298,22 @@ func (a Allocator) ReachableFrom(s Space) bool {
 }
 
 // Temporaries lists the allocators that make temporary memory for code in space s, best
-// first; a device may lack the first.
-func Temporaries(s Space) (list []Allocator) {
-	return preferred(func(f Facts) bool { return slices.Contains(f.Temporary, s) })
+// first; a device may lack the first. The caller must not change the list.
+func Temporaries(s Space) []Allocator {
+	if s >= spaceCount {
+		return nil
+	}
+	return temporaries()[s]
 }
+
+// temporaries is worked out once, as each access that copies asks, and not before all rows are
+// known.
+var temporaries = sync.OnceValue(func() (lists [spaceCount][]Allocator) {
+	for s := range lists {
+		lists[s] = preferred(func(f Facts) bool { return slices.Contains(f.Temporary, Space(s)) })
+	}
+	return lists
+})
 
 // Preferred lists the allocators that new memory for a device comes from or, if pinned,
 // new host memory that is to be moved to one, best first; a machine may lack the first.

@@ -71,7 +71,8 @@ type Backend interface {
 	Allocate(r Request) (Address, error)
 	// Free gives back what Allocate returned, exactly once, in stream order
 	// where the allocator has one. size is what was asked for, or zero for memory
-	// that somebody else took from the same allocator.
+	// that somebody else took from the same allocator. After an error nobody gives it back
+	// again, unless that is a *NotFreedError.
 	Free(at Region, size int, stream Stream) error
 	// Copy moves size bytes from src to dst in stream order. At least one of
 	// them belongs to this backend; the other may be host memory. The stream is

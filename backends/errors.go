@@ -81,6 +81,15 @@ func (e *DeviceError) Error() string {
 	return s
 }
 
+// NotFreedError is an error of Free's that has taken nothing back: the device could not be
+// reached. The memory is there as before, and Free is called again.
+type NotFreedError struct{ Reason error }
+
+func (e *NotFreedError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns what went wrong.
+func (e *NotFreedError) Unwrap() error { return e.Reason }
+
 // ForkedError says that a runtime was in use before a fork() and does not work
 // in the child.
 type ForkedError struct {

@@ -10,7 +10,7 @@ GROWING = "backends/cuda/growing.go"
 GROWTH_MUTATIONS = [
     Mutation(
         "memory that grows is freed before the device is at rest",
-        "gobuffer/memory.go",
+        "gobuffer/release.go",
         "(m.every.Load() || m.grower != nil)",
         "m.every.Load()",
     ),

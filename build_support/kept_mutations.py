@@ -5,7 +5,7 @@ from __future__ import annotations
 from build_support.mutation import Mutation
 
 KEPT, ARRAY, FILL = "gobuffer/kept.go", "gobuffer/array.go", "gobuffer/fill.go"
-ACCESS, MEMORY, READ = "gobuffer/access.go", "gobuffer/memory.go", "gobuffer/read.go"
+ACCESS, RELEASE, READ = "gobuffer/access.go", "gobuffer/release.go", "gobuffer/read.go"
 THROUGH_HOST, WRITING = "gobuffer/through_host.go", "gobuffer/writing.go"
 
 KEPT_MUTATIONS = [
@@ -97,7 +97,7 @@ KEPT_MUTATIONS = [
     ),
     Mutation(
         "a temporary is kept of memory that is no more",
-        MEMORY,
+        RELEASE,
         "m.runtime.kept.ends(m)",
         "_ = m",
     ),

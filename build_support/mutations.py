@@ -30,6 +30,7 @@ WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/m
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
+WRITE_MEMORY, RELEASE = "gobuffer/write_memory.go", "gobuffer/release.go"
 
 MUTATIONS = [
     *KEPT_MUTATIONS,
@@ -237,31 +238,31 @@ MUTATIONS = [
     ),
     Mutation(
         "memory is released in stream order without following other streams",
-        MEMORY,
+        RELEASE,
         "err := own.follow(w)",
         "err := own.follow(own)",
     ),
     Mutation(
         "memory is released under what could not be ordered",
-        MEMORY,
+        RELEASE,
         "late = errors.Join(late, err)\n\t\t\terr = w.wait()",
         "late, err = errors.Join(late, err), nil",
     ),
     Mutation(
         "memory is released under pending work",
-        MEMORY,
+        RELEASE,
         "late := m.settleBeforeRelease()",
         "var late error",
     ),
     Mutation(
         "frees that do not wait are not preceded by a wait",
-        MEMORY,
+        RELEASE,
         "return err\n\t}\n\treturn w.wait()",
         "return err\n\t}\n\t_ = w\n\treturn nil",
     ),
     Mutation(
         "another device's work is taken for covered by a free",
-        MEMORY,
+        RELEASE,
         "(m.freeWaits && w.device == m.context())",
         "m.freeWaits",
     ),
@@ -270,6 +271,36 @@ MUTATIONS = [
         READ,
         "err != nil && w.wait() != nil",
         "err != nil && false",
+    ),
+    Mutation(
+        "a few bytes are written before what is pending",
+        WRITE_MEMORY,
+        "if err := w.follow(other); err != nil {",
+        "if other == nil {",
+    ),
+    Mutation(
+        "a few bytes that are written are not marked",
+        WRITE_MEMORY,
+        "\terr = m.mark(w, before)\n",
+        "",
+    ),
+    Mutation(
+        "the source of a few bytes is given back while it is read",
+        WRITE_MEMORY,
+        "t != Sync && !reading",
+        "t != Sync",
+    ),
+    Mutation(
+        "the source of a few bytes is given back after an error",
+        WRITE_MEMORY,
+        "if reading && w.wait() != nil {",
+        "if false {",
+    ),
+    Mutation(
+        "a temporary is kept of elements of which a few bytes are written",
+        WRITE_MEMORY,
+        "m.runtime.kept.changedPart(p, size)",
+        "_ = size",
     ),
     Mutation(
         "the target of a movement is not marked",

@@ -62,7 +62,7 @@ POOL_MUTATIONS = [
     ),
     Mutation(
         "a backend's pool gets memory back before the work on it is ordered",
-        "gobuffer/memory.go",
+        "gobuffer/release.go",
         "return m.owned && m.inOrder",
         "return m.owned && m.region.Allocator.Ordered()",
     ),

@@ -204,6 +204,31 @@ func TestAFailedFreeIsReportedByCloseAlone(t *testing.T) {
 	require.NoError(t, w.cuda.Free(lost.Region(), lost.Size(), 0))
 }
 
+func TestMemoryThatIsNotTakenBackIsKept(t *testing.T) {
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
+		w := newWorld(t, 1, late)
+		o := place{allocator, 0}.options(gobuffer.Async)
+		o.Stream = w.stream(w.cuda, 0)
+		a := w.array(o, before)
+		w.cuda.FailAt("Free", 0, &backends.NotFreedError{Reason: errInjected})
+		assert.ErrorIs(t, a.Close(), error(errInjected))
+		assert.Equal(t, 1, w.kept(), "it counts still")
+		assert.ErrorIs(t, w.runtime.ReleasePostponed(), error(errInjected))
+		assert.Equal(t, 1, w.kept())
+		w.cuda.StopFailing()
+		require.NoError(t, w.cuda.DestroyStream(0, o.Stream))
+		require.NoError(t, w.runtime.ReleasePostponed())
+		require.NoError(t, w.cuda.Synchronize(0, 0), "frees it")
+		w.assertNothingLive()
+
+		// What went wrong may be said with the first error.
+		b := w.array(place{allocator, 0}.options(gobuffer.Async), before)
+		w.cuda.FailAt("Free", 1, &backends.NotFreedError{Reason: errInjected})
+		assert.ErrorIs(t, b.Close(), error(errInjected))
+		w.assertNothingLive()
+	}
+}
+
 func TestCreationGivesBackWhatItTook(t *testing.T) {
 	for _, call := range []string{"Probe", "DeviceCount", "Resolve", "Allocate", "Fill", "Synchronize"} {
 		w := newWorld(t, 1, late)

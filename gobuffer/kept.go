@@ -212,7 +212,16 @@ func (k *kept) changed(p piece) {
 
 // changedBytes is changed for host memory of which nothing is known.
 func (k *kept) changedBytes(at backends.Address, size int) {
-	k.changed(piece{address: at, layout: arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{size}, Strides: []int{1}}})
+	k.changedPart(piece{address: at}, size)
+}
+
+// changedPart is changed for size bytes from p's address on.
+func (k *kept) changedPart(p piece, size int) {
+	if k.some.Load() == 0 {
+		return
+	}
+	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{size}, Strides: []int{1}}
+	k.changed(p)
 }
 
 // ends drops what is kept of memory that is no more.

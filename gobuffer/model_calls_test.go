@@ -54,10 +54,17 @@ func (w *modelWorld) call(op func() error) error {
 	if kind == "Allocate" && w.random.IntN(2) == 0 {
 		injected = &backends.OutOfMemoryError{Allocator: backends.CUDA, Size: 1, Detail: "injected"}
 	}
+	refused := kind == "Free" && w.random.IntN(2) == 0
+	if refused {
+		injected = &backends.NotFreedError{Reason: errInjected}
+	}
 	var counts []int
 	for _, f := range of {
 		counts = append(counts, f.CallCount(kind))
 		f.FailAt(kind, nth, injected)
+		if refused {
+			f.FailAt(kind, nth+1, injected) // it is tried once more
+		}
 	}
 	w.tally(-1)
 	err := op()
@@ -74,10 +81,10 @@ func (w *modelWorld) call(op func() error) error {
 			one.struck = made >= nth
 		}
 	}
-	switch kind {
-	case "DestroyEvent":
+	switch {
+	case kind == "DestroyEvent":
 		w.lost += struck
-	case "Free":
+	case kind == "Free" && !refused:
 		w.leaked += struck
 	}
 	if struck > 0 {
@@ -87,7 +94,7 @@ func (w *modelWorld) call(op func() error) error {
 	switch {
 	case err == nil:
 		return nil
-	case struck > 0 && errors.Is(err, injected), w.options.Memory != 0 && errors.As(err, &full):
+	case struck > 0 && (errors.Is(err, injected) || (refused && errors.Is(err, errInjected))), w.options.Memory != 0 && errors.As(err, &full):
 		w.logf("    fails")
 		return err
 	}

@@ -34,6 +34,7 @@ var stepKinds = []struct {
 	{"read", 5, (*modelWorld).readArray},
 	{"text", 1, (*modelWorld).text},
 	{"readmemory", 2, (*modelWorld).readMemory},
+	{"writememory", 2, (*modelWorld).writeMemory},
 	{"synchronize", 1, (*modelWorld).synchronize},
 	{"hostwrite", 2, (*modelWorld).hostWrite},
 	{"viewonhost", 3, (*modelWorld).viewOfSome},

@@ -143,3 +143,35 @@ func (w *modelWorld) commit(h, target *held, mode gobuffer.Mode) {
 		w.seen(target)
 	}
 }
+
+// writeMemory writes the elements where they lie in order, from memory that is another's at once.
+func (w *modelWorld) writeMemory() {
+	a := w.some()
+	if a == nil || a.cells == nil || a.array.Size() == 0 || a.array.ReadOnly() || !a.array.Layout().ContiguousC() {
+		return
+	}
+	w.logf("%s's memory is written", a.name)
+	list := w.fresh(a.array.Size())
+	size := a.array.Layout().NBytes()
+	source := w.array(place{backends.Malloc, -1}.options(0), model{arrayiface.Uint8, []int{size}, image(a.kind(), list)})
+	before := a.values()
+	w.order(a, a.indices(), true)
+	var done bool
+	err := w.call(func() (err error) {
+		done, err = a.cells.memory.Write(a.array.Address(), source.Address(), size, a.array.Stream(), a.array.Transfer())
+		return err
+	})
+	for i := range hostBytes(source.Address(), size) {
+		hostBytes(source.Address(), size)[i] ^= 0xFF
+	}
+	source.Close()
+	switch {
+	case err != nil:
+		w.failed(a, err, a.indices())
+	case done:
+		a.store(list)
+		w.seen(a)
+	default:
+		a.store(before)
+	}
+}

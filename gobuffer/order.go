@@ -41,11 +41,17 @@ func (p piece) hasStream() bool {
 
 // work stands for what is on p's stream.
 func (p piece) work() (*work, error) {
-	w, err := p.memory.workOn(p.stream)
+	w := new(work)
+	return w, p.setWork(w)
+}
+
+// setWork makes w, which is new, what work returns.
+func (p piece) setWork(w *work) error {
+	err := p.memory.setWork(w, p.stream)
 	if err == nil && w.streams != nil {
 		w.stream, err = w.streams.Resolve(w.device, p.stream)
 	}
-	return w, err
+	return err
 }
 
 // workOn stands for what is on a stream that may be used with the memory: one of its

@@ -8,7 +8,7 @@ import (
 )
 
 // postponed is memory without references that could not be given back yet: whether
-// other libraries' work on it is over, no backend could say.
+// other libraries' work on it is over, no backend could say, or the device was out of reach.
 type postponed struct {
 	mutex  sync.Mutex // of what follows
 	queues []*queue
@@ -143,13 +143,33 @@ func (m *Memory) releaseWhenIdle() error {
 	p := &m.runtime.postponed
 	// Whoever runs out of memory finds it there during the wait.
 	over, late := p.release(p.add(m))
-	if !over && m.streams != nil {
-		// Nobody keeps the stream alive for it any more.
-		if s, err := m.streams.Resolve(m.context(), 0); err == nil {
-			m.stream.Store(uintptr(s))
-		}
+	if !over {
+		m.leaveStream()
 	}
 	return late
+}
+
+// leaveStream makes the default stream the one that memory is given back on: nobody keeps its
+// own alive for it any more.
+func (m *Memory) leaveStream() {
+	if m.streams == nil {
+		return
+	}
+	if s, err := m.streams.Resolve(m.context(), 0); err == nil {
+		m.stream.Store(uintptr(s))
+	}
+}
+
+// postpone keeps memory that its backend could not take back, as that could not reach the
+// device. It counts as living again, and goes back when the device was waited for.
+func (m *Memory) postpone() {
+	m.retired = false
+	m.runtime.counters[m.region.Allocator].restore(m.Size())
+	if m.runtime.tracing() {
+		m.runtime.tracef("keep %v at %#x until its device can be reached", m, m.region.Address)
+	}
+	m.leaveStream()
+	m.runtime.postponed.add(m)
 }
 
 // settleDevice waits for all work on a device, or on all for backends.HostDevice. As a wait

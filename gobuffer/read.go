@@ -10,16 +10,24 @@ import (
 // when they are there. s is the stream that the elements are used on. The host must
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
-func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) (err error) {
+func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
 	}
 	defer m.runtime.kept.changedBytes(target, size)
-	p, leave, err := piece{memory: m, address: at, stream: s}.enter(false)
+	p := piece{memory: m, address: at, stream: s}
+	if !p.maps() {
+		return p.readEntered(target, size)
+	}
+	p, leave, err := p.enter(false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave()) }()
+	return errors.Join(p.readEntered(target, size), leave())
+}
+
+// readEntered is Read of what stays where it is meanwhile.
+func (p piece) readEntered(target backends.Address, size int) error {
 	if p.onHost() {
 		if err := p.settle(); err != nil {
 			return err
@@ -27,19 +35,39 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 		copy(hostBytes(target, size), hostBytes(p.address, size))
 		return nil
 	}
+	if before := p.memory.uses.recorded(); before != nil {
+		return p.readAfter(before, target, size)
+	}
+	var w work
+	if err := p.setWork(&w); err != nil {
+		return err
+	}
+	return w.read(p, target, size)
+}
+
+// readAfter is readEntered after what is pending, which it lets go.
+func (p piece) readAfter(before works, target backends.Address, size int) (err error) {
+	defer func() { err = errors.Join(err, before.letGo()) }()
 	w, err := p.work()
 	if err != nil {
 		return err
 	}
-	before := m.uses.recorded()
-	defer func() { err = errors.Join(err, before.letGo()) }()
 	for _, other := range before {
 		if err := w.follow(other); err != nil {
 			return err
 		}
 	}
+	if err := w.read(p, target, size); err != nil {
+		return err
+	}
+	return p.memory.done(before)
+}
+
+// read copies bytes to the host by w's stream, and waits for it.
+func (w *work) read(p piece, target backends.Address, size int) error {
+	m := p.memory
 	if m.runtime.tracing() {
-		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, at, target)
+		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, p.address, target)
 	}
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
 	left, err := m.backend.Copy(to, p.region(), size, w.stream)
@@ -49,9 +77,6 @@ func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) 
 			// reports what went wrong before it, too, so only the second one has told.
 			_, _ = settleDevice(w.backend, w.device)
 		}
-	}
-	if err == nil {
-		err = m.done(before)
 	}
 	return err
 }

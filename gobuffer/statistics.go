@@ -86,6 +86,12 @@ func (c *counter) remove(size int) {
 	own.room.Add(int64(size))
 }
 
+// restore undoes remove.
+func (c *counter) restore(size int) {
+	c.parts[here()].freed.Add(-1)
+	c.grow(size)
+}
+
 // takeRoom takes all room away, with the mutex held, so that whoever adds waits.
 func (c *counter) takeRoom() (rooms [partCount]int64, sum int64) {
 	for i := range rooms {

@@ -26,17 +26,8 @@ func (b *Backend) call(function uintptr, arguments ...uintptr) error {
 // try is call for entry points with codes that are answers; it returns the code,
 // which is 32 bits wide: what the register holds above them means nothing.
 func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
-	list := argumentLists.Get().(*[mostArguments]uintptr)
-	count := copy(list[:], arguments)
-	code := int32(dl.Call(function, list[:count]...))
-	argumentLists.Put(list)
-	return code
+	return int32(dl.CallWith(function, arguments))
 }
-
-const mostArguments = 15
-
-// A list of arguments that dl.Call gets is on the heap.
-var argumentLists = sync.Pool{New: func() any { return new([mostArguments]uintptr) }}
 
 // callWithPointers is call for pointers to Go variables, converted to uintptr in
 // the argument list.

@@ -33,6 +33,7 @@ type device struct {
 	limited  atomic.Bool  // by LimitPool
 	limit    atomic.Int64 // bytes, or pool.NoLimit
 	limiting sync.Mutex   // held while memory is taken from pool within the limit
+	freed    atomic.Bool  // memory of pool, since it was trimmed for lack of room under the limit
 
 	mu         sync.Mutex
 	attributes map[int]int

@@ -194,8 +194,11 @@ func (b *Backend) freeGrowing(at backends.Region) (late error) {
 	for _, each := range b.peers.users(b, e.device) {
 		err := b.SynchronizeDevice(each.number)
 		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
-			return late
+			return &backends.NotFreedError{Reason: late}
 		}
 	}
-	return errors.Join(late, b.giveUp(e))
+	if err := b.giveUp(e); err != nil {
+		return &backends.NotFreedError{Reason: errors.Join(late, err)}
+	}
+	return late
 }

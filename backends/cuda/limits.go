@@ -58,7 +58,9 @@ func (b *Backend) ofDriver(d *device, attribute uintptr) int {
 }
 
 // LimitPool limits what is taken from the driver: page-locked memory in all, or memory of one device
-// by the allocators CUDA and CUDAAsync together. What is kept beyond that is given back at once.
+// by the allocators CUDA and CUDAAsync together. What is kept beyond that is given back at once. Of
+// CUDAAsync it counts what is in use: the driver's pool takes memory in units of its own, and keeps the
+// rest of the last one.
 func (b *Backend) LimitPool(a backends.Allocator, number int, bytes int64) error {
 	switch a {
 	case backends.CUDAHost:
@@ -143,8 +145,11 @@ func (b *Backend) takenOn(d *device) int {
 func (b *Backend) makeRoom(d *device, size int) error {
 	for trimmed := false; ; trimmed = true {
 		limit := int(d.limit.Load())
-		taken, grown := b.takenOn(d), b.ofDriver(d, usedNow)+size-b.ofDriver(d, reservedNow)
-		if !d.limited.Load() || limit < 0 || taken+max(grown, 0) <= limit {
+		taken := b.ofDriver(d, usedNow)
+		if p := d.reused.Load(); p != nil {
+			taken += p.Statistics().Reserved
+		}
+		if !d.limited.Load() || limit < 0 || taken+size <= limit {
 			return nil
 		}
 		if trimmed {
@@ -154,6 +159,20 @@ func (b *Backend) makeRoom(d *device, size int) error {
 			return err
 		}
 	}
+}
+
+// usedBeside returns how many bytes of the driver's pool count beside others of the allocator CUDA. If
+// there is no room under the limit for these and for what the pool keeps, too, that is given back.
+func (b *Backend) usedBeside(d *device, others int) int {
+	if !d.limited.Load() {
+		return 0
+	}
+	if limit := int(d.limit.Load()); limit >= 0 && b.ofDriver(d, reservedNow)+others > limit && d.freed.Swap(false) {
+		if b.trim(d, d.pool.Load()) != nil {
+			d.freed.Store(true)
+		}
+	}
+	return b.ofDriver(d, usedNow)
 }
 
 // trimDevice is Trim of the pools of a device.

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,8 +41,33 @@ func TestPoolsAreLimitedTogether(t *testing.T) {
 	}
 }
 
+// What the driver's pool keeps beyond what is in use makes room, once for each time that some came back.
+func TestTheDriversUnitsAreNotLimited(t *testing.T) {
+	const unit, limit = 16 * pooledSize, 4 * pooledSize
+	r := emulate(t, settings{"HAMR_EMULATOR_POOL_UNIT": strconv.Itoa(unit)})
+	require.NoError(t, r.LimitPool(backends.CUDAAsync, 0, limit))
+	r.useMemory(t, backends.CUDAAsync, pooledSize)
+	require.NoError(t, r.Synchronize(0, 0))
+	held, err := r.Allocate(request(backends.CUDAAsync, pooledSize))
+	require.NoError(t, err)
+	f := r.figures(t, backends.CUDAAsync)
+	assert.Equal(t, []int64{pooledSize, unit - pooledSize}, []int64{f.Current, f.Cached}, "there is a unit still")
+	r.useMemory(t, backends.CUDA, pooledSize)
+	r.useMemory(t, backends.CUDA, 3*pooledSize)
+	assert.Equal(t, 1, r.calls("cuMemPoolTrimTo"), "a second time would find no more")
+	_, err = r.Allocate(request(backends.CUDAAsync, 4*pooledSize))
+	assert.ErrorContains(t, err, fmt.Sprintf("the limit is %d bytes, of which %d are taken", limit, pooledSize))
+	require.NoError(t, r.Free(backends.Region{Address: held, Allocator: backends.CUDAAsync}, pooledSize, 0))
+	require.NoError(t, r.Synchronize(0, 0))
+	r.fail("cuCtxSynchronize", 1, 719)
+	r.useMemory(t, backends.CUDA, pooledSize)
+	assert.EqualValues(t, unit, r.figures(t, backends.CUDAAsync).Cached, "it could not be waited for")
+	r.useMemory(t, backends.CUDA, 2*pooledSize)
+	assert.Zero(t, r.figures(t, backends.CUDAAsync).Cached)
+}
+
 func TestPoolsAreTrimmedToALimit(t *testing.T) {
-	r := emulate(t, nil)
+	r := emulate(t, settings{"HAMR_EMULATOR_POOL_UNIT": strconv.Itoa(pooledSize)})
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAHost} {
 		r.useMemory(t, a, pooledSize)
 	}

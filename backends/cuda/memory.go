@@ -139,7 +139,7 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 		return backends.Address(at), nil
 	}
 	if err := b.call(b.driver.Memset8, at, 0, uintptr(r.Size), uintptr(r.Stream)); err != nil {
-		_ = b.call(b.driver.MemFreeInStreamOrder, at, uintptr(r.Stream))
+		_ = b.freeToPool(backends.Region{Address: backends.Address(at), Device: r.Device}, r.Stream)
 		return 0, err
 	}
 	return backends.Address(at), nil
@@ -183,18 +183,27 @@ func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) err
 	case backends.CUDAAsync:
 		v, err := b.enter(at.Device, stream)
 		if err != nil {
-			return err
+			return &backends.NotFreedError{Reason: err}
 		}
 		defer v.leave()
-		return b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), uintptr(stream))
+		return b.freeToPool(at, stream)
 	}
 	return notServed(at.Allocator)
+}
+
+// freeToPool gives memory of CUDAAsync back, in the context of the stream.
+func (b *Backend) freeToPool(at backends.Region, s backends.Stream) error {
+	err := b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), uintptr(s))
+	if d, failed := b.device(at.Device); failed == nil {
+		d.freed.Store(true)
+	}
+	return err
 }
 
 func (b *Backend) freeHere(at backends.Region, function uintptr) error {
 	v, err := b.enter(at.Device, defaultStream)
 	if err != nil {
-		return err
+		return &backends.NotFreedError{Reason: err}
 	}
 	defer v.leave()
 	return b.call(function, uintptr(at.Address))

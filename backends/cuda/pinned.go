@@ -142,7 +142,7 @@ func (b *Backend) unlock(at backends.Address) error {
 	for _, d := range b.devices {
 		// Unlike cuMemFreeHost, the driver forgets the memory at once.
 		if err := b.SynchronizeDevice(d.number); err != nil {
-			return err
+			return &backends.NotFreedError{Reason: err}
 		}
 	}
 	if err := b.freeHere(backends.Region{Address: at}, b.driver.MemHostUnregister); err != nil {
@@ -163,7 +163,7 @@ type pinnedMemory struct{ b *Backend }
 
 func (m *pinnedMemory) Allocate(size int) (backends.Address, error) { return m.b.lock(size) }
 
-func (m *pinnedMemory) Free(at backends.Address) error { return m.b.unlock(at) }
+func (m *pinnedMemory) Free(at backends.Address) error { return keptByPool(m.b.unlock(at)) }
 
 func (m *pinnedMemory) Full(err error) bool { return isOutOfMemory(err) }
 

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"math"
 
 	"hamr/backends"
@@ -48,12 +49,7 @@ func (b *Backend) reused(number int) (*pool.Pool, error) {
 		return nil, err
 	}
 	made.SetLimit(limit)
-	made.SetBeside(func() int {
-		if !d.limited.Load() {
-			return 0
-		}
-		return b.ofDriver(d, reservedNow)
-	})
+	made.SetBeside(func(ours int) int { return b.usedBeside(d, ours) })
 	d.reused.CompareAndSwap(nil, made)
 	return d.reused.Load(), nil
 }
@@ -103,7 +99,7 @@ func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) err
 	}
 	if b.checksReuse && s != backends.EveryStream {
 		if err := b.spoil(p, at, size, s); err != nil {
-			return err
+			return &backends.NotFreedError{Reason: err}
 		}
 	}
 	ours, err := p.GiveBack(at.Address, s)
@@ -167,7 +163,16 @@ func (m *plainMemory) Allocate(size int) (backends.Address, error) {
 }
 
 func (m *plainMemory) Free(at backends.Address) error {
-	return m.b.freeHere(backends.Region{Address: at, Device: m.d.number}, m.b.driver.MemFree)
+	return keptByPool(m.b.freeHere(backends.Region{Address: at, Device: m.d.number}, m.b.driver.MemFree))
+}
+
+// keptByPool is an error of a pool's source: the pool tries again, not who gave it the memory.
+func keptByPool(err error) error {
+	var there *backends.NotFreedError
+	if errors.As(err, &there) {
+		return there.Reason
+	}
+	return err
 }
 
 func (m *plainMemory) Full(err error) bool { return isOutOfMemory(err) }

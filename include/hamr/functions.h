@@ -14,7 +14,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 10
+#define HAMR_ABI_VERSION 11
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -216,6 +216,10 @@ typedef struct hamr_functions {
     /* Copies elements to ordinary host memory of size bytes, in C order, and sets
      * done; where that takes more than one copy of bytes, nothing happens. */
     hamr_error *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
+    /* Makes the elements those at source, ordinary host memory of size bytes in C order that
+     * may be changed at return, and sets done; where that takes more than one copy of bytes,
+     * nothing happens. */
+    hamr_error *(*write_bytes)(hamr_array *array, const void *source, int64_t size, int32_t *done);
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     hamr_error *(*covering)(hamr_array *array, uint64_t *stream);
     /* Makes what is enqueued on a stream of the memory's device from now on run after

@@ -88,6 +88,15 @@ def test_two_dimensions_print_as_two():
     assert shown.getvalue().endswith("} {{0, 1, 2},\n {3, 4, 5}}\n")
 
 
+@pytest.mark.parametrize("shape", [(0, 2**61), (2**61, 0), (2, 0, 2**60)])
+def test_no_elements_in_many_rows(shape, capsys):
+    none = hamr.Buffer(shape, "u1")
+    assert str(none) == f"{none}" == "{}"
+    assert repr(none).startswith(f"<hamr.Buffer {shape} uint8 ")
+    none.print()
+    assert capsys.readouterr().out.endswith("{}\n")
+
+
 def test_many_elements_in_two_dimensions_are_shortened():
     array = np.arange(10_000).reshape(100, 100)
     assert str(hamr.buffer(array)) == (

@@ -10,6 +10,7 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.cuda.driver import ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY
+from tests.support.contents import on_host
 
 NAMES = {
     INVALID_VALUE: "CUDA_ERROR_INVALID_VALUE",
@@ -48,11 +49,6 @@ class World:
         for buffer in self.buffers():
             assert np.asarray(buffer.get_host_accessible()).tolist() == ramp().tolist()
         assert self.foreign.read().tolist() == ramp().tolist()
-
-
-def on_host(buffer):
-    # NumPy itself would try one protocol after the other, whatever error the first one raised.
-    return np.asarray(memoryview(buffer.get_host_accessible()))
 
 
 def check(found, expected):

@@ -10,6 +10,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.contents import on_host
 from tests.support.processes import run_code, scaled
 
 MIB = 1 << 20
@@ -19,10 +20,6 @@ COUNT = MIB // 4
 
 def made(count: int = COUNT, value: float = 1, **options) -> hamr.Buffer:
     return hamr.Buffer(count, "f4", "cuda_vmm", fill=value, **options)
-
-
-def on_host(buffer) -> np.ndarray:
-    return np.asarray(buffer.get_host_accessible())
 
 
 def copies(emulator) -> int:
@@ -214,8 +211,7 @@ from tests.cuda import driver
 e = driver.emulator
 def copies():
     return sum(e.calls(call) for call in e.entry_points if "Memcpy" in call)
-def on_host(b):
-    return np.asarray(b.get_host_accessible())
+from tests.support.contents import on_host
 COUNT = 1 << 18
 found = []
 for hold in (lambda b: None, lambda b: b[:100], lambda b: b.__cuda_array_interface__):

@@ -168,6 +168,19 @@ def test_a_foreign_stream_may_go_before_what_was_made_on_it(device_allocator):
         assert np.asarray(target.get_host_accessible()).tolist() == [1] * N
 
 
+def test_a_later_stream_may_have_the_handle(emulator, monkeypatch, device_allocator):
+    monkeypatch.setenv("HAMR_EMULATOR_REUSE", "1")
+    first, array = driver.Stream(), driver.Array(np.zeros(N, "f4"))
+    handle = first.handle
+    driver.write_late(first, array.ptr, N, 1)
+    del first
+    again = driver.Stream()
+    assert again.handle == handle
+    assert again.idle()
+    del again
+    test_a_foreign_stream_may_go_before_what_was_made_on_it(device_allocator)
+
+
 def test_a_stream_in_a_cycle_with_its_buffer_ends_after_it(device_allocator):
     """Python ends the objects of a cycle in any order, streams of other libraries first."""
 

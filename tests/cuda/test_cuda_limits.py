@@ -31,7 +31,9 @@ def taken(name: str) -> int:
 
 
 def on_device(number: int = 0) -> int:
-    return taken(f"cuda:{number}") + taken(f"cuda_async:{number}")
+    """What counts against the limit: of the driver's own pool what is in use."""
+    in_order = hamr.stats()["pools"].get(f"cuda_async:{number}", {"current": 0})
+    return taken(f"cuda:{number}") + in_order["current"]
 
 
 def test_limits_are_read_back(device):
@@ -62,6 +64,25 @@ def test_a_device_has_one_limit(first, second):
     assert held[-1].item() == 1
     hamr.set_limit(device=0, bytes=None)
     hamr.Buffer(20 * MIB, "u1", second).close()
+
+
+def test_what_the_driver_keeps_makes_room():
+    """Its pool takes units that may be more than the limit, and keeps them."""
+    gc.collect()
+    hamr.trim()
+    before = on_device()
+    live = hamr.stats()["pools"].get("cuda_async:0", {"current": 0})["current"]
+    for _ in range(3):
+        hamr.set_limit(device=0, bytes=before + 4 * MIB)
+        for size in (1, 3):  # the second fits into what the driver has kept
+            hamr.Buffer(size * MIB, "u1", "cuda_async", fill=1).close()
+        held = hamr.Buffer(3 * MIB, "u1", "cuda")
+        found = hamr.stats()["pools"]["cuda_async:0"]
+        assert (found["current"], bool(found["cached"])) == (live, live > 0)
+        with pytest.raises(hamr.OutOfMemory, match="the limit is"):
+            hamr.Buffer(2 * MIB, "u1", "cuda_async")
+        held.close()
+        hamr.set_limit(device=0, bytes=None)
 
 
 def test_a_lower_limit_gives_back_what_is_kept(emulator):

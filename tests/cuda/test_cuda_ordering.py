@@ -10,13 +10,10 @@ import pytest
 import hamr
 from hamr import _native
 from tests.cuda import driver
+from tests.support.contents import on_host
 from tests.support.processes import run_code, scaled
 
 N = 1000
-
-
-def on_host(buffer):
-    return np.asarray(buffer.get_host_accessible()).tolist()
 
 
 # Memory of a pool is freed after what its last users' streams hold.
@@ -81,7 +78,7 @@ def test_growth_gives_old_memory_back_after_its_users(emulator):
     late(stream, buffer)
     buffer.resize(100 * N)
     assert emulator.violations() == []
-    assert on_host(buffer)[:N] == [2] * N
+    assert on_host(buffer).tolist()[:N] == [2] * N
 
 
 # Temporaries.
@@ -214,7 +211,7 @@ def test_a_key_that_changes_the_dictionary():
         others.extend((float(i), object()) for i in range(100))
 
     array = with_key(change)
-    assert on_host(hamr.buffer(array)) == [0, 1, 2, 3]
+    assert on_host(hamr.buffer(array)).tolist() == [0, 1, 2, 3]
 
 
 def test_an_interface_is_not_kept_for_what_was_swapped():
@@ -327,7 +324,7 @@ def test_streams_end_while_other_threads_use_the_same_memory():
                 stream = hamr.Stream(device=0)
                 own = hamr.Buffer(N, "f4", "cuda", fill=0, stream=stream, transfer="async")
                 own[...] = shared
-                assert on_host(own) == [1] * N
+                assert on_host(own).tolist() == [1] * N
         except Exception as error:
             wrong.append(error)
 

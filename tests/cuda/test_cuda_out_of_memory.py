@@ -12,6 +12,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.contents import on_host
 
 COUNT = driver.LARGE // 4
 RAMP = np.arange(COUNT, dtype="f4")
@@ -64,10 +65,6 @@ def relief(emulator, register):
 
     register(give_back)
     return asked
-
-
-def on_host(buffer):
-    return np.asarray(buffer.get_host_accessible())
 
 
 def changed(buffer, change):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.in_threads import in_threads
 from tests.support.processes import run_code, scaled
 
 COUNT = 1000
@@ -263,32 +263,21 @@ assert device.get().all()
 
 
 def test_threads_keep_out_of_each_others_memory():
-    wrong: list[object] = []
-
     def work(number: int) -> None:
-        try:
-            stream = hamr.Stream(device=number % driver.DEVICES)
-            random = np.random.default_rng(number)
-            held: list[tuple[hamr.Buffer, int]] = []
-            for value in range(scaled(600, 60)):
-                count = int(random.integers(1, 1 << int(random.integers(4, 20))))
-                source = pinned(value, count)
-                target = hamr.Buffer(
-                    count, "f4", "cuda", device=stream.device, stream=stream, transfer="async"
-                )
-                target.assign(source)
-                source.close()
-                held.append((target, value))
-                if len(held) > 6:
-                    buffer, expected = held.pop(int(random.integers(len(held))))
-                    if not (buffer.get() == expected).all():
-                        wrong.append((number, expected))
-        except Exception as error:
-            wrong.append(error)
+        stream = hamr.Stream(device=number % driver.DEVICES)
+        random = np.random.default_rng(number)
+        held: list[tuple[hamr.Buffer, int]] = []
+        for value in range(scaled(600, 60)):
+            count = int(random.integers(1, 1 << int(random.integers(4, 20))))
+            source = pinned(value, count)
+            target = hamr.Buffer(
+                count, "f4", "cuda", device=stream.device, stream=stream, transfer="async"
+            )
+            target.assign(source)
+            source.close()
+            held.append((target, value))
+            if len(held) > 6:
+                buffer, expected = held.pop(int(random.integers(len(held))))
+                assert (buffer.get() == expected).all(), (number, expected)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(work)

@@ -8,17 +8,13 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.cuda.driver import INVALID_VALUE
+from tests.support.contents import on_host
 
 N = 64
 
 
 def check(found, expected):
     assert np.asarray(found).tolist() == np.asarray(expected).tolist()
-
-
-def on_host(buffer):
-    # NumPy itself would try one protocol after the other, whatever error the first one raised.
-    return np.asarray(memoryview(buffer.get_host_accessible()))
 
 
 @pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
@@ -33,6 +29,37 @@ def test_page_locked_memory_that_the_driver_does_not_take_back(emulator):
     kept.close()
     emulator.stop_failing()
     hamr.trim()
+
+
+@pytest.mark.parametrize("allocator", ["cuda_async", "cuda_uva", "cuda_vmm"])
+def test_memory_whose_device_is_out_of_reach_goes_back_later(emulator, allocator, capfd):
+    gc.collect()  # what earlier tests' tracebacks keep
+    hamr.trim()
+    without = emulator.live("memory")
+    buffer = hamr.Buffer(N, "u1", allocator, fill=1)
+    buffer.synchronize()
+    before = hamr.stats()["allocators"][allocator]
+    memory = emulator.live("memory")
+    emulator.fail("cuCtxGetCurrent", 0, INVALID_VALUE)
+    buffer.close()
+    emulator.stop_failing()
+    assert "CUDA_ERROR_INVALID_VALUE" in capfd.readouterr().err
+    assert hamr.stats()["allocators"][allocator] == before
+    assert emulator.live("memory") == memory > without
+    hamr.trim()
+    after = hamr.stats()["allocators"][allocator]
+    assert (after["live"], after["current"]) == (before["live"] - 1, before["current"] - N)
+    assert emulator.live("memory") == without
+
+
+def test_memory_whose_device_is_out_of_reach_makes_room(emulator):
+    with hamr.Stream(device=0) as stream:
+        buffer = hamr.Buffer(200 << 20, "u1", "cuda_async")
+        emulator.fail("cuCtxGetCurrent", 0, INVALID_VALUE)
+        buffer.close()
+        emulator.stop_failing()
+    del stream  # on which it would have gone back
+    hamr.Buffer(200 << 20, "u1", "cuda_async").close()
 
 
 RELEASED = ["cuda", "cuda_async", "cuda_uva", "cuda_vmm"] + ["cuda_host"] * (not driver.POOLED)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.in_threads import in_threads
 from tests.support.processes import run_code, scaled
 
 #: Which hamr takes from the driver by itself, once it was trimmed.
@@ -106,28 +105,17 @@ assert set(driver.emulator.peek(place, 1000, "u1").tolist()) == {0xDB}
 
 @pytest.mark.parametrize("shared", [True, False], ids=["default stream", "streams"])
 def test_threads_keep_out_of_each_others_memory(shared):
-    wrong: list[object] = []
-
     def work(number: int) -> None:
-        try:
-            stream = None if shared else hamr.Stream(device=0)
-            random = np.random.default_rng(number)
-            held: list[tuple[hamr.Buffer, float]] = []
-            for value in range(scaled(600, 60)):
-                size = int(random.integers(1, 1 << int(random.integers(4, 20))))
-                made = hamr.Buffer(size, "f4", "cuda", fill=value, stream=stream, transfer="async")
-                held.append((made, value))
-                if len(held) > 6:
-                    buffer, expected = held.pop(int(random.integers(len(held))))
-                    found = np.asarray(buffer.get_host_accessible())
-                    if not (found == expected).all():
-                        wrong.append((number, expected))
-        except Exception as error:
-            wrong.append(error)
+        stream = None if shared else hamr.Stream(device=0)
+        random = np.random.default_rng(number)
+        held: list[tuple[hamr.Buffer, float]] = []
+        for value in range(scaled(600, 60)):
+            size = int(random.integers(1, 1 << int(random.integers(4, 20))))
+            made = hamr.Buffer(size, "f4", "cuda", fill=value, stream=stream, transfer="async")
+            held.append((made, value))
+            if len(held) > 6:
+                buffer, expected = held.pop(int(random.integers(len(held))))
+                found = np.asarray(buffer.get_host_accessible())
+                assert (found == expected).all(), (number, expected)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(work)

@@ -5,6 +5,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.contents import on_host
 
 N = 1000
 
@@ -22,10 +23,6 @@ class ByDLPack:
     def __dlpack__(self, *, stream=None, **arguments):
         self.asked.append(stream)
         return self.array.__dlpack__(stream=stream, **arguments)
-
-
-def on_host(buffer):
-    return np.asarray(buffer.get_host_accessible())
 
 
 def test_new_memory(cuda_allocator):

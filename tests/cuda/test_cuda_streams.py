@@ -10,6 +10,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.contents import on_host
 from tests.support.processes import scaled
 
 N = 1000
@@ -20,10 +21,6 @@ def foreign(stream, value=0.0):
     array = driver.Array(np.zeros(N, "f4"), stream=stream.handle)
     driver.write_late(stream, array.ptr, N, value)
     return array
-
-
-def on_host(buffer):
-    return np.asarray(buffer.get_host_accessible())
 
 
 # Producers and consumers.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr._base.streams_of_memory import stream_for_memory
+from hamr._base.memory_stream import stream_for_memory
 from tests.support.recorded_core import OF_THREAD, foreign
 
 NO_STREAM = -2

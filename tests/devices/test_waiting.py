@@ -4,12 +4,14 @@ The core's functions are replaced by a record of their calls, so that no device 
 """
 
 import asyncio
+import os
 import signal
 import threading
 
 import pytest
 
 import hamr
+from hamr._base.loop_timer import look_by_timer
 from tests.support.recorded_core import Core
 
 
@@ -91,58 +93,87 @@ def test_awaiting_lets_others_run(core):
             await asyncio.gather(waited_for(waited), other())
             assert len(set(steps)) >= 3
 
-    async def waited_for(x):
-        await x
-
     asyncio.run(main())
 
 
-def test_a_long_await_waits_on_a_thread(core, monkeypatch):
-    """The loop goes on, and who awaits hears of an error or a cancellation."""
+def descriptors():
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def by_timer(monkeypatch):
+    """Waits look by the timer from the start."""
     monkeypatch.setattr("hamr._base.waiting._EAGER", 0)
-    threads, inside, release = set(), threading.Event(), threading.Event()
 
-    def wait(backend, device, stream, milliseconds):
-        assert milliseconds == 50
-        threads.add(threading.get_ident())
-        inside.set()
-        assert release.wait(10)
-        if core.busy == 7:
+
+async def waited_for(x):
+    await x
+
+
+def test_a_long_await_looks_by_a_timer(core, by_timer):
+    before, threads = descriptors(), threading.active_count()
+    for begin in (lambda: hamr.Stream(9), lambda: hamr.Event()):
+        waited = begin()
+        core.busy = 20
+        asyncio.run(waited_for(waited))
+        assert core.busy == -1
+    assert descriptors() == before
+    assert threading.active_count() == threads
+    assert not [name for name, *_ in core.calls if name.startswith("Wait")]
+
+
+@pytest.mark.parametrize("how", ["error", "cancelled"])
+def test_a_long_await_that_fails_leaves_nothing(core, by_timer, monkeypatch, how):
+    def asked(*arguments):
+        core.busy -= 1
+        if core.busy == 0 and how == "error":
             raise hamr.DeviceError("the device has failed")
-        core.busy = 0
-        return True
+        return False
 
-    async def main(end):
+    async def main():
+        inside = descriptors()
         waiter = asyncio.ensure_future(waited_for(hamr.Stream(9)))
-        while not inside.is_set():
+        while core.busy > 0:
             await asyncio.sleep(0)
-        end(waiter)
-        await waiter
+        if how == "cancelled":
+            waiter.cancel()
+        with pytest.raises(hamr.DeviceError if how == "error" else asyncio.CancelledError):
+            await waiter
+        assert descriptors() == inside
 
-    async def waited_for(x):
-        await x
+    monkeypatch.setattr(core, "StreamIdle", asked, raising=False)
+    core.busy = 10
+    asyncio.run(main())
 
-    monkeypatch.setattr(core, "WaitStream", wait, raising=False)
-    monkeypatch.setattr(core, "WaitEvent", wait, raising=False)
-    core.busy = 10**9
-    asyncio.run(main(lambda waiter: release.set()))
-    assert threads
-    assert threading.get_ident() not in threads
 
-    for busy, end, error in (
-        (10**9, asyncio.Future.cancel, asyncio.CancelledError),
-        (8, lambda waiter: None, hamr.DeviceError),
-    ):
-        core.busy = busy
-        inside.clear()
-        release.clear()
+class Clock:
+    """Time as a wait sees it, and the pauses that it makes; its loop comes late."""
 
-        def both(waiter, end=end):
-            end(waiter)
-            release.set()
+    def __init__(self, monkeypatch, late):
+        self.now, self.late, self.pauses = 1000.0, late, []
+        monkeypatch.setattr("hamr._base.loop_timer.monotonic", lambda: self.now)
+        monkeypatch.setattr("hamr._base.loop_timer._native", self)
+        self.new_timer = hamr._native.new_timer
 
-        with pytest.raises(error):
-            asyncio.run(main(both))
+    def set_timer(self, descriptor, seconds):
+        self.pauses.append((self.now - 1000, seconds))
+        self.now += seconds + self.late
+        hamr._native.set_timer(descriptor, 0)
+
+
+@pytest.mark.parametrize("late", [0, 1e-3, 1])
+def test_pauses_are_short_beside_the_wait(monkeypatch, late):
+    clock = Clock(monkeypatch, late)
+    clock.now += 2e-3
+
+    async def main():
+        await look_by_timer(asyncio.get_running_loop(), lambda: clock.now > 1010, 1000)
+
+    asyncio.run(main())
+    for waited, pause in clock.pauses[1:]:
+        # No more than half of a loop's time for what has much to do.
+        wanted = min(max(waited / 100, late), waited / 8, 0.02)
+        assert pause == pytest.approx(wanted, rel=1e-3), waited
 
 
 def test_a_host_buffer_is_ready():

@@ -3,9 +3,9 @@
 //
 // Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of
 // each device, 256 MiB), _VERSION (13000), _PEERS (1; 0: devices do not reach each
-// other), _VMM (1; 0: devices
+// other), _POOL_UNIT (bytes that a pool reserves at a time, 32 MiB), _VMM (1; 0: devices
 // cannot map memory to addresses), _ADDRESSES (bytes behind each reservation that another one can
-// have, 64 MiB), _MODE (late; threads: work is also done by itself, in random order), _FAIL
+// have, 64 MiB), _REUSE (0; 1: a new stream has the handle of the one destroyed last), _MODE (late; threads: work is also done by itself, in random order), _FAIL
 // ("call:nth:code,...": errors to inject) and _REPORT (a file that gets a line of
 // JSON at the end of the process).
 //
@@ -27,7 +27,7 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 
-// Handles are numbers that are never used twice, so that stale ones are noticed.
+// Handles are numbers that are never used twice, so that stale ones are noticed, but for _REUSE.
 typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
 

@@ -58,10 +58,27 @@ int count_pools(void) {
   return count;
 }
 
+// Bytes that the device gives a pool at a time.
+static uint64_t unit(void) {
+  static long bytes;
+  if (!bytes)
+    bytes = environment_number("HAMR_EMULATOR_POOL_UNIT", 32L << 20);
+  return (uint64_t)bytes;
+}
+
+static uint64_t in_units(uint64_t size) { return (size + unit() - 1) / unit() * unit(); }
+
 static void keep(struct pool *pool, uint64_t size) {
   devices[pool->device].used -= pool->kept;
   devices[pool->device].used += size;
   pool->kept = size;
+}
+
+// Gives what is kept beyond the units that hold the most of what is used and size bytes back.
+static void keep_at_most(struct pool *pool, uint64_t size) {
+  uint64_t least = in_units(pool->used > size ? pool->used : size);
+  if (pool->used + pool->kept > least)
+    keep(pool, least - pool->used);
 }
 
 static void note_high(struct pool *pool) {
@@ -70,18 +87,22 @@ static void note_high(struct pool *pool) {
   pool->reserved_high = reserved > pool->reserved_high ? reserved : pool->reserved_high;
 }
 
+// A device with less room than a unit gives what is asked for.
 void pool_took(struct pool *pool, size_t size) {
-  keep(pool, pool->kept > size ? pool->kept - size : 0);
+  uint64_t reserved = pool->used + pool->kept;
   pool->used += size;
+  keep(pool, reserved > pool->used ? reserved - pool->used : 0);
+  uint64_t rest = in_units(pool->used) - pool->used;
+  if (reserved < pool->used && rest <= device_memory - devices[pool->device].used)
+    keep(pool, rest);
   note_high(pool);
 }
 
 // A destroyed pool lasts until its last block is back.
 void pool_gave_back(struct pool *pool, size_t size) {
   pool->used -= size;
-  uint64_t most = pool->threshold > pool->used ? pool->threshold - pool->used : 0;
-  uint64_t kept = pool->kept + size;
-  keep(pool, pool->destroyed ? 0 : kept < most ? kept : most);
+  keep(pool, pool->kept + size);
+  keep_at_most(pool, pool->destroyed ? 0 : pool->threshold);
   if (!pool->destroyed || pool->used > 0)
     return;
   struct pool **at = &pools;
@@ -94,7 +115,7 @@ void pool_gave_back(struct pool *pool, size_t size) {
 void shrink_pools(int device) {
   for (struct pool *p = pools; p; p = p->next)
     if (p->device == device)
-      keep(p, 0);
+      keep_at_most(p, 0);
 }
 
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *handle, const struct pool_properties *properties) {
@@ -179,8 +200,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t size) {
   CALL;
   struct pool *p;
   RETURN_IF_FAILED(find_pool(handle, &p));
-  uint64_t most = size > p->used ? size - p->used : 0;
-  keep(p, p->kept < most ? p->kept : most);
+  keep_at_most(p, size);
   return CUDA_SUCCESS;
 }
 

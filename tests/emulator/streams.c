@@ -8,6 +8,8 @@ enum { LEGACY_STREAM = 1, THREAD_STREAM = 2, NON_BLOCKING = 1, polls_before_work
 
 struct stream *streams;
 
+static CUstream freed_handle;
+
 struct stream *new_stream(struct context *context, int blocking) {
   struct stream *s = calloc(1, sizeof *s);
   s->context = context;
@@ -93,11 +95,24 @@ CUresult find_own_stream(CUstream handle, struct context *context, struct stream
   return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// The handle of the stream that was destroyed last, as drivers do, where that is asked for.
+static CUstream handle_again(void) {
+  struct stream *s;
+  if (freed_handle == 0 || environment_number("HAMR_EMULATOR_REUSE", 0) == 0)
+    return new_handle();
+  CUstream again = freed_handle;
+  freed_handle = 0;
+  for (s = streams; s; s = s->next)
+    if (s->handle == again)
+      s->handle = new_handle(); // it still has work: nobody can name it
+  return again;
+}
+
 static CUresult create(CUstream *handle, unsigned flags, struct context *context) {
   if (flags & ~(unsigned)NON_BLOCKING)
     return CUDA_ERROR_INVALID_VALUE;
   struct stream *s = new_stream(context, !(flags & NON_BLOCKING));
-  *handle = s->handle = new_handle();
+  *handle = s->handle = handle_again();
   return CUDA_SUCCESS;
 }
 
@@ -118,6 +133,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   RETURN_IF_FAILED(find_stream(handle, context, &s));
   if (s->handle == 0)
     return invalid(CUDA_ERROR_INVALID_HANDLE, "default streams cannot be destroyed");
+  freed_handle = handle;
   destroy_stream(s);
   return CUDA_SUCCESS;
 }

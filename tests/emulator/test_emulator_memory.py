@@ -156,23 +156,47 @@ def attribute(d, pool, number):
     return value.value
 
 
+def available(d):
+    return d.get("cuMemGetInfo_v2", ctypes.byref(ctypes.c_uint64()))
+
+
 def test_pools_keep_memory_up_to_their_threshold(d):
+    unit, size = 32 << 20, 20 << 20
     pool = new_pool(d)
     assert d.live("pools") == 1
-    d.do("cuMemPoolSetAttribute", pool, 4, ctypes.byref(ctypes.c_uint64(1500)))
+    d.do("cuMemPoolSetAttribute", pool, 4, ctypes.byref(ctypes.c_uint64(unit)))
     for _ in range(2):
-        blocks = [d.get("cuMemAllocFromPoolAsync", 1000, pool, 0) for _ in range(2)]
-        assert [attribute(d, pool, n) for n in (5, 6, 7, 8)] == [2000] * 4
+        blocks = [d.get("cuMemAllocFromPoolAsync", size, pool, 0) for _ in range(2)]
+        expected = [2 * unit, 2 * unit, 2 * size, 2 * size]
+        assert [attribute(d, pool, n) for n in (5, 6, 7, 8)] == expected
+        assert available(d) == (256 << 20) - 2 * unit
         for at in blocks:
             d.do("cuMemFreeAsync", at, 0)
         d.do("cuStreamSynchronize", 0)
-        assert [attribute(d, pool, n) for n in (5, 7)] == [1500, 0]
+        assert [attribute(d, pool, n) for n in (5, 7)] == [unit, 0]
     d.do("cuMemPoolTrimTo", pool, 100)
-    assert attribute(d, pool, 5) == 100
+    assert attribute(d, pool, 5) == unit, "which has the bytes that are to stay"
+    d.do("cuMemPoolTrimTo", pool, 0)
+    assert attribute(d, pool, 5) == 0
     d.do("cuMemPoolDestroy", pool)
     with violation(d, "unknown pool"):
         assert d.code("cuMemPoolDestroy", pool) == INVALID_VALUE
-    assert d.get("cuMemGetInfo_v2", ctypes.byref(ctypes.c_uint64())) == 256 << 20
+    assert available(d) == 256 << 20
+
+
+def test_pools_of_a_device_with_less_room_than_a_unit(d):
+    pool = new_pool(d)
+    with memory(d, 250 << 20):
+        at = d.get("cuMemAllocFromPoolAsync", 4 << 20, pool, 0)
+        assert [attribute(d, pool, n) for n in (5, 7)] == [4 << 20, 4 << 20]
+        assert available(d) == 2 << 20
+        assert d.code(
+            "cuMemAllocFromPoolAsync", ctypes.byref(ctypes.c_uint64()), 3 << 20, pool, 0
+        ) == (OUT_OF_MEMORY)
+    d.do("cuMemFreeAsync", at, 0)
+    d.do("cuStreamSynchronize", 0)
+    d.do("cuMemPoolDestroy", pool)
+    assert available(d) == 256 << 20
 
 
 def test_destroyed_pools_last_until_their_memory_is_back(d):

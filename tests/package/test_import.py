@@ -51,7 +51,8 @@ def test_import_loads_what_nearly_all_use():
     loaded = run_code("import sys, hamr; print(*[m for m in sys.modules if m.startswith('hamr.')])")
     late = {
         "hamr._protocols", "hamr._diagnostics", "hamr._upstream", "hamr._benchmark", "hamr.cli",
-        "hamr._base.stream", "hamr._base.waiting", "hamr._base.foreign_handles",
+        "hamr._base.stream", "hamr._base.memory_stream", "hamr._base.waiting",
+        "hamr._base.loop_timer", "hamr._base.driver_object", "hamr._base.foreign_handles",
         "hamr._base.stream_blocks", "hamr._base.cuda_devices", "hamr._buffer.operands",
         "hamr._buffer.constructing", "hamr._buffer.pickling", "hamr._buffer.making",
         "hamr._buffer.refusals", "hamr._buffer.text", "hamr._buffer.copying",

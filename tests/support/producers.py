@@ -146,15 +146,10 @@ def cast(array: Any, dtype: Any) -> np.ndarray:
         return np.asarray(array).astype(dtype)
 
 
-def on_host(buffer: hamr.Buffer) -> np.ndarray:
-    """The buffer's elements, shared."""
-    return np.asarray(buffer.get_host_accessible())
-
-
 def assert_same(buffer: hamr.Buffer, expected: np.ndarray) -> None:
     """Type, shape and every element are those of the array; NaNs are alike."""
     expected = np.asarray(expected)
-    found = on_host(buffer)
+    found = np.asarray(buffer.get_host_accessible())
     assert found.dtype == expected.dtype
     assert buffer.shape == found.shape == expected.shape
     assert buffer.size() == expected.size

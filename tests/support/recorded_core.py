@@ -11,7 +11,7 @@ from tests.support import function_table
 
 MODULES = [
     import_module(f"hamr._base.{name}")
-    for name in ("stream", "streams_of_memory", "timing", "cuda_devices")
+    for name in ("stream", "memory_stream", "timing", "cuda_devices")
 ]
 ENDINGS = {
     "retire_stream": ctypes.CFUNCTYPE(

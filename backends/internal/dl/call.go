@@ -15,21 +15,28 @@ static word call8(word f, word a, word b, word c, word d, word e, word g, word h
 */
 import "C"
 
-import "github.com/ebitengine/purego"
+import (
+	"slices"
+
+	"github.com/ebitengine/purego"
+)
 
 // Call calls the C function at address with up to fifteen integers or pointers
 // and returns its integer result. A result narrower than uintptr has undefined
 // upper bits: convert it to its C type.
 //
-// Up to eight arguments go by cgo, in half of purego's time: in the calling
-// conventions of 64-bit Linux a function does not notice arguments that it does
-// not have.
-//
 //go:uintptrescapes
-func Call(address uintptr, arguments ...uintptr) uintptr {
+func Call(address uintptr, arguments ...uintptr) uintptr { return CallWith(address, arguments) }
+
+// CallWith is Call for arguments of which those that are pointers lead to what is on the heap and
+// outlives the call: unlike Call it does not see to that, and with up to eight it allocates nothing.
+//
+// So many go by cgo, in half of purego's time: in the calling conventions of 64-bit Linux a
+// function does not notice arguments that it does not have.
+func CallWith(address uintptr, arguments []uintptr) uintptr {
 	var a [8]uintptr
 	if n := copy(a[:], arguments); n < len(arguments) {
-		result, _, _ := purego.SyscallN(address, arguments...)
+		result, _, _ := purego.SyscallN(address, slices.Clone(arguments)...)
 		return result
 	}
 	if len(arguments) <= 4 {

@@ -58,8 +58,8 @@ var ErrNotLent = errors.New("the memory was given back before")
 type Pool struct {
 	source Source
 	keep   int
-	beside func() int   // bytes taken by others within the limit, or nil
-	limit  atomic.Int64 // bytes taken from the driver at most, or NoLimit
+	beside func(int) int // bytes taken by others within the limit, or nil
+	limit  atomic.Int64  // bytes taken from the driver at most, or NoLimit
 
 	parts   [partCount]part
 	lasting atomic.Pointer[map[backends.Stream]*stream]
@@ -194,7 +194,10 @@ func (p *Pool) fresh(size int) (*block, error) {
 func (p *Pool) ask(size int) (backends.Address, error) {
 	limit, others := int(p.limit.Load()), 0
 	if limit >= 0 && p.beside != nil {
-		others = p.beside()
+		p.mutex.Lock()
+		ours := p.reserved + p.asked + size
+		p.mutex.Unlock()
+		others = p.beside(ours)
 	}
 	p.mutex.Lock()
 	there := p.reserved + p.asked + others

@@ -26,9 +26,9 @@ const NoLimit = backends.NoLimit
 // stays until Trim.
 func (p *Pool) SetLimit(bytes int) { p.limit.Store(int64(bytes)) }
 
-// SetBeside makes the bytes that beside returns count against the limit, too. It is called
-// before the Pool is used.
-func (p *Pool) SetBeside(beside func() int) { p.beside = beside }
+// SetBeside makes the bytes that beside returns count against the limit, too. It is told how many the
+// Pool is about to have, and may make room for them. SetBeside is called before the Pool is used.
+func (p *Pool) SetBeside(beside func(ours int) int) { p.beside = beside }
 
 // Limit returns what SetLimit has set.
 func (p *Pool) Limit() int { return int(p.limit.Load()) }

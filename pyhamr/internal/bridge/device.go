@@ -165,6 +165,26 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 	return err == nil, err
 }
 
+// WriteBytes makes d's elements those at source, ordinary host memory of size bytes in C order,
+// which may be changed at return. It reports false, and has done nothing, where that takes more
+// than one copy of bytes.
+func WriteBytes(d *Descriptor, source uint64, size int) (done bool, err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	if !d.plain() || d.Flags&readOnlyFlag != 0 || d.bytesInOrder() != size || Runtime.Tracing() {
+		return false, nil
+	}
+	m, err := tokens.get(d.Memory)
+	if err != nil {
+		return false, err
+	}
+	done, err = m.Write(backends.Address(d.Pointer), backends.Address(source), size, backends.Stream(d.Stream), gobuffer.Transfer(d.Transfer))
+	if released := m.Release(); err == nil {
+		err = released
+	}
+	return done && err == nil, err
+}
+
 // Covering returns a stream that covers all work pending on d's elements; zero if
 // there is none.
 func Covering(d *Descriptor) (s backends.Stream, err error) {

@@ -7,6 +7,7 @@
 #include "hamr/functions.h"
 
 typedef const char constant_char;
+typedef const void constant_void;
 typedef const int64_t constant_int64;
 typedef const hamr_interface constant_interface;
 typedef hamr_array *const constant_array;

@@ -1,5 +1,6 @@
 package cabi
 
+// #include "constant.h"
 // #include "hamr/functions.h"
 // void hamr_call_finished(hamr_finished_function finished, uint64_t key);
 import "C"
@@ -119,6 +120,13 @@ func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t) *C.hamr_erro
 func hamrRead(array *C.hamr_array, target unsafe.Pointer, size C.int64_t, done *C.int32_t) *C.hamr_error {
 	read, err := bridge.Read(descriptor(array), uint64(uintptr(target)), int(size))
 	*done = truth(read)
+	return failure(err)
+}
+
+//export hamrWriteBytes
+func hamrWriteBytes(array *C.hamr_array, source *C.constant_void, size C.int64_t, done *C.int32_t) *C.hamr_error {
+	written, err := bridge.WriteBytes(descriptor(array), uint64(uintptr(unsafe.Pointer(source))), int(size))
+	*done = truth(written)
 	return failure(err)
 }
 

@@ -27,6 +27,7 @@ static hamr_functions functions = {
     .open_access = hamrOpenAccess,
     .end_access = hamrEndAccess,
     .read = hamrRead,
+    .write_bytes = hamrWriteBytes,
     .covering = hamrCovering,
     .order_before = hamrOrderBefore,
     .wait_array = hamrWaitArray,

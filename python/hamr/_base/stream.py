@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
+from .driver_object import DriverObject
 from .errors import before_fork
 from .foreign_handles import backend_of_stream, device_of_stream, handle_of_event, handle_of_stream
 from .library import core
@@ -12,7 +13,7 @@ from .waiting import until, wait_in_slices
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any, NoReturn, Self
+    from typing import Any, Self
 
     from .place import Device
 
@@ -21,7 +22,7 @@ BACKEND = "cuda"
 
 #: CUDA's handles that are no objects: its default, its legacy default, and the one
 #: that means another stream on every thread.
-_LEGACY, _PER_THREAD = 1, 2
+_LEGACY, PER_THREAD = 1, 2
 
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
@@ -39,7 +40,7 @@ def blocks() -> Any:
     return current.get()
 
 
-class Stream:
+class Stream(DriverObject):
     """A device's stream: work enqueued on it is done in its order.
 
     ``Stream()`` is the default stream, ``Stream(device=0)`` a new one on a device,
@@ -67,6 +68,9 @@ class Stream:
 
     Copies are the object itself, and end with it. A stream cannot be pickled.
     """
+
+    _name = "hamr.Stream"
+    _instead = "make one where the pickle is read, by hamr.Stream(device=...)"
 
     __slots__ = (
         "__weakref__",
@@ -103,18 +107,18 @@ class Stream:
         self._generation, self._owner = _native.generation(), stream
         told_by = stream._backend if isinstance(stream, Stream) else backend_of_stream(stream)
         self._backend = told_by or backend or BACKEND
-        self._value = _handle_of(stream)
+        self._value = handle_of(stream)
         told = _device_of(stream)
         self._device = told if device < 0 else device
-        self._sure = self._value <= _PER_THREAD or (
+        self._sure = self._value <= PER_THREAD or (
             stream._sure if isinstance(stream, Stream) else self._device == told >= 0
         )
-        if self._value == _PER_THREAD and self._backend == BACKEND:
+        if self._value == PER_THREAD and self._backend == BACKEND:
             if near >= 0:
                 self._device = near
             self._device = self._place()
-            self._value = core().ResolveStream(self._backend, self._device, _PER_THREAD)
-        if self._value > _PER_THREAD:
+            self._value = core().ResolveStream(self._backend, self._device, PER_THREAD)
+        if self._value > PER_THREAD:
             self._life = self._share_life(False)
 
     def _share_life(self, made: bool) -> _native.StreamLife:
@@ -188,7 +192,7 @@ class Stream:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step
-        return until(lambda: self.idle, self._wait).__await__()
+        return until(lambda: self.idle).__await__()
 
     def _wait(self, milliseconds: int) -> bool:
         named = self._named()  # each time: a signal's handler may have forked
@@ -214,21 +218,9 @@ class Stream:
     def __repr__(self) -> str:
         return f"hamr.Stream({self._value:#x})"
 
-    def __copy__(self) -> Stream:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Stream:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a hamr.Stream is a driver object of this process and cannot be pickled: "
-            "make one where the pickle is read, by hamr.Stream(device=...)"
-        )
-
     def _usable(self) -> int:
         """The handle, unless a fork made it meaningless."""
-        if self._value > _PER_THREAD and self._generation != _native.generation():
+        if self._value > PER_THREAD and self._generation != _native.generation():
             raise before_fork("stream")
         return self._value
 
@@ -263,7 +255,7 @@ class Stream:
                 f"stream is {self._given()} of {self._backend}: accepted here are streams of "
                 f"{backend}, made by hamr.Stream(device={backend + ':0'!r})"
             )
-        if 0 <= self._device != device >= 0 and self._value > _PER_THREAD:
+        if 0 <= self._device != device >= 0 and self._value > PER_THREAD:
             raise ValueError(
                 f"stream is {self._given()} of device {self._device}: "
                 f"accepted for memory of device {device} are streams of that device"
@@ -288,7 +280,7 @@ class Stream:
         return core().CurrentDevice(self._backend)
 
 
-class Event:
+class Event(DriverObject):
     """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
 
     Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
@@ -297,6 +289,9 @@ class Event:
 
     Copies are the object itself, and end with it. An event cannot be pickled.
     """
+
+    _name = "hamr.Event"
+    _instead = "synchronize() waits for it here"
 
     __slots__ = ("__weakref__", "_backend", "_device", "_generation", "_timing", "_value")
 
@@ -359,25 +354,13 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()
-        return until(lambda: self.done, self._wait).__await__()
+        return until(lambda: self.done).__await__()
 
     def _wait(self, milliseconds: int) -> bool:
         return core().WaitEvent(*self._named(), milliseconds)
 
     def __repr__(self) -> str:
         return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
-
-    def __copy__(self) -> Event:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Event:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a hamr.Event is a driver object of this process and cannot be pickled: "
-            "synchronize() waits for it here"
-        )
 
     def _named(self) -> tuple[str, int, int]:
         """What the façade takes for the event."""
@@ -403,12 +386,7 @@ def as_stream(stream: Any, device: int = -1, backend: str = BACKEND) -> Stream:
     return made
 
 
-def is_per_thread(stream: Any) -> bool:
-    """Whether it depends on thread and device which stream is meant."""
-    return not isinstance(stream, Stream) and _handle_of(stream) == _PER_THREAD
-
-
-def _handle_of(stream: Any) -> int:
+def handle_of(stream: Any) -> int:
     if stream is None:
         return 0
     if isinstance(stream, Stream):

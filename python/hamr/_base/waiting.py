@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 #: between two calls.
 _SLICE_MS = 50
 
-#: How long a coroutine looks at each turn of the event loop, in seconds. After that a thread
-#: waits: the loop's own timers are a millisecond late.
+#: How long a coroutine looks at each turn of the event loop, in seconds. After that a timer
+#: has it look.
 _EAGER = 2e-3
 
 
@@ -22,23 +22,19 @@ def wait_in_slices(wait: Callable[[int], bool]) -> None:
         pass
 
 
-def until(done: Callable[[], bool], wait: Callable[[int], bool]) -> Coroutine[Any, Any, None]:
-    """A coroutine that ends when ``done()`` is true, and lets others run meanwhile.
-
-    ``wait`` blocks for some milliseconds at most and may be called on any thread; what it
-    returns is for ``done`` to say again.
-    """
+def until(done: Callable[[], bool]) -> Coroutine[Any, Any, None]:
+    """A coroutine that ends when ``done()`` is true, and lets others run meanwhile."""
     from asyncio import get_running_loop, sleep
     from time import monotonic
-
-    from .thread_slices import wait_in_thread
 
     async def poll() -> None:
         begun = monotonic()
         while not done():
-            if monotonic() - begun < _EAGER:
-                await sleep(0)
-            else:
-                await wait_in_thread(get_running_loop(), wait, _SLICE_MS)
+            if monotonic() - begun >= _EAGER:
+                from .loop_timer import look_by_timer
+
+                await look_by_timer(get_running_loop(), done, begun)
+                return
+            await sleep(0)
 
     return poll()

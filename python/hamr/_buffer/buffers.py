@@ -111,7 +111,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         if order is not None and order._value == value:
             found: Stream = order
             return found
-        from .._base.streams_of_memory import shared_stream, streams_of
+        from .._base.memory_stream import shared_stream, streams_of
 
         return shared_stream(value, streams_of(self._allocator))
 
@@ -179,18 +179,15 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         from .._base.waiting import until
 
         source = self._pin()
-        return until(
-            lambda: _native.settled(source),
-            lambda milliseconds: _native.wait_some(source, milliseconds),
-        )
+        return until(lambda: _native.settled(source))
 
     def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
 
         The buffer keeps the stream object alive.
         """
+        from .._base.memory_stream import streams_of
         from .._base.stream import as_stream
-        from .._base.streams_of_memory import streams_of
 
         runtime = streams_of(self._allocator)
         order, mode = as_stream(stream, self.device, runtime), transfer_of(transfer)
@@ -335,8 +332,8 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    from .._base.stream import as_stream, blocks, is_per_thread
-    from .._base.streams_of_memory import streams_of
+    from .._base.memory_stream import is_per_thread, streams_of
+    from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
 
     inside = stream is None and blocks() is not None

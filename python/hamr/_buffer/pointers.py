@@ -67,7 +67,7 @@ class Pointers(_Base):
             number, place = new_place(allocator, device)
         order = None
         if stream is not None or _native.blocks_entered:
-            from .._base.streams_of_memory import stream_for_memory
+            from .._base.memory_stream import stream_for_memory
 
             order = stream_for_memory(stream, number, place, pointer)
         self = _native.adopt_pointer(

@@ -20,6 +20,8 @@ def nested(array: _native.Array, limit: int) -> str:
 
     A row is written as upstream HAMR writes a buffer, but without its line feeds.
     """
+    if array._count == 0:
+        return _native.text(array, limit)  # whose other lengths may be huge
     short = 0 < limit < array._count
     chosen = [
         [*range(EDGE), *range(n - EDGE, n)] if short and n > 2 * EDGE else list(range(n))
@@ -28,7 +30,7 @@ def nested(array: _native.Array, limit: int) -> str:
     lines = 1
     for positions in chosen[:-1]:
         lines *= len(positions)
-    if array._count == 0 or (short and lines > MOST_LINES):
+    if short and lines > MOST_LINES:
         return _native.text(array, limit)
     if short:
         rows = iter([_row(array, index) for index in product(*chosen[:-1])])

@@ -76,7 +76,8 @@ def set_limit(
     """Limit how many bytes hamr takes: a number, a text such as "4GiB", or None.
 
     ``pinned`` is page-locked memory in all. ``bytes`` is memory of ``device`` by the allocators
-    ``cuda`` and ``cuda_async`` together. ``host`` is how much freed ordinary memory is kept for
+    ``cuda`` and ``cuda_async`` together, of which the latter's counts while it is in use, not what
+    the driver's own pool has in reserve. ``host`` is how much freed ordinary memory is kept for
     reuse. None is what it was at the start. More than that raises OutOfMemory, or is ordinary
     memory instead of page-locked. What is kept beyond a limit is given back at once, which waits
     for the device.

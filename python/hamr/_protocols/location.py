@@ -11,9 +11,9 @@ from .._base.allocator import backend_of, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
+from .._base.memory_stream import streams_of
 from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
 from .._base.stream_blocks import fitting
-from .._base.streams_of_memory import streams_of
 from . import dlpack
 from .cuda_array_interface import NAME, unreadable
 from .dispatch import share

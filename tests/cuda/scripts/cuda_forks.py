@@ -14,12 +14,9 @@ import pytest
 
 import hamr
 from tests.scripts import forking
+from tests.support.contents import on_host
 
 N = 100
-
-
-def on_host(buffer):
-    return np.asarray(buffer.get_host_accessible())
 
 
 @contextlib.contextmanager

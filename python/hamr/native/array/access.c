@@ -9,6 +9,7 @@
 #include "array/array.h"
 #include "array/description.h"
 #include "array/result.h"
+#include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/numbers.h"

@@ -113,35 +113,6 @@ PyObject *array_freed(const Array *self) {
     return core_freed(self->fixed ? "the handle was closed, as at the end of a with block: take a new one from the buffer" : "the buffer was closed");
 }
 
-PyObject *array_snapshot(Array *self, PyTypeObject *type) {
-    Array *copy = array_new(type);
-    if (!copy) return NULL;
-    /* Only now: making an object may run finalisers, which may close self. */
-    if (self->closed) {
-        Py_DECREF(copy);
-        return array_freed(self);
-    }
-    copy->fixed = 1;
-    copy->temporary = self->temporary;
-    copy->for_space = self->for_space;
-    Py_XINCREF((PyObject *)self->block);
-    PyObject *interface = self->interface;
-    Py_XINCREF(interface);
-    if (array_store(copy, &self->array, self->block) < 0) {
-        Py_XDECREF(interface);
-        Py_DECREF(copy);
-        return NULL;
-    }
-    copy->interface = interface;
-    copy->array.flags &= ~HAMR_GROWS;
-    array_follow(copy, self);
-    if (self->array.pointer == (uint64_t)(uintptr_t)self->scalar) {
-        memcpy(copy->scalar, self->scalar, sizeof copy->scalar);
-        copy->array.pointer = (uint64_t)(uintptr_t)copy->scalar;
-    }
-    return (PyObject *)copy;
-}
-
 int array_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((Array *)object)->block);
@@ -341,43 +312,6 @@ PyObject *array_method_set_order(PyObject *object, PyObject *arguments) {
         Py_XDECREF(old_life);
     }
     Py_RETURN_NONE;
-}
-
-PyObject *array_method_snapshot(PyObject *object, PyObject *type) {
-    if (!is_array_type(type)) return NULL;
-    return array_snapshot((Array *)object, (PyTypeObject *)type);
-}
-
-/* A snapshot that the Go core may be told of: its descriptor names memory that
- * this process's copy of the core knows. */
-Array *array_pin(Array *self) {
-    Array *copy = (Array *)array_snapshot(self, array_type);
-    if (!copy || !copy->block) return copy;
-    if (block_register(copy->block) < 0) {
-        Py_DECREF(copy);
-        return NULL;
-    }
-    copy->array.memory = copy->block->token;
-    if (stream_life_over(copy->life, copy->array.stream)) copy->array.stream = 0;
-    return copy;
-}
-
-Array *array_pinned(Array *self) {
-    const Block *block = self->block;
-    int told = !block || (block->token && block->generation == core_generation && self->array.memory == block->token);
-    return self->fixed && !self->closed && told ? (Array *)Py_NewRef((PyObject *)self) : array_pin(self);
-}
-
-/* _keep(snapshot): its address was told, as array_interface tells it. */
-PyObject *array_method_keep(PyObject *object, PyObject *snapshot) {
-    if (!is_array(snapshot)) return NULL;
-    if (array_keep((Array *)object, ((Array *)snapshot)->block) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-PyObject *array_method_pin(PyObject *object, PyObject *unused) {
-    (void)unused;
-    return (PyObject *)array_pin((Array *)object);
 }
 
 PyObject *array_method_swap(PyObject *object, PyObject *other) {

@@ -45,9 +45,6 @@ int is_array_type(PyObject *type); /* the same */
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
 PyObject *array_freed(const Array *self); /* raises FreedBuffer; NULL */
-PyObject *array_snapshot(Array *self, PyTypeObject *type);
-Array *array_pin(Array *self);
-Array *array_pinned(Array *self); /* itself, if it is what array_pin returns already */
 int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
 int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
@@ -65,9 +62,6 @@ void array_releasebuffer(PyObject *object, Py_buffer *view);
 PyObject *array_method_close(PyObject *object, PyObject *unused);
 PyObject *array_method_empty(PyObject *object, PyObject *unused);
 PyObject *array_method_set_order(PyObject *object, PyObject *arguments);
-PyObject *array_method_snapshot(PyObject *object, PyObject *type);
-PyObject *array_method_pin(PyObject *object, PyObject *unused);
-PyObject *array_method_keep(PyObject *object, PyObject *snapshot);
 PyObject *array_method_swap(PyObject *object, PyObject *other);
 
 #endif

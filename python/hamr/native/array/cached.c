@@ -2,6 +2,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/python.h"
 #include "core/errors.h"
 

@@ -11,7 +11,10 @@
 #include "array/array.h"
 #include "array/in_turn.h"
 #include "array/result.h"
+#include "array/snapshot.h"
+#include "base/allocators.h"
 #include "base/dimensions.h"
+#include "base/elements.h"
 #include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
@@ -19,7 +22,7 @@
 #include "core/relief.h"
 #include "memory/block.h"
 
-typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, FILL, MOVE } Operation;
+typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, WRITE_BYTES, FILL, MOVE } Operation;
 
 /* What is to be done, and what it needs of Python's memory, made before it begins. */
 typedef struct {
@@ -28,6 +31,8 @@ typedef struct {
     int64_t n, at, start;
     int32_t ndim, allocator, device;
     int64_t shape[HAMR_MAX_DIMENSIONS];
+    const Py_buffer *bytes; /* elements in C order, of WRITE_BYTES */
+    int32_t done;           /* WRITE_BYTES was that simple */
     Array *source;
     Block *spare; /* for new memory */
     uint32_t flags; /* more of the source's */
@@ -44,6 +49,7 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
     case ASSIGN: return functions->assign(array, other, result);
     case SET: return functions->set(array, change->at, other, change->start, change->n, result);
     case WRITE: return functions->write(array, other, result);
+    case WRITE_BYTES: return functions->write_bytes(array, change->bytes->buf, change->bytes->len, &change->done);
     case FILL: return functions->fill(array, other, result);
     case MOVE: return functions->move(array, change->allocator, change->device, result);
     }
@@ -55,6 +61,14 @@ static int is_of_parent(const Array *other) { return other && other->block && ot
 /* Whether nobody has the memory but the array, and the snapshot of it that the core is given. */
 static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2; }
 
+/* Whether a buffer has an array's shape and type. */
+static int fits(const hamr_array *array, const Py_buffer *view) {
+    if (view->ndim != array->ndim || element_from_format(view->format, view->itemsize) != array->element) return 0;
+    for (int i = 0; i < view->ndim; i++)
+        if (view->shape[i] != array->shape[i]) return 0;
+    return 1;
+}
+
 /* With the turn, and without Python code. */
 static Outcome run(Array *self, void *state) {
     Change *change = state;
@@ -64,6 +78,7 @@ static Outcome run(Array *self, void *state) {
     int held = array_hold(change->source, self);
     if (held > 0 || is_of_parent(change->other)) return UNKNOWN_MEMORY;
     if (held < 0) return FAILED;
+    if (change->bytes && !fits(&change->source->array, change->bytes)) return DONE;
     if (is_sole(self)) change->source->array.flags |= HAMR_SOLE;
     result_start(&change->result, change->source);
     change->source->array.flags |= change->flags;
@@ -72,6 +87,7 @@ static Outcome run(Array *self, void *state) {
     Py_END_ALLOW_THREADS
     if (change->error) return FAILED;
     if (self->closed) return FREED; /* by another thread meanwhile */
+    if (change->bytes) return DONE;  /* in the memory that there was */
     Block *block;
     if (result_block(&change->result, change->source, &change->spare, &block) < 0) return FAILED;
     if (block && block != change->source->block) Py_CLEAR(self->source);
@@ -93,7 +109,7 @@ static PyObject *make(PyObject *object, Change *change) {
     result_start(&change->result, NULL);
     Py_XINCREF((PyObject *)change->other);
     if (pin_other(change) < 0) return NULL;
-    change->spare = block_spare();
+    change->spare = change->bytes ? NULL : block_spare();
     Outcome outcome;
     Relief relief = {0};
     uint32_t flags = 0;
@@ -102,7 +118,7 @@ static PyObject *make(PyObject *object, Change *change) {
         change->error = NULL;
         change->flags = flags;
         change->source = array_new(array_type);
-        outcome = change->source && change->spare ? in_turn((Array *)object, run, pin_other, change) : FAILED;
+        outcome = change->source && (change->spare || change->bytes) ? in_turn((Array *)object, run, pin_other, change) : FAILED;
     } while (change->error && core_relieves(&relief, &change->error, &flags));
     free(relief.tried);
     if (outcome == FREED) array_freed((Array *)object);
@@ -170,6 +186,22 @@ PyObject *change_fill(PyObject *object, Array *value) {
 PyObject *change_write(PyObject *object, Array *other) {
     Change change = {.operation = WRITE, .other = other};
     return make(object, &change);
+}
+
+int change_write_bytes(PyObject *object, PyObject *exporter) {
+    const hamr_array *array = &((Array *)object)->array;
+    if (array->flags & (HAMR_HOST_REACHABLE | HAMR_READ_ONLY) || !is_of_device(array->allocator)) return 0;
+    Py_buffer view;
+    if (PyObject_GetBuffer(exporter, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+        PyErr_Clear(); /* the general way says what is wrong */
+        return 0;
+    }
+    Change change = {.operation = WRITE_BYTES, .bytes = &view};
+    PyObject *nothing = make(object, &change);
+    PyBuffer_Release(&view);
+    Py_XDECREF(nothing);
+    return nothing ? change.done : -1;
 }
 
 static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {

@@ -4,6 +4,7 @@
 
 #include "array/array.h"
 #include "array/result.h"
+#include "array/snapshot.h"
 #include "base/dimensions.h"
 #include "base/numbers.h"
 #include "base/python.h"

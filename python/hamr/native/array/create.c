@@ -5,6 +5,7 @@
 #include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/dimensions.h"
 #include "base/elements.h"

@@ -1,6 +1,7 @@
 #include "array/description.h"
 
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/elements.h"
 #include "base/python.h"
 

@@ -5,6 +5,7 @@
 #include "array/many.h"
 
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"

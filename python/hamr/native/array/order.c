@@ -6,6 +6,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/dlpack.h"
 #include "base/python.h"

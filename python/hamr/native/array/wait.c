@@ -2,6 +2,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -53,27 +54,7 @@ static PyObject *settled(PyObject *module, PyObject *array) {
     return PyErr_Occurred() ? NULL : PyBool_FromLong(!stream);
 }
 
-static PyObject *wait_some(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    int32_t over = 0;
-    (void)module;
-    if (arity(n, 2, "wait_some") < 0 || !is_array(arguments[0])) return NULL;
-    long milliseconds = PyLong_AsLong(arguments[1]);
-    if (milliseconds == -1 && PyErr_Occurred()) return NULL;
-    Array *source = array_pin((Array *)arguments[0]);
-    const hamr_functions *functions = source && core_load() == 0 ? core_functions() : NULL;
-    if (functions) {
-        hamr_error *error;
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->wait_array(&source->array, milliseconds, &over);
-        Py_END_ALLOW_THREADS
-        if (error) core_raise(error);
-    }
-    Py_XDECREF((PyObject *)source);
-    return PyErr_Occurred() ? NULL : PyBool_FromLong(over);
-}
-
 PyMethodDef wait_functions[] = {
-    {"wait_some", (PyCFunction)(void (*)(void))wait_some, METH_FASTCALL, "wait_some(array, milliseconds) -> bool: wait for work on the elements, no longer than that; whether it is over."},
     {"settle", settle, METH_O, "settle(array): wait until all work on the elements is over; raises what went wrong on the device."},
     {"settled", settled, METH_O, "settled(array) -> bool: whether settle() would return, or raise, at once; raises what it would."},
     {NULL, NULL, 0, NULL},

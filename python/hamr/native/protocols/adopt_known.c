@@ -45,6 +45,12 @@ static int protocol_for(PyTypeObject *type) {
     return PROTOCOLS;
 }
 
+int is_plain_exporter(PyObject *object) {
+    int known = types[BUFFER] ? PySet_Contains(types[BUFFER], (PyObject *)Py_TYPE(object)) : 0;
+    if (known < 0) PyErr_Clear(); /* the general way meets it */
+    return known > 0;
+}
+
 static PyObject *adopt_by(int protocol, PyObject *module, PyObject *const *arguments) {
     if (protocol == BUFFER) return adopt_buffer(module, arguments, 4);
     PyObject *wait = PyObject_CallFunctionObjArgs(wait_of, arguments[4], NULL);

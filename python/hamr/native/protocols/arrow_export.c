@@ -6,6 +6,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "array/wait.h"
 #include "base/allocators.h"
 #include "base/elements.h"

@@ -2,6 +2,7 @@
 
 #include "array/access.h"
 #include "array/array.h"
+#include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"

@@ -7,6 +7,7 @@
 #include "array/array.h"
 #include "array/copy.h"
 #include "array/order.h"
+#include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/dlpack.h"
 #include "base/elements.h"

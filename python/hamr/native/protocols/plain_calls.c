@@ -106,6 +106,7 @@ static PyObject *write_plain(PyObject *module, PyObject *const *arguments, Py_ss
     (void)module;
     if (arity(n, 2, "write_plain") < 0 || !is_array(arguments[0])) return NULL;
     int done = changed(arguments[0], number(arguments[1]), change_fill);
+    if (!done && is_plain_exporter(arguments[1])) done = change_write_bytes(arguments[0], arguments[1]);
     return truth(done ? done : changed(arguments[0], elements_of(arguments[1]), change_write));
 }
 

@@ -11,6 +11,7 @@
 #include "base/elements.h"
 #include "base/numbers.h"
 #include "base/python.h"
+#include "base/timer.h"
 #include "core/core.h"
 #include "core/machine.h"
 #include "core/relief.h"
@@ -31,7 +32,7 @@
 static PyMethodDef *const functions[] = {
     core_methods, relief_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions,
+    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions,
 };
 
 static int setup(PyObject *module) {

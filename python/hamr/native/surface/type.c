@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "array/cached.h"
 #include "array/construct.h"
+#include "array/snapshot.h"
 #include "base/python.h"
 #include "protocols/arrow_export.h"
 #include "protocols/buffer_slot.h"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .allocator import backend_of, is_of_a_device, is_ordinary
 from .library import core
-from .stream import BACKEND, Stream, as_stream, blocks, is_per_thread
+from .stream import BACKEND, PER_THREAD, Stream, as_stream, blocks, handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,3 +55,8 @@ def _place_of(backend: str, device: int, pointer: int | None) -> int:
     from .location import device_of_address
 
     return device_of_address(pointer)
+
+
+def is_per_thread(stream: Any) -> bool:
+    """Whether it depends on thread and device which stream is meant."""
+    return not isinstance(stream, Stream) and handle_of(stream) == PER_THREAD

@@ -1,0 +1,67 @@
+package gobuffer
+
+import (
+	"fmt"
+
+	"hamr/backends"
+)
+
+// Adopt returns memory that somebody else owns, with one reference. released is
+// called once, after the last reference is gone, from whatever thread dropped
+// it; the memory must stay valid until then. After an error nothing was adopted
+// and released is never called.
+func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, released func()) (*Memory, error) {
+	m, err := r.wrap(at, size, stream)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.resolveStream(); err != nil {
+		return nil, err
+	}
+	m.foreign = released
+	r.counters[at.Allocator].adopted.Add(1)
+	if r.tracing() {
+		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
+	}
+	return m, nil
+}
+
+// TakeOver returns memory that was obtained from the allocator it names, by
+// this Runtime's backends or by equal ones, and that is freed here from now on.
+// After an error it is still the caller's.
+func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
+	m, err := r.wrap(at, size, stream)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.resolveStream(); err != nil {
+		return nil, err
+	}
+	m.owned, m.taken = true, true
+	r.counters[at.Allocator].add(size)
+	if r.tracing() {
+		r.tracef("take over %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
+	}
+	return m, nil
+}
+
+func (r *Runtime) wrap(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
+	m := new(Memory)
+	if err := r.place(m, at, size, stream); err != nil {
+		return nil, err
+	}
+	if size < 0 || (size > 0 && at.Address == 0) {
+		return nil, valueError("pointer", fmt.Sprintf("%#x with %d bytes", at.Address, size), "the address of existing memory")
+	}
+	return m, nil
+}
+
+// Disown drops the last reference to adopted memory without telling its owner,
+// for a caller who gives up on an adoption.
+func (m *Memory) Disown() {
+	if m == nil {
+		return
+	}
+	m.foreign = nil
+	_ = m.Release()
+}

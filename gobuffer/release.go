@@ -1,0 +1,157 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/backends"
+)
+
+// Release drops a reference. With the last one the memory is freed, in the
+// order of its stream, or its owner is told. The error is the backend's; the
+// memory counts as released all the same, save where ReleasePostponed is needed.
+func (m *Memory) Release() error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	left := m.refs.Add(-1)
+	if left > 0 {
+		return nil
+	}
+	if left < 0 {
+		panic("gobuffer: Release of released memory")
+	}
+	if m.Mapped() {
+		return m.endMapping(false)
+	}
+	if m.keeps {
+		m.runtime.kept.ends(m)
+	}
+	if done, late := m.setAside(); done {
+		return late
+	}
+	late := m.settleBeforeRelease()
+	// A wait reports what went wrong before it, too. Only a second one says
+	// whether the work is over.
+	over := late == nil || m.settleBeforeRelease() == nil
+	free := m.giveBack
+	if !over || (m.owned && (m.every.Load() || m.grower != nil)) {
+		free = m.releaseWhenIdle
+	}
+	if err := free(); err != nil {
+		return errors.Join(late, err)
+	}
+	return late
+}
+
+// settleBeforeRelease waits for recorded work, save where the release can be
+// enqueued behind it, or waits itself.
+func (m *Memory) settleBeforeRelease() error {
+	if m.freedInStreamOrder() {
+		return m.followUses()
+	}
+	if err := m.settleIf(func(w *work) bool {
+		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context()))
+	}); err != nil {
+		return err
+	}
+	if !m.owned || m.streams == nil || m.freeWaits || m.region.Address == 0 {
+		return nil
+	}
+	// Other libraries may have work on the stream that the memory was taken for.
+	w, err := m.workOn(m.ordered())
+	if err != nil {
+		return err
+	}
+	return w.wait()
+}
+
+// followUses makes the stream that the release is ordered on run after what is recorded.
+// What it cannot be ordered with is waited for, and recorded still if that fails, too.
+func (m *Memory) followUses() (late error) {
+	if m.uses.on(m.backend, m.context(), m.ordered()) {
+		return nil
+	}
+	pending := m.uses.recorded()
+	own, err := m.workOn(m.ordered())
+	if err != nil {
+		return errors.Join(err, pending.letGo())
+	}
+	var ordered works
+	for _, w := range pending {
+		err := own.follow(w)
+		if err != nil {
+			late = errors.Join(late, err)
+			err = w.wait()
+		}
+		if err == nil {
+			ordered = append(ordered, w)
+		}
+	}
+	if len(ordered) > 0 {
+		late = errors.Join(late, m.mark(own, ordered))
+	}
+	return errors.Join(late, pending.letGo())
+}
+
+// giveBack frees owned memory in the order of its stream, and tells the owner of other
+// memory.
+func (m *Memory) giveBack() error {
+	if m.Mapped() {
+		return m.endMapping(true)
+	}
+	r, a := m.runtime, m.region.Allocator
+	// What is recorded still is ordered before the release; its tickets end here.
+	late := m.uses.end()
+	if !m.owned {
+		r.counters[a].adopted.Add(-1)
+		if r.tracing() {
+			r.tracef("let go %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
+		}
+		if m.foreign != nil {
+			m.foreign()
+		}
+		return late
+	}
+	m.retire()
+	if m.region.Address == 0 {
+		return late
+	}
+	size := m.Size()
+	if m.taken {
+		// What was asked for when it was allocated, only its allocator knows.
+		size = 0
+	}
+	err := m.backend.Free(m.region, size, m.ordered())
+	if refused(err) {
+		// What went wrong may have been said with that.
+		if again := m.backend.Free(m.region, size, m.ordered()); refused(again) {
+			m.postpone()
+		}
+	}
+	return errors.Join(late, err)
+}
+
+func refused(err error) bool {
+	var there *backends.NotFreedError
+	return errors.As(err, &there)
+}
+
+// retire makes owned memory count as freed.
+func (m *Memory) retire() {
+	if m.retired {
+		return
+	}
+	m.retired = true
+	m.tellWritten()
+	r, a := m.runtime, m.region.Allocator
+	r.counters[a].remove(m.Size())
+	if r.tracing() {
+		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
+	}
+}
+
+// freedInStreamOrder reports whether Free takes effect on the stream, after what
+// is there already, instead of at once.
+func (m *Memory) freedInStreamOrder() bool {
+	return m.owned && m.inOrder
+}

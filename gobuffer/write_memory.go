@@ -1,0 +1,74 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/backends"
+)
+
+// Write copies size bytes of ordinary host memory at source to the memory, from at on, and
+// returns when source may be changed. s is the stream that the elements are used on. It is what
+// Array.Write does for callers who do so for a few elements at a time; t says what is waited for.
+// It reports false, and has done nothing, where there is more to it: where the host reaches the
+// memory or has to map it, or an access writes some elements.
+func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream, t Transfer) (done bool, err error) {
+	if err := m.check(); err != nil {
+		return false, err
+	}
+	if m.onHost || m.streams == nil || m.mappable() || m.runtime.claims.writing.Load() != 0 {
+		return false, nil
+	}
+	p := piece{memory: m, address: at, stream: s}
+	w, err := p.work()
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if done || err != nil {
+			m.runtime.kept.changedPart(p, size)
+		}
+	}()
+	before := m.uses.recorded()
+	if before == nil {
+		return w.write(p, source, size, t, nil)
+	}
+	defer func() { err = errors.Join(err, before.letGo()) }()
+	for _, other := range before {
+		if err := w.follow(other); err != nil {
+			return false, err
+		}
+	}
+	return w.write(p, source, size, t, before)
+}
+
+// write copies bytes from the host by w's stream, which runs after what was pending before.
+func (w *work) write(p piece, source backends.Address, size int, t Transfer, before works) (done bool, err error) {
+	m := p.memory
+	if m.runtime.tracing() {
+		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator, m.region.Device, p.address)
+	}
+	from := backends.Region{Address: source, Allocator: backends.Malloc, Device: backends.HostDevice}
+	left, err := m.backend.Copy(p.region(), from, size, w.stream)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return false, nil
+	case err != nil:
+		return false, errors.Join(err, m.mark(w, before)) // some of it may be enqueued
+	case left == backends.Complete:
+		return true, m.done(before)
+	}
+	err = m.mark(w, before)
+	reading := left&backends.Reading != 0
+	if err != nil || t != Sync && !reading {
+		return true, err
+	}
+	if err = w.wait(); err == nil {
+		return true, m.done(works{w})
+	}
+	if reading && w.wait() != nil {
+		// The source is the caller's again: nothing may read it any more. A wait reports what
+		// went wrong before it, too, so only the second one has told.
+		_, _ = settleDevice(w.backend, w.device)
+	}
+	return true, err
+}
