@@ -104,10 +104,18 @@ type BatchCopier interface {
 	CopyBatch(copies []BatchCopy, stream Stream) (Progress, error)
 }
 
-// BatchCopy is the arguments of Copy.
+// BatchCopy is the arguments of Copy, or of CopyUntil: a batch has one Stop, or none.
 type BatchCopy struct {
 	Dst, Src Region
 	Size     int
+	Stop     *Stop
+}
+
+// Stopper is implemented by backends whose Copy may take long and can be ended before its time.
+type Stopper interface {
+	// CopyUntil is Copy until stop asks: then the error is ErrStopped, ordinary host memory is
+	// neither read nor written any more, and what is enqueued, the stream has.
+	CopyUntil(stop *Stop, dst, src Region, size int, stream Stream) (Progress, error)
 }
 
 // Grower is implemented by backends that can make an allocation larger without copying it.

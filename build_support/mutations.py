@@ -22,6 +22,7 @@ from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
+from build_support.stop_mutations import STOP_MUTATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +36,7 @@ WRITE_MEMORY, RELEASE = "gobuffer/write_memory.go", "gobuffer/release.go"
 MUTATIONS = [
     *KEPT_MUTATIONS,
     *STAGING_MUTATIONS,
+    *STOP_MUTATIONS,
     *MANY_MUTATIONS,
     *POOL_MUTATIONS,
     *GROWTH_MUTATIONS,
@@ -197,8 +199,8 @@ MUTATIONS = [
     Mutation(
         "a write-back does not follow the stream that the temporary is used on",
         WRITING,
-        "layout: h.layout, stream: h.stream}",
-        "layout: h.layout}",
+        "layout: h.layout, stream: h.stream, stop: stop}",
+        "layout: h.layout, stop: stop}",
     ),
     Mutation(
         "a write-back does not follow the buffer's own stream",
@@ -305,8 +307,8 @@ MUTATIONS = [
     Mutation(
         "the target of a movement is not marked",
         TRANSFER,
-        "err = errors.Join(err, dst.memory.mark(w, overwritten))",
-        "err = errors.Join(err, nil)",
+        "src.memory {\n\t\terr = errors.Join(err, dst.memory.mark(w, overwritten))",
+        "src.memory {\n\t\terr = errors.Join(err, nil)",
     ),
     Mutation(
         "the source of a movement is not marked",
@@ -317,8 +319,8 @@ MUTATIONS = [
     Mutation(
         "synchronous transfers are not waited for",
         TRANSFER,
-        "if err := w.wait(); err != nil {\n\t\treturn err\n\t}\n\treturn errors.Join(src",
-        "if err := error(nil); err != nil {\n\t\treturn err\n\t}\n\treturn errors.Join(src",
+        "err = w.wait()\n\t}\n\tif err != nil {",
+        "err = nil\n\t}\n\tif err != nil {",
     ),
     Mutation(
         "memory of a pool is used before its stream came to it",

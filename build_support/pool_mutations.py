@@ -19,8 +19,8 @@ POOL_MUTATIONS = [
     Mutation(
         "page-locked memory is not waited for when it is asked for",
         ASIDE,
-        "if m.settle() != nil && m.settle() != nil {",
-        "if false {",
+        "err := m.settle()",
+        "err := error(nil)",
     ),
     Mutation(
         "what page-locked memory's own stream holds is forgotten",
@@ -47,10 +47,10 @@ POOL_MUTATIONS = [
         "!m.settled ||",
     ),
     Mutation(
-        "page-locked chunks are handed out again while a device copies them",
+        "page-locked chunks are given back while a device copies them",
         "backends/cuda/staging.go",
-        "err := b.land(c)",
-        "var err error",
+        "err := b.SynchronizeEvent(m.Device, backends.Event(m.Event))",
+        "err := error(nil)",
         "./backends/cuda",
     ),
     Mutation(
@@ -167,12 +167,5 @@ POOL_MUTATIONS = [
         "gobuffer/at_once.go",
         "\tm.uses.begin(w)\n",
         "",
-    ),
-    Mutation(
-        "a little is read by the driver where it lies",
-        "backends/cuda/copy.go",
-        "src.Address = backends.Address(unsafe.Pointer(b))",
-        "_ = unsafe.Pointer(b)",
-        "./backends/cuda",
     ),
 ]

@@ -88,11 +88,13 @@ LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
 #: The long tests repeat what they do: in full on one Python, with one driver, is enough.
 SHORTENED = {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", "0.1")}
+#: What says the same with any number of devices: tests/conftest.py names it.
+NOT_AGAIN = ("-m", "not one_configuration")
 #: The full suite, which one Python runs.
 FULL = [
     *(HOST, CUDA),
     *(
-        replace(suite, settings=suite.settings | SHORTENED)
+        replace(suite, settings=suite.settings | SHORTENED, arguments=NOT_AGAIN)
         for suite in (*map(emulated, (0, 1, 4)), emulated(2, HAMR_CUDA_KERNELS="0"))
     ),
 ]

@@ -53,6 +53,7 @@ type Array struct {
 	grows   bool   // whoever else has the memory has none of what it may grow by
 	sole    bool   // nobody else has the memory, but for whom it is lent by
 	holder  uint32 // the access that the elements are from, or 0: see HeldBy
+	stop    *backends.Stop
 }
 
 // View returns an Array over memory that already holds its elements, starting
@@ -83,6 +84,15 @@ func (a *Array) Lent() *Array {
 func (a *Array) HeldBy(holder uint32) *Array {
 	if a != nil {
 		a.holder = holder
+	}
+	return a
+}
+
+// Until makes a an array whose long copies and waits end with backends.ErrStopped when stop asks:
+// what they were to write is unspecified then. The array is not to be kept beyond the operation.
+func (a *Array) Until(stop *backends.Stop) *Array {
+	if a != nil {
+		a.stop = stop
 	}
 	return a
 }
@@ -226,7 +236,7 @@ func (a *Array) Synchronize() error {
 
 // piece is elements of a's memory, used on a's stream.
 func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
-	return piece{memory: a.memory, address: at, layout: layout, stream: a.options.Stream}
+	return piece{memory: a.memory, address: at, layout: layout, stream: a.options.Stream, stop: a.stop}
 }
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }

@@ -110,7 +110,7 @@ func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 		if err != nil {
 			return err
 		}
-		to, from := piece{memory: dst.memory, address: offset(dst.address, by), layout: part, stream: dst.stream}, src
+		to, from := piece{memory: dst.memory, address: offset(dst.address, by), layout: part, stream: dst.stream, stop: dst.stop}, src
 		if part.Count() == count {
 			from.layout, err = arrayiface.NewLayout(src.layout.Type, part.Shape, nil)
 			if err == nil {

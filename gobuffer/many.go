@@ -145,7 +145,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	copies := make([]backends.BatchCopy, len(list))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()
-		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes()}
+		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(), Stop: p.dst.stopWith(p.src)}
 	}
 	defer func() {
 		for i, p := range list {
@@ -164,6 +164,11 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			return err
 		}
 	}
+	if list[0].dst.memory.kind == backends.Pageable {
+		if err := w.waitUntil(copies[0].Stop); err != nil {
+			return err
+		}
+	}
 	left, err := side.memory.batcher.CopyBatch(copies, w.stream)
 	if side.memory.streams == nil {
 		return err
@@ -171,15 +176,18 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	if err != nil {
 		left = backends.Reading | backends.Writing // some may have been begun
 	}
+	stopped := errors.Is(err, backends.ErrStopped) // then nobody uses ordinary host memory any more
 	for i, p := range list {
 		if left == backends.Complete {
 			err = errors.Join(err, p.src.memory.done(before[2*i]), p.dst.memory.done(before[2*i+1]))
 			continue
 		}
-		if left&backends.Reading != 0 {
+		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
 			err = errors.Join(err, p.src.memory.mark(w, before[2*i]))
 		}
-		err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+		if !stopped || p.dst.memory.kind != backends.Pageable {
+			err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+		}
 	}
 	return err
 }
@@ -230,7 +238,11 @@ func finishPairs(list []pair) (err error) {
 			if over.contain(w) {
 				continue
 			}
-			if failed := w.wait(); failed != nil {
+			failed := w.waitUntil(each.dst.stopWith(each.src))
+			if failed == nil {
+				failed = w.wait()
+			}
+			if failed != nil {
 				err = errors.Join(err, failed)
 			} else {
 				over = append(over, w)

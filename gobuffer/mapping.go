@@ -95,7 +95,7 @@ func (p piece) toHost(write bool) (host piece, err error) {
 		x.host.Load().refs.Add(1) // from zero, perhaps: see endMapping
 	}
 	by := int(p.address - m.region.Address)
-	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout}, nil
+	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout, stop: p.stop}, nil
 }
 
 // mapNow makes the Memory that is the host's view of m, with one reference.

@@ -113,6 +113,9 @@ func (b *Buffer[T]) Options() Options { return b.array().Options() }
 // Owner is [Array.Owner].
 func (b *Buffer[T]) Owner() int { return b.array().Owner() }
 
+// Pending is [Array.Pending].
+func (b *Buffer[T]) Pending() (bool, error) { return b.array().Pending() }
+
 // ReadOnly is [Array.ReadOnly].
 func (b *Buffer[T]) ReadOnly() bool { return b.array().ReadOnly() }
 
@@ -172,6 +175,9 @@ func (b *Buffer[T]) Type() arrayiface.ElementType { return b.array().Type() }
 // Write is [Array.Write].
 func (b *Buffer[T]) Write(other *Array) error { return b.array().Write(other) }
 
+// Until is [Array.Until].
+func (b *Buffer[T]) Until(stop *backends.Stop) *Array { return b.array().Until(stop) }
+
 // handle is nil where s is.
 func (s *Slice[T]) handle() *Handle {
 	if s == nil {
@@ -188,6 +194,9 @@ func (s *Slice[T]) Array() (*Array, error) { return s.handle().Array() }
 
 // Commit is [Handle.Commit].
 func (s *Slice[T]) Commit() error { return s.handle().Commit() }
+
+// CommitUntil is [Handle.CommitUntil].
+func (s *Slice[T]) CommitUntil(stop *backends.Stop) error { return s.handle().CommitUntil(stop) }
 
 // Detach is [Handle.Detach].
 func (s *Slice[T]) Detach() *Memory { return s.handle().Detach() }

@@ -79,12 +79,22 @@ func (p piece) settle() error {
 		return nil
 	}
 	pending := p.memory.uses.recorded()
+	if p.stop != nil {
+		for _, w := range pending {
+			if err := w.waitUntil(p.stop); errors.Is(err, backends.ErrStopped) {
+				return errors.Join(err, pending.letGo())
+			}
+		}
+	}
 	err := errors.Join(p.memory.settle(), pending.letGo())
 	if err != nil || !p.hasStream() {
 		return err
 	}
 	own, err := p.work()
 	if err != nil || pending.cover(own) {
+		return err
+	}
+	if err := own.waitUntil(p.stop); err != nil {
 		return err
 	}
 	return own.wait()

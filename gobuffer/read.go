@@ -11,11 +11,17 @@ import (
 // not reach the memory itself. It is what Access and the contents operations do, for
 // callers who do so for a few elements at a time.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) error {
+	return m.ReadUntil(nil, target, at, size, s)
+}
+
+// ReadUntil is Read until stop asks: then the error is backends.ErrStopped, and what target holds is
+// unspecified, but nobody writes to it any more.
+func (m *Memory) ReadUntil(stop *backends.Stop, target, at backends.Address, size int, s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
 	}
 	defer m.runtime.kept.changedBytes(target, size)
-	p := piece{memory: m, address: at, stream: s}
+	p := piece{memory: m, address: at, stream: s, stop: stop}
 	if !p.maps() {
 		return p.readEntered(target, size)
 	}
@@ -42,7 +48,7 @@ func (p piece) readEntered(target backends.Address, size int) error {
 	if err := p.setWork(&w); err != nil {
 		return err
 	}
-	return w.read(p, target, size)
+	return w.read(p, target, size, nil)
 }
 
 // readAfter is readEntered after what is pending, which it lets go.
@@ -57,20 +63,28 @@ func (p piece) readAfter(before works, target backends.Address, size int) (err e
 			return err
 		}
 	}
-	if err := w.read(p, target, size); err != nil {
+	if err := w.read(p, target, size, before); err != nil {
 		return err
 	}
 	return p.memory.done(before)
 }
 
-// read copies bytes to the host by w's stream, and waits for it.
-func (w *work) read(p piece, target backends.Address, size int) error {
+// read copies bytes to the host by w's stream, which runs after what was pending before, and waits
+// for it.
+func (w *work) read(p piece, target backends.Address, size int, before works) error {
 	m := p.memory
 	if m.runtime.tracing() {
 		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, p.address, target)
 	}
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
-	left, err := m.backend.Copy(to, p.region(), size, w.stream)
+	if err := w.waitUntil(p.stop); err != nil {
+		return err
+	}
+	left, err := m.copyUntil(p.stop, to, p.region(), size, w.stream)
+	if errors.Is(err, backends.ErrStopped) {
+		marked := *w
+		return errors.Join(err, m.mark(&marked, before)) // a device may still read what it has begun to
+	}
 	if err == nil && left != backends.Complete {
 		if err = w.wait(); err != nil && w.wait() != nil {
 			// The target is the caller's again: nothing may write to it any more. A wait

@@ -123,7 +123,7 @@ func (r *Runtime) withScratch(stage *piece, use bool, do func() error) error {
 
 // beside is elements that are to be in memory of p's device, on p's stream.
 func (p piece) beside(layout arrayiface.Layout) piece {
-	return piece{memory: p.memory, layout: layout, stream: p.stream}
+	return piece{memory: p.memory, layout: layout, stream: p.stream, stop: p.stop}
 }
 
 // converts reports whether side's device would convert src to dst.

@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"hamr/arrayiface"
@@ -104,11 +105,11 @@ func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 		begun := false
 		err = eachRun(shape, dst.layout.Strides, src.layout.Strides, func(d, s int) error {
 			to.Address, from.Address = offset(dst.address, d), offset(src.address, s)
-			left, err := dst.memory.backend.Copy(to, from, length, w.stream)
+			left, err := dst.memory.copyUntil(dst.stopWith(src), to, from, length, w.stream)
 			all, begun = all|left, begun || err == nil
 			return err
 		})
-		if err != nil && begun {
+		if err != nil && begun && !(errors.Is(err, backends.ErrStopped) && dst.memory.stopper() != nil) {
 			dst.memory.finish(w)
 		}
 		return all, err

@@ -74,7 +74,7 @@ func outOfMemory(err error) bool {
 
 // copyBy copies by way of elements of a dense layout in memory that it releases.
 func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
-	stage := piece{memory: between, address: between.region.Address, layout: layout, stream: s}
+	stage := piece{memory: between, address: between.region.Address, layout: layout, stream: s, stop: dst.stopWith(src)}
 	err := r.copyElements(stage, src, t)
 	if err == nil {
 		err = r.copyElements(dst, stage, t)
@@ -117,7 +117,7 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	if err != nil {
 		return piece{}, nil, err
 	}
-	host = piece{memory: m, address: offset(m.region.Address, -low), layout: p.layout}
+	host = piece{memory: m, address: offset(m.region.Address, -low), layout: p.layout, stop: p.stop}
 	if err := r.copyBytes(host.span(), p.span(), Sync); err != nil {
 		m.Release()
 		return piece{}, nil, err
@@ -152,7 +152,7 @@ func (r *Runtime) scatter(dst, src piece, t Transfer) error {
 	if err != nil {
 		return err
 	}
-	stage := piece{memory: between, address: between.region.Address, layout: layout}
+	stage := piece{memory: between, address: between.region.Address, layout: layout, stop: dst.stopWith(src)}
 	if err = r.copyOnHost(stage, host); err == nil {
 		err = r.scatterPlain(dst, stage, t)
 	}

@@ -61,6 +61,7 @@ type piece struct {
 	layout  arrayiface.Layout
 	stream  backends.Stream // that of the Array it belongs to
 	entered bool            // see enter
+	stop    *backends.Stop  // see Array.Until
 }
 
 func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }
@@ -133,7 +134,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
 	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
-		return side.memory.backend.Copy(dst.region(), src.region(), size, w.stream)
+		return side.memory.copyUntil(dst.stopWith(src), dst.region(), src.region(), size, w.stream)
 	})
 }
 
@@ -153,6 +154,13 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		return errors.Join(err, before.letGo())
 	}
 	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
+	stop := dst.stopWith(src)
+	if dst.memory.kind == backends.Pageable {
+		// Once a runtime is asked to write there it cannot be stopped.
+		if err := w.waitUntil(stop); err != nil {
+			return err
+		}
+	}
 	left, err := move(w)
 	if side.memory.streams == nil {
 		return err
@@ -162,7 +170,14 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 			return err
 		}
 		// Some of it may be enqueued, as of a conversion of which the second launch failed.
-		return errors.Join(err, src.memory.mark(w, before), dst.memory.mark(w, overwritten))
+		stopped := errors.Is(err, backends.ErrStopped)
+		if !stopped || src.memory.kind != backends.Pageable {
+			err = errors.Join(err, src.memory.mark(w, before))
+		}
+		if !stopped || dst.memory.kind != backends.Pageable {
+			err = errors.Join(err, dst.memory.mark(w, overwritten))
+		}
+		return err
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
@@ -178,7 +193,12 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	if err != nil || t == deferred || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
 		return err
 	}
-	if err := w.wait(); err != nil {
+	if stop != nil && dst.memory.kind != backends.Pageable {
+		err = w.waitUntil(stop)
+	} else {
+		err = w.wait()
+	}
+	if err != nil {
 		return err
 	}
 	return errors.Join(src.memory.done(works{w}), dst.memory.done(works{w}))

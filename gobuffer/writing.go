@@ -123,7 +123,10 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 // the handle; whoever uses the buffer from now on comes after. Where the
 // elements are used in place, or for reading, it does nothing. It may be called more than once.
 // After an error a device has failed while it wrote the buffer's elements, or before.
-func (h *Handle) Commit() error {
+func (h *Handle) Commit() error { return h.CommitUntil(nil) }
+
+// CommitUntil is Commit until stop asks: see Array.Until.
+func (h *Handle) CommitUntil(stop *backends.Stop) error {
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (h *Handle) Commit() error {
 	if l.runtime.tracing() {
 		l.runtime.tracef("write back from a temporary at %#x to %#x", h.address, l.source.address)
 	}
-	written := piece{memory: h.memory, address: h.address, layout: h.layout, stream: h.stream}
+	written := piece{memory: h.memory, address: h.address, layout: h.layout, stream: h.stream, stop: stop}
 	return l.runtime.copyElements(l.source, written, l.transfer)
 }
 

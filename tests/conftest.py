@@ -35,6 +35,8 @@ EACH_PYTHON = (
     "cuda/test_cuda_interface.py",
     "cuda/test_cuda_lifetime.py",
 )
+#: Paths whose tests take long and say the same with any number of emulated devices.
+ONE_CONFIGURATION = ("cuda/test_cuda_interrupts.py", "cuda/test_cuda_stress.py")
 HERE = Path(__file__).resolve().parent
 
 # One process has one driver. Without a choice the tests are those of the host.
@@ -65,11 +67,10 @@ def pytest_configure():
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
-    stale = [name for name in EACH_PYTHON if not (HERE / name).exists()]
+    named = (*EACH_PYTHON, *ONE_CONFIGURATION)
+    stale = [name for name in named if not (HERE / name).exists()]
     if stale:
-        raise pytest.UsageError(
-            f"EACH_PYTHON of tests/conftest.py names what is not there: {stale}"
-        )
+        raise pytest.UsageError(f"tests/conftest.py names what is not there: {stale}")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by the markers
@@ -80,6 +81,8 @@ def pytest_collection_modifyitems(items):
             continue
         if any(path.is_relative_to(named) for named in EACH_PYTHON):
             item.add_marker(pytest.mark.each_python)
+        if any(path.is_relative_to(named) for named in ONE_CONFIGURATION):
+            item.add_marker(pytest.mark.one_configuration)
 
 
 def pytest_collection_finish():

@@ -25,6 +25,8 @@ type FakeOptions struct {
 	// after a random time of up to MaxDelay an item, zero meaning 1 ms.
 	Manual   bool
 	MaxDelay time.Duration
+	// Still has Manual's work wait for who waits: to poll does not help.
+	Still bool
 	// Synchronous does all work at once, like a runtime without streams.
 	Synchronous bool
 	// FreeWaits makes Free of memory that is not stream-ordered wait for the

@@ -151,7 +151,7 @@ func (f *Fake) Done(device int, e backends.Event) (bool, error) {
 	if event.point.done {
 		return true, event.point.stream.takeError()
 	}
-	if f.options.Manual {
+	if f.options.Manual && !f.options.Still {
 		f.step(event.point.stream)
 	}
 	return false, nil

@@ -316,7 +316,7 @@ func (f *Fake) Idle(device int, s backends.Stream) (bool, error) {
 	if len(found.queue) == 0 {
 		return true, found.takeError()
 	}
-	if f.options.Manual {
+	if f.options.Manual && !f.options.Still {
 		f.step(found)
 	}
 	return false, nil

@@ -57,7 +57,7 @@ func (b *Backend) CopyBatch(copies []backends.BatchCopy, stream backends.Stream)
 // copyEach is CopyBatch by a Copy of each.
 func (b *Backend) copyEach(copies []backends.BatchCopy, stream backends.Stream) (all backends.Progress, err error) {
 	for _, c := range copies {
-		left, err := b.Copy(c.Dst, c.Src, c.Size, stream)
+		left, err := b.CopyUntil(c.Stop, c.Dst, c.Src, c.Size, stream)
 		all |= left
 		if err != nil {
 			return all, err
@@ -93,7 +93,7 @@ func (v *visit) gather(d *device, copies []backends.BatchCopy, stream backends.S
 	if direct != 0 {
 		return errors.ErrUnsupported
 	}
-	l := &bundle{lane: lane{visit: v, device: d}, parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: v.b.manyBy}
+	l := &bundle{lane: lane{visit: v, device: d, stop: copies[0].Stop}, parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: v.b.manyBy}
 	for i, c := range copies {
 		host := c.Dst.Address
 		l.remote[i] = c.Src.Address

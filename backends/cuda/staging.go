@@ -26,12 +26,13 @@ type lane struct {
 	device *device
 	at     backends.Address
 	stream backends.Stream
+	stop   *backends.Stop
 }
 
 // stage copies between a device and ordinary host memory by way of page-locked chunks. The error is
 // errors.ErrUnsupported, and nothing was begun, where the driver is to do it: what is small, and
 // on streams of foreign contexts, whose events are not ours, or that are captured into graphs.
-func (v *visit) stage(device int, at, host backends.Address, size int, stream backends.Stream, up bool) error {
+func (v *visit) stage(device int, at, host backends.Address, size int, stream backends.Stream, up bool, stop *backends.Stop) error {
 	if !v.b.staging.Serves(device, size, up) {
 		return errors.ErrUnsupported
 	}
@@ -42,7 +43,7 @@ func (v *visit) stage(device int, at, host backends.Address, size int, stream ba
 	if v.context != d.context.Load() || v.captures(stream) {
 		return errors.ErrUnsupported
 	}
-	l := &lane{v, d, at, stream}
+	l := &lane{v, d, at, stream, stop}
 	if up {
 		return v.b.staging.Upload(l, hostBytes(host, size))
 	}
@@ -59,6 +60,9 @@ func (v *visit) captures(stream backends.Stream) bool {
 
 // Device implements staging.Driver.
 func (l *lane) Device() int { return l.device.number }
+
+// Stopped implements staging.Driver.
+func (l *lane) Stopped() bool { return l.stop.Asked() }
 
 // NewArena returns memory that all devices reach.
 func (l *lane) NewArena(size int) (*staging.Arena, error) {

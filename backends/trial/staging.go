@@ -74,6 +74,9 @@ func (b *Backend) lane(at, host backends.Region, size int, s backends.Stream) (*
 // Device implements staging.Driver.
 func (l *lane) Device() int { return l.queue.device }
 
+// Stopped implements staging.Driver: Copy is not asked to end before its time.
+func (l *lane) Stopped() bool { return false }
+
 // NewArena implements staging.Driver.
 func (l *lane) NewArena(size int) (*staging.Arena, error) {
 	l.b.mu.Lock()

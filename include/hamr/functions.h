@@ -14,7 +14,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 11
+#define HAMR_ABI_VERSION 12
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -30,6 +30,9 @@
 #define HAMR_SOLE 0x80000u /* of a growing array, as an argument: nobody else has its memory */
 #define HAMR_OR_PAGEABLE 0x100000u /* of an array: where there is no more page-locked memory to be had, what is made of it
                                    * may lie in ordinary host memory, as its allocator then says */
+#define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write, append, assign, set, copy_many, move,
+                              * copy and text, and of end_access's: a call that would take longer than 50 ms returns a HAMR_BUSY.
+                              * All that it was given must stay where it is until proceed or stop has told the outcome */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
@@ -91,7 +94,9 @@ typedef enum {
     HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
     HAMR_IN_USE,          /* elements that open_access gave to somebody else */
     HAMR_OUT_OF_RANGE,    /* a number that an element type does not hold */
-    HAMR_ERROR_KIND_COUNT
+    HAMR_ERROR_KIND_COUNT,
+    HAMR_BUSY,            /* no error: what HAMR_PROMPT was asked of goes on. size: the operation, for proceed and stop */
+    HAMR_INTERRUPTED      /* of Python's extension alone: a handler of a signal has raised an exception */
 } hamr_error_kind;
 
 /* Attributes that a kind does not have are zero. */
@@ -211,8 +216,9 @@ typedef struct hamr_functions {
     hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result, uint64_t *access);
     /* Ends an access. With commit, what was written to a temporary becomes the array's
      * elements; what the stream of open_access's result holds then is done before. stream_over:
-     * that stream is no more. Where memory ran out for a commit the access goes on. */
-    hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over);
+     * that stream is no more. Where memory ran out for a commit the access goes on. array is what
+     * open_access was given, and used what it has described; both may be NULL. */
+    hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over, hamr_array *array, hamr_array *used);
     /* Copies elements to ordinary host memory of size bytes, in C order, and sets
      * done; where that takes more than one copy of bytes, nothing happens. */
     hamr_error *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
@@ -300,6 +306,15 @@ typedef struct hamr_functions {
     hamr_error *(*memory_info)(const char *backend, int32_t device, int64_t *free, int64_t *total);
     /* Names and texts, in turn. */
     hamr_error *(*describe)(const char *backend, int32_t device, hamr_strings **facts);
+
+    /* What HAMR_PROMPT was asked of. */
+
+    /* Waits for an operation, and returns its outcome or, after 50 ms, a HAMR_BUSY. */
+    hamr_error *(*proceed)(uint64_t operation);
+    /* Asks an operation to end, waits until it has and returns its outcome: an error, unless it was
+     * done before. What it was to write is unspecified then, and it uses nothing any more that it was
+     * given. It does not wait for what was enqueued before the operation, unless a driver does. */
+    hamr_error *(*stop)(uint64_t operation);
 
     /* The library as a whole. */
 

@@ -43,7 +43,7 @@ var rules = []rule{
 	{"backends/internal/setting", nil},
 	{"backends/internal/staging", []string{"backends", "backends/waiting", "backends/internal/setting"}},
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/..."}},
-	{"gobuffer/...", []string{"backends", "arrayiface", "gobuffer/internal/..."}},
+	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"pyhamr/...", []string{"gobuffer", "arrayiface", "backends", "backends/all", "backends/waiting", "pyhamr/internal/..."}},
 	{"examples/...", []string{"gobuffer", "arrayiface", "backends", "backends/all"}},
 	{"tests/...", nil},

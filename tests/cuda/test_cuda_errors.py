@@ -258,7 +258,7 @@ ASKED_AGAIN = {
     ("export", "cuCtxGetCurrent", 1),
     ("export", "cuStreamQuery", 1),
     ("host to device", "cuCtxGetDevice", 1),
-    ("append to cuda_vmm", "cuStreamIsCapturing", 1),
+    ("append to cuda_vmm", "cuStreamIsCapturing", 2),  # the first is whether it may take long
     *(
         (f"{act} cuda_vmm", "cuCtxGetDevice", 1)
         for act in ("create", "resize", "reserve", "append to")

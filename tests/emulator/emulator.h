@@ -102,6 +102,7 @@ struct item {
   struct stream *stream;
   int references; // of its queue, of events and of items that come after it
   int done;
+  int holds; // its stream, until emulator_let_go
   double reached; // when that was, in milliseconds
   CUresult error;
   struct item **after;
@@ -239,6 +240,7 @@ int is_pending_on(CUdeviceptr address, size_t size);
 CUresult take_error(struct stream *stream);
 void initialise_work(void);
 void forget_errors(void);
+int is_held(const struct item *item);
 
 // order.c
 void wait_after(struct item *item, struct item *earlier);

@@ -99,7 +99,7 @@ EXPORT CUresult cuEventQuery(CUevent handle) {
   RETURN_IF_FAILED(find_event(handle, &e));
   if (!e->recorded)
     return CUDA_SUCCESS;
-  if (!e->recorded->done && e->polls++ < polls_before_work)
+  if (!e->recorded->done && (is_held(e->recorded) || e->polls++ < polls_before_work))
     return CUDA_ERROR_NOT_READY;
   return reach_and_take_error(e->recorded);
 }

@@ -216,7 +216,7 @@ EXPORT CUresult cuStreamQuery(CUstream handle) {
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
   RETURN_IF_FAILED(end_capture_of(s));
-  if (s->first && s->polls++ < polls_before_work)
+  if (s->first && (is_held(s->last) || s->polls++ < polls_before_work))
     return CUDA_ERROR_NOT_READY;
   return finish_and_take_error(s);
 }

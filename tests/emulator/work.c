@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-static int threads_mode, worker_runs;
+static int threads_mode, worker_runs, holding;
 
 struct item *new_item(CUresult (*run)(struct item *), void *work) {
   struct item *item = calloc(1, sizeof *item);
@@ -127,6 +127,8 @@ static void step(struct stream *stream) {
     return;
   }
   struct item *item = hold_item(stream->first);
+  while (holding && item->holds)
+    wait_for_progress();
   for (int i = 0; i < item->after_count; i++) {
     struct item *earlier = hold_item(item->after[i]);
     reach(earlier);
@@ -135,6 +137,40 @@ static void step(struct stream *stream) {
   if (stream->first == item && !stream->busy)
     run_first(stream);
   release_item(item);
+}
+
+// Whether an item, or one that it comes after, is waiting for emulator_let_go.
+int is_held(const struct item *item) {
+  if (!holding || item->done)
+    return 0;
+  for (const struct item *i = item->stream->first; i; i = i->next) {
+    if (i->holds)
+      return 1;
+    for (int a = 0; a < i->after_count; a++)
+      if (is_held(i->after[a]))
+        return 1;
+    if (i == item)
+      return 0;
+  }
+  return 0;
+}
+
+// Work that lasts until emulator_let_go: whoever waits for it, waits.
+EXPORT CUresult emulator_hold(CUstream handle) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_own_stream(handle, context, &s));
+  struct item *item = new_item(NULL, NULL);
+  item->holds = holding = 1;
+  return enqueue(s, item);
+}
+
+EXPORT void emulator_let_go(void) {
+  INSPECTION;
+  if (!call.locked)
+    return;
+  holding = 0;
+  tell_progress();
 }
 
 void reach(struct item *item) {
@@ -224,7 +260,9 @@ void initialise_work(void) {
   threads_mode = mode && strcmp(mode, "threads") == 0;
 }
 
-static int may_run(const struct stream *s) { return s->first && !s->busy && ready(s->first); }
+static int may_run(const struct stream *s) {
+  return s->first && !s->busy && ready(s->first) && !(holding && s->first->holds);
+}
 
 static struct stream *random_stream(unsigned *seed) {
   int count = 0;

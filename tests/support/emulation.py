@@ -69,6 +69,13 @@ class Emulator:
     def stop_failing(self) -> None:
         self.library.emulator_stop_failing()
 
+    def hold(self, stream: int) -> None:
+        """Enqueue work that lasts until let_go(), on a stream of the current device."""
+        assert self.library.emulator_hold(ctypes.c_uint64(stream)) == 0
+
+    def let_go(self) -> None:
+        self.library.emulator_let_go()
+
     def fail_locking(self, nth: int, error: int) -> None:
         """Has the driver page-lock no more memory, the nth time or, for zero, every time.
 

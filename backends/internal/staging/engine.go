@@ -89,6 +89,8 @@ type Driver interface {
 	Down(c *Chunk, offset, n int) error
 	// Done reports whether the last copy of the chunk is over.
 	Done(c *Chunk) (bool, error)
+	// Stopped reports whether the transfer is to end before its time, with backends.ErrStopped.
+	Stopped() bool
 }
 
 // chunkSize is a power of two without a choice.

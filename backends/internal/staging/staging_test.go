@@ -29,6 +29,7 @@ type lateDevice struct {
 	calls   int
 	failing int // the call that fails; zero is none
 	still   bool
+	stop    *backends.Stop
 	slow    time.Duration // how long a call that fails takes
 }
 
@@ -97,6 +98,8 @@ func (d *lateDevice) enqueue(c *Chunk, work func()) {
 		return d.ran >= mine
 	})
 }
+
+func (d *lateDevice) Stopped() bool { return d.stop.Asked() }
 
 func (d *lateDevice) Done(c *Chunk) (bool, error) {
 	if d.fails() {

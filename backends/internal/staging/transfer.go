@@ -3,6 +3,8 @@ package staging
 import (
 	"runtime"
 	"sync/atomic"
+
+	"hamr/backends"
 )
 
 // transfer is one call of Upload or Download. The goroutine that began it speaks to the driver,
@@ -91,6 +93,9 @@ func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
 	}
 	e.crew.send(t, workers)
 	for err == nil && t.ended < pieces {
+		if err = t.stopped(); err != nil {
+			break
+		}
 		if err = t.begin(); err == nil {
 			err = t.step()
 		}
@@ -189,10 +194,20 @@ func (t *transfer) step() error {
 		if t.begun < len(t.pieces) && len(t.free) > 0 {
 			return nil
 		}
+		if err := t.stopped(); err != nil {
+			return err
+		}
 		if t.speaks() || !t.help() {
 			idle.next()
 		}
 	}
+}
+
+func (t *transfer) stopped() error {
+	if t.driver.Stopped() {
+		return backends.ErrStopped
+	}
+	return nil
 }
 
 // speaks reports whether the device is about to need an answer, for which the copy of a piece

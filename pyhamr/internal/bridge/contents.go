@@ -9,7 +9,10 @@ import (
 )
 
 // on calls f with the array that d describes.
-func on(d *Descriptor, f func(a *gobuffer.Array) error) (err error) {
+func on(d *Descriptor, f func(a *gobuffer.Array) error) error { return onUntil(nil, d, f) }
+
+// onUntil is on until stop asks.
+func onUntil(stop *backends.Stop, d *Descriptor, f func(a *gobuffer.Array) error) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	a, err := d.Array()
@@ -17,13 +20,25 @@ func on(d *Descriptor, f func(a *gobuffer.Array) error) (err error) {
 		return err
 	}
 	defer a.Close()
-	return f(a)
+	return f(a.Until(stop))
+}
+
+// onIn is on, perhaps in slices.
+func onIn(slices bool, d *Descriptor, f func(a *gobuffer.Array) error) error {
+	if !slices {
+		return on(d, f)
+	}
+	return inSlices(func(stop *backends.Stop) error { return onUntil(stop, d, f) })
 }
 
 // change calls f on the array that d describes and, if it succeeds, describes the changed
 // array at result.
 func change(d, result *Descriptor, f func(a *gobuffer.Array) error) error {
-	return on(d, func(a *gobuffer.Array) error {
+	return changeUntil(nil, d, result, f)
+}
+
+func changeUntil(stop *backends.Stop, d, result *Descriptor, f func(a *gobuffer.Array) error) error {
+	return onUntil(stop, d, func(a *gobuffer.Array) error {
 		if err := f(a); err != nil {
 			return err
 		}
@@ -34,7 +49,28 @@ func change(d, result *Descriptor, f func(a *gobuffer.Array) error) error {
 
 // changeWith is change for an operation that reads a second array, which may be nil.
 func changeWith(d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
-	return change(d, result, func(a *gobuffer.Array) error {
+	return changeWithUntil(nil, d, other, result, f)
+}
+
+// changeWithIn is changeWith for bytes that come from other, in slices where that may take long.
+func changeWithIn(bytes func() int, d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) (err error) {
+	defer Guard(&err)
+	if !d.prompt() || other == nil {
+		return changeWith(d, other, result, f)
+	}
+	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(other.Allocator), bytes: bytes(), waits: d.waits()}
+	slices, err := m.long(d, other)
+	if err != nil {
+		return err
+	}
+	if !slices {
+		return changeWith(d, other, result, f)
+	}
+	return inSlices(func(stop *backends.Stop) error { return changeWithUntil(stop, d, other, result, f) })
+}
+
+func changeWithUntil(stop *backends.Stop, d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
+	return changeUntil(stop, d, result, func(a *gobuffer.Array) error {
 		if other == nil {
 			return f(a, nil)
 		}
@@ -43,7 +79,7 @@ func changeWith(d, other, result *Descriptor, f func(a, b *gobuffer.Array) error
 			return err
 		}
 		defer b.Close()
-		return f(a, b)
+		return f(a, b.Until(stop))
 	})
 }
 
@@ -60,22 +96,22 @@ func Resize(d *Descriptor, shape []int, value, result *Descriptor) error {
 
 // Append adds the elements of other behind the last.
 func Append(d, other, result *Descriptor) error {
-	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Append(b) })
+	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Append(b) })
 }
 
 // Assign replaces contents and shape by other's.
 func Assign(d, other, result *Descriptor) error {
-	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Assign(b) })
+	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Assign(b) })
 }
 
 // Set writes n elements of other, from start on, from element at on.
 func Set(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
-	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Set(at, b, start, n) })
+	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Set(at, b, start, n) })
 }
 
 // Write sets every element from other, broadcast.
 func Write(d, other, result *Descriptor) error {
-	return changeWith(d, other, result, func(a, b *gobuffer.Array) error { return a.Write(b) })
+	return changeWithIn(d.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Write(b) })
 }
 
 // Fill sets every element to the single element of value.
@@ -84,13 +120,33 @@ func Fill(d, value, result *Descriptor) error {
 }
 
 // Move takes the contents to another allocator or device.
-func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descriptor) error {
-	return change(d, result, func(a *gobuffer.Array) error { return a.Move(allocator, device) })
+func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descriptor) (err error) {
+	defer Guard(&err)
+	move := func(a *gobuffer.Array) error { return a.Move(allocator, device) }
+	slices, err := d.movementTo(allocator).long(d)
+	if err != nil {
+		return err
+	}
+	if slices {
+		device, slices = place(allocator, device)
+	}
+	if !slices {
+		return change(d, result, move)
+	}
+	return inSlices(func(stop *backends.Stop) error { return changeUntil(stop, d, result, move) })
 }
 
 // Copy describes at result a new array with the same elements, converted.
-func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType, result *Descriptor) error {
-	return on(d, func(a *gobuffer.Array) error {
+func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType, result *Descriptor) (err error) {
+	defer Guard(&err)
+	slices, err := d.movementTo(allocator).long(d)
+	if err != nil {
+		return err
+	}
+	if slices {
+		device, slices = place(allocator, device)
+	}
+	return onIn(slices, d, func(a *gobuffer.Array) error {
 		o := a.Options()
 		o.Allocator, o.Device = allocator, device
 		copied, err := a.Copy(o, element)
@@ -119,13 +175,21 @@ func Reshape(d *Descriptor, shape []int, copying gobuffer.Copying, result *Descr
 	return view, err
 }
 
-// Text returns the elements as HAMR prints them, shortened beyond limit.
-func Text(d *Descriptor, limit int) (text string, err error) {
-	err = on(d, func(a *gobuffer.Array) (err error) {
-		text, err = a.Text(limit)
+// Text gives out the elements as HAMR prints them, shortened beyond limit.
+func Text(d *Descriptor, limit int, give func(text string)) (err error) {
+	defer Guard(&err)
+	// Of what a device has, no more than is printed comes to the host.
+	slices, err := movement{to: backends.Malloc, from: backends.Allocator(d.Allocator), bytes: askDownBytes}.long(d)
+	if err != nil {
+		return err
+	}
+	return onIn(slices, d, func(a *gobuffer.Array) error {
+		text, err := a.Text(limit)
+		if err == nil {
+			give(text)
+		}
 		return err
 	})
-	return text, err
 }
 
 // Synchronize waits until nothing of hamr's touches the array's memory.

@@ -14,7 +14,8 @@ import (
 
 func text(t *testing.T, r *room) string {
 	t.Helper()
-	elements, err := Text(&r.Descriptor, 0)
+	var elements string
+	err := Text(&r.Descriptor, 0, func(text string) { elements = text })
 	require.NoError(t, err)
 	return elements
 }
@@ -81,7 +82,7 @@ func TestHostMemoryIsNotWaitedFor(t *testing.T) {
 }
 
 func TestNoArrayIsADefectOfTheCaller(t *testing.T) {
-	_, err := Text(nil, 10)
+	err := Text(nil, 10, nil)
 	assert.Equal(t, InternalError, Classify(err).Kind)
 	assert.Equal(t, InternalError, Classify(Fill(nil, nil, nil)).Kind)
 }

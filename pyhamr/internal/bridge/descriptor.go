@@ -42,6 +42,7 @@ const (
 	growsFlag      = 1 << 18
 	soleFlag       = 1 << 19
 	orPageableFlag = 1 << 20
+	promptFlag     = 1 << 21 // no more than a slice: then a *BusyError
 )
 
 // borrowedShape is d's own memory: valid during the call.

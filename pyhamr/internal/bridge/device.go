@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -109,8 +110,16 @@ func refused(argument, value, accepted string) error {
 }
 
 // Access describes at result where code in a space can touch d's elements.
-func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) error {
-	return on(d, func(a *gobuffer.Array) error {
+func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
+	defer Guard(&err)
+	slices, err := d.movementFor(space).long(d)
+	if err != nil {
+		return err
+	}
+	if slices {
+		device, slices = placeFor(space, device)
+	}
+	return onIn(slices, d, func(a *gobuffer.Array) error {
 		h, err := a.Access(space, device)
 		if err != nil {
 			return err
@@ -146,7 +155,7 @@ func (d *Descriptor) bytesInOrder() int {
 
 // Read copies d's elements to ordinary host memory at target, which has room for
 // size bytes and C order, and returns when they are there. It reports false, and
-// has done nothing, if the elements do not lie so or are no device's.
+// has done nothing, if the elements do not lie so or are no device's. With a *BusyError it is true.
 func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
@@ -158,11 +167,27 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = m.Read(backends.Address(target), backends.Address(d.Pointer), size, backends.Stream(d.Stream))
-	if released := m.Release(); err == nil {
-		err = released
+	read := func(stop *backends.Stop) error {
+		err := m.ReadUntil(stop, backends.Address(target), backends.Address(d.Pointer), size, backends.Stream(d.Stream))
+		if released := m.Release(); err == nil {
+			err = released
+		}
+		return err
 	}
-	return err == nil, err
+	slices, err := movement{to: backends.Malloc, from: backends.Allocator(d.Allocator), bytes: size}.long(d)
+	switch {
+	case err != nil:
+		err = errors.Join(err, m.Release())
+	case slices:
+		err = inSlices(func(stop *backends.Stop) error {
+			defer Calls.Leave(Calls.Enter())
+			return read(stop)
+		})
+	default:
+		err = read(nil)
+	}
+	var busy *BusyError
+	return err == nil || errors.As(err, &busy), err
 }
 
 // WriteBytes makes d's elements those at source, ordinary host memory of size bytes in C order,
@@ -173,6 +198,10 @@ func WriteBytes(d *Descriptor, source uint64, size int) (done bool, err error) {
 	defer Calls.Leave(Calls.Enter())
 	if !d.plain() || d.Flags&readOnlyFlag != 0 || d.bytesInOrder() != size || Runtime.Tracing() {
 		return false, nil
+	}
+	slices, err := movement{to: backends.Allocator(d.Allocator), from: backends.Malloc, bytes: size, waits: d.waits()}.long(d)
+	if slices || err != nil {
+		return false, err // Write does it
 	}
 	m, err := tokens.get(d.Memory)
 	if err != nil {

@@ -26,6 +26,8 @@ const (
 	InternalError
 	InUse
 	OutOfRange
+	_    // HAMR_ERROR_KIND_COUNT
+	Busy // no error: an operation goes on. Size is its number
 )
 
 // Failure is an error in the parts that other languages make theirs of. What a kind does
@@ -52,9 +54,12 @@ func Classify(err error) Failure {
 		element     *arrayiface.Error
 		number      interface{ IsTypeError() bool }
 		crash       *PanicError
+		busy        *BusyError
 	)
 	f := Failure{Kind: ValueError, Message: err.Error()}
 	switch {
+	case errors.As(err, &busy):
+		f.Kind, f.Size = Busy, int(busy.Operation)
 	case errors.As(err, &unavailable):
 		f.Kind, f.Source, f.Tried = Unavailable, unavailable.Backend, unavailable.Tried
 	case errors.As(err, &forked):

@@ -1,10 +1,58 @@
 package bridge
 
-import "hamr/gobuffer"
+import (
+	"slices"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
 
 // CopyMany sets the elements of each array from those of the one at the same place in the list,
 // broadcast. A transfer below zero is each array's own.
 func CopyMany(destinations, sources []*Descriptor, transfer int32) (err error) {
+	defer Guard(&err)
+	copyThem := func(stop *backends.Stop) error { return copyMany(stop, destinations, sources, transfer) }
+	slices, err := longMany(destinations, sources, transfer)
+	switch {
+	case err != nil:
+		return err
+	case slices:
+		return inSlices(copyThem)
+	}
+	return copyThem(nil)
+}
+
+// longMany reports whether the copies may take long together: movement.long of all of them.
+func longMany(destinations, sources []*Descriptor, transfer int32) (bool, error) {
+	if len(destinations) != len(sources) || len(destinations) == 0 || !destinations[0].prompt() {
+		return false, nil
+	}
+	var up, down movement
+	for i, d := range destinations {
+		m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(sources[i].Allocator)}
+		switch toHost := m.to.Kind() == backends.Pageable; {
+		case toHost && m.from.Kind() != backends.Pageable:
+			m.bytes += down.bytes + d.bytes()
+			down = m
+		case !toHost && m.from.Kind() == backends.Pageable:
+			m.bytes, m.waits = up.bytes+d.bytes(), up.waits
+			up = m
+		}
+		up.waits = up.waits || gobuffer.Transfer(transfer) == gobuffer.Sync || transfer < 0 && d.waits()
+	}
+	all := slices.Concat(destinations, sources)
+	if down.bytes > 0 {
+		if is, err := down.long(all[0], all[1:]...); is || err != nil {
+			return is, err
+		}
+	}
+	if up.bytes == 0 && !up.waits {
+		return false, nil
+	}
+	return up.long(all[0], all[1:]...)
+}
+
+func copyMany(stop *backends.Stop, destinations, sources []*Descriptor, transfer int32) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	arrays := make([]*gobuffer.Array, 0, 2*len(destinations))
@@ -22,7 +70,7 @@ func CopyMany(destinations, sources []*Descriptor, transfer int32) (err error) {
 			if i == 0 && transfer >= 0 {
 				a.SetTransfer(gobuffer.Transfer(transfer))
 			}
-			arrays = append(arrays, a)
+			arrays = append(arrays, a.Until(stop))
 		}
 	}
 	return gobuffer.CopyMany(arrays[:len(destinations)], arrays[len(destinations):])

@@ -27,6 +27,7 @@ var (
 	_ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
 	_ [C.HAMR_ELEMENT_TYPE_COUNT]byte     = [arrayiface.NumTypes]byte{}
 	_ [C.HAMR_ERROR_KIND_COUNT - 1]byte   = [bridge.OutOfRange]byte{}
+	_ [C.HAMR_BUSY]byte                   = [bridge.Busy]byte{}
 	_ [-C.HAMR_ALLOCATOR_SAME]byte        = [-backends.Same]byte{}
 	_ [C.HAMR_MAX_DIMENSIONS]byte         = [arrayiface.MaxDimensions]byte{}
 )

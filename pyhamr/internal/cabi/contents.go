@@ -116,10 +116,5 @@ func hamrReshape(array *C.hamr_array, ndim C.int32_t, shape *C.constant_int64, c
 
 //export hamrText
 func hamrText(array *C.hamr_array, limit C.int64_t, text **C.char) *C.hamr_error {
-	elements, err := bridge.Text(descriptor(array), int(limit))
-	if err != nil {
-		return failure(err)
-	}
-	*text = C.CString(elements)
-	return nil
+	return failure(bridge.Text(descriptor(array), int(limit), func(elements string) { *text = C.CString(elements) }))
 }

@@ -13,6 +13,14 @@ import (
 	"hamr/pyhamr/internal/bridge"
 )
 
+//export hamrProceed
+func hamrProceed(operation C.uint64_t) *C.hamr_error {
+	return failure(bridge.Proceed(uint64(operation)))
+}
+
+//export hamrStop
+func hamrStop(operation C.uint64_t) *C.hamr_error { return failure(bridge.Stop(uint64(operation))) }
+
 //export hamrLibraryVersion
 func hamrLibraryVersion() *C.constant_char { return version }
 

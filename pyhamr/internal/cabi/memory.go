@@ -106,14 +106,12 @@ func hamrChanged(array *C.hamr_array) *C.hamr_error {
 
 //export hamrOpenAccess
 func hamrOpenAccess(array *C.hamr_array, space, device, mode C.int32_t, result *C.hamr_array, access *C.uint64_t) *C.hamr_error {
-	opened, err := bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result))
-	*access = C.uint64_t(opened)
-	return failure(err)
+	return failure(bridge.OpenAccess(descriptor(array), backends.Space(space), int(device), gobuffer.Mode(mode), descriptor(result), (*uint64)(unsafe.Pointer(access))))
 }
 
 //export hamrEndAccess
-func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t) *C.hamr_error {
-	return failure(bridge.EndAccess(uint64(access), commit != 0, streamOver != 0))
+func hamrEndAccess(access C.uint64_t, commit, streamOver C.int32_t, array, used *C.hamr_array) *C.hamr_error {
+	return failure(bridge.EndAccess(uint64(access), commit != 0, streamOver != 0, descriptor(array), descriptor(used)))
 }
 
 //export hamrRead

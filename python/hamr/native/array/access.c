@@ -16,6 +16,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/patience.h"
 #include "core/relief.h"
 #include "memory/block.h"
 #include "memory/owner.h"
@@ -78,9 +79,12 @@ static PyObject *small_temporary(Array *self) {
     char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
     int32_t done = 0;
     hamr_error *error;
+    source->array.flags |= patience_flags();
     Py_BEGIN_ALLOW_THREADS
     error = functions->read(&source->array, aligned, count * size, &done);
     Py_END_ALLOW_THREADS
+    error = patience_outcome(error);
+    source->array.flags &= ~HAMR_PROMPT;
     Owner *owner = error || !done ? NULL : owner_of_memory(memory, free);
     if (!owner) {
         free(memory);
@@ -149,9 +153,12 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         functions = core_functions();
         result_start(&result, source);
         if (cached) source->array.flags |= HAMR_KEPT;
+        source->array.flags |= patience_flags();
         Py_BEGIN_ALLOW_THREADS
         error = functions->access(&source->array, space, device, &result.array);
         Py_END_ALLOW_THREADS
+        error = patience_outcome(error);
+        source->array.flags &= ~HAMR_PROMPT;
         source->array.flags &= ~HAMR_KEPT;
     } while (error && core_relieves(&relief, &error, NULL));
     free(relief.tried);
@@ -160,6 +167,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         if (late) functions->free(late);
     }
     if (error) {
+        result_end(&result);
         Py_DECREF(source);
         core_raise(error);
         return NULL;
@@ -271,9 +279,12 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     hamr_error *error = NULL;
     const hamr_functions *functions = core_functions(); /* none in a child, if out's exporter has forked */
     if (same && functions && source->block) {
+        source->array.flags |= patience_flags();
         Py_BEGIN_ALLOW_THREADS
         error = functions->read(&source->array, view.buf, view.len, &done);
         Py_END_ALLOW_THREADS
+        error = patience_outcome(error);
+        source->array.flags &= ~HAMR_PROMPT;
     }
     PyBuffer_Release(&view);
     Py_DECREF(source);

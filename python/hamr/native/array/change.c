@@ -12,6 +12,7 @@
 #include "array/in_turn.h"
 #include "array/result.h"
 #include "array/snapshot.h"
+#include "array/turn.h"
 #include "base/allocators.h"
 #include "base/dimensions.h"
 #include "base/elements.h"
@@ -19,6 +20,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/patience.h"
 #include "core/relief.h"
 #include "memory/block.h"
 
@@ -81,10 +83,14 @@ static Outcome run(Array *self, void *state) {
     if (change->bytes && !fits(&change->source->array, change->bytes)) return DONE;
     if (is_sole(self)) change->source->array.flags |= HAMR_SOLE;
     result_start(&change->result, change->source);
-    change->source->array.flags |= change->flags;
+    change->source->array.flags |= change->flags | patience_flags();
     Py_BEGIN_ALLOW_THREADS
     change->error = apply(functions, change);
     Py_END_ALLOW_THREADS
+    Turn *turn = self->turn;
+    turn_let_read(turn, 1);
+    change->error = patience_outcome(change->error);
+    turn_let_read(turn, 0);
     if (change->error) return FAILED;
     if (self->closed) return FREED; /* by another thread meanwhile */
     if (change->bytes) return DONE;  /* in the memory that there was */

@@ -10,6 +10,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/patience.h"
 #include "core/relief.h"
 #include "core/texts.h"
 
@@ -38,9 +39,12 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
     do {
         functions = core_functions();
         result_start(&result, NULL);
+        source->array.flags |= patience_flags();
         Py_BEGIN_ALLOW_THREADS
         error = functions->copy(&source->array, allocator, device, element, &result.array);
         Py_END_ALLOW_THREADS
+        error = patience_outcome(error);
+        source->array.flags &= ~HAMR_PROMPT;
     } while (error && core_relieves(&relief, &error, &source->array.flags));
     free(relief.tried);
     source->array.flags &= ~HAMR_OR_PAGEABLE;
@@ -107,13 +111,17 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     Relief relief = {0};
     do {
         functions = core_functions();
+        source->array.flags |= patience_flags();
         Py_BEGIN_ALLOW_THREADS
         error = functions->text(&source->array, limit, &elements);
         Py_END_ALLOW_THREADS
+        error = patience_outcome(error);
+        source->array.flags &= ~HAMR_PROMPT;
     } while (error && core_relieves(&relief, &error, NULL));
     free(relief.tried);
     Py_DECREF(source);
     if (error) {
+        if (elements && core_functions()) core_functions()->free(elements); /* of the last moment */
         core_raise(error);
         return NULL;
     }

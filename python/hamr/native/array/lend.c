@@ -7,9 +7,11 @@
 #include "array/array.h"
 #include "array/in_turn.h"
 #include "array/result.h"
+#include "array/turn.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/patience.h"
 #include "core/relief.h"
 #include "memory/stream_life.h"
 
@@ -31,20 +33,28 @@ static Outcome run(Array *self, void *state) {
     if (held) return held > 0 ? UNKNOWN_MEMORY : FAILED;
     result_start(&opening->result, opening->source);
     if (self->cached) opening->source->array.flags |= HAMR_KEPT;
+    opening->source->array.flags |= patience_flags();
     Py_BEGIN_ALLOW_THREADS
     opening->error = functions->open_access(&opening->source->array, opening->space, opening->device, opening->mode,
                                             &opening->result.array, &opening->access);
     Py_END_ALLOW_THREADS
-    opening->source->array.flags &= ~HAMR_KEPT;
+    Turn *turn = self->turn;
+    turn_let_read(turn, 1);
+    opening->error = patience_outcome(opening->error);
+    turn_let_read(turn, 0);
+    opening->source->array.flags &= ~(HAMR_KEPT | HAMR_PROMPT);
     return opening->error ? FAILED : DONE;
 }
 
-static hamr_error *end(const Array *source, uint64_t access, int commit) {
+static hamr_error *end(Array *source, Array *handle, uint64_t access, int commit) {
     int over = stream_life_over(source->life, source->array.stream);
     hamr_error *error;
+    if (commit) source->array.flags |= patience_flags();
     Py_BEGIN_ALLOW_THREADS
-    error = core_functions()->end_access(access, commit, over);
+    error = core_functions()->end_access(access, commit, over, &source->array, handle ? &handle->array : NULL);
     Py_END_ALLOW_THREADS
+    error = patience_outcome(error);
+    source->array.flags &= ~HAMR_PROMPT;
     return error;
 }
 
@@ -65,6 +75,12 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
         outcome = opening.source ? in_turn((Array *)object, run, NULL, &opening) : FAILED;
     } while (opening.error && core_relieves(&relief, &opening.error, NULL));
     free(relief.tried);
+    if (opening.error && opening.error->kind == HAMR_INTERRUPTED && opening.access && opening.result.generation == core_generation) {
+        /* The access has been opened in the last moment, and nobody is told of it. */
+        hamr_error *late = end(opening.source, NULL, opening.access, 0);
+        if (late) core_functions()->free(late);
+        result_end(&opening.result);
+    }
     if (outcome == FREED) array_freed((Array *)object);
     else if (opening.error) core_raise(opening.error);
     PyObject *handle = NULL, *both = NULL;
@@ -75,7 +91,7 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
         if (!both && generation == core_generation) {
             PyObject *type, *value, *traceback;
             PyErr_Fetch(&type, &value, &traceback);
-            hamr_error *error = end(opening.source, opening.access, 0);
+            hamr_error *error = end(opening.source, NULL, opening.access, 0);
             if (error) core_functions()->free(error);
             PyErr_Restore(type, value, traceback);
         }
@@ -103,11 +119,11 @@ static PyObject *end_access(PyObject *module, PyObject *arguments) {
     hamr_error *error;
     Relief relief = {0};
     do {
-        error = end(source, access, commit);
+        error = end(source, handle, access, commit);
     } while (error && core_relieves(&relief, &error, NULL));
     free(relief.tried);
     if (error && commit && error->kind == HAMR_OUT_OF_MEMORY && generation == core_generation) {
-        hamr_error *late = end(source, access, 0);
+        hamr_error *late = end(source, handle, access, 0);
         if (late) core_functions()->free(late);
     }
     if (error) {

@@ -10,6 +10,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/patience.h"
 
 /* What is given to the core, pinned. */
 typedef struct {
@@ -66,9 +67,12 @@ static PyObject *copy_many(PyObject *module, PyObject *const *arguments, Py_ssiz
     int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && (pairs.count == 0 || core_load() == 0);
     const hamr_functions *functions = done ? core_functions() : NULL;
     if (functions && pairs.count > 0) {
+        pairs.arrays[0]->flags |= patience_flags();
         Py_BEGIN_ALLOW_THREADS
         error = functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, transfer);
         Py_END_ALLOW_THREADS
+        error = patience_outcome(error);
+        pairs.arrays[0]->flags &= ~HAMR_PROMPT;
     }
     if (error) core_raise(error);
     unpin(&pairs);

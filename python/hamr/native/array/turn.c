@@ -11,6 +11,7 @@ struct Turn {
     uint64_t generation;  /* a lock from before a fork may be held by nobody */
     unsigned long thread; /* that has the turn */
     int depth;            /* how often */
+    int reading;          /* a signal is being handled in the middle of it */
 };
 
 static Turn *turn_new(void) {
@@ -49,12 +50,17 @@ int turn_begin(Turn **at) {
         Turn *fresh = turn_new();
         if (!fresh) return -1;
         *at = fresh;
-        turn_free(turn);
+        /* The handler of a signal may have forked in the middle of a turn, which this thread ends. */
+        if (!turn || !turn->depth || turn->thread != PyThread_get_thread_ident()) turn_free(turn);
         turn = fresh;
     }
     unsigned long thread = PyThread_get_thread_ident();
     /* An error that CPython 3.11 makes may run a finaliser. The change has failed then. */
     if (turn->depth && turn->thread == thread) {
+        if (turn->reading) {
+            PyErr_SetString(PyExc_RuntimeError, "a signal's handler cannot change a buffer in the middle of a change of it");
+            return -1;
+        }
         turn->depth++;
         return 0;
     }
@@ -62,6 +68,10 @@ int turn_begin(Turn **at) {
     turn->thread = thread;
     turn->depth = 1;
     return 0;
+}
+
+void turn_let_read(Turn *turn, int reading) {
+    if (turn->generation == core_generation) turn->reading = reading;
 }
 
 void turn_end(Turn *turn) {

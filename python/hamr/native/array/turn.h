@@ -9,6 +9,7 @@ typedef struct Turn Turn;
 
 int turn_begin(Turn **turn); /* the calling thread's, until turn_end of what is there then; -1: a signal's exception, or no memory */
 void turn_end(Turn *turn);
+void turn_let_read(Turn *turn, int reading); /* the thread whose turn it is may meanwhile read, not change: signals' handlers run */
 int turn_wait(Turn *const *turn); /* until no other thread changes the object; -1: a signal's exception */
 int turn_wait_both(Turn *const *a, Turn *const *b);
 int turn_is_taken(const Turn *turn); /* by any thread */

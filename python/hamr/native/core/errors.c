@@ -56,7 +56,27 @@ static void raise_error(const hamr_error *error) {
     Py_XDECREF(exception);
 }
 
+/* An exception that was raised already. */
+typedef struct {
+    hamr_error error;
+    PyObject *type, *value, *traceback;
+} Interruption;
+
+hamr_error *core_interruption(void) {
+    Interruption *made = calloc(1, sizeof *made);
+    if (!made) return NULL;
+    made->error = (hamr_error){.kind = HAMR_INTERRUPTED, .message = "interrupted"};
+    PyErr_Fetch(&made->type, &made->value, &made->traceback);
+    return &made->error;
+}
+
 int core_raise(hamr_error *error) {
+    if (error->kind == HAMR_INTERRUPTED) {
+        Interruption *made = (Interruption *)error;
+        PyErr_Restore(made->type, made->value, made->traceback);
+        free(made);
+        return -1;
+    }
     raise_error(error);
     free(error);
     return -1;
