@@ -8,12 +8,14 @@ import (
 	"hamr/backends"
 	"hamr/backends/cuda"
 	"hamr/backends/host"
+	"hamr/backends/opencl"
 )
 
 // makers make one of each backend from its settings, in order of preference.
 var makers = []func(lookup func(string) string) backends.Backend{
 	func(func(string) string) backends.Backend { return host.New() },
 	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return opencl.New(lookup) },
 }
 
 // New returns one of each backend, in order of preference. None has been probed.

@@ -67,8 +67,12 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 // taken must be what its allocator can free.
 func (d *Descriptor) checkLocation(taken bool) error {
 	if given := backends.Allocator(d.Allocator); given != backends.None {
-		if _, err := Runtime.Backend(given); err != nil {
+		b, err := Runtime.Backend(given)
+		if err != nil {
 			return err
+		}
+		if _, tells := backends.As[backends.Locator](b); !tells {
+			return nil // the caller is believed
 		}
 	}
 	found, err := Runtime.Locate(backends.Address(d.Pointer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
+from .allocator import FACTS, Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _HOST = ("cpu", "host")
 _DEVICE = ("cuda", "gpu")
+#: Backends with devices of their own.
+_BACKENDS = {facts[5] for number, facts in enumerate(FACTS) if is_of_a_device(number)}
 ACCEPTED = (
     "accepted are -1 or 'cpu' for the host, n, 'cuda:n' or 'cuda' for CUDA devices, "
     "and device objects of PyTorch, JAX and CuPy"
@@ -40,6 +42,15 @@ def device_number(value: Any) -> int:
     if host:
         raise ValueError(f"device is {value!r}: accepted is a CUDA device, and not the host")
     return number
+
+
+def device_and_backend(value: Any) -> tuple[int, str]:
+    """A device's number as ``device_number`` reads it, and whose: "opencl:1" is OpenCL's second."""
+    if isinstance(value, str):
+        kind, _, _ = value.partition(":")
+        if kind in _BACKENDS and kind not in _DEVICE:
+            return _number_in(value), kind
+    return device_number(value), "cuda"
 
 
 def new_place(allocator: Any, device: Any) -> tuple[int, int]:
@@ -82,11 +93,8 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
     """Whether a device is the host, and its number; -1 is the host, or the current device."""
     kind, number = device, None
     if isinstance(device, str):
-        kind, colon, digits = device.partition(":")
-        if colon:
-            if not (digits.isascii() and digits.isdecimal()):
-                raise ValueError(f"device is {device!r}: {ACCEPTED}")
-            number = int(digits)
+        kind, found = device.partition(":")[0], _number_in(device)
+        number = None if found < 0 else found
     elif hasattr(type(device), "__index__") and not isinstance(device, bool):
         number = device.__index__()
         kind = "cpu" if number == -1 else "cuda"
@@ -101,6 +109,16 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
     if not 0 <= (number or 0) < 2**31:
         raise ValueError(f"device is {device!r}: accepted are 0 ... 2**31-1; {ACCEPTED}")
     return False, -1 if number is None else number
+
+
+def _number_in(device: str) -> int:
+    """The number in "cuda:1"; -1 if there is none."""
+    _, colon, digits = device.partition(":")
+    if not colon:
+        return -1
+    if not (digits.isascii() and digits.isdecimal()) or int(digits) >= 2**31:
+        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+    return int(digits)
 
 
 def _of_object(device: Any) -> tuple[Any, Any]:
