@@ -34,6 +34,15 @@ type NativeHandles interface {
 	NativeHandle(at Region) (handle uintptr, offset int, err error)
 }
 
+// EventAdopter is implemented by backends whose runtimes hand out an event with each piece of
+// work, as OpenCL and SYCL do: who produces data has that, and names no queue.
+type EventAdopter interface {
+	// AdoptEvent returns an event that stands for what the vendor's own event of the device
+	// does, as a cl_event, whose owner may let go of that at once. The caller destroys it; it is
+	// never recorded.
+	AdoptEvent(device int, handle uintptr) (Event, error)
+}
+
 // Timer is implemented by backends that have Streams, and events that keep the time at which
 // they were reached. Everything else is done to these events as to any other.
 type Timer interface {

@@ -44,10 +44,15 @@ const (
 	Shared Allocator = 9
 	// CUDAVMM is CUDA device memory that grows where it is ("cuda_vmm").
 	CUDAVMM Allocator = 10
+	// OpenCLDevice is memory for OpenCL's devices alone ("opencl_device").
+	OpenCLDevice Allocator = 11
+	// OpenCLSVM is memory that OpenCL's devices and the host share, which has it while it is
+	// mapped ("opencl_svm").
+	OpenCLSVM Allocator = 12
 	// HIPAsync is HIP device memory from a stream-ordered pool.
-	HIPAsync Allocator = 11
+	HIPAsync Allocator = 13
 	// HIPHost is page-locked host memory from the HIP runtime.
-	HIPHost Allocator = 12
+	HIPHost Allocator = 14
 )
 
 // Space is where the code that touches memory runs.
@@ -59,32 +64,67 @@ const (
 	SpaceCUDA
 	SpaceHIP
 	SpaceOpenMP
+	SpaceOpenCL
 	spaceCount
 )
 
-var spaceNames = [spaceCount]string{"host", "cuda", "hip", "openmp"}
+// SpaceFacts are what is to be known of a space: C and Python have a method get_<name>_accessible
+// for each.
+type SpaceFacts struct {
+	Name string // as users type it
+	Code string // what runs there, in sentences: "OpenMP target" code
+}
 
-// String returns the name users type: "host", "cuda", "hip", "openmp".
+var spaceTable = [spaceCount]SpaceFacts{
+	SpaceHost:   {"host", "the host's"},
+	SpaceCUDA:   {"cuda", "CUDA"},
+	SpaceHIP:    {"hip", "HIP"},
+	SpaceOpenMP: {"openmp", "OpenMP target"},
+	SpaceOpenCL: {"opencl", "OpenCL"},
+}
+
+// Facts returns what is known of s; nothing where there is no such space.
+func (s Space) Facts() SpaceFacts {
+	if s < spaceCount {
+		return spaceTable[s]
+	}
+	return SpaceFacts{}
+}
+
+// String returns the name users type, as in "host" or "cuda".
 func (s Space) String() string {
 	if s < spaceCount {
-		return spaceNames[s]
+		return spaceTable[s].Name
 	}
 	return fmt.Sprintf("Space(%d)", uint8(s))
 }
 
 // ParseSpace is the inverse of Space.String.
 func ParseSpace(name string) (Space, error) {
-	for i, n := range spaceNames {
-		if n == name {
-			return Space(i), nil
+	for _, s := range Spaces() {
+		if s.String() == name {
+			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("space %q is unknown: accepted are %s", name, strings.Join(spaceNames[:], ", "))
+	return 0, fmt.Errorf("space %q is unknown: accepted are %s", name, SpaceNames())
+}
+
+// SpaceNames lists the names of all spaces, for messages.
+func SpaceNames() string {
+	names := make([]string, spaceCount)
+	for i, s := range Spaces() {
+		names[i] = s.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // Spaces lists every space.
 func Spaces() []Space {
-	return []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}
+	list := make([]Space, spaceCount)
+	for i := range list {
+		list[i] = Space(i)
+	}
+	return list
 }
 
 // MemoryKind says what sort of memory an allocator hands out.
@@ -160,8 +200,10 @@ var table = [...]Facts{
 	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
-	Shared:  {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
-	CUDAVMM: {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
+	Shared:       {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
+	CUDAVMM:      {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
+	OpenCLDevice: {Name: "opencl_device", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Temporary: []Space{SpaceOpenCL}},
+	OpenCLSVM:    {Name: "opencl_svm", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Mapped: true},
 	HIPAsync: {Name: "hip_async", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
 		Ordered: true, DLPack: dlpackROCm},
 	HIPHost: {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2, DLPack: dlpackROCmHost},

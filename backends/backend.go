@@ -51,13 +51,16 @@ const (
 )
 
 // Backend is a runtime that owns memory. Methods are safe for concurrent use by
-// any thread. None changes the caller's current device without restoring it.
+// any thread: where the runtime itself wants to be called on one thread alone, the backend
+// has that thread, see backends/internal/worker. None changes the caller's current device without restoring it.
 // Sizes and counts are checked by the core: they are positive and in range.
 type Backend interface {
 	// Name is how users and Allocator.Backend call it: "host", "cuda".
 	Name() string
 	// Probe loads and initialises the runtime at its first call and remembers
 	// the answer: nil, or an *UnavailableError that says what was looked for.
+	// In a child that was forked after the runtime was in use, and that it does not work in, it is
+	// a *ForkedError: backends/internal/forked can tell where the runtime cannot.
 	// No other method may be called before Probe has returned nil.
 	Probe() error
 	// DeviceCount returns how many devices there are; zero for the host. A runtime of several
@@ -75,7 +78,9 @@ type Backend interface {
 	// them belongs to this backend; the other may be host memory. The stream is
 	// one of dst's device or, where the host reaches dst, of src's. It may return
 	// before the copy is done, and says what may still happen; a backend without
-	// streams returns Complete. The regions may overlap only in host memory.
+	// streams returns Complete. The regions may overlap only in host memory. Between devices
+	// that know nothing of each other, as those of two platforms, the backend goes by way of the
+	// host.
 	Copy(dst, src Region, size int, stream Stream) (Progress, error)
 	// Fill repeats pattern (1 to 16 bytes) count times from dst on, in stream
 	// order.
@@ -114,7 +119,8 @@ type Streams interface {
 	DestroyEvent(device int, e Event) error
 	// Record makes e stand for the work on s so far.
 	Record(device int, e Event, s Stream) error
-	// Wait makes later work on s wait for e, without blocking the caller.
+	// Wait makes later work on s wait for e, which may be of another device, without blocking
+	// the caller, save where the two devices' runtimes know nothing of each other.
 	Wait(device int, s Stream, e Event) error
 	// Done reports whether the work that e stands for is done.
 	Done(device int, e Event) (bool, error)

@@ -51,7 +51,7 @@ STOP_MUTATIONS = [
         "what a stopped reading reads is taken for unused",
         READ,
         "return errors.Join(err, m.mark(&marked, before))",
-        "return err",
+        "_ = marked\n\t\treturn err",
     ),
     Mutation(
         "an operation that was asked to end is not waited for",

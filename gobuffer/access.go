@@ -126,7 +126,7 @@ func temporaries(s backends.Space) ([]backends.Allocator, error) {
 	if list := backends.Temporaries(s); len(list) > 0 {
 		return list, nil
 	}
-	return nil, valueError("space", s, "host, cuda, hip, openmp")
+	return nil, valueError("space", s, backends.SpaceNames())
 }
 
 // prepare is for code in space s that uses the memory in place: the host reads at

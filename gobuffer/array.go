@@ -280,6 +280,9 @@ func (r *Runtime) streamFits(o Options) (bool, error) {
 		return false, err
 	}
 	device, err := streams.StreamDevice(o.Stream)
+	if errors.Is(err, backends.ErrNoStream) && o.StreamOf.Kind() == backends.Pageable {
+		return false, nil // host memory does not say which runtime's its stream is
+	}
 	return err == nil && (device < 0 || device == o.Device || o.Allocator.Kind() == backends.Pinned), err
 }
 

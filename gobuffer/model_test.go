@@ -54,6 +54,8 @@ var modelModes = map[string]modelOptions{
 	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
 	"mapped":            {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true, Mapped: true}},
 	"mapped, kernels":   {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Mapped: true}},
+	"platforms":         {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Platforms: 2}},
+	"one thread":        {FakeOptions: backendtest.FakeOptions{Synchronous: true, OneThread: true}},
 	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
 	"faults":            {FakeOptions: manual, faults: true},
 	"faults, reuse":     {FakeOptions: backendtest.FakeOptions{Manual: true, Reuses: true, LateMemory: true, Strict: true}, faults: true},

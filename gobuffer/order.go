@@ -338,6 +338,27 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 	return m.mark(own, nil)
 }
 
+// AfterEvent makes everybody who uses the memory, and its release, run after what an event of the
+// vendor's stands for, as a cl_event: of the memory's device, and still the caller's. The error
+// is errors.ErrUnsupported where the memory's runtime has none that can be adopted.
+func (m *Memory) AfterEvent(handle uintptr) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	adopter, able := backends.As[backends.EventAdopter](m.backend)
+	if !able || m.streams == nil {
+		return errors.ErrUnsupported
+	}
+	adopted, err := adopter.AdoptEvent(m.context(), handle)
+	if err != nil {
+		return err
+	}
+	e := &event{backend: m.backend, streams: m.streams, device: m.context(), handle: adopted}
+	e.refs.Store(1)
+	// Nobody waits for it when memory that is somebody else's is let go.
+	return m.mark(&work{backend: m.backend, streams: m.streams, device: e.device, stream: m.ordered(), ticket: e, foreign: true}, nil)
+}
+
 // Forget makes the memory do without a stream that is about to end: what it holds
 // becomes an event, which whoever uses or releases the memory waits for instead.
 func (m *Memory) Forget(s backends.Stream) error {

@@ -2,6 +2,7 @@ package gobuffer_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -62,4 +63,22 @@ func TestTheCoveringStreamCoversWhatOthersHold(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, busy)
 	closeAll(t, a, b)
+}
+
+func TestWorkFollowsAProducersEvent(t *testing.T) {
+	w := newWorld(t, 1, late)
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
+		producer := w.stream(w.cuda, 0)
+		a := w.array(place{allocator, 0}.options(gobuffer.SyncHost), before)
+		w.kernel(w.cuda, 0, producer, a, after)
+		event, release, err := w.cuda.VendorEvent(0, producer)
+		require.NoError(t, err)
+		require.NoError(t, a.Memory().AfterEvent(event))
+		release()
+		w.assertHolds(a, after, "%s", allocator)
+		closeAll(t, a)
+	}
+	host := w.array(place{backends.Malloc, backends.HostDevice}.options(gobuffer.SyncHost), before)
+	assert.ErrorIs(t, host.Memory().AfterEvent(1), errors.ErrUnsupported)
+	closeAll(t, host)
 }

@@ -231,8 +231,8 @@ func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
 // devices present: page-locked memory if there is any, else malloc.
 func (r *Runtime) HostAllocator() backends.Allocator { return r.preferred(true) }
 
-// DeviceAllocator returns the preferred allocator of the devices present:
-// cuda_async, else cuda, hip or openmp, else malloc.
+// DeviceAllocator returns the preferred allocator of the devices present, see
+// backends.Facts.Preference, else malloc.
 func (r *Runtime) DeviceAllocator() backends.Allocator { return r.preferred(false) }
 
 func (r *Runtime) preferred(pinned bool) backends.Allocator {

@@ -9,6 +9,7 @@ import (
 	"hamr/backends/cuda"
 	"hamr/backends/hip"
 	"hamr/backends/host"
+	"hamr/backends/opencl"
 )
 
 // makers make one of each backend from its settings, in order of preference.
@@ -16,6 +17,7 @@ var makers = []func(lookup func(string) string) backends.Backend{
 	func(func(string) string) backends.Backend { return host.New() },
 	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return hip.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return opencl.New(lookup) },
 }
 
 // New returns one of each backend, in order of preference. None has been probed.

@@ -41,4 +41,12 @@ type Launcher interface {
 	Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error
 }
 
+// EventProducer is implemented by stand-ins, and by tests' wrappers of backends, that can play
+// somebody who has work on a stream and an event of the vendor's for it.
+type EventProducer interface {
+	// VendorEvent returns an event for what the stream holds, as EventAdopter takes, and what
+	// ends the producer's own reference to it.
+	VendorEvent(device int, s backends.Stream) (handle uintptr, release func(), err error)
+}
+
 var _ Device = (*Fake)(nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hamr/backends"
+	"hamr/backends/internal/worker"
 )
 
 // FakeOptions says how a Fake behaves. The zero value is one CUDA-like device
@@ -52,6 +53,12 @@ type FakeOptions struct {
 	// Mapped lets the host use device memory while it is mapped: a copy of it, which
 	// comes back when it is unmapped. Work of the device's meanwhile is a violation.
 	Mapped bool
+	// Platforms is how many vendors' runtimes the devices belong to in turn: those of two know
+	// nothing of each other. Zero means one.
+	Platforms int
+	// OneThread makes it a violation that memory is taken, given back, copied or filled on more
+	// than one thread. It needs Synchronous.
+	OneThread bool
 	// Identities are the devices' UUIDs; nil makes them up from name and number.
 	Identities []backends.UUID
 	// Unavailable, when set, is why Probe fails.
@@ -64,7 +71,8 @@ type FakeOptions struct {
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
-// Peers, MemoryReporter, Describer, Identified, Contexts, Reuser, Grower and Device, and is safe for concurrent use.
+// Peers, MemoryReporter, Describer, Identified, Contexts,
+// EventAdopter, Reuser, Grower and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -88,6 +96,9 @@ type Fake struct {
 	counts     map[string]int
 	elsewhere  map[backends.Address]bool // blocks of other contexts, by base
 	settled    int                       // what SynchronizeContext has waited for
+	produced   map[uintptr]*point        // by VendorEvent
+	worker     worker.Worker             // of OneThread
+	thread     int                       // its number; zero is none yet
 }
 
 // NewFake returns a device backend for tests.
@@ -101,6 +112,12 @@ func NewFake(o FakeOptions) *Fake {
 	if o.Memory == 0 {
 		o.Memory = 1 << 30
 	}
+	if o.Platforms == 0 {
+		o.Platforms = 1
+	}
+	if o.OneThread && !o.Synchronous {
+		panic("backendtest: a Fake that is called on one thread must be Synchronous")
+	}
 	if o.MaxDelay == 0 {
 		o.MaxDelay = time.Millisecond
 	}
@@ -112,6 +129,7 @@ func NewFake(o FakeOptions) *Fake {
 		counts:  map[string]int{},
 
 		elsewhere: map[backends.Address]bool{},
+		produced:  map[uintptr]*point{},
 	}
 	for device := range o.Devices {
 		f.defaults = append(f.defaults, f.newStream(device))
@@ -162,9 +180,12 @@ func (f *Fake) DeviceCount() (int, error) {
 
 // Allocate fills new memory with garbage. Zeroing device and managed memory is
 // work on the stream.
-func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Allocate(r backends.Request) (at backends.Address, err error) {
+	f.onThread(func() { at, err = f.allocate(r) })
+	return at, err
+}
+
+func (f *Fake) allocate(r backends.Request) (backends.Address, error) {
 	if err := f.enter("Allocate", "%s, device %d, %d bytes, stream %#x, zero %v", r.Allocator, r.Device, r.Size, r.Stream, r.Zero); err != nil {
 		return 0, err
 	}
@@ -196,9 +217,12 @@ func (f *Fake) Allocate(r backends.Request) (backends.Address, error) {
 }
 
 // Free gives memory back: in stream order where the allocator says so, else at once.
-func (f *Fake) Free(at backends.Region, size int, s backends.Stream) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Free(at backends.Region, size int, s backends.Stream) (err error) {
+	f.onThread(func() { err = f.free(at, size, s) })
+	return err
+}
+
+func (f *Fake) free(at backends.Region, size int, s backends.Stream) error {
 	if err := f.enter("Free", "%s, %d bytes, stream %#x", describe(at), size, s); err != nil {
 		return err
 	}
@@ -285,7 +309,7 @@ func (f *Fake) CanAccess(from, to int) (bool, error) {
 			return false, err
 		}
 	}
-	return from != to && !f.options.NoPeers, nil
+	return from != to && !f.options.NoPeers && f.platform(from) == f.platform(to), nil
 }
 
 // Enable succeeds where CanAccess is true.
@@ -300,7 +324,7 @@ func (f *Fake) Enable(from, to int) error {
 			return err
 		}
 	}
-	if from == to || f.options.NoPeers {
+	if from == to || f.options.NoPeers || f.platform(from) != f.platform(to) {
 		return f.violate("Enable", "device %d cannot access device %d", from, to)
 	}
 	return nil

@@ -5,8 +5,11 @@ import "hamr/backends"
 // CopyBatch queues the copies, the last one first. Each is a call of Copy, too, which may fail
 // after others were queued.
 func (f *Fake) CopyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.onThread(func() { all, err = f.copyBatch(copies, s) })
+	return all, err
+}
+
+func (f *Fake) copyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
 	if err := f.enter("CopyBatch", "%d copies, stream %#x", len(copies), s); err != nil {
 		return backends.Complete, err
 	}

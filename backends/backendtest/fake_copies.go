@@ -9,10 +9,9 @@ import (
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.
-func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.copy(dst, src, size, s)
+func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) (left backends.Progress, err error) {
+	f.onThread(func() { left, err = f.copy(dst, src, size, s) })
+	return left, err
 }
 
 func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
@@ -37,6 +36,9 @@ func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (back
 	if err != nil {
 		return backends.Complete, err
 	}
+	if f.apart(to.block, from.block) {
+		return backends.Complete, f.copyThroughHost(to, from, stream)
+	}
 	left := backends.Reading | backends.Writing
 	if from.pageable && !f.options.Strict {
 		from = memory{host: bytes.Clone(from.host)}
@@ -59,9 +61,12 @@ func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (back
 }
 
 // Fill queues a fill.
-func (f *Fake) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) (err error) {
+	f.onThread(func() { err = f.fill(dst, pattern, count, s) })
+	return err
+}
+
+func (f *Fake) fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
 	if err := f.enter("Fill", "%s, %d times %x, stream %#x", describe(dst), count, pattern, s); err != nil {
 		return err
 	}

@@ -123,7 +123,12 @@ func (f *Fake) Wait(device int, s backends.Stream, e backends.Event) error {
 	if !ok {
 		return f.violate("Wait", "unknown event %#x", e)
 	}
-	if event.point != nil && !event.point.done {
+	switch {
+	case event.point == nil || event.point.done:
+	case f.platform(event.point.stream.device) != f.platform(device):
+		f.reach(event.point)
+		return event.point.stream.takeError()
+	default:
 		f.enqueue(stream, task{after: event.point})
 	}
 	return nil

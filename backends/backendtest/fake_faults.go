@@ -58,6 +58,9 @@ func (f *Fake) enter(call, format string, arguments ...any) error {
 	if !f.probed {
 		_ = f.violate(call, "called before Probe")
 	}
+	if err := f.checkThread(call); err != nil {
+		return err
+	}
 	f.counts[call]++
 	if len(f.calls) == mostCalls {
 		f.calls = slices.Delete(f.calls, 0, mostCalls/2)

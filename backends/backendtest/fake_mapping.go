@@ -15,9 +15,9 @@ type mapped struct {
 	host     []byte
 }
 
-// Maps is what FakeOptions.Mapped says, of memory that the host cannot touch.
+// Maps is what FakeOptions.Mapped says, or the facts, of memory that the host cannot touch.
 func (f *Fake) Maps(a backends.Allocator) bool {
-	return f.options.Mapped && a.Backend() == f.Name() && a.Kind() == backends.DeviceOnly
+	return (f.options.Mapped || a.Facts().Mapped) && a.Backend() == f.Name() && a.Kind() == backends.DeviceOnly
 }
 
 // Map hands out a copy at a new place, as a device of its own would.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestFakeConforms(t *testing.T) {
-	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP} {
+	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP, backends.SpaceOpenCL} {
 		for _, devices := range []int{1, 2, 4} {
 			for name, o := range map[string]FakeOptions{
 				"late":        {MaxDelay: 50 * time.Microsecond},
@@ -22,8 +22,13 @@ func TestFakeConforms(t *testing.T) {
 				"strict":      {Manual: true, Strict: true},
 				"synchronous": {Synchronous: true},
 				"mapped":      {Manual: true, Mapped: true},
+				"platforms":   {Manual: true, Strict: true, Platforms: 2},
+				"one thread":  {Synchronous: true, OneThread: true},
 				"growing":     {Manual: true, Strict: true, Grows: 100 << 10},
 			} {
+				if (o.Platforms != 0 || o.OneThread || space == backends.SpaceOpenCL) && devices != 2 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%d/%s", space, devices, name), func(t *testing.T) {
 					t.Parallel()
 					o.Space, o.Devices = space, devices
@@ -392,6 +397,19 @@ func TestLaunchRunsInStreamOrder(t *testing.T) {
 	f.Poke(at.Address, []byte{9})
 	assert.Equal(t, []byte{9, 2, 3, 4}, f.Peek(at.Address, 4))
 	assert.Contains(t, f.Calls(), "Launch(device 0, stream 0x0)")
+}
+
+// What the suite cannot see: a Fake that did not move its calls would note it.
+func TestCallsOnAnotherThreadAreFound(t *testing.T) {
+	f := NewFake(FakeOptions{Synchronous: true, OneThread: true})
+	require.NoError(t, f.Probe())
+	at := take(t, f, backends.CUDA, 0, 8)
+	f.mu.Lock()
+	err := f.fill(at, []byte{1}, 8, 0)
+	f.mu.Unlock()
+	require.ErrorContains(t, err, "called on thread")
+	require.NoError(t, f.Free(at, 8, 0))
+	assert.Len(t, f.Violations(), 1)
 }
 
 // copied drops what is left of a copy.

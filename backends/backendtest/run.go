@@ -91,6 +91,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				t.Run("Context", s.testContext)
 				t.Run("Concurrent", s.testConcurrent)
 				t.Run("Streams", s.testStreams)
+				t.Run("Elsewhere", func(t *testing.T) { s.testWaitElsewhere(t, devices) })
 				t.Run("Between", func(t *testing.T) { s.testCopyBetween(t, devices) })
 			})
 		}

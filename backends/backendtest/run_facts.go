@@ -69,8 +69,9 @@ func (s suite) testMapping(t *testing.T) {
 			copy(data, host)
 			require.NoError(t, mapper.Unmap(region, at))
 			equal(t, data, s.read(t, region, size, 0), "%d bytes that the host has written", size)
-			require.NoError(t, s.b.Fill(region, []byte{7}, size/2, 0))
-			copy(data, repeated(7, size/2))
+			half := (size + 1) / 2
+			require.NoError(t, s.b.Fill(region, []byte{7}, half, 0))
+			copy(data, repeated(7, half))
 			s.wait(t, 0)
 		}
 		at, err := mapper.Map(region, size, false)

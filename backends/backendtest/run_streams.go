@@ -44,6 +44,7 @@ func (s suite) testStreams(t *testing.T) {
 	t.Run("SynchronizeDevice", s.testSynchronizeDevice)
 	t.Run("ForeignWork", s.testForeignWork)
 	t.Run("Timer", s.testTimer)
+	t.Run("AdoptedEvent", s.testAdoptedEvent)
 }
 
 // testPerThread makes the calling thread's stream wait, which its stand-in does not.
@@ -200,4 +201,68 @@ func (s suite) testDestroy(t *testing.T) {
 	require.NoError(t, s.streams.SynchronizeEvent(s.context, event), "work on a destroyed stream is still done")
 	require.NoError(t, s.streams.DestroyEvent(s.context, event))
 	equal(t, repeated(3, size), s.read(t, region, size, 0), "of a destroyed stream")
+}
+
+// testAdoptedEvent waits for the event of somebody who lets go of it at once.
+func (s suite) testAdoptedEvent(t *testing.T) {
+	adopter, ok := backends.As[backends.EventAdopter](s.b)
+	producer, plays := backends.As[EventProducer](s.b)
+	if !ok || !plays {
+		return
+	}
+	const size = 100001
+	theirs, own := s.newStream(t), s.newStream(t)
+	a, b := s.allocate(t, size, true, theirs), s.allocate(t, size, false, own)
+	s.wait(t, theirs)
+	for value := byte(1); value < 5; value++ {
+		require.NoError(t, s.b.Fill(a, []byte{value}, size, theirs))
+		handle, release, err := producer.VendorEvent(s.context, theirs)
+		require.NoError(t, err)
+		event, err := adopter.AdoptEvent(s.context, handle)
+		require.NoError(t, err)
+		release()
+		require.NoError(t, s.streams.Wait(s.context, own, event))
+		s.copy(t, b, a, size, own)
+		equal(t, repeated(value, size), s.read(t, b, size, own), "copied after the event")
+		require.NoError(t, s.streams.SynchronizeEvent(s.context, event))
+		done, err := s.streams.Done(s.context, event)
+		require.NoError(t, err)
+		assert.True(t, done)
+		require.NoError(t, s.streams.DestroyEvent(s.context, event))
+	}
+}
+
+// testWaitElsewhere has each other device wait for this one's work, and its memory filled again
+// only when that has been read.
+func (s suite) testWaitElsewhere(t *testing.T, devices []int) {
+	if s.streams == nil {
+		return
+	}
+	const size, rounds = 100001, 5
+	for _, other := range devices {
+		if other == s.device {
+			continue
+		}
+		far := s
+		far.device, far.context = other, other
+		producer, ready := s.newStream(t), s.newEvent(t)
+		consumer, taken := far.newStream(t), far.newEvent(t)
+		src, dst := s.allocate(t, size, false, 0), far.allocate(t, size, false, 0)
+		s.wait(t, 0)
+		far.wait(t, 0)
+		for i := range rounds {
+			require.NoError(t, s.streams.Wait(s.context, producer, taken))
+			require.NoError(t, s.b.Fill(src, []byte{byte(i + 1)}, size, producer))
+			require.NoError(t, s.streams.Record(s.context, ready, producer))
+			require.NoError(t, s.streams.Wait(other, consumer, ready))
+			far.copy(t, shifted(dst, i), src, size-rounds, consumer)
+			require.NoError(t, s.streams.Record(other, taken, consumer))
+		}
+		require.NoError(t, s.streams.Synchronize(s.context, producer))
+		got := far.read(t, dst, size-1, consumer)
+		for i := range rounds - 1 {
+			assert.EqualValues(t, i+1, got[i])
+		}
+		equal(t, repeated(rounds, size-rounds), got[rounds-1:], "of the last round, from device %d to %d", s.device, other)
+	}
 }

@@ -19,7 +19,16 @@ typedef enum hamr_space {
     HAMR_CUDA = 1,
     HAMR_HIP = 2,
     HAMR_OPENMP = 3,
+    HAMR_OPENCL = 4,
 } hamr_space;
+
+/* X(space, number, name, code) for each space but the host's: the name as users type it, and what
+ * runs there, in sentences. */
+#define HAMR_DEVICE_SPACES(X) \
+    X(HAMR_CUDA, 1, cuda, "CUDA") \
+    X(HAMR_HIP, 2, hip, "HIP") \
+    X(HAMR_OPENMP, 3, openmp, "OpenMP target") \
+    X(HAMR_OPENCL, 4, opencl, "OpenCL")
 
 /* The numbers never change; new ones are appended. */
 typedef enum hamr_allocator {
@@ -34,11 +43,13 @@ typedef enum hamr_allocator {
     HAMR_ALLOCATOR_OPENMP = 8,
     HAMR_ALLOCATOR_SHARED = 9,
     HAMR_ALLOCATOR_CUDA_VMM = 10,
-    HAMR_ALLOCATOR_HIP_ASYNC = 11,
-    HAMR_ALLOCATOR_HIP_HOST = 12,
+    HAMR_ALLOCATOR_OPENCL_DEVICE = 11,
+    HAMR_ALLOCATOR_OPENCL_SVM = 12,
+    HAMR_ALLOCATOR_HIP_ASYNC = 13,
+    HAMR_ALLOCATOR_HIP_HOST = 14,
 } hamr_allocator;
 
-#define HAMR_ALLOCATOR_COUNT 13
+#define HAMR_ALLOCATOR_COUNT 15
 
 /* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
@@ -58,7 +69,9 @@ typedef enum hamr_allocator {
     X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0) \
     X(HAMR_ALLOCATOR_SHARED, 9, "shared", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 1) \
     X(HAMR_ALLOCATOR_CUDA_VMM, 10, "cuda_vmm", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_ASYNC, 11, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x6, 1, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_HOST, 12, "hip_host", "hip", HAMR_PINNED, 0x1, 0, 11, 0, 0, 0)
+    X(HAMR_ALLOCATOR_OPENCL_DEVICE, 11, "opencl_device", "opencl", HAMR_DEVICE_ONLY, 0x10, 0, 0, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_OPENCL_SVM, 12, "opencl_svm", "opencl", HAMR_DEVICE_ONLY, 0x10, 0, 0, 1, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_ASYNC, 13, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x6, 1, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_HOST, 14, "hip_host", "hip", HAMR_PINNED, 0x1, 0, 11, 0, 0, 0)
 
 #endif

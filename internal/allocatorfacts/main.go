@@ -44,7 +44,17 @@ typedef enum hamr_memory_kind {
 	for _, s := range backends.Spaces() {
 		fmt.Fprintf(&b, "    HAMR_%s = %d,\n", strings.ToUpper(s.String()), s)
 	}
-	b.WriteString("} hamr_space;\n\n/* The numbers never change; new ones are appended. */\ntypedef enum hamr_allocator {\n")
+	b.WriteString(`} hamr_space;
+
+/* X(space, number, name, code) for each space but the host's: the name as users type it, and what
+ * runs there, in sentences. */
+#define HAMR_DEVICE_SPACES(X)`)
+	for _, s := range backends.Spaces() {
+		if s != backends.SpaceHost {
+			fmt.Fprintf(&b, " \\\n    X(HAMR_%s, %d, %s, %q)", strings.ToUpper(s.String()), s, s, s.Facts().Code)
+		}
+	}
+	b.WriteString("\n\n/* The numbers never change; new ones are appended. */\ntypedef enum hamr_allocator {\n")
 	for _, a := range backends.Allocators() {
 		fmt.Fprintf(&b, "    %s = %d,\n", enumerator(a), a)
 	}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 ENVIRONMENT = {
     "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
+    "HAMR_OPENCL_LIBRARY": "the OpenCL loader to load, instead of libOpenCL.so.1",
+    "HAMR_OPENCL_MEMORY": "what OpenCL's devices are taken to have at most: usm, fine or coarse",
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",
@@ -36,7 +39,7 @@ ENVIRONMENT = {
 }
 
 #: How the files of the vendors' libraries are called.
-_LIBRARIES = {"cuda": "libcuda.so", "hip": "libamdhip64.so"}
+_LIBRARIES = {"cuda": "libcuda.so", "opencl": "libOpenCL.so", "hip": "libamdhip64.so"}
 
 
 def information() -> dict[str, Any]:
@@ -85,16 +88,19 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
     for i, device in enumerate(devices):
         try:
             device["memory_free"] = str(_native.memory_info(name, i)[0])
-        except (RuntimeError, ValueError, MemoryError) as error:
+        except ValueError:
+            pass  # the runtime cannot tell
+        except (RuntimeError, MemoryError) as error:
             device.setdefault("error", str(error))
     reports = [report_of(name, i) for i in range(len(devices))]
     if all(report is not None for report in reports):
         backend["staging"] = [plain_report(report) for report in reports if report is not None]
     if len(devices) > 1:
         numbers = range(len(devices))
-        backend["peers"] = [
-            [i == j or core().CanAccess(name, i, j) for j in numbers] for i in numbers
-        ]
+        with contextlib.suppress(ValueError):  # the runtime knows of no peers
+            backend["peers"] = [
+                [i == j or core().CanAccess(name, i, j) for j in numbers] for i in numbers
+            ]
 
 
 def _mapped_library(name: str) -> str | None:

@@ -59,9 +59,10 @@ def test_json_tells_of_every_device():
 
 def test_text_tells_the_same():
     lines = command(HAMR_VERBOSE="0").splitlines()
-    assert "  cuda: available; allocators cuda, cuda_async, cuda_uva, cuda_host, cuda_vmm" in lines
+    heading = "  cuda: available; allocators cuda, cuda_async, cuda_uva, cuda_host, cuda_vmm"
+    below = lines[lines.index(heading) + 1 :]
     for number in range(driver.DEVICES):
-        (line,) = [x for x in lines if x.startswith(f"    device {number}: ")]
+        line = next(x for x in below if x.startswith(f"    device {number}: "))
         assert f"name {name_of(number)}" in line
         assert f"driver {version()}" in line
     assert "preferred allocators: host cuda_host, device cuda_async" in lines

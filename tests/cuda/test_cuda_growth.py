@@ -264,7 +264,7 @@ for use in (lambda: hamr.Buffer(3, "f4", "cuda_vmm"), lambda: hamr.Buffer(3).cop
         use()
     except hamr.BackendUnavailable as error:
         print(error)
-print([device["lacks"] for device in hamr.devices()])
+print([d["lacks"] for d in hamr.backends()["cuda"]["devices"]])
 assert hamr.Buffer(3, "f4", "cuda", fill=1).get().tolist() == [1, 1, 1]
 """,
         env={"HAMR_EMULATOR_VMM": "0"},

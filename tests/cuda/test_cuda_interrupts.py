@@ -13,13 +13,15 @@ def held(emulator):
     """Only the emulator's streams stand still until they are told to go on."""
 
 
-def run(kind):
+def run(kind, **settings):
     folder = driver.Path(__file__).parent / "scripts"
-    assert run_script("interrupts", kind, env=SETTINGS, folder=folder).endswith("OK\n")
+    output = run_script("interrupts", kind, env=SETTINGS | settings, folder=folder)
+    assert output.endswith("OK\n")
 
 
-def test_ctrl_c_ends_whatever_waits():
-    run("interrupts")
+@pytest.mark.parametrize("threads", ["2", "0"], ids=["staged", "by the driver"])
+def test_ctrl_c_ends_whatever_waits(threads):
+    run("interrupts", HAMR_COPY_THREADS=threads)
 
 
 def test_a_handler_that_returns_lets_it_go_on():

@@ -271,9 +271,7 @@ def test_absent_runtime_is_named(name):
     assert state(buffer) == before
 
 
-@pytest.mark.parametrize(
-    "name", ["sycl", "sycl_shared", "sycl_host", "sycl_device", "opencl", "opencl_svm"]
-)
+@pytest.mark.parametrize("name", ["sycl", "sycl_shared", "sycl_host", "sycl_device"])
 def test_runtimes_that_are_next_are_named(name):
     """README says that asking for one raises BackendUnavailable, which says why."""
     buffer = hamr.Buffer(3, "int8", fill=1)

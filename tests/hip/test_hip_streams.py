@@ -56,9 +56,9 @@ def test_work_of_a_foreign_stream_is_waited_for(name):
 def test_streams_are_of_one_runtime():
     ours, cudas = hamr.Stream(device="hip:0"), hamr.Stream(device=0)
     b, c = hamr.Buffer(4, "u1", "hip"), hamr.Buffer(4, "u1", "cuda")
-    with pytest.raises(ValueError, match="of cuda: accepted for memory of hip are streams of hip"):
+    with pytest.raises(ValueError, match="of cuda: accepted here are streams of hip"):
         b.set_stream(cudas)
-    with pytest.raises(ValueError, match="of hip: accepted for memory of cuda are streams of cuda"):
+    with pytest.raises(ValueError, match="of hip: accepted here are streams of cuda"):
         c.set_stream(ours)
     with pytest.raises(ValueError, match="accepted for memory of device 0 are streams of that"):
         b.set_stream(hamr.Stream(device="hip:1"))

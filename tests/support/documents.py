@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 
 from build_support import toolchain
-from tests.support import emulation, mpi
+from tests.support import emulation, mpi, opencl_runtime
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
@@ -65,12 +65,14 @@ NEEDS: dict[str, Callable[[], str]] = {
     "dask": lambda: _module("distributed"),
     "go": _go,
     "mpi": lambda: mpi.MISSING or "",
+    "opencl": opencl_runtime.absent,
+    "pyopencl": lambda: _module("pyopencl"),
     "torch": lambda: _module("torch"),
 }
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
 ON_A_DEVICE = {"cuda", "cupy"}
 #: Those of the extra "interop".
-LIBRARIES = {"dask", "mpi", "torch"}
+LIBRARIES = {"dask", "mpi", "pyopencl", "torch"}
 
 #: Who runs which language, and what that needs.
 LANGUAGES = {"python": set(), "sh": set(), "text": set(), "c": {"cc"}, "go": {"go"}}

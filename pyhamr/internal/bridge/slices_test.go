@@ -3,6 +3,7 @@ package bridge
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ func untilStopped(over *bool) func(*backends.Stop) error {
 		for !stop.Asked() {
 			continue
 		}
+		time.Sleep(20 * time.Millisecond) // it ends what it is at
 		*over = true
 		return backends.ErrStopped
 	}

@@ -15,7 +15,8 @@ class Allocator(Enumeration):
 
     ``shared`` is host memory that processes share: forked children, whose writes the parent
     sees, and those that get the buffer by pickle, which then carries no elements. ``cuda_vmm``
-    is device memory that grows where it is.
+    is device memory that grows where it is. ``opencl_device`` is memory of OpenCL's devices,
+    ``opencl_svm`` such that the host has, too, while a handle lives.
     """
 
     same = -2
@@ -31,8 +32,10 @@ class Allocator(Enumeration):
     openmp = 8
     shared = 9
     cuda_vmm = 10
-    hip_async = 11
-    hip_host = 12
+    opencl_device = 11
+    opencl_svm = 12
+    hip_async = 13
+    hip_host = 14
 
 
 #: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes
@@ -83,10 +86,10 @@ class Transfer(Enumeration):
 
 
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
-SPACES = {"host": 0, "cuda": 1, "hip": 2, "openmp": 3}
+SPACES = {name: number for number, name in enumerate(_native.space_names())}
 
 #: Runtimes whose allocators will be called after them.
-_NEXT = ("opencl", "sycl")
+_NEXT = ("sycl",)
 
 #: What somebody who names a place instead of an allocator is to write.
 _PLACES = dict.fromkeys(("cpu", "host"), "; the host's is malloc") | {"gpu": "; a GPU's is cuda"}

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
+#: PyOpenCL's name of a handle, which not only its queues have.
+_OPENCL_NAME = "int_ptr"
 _EVENT_NAMES = ("ptr", "cuda_event", "handle")
 
 
@@ -17,7 +19,18 @@ def is_stream(value: Any) -> bool:
     # Arrays and events have addresses and handles, too.
     if isinstance(value, int) or hasattr(value, "shape") or "Event" in type(value).__name__:
         return False
-    return any(hasattr(value, name) for name in ("__cuda_stream__", *_STREAM_NAMES))
+    if any(hasattr(value, name) for name in ("__cuda_stream__", *_STREAM_NAMES)):
+        return True
+    return _is_opencl_queue(value)
+
+
+def _is_opencl_queue(value: Any) -> bool:
+    return "Queue" in type(value).__name__ and hasattr(value, _OPENCL_NAME)
+
+
+def backend_of_stream(stream: Any) -> str | None:
+    """The runtime that a stream object of another library says it is of; None: it does not."""
+    return "opencl" if _is_opencl_queue(stream) else None
 
 
 def handle_of_stream(stream: Any) -> int:
@@ -28,7 +41,7 @@ def handle_of_stream(stream: Any) -> int:
     elif is_stream(stream):
         protocol = getattr(stream, "__cuda_stream__", None)
         if protocol is None:
-            value = _under(stream, _STREAM_NAMES)
+            value = _under(stream, (*_STREAM_NAMES, _OPENCL_NAME))
         else:
             value = _handle_by_protocol(stream, protocol)
     if value is None:

@@ -1,17 +1,17 @@
-"""Which stream memory is made for, and used on."""
+"""Which stream memory is used on: one given for it, or that of a block."""
 
 from __future__ import annotations
 
 from .allocator import backend_of, is_of_a_device, is_ordinary
 from .library import core
-from .stream import PER_THREAD, Stream, as_stream, blocks, handle_of
+from .stream import BACKEND, PER_THREAD, Stream, as_stream, blocks, handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-def shared_stream(handle: int, backend: str | None) -> Stream:
+def shared_stream(handle: int, backend: str) -> Stream:
     """A Stream of a handle that a backend knows, of which nobody need be asked."""
     made = Stream.__new__(Stream)
     made._share(handle, -1, -1, backend)
@@ -27,32 +27,31 @@ def stream_for_memory(
     none is given it is that of a block, or None.
     """
     on_a_device = is_of_a_device(allocator)
+    backend = streams_of(allocator)
     if stream is None:
         from .stream_blocks import fitting
 
-        backend = backend_of(allocator) if on_a_device else None
         found: Stream | None = fitting(
-            blocks(), backend, lambda: _place_of(device, pointer, allocator)
+            blocks(), backend if on_a_device else None, lambda: _place_of(backend, device, pointer)
         )
         return found
-    place = device if on_a_device or is_per_thread(stream) else -1
-    order = as_stream(stream, place, streams_of(allocator))
+    order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1, backend)
     if on_a_device and device < 0 <= order._device:
-        order._fitting(_place_of(device, pointer, allocator))
+        order._fitting(_place_of(backend, device, pointer), backend)
     return order
 
 
-def streams_of(allocator: int) -> str | None:
-    """The backend whose streams memory of an allocator is used on; None of ordinary memory."""
-    return None if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
+def streams_of(allocator: int) -> str:
+    """The backend whose streams memory of an allocator is used on: ordinary memory takes CUDA's."""
+    return BACKEND if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
 
 
-def _place_of(device: int, pointer: int | None, allocator: int) -> int:
+def _place_of(backend: str, device: int, pointer: int | None) -> int:
     """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
     if device >= 0:
         return device
     if pointer is None:
-        return core().CurrentDevice(backend_of(allocator))
+        return core().CurrentDevice(backend)
     from .location import device_of_address
 
     return device_of_address(pointer)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .allocator import (
-    FACTS,
-    Allocator,
-    allocator_from,
-    allocator_of,
-    is_of_a_device,
-    is_ordinary,
-)
+from .allocator import FACTS, Allocator, allocator_from, allocator_of, is_of_a_device, is_ordinary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +45,7 @@ def device_number(value: Any) -> int:
 
 
 def device_and_backend(value: Any) -> tuple[int, str]:
-    """A device's number as ``device_number`` reads it, and whose: "hip:1" is HIP's second one."""
+    """A device's number as ``device_number`` reads it, and whose: "opencl:1" is OpenCL's second."""
     if isinstance(value, str):
         kind, _, _ = value.partition(":")
         if kind in _BACKENDS and kind not in _DEVICE:

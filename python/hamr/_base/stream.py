@@ -6,7 +6,7 @@ import hamr._native as _native
 
 from .driver_object import DriverObject
 from .errors import before_fork
-from .foreign_handles import device_of_stream, handle_of_event, handle_of_stream
+from .foreign_handles import backend_of_stream, device_of_stream, handle_of_event, handle_of_stream
 from .library import core
 from .waiting import until, wait_in_slices
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .place import Device
 
-#: Whose streams these are, unless a device or memory of another backend's says otherwise.
+#: Whose streams these are where nobody says so, and which those of host memory are.
 BACKEND = "cuda"
 
 #: CUDA's handles that are no objects: its default, its legacy default, and the one
@@ -47,8 +47,10 @@ class Stream(DriverObject):
     which ends with the object. Anything else is shared: a handle as an int, or a
     stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
-    object does not: "hip:0" also says that the stream is HIP's. The per-thread default
-    stream, 2, becomes that of the calling thread.
+    object does not. ``Stream(device="opencl:0")`` is a new queue of OpenCL's, and a
+    ``CommandQueue`` of PyOpenCL a stream of the device that it is on, if it is in the
+    context of one of hamr's. CUDA's per-thread default stream, 2, becomes that of the
+    calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
     is the host's or on its device. Those made before keep theirs, and so do views and copies.
@@ -81,19 +83,18 @@ class Stream(DriverObject):
         "_value",
     )
 
-    _backend: str
     _device: int
     _value: int
     _sure: bool  # it is a stream, on the device that it says
 
     def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
-        number, backend = -1, BACKEND
+        backend, number = None, -1
         if device is not None:
             from .place import device_and_backend
 
             number, backend = device_and_backend(device)
-        if stream is not None or device is None:
-            self._share(stream, number, -1, None if device is None else backend)
+        if stream is not None or backend is None:
+            self._share(stream, number, -1, backend)
             return
         self._backend, self._generation, self._owner = backend, _native.generation(), None
         self._device = core().CurrentDevice(backend) if number < 0 else number
@@ -103,16 +104,16 @@ class Stream(DriverObject):
 
     def _share(self, stream: Any, device: int, near: int, backend: str | None = None) -> None:
         """Become the stream that was given; the per-thread one is meant on device ``near``."""
-        own: str = stream._backend if isinstance(stream, Stream) else BACKEND
-        self._backend = backend or own
         self._generation, self._owner = _native.generation(), stream
+        told_by = stream._backend if isinstance(stream, Stream) else backend_of_stream(stream)
+        self._backend = told_by or backend or BACKEND
         self._value = handle_of(stream)
         told = _device_of(stream)
         self._device = told if device < 0 else device
         self._sure = self._value <= PER_THREAD or (
             stream._sure if isinstance(stream, Stream) else self._device == told >= 0
         )
-        if self._value == PER_THREAD:
+        if self._value == PER_THREAD and self._backend == BACKEND:
             if near >= 0:
                 self._device = near
             self._device = self._place()
@@ -160,8 +161,12 @@ class Stream(DriverObject):
 
         Accepted are hamr's events and objects with a CUDA event's handle: CuPy's
         (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
-        was never recorded is not waited for.
+        was never recorded is not waited for. For an event of another runtime than the
+        stream's the caller is blocked.
         """
+        if isinstance(event, Event) and event._backend != self._backend:
+            event.synchronize()
+            return
         handle = event._named()[2] if isinstance(event, Event) else handle_of_event(event)
         if handle:
             named = self._named()
@@ -195,6 +200,8 @@ class Stream(DriverObject):
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of CUDA's stream protocol, and the handle."""
+        if self._backend != BACKEND:
+            raise TypeError(f"{self!r} is a stream of {self._backend}, and not of CUDA")
         return 0, self._usable()
 
     def __int__(self) -> int:
@@ -238,11 +245,16 @@ class Stream(DriverObject):
             self._device, self._sure = found, True
         return self
 
-    def _fitting(self, device: int) -> Stream:
+    def _fitting(self, device: int, backend: str = BACKEND) -> Stream:
         """The stream, unless it is another device's than the memory it is to be used with.
 
-        Memory of no device (-1) takes any, and the default streams are each device's.
+        Memory of no device (-1) takes any of CUDA's, and the default streams are each device's.
         """
+        if self._backend != backend and self._value:
+            raise ValueError(
+                f"stream is {self._given()} of {self._backend}: accepted here are streams of "
+                f"{backend}, made by hamr.Stream(device={backend + ':0'!r})"
+            )
         if 0 <= self._device != device >= 0 and self._value > PER_THREAD:
             raise ValueError(
                 f"stream is {self._given()} of device {self._device}: "
@@ -286,7 +298,7 @@ class Event(DriverObject):
     def __init__(self, stream: Any = None, *, timing: bool = False) -> None:
         self._value = 0
         self._timing = bool(timing)
-        source = as_stream(stream)
+        source = stream._checked() if isinstance(stream, Stream) else as_stream(stream)
         self._generation = _native.generation()
         # Later calls may come from a thread whose current device is another one.
         self._backend, self._device = source._backend, source._place()
@@ -333,7 +345,8 @@ class Event(DriverObject):
         if stream is None:
             self.synchronize()
         else:
-            as_stream(stream).wait(self)
+            given = stream if isinstance(stream, Stream) else as_stream(stream, -1, self._backend)
+            given.wait(self)
 
     def synchronize(self) -> None:
         """Block until the work is over; signals are handled meanwhile."""
@@ -356,23 +369,18 @@ class Event(DriverObject):
         return self._backend, self._device, self._value
 
 
-def as_stream(stream: Any, device: int = -1, backend: str | None = None) -> Stream:
+def as_stream(stream: Any, device: int = -1, backend: str = BACKEND) -> Stream:
     """What a user gave as stream, as a Stream; one that cannot be is refused.
 
     ``device`` is where the memory is that it is given for, and where the per-thread
     default stream is meant to be; -1 where that is not known, or the host. ``backend`` is
-    whose memory it is, and whose stream.
+    the memory's: a number is of that, and streams of others are refused.
     """
     if isinstance(stream, Stream):
-        if backend not in (None, stream._backend) and device >= 0 and stream._value > PER_THREAD:
-            raise ValueError(
-                f"stream is {stream._given()} of {stream._backend}: "
-                f"accepted for memory of {backend} are streams of {backend}"
-            )
-        return stream._checked()._fitting(device)
+        return stream._checked()._fitting(device, backend)
     made = Stream.__new__(Stream)
     made._share(stream, -1, device, backend)
-    made._checked()._fitting(device)
+    made._checked()._fitting(device, backend)
     if made._device < 0:
         made._device = device
     return made

@@ -8,6 +8,7 @@ from .._base.allocator import (
     Allocator,
     Transfer,
     allocator_from,
+    backend_of,
     space_number,
     transfer_of,
 )
@@ -135,7 +136,7 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
     # Where it is.
 
     def accessible(self, space: str) -> bool:
-        """Whether code in a space ("host", "cuda", "hip", "openmp") reaches the memory in place."""
+        """Whether code in a space, as "host" or "cuda", reaches the memory in place."""
         number = space_number(space)
         return bool(self._reach >> number & 1)
 
@@ -146,14 +147,11 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         object; -1, None and "cuda" are the current one.
         """
         device = device_number(device)
-        preferred = allocator_from(core().PreferredAllocator(False)).name
-        if preferred.startswith("cuda"):
-            return self.get_cuda_accessible(device)
-        if preferred.startswith("hip"):
-            return self.get_hip_accessible(device)
-        if preferred.startswith("openmp"):
-            return self.get_openmp_accessible(device)
-        return self.get_host_accessible()
+        space = backend_of(core().PreferredAllocator(False))
+        if space == "host":
+            return self.get_host_accessible()
+        reached: Handle = getattr(self, f"get_{space}_accessible")(device)
+        return reached
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return array_of(self, dtype, copy)
@@ -191,9 +189,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
         from .._base.memory_stream import streams_of
         from .._base.stream import as_stream
 
-        device = self.device
-        order = as_stream(stream, device, streams_of(self._allocator))
-        mode = transfer_of(transfer)
+        runtime = streams_of(self._allocator)
+        order, mode = as_stream(stream, self.device, runtime), transfer_of(transfer)
         self._set_order(order._value, mode, order)
 
     def set_transfer(self, transfer: Transfer | int | str) -> None:
@@ -335,7 +332,7 @@ def buffer(
     a TypeError; a description that cannot be right is a ValueError; device memory
     where there is no driver is BackendUnavailable.
     """
-    from .._base.memory_stream import is_per_thread
+    from .._base.memory_stream import is_per_thread, streams_of
     from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
 
@@ -352,7 +349,8 @@ def buffer(
         from .._protocols.location import stream_near
 
         stream = stream_near(stream, obj)
-    order = as_stream(stream)
+    runtime = streams_of(obj._allocator if isinstance(obj, _native.Array) else Allocator.malloc)
+    order = as_stream(stream, -1, runtime)
     if dtype is None:
         from .._protocols.wait_setting import wait_of
 
@@ -362,8 +360,8 @@ def buffer(
 
         shared = elements_in(Buffer, obj, dtype, order._value, mode)
     if inside and stream is None:  # a capsule, which says no sooner where its memory is
-        order = as_stream(stream_near(None, shared))
-    order._fitting(shared.device)
+        order = as_stream(stream_near(None, shared), -1, runtime)
+    order._fitting(shared.device, runtime)
     shared._set_order(order._value, shared._transfer, order)
     return shared
 

@@ -11,6 +11,7 @@ from .._base.allocator import backend_of, is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
+from .._base.memory_stream import streams_of
 from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
 from .._base.stream_blocks import fitting
 from . import dlpack
@@ -72,7 +73,8 @@ def device_of(x: Any) -> int:
 def stream_near(stream: Any, x: Any) -> Stream | None:
     """The stream given for the memory of an object; without one, that of a block, or None."""
     if stream is not None:
-        return as_stream(stream, device_of(x))
+        runtime = streams_of(x._allocator) if isinstance(x, _native.Array) else BACKEND
+        return as_stream(stream, device_of(x), runtime)
     try:
         device = device_of(x)
     except Exception:  # whoever shares it says what is wrong

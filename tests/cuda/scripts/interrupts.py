@@ -25,6 +25,7 @@ N = 2 << 20
 AFTER, PATIENCE = 0.03, 10  #: seconds
 
 emulator = driver.emulator
+STAGED = os.environ["HAMR_COPY_THREADS"] != "0"
 stream = hamr.Stream(device=0)
 values = np.random.default_rng(1).integers(0, 255, N, dtype="u1")
 others = np.random.default_rng(2).integers(0, 255, N, dtype="u1")
@@ -141,7 +142,8 @@ def interrupts():
         if name != "print":
             assert np.array_equal(buffer.get(), values), name
         act(buffer)
-    for name, act in UP.items():
+    # The driver's own copy of ordinary memory does not wait for the stream, as the emulator has it.
+    for name, act in UP.items() if STAGED else ():
         buffer = device()
         ends(name, act, buffer)
         buffer[...] = values
@@ -149,7 +151,8 @@ def interrupts():
         act(buffer)
         buffer.synchronize()
         assert np.array_equal(buffer.get()[1:], others[1:]), name
-    ends("strided", lambda b: b.__setitem__(slice(None, None, 2), others[::2]), device())
+    if STAGED:
+        ends("strided", lambda b: b.__setitem__(slice(None, None, 2), others[::2]), device())
     ends("a device's copy", lambda b: b.__setitem__(..., device(others)), device(transfer="sync"))
 
 

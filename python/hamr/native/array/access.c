@@ -246,15 +246,13 @@ static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyO
     return array_access((Array *)self, space, device);
 }
 
-#define ACCESSOR(name, space)                                                                        \
-    PyObject *name(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {      \
-        return accessible(self, space, #name "()", arguments, n, names);                             \
+#define ACCESSOR(space, number, name, code)                                                                        \
+    PyObject *get_##name##_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) { \
+        return accessible(self, space, "get_" #name "_accessible()", arguments, n, names);                         \
     }
 
-ACCESSOR(get_host_accessible, HAMR_HOST)
-ACCESSOR(get_cuda_accessible, HAMR_CUDA)
-ACCESSOR(get_hip_accessible, HAMR_HIP)
-ACCESSOR(get_openmp_accessible, HAMR_OPENMP)
+ACCESSOR(HAMR_HOST, 0, host, "")
+HAMR_DEVICE_SPACES(ACCESSOR)
 
 /* read_into(array, out) -> bool: copy a device's elements into an exporter of the
  * buffer protocol, if it has the same shape and type, both lie in C order, and no

@@ -13,8 +13,8 @@ PyObject *array_access(Array *self, int32_t space, int32_t device);
 PyObject *access_handle(Result *result, Array *source, int32_t space); /* a handle on what the core made of source */
 extern PyMethodDef access_functions[];
 PyObject *get_host_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
-PyObject *get_cuda_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
-PyObject *get_hip_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
-PyObject *get_openmp_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+#define DECLARE_ACCESSOR(space, number, name, code) \
+    PyObject *get_##name##_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
+HAMR_DEVICE_SPACES(DECLARE_ACCESSOR)
 
 #endif

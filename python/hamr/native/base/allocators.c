@@ -26,7 +26,24 @@ static PyObject *table(PyObject *module, PyObject *unused) {
     return list;
 }
 
+#define SPACE(space, number, name, code) , #name
+
+/* space_names() -> [name] by number. */
+static PyObject *space_names(PyObject *module, PyObject *unused) {
+    static const char *const names[] = {"host" HAMR_DEVICE_SPACES(SPACE)};
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sizeof names / sizeof *names; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
 PyMethodDef allocator_functions[] = {
+    {"space_names", space_names, METH_NOARGS, "space_names(): the name of each space, by number."},
     {"allocator_table", table, METH_NOARGS, "allocator_table(): (name, kind, reach, ordered, DLPack's device type, backend, exportable) of each allocator."},
     {NULL, NULL, 0, NULL},
 };

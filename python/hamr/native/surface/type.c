@@ -12,6 +12,11 @@
 #include "protocols/dlpack_export.h"
 #include "surface/attributes.h"
 
+#define ACCESSOR(space, number, name, code)                                                                \
+    {"get_" #name "_accessible", FAST(get_##name##_accessible), METH_FASTCALL | METH_KEYWORDS,              \
+     "get_" #name "_accessible($self, device=-1)\n--\n\n"                                                   \
+     "A Handle: the elements where " code " code on a device reaches them; -1 is the current one."},
+
 static PyMethodDef methods[] = {
     {"_close", array_method_close, METH_NOARGS, "_close($self)\n--\n\n"},
     {"_empty", array_method_empty, METH_NOARGS, "_empty($self)\n--\n\n"},
@@ -24,12 +29,7 @@ static PyMethodDef methods[] = {
     {"_changed", array_method_changed, METH_NOARGS, "_changed($self)\n--\n\n"},
     {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
      "get_host_accessible($self)\n--\n\nA Handle: the elements where the host reaches them, in place or in a temporary."},
-    {"get_cuda_accessible", FAST(get_cuda_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_cuda_accessible($self, device=-1)\n--\n\nA Handle: the elements where CUDA code on a device reaches them; -1 is the current one."},
-    {"get_hip_accessible", FAST(get_hip_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_hip_accessible($self, device=-1)\n--\n\nA Handle: the elements where HIP code on a device reaches them."},
-    {"get_openmp_accessible", FAST(get_openmp_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_openmp_accessible($self, device=-1)\n--\n\nA Handle: the elements where OpenMP target code on a device reaches them."},
+    HAMR_DEVICE_SPACES(ACCESSOR)
     {"__dlpack__", FAST(array_dlpack), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the elements."},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self)\n--\n\nThe device, as DLPack counts: (type, number)."},
