@@ -184,9 +184,8 @@ UNTESTED = ("Free", "Destroy", "GetError", "cuCtxPop")
 
 
 def faults(emulator, world, name):
-    """Which calls of the driver an operation makes, and how often each."""
-    world.settle()
-    hamr.trim()
+    """Which calls of the driver an operation makes where nothing is pending, and how often each."""
+    state(emulator, world)
     found = emulator.count_calls(lambda: OPERATIONS[name](world))
     return {call: n for call, n in found.items() if not any(x in call for x in UNTESTED)}
 
