@@ -224,7 +224,8 @@ def test_each_call_of_each_operation_fails_once(emulator, world, name, reported)
                 if emulator.calls(call) - earlier >= nth:
                     assert_right(error, call, code, released, where)
                 else:  # a wait asks again until it is over: sooner, this time
-                    assert nth > 1 and error is None, (where, error)
+                    assert nth > 1, where
+                    assert error is None, (where, error)
                 after = state(emulator, world)
                 if after != before:
                     # Memory that the driver refused to take back is lost.
