@@ -60,12 +60,12 @@ func (w *work) waitUntil(stop *backends.Stop) error {
 
 // Pending reports whether something is seen to be pending on the elements, or on the Array's stream,
 // without waiting: whoever waits for them may wait for long. The error is that of work which is over.
-func (a *Array) Pending() (bool, error) {
+func (a *Array) Pending() (busy bool, failed error) {
 	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.idle() {
 		return false, err
 	}
 	pending := a.memory.uses.recorded()
-	defer func() { _ = pending.letGo() }()
+	defer func() { failed = errors.Join(failed, pending.letGo()) }()
 	for _, w := range pending {
 		if busy, err := w.pending(); busy || err != nil {
 			return busy, err
