@@ -64,6 +64,7 @@ def test_dlpack_of_page_locked_memory():
     assert consumed.tensor.device.type == ROCM_HOST
     consumed.end()
     back = hamr.from_dlpack(b)
+    assert back.allocator == A.hip_host
     back.fill(5)
     assert np.asarray(back).tolist() == np.asarray(b).tolist() == [5.0] * 4
 

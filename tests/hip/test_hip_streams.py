@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,6 +67,70 @@ def test_streams_are_of_one_runtime():
         b.set_stream(4711)
     with pytest.raises(ValueError, match="device is 'hip:x'"):
         hamr.Stream(device="hip:x")
+
+
+def test_blocks_give_streams_to_memory_of_their_runtime():
+    with hamr.Stream(device=0) as cudas:
+        assert hamr.Buffer(4, "u1").stream.ptr == cudas.ptr
+        assert hamr.Buffer(4, "u1", "hip_host").stream.ptr == 0
+        with hamr.Stream(device="hip:0") as ours:
+            assert hamr.Buffer(4, "u1", "hip_host").stream.ptr == ours.ptr
+            assert hamr.Buffer(4, "u1", "hip").stream.ptr == ours.ptr
+            assert hamr.Buffer(4, "u1").stream.ptr == cudas.ptr
+
+
+class Tensor:
+    """Another library's, which says by DLPack that its memory is ROCm's."""
+
+    def __init__(self, buffer):
+        self.buffer = buffer
+
+    def __dlpack__(self, **named):
+        return self.buffer.__dlpack__(**named)
+
+    def __dlpack_device__(self):
+        return self.buffer.__dlpack_device__()
+
+
+class StreamOfPyTorch:
+    def __init__(self, handle):
+        self.cuda_stream = handle
+
+
+@pytest.mark.parametrize("name", ["hip", "hip_host"])
+def test_shared_memory_has_streams_of_its_runtime(name):
+    ours, cudas = hamr.Stream(device="hip:0"), hamr.Stream(device=0)
+    memory = hamr.Buffer(4, "u1", name, fill=1)
+    handle = runtime.new_stream()
+    for given in (ours, handle, StreamOfPyTorch(handle), hamr.Stream(), None, 0):
+        stream = hamr.buffer(Tensor(memory), given, "async").stream
+        assert stream.ptr == (0 if given is None else hamr.Stream(given).ptr)
+        assert "on hip device 0" in repr(stream.record())
+    assert hamr.buffer(memory.__dlpack__(), ours).stream is ours
+    for foreign in (Tensor(memory), memory.__dlpack__()):
+        with pytest.raises(ValueError, match="of cuda: accepted here are streams of hip"):
+            hamr.buffer(foreign, cudas)
+    for foreign in (Tensor(hamr.Buffer(4, "u1", "cuda")), np.zeros(4).__dlpack__()):
+        with pytest.raises(ValueError, match="of hip: accepted here are streams of cuda"):
+            hamr.buffer(foreign, ours)
+    with ours, cudas:
+        for foreign in (Tensor(memory), memory.__dlpack__()):
+            assert hamr.buffer(foreign).stream.ptr == ours.ptr
+        assert hamr.from_dlpack(Tensor(memory)).stream.ptr == ours.ptr
+    gc.collect()
+    runtime.end_stream(handle)
+
+
+def test_the_per_thread_default_stream_is_the_threads():
+    def on_this_thread():
+        memory = hamr.Buffer(4, "u1", "hip", device=1, stream=2)
+        return memory.stream.device, memory.stream.ptr
+
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(on_this_thread).result()
+        found = on_this_thread()
+    assert found[0] == other[0] == 1
+    assert len({2, found[1], other[1]}) == 3
 
 
 def test_errors_have_hips_names(emulator):
@@ -151,6 +216,9 @@ late.set_stream(stream)
 late.fill(8)
 interface = late.__cuda_array_interface__
 assert interface["stream"] == stream.ptr
+assert hamr.buffer(Offers(interface), stream).stream.ptr == stream.ptr
+with stream:
+    assert hamr.buffer(Offers(interface)).stream.ptr == stream.ptr
 assert set(hamr.buffer(Offers(interface)).get(numpy.empty(100_000, "u1"))) == {8}
 assert hamr.buffer(numpy.arange(3)).get_device_accessible().__dlpack_device__() == (10, 0)
 assert hamr.device_properties("hip:1")["pci_bus_id"] and hamr.memory_info("hip:0").total

@@ -64,37 +64,34 @@ func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err 
 }
 
 // locateAs asks the runtime that serves an allocator where an address is, unless that is None, and then
-// all of them: more than one may know the memory.
-func locateAs(a backends.Allocator, at backends.Address) (backends.Location, error) {
+// all of them: more than one may know the memory. told is false if that runtime cannot tell.
+func locateAs(a backends.Allocator, at backends.Address) (found backends.Location, told bool, err error) {
 	if a != backends.None {
 		b, err := Runtime.Backend(a)
 		if err != nil {
-			return backends.Location{}, err
+			return found, false, err
 		}
-		if locator, ok := backends.As[backends.Locator](b); ok {
-			if found, err := locator.Locate(at); err != nil || found.Allocator != backends.None {
-				return found, err
-			}
+		locator, tells := backends.As[backends.Locator](b)
+		if !tells {
+			return found, false, nil
+		}
+		if found, err = locator.Locate(at); err != nil || found.Allocator != backends.None {
+			return found, true, err
 		}
 	}
-	return Runtime.Locate(at)
+	found, err = Runtime.Locate(at)
+	return found, true, err
 }
 
 // checkLocation compares d with what the runtime says of its memory. Memory that is
 // taken must be what its allocator can free.
 func (d *Descriptor) checkLocation(taken bool) error {
-	if given := backends.Allocator(d.Allocator); given != backends.None {
-		b, err := Runtime.Backend(given)
-		if err != nil {
-			return err
-		}
-		if _, tells := backends.As[backends.Locator](b); !tells {
-			return nil // the caller is believed
-		}
-	}
-	found, err := locateAs(backends.Allocator(d.Allocator), backends.Address(d.Pointer))
+	found, told, err := locateAs(backends.Allocator(d.Allocator), backends.Address(d.Pointer))
 	if err != nil {
 		return err
+	}
+	if !told {
+		return nil // the caller is believed
 	}
 	if found.Allocator == backends.None {
 		return refused("data", fmt.Sprintf("%#x", d.Pointer), "device memory that exists: no runtime on this machine knows this address")

@@ -31,9 +31,8 @@ def stream_for_memory(
     if stream is None:
         from .stream_blocks import fitting
 
-        found: Stream | None = fitting(
-            blocks(), backend if on_a_device else None, lambda: _place_of(backend, device, pointer)
-        )
+        place = (lambda: _place_of(backend, device, pointer)) if on_a_device else None
+        found: Stream | None = fitting(blocks(), backend, place)
         return found
     order = as_stream(stream, device if on_a_device or is_per_thread(stream) else -1, backend)
     if on_a_device and device < 0 <= order._device:

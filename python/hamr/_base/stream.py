@@ -24,6 +24,9 @@ BACKEND = "cuda"
 #: that means another stream on every thread.
 _LEGACY, PER_THREAD = 1, 2
 
+#: The runtimes that have such handles.
+_WITH_PER_THREAD = (BACKEND, "hip")
+
 #: What the core says of a handle that is no stream's, in place of its device.
 _NO_STREAM = -2
 
@@ -47,10 +50,10 @@ class Stream(DriverObject):
     which ends with the object. Anything else is shared: a handle as an int, or a
     stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
-    object does not. ``Stream(device="opencl:0")`` is a new queue of OpenCL's, and a
-    ``CommandQueue`` of PyOpenCL a stream of the device that it is on, if it is in the
-    context of one of hamr's. CUDA's per-thread default stream, 2, becomes that of the
-    calling thread.
+    object does not: "hip:0" also says that the stream is HIP's. ``Stream(device="opencl:0")``
+    is a new queue of OpenCL's, and a ``CommandQueue`` of PyOpenCL a stream of the device that
+    it is on, if it is in the context of one of hamr's. The per-thread default stream of CUDA
+    and HIP, 2, becomes that of the calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
     is the host's or on its device. Those made before keep theirs, and so do views and copies.
@@ -113,7 +116,7 @@ class Stream(DriverObject):
         self._sure = self._value <= PER_THREAD or (
             stream._sure if isinstance(stream, Stream) else self._device == told >= 0
         )
-        if self._value == PER_THREAD and self._backend == BACKEND:
+        if self._value == PER_THREAD and self._backend in _WITH_PER_THREAD:
             if near >= 0:
                 self._device = near
             self._device = self._place()
@@ -248,7 +251,7 @@ class Stream(DriverObject):
     def _fitting(self, device: int, backend: str = BACKEND) -> Stream:
         """The stream, unless it is another device's than the memory it is to be used with.
 
-        Memory of no device (-1) takes any of CUDA's, and the default streams are each device's.
+        Memory of no device (-1) takes any of its backend's; the default streams are each device's.
         """
         if self._backend != backend and self._value:
             raise ValueError(
@@ -377,7 +380,9 @@ def as_stream(stream: Any, device: int = -1, backend: str = BACKEND) -> Stream:
     the memory's: a number is of that, and streams of others are refused.
     """
     if isinstance(stream, Stream):
-        return stream._checked()._fitting(device, backend)
+        if stream._value or stream._backend == backend:
+            return stream._checked()._fitting(device, backend)
+        stream = None  # every runtime has a default stream, and means its own
     made = Stream.__new__(Stream)
     made._share(stream, -1, device, backend)
     made._checked()._fitting(device, backend)

@@ -23,9 +23,6 @@ current: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
 _LAST_DEFAULT = 2  # handles up to this one stand for a default stream of each device
 
 
-_OF_HOST_MEMORY = "cuda"  # whose streams page-locked memory, and what is moved to a device, has
-
-
 def without(blocks: Blocks, stream: Any) -> Blocks:
     """What is left when the innermost block of a stream ends, which others may outlast.
 
@@ -43,21 +40,19 @@ def without(blocks: Blocks, stream: Any) -> Blocks:
     return blocks
 
 
-def fitting(blocks: Blocks, backend: str | None, device: int | Callable[[], int] = -1) -> Any:
-    """The innermost block's stream that memory of a backend's device can use; None if none can.
+def fitting(blocks: Blocks, backend: str, device: int | Callable[[], int] | None) -> Any:
+    """The innermost block's stream of a backend that memory can use; None if none can.
 
-    Memory of the host, backend None, takes any of CUDA's. ``device`` is called if it matters.
+    Memory of no device, None, takes any of the backend's. ``device`` is called if it matters.
     In a forked child the blocks that its parent had begun are none: their streams are not there.
     """
     while blocks is not None:
         stream, blocks = blocks
         if stream._value > _LAST_DEFAULT and stream._generation != _native.generation():
             continue
-        if stream._backend != (backend or _OF_HOST_MEMORY):
+        if stream._backend != backend:
             continue
-        if backend is None:
-            return stream
-        if stream._value <= _LAST_DEFAULT or stream._device < 0:
+        if device is None or stream._value <= _LAST_DEFAULT or stream._device < 0:
             return stream
         if not isinstance(device, int):
             device = device()

@@ -335,6 +335,7 @@ def buffer(
     from .._base.memory_stream import is_per_thread, streams_of
     from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
+    from .._protocols.location import is_capsule, runtime_of, stream_near
 
     inside = stream is None and blocks() is not None
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
@@ -346,21 +347,20 @@ def buffer(
             raise TypeError("transfer and sync are both given: accepted is one of them")
         mode = transfer_of(sync, "sync")
     if inside or is_per_thread(stream):  # which one is meant depends on the device
-        from .._protocols.location import stream_near
-
         stream = stream_near(stream, obj)
-    runtime = streams_of(obj._allocator if isinstance(obj, _native.Array) else Allocator.malloc)
-    order = as_stream(stream, -1, runtime)
+    order = None if stream is None else as_stream(stream, -1, runtime_of(obj, stream))
+    value = 0 if order is None or is_capsule(obj) else order._value
     if dtype is None:
         from .._protocols.wait_setting import wait_of
 
-        shared = share(Buffer, obj, order._value, mode, wait_of(wait))
+        shared = share(Buffer, obj, value, mode, wait_of(wait))
     else:
         from .foreign import elements_in
 
-        shared = elements_in(Buffer, obj, dtype, order._value, mode)
-    if inside and stream is None:  # a capsule, which says no sooner where its memory is
-        order = as_stream(stream_near(None, shared), -1, runtime)
+        shared = elements_in(Buffer, obj, dtype, value, mode)
+    runtime = streams_of(shared._allocator)
+    if order is None:  # in a block a capsule, which says no sooner where its memory is
+        order = as_stream(stream_near(None, shared) if inside else None, -1, runtime)
     order._fitting(shared.device, runtime)
     shared._set_order(order._value, shared._transfer, order)
     return shared

@@ -7,7 +7,7 @@ from _operator import index
 
 import hamr._native as _native
 
-from .._base.allocator import backend_of, is_of_a_device
+from .._base.allocator import is_of_a_device
 from .._base.cuda_devices import current_device
 from .._base.foreign_handles import is_stream
 from .._base.location import HOST, device_of_address
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: Interfaces whose place is known when they are read, and those of host memory alone.
 _TELL_BY_SHARING = ("__sycl_usm_array_interface__", "__arrow_c_device_array__")
 _OF_THE_HOST = ("__arrow_c_array__", "__arrow_c_stream__", "__array_interface__")
+
+#: The backends of DLPack's kinds of devices that are not CUDA's.
+_RUNTIMES = {dlpack.ROCM: "hip", dlpack.ROCM_HOST: "hip"}
 
 
 def device_of(x: Any) -> int:
@@ -73,17 +76,40 @@ def device_of(x: Any) -> int:
 def stream_near(stream: Any, x: Any) -> Stream | None:
     """The stream given for the memory of an object; without one, that of a block, or None."""
     if stream is not None:
-        runtime = streams_of(x._allocator) if isinstance(x, _native.Array) else BACKEND
-        return as_stream(stream, device_of(x), runtime)
+        return as_stream(stream, device_of(x), runtime_of(x, stream))
     try:
         device = device_of(x)
     except Exception:  # whoever shares it says what is wrong
         return None
-    backend = BACKEND if device >= 0 else None
-    if isinstance(x, _native.Array) and is_of_a_device(x._allocator):
-        backend = backend_of(x._allocator)
-    found: Stream | None = fitting(blocks(), backend, device)
+    of_the_host = device < 0 and not (isinstance(x, _native.Array) and is_of_a_device(x._allocator))
+    found: Stream | None = fitting(blocks(), runtime_of(x), None if of_the_host else device)
     return found
+
+
+def runtime_of(x: Any, stream: Any = None) -> str:
+    """The backend whose streams the memory of an object is used on, CUDA's where none is told.
+
+    A capsule tells nothing before it is shared: until then a stream that is given is believed.
+    """
+    if isinstance(x, _native.Array):
+        return streams_of(x._allocator)
+    if isinstance(x, type):
+        return BACKEND
+    try:
+        if getattr(x, "__dlpack_device__", None) is not None:
+            return _RUNTIMES.get(exact(x.__dlpack_device__()[0]), BACKEND)
+        interface = getattr(x, NAME, None)
+        if interface is not None:
+            return streams_of(_native.locate(interface["data"][0])[0])
+    except Exception:  # whoever shares it says what is wrong
+        return BACKEND
+    if is_capsule(x) and isinstance(stream, Stream) and stream._backend in _RUNTIMES.values():
+        return stream._backend
+    return BACKEND
+
+
+def is_capsule(x: Any) -> bool:
+    return type(x).__name__ == "PyCapsule"
 
 
 def _address(x: Any) -> int | None:

@@ -72,9 +72,9 @@ PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uin
     return NULL;
 }
 
-/* Host memory that is said to be page-locked, which is the driver's to know: what it does
+/* Host memory that is said to be page-locked, which is the driver's of the allocator to know: what it does
  * not know as one piece of memory, or where there is none, is memory like any other. */
-PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
+PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner, int allocator) {
     hamr_array plain = draft->array;
     for (int i = 0; i < plain.ndim; i++)
         if (plain.shape[i] == 0) return draft_adopt_host(type, draft, owner); /* no memory to ask for */
@@ -82,7 +82,7 @@ PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner) {
         owner_drop(owner);
         return NULL;
     }
-    draft->array.allocator = HAMR_ALLOCATOR_ANY;
+    draft->array.allocator = allocator;
     hamr_error *error = tell_of_device(draft, owner, 0);
     if (!error) return draft_finish(type, draft, owner);
     if (error->kind != HAMR_UNAVAILABLE && error->kind != HAMR_VALUE_ERROR) {

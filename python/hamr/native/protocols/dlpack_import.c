@@ -85,8 +85,9 @@ static PyObject *adopt_read(PyTypeObject *type, DLDevice device, Draft *draft, O
     case kDLCUDAManaged:
         return adopt_cuda_memory(type, draft, owner, producer);
     case kDLCUDAHost:
+        return draft_adopt_pinned(type, draft, owner, HAMR_ALLOCATOR_ANY);
     case kDLROCMHost:
-        return draft_adopt_pinned(type, draft, owner);
+        return draft_adopt_pinned(type, draft, owner, HAMR_ALLOCATOR_HIP_HOST);
     case kDLROCM:
         draft->array.allocator = HAMR_ALLOCATOR_HIP;
         draft->array.device = device.device_id;
