@@ -97,7 +97,7 @@ def runtime_of(x: Any, stream: Any = None) -> str:
         return BACKEND
     try:
         if getattr(x, "__dlpack_device__", None) is not None:
-            return _RUNTIMES.get(exact(x.__dlpack_device__()[0]), BACKEND)
+            return _RUNTIMES.get(x.__dlpack_device__()[0], BACKEND)
         interface = getattr(x, NAME, None)
         if interface is not None:
             return streams_of(_native.locate(interface["data"][0])[0])
