@@ -47,6 +47,13 @@ POOL_MUTATIONS = [
         "!m.settled ||",
     ),
     Mutation(
+        "page-locked chunks are given back while a device copies them",
+        "backends/cuda/staging.go",
+        "err := b.SynchronizeEvent(m.Device, backends.Event(m.Event))",
+        "err := error(nil)",
+        "./backends/cuda",
+    ),
+    Mutation(
         "a device that only another library uses is not waited for",
         "backends/cuda/streams.go",
         "if err != nil || int32(v.out[1]) == 0 {",
