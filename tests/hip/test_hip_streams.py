@@ -13,6 +13,7 @@ import hamr
 from tests.hip import runtime
 
 A = hamr.Allocator
+PER_THREAD = 2
 
 
 def test_streams_of_hips():
@@ -121,16 +122,18 @@ def test_shared_memory_has_streams_of_its_runtime(name):
     runtime.end_stream(handle)
 
 
-def test_the_per_thread_default_stream_is_the_threads():
-    def on_this_thread():
-        memory = hamr.Buffer(4, "u1", "hip", device=1, stream=2)
-        return memory.stream.device, memory.stream.ptr
-
-    with ThreadPoolExecutor(1) as threads:
-        other = threads.submit(on_this_thread).result()
-        found = on_this_thread()
-    assert found[0] == other[0] == 1
-    assert len({2, found[1], other[1]}) == 3
+def test_the_per_thread_default_stream_becomes_one_that_all_threads_mean():
+    late = hamr.Buffer(64, "u1", "hip_async", device=1, fill=0)
+    late.synchronize()
+    runtime.do("hipSetDevice", 1)
+    runtime.fill_late(late.data(), 7, 64, PER_THREAD)
+    late.set_stream(PER_THREAD)
+    runtime.do("hipSetDevice", 0)
+    assert late.stream.ptr > PER_THREAD
+    assert late.stream.device == 1
+    with ThreadPoolExecutor(1) as other:
+        found = other.submit(lambda: np.asarray(late.get_host_accessible()).tolist()).result()
+    assert found == [7] * 64
 
 
 def test_errors_have_hips_names(emulator):
