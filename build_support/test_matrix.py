@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -212,6 +212,11 @@ def run(python: str, suite: Suite, environment: dict[str, str], arguments: list[
         return f"{outcome} in {seconds:.0f} s{skips(report)}"
 
 
+def row(name: str, work: Callable[[], str]) -> Row:
+    """Return a line of the summary: what came of some work."""
+    return name, work()
+
+
 def skips(report: Path) -> str:
     """Return how many tests were skipped for each reason."""
     if not report.exists():
@@ -273,13 +278,14 @@ def main() -> int:
     if shutil.which("readelf") is None:
         left_out.append(("the wheel's needed libraries", "left out: readelf is not installed"))
 
-    jobs: list[Callable[[], Row]] = []
-    if not options.gpu and (options.libraries or not options.only):
-        # First, since the installation is a long wait for the network.
-        jobs.append(
-            lambda: run_libraries(interpreters, wheel, options.pytest, options.record),
-        )
-    with tempfile.TemporaryDirectory() as folder:
+    # A suite is one thread for most of its time; a GPU is for one at a time.
+    workers = 1 if options.gpu else min(4, os.cpu_count() or 1)
+    jobs: list[Future[Row]] = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        if not options.gpu and (options.libraries or not options.only):
+            # First, since the installation is a long wait for the network.
+            libraries = interpreters, wheel, options.pytest, options.record
+            jobs.append(pool.submit(run_libraries, *libraries))
         for i, interpreter in enumerate([] if options.libraries else interpreters):
             environment = SHORTENED if i else {}
             try:
@@ -290,18 +296,15 @@ def main() -> int:
                     plain = i or interpreter.system_packages
                     python = prepare(interpreter, wheel, "test" if plain else "test,plot")
             except subprocess.CalledProcessError as error:
-                failure = f"Python {interpreter.tag}", f"not set up: {error}"
-                jobs.append(lambda failure=failure: failure)  # type: ignore[misc]
+                said = partial(str, f"not set up: {error}")
+                jobs.append(pool.submit(row, f"Python {interpreter.tag}", said))
                 continue
             others = WHOLE if options.all else PART
             for suite in GPU if options.gpu else others if i else FULL:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 work = partial(run, python, suite, environment, options.pytest)
-                jobs.append(lambda name=name, work=work: (name, work()))  # type: ignore[misc]
-        # A suite is one thread for most of its time; a GPU is for one at a time.
-        workers = 1 if options.gpu else min(4, os.cpu_count() or 1)
-        with ThreadPoolExecutor(workers) as pool:
-            rows = [future.result() for future in [pool.submit(job) for job in jobs]]
+                jobs.append(pool.submit(row, name, work))
+        rows = [job.result() for job in jobs]
 
     return summary.report([*rows, *([] if options.only or options.libraries else left_out)])
 
