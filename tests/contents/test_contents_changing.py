@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 import hamr
 from tests.support import producers
+from tests.support.contents import on_host
 from tests.support.producers import DTYPES, assert_same, cast, in_memory
 
 # What a user may pass where hamr takes an array, made from a NumPy array.
@@ -125,7 +126,7 @@ def test_resize(pair, shape, value):
     buffer.resize(shape, given_as)
     assert buffer.shape == shape
     kept = min(content.size, buffer.size())
-    found = producers.on_host(buffer).ravel()
+    found = on_host(buffer).ravel()
     np.testing.assert_array_equal(found[:kept], content.ravel()[:kept], strict=True)
     if value and shape != content.shape:
         expected = np.full(buffer.size() - kept, cast(scalar, content.dtype))
@@ -147,7 +148,7 @@ def test_reserve_keeps_everything_and_fills_new_room(pair, n, value):
         buffer.resize(room)
         assert buffer.ptr == address
         expected = np.full(room - content.size, cast(scalar, content.dtype))
-        np.testing.assert_array_equal(producers.on_host(buffer)[content.size :], expected)
+        np.testing.assert_array_equal(on_host(buffer)[content.size :], expected)
 
 
 @given(buffers(), operands(), st.data())

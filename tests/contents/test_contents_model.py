@@ -6,6 +6,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import hamr
 from tests.support import producers
+from tests.support.contents import on_host
 
 numbers = st.integers(0, 100)
 runs = st.lists(numbers, max_size=12)
@@ -136,7 +137,7 @@ class BufferBesideArray(RuleBasedStateMachine):
 
     @rule()
     def write_through_numpy(self):
-        shared = producers.on_host(self.buffer)
+        shared = on_host(self.buffer)
         if shared.size:
             shared.flat[0] = 5
             self.model.flat[0] = 5

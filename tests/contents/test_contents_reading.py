@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import hamr
 from tests.support import producers
+from tests.support.contents import on_host
 from tests.support.producers import ALLOCATORS, DTYPES, assert_same, cast, in_memory
 
 
@@ -134,7 +135,7 @@ def test_basic_indexing_is_numpys(array, data):
     expected = array[key]
     assert_same(view, np.asarray(expected))
     if array.size and view.size():
-        assert np.shares_memory(producers.on_host(view), array)
+        assert np.shares_memory(on_host(view), array)
 
 
 @given(producers.arrays(broadcast=False), st.data())

@@ -10,6 +10,8 @@ import hamr
 def on_host(buffer: hamr.Buffer) -> np.ndarray:
     """The elements, shared where the host reaches them.
 
-    By one protocol: NumPy itself would try others, whatever error the first one raised.
+    By one protocol, where that has the element type: NumPy itself would try others, whatever
+    error the first one raised.
     """
-    return np.asarray(memoryview(buffer.get_host_accessible()))
+    handle = buffer.get_host_accessible()
+    return np.asarray(memoryview(handle) if buffer.dtype.isbuiltin == 1 else handle)
