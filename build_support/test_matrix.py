@@ -87,9 +87,12 @@ LIBRARIES = Suite(
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
 HIP = replace(emulated(2, HAMR_TEST_HIP="1"), name="HIP, stand-in", folder="tests/hip")
-#: The long tests repeat what they do: in full on one Python, with one driver, is enough.
-SHORTENED = {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", "0.1")}
-#: What says the same with any number of devices: tests/conftest.py names it.
+#: The long tests repeat what they do: in full with --all, at a third on one Python with one driver
+#: otherwise, and at a tenth elsewhere.
+THIRD, SHORTENED = (
+    {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", scale)} for scale in ("0.3", "0.1")
+)
+#: What says the same in each configuration of the driver: tests/conftest.py names it.
 NOT_AGAIN = ("-m", "not one_configuration")
 #: The full suite, which one Python runs.
 FULL = [
@@ -101,6 +104,8 @@ FULL = [
 ]
 #: What the other Pythons run, and with --all.
 PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]
+#: What a system's packages run beside another Python of their version: NumPy is what differs.
+PACKAGES = [replace(suite, folder="tests/sharing") for suite in PART[:1]]
 WHOLE = [HOST, CUDA]
 #: In processes of their own: the array libraries bring much that could crash.
 GPU = [
@@ -287,7 +292,8 @@ def main() -> int:
             libraries = interpreters, wheel, options.pytest, options.record
             jobs.append(pool.submit(run_libraries, *libraries))
         for i, interpreter in enumerate([] if options.libraries else interpreters):
-            environment = SHORTENED if i else {}
+            first = {} if options.all or options.gpu else THIRD
+            environment = SHORTENED if i else first
             try:
                 if options.gpu and has_requirements():
                     python, environment = interpreter.path, unpack(wheel, folder)
@@ -300,6 +306,8 @@ def main() -> int:
                 jobs.append(pool.submit(row, f"Python {interpreter.tag}", said))
                 continue
             others = WHOLE if options.all else PART
+            if interpreter.system_packages and i and not options.all:
+                others = PACKAGES
             for suite in GPU if options.gpu else others if i else FULL:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 work = partial(run, python, suite, environment, options.pytest)

@@ -35,8 +35,15 @@ EACH_PYTHON = (
     "cuda/test_cuda_interface.py",
     "cuda/test_cuda_lifetime.py",
 )
-#: Paths whose tests take long and say the same with any number of emulated devices.
-ONE_CONFIGURATION = ("cuda/test_cuda_interrupts.py", "cuda/test_cuda_stress.py")
+#: Paths whose tests take long and say the same with any number of emulated devices, and with or
+#: without kernels, or choose these themselves.
+ONE_CONFIGURATION = (
+    *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_collector.py"),
+    *("cuda/test_cuda_copy_many.py", "cuda/test_cuda_documents.py", "cuda/test_cuda_fork.py"),
+    *("cuda/test_cuda_growth.py", "cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
+    *("cuda/test_cuda_interrupts.py", "cuda/test_cuda_out_of_memory.py"),
+    *("cuda/test_cuda_pinned.py", "cuda/test_cuda_stress.py", "cuda/test_cuda_tuning.py"),
+)
 HERE = Path(__file__).resolve().parent
 
 # One process has one driver. Without a choice the tests are those of the host.
