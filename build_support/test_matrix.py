@@ -231,26 +231,28 @@ def skips(report: Path) -> str:
     return "".join(f"\n    {n} skipped: {reason}" for reason, n in reasons.most_common())
 
 
-def run_libraries(
+def set_up_libraries(
     interpreters: list[Interpreter], wheel: Path, arguments: list[str], record: Path | None
-) -> Row:
-    """Run the tests of the array libraries; return a line of the summary."""
+) -> Callable[[], Row]:
+    """Install the array libraries; return what runs their tests, for a line of the summary."""
     fit = [one for one in interpreters if one.version in LIBRARY_PYTHONS]
     fit = [one for one in fit if not one.system_packages]
     if not fit:
         # Who wants a record of the run wants the run.
         outcome = "left out" if record is None else "failed"
-        return LIBRARIES.name, f"{outcome}: they need one of Python {', '.join(LIBRARY_PYTHONS)}"
+        said = f"{outcome}: they need one of Python {', '.join(LIBRARY_PYTHONS)}"
+        return partial(row, LIBRARIES.name, partial(str, said))
     interpreter = max(fit, key=lambda one: LIBRARY_PYTHONS.index(one.version))
     name = f"Python {interpreter.tag}, {LIBRARIES.name}"
     started = time.monotonic()
     try:
         python = prepare(interpreter, wheel, "test,interop")
     except subprocess.CalledProcessError as error:
-        return name, f"not set up: {error}"
+        return partial(row, name, partial(str, f"not set up: {error}"))
     installed = f"; installed in {time.monotonic() - started:.0f} s"
     environment = {} if record is None else {"HAMR_INTEROP_RECORD": str(record.resolve())}
-    return name, run(python, LIBRARIES, environment, arguments) + installed
+    work = partial(run, python, LIBRARIES, environment, arguments)
+    return partial(row, name, lambda: work() + installed)
 
 
 def main() -> int:
@@ -286,11 +288,16 @@ def main() -> int:
     # A suite is one thread for most of its time; a GPU is for one at a time.
     workers = 1 if options.gpu else min(4, os.cpu_count() or 1)
     jobs: list[Future[Row]] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(1) as aside,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        libraries = None
         if not options.gpu and (options.libraries or not options.only):
-            # First, since the installation is a long wait for the network.
-            libraries = interpreters, wheel, options.pytest, options.record
-            jobs.append(pool.submit(run_libraries, *libraries))
+            # The installation is a long wait for the network, beside the other tests.
+            arguments = interpreters, wheel, options.pytest, options.record
+            libraries = aside.submit(set_up_libraries, *arguments)
         for i, interpreter in enumerate([] if options.libraries else interpreters):
             first = {} if options.all or options.gpu else THIRD
             environment = SHORTENED if i else first
@@ -312,6 +319,8 @@ def main() -> int:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 work = partial(run, python, suite, environment, options.pytest)
                 jobs.append(pool.submit(row, name, work))
+        if libraries is not None:
+            jobs.append(pool.submit(libraries.result()))
         rows = [job.result() for job in jobs]
 
     return summary.report([*rows, *([] if options.only or options.libraries else left_out)])
