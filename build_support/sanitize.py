@@ -126,7 +126,7 @@ def run_sanitizers(scratch: Path) -> str:
 def run_valgrind(scratch: Path) -> str:
     """Run tests/sanitize/exercise.py; an access outside live heap blocks is an error.
 
-    Accesses to memory that is no heap block are let pass: valgrind takes Go's change
+    Go's accesses to memory that is no heap block are let pass: valgrind takes its change
     from one goroutine's stack to another for a stack that shrinks.
     """
     folder = TESTS / "sanitize"
@@ -145,11 +145,16 @@ def run_valgrind(scratch: Path) -> str:
     for log in scratch.glob("valgrind.*"):
         # One report from the next is separated by a line of the process number alone.
         reports = re.split(r"^==\d+== \n", log.read_text(), flags=re.MULTILINE)
-        errors += [text for text in reports if "a block of size" in text or "_native" in text]
+        errors += [text for text in reports if "a block of size" in text or by_extension(text)]
     print(*errors, sep="\n")
     if not ended:
         return f"failed (exit status {done.returncode})"
     return f"failed: {len(errors)} errors" if errors else "passed"
+
+
+def by_extension(report: str) -> bool:
+    """Return whether the C extension made an access, or what it called; not Go, which it calls."""
+    return "_native" in re.split(r"_pyhamr|memfd:hamr", report)[0]
 
 
 CHECKS = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from build_support import go_tests, test_matrix
+from build_support import go_tests, sanitize, test_matrix
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -128,3 +128,17 @@ def test_the_summary_names_every_part(tmp_path, outcomes, status, last):
     assert shown[-1].startswith(last)
     rows = [row for reported in outcomes.values() for row in reported]
     assert [line for line in shown if line.startswith("  ")] == [f"  {n}: {o}" for n, o in rows]
+
+
+@pytest.mark.parametrize(
+    ("frames", "found"),
+    [
+        (["memmove (vg_replace_strmem.c:1)", "(in /x/hamr/_native.abi3.so)"], True),
+        (["(in /x/hamr/_native.abi3.so)", "(in /x/hamr/_gopy/_pyhamr.abi3.so)"], True),
+        (["(in /x/hamr/_gopy/_pyhamr.abi3.so)", "(in /x/hamr/_native.abi3.so)"], False),
+        (["(in /memfd:hamr (deleted))", "(in /x/hamr/_native.abi3.so)"], False),
+    ],
+)
+def test_the_extensions_accesses_are_told_from_gos(frames, found):
+    report = "".join(f"==1==    by 0x1: ??? {frame}\n" for frame in frames)
+    assert sanitize.by_extension(report) is found
