@@ -42,14 +42,14 @@ func longMany(destinations, sources []*Descriptor, transfer int32) (bool, error)
 	}
 	all := slices.Concat(destinations, sources)
 	if down.bytes > 0 {
-		if is, err := down.long(all[0], all[1:]...); is || err != nil {
+		if is, err := down.long(all...); is || err != nil {
 			return is, err
 		}
 	}
 	if up.bytes == 0 && !up.waits {
 		return false, nil
 	}
-	return up.long(all[0], all[1:]...)
+	return up.long(all...)
 }
 
 func copyMany(stop *backends.Stop, destinations, sources []*Descriptor, transfer int32) (err error) {

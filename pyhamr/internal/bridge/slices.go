@@ -193,15 +193,16 @@ type movement struct {
 }
 
 // long reports whether the movement may take long, so that it is to be in slices. All the arrays that
-// it uses are asked, where that is worth it; the error is that of work on them which is over.
-func (m movement) long(first *Descriptor, others ...*Descriptor) (bool, error) {
-	if !first.prompt() {
+// it uses are asked, where that is worth it; the error is that of work on them which is over. The first
+// one says whether C asks for a prompt return.
+func (m movement) long(arrays ...*Descriptor) (bool, error) {
+	if !arrays[0].prompt() {
 		return false, nil
 	}
 	toHost, fromHost := m.to.Kind() == backends.Pageable, m.from.Kind() == backends.Pageable
 	down, up := toHost && !fromHost, fromHost && !toHost
 	foreign := false
-	for _, d := range append(others, first) {
+	for _, d := range arrays {
 		if 0 < d.Stream && d.Stream < specialStream {
 			return false, nil
 		}
@@ -211,7 +212,7 @@ func (m movement) long(first *Descriptor, others ...*Descriptor) (bool, error) {
 	case (up || down) && m.bytes >= longBytes:
 		return true, nil
 	case (down || m.waits) && (foreign || m.bytes >= askDownBytes), up && m.bytes >= askUpBytes:
-		return pending(append(others, first))
+		return pending(arrays)
 	}
 	return false, nil
 }
