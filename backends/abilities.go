@@ -72,6 +72,24 @@ type Identified interface {
 	Identity(device int) (UUID, error)
 }
 
+// Reacher is implemented by backends that can tell what memory their devices reach, beside what was
+// taken on them: managed memory of another device of theirs, and memory of another runtime's whose
+// Facts.Reach has the backend's space. A backend without it reaches its managed memory from each of
+// its devices and, of other runtimes' memory, what is on a device that both have by its UUID.
+type Reacher interface {
+	// Reaches reports whether code on a device can use the memory at an address as it is, at any
+	// time. It is not asked of memory of the device's own.
+	Reaches(device int, at Region) (bool, error)
+}
+
+// HostReacher is implemented by backends that have memory which the host can use at any time though
+// the facts of its allocator do not say so, as they are those of all devices.
+type HostReacher interface {
+	// HostReaches reports whether the host can use the memory as it is, when no work on it is
+	// pending: its own code, and another runtime's that takes it for host memory.
+	HostReaches(at Region) bool
+}
+
 // Contexts is implemented by backends whose memory belongs to contexts, of which a device
 // may have several. Such a backend works in one of them on each device. Memory of another
 // one, which Location.Context tells, is the same device's and can be used as its own is,

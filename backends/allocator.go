@@ -91,6 +91,9 @@ func (s Space) Facts() SpaceFacts {
 	return SpaceFacts{}
 }
 
+// Backend is the name of the backend whose runtime the space's code is of.
+func (s Space) Backend() string { return s.String() }
+
 // String returns the name users type, as in "host" or "cuda".
 func (s Space) String() string {
 	if s < spaceCount {
@@ -148,7 +151,9 @@ type Facts struct {
 	Name    string // as users type it
 	Backend string // Backend.Name of the backend that serves it
 	Kind    MemoryKind
-	Reach   []Space // where the memory can be used in place
+	// Reach is where the memory can be used in place at any time: by the host and by the backend's
+	// own code; by another runtime's on the same device, where one pointer serves both of them.
+	Reach []Space
 	// Ordered says that memory is taken and given back in the order of a stream,
 	// instead of at once.
 	Ordered bool
@@ -215,7 +220,8 @@ const MostAllocators = 32
 // row is Facts with what every operation asks ready to be read.
 type row struct {
 	Facts
-	reach uint8 // a bit for each Space
+	reach  uint8 // a bit for each Space
+	shared uint8 // likewise, of the spaces of other runtimes
 }
 
 // known is all rows: those of table, and those that files of build tags add while the
@@ -240,7 +246,11 @@ func added(list []row, a Allocator, f Facts) []row {
 	}
 	r := row{Facts: f}
 	for _, s := range f.Reach {
-		r.reach |= 1 << s
+		if s == SpaceHost || s.Backend() == f.Backend {
+			r.reach |= 1 << s
+		} else {
+			r.shared |= 1 << s
+		}
 	}
 	return append(list, r)
 }
@@ -299,10 +309,16 @@ func (a Allocator) Kind() MemoryKind {
 // Ordered reports whether memory of a is taken and given back in the order of a stream.
 func (a Allocator) Ordered() bool { return a.Valid() && known[a].Facts.Ordered }
 
-// ReachableFrom reports whether code running in space s can use memory of a
-// without a copy, on a machine where both runtimes are present.
+// ReachableFrom reports whether code running in space s, which is the host's or of a's own
+// runtime, can use memory of a without a copy.
 func (a Allocator) ReachableFrom(s Space) bool {
 	return s < spaceCount && a.Valid() && known[a].reach&(1<<s) != 0
+}
+
+// SharedWith reports whether code running in space s, which is of another runtime, can use memory
+// of a without a copy where both have the device: a backend has to be asked, see Reacher.
+func (a Allocator) SharedWith(s Space) bool {
+	return s < spaceCount && a.Valid() && known[a].shared&(1<<s) != 0
 }
 
 // Temporaries lists the allocators that make temporary memory for code in space s, best

@@ -57,17 +57,15 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		return a.mapHandle()
 	}
 	if fits && a.inPlace(s, device) {
-		h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
-		if err := a.prepare(h, s, device); err != nil {
-			return nil, err
+		return a.handInPlace(s, device, nil)
+	}
+	if fits && a.options.Allocator.SharedWith(s) {
+		if said, err := a.shares(s, device); said.is || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			return a.handInPlace(s, device, &said)
 		}
-		if a.memory != nil {
-			a.memory.Retain()
-		}
-		if a.runtime.tracing() {
-			a.runtime.tracef("handle for %s in place at %#x", s, a.address)
-		}
-		return h, nil
 	}
 	var copied *Array
 	var kept bool
@@ -90,6 +88,21 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 	}
 	if a.runtime.tracing() {
 		a.runtime.tracef("handle for %s in a%s temporary at %#x of %d bytes", s, map[bool]string{true: " kept"}[kept], copied.address, copied.layout.NBytes())
+	}
+	return h, nil
+}
+
+// handInPlace is access where the elements are; said is what another runtime's code relies on.
+func (a *Array) handInPlace(s backends.Space, device int, said *reached) (*Handle, error) {
+	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
+	if err := a.prepare(h, s, device, said); err != nil {
+		return nil, err
+	}
+	if a.memory != nil {
+		a.memory.Retain()
+	}
+	if a.runtime.tracing() {
+		a.runtime.tracef("handle for %s in place at %#x%s", s, a.address, said.because())
 	}
 	return h, nil
 }
@@ -130,10 +143,13 @@ func temporaries(s backends.Space) ([]backends.Allocator, error) {
 }
 
 // prepare is for code in space s that uses the memory in place: the host reads at
-// once, and a device must exist.
-func (a *Array) prepare(h *Handle, s backends.Space, device int) error {
+// once, and a device must exist. said is why another runtime's code may.
+func (a *Array) prepare(h *Handle, s backends.Space, device int, said *reached) error {
 	if s == backends.SpaceHost {
 		return a.all().settle()
+	}
+	if said != nil && said.runtime != nil {
+		return a.orderFor(said.runtime, h, device)
 	}
 	if device != a.options.Device {
 		b, err := a.runtime.Backend(a.options.Allocator)
@@ -187,35 +203,6 @@ func (a *Array) order(h *Handle, device int) error {
 	marked := *target
 	marked.foreign = true // unless it stands for work of hamr's
 	return errors.Join(a.memory.mark(&marked, pending), pending.letGo())
-}
-
-// inPlace reports whether code in space s on device can use the memory as it
-// is. Device code reaches only the memory of its own device without peer
-// access.
-func (a *Array) inPlace(s backends.Space, device int) bool {
-	if !a.Accessible(s) {
-		return false
-	}
-	kind := a.options.Allocator.Kind()
-	return s == backends.SpaceHost || kind == backends.Managed || device == a.options.Device
-}
-
-// currentDevice is the calling thread's for code in space s. Where that reaches
-// the memory as it is, both runtimes number the devices alike.
-func (a *Array) currentDevice(s backends.Space) (int, error) {
-	to := a.options.Allocator
-	if !a.Accessible(s) {
-		list, err := temporaries(s)
-		if err != nil {
-			return 0, err
-		}
-		to = list[0]
-	}
-	b, err := a.runtime.Backend(to)
-	if err != nil {
-		return 0, err
-	}
-	return currentDevice(b)
 }
 
 // Release drops the handle's reference. What its stream holds then is still waited for

@@ -214,13 +214,18 @@ func (a *Array) SetTransfer(t Transfer) {
 	}
 }
 
-// Accessible reports whether code in space s reaches the elements in place.
+// Accessible reports whether code in space s reaches the elements in place: on some device,
+// where that is another runtime's than the memory. See Reaches.
 func (a *Array) Accessible(s backends.Space) bool {
 	if !a.live() {
 		return false
 	}
 	if a.memory != nil && a.memory.Mapped() {
 		return s == backends.SpaceHost
+	}
+	if a.options.Allocator.SharedWith(s) {
+		is, err := a.Reaches(s, anyDevice)
+		return is && err == nil
 	}
 	return a.options.Allocator.ReachableFrom(s)
 }

@@ -116,6 +116,11 @@ func (b *Buffer[T]) Owner() int { return b.array().Owner() }
 // Pending is [Array.Pending].
 func (b *Buffer[T]) Pending() (bool, error) { return b.array().Pending() }
 
+// Reaches is [Array.Reaches].
+func (b *Buffer[T]) Reaches(s backends.Space, device int) (bool, error) {
+	return b.array().Reaches(s, device)
+}
+
 // ReadOnly is [Array.ReadOnly].
 func (b *Buffer[T]) ReadOnly() bool { return b.array().ReadOnly() }
 

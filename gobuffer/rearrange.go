@@ -16,11 +16,16 @@ const smallEnough = 64 << 10
 // is errors.ErrUnsupported, and nothing was done, where these cannot.
 func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
 	strangers := !dst.onHost() && !src.onHost() && dst.memory.backend != src.memory.backend
-	if strangers || dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
+	if strangers && src.layout.NBytes() <= smallEnough {
+		return errors.ErrUnsupported
+	}
+	if dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
 		return errors.ErrUnsupported
 	}
 	if !dst.onHost() {
 		switch {
+		case dst.memory.converter == nil && strangers && dst.dense():
+			// The source's device can, perhaps.
 		case dst.memory.converter == nil:
 			return errors.ErrUnsupported
 		case dst.reaches(src) && dst.overlaps(src):

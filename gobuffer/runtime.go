@@ -23,6 +23,7 @@ type Runtime struct {
 	callbacks   callbacks
 	claims      claims
 	kept        kept
+	same        sameDevices
 	trace       atomic.Pointer[func(string)]
 }
 

@@ -33,8 +33,8 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 		return r.copyOnHost(dst, src)
 	}
 	alike := dst.layout.Equal(src.layout)
-	if alike && dst.address == src.address && dst.overlaps(src) {
-		return nil
+	if alike && dst.address == src.address && dst.memory.backend == src.memory.backend && dst.overlaps(src) {
+		return nil // another runtime's address may be other memory
 	}
 	if !alike || !dst.dense() {
 		err := r.rearrange(dst, src, t)

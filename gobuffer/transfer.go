@@ -85,10 +85,25 @@ func (p piece) region() backends.Region {
 func (p piece) dense() bool { return p.layout.ContiguousC() || p.layout.ContiguousF() }
 
 // overlaps reports whether two pieces that the host does not reach may share
-// bytes: devices number their memory each for itself.
+// bytes: devices number their memory each for itself. Two runtimes may know one address.
 func (p piece) overlaps(q piece) bool {
-	return p.memory.backend == q.memory.backend && p.memory.region.Device == q.memory.region.Device &&
-		arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+	if p.memory.backend == q.memory.backend {
+		if p.memory.region.Device != q.memory.region.Device {
+			return false
+		}
+	} else if !p.memory.mayBe(q.memory) {
+		return false
+	}
+	return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+}
+
+// mayBe reports whether code of both runtimes may reach the one's memory and the other's.
+func (m *Memory) mayBe(other *Memory) bool {
+	reaches := func(a backends.Allocator, b backends.Backend) bool {
+		s, err := backends.ParseSpace(b.Name())
+		return err == nil && a.SharedWith(s)
+	}
+	return reaches(m.region.Allocator, other.backend) || reaches(other.region.Allocator, m.backend)
 }
 
 func (r *Runtime) copyOnHost(dst, src piece) error {
@@ -127,6 +142,13 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
 		return r.copyBetweenRuntimes(dst, src)
 	}
+	return r.copyByRuntimeOf(side, dst, src, t)
+}
+
+// copyByRuntimeOf is a copy by the runtime of side, one of the two. If the other is another
+// runtime's, it must be where the host reaches it, and is host memory to this one.
+func (r *Runtime) copyByRuntimeOf(side, dst, src piece, t Transfer) error {
+	to, from := side.regionOf(dst), side.regionOf(src)
 	size := dst.layout.NBytes()
 	if r.tracing() {
 		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,
@@ -134,8 +156,17 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
 	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
-		return side.memory.copyUntil(dst.stopWith(src), dst.region(), src.region(), size, w.stream)
+		return side.memory.copyUntil(dst.stopWith(src), to, from, size, w.stream)
 	})
+}
+
+// regionOf is what the runtime of p is told of q.
+func (p piece) regionOf(q piece) backends.Region {
+	r := q.region()
+	if q.memory.backend != p.memory.backend && q.memory.kind != backends.Pageable {
+		r.Allocator, r.Device = backends.Malloc, backends.HostDevice
+	}
+	return r
 }
 
 // enqueue puts a movement from src to dst on side's stream, after what both sides'
@@ -202,15 +233,6 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		return err
 	}
 	return errors.Join(src.memory.done(works{w}), dst.memory.done(works{w}))
-}
-
-// copyBetweenRuntimes serves two devices of different vendors.
-func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
-	between, err := r.Allocate(backends.Malloc, backends.HostDevice, src.layout.NBytes(), 0, false)
-	if err != nil {
-		return err
-	}
-	return r.copyBy(between, src.layout, dst.stream, dst, src, Sync)
 }
 
 func offset(a backends.Address, by int) backends.Address { return backends.Address(int(a) + by) }

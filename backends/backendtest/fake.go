@@ -53,6 +53,11 @@ type FakeOptions struct {
 	// Mapped lets the host use device memory while it is mapped: a copy of it, which
 	// comes back when it is unmapped. Work of the device's meanwhile is a violation.
 	Mapped bool
+	// Fine has device memory where the host finds it, at any time, though facts do not say so.
+	Fine bool
+	// Knows reports whether a device reaches another runtime's memory, as a driver that the other
+	// one takes its memory from can tell. Nil: none does.
+	Knows func(device int, at backends.Region) bool
 	// Platforms is how many vendors' runtimes the devices belong to in turn: those of two know
 	// nothing of each other. Zero means one.
 	Platforms int
@@ -71,7 +76,7 @@ type FakeOptions struct {
 // that waits for no other keeps its order; stream zero of a device is a stream
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
-// Peers, MemoryReporter, Describer, Identified, Contexts,
+// Peers, MemoryReporter, Describer, Identified, Contexts, Reacher, HostReacher,
 // EventAdopter, Reuser, Grower and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions

@@ -73,7 +73,7 @@ func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
 		}
 	}
 	b := &block{size: r.Size, allocator: r.Allocator, device: r.Device, reach: r.Size}
-	if b.kind() == backends.DeviceOnly {
+	if b.kind() == backends.DeviceOnly && !f.options.Fine {
 		b.data = make([]byte, r.Size)
 		if f.Grows(r.Allocator) {
 			b.reach = max(r.Size, f.options.Grows)
@@ -148,7 +148,7 @@ func (f *Fake) release(b *block) {
 	} else if b.kind() != backends.Pinned {
 		f.used[b.owner()] -= int64(b.size)
 	}
-	if b.kind() != backends.DeviceOnly {
+	if b.kind() != backends.DeviceOnly || f.options.Fine {
 		_ = syscall.Madvise(b.data, syscall.MADV_DONTNEED)
 		_ = syscall.Mprotect(b.data, syscall.PROT_NONE)
 	}

@@ -63,6 +63,27 @@ func (f *Fake) copyThroughHost(to, from memory, s *fakeStream) error {
 	return nil
 }
 
+// Reaches is true of managed memory of the same platform, and of what FakeOptions.Knows says.
+func (f *Fake) Reaches(device int, at backends.Region) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("Reaches", "device %d, %s", device, describe(at)); err != nil {
+		return false, err
+	}
+	if err := f.checkDevice("Reaches", device); err != nil {
+		return false, err
+	}
+	if at.Allocator.Backend() != f.Name() {
+		return f.options.Knows != nil && f.options.Knows(device, at), nil
+	}
+	return at.Allocator.Kind() == backends.Managed && f.platform(device) == f.platform(max(at.Device, 0)), nil
+}
+
+// HostReaches says what FakeOptions.Fine does.
+func (f *Fake) HostReaches(at backends.Region) bool {
+	return f.options.Fine && at.Allocator.Backend() == f.Name()
+}
+
 // VendorEvent implements EventProducer: the event is its producer's own, in no table of the Fake's.
 func (f *Fake) VendorEvent(device int, s backends.Stream) (handle uintptr, release func(), err error) {
 	f.mu.Lock()

@@ -76,6 +76,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				s.skipUnavailable(t)
 				t.Run("Facts", s.testFacts)
 				t.Run("Staging", s.testStaging)
+				t.Run("Reach", s.testReach)
 				t.Run("Allocate", s.testAllocate)
 				t.Run("Zero", s.testZero)
 				t.Run("RoundTrip", s.testRoundTrip)

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,6 +24,29 @@ func (s suite) testFacts(t *testing.T) {
 	if _, ok := backends.As[backends.Exporter](s.b); facts.Exportable {
 		assert.True(t, ok, "the memory can be exported, and nobody does")
 	}
+}
+
+// testReach has the host use memory that the backend says it reaches, and asks who reaches the host's.
+func (s suite) testReach(t *testing.T) {
+	if able, ok := backends.As[backends.HostReacher](s.b); ok {
+		region := s.allocate(t, 5000, true, 0)
+		if s.wait(t, 0); able.HostReaches(region) {
+			host, data := hostBytes(region.Address, 5000), make([]byte, 5000)
+			equal(t, data, host, "what the device has written")
+			randomBytes(data)
+			copy(host, data)
+			equal(t, data, s.read(t, region, 5000, 0), "what the host has written")
+		}
+	}
+	able, ok := backends.As[backends.Reacher](s.b)
+	if !ok || s.device == backends.HostDevice {
+		return
+	}
+	elsewhere := make([]byte, 64)
+	is, err := able.Reaches(s.device, backends.Region{Address: addressOf(elsewhere), Allocator: backends.Malloc, Device: backends.HostDevice})
+	require.NoError(t, err)
+	assert.False(t, is, "memory that nobody on the device has")
+	runtime.KeepAlive(elsewhere)
 }
 
 // testExport opens exported memory again, as another process does.

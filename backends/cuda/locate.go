@@ -64,6 +64,22 @@ func (b *Backend) Locate(at backends.Address) (backends.Location, error) {
 	return found, nil
 }
 
+// Reaches asks the driver what it knows of the address, whoever has taken the memory: OpenMP's and
+// others' runtimes take theirs from it. Managed memory serves all devices.
+func (b *Backend) Reaches(device int, at backends.Region) (bool, error) {
+	if at.Allocator == b.dialect.Allocators.Managed {
+		return true, nil
+	}
+	found, err := b.locate(at.Address)
+	switch {
+	case err != nil || found.Allocator == backends.None:
+		return false, err
+	case found.Allocator == b.dialect.Allocators.Managed:
+		return true, nil
+	}
+	return found.Allocator != b.dialect.Allocators.Pinned && found.Device == device, nil
+}
+
 func nowhere(at backends.Address) backends.Location {
 	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
 }

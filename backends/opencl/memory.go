@@ -97,6 +97,11 @@ func (d *device) onHost(a backends.Allocator) bool {
 	return a == backends.OpenCLSVM && d.memory >= fineMemory
 }
 
+// HostReaches is true of OpenCLSVM where Map has nothing to do.
+func (b *Backend) HostReaches(at backends.Region) bool {
+	return at.Device >= 0 && at.Device < len(b.devices) && b.devices[at.Device].onHost(at.Allocator)
+}
+
 // Map has nothing to do but where the grain is coarse: then it waits for the driver. The address stays.
 func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Address, error) {
 	d, err := b.device("Map", at.Device)

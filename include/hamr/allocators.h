@@ -51,27 +51,28 @@ typedef enum hamr_allocator {
 
 #define HAMR_ALLOCATOR_COUNT 15
 
-/* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
+/* X(allocator, number, name, backend, kind, reach, shared, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
- * memory in place at any time, ordered is 1 where memory is taken and given back in the order of
+ * memory in place at any time, shared one for each of another runtime that does so where both have
+ * the device, ordered is 1 where memory is taken and given back in the order of
  * a stream, and device is the device type of DLPack and Arrow, 0 where they have none. mapped is
  * 1 where the host uses the memory in place, too, but through a handle alone, which maps it;
  * opaque where addresses are only numbers; exportable where other processes can open it. */
 #define HAMR_ALLOCATOR_FACTS(X) \
-    X(HAMR_ALLOCATOR_CPP, 0, "cpp", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_MALLOC, 1, "malloc", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_CUDA, 2, "cuda", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_CUDA_ASYNC, 3, "cuda_async", "cuda", HAMR_DEVICE_ONLY, 0xe, 1, 2, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_CUDA_UVA, 4, "cuda_uva", "cuda", HAMR_MANAGED, 0xf, 0, 13, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_CUDA_HOST, 5, "cuda_host", "cuda", HAMR_PINNED, 0x1, 0, 3, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP, 6, "hip", "hip", HAMR_DEVICE_ONLY, 0x6, 0, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x7, 0, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0xa, 0, 0, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_SHARED, 9, "shared", "host", HAMR_PAGEABLE, 0x1, 0, 1, 0, 0, 1) \
-    X(HAMR_ALLOCATOR_CUDA_VMM, 10, "cuda_vmm", "cuda", HAMR_DEVICE_ONLY, 0xe, 0, 2, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_OPENCL_DEVICE, 11, "opencl_device", "opencl", HAMR_DEVICE_ONLY, 0x10, 0, 0, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_OPENCL_SVM, 12, "opencl_svm", "opencl", HAMR_DEVICE_ONLY, 0x10, 0, 0, 1, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_ASYNC, 13, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x6, 1, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_HOST, 14, "hip_host", "hip", HAMR_PINNED, 0x1, 0, 11, 0, 0, 0)
+    X(HAMR_ALLOCATOR_CPP, 0, "cpp", "host", HAMR_PAGEABLE, 0x1, 0x0, 0, 1, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_MALLOC, 1, "malloc", "host", HAMR_PAGEABLE, 0x1, 0x0, 0, 1, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA, 2, "cuda", "cuda", HAMR_DEVICE_ONLY, 0x2, 0xc, 0, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_ASYNC, 3, "cuda_async", "cuda", HAMR_DEVICE_ONLY, 0x2, 0xc, 1, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_UVA, 4, "cuda_uva", "cuda", HAMR_MANAGED, 0x3, 0xc, 0, 13, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_CUDA_HOST, 5, "cuda_host", "cuda", HAMR_PINNED, 0x1, 0x0, 0, 3, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP, 6, "hip", "hip", HAMR_DEVICE_ONLY, 0x4, 0x2, 0, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_UVA, 7, "hip_uva", "hip", HAMR_MANAGED, 0x5, 0x2, 0, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_OPENMP, 8, "openmp", "openmp", HAMR_DEVICE_ONLY, 0x8, 0x2, 0, 0, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_SHARED, 9, "shared", "host", HAMR_PAGEABLE, 0x1, 0x0, 0, 1, 0, 0, 1) \
+    X(HAMR_ALLOCATOR_CUDA_VMM, 10, "cuda_vmm", "cuda", HAMR_DEVICE_ONLY, 0x2, 0xc, 0, 2, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_OPENCL_DEVICE, 11, "opencl_device", "opencl", HAMR_DEVICE_ONLY, 0x10, 0x0, 0, 0, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_OPENCL_SVM, 12, "opencl_svm", "opencl", HAMR_DEVICE_ONLY, 0x10, 0x0, 0, 0, 1, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_ASYNC, 13, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x4, 0x2, 1, 10, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_HIP_HOST, 14, "hip_host", "hip", HAMR_PINNED, 0x1, 0x0, 0, 11, 0, 0, 0)
 
 #endif

@@ -61,21 +61,23 @@ typedef enum hamr_memory_kind {
 	b.WriteString("} hamr_allocator;\n\n")
 	fmt.Fprintf(&b, "#define HAMR_ALLOCATOR_COUNT %d\n", len(backends.Allocators()))
 	b.WriteString(`
-/* X(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable)
+/* X(allocator, number, name, backend, kind, reach, shared, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
- * memory in place at any time, ordered is 1 where memory is taken and given back in the order of
+ * memory in place at any time, shared one for each of another runtime that does so where both have
+ * the device, ordered is 1 where memory is taken and given back in the order of
  * a stream, and device is the device type of DLPack and Arrow, 0 where they have none. mapped is
  * 1 where the host uses the memory in place, too, but through a handle alone, which maps it;
  * opaque where addresses are only numbers; exportable where other processes can open it. */
 #define HAMR_ALLOCATOR_FACTS(X)`)
 	for _, a := range backends.Allocators() {
 		f := a.Facts()
-		reach := 0
-		for _, s := range f.Reach {
-			reach |= 1 << s
+		reach, shared := 0, 0
+		for _, s := range backends.Spaces() {
+			reach |= number(a.ReachableFrom(s)) << s
+			shared |= number(a.SharedWith(s)) << s
 		}
-		fmt.Fprintf(&b, " \\\n    X(%s, %d, %q, %q, %s, %#x, %d, %d, %d, %d, %d)", enumerator(a), a, f.Name, f.Backend, kinds[f.Kind],
-			reach, number(f.Ordered), f.DLPack, number(f.Mapped), number(f.Opaque), number(f.Exportable))
+		fmt.Fprintf(&b, " \\\n    X(%s, %d, %q, %q, %s, %#x, %#x, %d, %d, %d, %d, %d)", enumerator(a), a, f.Name, f.Backend, kinds[f.Kind],
+			reach, shared, number(f.Ordered), f.DLPack, number(f.Mapped), number(f.Opaque), number(f.Exportable))
 	}
 	b.WriteString("\n\n#endif\n")
 	return b.String()

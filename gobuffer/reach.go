@@ -1,0 +1,208 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"hamr/backends"
+)
+
+// anyDevice stands for all devices of a runtime, where only whether there is one matters.
+const anyDevice = -1
+
+// reached is whether code of another runtime's uses some memory as it is, and why.
+type reached struct {
+	is      bool
+	runtime backends.Backend // whose code it is, probed; nil where there is none, and code of that kind is the memory's own runtime's
+	why     string
+}
+
+func (said *reached) because() string {
+	if said == nil {
+		return ""
+	}
+	return ": " + said.why
+}
+
+// sameDevices are the numbers of devices in other runtimes, by what was asked. They never change.
+type sameDevices struct{ known sync.Map }
+
+type sameDevice struct {
+	backend string
+	device  int
+	other   string
+}
+
+// counterpart is SameDevice, asked once: a runtime that cannot tell has no device of another's.
+func (r *Runtime) counterpart(backend string, device int, other string) (number int, found bool, err error) {
+	question := sameDevice{backend, device, other}
+	if told, ok := r.same.known.Load(question); ok {
+		number = told.(int)
+		return number, number >= 0, nil
+	}
+	number, found, err = r.SameDevice(backend, device, other)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case !found:
+		number = -1
+	}
+	r.same.known.Store(question, number)
+	return number, found, nil
+}
+
+// reachedBy reports whether code in space s on one of its devices, as its own runtime numbers them,
+// uses memory in place that is Allocator.SharedWith it.
+func (r *Runtime) reachedBy(at backends.Region, s backends.Space, device int) (reached, error) {
+	home := at.Allocator.Backend()
+	b := r.byName[s.Backend()]
+	if b == nil || b.Probe() != nil {
+		// Code of that kind that is there all the same was made for the vendor of the memory.
+		_, known, err := r.identity(home, at.Device)
+		why := fmt.Sprintf("there is no %s runtime, and %s ", s, home)
+		if known = known && err == nil; known {
+			return reached{is: device == anyDevice || device == at.Device || at.Allocator.Kind() == backends.Managed, why: why + "knows which device it has"}, nil
+		}
+		return reached{why: why + "cannot tell which device it has"}, nil
+	}
+	count, err := b.DeviceCount()
+	if err != nil {
+		return reached{}, err
+	}
+	if device != anyDevice && (device < 0 || device >= count) {
+		return reached{}, valueError("device", device, deviceNumbers(count, s.Backend()))
+	}
+	first, behind := device, device+1
+	if device == anyDevice {
+		first, behind = 0, count
+	}
+	said := reached{runtime: b, why: fmt.Sprintf("%s has no device", s)}
+	for each := first; each < behind; each++ {
+		if said.is, said.why, err = r.reachedOn(b, each, at); said.is || err != nil {
+			break
+		}
+	}
+	return said, err
+}
+
+// reachedOn is reachedBy on one device.
+func (r *Runtime) reachedOn(b backends.Backend, device int, at backends.Region) (is bool, why string, err error) {
+	home := at.Allocator.Backend()
+	number, found, err := r.counterpart(b.Name(), device, home)
+	if err != nil {
+		return false, "", err
+	}
+	here := fmt.Sprintf("device %d of %s", device, b.Name())
+	if found {
+		is = number == at.Device || at.Allocator.Kind() == backends.Managed
+		return is, fmt.Sprintf("%s is device %d of %s", here, number, home), nil
+	}
+	if able, ok := backends.As[backends.Reacher](b); ok {
+		if is, err = able.Reaches(device, at); is || err != nil {
+			return is, b.Name() + " says that it reaches the memory from " + here, err
+		}
+	}
+	return false, fmt.Sprintf("%s is no device of %s, and does not reach the memory", here, home), nil
+}
+
+// Reaches reports whether code in space s on a device, as that runtime numbers them, uses the memory
+// in place: the backends are asked where the allocator does not say. Below zero any device will do;
+// the host has none. A runtime that cannot be asked reaches nothing.
+func (a *Array) Reaches(s backends.Space, device int) (bool, error) {
+	if err := a.check(); err != nil {
+		return false, err
+	}
+	device = max(device, anyDevice)
+	if !a.options.Allocator.SharedWith(s) || (a.memory != nil && a.memory.Mapped()) {
+		return a.Accessible(s) && (device == anyDevice || a.inPlace(s, device)), nil
+	}
+	said, err := a.runtime.reachedBy(a.home(), s, device)
+	return said.is, err
+}
+
+// inPlace reports whether code in space s on device can use the memory as it
+// is. Device code reaches only the memory of its own device without peer
+// access.
+func (a *Array) inPlace(s backends.Space, device int) bool {
+	switch {
+	case a.memory != nil && a.memory.Mapped():
+		return s == backends.SpaceHost
+	case !a.options.Allocator.ReachableFrom(s):
+		return false
+	case s == backends.SpaceHost || device == a.options.Device:
+		return true
+	case a.options.Allocator.Kind() != backends.Managed:
+		return false
+	}
+	if a.memory != nil {
+		if able, ok := backends.As[backends.Reacher](a.memory.backend); ok {
+			is, err := able.Reaches(device, a.memory.region)
+			return is && err == nil
+		}
+	}
+	return true
+}
+
+// home is where the elements are, or would be if there were any.
+func (a *Array) home() backends.Region {
+	return backends.Region{Address: a.address, Allocator: a.options.Allocator, Device: a.options.Device}
+}
+
+// shares is inPlace for code of another runtime's that a's allocator is SharedWith.
+func (a *Array) shares(s backends.Space, device int) (reached, error) {
+	said, err := a.runtime.reachedBy(a.home(), s, device)
+	if err == nil && !said.is && a.runtime.tracing() {
+		a.runtime.tracef("%s memory of device %d cannot be used by %s in place: %s", a.options.Allocator, a.options.Device, s, said.why)
+	}
+	return said, err
+}
+
+// currentDevice is the calling thread's for code in space s.
+func (a *Array) currentDevice(s backends.Space) (int, error) {
+	own := a.options.Allocator
+	if own.ReachableFrom(s) && s != backends.SpaceHost {
+		return a.runtime.currentDeviceOf(own)
+	}
+	list, err := temporaries(s)
+	if err != nil {
+		return 0, err
+	}
+	device, err := a.runtime.currentDeviceOf(list[0])
+	if errors.Is(err, backends.ErrUnavailable) && own.SharedWith(s) {
+		return a.runtime.currentDeviceOf(own)
+	}
+	return device, err
+}
+
+func (r *Runtime) currentDeviceOf(a backends.Allocator) (int, error) {
+	b, err := r.Backend(a)
+	if err != nil {
+		return 0, err
+	}
+	return currentDevice(b)
+}
+
+// orderFor makes what code of another runtime's does with a handle's elements run after all work on
+// them, and what hamr does with them later run after what that has on its default stream. The
+// two know nothing of each other's streams, so what is pending is waited for.
+func (a *Array) orderFor(b backends.Backend, h *Handle, device int) error {
+	if err := errors.Join(a.memory.notMapped(), a.all().settle()); err != nil {
+		return err
+	}
+	h.stream = 0
+	streams, ok := backends.As[backends.Streams](b)
+	if !ok {
+		return nil
+	}
+	s, err := streams.Resolve(device, 0)
+	if err != nil {
+		return err
+	}
+	h.elsewhere = &work{backend: b, streams: streams, device: device, stream: s, foreign: true}
+	if a.memory == nil {
+		return nil
+	}
+	marked := *h.elsewhere
+	return a.memory.mark(&marked, nil)
+}
