@@ -13,9 +13,29 @@ var stageBytes = 4 << 20
 
 // copyBetweenRuntimes copies the bytes of two dense and equal layouts in memory of two runtimes, of
 // which the host does not reach at least one at any time. Where it reaches the other, this is host
-// memory to the runtime of the one: nothing is between. Else the bytes go through host memory, a
-// piece at a time. It is over when it returns.
+// memory to the runtime of the one, and where the device of the one reaches the other, its own:
+// nothing is between. Else the bytes go through host memory, a piece at a time. It is over when it
+// returns.
 func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
+	for _, way := range []struct{ side, other piece }{{dst, src}, {src, dst}} {
+		as, why, err := r.asOwn(way.side, way.other)
+		if err != nil {
+			return err
+		}
+		if as == backends.None {
+			continue
+		}
+		if r.tracing() {
+			r.tracef("between %s and %s there is nothing: %s", src.memory.region.Allocator, dst.memory.region.Allocator, why)
+		}
+		own := func(p piece) backends.Region {
+			if p.memory == way.other.memory {
+				return backends.Region{Address: p.address, Allocator: as, Device: way.side.memory.region.Device}
+			}
+			return p.region()
+		}
+		return r.copyRegions(way.side, dst, src, own(dst), own(src), Sync)
+	}
 	for _, way := range []struct{ side, other piece }{{dst, src}, {src, dst}} {
 		if !way.other.hostReaches() || way.side.onHost() {
 			continue
@@ -27,6 +47,25 @@ func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
 		return r.copyByRuntimeOf(way.side, dst, src, Sync)
 	}
 	return r.copyStaged(dst.span(), src.span())
+}
+
+// asOwn is the allocator that side's runtime would have taken other's memory by, if its device
+// reaches that; else backends.None.
+func (r *Runtime) asOwn(side, other piece) (as backends.Allocator, why string, err error) {
+	s, err := backends.ParseSpace(side.memory.backend.Name())
+	if err != nil || !other.memory.region.Allocator.SharedWith(s) || side.memory.kind == backends.Pinned {
+		return backends.None, "", nil
+	}
+	said, err := r.reachedBy(other.region(), s, side.memory.region.Device)
+	if err != nil || !said.is || said.runtime == nil {
+		return backends.None, "", err
+	}
+	for _, a := range backends.Allocators() {
+		if r.byAllocator[a].backend == side.memory.backend && a.Kind() == other.memory.kind && !a.Ordered() {
+			return a, said.why, nil
+		}
+	}
+	return backends.None, "", nil
 }
 
 // hostReaches reports whether the host can use p as it is, once no work on it is pending.

@@ -57,7 +57,14 @@ func (r *Runtime) counterpart(backend string, device int, other string) (number 
 func (r *Runtime) reachedBy(at backends.Region, s backends.Space, device int) (reached, error) {
 	home := at.Allocator.Backend()
 	b := r.byName[s.Backend()]
-	if b == nil || b.Probe() != nil {
+	var absent error
+	if b != nil {
+		absent = b.Probe()
+	}
+	if absent != nil && !errors.Is(absent, backends.ErrUnavailable) {
+		return reached{}, absent
+	}
+	if b == nil || absent != nil {
 		// Code of that kind that is there all the same was made for the vendor of the memory.
 		_, known, err := r.identity(home, at.Device)
 		why := fmt.Sprintf("there is no %s runtime, and %s ", s, home)
@@ -106,6 +113,22 @@ func (r *Runtime) reachedOn(b backends.Backend, device int, at backends.Region) 
 	return false, fmt.Sprintf("%s is no device of %s, and does not reach the memory", here, home), nil
 }
 
+// Reaches reports whether code in space s, on some device of its runtime's, can use memory in place
+// that is another runtime's or the host's: the backends are asked where the allocator does not say.
+func (r *Runtime) Reaches(at backends.Region, s backends.Space) (bool, error) {
+	if err := r.check(); err != nil {
+		return false, err
+	}
+	if !at.Allocator.SharedWith(s) {
+		return at.Allocator.ReachableFrom(s), nil
+	}
+	if _, err := r.Backend(at.Allocator); err != nil {
+		return false, err
+	}
+	said, err := r.reachedBy(at, s, anyDevice)
+	return said.is, err
+}
+
 // Reaches reports whether code in space s on a device, as that runtime numbers them, uses the memory
 // in place: the backends are asked where the allocator does not say. Below zero any device will do;
 // the host has none. A runtime that cannot be asked reaches nothing.
@@ -135,13 +158,18 @@ func (a *Array) inPlace(s backends.Space, device int) bool {
 	case a.options.Allocator.Kind() != backends.Managed:
 		return false
 	}
-	if a.memory != nil {
-		if able, ok := backends.As[backends.Reacher](a.memory.backend); ok {
-			is, err := able.Reaches(device, a.memory.region)
-			return is && err == nil
-		}
+	if a.memory == nil {
+		return true
 	}
-	return true
+	able, ok := backends.As[backends.Reacher](a.memory.backend)
+	if !ok {
+		return true
+	}
+	if count, err := a.memory.backend.DeviceCount(); err != nil || device >= count {
+		return true // prepare says what is wrong
+	}
+	is, err := able.Reaches(device, a.memory.region)
+	return is && err == nil
 }
 
 // home is where the elements are, or would be if there were any.

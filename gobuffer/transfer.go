@@ -148,7 +148,11 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 // copyByRuntimeOf is a copy by the runtime of side, one of the two. If the other is another
 // runtime's, it must be where the host reaches it, and is host memory to this one.
 func (r *Runtime) copyByRuntimeOf(side, dst, src piece, t Transfer) error {
-	to, from := side.regionOf(dst), side.regionOf(src)
+	return r.copyRegions(side, dst, src, side.regionOf(dst), side.regionOf(src), t)
+}
+
+// copyRegions is copyByRuntimeOf where that is told of other regions than the pieces' own.
+func (r *Runtime) copyRegions(side, dst, src piece, to, from backends.Region, t Transfer) error {
 	size := dst.layout.NBytes()
 	if r.tracing() {
 		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,

@@ -15,6 +15,12 @@ func Activate(backend string, device int) (uint64, error) { return bridge.Activa
 // Restore ends what Activate began.
 func Restore(backend string, before uint64) (int, error) { return 0, bridge.Restore(backend, before) }
 
+// Reaches reports whether code in a space, on some device of its runtime's, can use memory at an
+// address in place.
+func Reaches(allocator, device int, address uint64, space int) (bool, error) {
+	return bridge.Reaches(allocator, device, address, space)
+}
+
 // CanAccess reports whether a device can reach another one's memory.
 func CanAccess(backend string, user, owner int) (bool, error) {
 	return bridge.CanAccess(backend, user, owner)

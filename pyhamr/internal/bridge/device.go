@@ -125,6 +125,14 @@ func refused(argument, value, accepted string) error {
 	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: value, Accepted: accepted}
 }
 
+// Reaches reports whether code in a space, on some device of its runtime's, can use memory at an
+// address in place.
+func Reaches(allocator, device int, address uint64, space int) (is bool, err error) {
+	defer Guard(&err)
+	at := backends.Region{Address: backends.Address(address), Allocator: backends.Allocator(allocator), Device: device}
+	return Runtime.Reaches(at, backends.Space(space))
+}
+
 // Access describes at result where code in a space can touch d's elements.
 func Access(d *Descriptor, space backends.Space, device int, result *Descriptor) (err error) {
 	defer Guard(&err)

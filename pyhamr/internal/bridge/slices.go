@@ -201,6 +201,7 @@ func (m movement) long(arrays ...*Descriptor) (bool, error) {
 	}
 	toHost, fromHost := m.to.Kind() == backends.Pageable, m.from.Kind() == backends.Pageable
 	down, up := toHost && !fromHost, fromHost && !toHost
+	between := !toHost && !fromHost && m.to.Backend() != m.from.Backend()
 	foreign := false
 	for _, d := range arrays {
 		if 0 < d.Stream && d.Stream < specialStream {
@@ -209,7 +210,7 @@ func (m movement) long(arrays ...*Descriptor) (bool, error) {
 		foreign = foreign || d.foreign()
 	}
 	switch {
-	case (up || down) && m.bytes >= longBytes:
+	case (up || down || between) && m.bytes >= longBytes:
 		return true, nil
 	case (down || m.waits) && (foreign || m.bytes >= askDownBytes), up && m.bytes >= askUpBytes:
 		return pending(arrays)

@@ -38,8 +38,8 @@ class Allocator(Enumeration):
     hip_host = 14
 
 
-#: Name, kind of memory, reach, order, DLPack's device type, backend and whether other processes
-#: can open it, of each allocator by number: the facts of the Go core's backends/allocator.go.
+#: Name, kind of memory, reach, order, DLPack's device type, backend, whether other processes
+#: can open it, and the spaces of other runtimes that share it, of each allocator by number: the facts of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:
@@ -66,6 +66,11 @@ ORDINARY = [number for number in range(len(FACTS)) if is_ordinary(number)]
 def is_exportable(number: int) -> bool:
     """Whether other processes can open an allocator's memory."""
     return number >= 0 and FACTS[number][6]
+
+
+def is_shared(number: int, space: int) -> bool:
+    """Whether another runtime's code uses an allocator's memory in place where it has the device."""
+    return number >= 0 and bool(FACTS[number][7] >> space & 1)
 
 
 def backend_of(number: int) -> str:

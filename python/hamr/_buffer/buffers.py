@@ -9,6 +9,7 @@ from .._base.allocator import (
     Transfer,
     allocator_from,
     backend_of,
+    is_shared,
     space_number,
     transfer_of,
 )
@@ -138,6 +139,8 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
     def accessible(self, space: str) -> bool:
         """Whether code in a space, as "host" or "cuda", reaches the memory in place."""
         number = space_number(space)
+        if is_shared(self._allocator, number):
+            return core().Reaches(self._allocator, self.device, self._place, number)
         return bool(self._reach >> number & 1)
 
     def get_device_accessible(self, device: Device | None = -1) -> Handle:

@@ -33,10 +33,17 @@ static PyObject *describe(const hamr_array *array) {
                          strides_name, strides, version_name, 3, stream_name, Py_None);
 }
 
+/* Libraries for HIP read and offer the interface under CUDA's name. Of memory that CUDA shares with
+ * another runtime the core has said so to whoever has a handle for CUDA in place. */
+int description_offered(const Array *self) {
+    if (self->array.flags & (HAMR_REACHABLE(HAMR_CUDA) | HAMR_REACHABLE(HAMR_HIP))) return 1;
+    return self->for_space == FOR_SPACE(HAMR_CUDA) && !(self->array.flags & HAMR_HOST_REACHABLE);
+}
+
 int description_prepare(Array *self) {
     while (!self->interface) {
         const ElementFacts *facts = element_facts(self->array.element);
-        if (!facts || !facts->format || !(self->array.flags & HAMR_REACHABLE(HAMR_CUDA))) return 0;
+        if (!facts || !facts->format || !description_offered(self)) return 0;
         /* Making tuples may run finalisers, which may change the array. */
         uint32_t changes = self->changes;
         Array *source = (Array *)array_snapshot(self, array_type);

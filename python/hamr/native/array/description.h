@@ -5,6 +5,7 @@
 #include "array/array.h"
 
 int description_setup(void);
+int description_offered(const Array *self);
 int description_prepare(Array *self); /* makes self->interface, if it can be */
 
 #endif

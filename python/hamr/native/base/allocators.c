@@ -4,22 +4,22 @@
 
 #include "base/python.h"
 
-#define FACTS(allocator, number, name, backend, kind, reach, ordered, device, mapped, opaque, exportable) \
-    [allocator] = {name, backend, kind, reach, ordered, device, mapped, exportable},
+#define FACTS(allocator, number, name, backend, kind, reach, shared, ordered, device, mapped, opaque, exportable) \
+    [allocator] = {name, backend, kind, reach, shared, ordered, device, mapped, exportable},
 
 const AllocatorFacts allocator_table[HAMR_ALLOCATOR_COUNT] = {HAMR_ALLOCATOR_FACTS(FACTS)};
 
 _Static_assert((int)HAMR_ALLOCATOR_COUNT <= (int)HAMR_ALLOCATORS, "tables by allocator are too short");
 
-/* allocator_table() -> [(name, kind, reach, ordered, DLPack's device, backend, exportable)] by number. */
+/* allocator_table() -> [(name, kind, reach, ordered, DLPack's device, backend, exportable, shared)] by number. */
 static PyObject *table(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < HAMR_ALLOCATOR_COUNT; i++) {
         const AllocatorFacts *facts = &allocator_table[i];
-        PyObject *row = Py_BuildValue("(siiiisO)", facts->name, facts->kind, facts->reach, facts->ordered, facts->dlpack, facts->backend,
-                                      facts->exportable ? Py_True : Py_False);
+        PyObject *row = Py_BuildValue("(siiiisOi)", facts->name, facts->kind, facts->reach, facts->ordered, facts->dlpack, facts->backend,
+                                      facts->exportable ? Py_True : Py_False, facts->shared);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -44,6 +44,6 @@ static PyObject *space_names(PyObject *module, PyObject *unused) {
 
 PyMethodDef allocator_functions[] = {
     {"space_names", space_names, METH_NOARGS, "space_names(): the name of each space, by number."},
-    {"allocator_table", table, METH_NOARGS, "allocator_table(): (name, kind, reach, ordered, DLPack's device type, backend, exportable) of each allocator."},
+    {"allocator_table", table, METH_NOARGS, "allocator_table(): (name, kind, reach, ordered, DLPack's device type, backend, exportable, shared) of each allocator."},
     {NULL, NULL, 0, NULL},
 };

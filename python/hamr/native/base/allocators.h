@@ -12,6 +12,7 @@ typedef struct {
     const char *backend;
     unsigned char kind;    /* hamr_memory_kind */
     unsigned char reach;   /* a bit for each hamr_space that uses the memory in place */
+    unsigned char shared;  /* likewise, of those that do so where their runtime has the device, too */
     unsigned char ordered; /* taken and given back in the order of a stream */
     unsigned char dlpack;  /* device type of DLPack and Arrow; 0: there is none */
     unsigned char mapped;  /* the host reaches it, but only through the core, which maps it */

@@ -28,7 +28,7 @@ int cuda_interface_setup(void) {
 }
 
 static PyObject *refuse(const Array *self) {
-    if (!(self->array.flags & HAMR_REACHABLE(HAMR_CUDA)))
+    if (!description_offered(self))
         return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: CUDA does not reach this memory; get_cuda_accessible() brings it there");
     return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", element_label(self->array.element));
 }

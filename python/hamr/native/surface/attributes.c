@@ -58,6 +58,13 @@ static PyObject *get_pointer(PyObject *self, void *closure) {
     return PyLong_FromUnsignedLongLong(((Array *)self)->array.pointer);
 }
 
+/* The address, for who only asks about it: nobody uses the memory by that. */
+static PyObject *get_place(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyLong_FromUnsignedLongLong(((Array *)self)->array.pointer);
+}
+
 static PyObject *get_flag(PyObject *self, void *closure) {
     OPEN(self);
     return PyBool_FromLong((((Array *)self)->array.flags & (uint32_t)(uintptr_t)closure) != 0);
@@ -147,6 +154,7 @@ PyGetSetDef array_attributes[] = {
     {"device", get_int32, NULL, "the device that owns the memory; -1 is the host", FIELD(device)},
     {"__array_interface__", array_interface, NULL, "NumPy's array interface, version 3, where the host reaches the memory", NULL},
     {"__cuda_array_interface__", cuda_array_interface, NULL, "the CUDA array interface, version 3, where CUDA reaches the memory", NULL},
+    {"_place", get_place, NULL, NULL, NULL},
     {"_reach", get_reach, NULL, NULL, NULL},
     {"_count", get_count, NULL, NULL, NULL},
     {"_address", get_address, NULL, NULL, NULL},
