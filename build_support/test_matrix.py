@@ -70,7 +70,8 @@ def emulated(devices: int, **settings: str) -> Suite:
     return Suite(f"CUDA, emulated devices {devices}{extra}", "tests/cuda", environment | settings)
 
 
-HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""})
+#: The pairs of spaces are tested where there are the most: see PAIRS.
+HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""}, ("--ignore=tests/pairs",))
 #: What may come out otherwise on another version of Python: tests/conftest.py names it.
 EACH_PYTHON = ("-m", "each_python")
 #: The tests that need array libraries run on one Python, the newest that has all of them.
@@ -87,6 +88,7 @@ LIBRARIES = Suite(
 LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
 HIP = replace(emulated(2, HAMR_TEST_HIP="1"), name="HIP, stand-in", folder="tests/hip")
+PAIRS = replace(HIP, name="pairs of spaces, CUDA emulated, HIP stand-in", folder="tests/pairs")
 #: The long tests repeat what they do: in full with --all, at a third on one Python with one driver
 #: otherwise, and at a tenth elsewhere.
 THIRD, SHORTENED = (
@@ -96,7 +98,7 @@ THIRD, SHORTENED = (
 NOT_AGAIN = ("-m", "not one_configuration")
 #: The full suite, which one Python runs.
 FULL = [
-    *(HOST, CUDA, HIP),
+    *(HOST, CUDA, HIP, PAIRS),
     *(
         replace(suite, settings=suite.settings | SHORTENED, arguments=NOT_AGAIN)
         for suite in (*map(emulated, (0, 1, 4)), emulated(2, HAMR_CUDA_KERNELS="0"))
@@ -111,6 +113,7 @@ WHOLE = [HOST, CUDA]
 GPU = [
     Suite("CUDA, real driver", "tests/cuda", {"HAMR_TEST_CUDA": "driver"}),
     Suite("array libraries on a GPU", "tests/gpu", {"HAMR_TEST_CUDA": "driver"}),
+    Suite("pairs of spaces on a GPU", "tests/pairs", {"HAMR_TEST_CUDA": "driver"}),
     Suite("interoperability on a GPU", "tests/interop", {"HAMR_TEST_CUDA": "driver"}),
 ]
 NO_SYSTEM_NUMPY = "/usr/bin/python3, from 3.11 on, brings no NumPy; apt's python3-numpy is one"
