@@ -60,7 +60,7 @@ class Trace(logging.Handler):
 def way_of(lines: list[str]) -> str:
     """Return how elements were moved, in a word or two, by what hamr said of it."""
     text = "\n".join(lines)
-    staged = re.search(r"between \S+ and \S+ are \d+ × \d+ bytes of (\w+)", text)
+    staged = re.search(r"between \S+ and \S+ are \d+ pieces of \d+ bytes of (\w+)", text)
     if staged:
         return f"staged, {staged[1]}"
     if re.search(r"copy \d+ elements .* on the host", text):

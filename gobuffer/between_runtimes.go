@@ -95,7 +95,7 @@ func (r *Runtime) copyStaged(dst, src piece) (err error) {
 		stages = append(stages, piece{memory: m, address: m.region.Address, stop: dst.stopWith(src)})
 	}
 	if r.tracing() {
-		r.tracef("between %s and %s are %d × %d bytes of %s: neither runtime reaches the other's memory, nor does the host", src.memory.region.Allocator,
+		r.tracef("between %s and %s are %d pieces of %d bytes of %s: neither runtime reaches the other's memory, nor does the host", src.memory.region.Allocator,
 			dst.memory.region.Allocator, len(stages), stages[0].memory.Size(), stages[0].memory.region.Allocator)
 	}
 	for i, done := 0, 0; done < size; i, done = i+1, done+stageBytes {

@@ -33,7 +33,7 @@ def test_a_run_has_every_pair_once(path):
     ("said", "way"),
     [
         (
-            "between cuda and hip are 2 × 4194304 bytes of cuda_host: neither runtime\n"
+            "between cuda and hip are 2 pieces of 4194304 bytes of cuda_host: neither runtime\n"
             "copy 4194304 bytes cuda device 0 at 0x1 to cuda_host device -1 at 0x2",
             "staged, cuda_host",
         ),
