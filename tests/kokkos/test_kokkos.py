@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support import kokkos
 from tests.support.processes import run_script
 
 SOURCE = Path(__file__).parent / "views.cpp"
-ROOT = os.environ.get("KOKKOS_ROOT", "/usr/local")
 
-#: Where the header may be, and what belongs to it: Kokkos's own package, or Trilinos's.
-PLACES = [
-    (f"{ROOT}/include", [f"-L{ROOT}/lib", f"-Wl,-rpath,{ROOT}/lib", "-lkokkoscore"], "c++20"),
-    ("/usr/include", ["-lkokkoscore"], "c++20"),
-    ("/usr/include/kokkos", ["-lkokkoscore"], "c++20"),
-    ("/usr/include/trilinos", ["-ltrilinos_kokkoscore"], "c++17"),
-]
-FOUND = [place for place in PLACES if (Path(place[0]) / "Kokkos_Core.hpp").exists()]
-COMPILER = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("c++")
-
-pytestmark = [
-    pytest.mark.skipif(
-        not FOUND, reason=f"no Kokkos_Core.hpp in {', '.join(p[0] for p in PLACES)}"
-    ),
-    pytest.mark.skipif(not COMPILER, reason="no C++ compiler"),
-]
+pytestmark = pytest.mark.skipif(bool(kokkos.absent()), reason=kokkos.absent())
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """What a process with the library says of each case."""
-    include, libraries, standard = FOUND[0]
     built = tmp_path_factory.mktemp("kokkos") / "views.so"
-    flags = ["-O1", f"-std={standard}", "-shared", "-fPIC", "-fopenmp", f"-isystem{include}"]
-    command = [COMPILER, *flags, str(SOURCE), *libraries, "-o", str(built)]
+    flags = [*shlex.split(kokkos.FLAGS), "-O1", "-shared", "-fPIC"]
+    libraries = shlex.split(kokkos.LIBRARIES)
+    command = [kokkos.COMPILER, *flags, str(SOURCE), *libraries, "-o", str(built)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     output = run_script("kokkos_views", built, env={"OMP_NUM_THREADS": "2"})

@@ -1,10 +1,10 @@
 """The code blocks of README.md and docs/*.md: what each needs, how it is run, what it prints.
 
-The blocks below one heading belong together. Those of C and Go, and those of Python whose first
-line is a comment with a file's name, are files; then the shell blocks run, and what is left of
-Python is one program. A comment ``<!-- needs: torch -->`` above a block names what must be there
-beyond hamr, NumPy and, for C and Go, a compiler: one of NEEDS. A heading's blocks run once with
-those that need nothing and each other set of needs.
+The blocks below one heading belong together. Those of C, C++ and Go, and those of Python whose
+first line is a comment with a file's name, are files; then the shell blocks run, and what is left
+of Python is one program. A comment ``<!-- needs: torch -->`` above a block names what must be
+there beyond hamr, NumPy and, for C and Go, a compiler: one of NEEDS. A heading's blocks run once
+with those that need nothing and each other set of needs.
 
 All that the blocks print has to be shown, in ``# prints …`` at a line's end or in a ``text``
 block below, in which ``...`` stands for anything.
@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 
 from build_support import toolchain
-from tests.support import emulation, mpi, opencl_runtime
+from tests.support import emulation, kokkos, mpi, opencl_runtime
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
@@ -37,7 +37,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Modules that stand in for libraries without which a block could not run on the emulator.
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 
-_FILE = re.compile(r"(?:#|//|/\*) ([\w.]+\.(?:py|c|go))(?: \*/)?")
+_FILE = re.compile(r"(?:#|//|/\*) ([\w.]+\.(?:py|cpp|c|go))(?: \*/)?")
 _PRINTS = re.compile(r"(?:#|//) prints (.*)$")
 _SETTINGS = {**mpi.SETTINGS, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
 
@@ -64,6 +64,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "cupy": lambda: "",  # without it the stand-in runs
     "dask": lambda: _module("distributed"),
     "go": _go,
+    "kokkos": kokkos.absent,
     "mpi": lambda: mpi.MISSING or "",
     "opencl": opencl_runtime.absent,
     "pyopencl": lambda: _module("pyopencl"),
@@ -75,7 +76,7 @@ ON_A_DEVICE = {"cuda", "cupy"}
 LIBRARIES = {"dask", "mpi", "pyopencl", "torch"}
 
 #: Who runs which language, and what that needs.
-LANGUAGES = {"python": set(), "sh": set(), "text": set(), "c": {"cc"}, "go": {"go"}}
+LANGUAGES = {"python": set(), "sh": set(), "text": set(), "c": {"cc"}, "cpp": set(), "go": {"go"}}
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,7 @@ def _launched(command: list[str], folder: Path) -> str:
     if emulation.CHOSEN == "emulator" or (emulation.CHOSEN and _module("cupy")):
         modules.append(str(STAND_INS))
     env = {"PATH": os.pathsep.join(search), "PYTHONPATH": os.pathsep.join(modules)}
+    env |= {"KOKKOS_FLAGS": kokkos.FLAGS, "KOKKOS_LIBRARIES": kokkos.LIBRARIES}
     status, output = launch(
         ["env", "-C", str(folder), *command], 300, _SETTINGS | env | {"PYTHONUNBUFFERED": "1"}
     )

@@ -93,7 +93,8 @@ class Emulator:
         self.fail("cuMemHostAlloc", min(nth, 1), error)
 
     def calls(self, call: str) -> int:
-        return self.library.emulator_calls(call.encode())
+        made: int = self.library.emulator_calls(call.encode())
+        return made
 
     def live(self, what: str) -> int:
         """How much is live of "memory", "bytes", "streams", "events", "pools", …"""
@@ -114,7 +115,8 @@ class Emulator:
 
     def pending(self) -> int:
         """How many pieces of late work there are."""
-        return self.library.emulator_pending()
+        found: int = self.library.emulator_pending()
+        return found
 
     def peek(self, address: int, shape: Any, dtype: Any) -> np.ndarray:
         """What memory holds now, whatever work is pending."""

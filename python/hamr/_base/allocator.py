@@ -38,8 +38,9 @@ class Allocator(Enumeration):
     hip_host = 14
 
 
-#: Name, kind of memory, reach, order, DLPack's device type, backend, whether other processes
-#: can open it, and the spaces of other runtimes that share it, of each allocator by number: the facts of the Go core's backends/allocator.go.
+#: Name, kind of memory, reach, order, DLPack's device type, backend, whether other processes can
+#: open it, and the spaces of other runtimes that share it, of each allocator by number: the facts
+#: of the Go core's backends/allocator.go.
 FACTS = _native.allocator_table()
 
 if not TYPE_CHECKING:
@@ -69,7 +70,7 @@ def is_exportable(number: int) -> bool:
 
 
 def is_shared(number: int, space: int) -> bool:
-    """Whether another runtime's code uses an allocator's memory in place where it has the device."""
+    """Whether another runtime's code uses the memory in place where it has the device, too."""
     return number >= 0 and bool(FACTS[number][7] >> space & 1)
 
 
