@@ -181,3 +181,21 @@ func TestStridedElementsBetweenRuntimesGoWithoutTheirGaps(t *testing.T) {
 		})
 	}
 }
+
+func TestACopyBetweenRuntimesEndsBetweenPieces(t *testing.T) {
+	inPiecesOf(t, 100)
+	w := newVendors(t, strangers, late, late)
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), counting(arrayiface.Uint8, 1000))
+	b := w.array(place{backends.HIP, 0}.options(gobuffer.Async), counting(arrayiface.Uint8, 1000))
+	var stop backends.Stop
+	copies := w.hip.CallCount("Copy")
+	w.runtime.SetTrace(func(line string) {
+		if strings.HasPrefix(line, "copy 100 bytes malloc") {
+			stop.Ask()
+		}
+	})
+	assert.ErrorIs(t, b.Until(&stop).Write(a), backends.ErrStopped)
+	w.runtime.SetTrace(nil)
+	assert.LessOrEqual(t, w.hip.CallCount("Copy")-copies, 1)
+	closeAll(t, a, b.Until(nil))
+}
