@@ -192,7 +192,7 @@ func (a *Array) currentDevice(s backends.Space) (int, error) {
 	if own.ReachableFrom(s) && s != backends.SpaceHost {
 		return a.runtime.currentDeviceOf(own)
 	}
-	list, err := temporaries(s)
+	list, err := a.runtime.temporariesIn(s)
 	if err != nil {
 		return 0, err
 	}

@@ -62,7 +62,7 @@ def test_devices_are_compared_not_their_numbers():
     assert "cuda says that it reaches the memory from device 1 of cuda" in said
     assert b.cuda_accessible()
     assert not b.accessible("opencl")
-    assert access(hamr.Buffer(5, "int32", "hip_host"), "cuda") == "direct"
+    assert access(hamr.Buffer(COUNT, "int32", "hip_host"), "cuda") == "direct"
 
 
 @needs_both
