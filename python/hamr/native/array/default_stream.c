@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "array/array.h"
 #include "base/allocators.h"
 #include "base/dlpack.h"
 #include "base/elements.h"
