@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/internal/dl"
 )
 
 func TestUnavailable(t *testing.T) {
@@ -57,4 +58,21 @@ func TestFailures(t *testing.T) {
 	_, err := b.Describe(1)
 	require.ErrorAs(t, err, &failed)
 	assert.ErrorContains(t, b.Free(backends.Region{Address: 16, Allocator: backends.OpenMP, Device: -1}, 1, 0), "there is no device -1")
+}
+
+func TestDevicesThatComeLaterAreNotSeen(t *testing.T) {
+	file := build(t, "changing", folder)
+	b := openOf(file)
+	require.NoError(t, b.Probe())
+	at, err := b.Allocate(backends.Request{Allocator: backends.OpenMP, Size: 100, Zero: true})
+	require.NoError(t, err)
+	register, err := load(t, file).Symbol("hamr_register")
+	require.NoError(t, err)
+	dl.Call(register, 3)
+	region := backends.Region{Address: at, Allocator: backends.OpenMP}
+	require.NoError(t, b.Fill(region, []byte{1, 2}, 50, 0))
+	require.NoError(t, b.Free(region, 100, 0))
+	count, err := b.DeviceCount()
+	require.NoError(t, err)
+	assert.Equal(t, 1, count)
 }

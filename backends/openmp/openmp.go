@@ -21,7 +21,8 @@ const name = "openmp"
 
 // Backend is backends.Backend for the allocator OpenMP, and implements Describer, Identified and
 // HostDevices. Its devices have the runtime's numbers. It has no streams: everything is complete at
-// return. The runtime is called on one thread. Memory belongs to the caller until Free, and only Copy
+// return. What is done on a device is done on one thread of the backend's: plugins leave a context of
+// their own current on the thread that calls them. Memory belongs to the caller until Free, and only Copy
 // and code on its device may touch it. All methods are safe for concurrent use.
 type Backend struct {
 	lookup func(string) string
@@ -71,22 +72,22 @@ func (b *Backend) load() error {
 	return nil
 }
 
-// on calls f on the runtime's thread with the runtime's number of a device. That of the initial device
-// changes when a program registers devices, so it is asked for each time.
+// on calls f with the runtime's number of a device and that of the initial one, which changes when a
+// program registers devices, so it is asked for each time.
 func (b *Backend) on(call string, device int, f func(number, initial uintptr) error) (err error) {
 	if device < 0 || device >= b.count {
 		return failure(call, invalid, fmt.Sprintf("there is no device %d", device))
 	}
-	b.worker.Do(func() {
-		initial := dl.Call(b.library.GetInitialDevice)
-		if b.onHost {
-			err = f(initial, initial)
-		} else {
-			err = f(uintptr(device), initial)
-		}
-	})
+	if b.onHost {
+		// No plugin is asked, and another thread takes a hundred times as long.
+		initial := b.initial()
+		return f(initial, initial)
+	}
+	b.worker.Do(func() { err = f(uintptr(device), b.initial()) })
 	return err
 }
+
+func (b *Backend) initial() uintptr { return dl.Call(b.library.GetInitialDevice) }
 
 // numberOf is the runtime's number of where a region is.
 func (b *Backend) numberOf(r backends.Region, initial uintptr) uintptr {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for name, open := range map[string]func(testing.TB) *Backend{"host": host, "device": device, "llvm": llvm} {
+	for name, open := range map[string]func(testing.TB) *Backend{"gcc": gcc, "device": device, "llvm": llvm} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
 			for i := range b.count {

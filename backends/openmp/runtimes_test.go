@@ -64,14 +64,23 @@ func load(t testing.TB, file string) dl.Library {
 	return l
 }
 
-// host is GCC's runtime with its initial device.
-func host(t testing.TB) *Backend {
+// gcc is GCC's runtime with whatever devices the machine has.
+func gcc(t testing.TB) *Backend {
 	t.Helper()
 	b := openOf("libgomp.so.1")
 	if err := b.Probe(); err != nil {
 		t.Skip(err)
 	}
-	require.True(t, b.onHost, "the machine's libgomp has %d devices", b.count)
+	return b
+}
+
+// host is GCC's runtime with its initial device.
+func host(t testing.TB) *Backend {
+	t.Helper()
+	b := gcc(t)
+	if !b.onHost {
+		t.Skipf("the machine's libgomp has %d devices", b.count)
+	}
 	return b
 }
 

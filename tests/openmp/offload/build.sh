@@ -2,6 +2,7 @@
 # Builds what tests of OpenMP load, and prints the file: build.sh WHAT FOLDER [LLVM].
 # WHAT is
 #   plugin      a plugin of libgomp's
+#   changing    a runtime whose devices come later
 #   registered  what makes the devices of LLVM's x86_64 plugin appear
 #   add         functions with target regions, with libgomp
 #   threads     the one without, with LLVM's libomp, which has what GCC calls, too
@@ -16,6 +17,9 @@ case $what in
 plugin)
   output=$2/libgomp-plugin-nvptx.so.1
   ${CC:-cc} $flags -shared -Wl,-soname,libgomp-plugin-nvptx.so.1 -o "$output" "$here/plugin.c"
+  ;;
+changing)
+  ${CC:-cc} $flags -shared -o "$output" "$here/changing.c"
   ;;
 registered)
   echo 'int hamr_nothing(void) { return 0; }' | ${CC:-cc} $flags -shared -xc -o "$2/image.so" -
