@@ -135,7 +135,8 @@ import hamr
 b = hamr.Buffer(4, "f8", "openmp", fill=1)
 child = os.fork()
 if not child:
-    for use in (lambda: b.fill(2), lambda: b.copy("malloc"), lambda: hamr.Buffer(3, "f8", "openmp")):
+    new = lambda: hamr.Buffer(3, "f8", "openmp")
+    for use in (lambda: b.fill(2), lambda: b.copy("malloc"), new):
         try:
             use()
         except hamr.ForkError:

@@ -1,4 +1,4 @@
-"""Which runtime hamr takes, and its tests on others: in processes of their own, which have one each."""
+"""Which runtime hamr takes, and all tests on others: each in a process of its own."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ llvm = pytest.mark.skipif(not openmp_runtime.llvm(), reason="no LLVM has a libom
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program in which build(what) gives the file of what is built."""
+    """Run a program; {add} and the like in it become the files of what is built."""
 
     def run(script, **env):
         for what in ("add", "registered", "threads"):

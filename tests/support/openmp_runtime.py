@@ -1,4 +1,4 @@
-"""What there is of OpenMP for tests: what hamr finds, LLVM's runtime, and what a C compiler builds."""
+"""What there is of OpenMP for tests: what hamr finds, LLVM's runtime, and what is built."""
 
 from __future__ import annotations
 
