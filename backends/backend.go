@@ -250,6 +250,12 @@ type Describer interface {
 	Describe(device int) ([][2]string, error)
 }
 
+// LibraryReporter is implemented by backends that have loaded their runtime.
+type LibraryReporter interface {
+	// Library returns the runtime's file, as the loader has found it.
+	Library() string
+}
+
 // Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the
 // backend would cost too much. All are zero before Probe, and of a runtime that is no CUDA driver.
 type Shortcuts struct {

@@ -13,8 +13,8 @@ import (
 	"hamr/backends/internal/dl"
 )
 
-// Describe returns the facts name, kind (cpu of the host; of others no runtime tells) and library, the
-// runtime's file, in this order; before the library the uuid, where the runtime tells it.
+// Describe returns the facts name, kind (cpu of the host; of others no runtime tells) and uuid, where
+// the runtime tells it, in this order.
 func (b *Backend) Describe(device int) ([][2]string, error) {
 	if device < 0 || device >= b.count {
 		return nil, failure("Describe", invalid, fmt.Sprintf("there is no device %d", device))
@@ -26,7 +26,7 @@ func (b *Backend) Describe(device int) ([][2]string, error) {
 	if id, err := b.Identity(device); err == nil {
 		facts = append(facts, [2]string{"uuid", id.String()})
 	}
-	return append(facts, [2]string{"library", b.library.path}), nil
+	return facts, nil
 }
 
 // Identity returns the UUID that the runtime's unique identifier of the device holds, which it does of

@@ -19,8 +19,8 @@ const LibrarySetting = "HAMR_OPENMP_LIBRARY"
 
 const name = "openmp"
 
-// Backend is backends.Backend for the allocator OpenMP, and implements Describer, Identified and
-// HostDevices. Its devices have the runtime's numbers. It has no streams: everything is complete at
+// Backend is backends.Backend for the allocator OpenMP, and implements Describer, Identified,
+// LibraryReporter and HostDevices. Its devices have the runtime's numbers. It has no streams: everything is complete at
 // return. What is done on a device is done on one thread of the backend's: plugins leave a context of
 // their own current on the thread that calls them. Memory belongs to the caller until Free, and only Copy
 // and code on its device may touch it. All methods are safe for concurrent use.
@@ -52,6 +52,9 @@ func (b *Backend) Probe() error { return b.probe() }
 
 // DeviceCount returns how many devices the runtime has, at least one.
 func (b *Backend) DeviceCount() (int, error) { return b.count, nil }
+
+// Library returns the runtime's file.
+func (b *Backend) Library() string { return b.library.path }
 
 // OnHost reports whether the device is the runtime's initial one.
 func (b *Backend) OnHost(int) bool { return b.onHost }

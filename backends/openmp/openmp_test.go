@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 			for i := range b.count {
 				facts, err := b.Describe(i)
 				require.NoError(t, err)
-				t.Log(facts)
+				t.Log(b.Library(), facts)
 			}
 			backendtest.Run(t, b, backendtest.Options{LargestSize: 1 << 20})
 			if name == "device" {

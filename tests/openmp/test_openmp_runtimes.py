@@ -37,7 +37,7 @@ def all_tests(env):
 
 
 def test_all_where_the_host_cannot_touch_the_memory(tmp_path):
-    if "libgomp" not in openmp_runtime.found()["devices"][0]["library"]:
+    if "libgomp" not in openmp_runtime.found()["library"]:
         pytest.skip("the runtime found is not libgomp")
     all_tests(openmp_runtime.with_plugin(tmp_path))
 
@@ -46,7 +46,7 @@ def test_all_where_the_host_cannot_touch_the_memory(tmp_path):
 def test_all_on_llvms_devices(tmp_path):
     env = {"LD_PRELOAD": openmp_runtime.build("registered", tmp_path)}
     row = openmp_runtime.said(env)
-    assert "libomptarget" in row["devices"][0]["library"]
+    assert "libomptarget" in row["library"]
     if row["devices"][0].get("kind") == "cpu":
         pytest.skip("LLVM's runtime has no plugin for this processor")
     all_tests(env)
@@ -80,16 +80,17 @@ def test_the_guides_example(run):
 TAKES = """
 import ctypes
 import hamr
+from hamr._base.library import core
 for file in {files}:
     ctypes.CDLL(file)
 assert str(hamr.Buffer(3, "f4", "openmp", fill=2)) == "{{2, 2, 2}}"
-print(hamr.backends()["openmp"]["devices"][0]["library"])
+print(core().Library("openmp"))
 """
 
 
 def test_what_is_loaded_already_is_taken(run, tmp_path):
     """As of a wheel that brings its own."""
-    library = openmp_runtime.found()["devices"][0]["library"]
+    library = openmp_runtime.found()["library"]
     if "libgomp" not in library:
         pytest.skip("the runtime found is not libgomp")
     own = str(tmp_path / "libgomp-24e2ab19.so.1.0.0")
@@ -103,6 +104,7 @@ TWO = """
 import ctypes, threading
 import numpy as np
 import hamr
+from hamr._base.library import core
 threads, gomp = ctypes.CDLL("{threads}"), ctypes.CDLL("{add}")  # LLVM's runtime, and GCC's
 for library in (threads, gomp):
     library.sum.restype, library.sum.argtypes = ctypes.c_long, [ctypes.c_long]
@@ -120,7 +122,7 @@ for each in workers:
 assert not wrong
 loaded = open("/proc/self/maps").read()
 assert "libomp.so" in loaded and "libgomp" in loaded
-print(hamr.backends()["openmp"]["devices"][0]["library"])
+print(core().Library("openmp"))
 """
 
 

@@ -14,13 +14,18 @@ from tests.support.paths import ROOT
 from tests.support.processes import launch
 
 _BUILD = ROOT / "tests" / "openmp" / "offload" / "build.sh"
-_PROBE = "import hamr, json; print(json.dumps(hamr.backends()['openmp']))"
+_PROBE = """
+import hamr, json
+from hamr._base.library import core
+row = hamr.backends()["openmp"]
+print(json.dumps({**row, "library": core().Library("openmp")} if row["available"] else row))
+"""
 #: Nothing but OpenMP is looked at: platforms of OpenCL's start threads.
 ALONE = {"HAMR_OPENCL_LIBRARY": "/nowhere/libOpenCL.so"}
 
 
 def said(env: dict[str, str]) -> dict[str, Any]:
-    """What hamr.backends() says of OpenMP in a process with these settings."""
+    """What hamr.backends() says of OpenMP in a process with these settings, and the library."""
     status, output = launch([sys.executable, "-c", _PROBE], 120, {**ALONE, **env})
     assert status == 0, output
     row: dict[str, Any] = json.loads(output.splitlines()[-1])

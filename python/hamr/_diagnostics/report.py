@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         kind: NotRequired[str]  # gpu, accelerator, cpu or other
         version: NotRequired[str]
         shared_memory: NotRequired[str]  # usm, fine, coarse or none
-        library: NotRequired[str]  # the file of the OpenMP runtime
         lacks: NotRequired[str]  # the allocators that it does not have
 
 
