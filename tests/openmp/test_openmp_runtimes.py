@@ -17,7 +17,7 @@ def run(tmp_path):
     """Run a program; {add} and the like in it become the files of what is built."""
 
     def run(script, **env):
-        for what in ("add", "registered", "threads"):
+        for what in ("add", "regions", "registered", "threads"):
             if f"{{{what}}}" in script:
                 script = script.replace(f"{{{what}}}", openmp_runtime.build(what, tmp_path))
         command = [sys.executable, "-X", "faulthandler", "-c", script]
@@ -75,6 +75,13 @@ np.testing.assert_array_equal(ao.get_host_accessible(), np.arange(1, n + 1, dtyp
 )
 def test_the_guides_example(run):
     run(GUIDE)
+
+
+@llvm
+@pytest.mark.skipif(not openmp_runtime.clang(), reason="no Clang that compiles for devices")
+def test_the_guides_example_on_a_device(run):
+    output = run(GUIDE.replace("{add}", "{regions}"), LIBOMPTARGET_INFO="16")
+    assert "Launching kernel" in output
 
 
 TAKES = """

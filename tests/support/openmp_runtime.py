@@ -62,6 +62,12 @@ def llvm() -> str:
     return str(files[-1].parent) if files else ""
 
 
+def clang() -> str:
+    """LLVM's Clang, if it can compile regions for devices; else ""."""
+    chosen = Path(os.environ.get("CLANG") or f"{llvm()}/../bin/clang")
+    return str(chosen) if chosen.with_name("clang-offload-packager").exists() else ""
+
+
 def build(what: str, folder: Path) -> str:
     """The file of what is built: see build.sh."""
     status, output = launch(["sh", str(_BUILD), what, str(folder), llvm()], 60)

@@ -5,6 +5,7 @@
 #   changing    a runtime whose devices come later
 #   registered  what makes the devices of LLVM's x86_64 plugin appear
 #   add         functions with target regions, with libgomp
+#   regions     the same by Clang, for the devices of LLVM's x86_64 plugin
 #   threads     the one without, with LLVM's libomp, which has what GCC calls, too
 # and LLVM the folder of libomptarget.so and libomp.so.5.
 set -eu
@@ -28,6 +29,10 @@ registered)
   ;;
 add)
   ${CC:-cc} $flags -shared -fopenmp -o "$output" "$here/add.c"
+  ;;
+regions)
+  "${CLANG:-$3/../bin/clang}" $flags -shared -fopenmp -fopenmp-targets="$(uname -m)-pc-linux-gnu" \
+    -o "$output" "$here/add.c" -L"$3" -Wl,-rpath,"$3"
   ;;
 threads)
   ${CC:-cc} $flags -fopenmp -DWITHOUT_TARGET -c -o "$2/threads.o" "$here/add.c"
