@@ -54,7 +54,7 @@ func (b *Backend) Copy(dst, src backends.Region, size int, _ backends.Stream) (b
 		to, from := b.numberOf(dst, initial), b.numberOf(src, initial)
 		code := b.copy(dst.Address, src.Address, size, to, from)
 		if code != 0 && to != from && to != initial && from != initial {
-			// GCC's runtime before version 13 copies between no two devices.
+			// GCC's runtime 12 copies between no two devices.
 			code = b.copyThroughHost(dst.Address, src.Address, size, to, from, initial)
 		}
 		if code != 0 {
