@@ -49,16 +49,18 @@ func (b *Backend) Identity(device int) (id backends.UUID, err error) {
 	return id, err
 }
 
-// parseUID reads "GPU-" and a UUID, as NVIDIA's tools write it.
+// parseUID reads the UUID of one of NVIDIA's devices: GCC's runtime has it as "GPU-" and what NVIDIA's
+// tools write, LLVM's as its plugin's name and the digits alone.
 func parseUID(text string) (id backends.UUID, known bool) {
 	digits, found := strings.CutPrefix(text, "GPU-")
-	if !found || len(digits) != len(id.String()) {
-		return id, false
+	if !found {
+		digits, found = strings.CutPrefix(text, "CUDA-")
 	}
-	raw, err := hex.DecodeString(strings.ReplaceAll(digits, "-", ""))
-	if err != nil || len(raw) != len(id) {
-		return id, false
+	plain := strings.ToLower(strings.ReplaceAll(digits, "-", ""))
+	raw, err := hex.DecodeString(plain)
+	if !found || err != nil || len(raw) != len(id) {
+		return backends.UUID{}, false
 	}
 	copy(id[:], raw)
-	return id, id.String() == strings.ToLower(digits)
+	return id, strings.ToLower(digits) == id.String() || len(digits) == len(plain)
 }

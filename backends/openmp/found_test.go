@@ -37,11 +37,13 @@ func TestWhatWasLookedFor(t *testing.T) {
 }
 
 func TestUniqueIdentifiers(t *testing.T) {
-	id, known := parseUID("GPU-A8081c9e-f03e-18eb-1827-bf5ba95afa5d")
-	assert.True(t, known)
-	assert.Equal(t, "a8081c9e-f03e-18eb-1827-bf5ba95afa5d", id.String())
+	for _, text := range []string{"GPU-A8081c9e-f03e-18eb-1827-bf5ba95afa5d", "CUDA-a8081c9ef03e18eb1827bf5ba95afa5d"} {
+		id, known := parseUID(text)
+		assert.True(t, known, text)
+		assert.Equal(t, "a8081c9e-f03e-18eb-1827-bf5ba95afa5d", id.String())
+	}
 	for _, text := range []string{
-		"", "OMP_INITIAL_DEVICE", "GPU-a8081c9ef03e18eb",
+		"", "OMP_INITIAL_DEVICE", "GPU-a8081c9ef03e18eb", "HOST-0", "a8081c9ef03e18eb1827bf5ba95afa5d",
 		"GPU-a8081c9e-f03e-18eb-1827-bf5ba95afa5g", "GPU-a8081c9ef-03e-18eb-1827-bf5ba95afa5d",
 	} {
 		_, known := parseUID(text)
