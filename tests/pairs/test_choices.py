@@ -33,8 +33,11 @@ def bytes_only(name):
     return FACTS_OF[name][1] == DEVICE_ONLY
 
 
-def in_opencl_the_host_reaches(name):
-    device = space_rows.found()["opencl"]["devices"][0]
+def the_host_reaches_here(name):
+    """Of OpenCL's and OpenMP's: where the device's facts say so, and not the allocator's."""
+    device = space_rows.found()[FACTS_OF[name][5]]["devices"][0]
+    if name == "openmp":
+        return device.get("kind") == "cpu"  # the initial device
     return name == "opencl_svm" and device["shared_memory"] in ("fine", "usm")
 
 
@@ -45,7 +48,7 @@ def test_nothing_is_between_where_one_side_reaches_the_other(pair):
     backends = {FACTS_OF[name][5] for name in pair}
     if len(backends) == 1 or not all(map(bytes_only, pair)) or backends == {"cuda", "hip"}:
         assert way in ("direct", "by the host")
-    elif "opencl" in backends and not any(map(in_opencl_the_host_reaches, pair)):
+    elif "opencl" in backends and not any(map(the_host_reaches_here, pair)):
         assert way.startswith("staged, ")
     assert (way == "by the host") <= (not any(map(bytes_only, pair)))
 
