@@ -196,8 +196,7 @@ func (a *Array) inPlace(s backends.Space, device int) bool {
 	if !a.Accessible(s) {
 		return false
 	}
-	kind := a.options.Allocator.Kind()
-	return s == backends.SpaceHost || kind == backends.Managed || device == a.options.Device
+	return s == backends.SpaceHost || a.options.Allocator.EveryDevice() || device == a.options.Device
 }
 
 // currentDevice is the calling thread's for code in space s. Where that reaches

@@ -10,6 +10,7 @@ import (
 	"hamr/backends/hip"
 	"hamr/backends/host"
 	"hamr/backends/opencl"
+	"hamr/backends/sycl"
 )
 
 // makers make one of each backend from its settings, in order of preference.
@@ -18,6 +19,7 @@ var makers = []func(lookup func(string) string) backends.Backend{
 	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return hip.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return opencl.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return sycl.New(lookup) },
 }
 
 // New returns one of each backend, in order of preference. None has been probed.
