@@ -44,19 +44,23 @@ def changed(change):
     return work
 
 
-#: What each makes of two buffers.
+#: Runtimes that a child of who used them has not.
+LATE = ("opencl", "sycl")
+
+
 def backends():
     """What there is, but for what a forked child says otherwise.
 
-    OpenCL was used before the fork; of HIP's libraries, what the parent has loaded is tried first.
+    LATE were used before the fork; of HIP's libraries, what the parent has loaded is tried first.
     """
-    found = {name: facts for name, facts in hamr.backends().items() if name != "opencl"}
+    found = {name: facts for name, facts in hamr.backends().items() if name not in LATE}
     return {
         name: {key: fact for key, fact in facts.items() if name != "hip" or key != "tried"}
         for name, facts in found.items()
     }
 
 
+#: What each makes of two buffers.
 OPERATIONS = {
     "append": changed(lambda b, c, told: b.append(c)),
     "append a number": changed(lambda b, c, told: b.append(5)),
