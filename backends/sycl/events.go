@@ -105,9 +105,16 @@ func (b *Backend) over(handle uintptr) bool {
 	return uint32(dl.Call(b.library.EventStatus, handle)) == statusComplete
 }
 
+// waitFor has asynchronous exceptions told to the handler. Of another one it only returns early.
 func (b *Backend) waitFor(handle uintptr) error {
 	dl.Call(b.library.WaitForEvent, handle)
-	return late("DPCTLEvent_WaitAndThrow")
+	if err := b.late(b.library.WaitForEvent); err != nil {
+		return err
+	}
+	if !b.over(handle) {
+		return b.refused(b.library.WaitForEvent)
+	}
+	return nil
 }
 
 // DestroyEvent leaves what waits for it waiting.
@@ -167,7 +174,7 @@ func (b *Backend) Done(_ int, handle backends.Event) (bool, error) {
 		return err == nil, err
 	}
 	defer b.release(now)
-	return b.over(now), late("DPCTLEvent_GetCommandExecutionStatus")
+	return b.over(now), b.late(b.library.EventStatus)
 }
 
 // SynchronizeEvent blocks until the event is complete.

@@ -30,9 +30,9 @@ func handler() uintptr { return uintptr(C.handler()) }
 
 // late is the first asynchronous exception since it was last asked for, or nil. The handler is told
 // of a code alone, and not of a queue: whoever waits next has the error.
-func late(call string) error {
+func (b *Backend) late(function uintptr) error {
 	if code := int(C.taken()); code != 0 {
-		return &backends.DeviceError{API: name, Call: call, Name: nameOf(code), Code: code,
+		return &backends.DeviceError{API: name, Call: b.library.symbolOf(function), Name: nameOf(code), Code: code,
 			Message: "an asynchronous exception, of this queue or of another one"}
 	}
 	return nil

@@ -236,7 +236,7 @@ func (b *Backend) DestroyStream(number int, s backends.Stream) error {
 	return nil
 }
 
-// Synchronize blocks in a barrier's event. The library's own call lets exceptions out.
+// Synchronize blocks in a barrier's event: see library.
 func (b *Backend) Synchronize(number int, s backends.Stream) error {
 	q, err := b.queueOn("Synchronize", number, s)
 	if err != nil {
@@ -290,7 +290,7 @@ func (b *Backend) Idle(number int, s backends.Stream) (bool, error) {
 	}
 	for begun := time.Now(); ; time.Sleep(pause) {
 		if over := b.passed(q); over || time.Since(begun) > wait {
-			return over, late("DPCTLEvent_GetCommandExecutionStatus")
+			return over, b.late(b.library.EventStatus)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // library is the C entry points in use, of dpctl's header files since its version 0.18. Whatever a
-// function gives is deleted by the one of its kind. None lets a C++ exception out but those
-// that wait for a queue or an event without throwing, which are not in use.
+// function gives is deleted by the one of its kind. DPCTLQueue_Wait is none of them: it lets C++
+// exceptions out, which DPCTLEvent_WaitAndThrow catches.
 type library struct {
 	DeleteString uintptr `dl:"DPCTLCString_Delete"`
 

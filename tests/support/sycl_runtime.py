@@ -22,7 +22,7 @@ from tests.support.processes import launch
 SETTING = "OCL_ICD_VENDORS"
 SYSTEM = Path("/etc/OpenCL/vendors")
 
-#: The variable that says that this process finds SYCL, and the files of tests/sycl that are for such.
+#: The variable that says that this process finds SYCL, and the files of tests/sycl for such ones.
 CHOSEN = "HAMR_TEST_SYCL"
 IN_PROCESS = ("test_sycl_memory.py", "test_sycl_dpctl.py", "test_sycl_opencl.py")
 

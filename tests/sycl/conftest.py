@@ -1,4 +1,4 @@
-"""SYCL on a processor: test_sycl_suite.py runs the other files in a process that finds its runtime."""
+"""SYCL on a processor: test_sycl_suite.py runs the other files where its runtime is found."""
 
 import gc
 import os

@@ -2,7 +2,6 @@
 
 import sys
 
-import hamr
 from tests.support.processes import launch, run_code
 
 SCRIPT = """

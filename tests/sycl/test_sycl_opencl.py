@@ -27,7 +27,7 @@ def test_between_all_places(name, device):
         back = there.copy(name)
         assert back.get()[0] == 5
         np.testing.assert_array_equal(back.get()[1:], values[1:])
-        assert not here.get_opencl_accessible(device).ptr == here.ptr
+        assert here.get_opencl_accessible(device).ptr != here.ptr
 
 
 #: The trace of SYCL's own runtime tells of each piece of memory that it takes and gives back.

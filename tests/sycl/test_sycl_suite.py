@@ -35,11 +35,12 @@ def test_in_a_process_that_finds_it():
 def test_conformance():
     """The suite that all backends pass, on the device as a whole and in parts."""
     package = util.find_spec("dpctl").submodule_search_locations[0]
-    setting = {"HAMR_SYCL_LIBRARY": f"{package}/libDPCTLSyclInterface.so", "PWD": str(ROOT)}
+    setting = {"HAMR_SYCL_LIBRARY": f"{package}/libDPCTLSyclInterface.so"}
     # As the other Go tests are run, whose packages are compiled already.
     checks = "-gcflags=all=-d=checkptr" if go_tests.no_race_detector() else "-race"
-    command = [toolchain.find_go(), "test", checks, "-count=1", "-v", f"{ROOT}/backends/sycl"]
-    status, output = launch(["env", "-C", str(ROOT), *command], 300, setting | sycl_runtime.environment())
+    go = ["env", "-C", str(ROOT), toolchain.find_go(), "test", checks, "-count=1", "-v"]
+    setting |= sycl_runtime.environment()
+    status, output = launch([*go, "./backends/sycl"], 300, setting)
     assert status == 0, output[-8000:]
     skipped = set(re.findall(r"--- SKIP: (\S+)", output))
     assert not {s for s in skipped if not re.match(r"TestConformance/sycl_\w+:[1-9]", s)}, output

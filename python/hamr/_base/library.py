@@ -100,7 +100,6 @@ def _configure(raw: Facade) -> None:
             # What is empty is not set, save where that says something.
             raw.Configure(name, value or ("0" if name == "HAMR_TUNING" else ""))
 
-
     if not os.environ.get(_SYCL_PACKAGE):
         raw.Configure(_SYCL_PACKAGE, _folder_of_dpctl())
 

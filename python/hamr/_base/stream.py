@@ -52,8 +52,8 @@ class Stream(DriverObject):
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
     object does not: "hip:0" also says that the stream is HIP's. ``Stream(device="opencl:0")``
     is a new queue of OpenCL's, and a ``CommandQueue`` of PyOpenCL a stream of the device that
-    it is on, if it is in the context of one of hamr's; so on for "sycl:0" and dpctl's ``SyclQueue``,
-    which ``sycl_queue`` makes of a stream. The per-thread default stream of CUDA
+    it is on, if it is in the context of one of hamr's; so on for "sycl:0" and dpctl's
+    ``SyclQueue``, which ``sycl_queue`` makes of a stream. The per-thread default stream of CUDA
     and HIP, 2, becomes that of the calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
@@ -210,7 +210,7 @@ class Stream(DriverObject):
 
     @property
     def sycl_queue(self) -> Any:
-        """The queue as a ``dpctl.SyclQueue``, of SYCL's streams alone: others have no such attribute.
+        """The queue as a ``dpctl.SyclQueue``; AttributeError for streams of other runtimes.
 
         BackendUnavailable where there is no dpctl.
         """

@@ -158,10 +158,10 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
-        """The SYCL USM array interface, version 1, of memory of SYCL's, or that was shared by it.
+        """The SYCL USM array interface, version 1, of SYCL's memory, or what was shared by it.
 
-        hamr's work on the elements is over. ``syclobj`` is the queue of the buffer's stream or of who
-        shared the memory. The consumer keeps the buffer.
+        hamr's work on SYCL's memory is over. ``syclobj`` is the queue of the buffer's stream, or
+        of who shared the memory. The consumer keeps the buffer.
         """
         return usm_interface_of(self)
 
@@ -325,9 +325,10 @@ def buffer(
     block, else the default stream; ``transfer``, in upstream's words ``sync``, says which
     movements are waited for. What the buffer does runs after the work of a CUDA producer that
     names its stream; the queue of a SYCL producer is waited for here and now, and takes the
-    buffer's work where the memory is SYCL's to hamr. ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the
-    environment, leaves that to the caller. ``dtype`` takes the bytes of ``obj``, which is
-    bytes-like or multiprocessing's SharedMemory, for elements of that type.
+    buffer's work if hamr's SYCL reaches the memory. ``wait=False``, or
+    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller. ``dtype``
+    takes the bytes of ``obj``, which is bytes-like or multiprocessing's SharedMemory, for
+    elements of that type.
 
     An object without such a protocol, or with elements that hamr does not have, is
     a TypeError; a description that cannot be right is a ValueError; device memory

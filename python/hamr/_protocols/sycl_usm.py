@@ -250,8 +250,9 @@ _HINT = (
 
 
 def _kind(obj: Any, pointer: int, syclobj: Any) -> tuple[str, Any]:
-    """The kind of USM, as SYCL says where dpctl is loaded, else as the object says, and a queue
-    in its context, or None.
+    """The kind of USM, and a queue in its context or None.
+
+    SYCL is asked where dpctl is loaded, else the object is.
     """
     memory = sys.modules.get("dpctl.memory")
     if memory is None:
