@@ -254,6 +254,7 @@ type Shortcuts struct {
 	EventCreate       uintptr // cuEventCreate
 	EventRecord       uintptr // cuEventRecord
 	StreamWaitEvent   uintptr // cuStreamWaitEvent
+	MemcpyToHost      uintptr // cuMemcpyDtoH
 	// PrimaryContexts is where the CUcontext of each device is, one after the other:
 	// NULL until the backend first uses the device, and never changed after that.
 	PrimaryContexts uintptr
@@ -262,6 +263,8 @@ type Shortcuts struct {
 // Shortcutter is implemented by backends that work through a CUDA driver.
 type Shortcutter interface {
 	Shortcuts() Shortcuts
+	// Failed is the error that a code of one of the Shortcuts stands for.
+	Failed(function uintptr, code int32) error
 }
 
 // Trimmer is implemented by backends that keep freed memory for reuse.

@@ -97,7 +97,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 // temporary is room for the elements for code in space s, or a copy of them, by the first
 // allocator that makes such and that the device has.
 func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *Array, err error) {
-	list, err := temporaries(s)
+	list, err := a.runtime.temporariesIn(s)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +121,10 @@ func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *A
 	return copied, err
 }
 
-// temporaries are the allocators of temporary memory for code in space s: at least one.
-func temporaries(s backends.Space) ([]backends.Allocator, error) {
-	if list := backends.Temporaries(s); len(list) > 0 {
-		return list, nil
+// temporariesIn are the allocators of temporary memory for code in space s: at least one.
+func (r *Runtime) temporariesIn(s backends.Space) ([]backends.Allocator, error) {
+	if int(s) < len(r.temporaries) && len(r.temporaries[s]) > 0 {
+		return r.temporaries[s], nil
 	}
 	return nil, valueError("space", s, backends.SpaceNames())
 }
@@ -204,7 +204,7 @@ func (a *Array) inPlace(s backends.Space, device int) bool {
 func (a *Array) currentDevice(s backends.Space) (int, error) {
 	to := a.options.Allocator
 	if !a.Accessible(s) {
-		list, err := temporaries(s)
+		list, err := a.runtime.temporariesIn(s)
 		if err != nil {
 			return 0, err
 		}

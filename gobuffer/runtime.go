@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 
 	"hamr/backends"
 )
@@ -17,6 +18,7 @@ type Runtime struct {
 	list        []backends.Backend
 	byName      map[string]backends.Backend
 	byAllocator [allocatorSlots]served
+	temporaries [][]backends.Allocator // by space
 	counters    [allocatorSlots]counter
 	postponed   postponed
 	aside       aside
@@ -76,7 +78,25 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 			waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (again && a.Kind() != backends.Pinned), grower,
 			again && a.Kind() == backends.Pinned}
 	}
+	for _, s := range backends.Spaces() {
+		r.temporaries = append(r.temporaries, r.temporariesFor(s))
+	}
 	return r, nil
+}
+
+// temporariesFor is backends.Temporaries, but memory that its backend hands out again comes first:
+// to take it asks no driver.
+func (r *Runtime) temporariesFor(s backends.Space) []backends.Allocator {
+	list := slices.Clone(backends.Temporaries(s))
+	slices.SortStableFunc(list, func(a, b backends.Allocator) int { return r.effort(a) - r.effort(b) })
+	return list
+}
+
+func (r *Runtime) effort(a backends.Allocator) int {
+	if of := &r.byAllocator[a]; of.inOrder && !a.Ordered() {
+		return 0
+	}
+	return 1
 }
 
 var process atomic.Pointer[Runtime]
@@ -281,6 +301,16 @@ func (r *Runtime) tracef(format string, arguments ...any) {
 
 // tracing guards calls of tracef on paths where boxing the arguments would cost.
 func (r *Runtime) tracing() bool { return r.trace.Load() != nil }
+
+// Words are where two numbers of 64 bits are that are zero while the Runtime need not know of it when
+// host memory is written to: how many temporaries it keeps (see Array.Cached), and who is told of what
+// it does (see SetTrace). They are there as long as the Runtime.
+func (r *Runtime) Words() (kept, trace uintptr) {
+	if r.check() != nil {
+		return 0, 0
+	}
+	return uintptr(unsafe.Pointer(&r.kept.some)), uintptr(unsafe.Pointer(&r.trace))
+}
 
 // Tracing reports whether SetTrace was given a function.
 func (r *Runtime) Tracing() bool { return r != nil && r.tracing() }

@@ -234,9 +234,15 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 	d := &b.driver
 	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, PointerAttributes: d.PointerGetAttributes,
 		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
-		EventCreate: d.EventCreate, EventRecord: d.EventRecord, StreamWaitEvent: d.StreamWaitEvent}
+		EventCreate: d.EventCreate, EventRecord: d.EventRecord, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost}
+	if b.staging.Chunk > 0 {
+		s.MemcpyToHost = 0 // somebody has chosen what is staged
+	}
 	if len(b.contexts) > 0 {
 		s.PrimaryContexts = uintptr(unsafe.Pointer(unsafe.SliceData(b.contexts)))
 	}
 	return s
 }
+
+// Failed implements backends.Shortcutter.
+func (b *Backend) Failed(function uintptr, code int32) error { return b.finish(function, code) }

@@ -20,14 +20,17 @@ type Backend struct {
 	c     heap
 	cpp   func() (heap, error)
 	spare spares
-	large largeSpares
+
+	medium, large largeSpares
 }
 
 // New returns the backend. C++'s operators are looked for when CPP is first
 // asked for.
 func New() backends.Backend {
 	return &Backend{
-		c: cHeap{},
+		c:      cHeap{},
+		medium: largeSpares{count: mostMedium, usual: mediumLimit},
+		large:  largeSpares{count: mostLarge, usual: func() int { return largeLimit() - mediumLimit() }},
 		cpp: sync.OnceValues(func() (heap, error) {
 			found, err := processOperators()
 			if err != nil {
@@ -86,13 +89,13 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		}
 		r.Size = roundUp(r.Size)
 	}
-	if r.Allocator == backends.Malloc && r.Size >= smallestLarge && !r.Zero { // fresh pages are zero
-		if at := b.large.take(r.Size); at != 0 {
+	if s := b.sparesOf(r.Size); s != nil && r.Allocator == backends.Malloc && !r.Zero { // fresh pages are zero
+		if at := s.take(r.Size); at != 0 {
 			return at, nil
 		}
 	}
 	at := h.allocate(r.Size, r.Zero)
-	if at == 0 && b.large.drain(b.c.free) {
+	if at == 0 && b.drainLarge() {
 		at = h.allocate(r.Size, r.Zero)
 	}
 	if at == 0 {
@@ -102,6 +105,24 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		advise(block{at: at, size: r.Size}, adviceHuge)
 	}
 	return at, nil
+}
+
+// sparesOf is where blocks of Malloc's of a size wait for reuse; nil for those that are smaller than all
+// there.
+func (b *Backend) sparesOf(size int) *largeSpares {
+	switch {
+	case size >= smallestLarge:
+		return &b.large
+	case size >= smallestMedium:
+		return &b.medium
+	}
+	return nil
+}
+
+// drainLarge reports whether any block of these was kept.
+func (b *Backend) drainLarge() bool {
+	medium := b.medium.drain(b.c.free)
+	return b.large.drain(b.c.free) || medium
 }
 
 // Free gives memory back to the runtime that it came from.
@@ -121,8 +142,8 @@ func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 		if 0 < size && size <= largestSpare && b.spare.put(size, at.Address) {
 			return nil
 		}
-		if size >= smallestLarge {
-			b.large.put(block{at: at.Address, size: usable(at.Address, size)}, b.c.free)
+		if s := b.sparesOf(size); s != nil {
+			s.put(block{at: at.Address, size: usable(at.Address, size)}, b.c.free)
 			return nil
 		}
 	}
@@ -132,7 +153,7 @@ func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 
 // Trim gives the blocks that wait for reuse back to the C library.
 func (b *Backend) Trim() error {
-	b.large.drain(b.c.free)
+	b.drainLarge()
 	b.spare.drain(b.c.free)
 	return nil
 }

@@ -13,11 +13,18 @@ import (
 // touch of fresh pages costs several times what a copy to pages that are there does. The system
 // is told that it may take the pages of those that have waited for a while, whenever it is short
 // of memory (MADV_FREE): to tell it costs as much as to copy 20 MB.
+//
+// Those that are not quite as large have a list of their own, lest many of them push a large one out.
+// glibc keeps some of these, depending on what else a program has freed and in which order.
 const (
-	smallestLarge = 32<<20 + 1 // glibc keeps what is smaller
-	mostLarge     = 8          // blocks
-	mostBytes     = 4 << 30    // and bytes, but no more than
-	largeShare    = 16         // this part of the machine's memory
+	smallestMedium = 256 << 10
+	mostMedium     = 16         // blocks
+	mediumBytes    = 64 << 20   // and bytes, but no more than
+	mediumShare    = 8          // this part of what large ones may have
+	smallestLarge  = 32<<20 + 1 // glibc keeps none
+	mostLarge      = 8          // blocks
+	mostBytes      = 4 << 30    // and bytes, but no more than
+	largeShare     = 16         // this part of the machine's memory
 )
 
 // rest is after what time the system may take a block's pages; tests set it.
@@ -25,11 +32,14 @@ var rest = 500 * time.Millisecond
 
 // largeSpares holds blocks of the C library's heap, the oldest first.
 type largeSpares struct {
+	count int        // of blocks that it holds at most
+	usual func() int // bytes, without a choice
+
 	mutex   sync.Mutex
 	blocks  []block
 	bytes   int
 	most    int  // bytes there ever were
-	limited bool // to limit bytes, instead of largeLimit
+	limited bool // to limit bytes, instead of the usual ones
 	limit   int
 	hits    int64
 	misses  int64
@@ -50,6 +60,8 @@ var largeLimit = sync.OnceValue(func() int {
 	}
 	return int(min(mostBytes, uint64(info.Totalram)*uint64(info.Unit)/largeShare))
 })
+
+func mediumLimit() int { return min(mediumBytes, largeLimit()/mediumShare) }
 
 // take returns the smallest block that has size bytes and at most a quarter more, or zero.
 func (s *largeSpares) take(size int) backends.Address {
@@ -130,12 +142,12 @@ func (s *largeSpares) limitNow() int {
 	if s.limited {
 		return s.limit
 	}
-	return largeLimit()
+	return s.usual()
 }
 
 // surplus takes out what may not be kept, with the mutex held.
 func (s *largeSpares) surplus() (out []block) {
-	for s.bytes > s.limitNow() || len(s.blocks) > mostLarge {
+	for s.bytes > s.limitNow() || len(s.blocks) > s.count {
 		out = append(out, s.blocks[0])
 		s.bytes -= s.blocks[0].size
 		s.blocks = s.blocks[1:]

@@ -59,6 +59,43 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	assert.Empty(t, b.large.held().blocks)
 }
 
+// TestOnesThatAreNotAsLargePushNoneOut frees more of them than there is room for.
+func TestOnesThatAreNotAsLargePushNoneOut(t *testing.T) {
+	b := New().(*Backend)
+	take := func(size int) backends.Region {
+		at, err := b.Allocate(backends.Request{Allocator: backends.Malloc, Device: backends.HostDevice, Size: size})
+		require.NoError(t, err)
+		return backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}
+	}
+	const large, medium = 40 << 20, smallestMedium + 1000
+	kept := take(large)
+	require.NoError(t, b.Free(kept, large, 0))
+	if largeLimit() < 2*large {
+		t.Fatal("the machine is too small to keep the block")
+	}
+	var blocks []backends.Region
+	for range 2 * mostMedium {
+		blocks = append(blocks, take(medium))
+	}
+	for _, region := range blocks {
+		require.NoError(t, b.Free(region, medium, 0))
+	}
+	assert.Len(t, b.medium.held().blocks, mostMedium)
+	assert.Equal(t, kept, take(large), "it is still there")
+	take(medium)
+	assert.Len(t, b.medium.held().blocks, mostMedium-1)
+
+	require.NoError(t, b.LimitPool(backends.Malloc, backends.HostDevice, mediumShare*3*medium))
+	assert.LessOrEqual(t, b.medium.held().bytes, 3*medium)
+	assert.NotEmpty(t, b.medium.held().blocks)
+	sum := b.Pools()[0]
+	assert.EqualValues(t, mediumShare*3*medium, sum.Limit)
+	assert.EqualValues(t, b.medium.held().bytes, sum.Cached)
+	require.NoError(t, b.LimitPool(backends.Malloc, backends.HostDevice, 0))
+	assert.Empty(t, b.medium.held().blocks)
+	require.NoError(t, b.LimitPool(backends.Malloc, backends.HostDevice, backends.DefaultLimit))
+}
+
 // held is what is kept now: on a slow machine some of it is being offered to the system meanwhile.
 func (s *largeSpares) held() (now struct {
 	blocks []block
@@ -74,7 +111,7 @@ func (s *largeSpares) held() (now struct {
 // each block is given back once.
 func TestLargeSparesHaveLimits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	var s largeSpares
+	s := largeSpares{count: mostLarge, usual: largeLimit}
 	b := New().(*Backend)
 	freed := map[backends.Address]int{}
 	alive := map[backends.Address]bool{}
@@ -106,7 +143,7 @@ func TestLargeSparesHaveLimits(t *testing.T) {
 func TestTheSystemMayTakeWhatHasWaited(t *testing.T) {
 	defer func(was time.Duration) { rest = was }(rest)
 	rest = 10 * time.Millisecond
-	var s largeSpares
+	s := largeSpares{count: mostLarge, usual: largeLimit}
 	free := func(at backends.Address) { cHeap{}.free(at) }
 	defer s.drain(free)
 	const size = 64 << 20

@@ -4,6 +4,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 
 	"hamr/backends"
 )
@@ -23,18 +24,23 @@ func (b *Backend) Pools() []backends.PoolStatistics {
 		}
 		c.mutex.Unlock()
 	}
-	l := &b.large
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	s.Limit, s.Peak = int64(l.limitNow()), int64(l.most)
-	s.Cached += int64(l.bytes)
-	s.Hits += l.hits
-	s.Misses += l.misses
-	for _, block := range l.blocks {
-		s.LargestFree = max(s.LargestFree, int64(block.size))
-	}
+	b.medium.addTo(&s)
+	b.large.addTo(&s)
 	s.Peak = max(s.Peak, s.Cached)
 	return []backends.PoolStatistics{s}
+}
+
+func (s *largeSpares) addTo(sum *backends.PoolStatistics) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	sum.Limit += int64(s.limitNow())
+	sum.Peak += int64(s.most)
+	sum.Cached += int64(s.bytes)
+	sum.Hits += s.hits
+	sum.Misses += s.misses
+	for _, block := range s.blocks {
+		sum.LargestFree = max(sum.LargestFree, int64(block.size))
+	}
 }
 
 // LimitPool limits how many bytes of large blocks wait for reuse; small ones, half a mebibyte in
@@ -46,17 +52,23 @@ func (b *Backend) LimitPool(a backends.Allocator, device int, bytes int64) error
 	if a != backends.Malloc {
 		return fmt.Errorf("memory of allocator %s is not kept for reuse", a)
 	}
-	l := &b.large
-	l.mutex.Lock()
-	l.limited, l.limit = bytes != backends.DefaultLimit, int(bytes)
+	whole := int(bytes)
 	if bytes == backends.NoLimit {
-		l.limit = int(^uint(0) >> 1)
+		whole = math.MaxInt
 	}
-	out := l.surplus()
-	l.mutex.Unlock()
-	for _, block := range out {
-		b.c.free(block.at)
-	}
+	part := min(mediumBytes, whole/mediumShare)
+	b.medium.setLimit(bytes != backends.DefaultLimit, part, b.c.free)
+	b.large.setLimit(bytes != backends.DefaultLimit, whole-part, b.c.free)
 	b.spare.close(bytes == 0, b.c.free)
 	return nil
+}
+
+func (s *largeSpares) setLimit(limited bool, limit int, free func(backends.Address)) {
+	s.mutex.Lock()
+	s.limited, s.limit = limited, limit
+	out := s.surplus()
+	s.mutex.Unlock()
+	for _, block := range out {
+		free(block.at)
+	}
 }

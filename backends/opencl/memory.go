@@ -2,6 +2,7 @@ package opencl
 
 import (
 	"fmt"
+	"sync"
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
@@ -15,6 +16,10 @@ const (
 	blocking       = 1
 	leastAlignment = 64 // a line of most caches; 0 would be the device's largest type
 )
+
+// svm is held by who takes or gives back shared virtual memory. OpenCL lets all threads do so at
+// once; NVIDIA's driver (580.159) loses count then, returns NULL, and ends the process in a later copy.
+var svm sync.Mutex
 
 // Allocate takes memory of the device's context. Zeroing is work on the stream.
 func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
@@ -47,7 +52,9 @@ func (b *Backend) take(d *device, r backends.Request) (backends.Address, error) 
 		if d.memory == fineMemory && r.Allocator == backends.OpenCLSVM {
 			flags |= memFineGrain
 		}
+		svm.Lock()
 		at := dl.Call(b.library.SVMAlloc, d.context, flags, size, leastAlignment)
+		svm.Unlock()
 		if at == 0 {
 			// It tells no more; of its reasons the others cannot be.
 			return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
@@ -85,6 +92,8 @@ func (b *Backend) give(d *device, at backends.Address) error {
 		}
 		return nil
 	}
+	svm.Lock()
+	defer svm.Unlock()
 	dl.Call(b.library.SVMFree, d.context, uintptr(at))
 	return nil
 }

@@ -9,12 +9,13 @@
 #ifndef HAMR_FUNCTIONS_H
 #define HAMR_FUNCTIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 12
+#define HAMR_ABI_VERSION 13
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -74,7 +75,10 @@ typedef struct hamr_devices {
     int (*cuda_event)(void **event, unsigned flags);         /* cuEventCreate */
     int (*cuda_record)(void *event, uint64_t stream);        /* cuEventRecord */
     int (*cuda_wait)(uint64_t stream, void *event, unsigned flags); /* cuStreamWaitEvent */
+    int (*cuda_download)(void *target, uint64_t source, size_t size); /* cuMemcpyDtoH, or NULL: leave it to the core */
     void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
+    uint64_t kept;    /* where it is counted, in 64 bits, how many temporaries the core keeps for HAMR_KEPT, which may be of bytes that change */
+    uint64_t tracing; /* where 64 bits are that are not zero while the core tells what it does */
 } hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign
@@ -226,6 +230,8 @@ typedef struct hamr_functions {
      * may be changed at return, and sets done; where that takes more than one copy of bytes,
      * nothing happens. */
     hamr_error *(*write_bytes)(hamr_array *array, const void *source, int64_t size, int32_t *done);
+    /* What a code of cuda_download stands for. */
+    hamr_error *(*download_failed)(int code);
     /* Sets stream to one that covers all work pending on the elements, or 0. */
     hamr_error *(*covering)(hamr_array *array, uint64_t *stream);
     /* Makes what is enqueued on a stream of the memory's device from now on run after

@@ -17,6 +17,9 @@ A = hamr.Allocator
 N = 1000
 RAMP = np.arange(N, dtype="f4")
 
+#: What temporaries on a device are made of.
+TEMPORARY = A.cuda if driver.POOLED else A.cuda_async
+
 
 def cached(allocator=A.malloc, device=None, stream=None):
     return hamr.Buffer(N, "f4", allocator, data=RAMP, device=device, stream=stream).cached()
@@ -262,7 +265,7 @@ def test_memory_goes_back_after_its_last_consumer(emulator, dropped, consumer):
     target.synchronize()
     buffer.set_stream(second if consumer == "own" else None)
     handle = buffer.get_cuda_accessible(0)
-    assert handle.allocator == A.cuda_async
+    assert handle.allocator == TEMPORARY
     capsule, stream = None, second if consumer == "own" else driver.LEGACY
     if consumer.startswith("dlpack"):
         stream = second if consumer == "dlpack" else driver.LEGACY
@@ -274,7 +277,7 @@ def test_memory_goes_back_after_its_last_consumer(emulator, dropped, consumer):
     {"changed": buffer.changed, "fill": lambda: buffer.fill(1), "close": buffer.close,
      "trim": hamr.trim}[dropped]()  # fmt: skip
     first.synchronize()
-    hamr.Buffer(N, "f4", "cuda_async", fill=9, stream=hamr.Stream(device=0)).synchronize()
+    hamr.Buffer(N, "f4", TEMPORARY, fill=9, stream=hamr.Stream(device=0)).synchronize()
     assert np.array_equal(driver.read(target.ptr, N, "f4"), RAMP + 3)
     assert emulator.violations() == []
     buffer.close()

@@ -171,6 +171,75 @@ def test_a_little_is_copied_by_one_call(emulator):
     assert out.tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("nbytes", [4, 65536, 65540, 262144])
+def test_a_little_is_read_without_the_core(emulator, nbytes):
+    values = np.arange(nbytes // 4, dtype="f4")
+    buffer, out = hamr.buffer(values).copy("cuda", device=0), np.empty_like(values)
+    buffer.synchronize()
+    for read in (lambda: buffer.get(out), lambda: np.copyto(out, buffer.get_host_accessible())):
+        out[:] = -1
+        read()
+        out[:] = -1
+        with core_calls.counted() as made:
+            read()
+        assert made == []
+        assert np.array_equal(out, values)
+        # Above 64 KiB it is asked, without entering the core, whether there is much to wait for.
+        asked = {"cuStreamIsCapturing": 1, "cuStreamQuery": 1} if nbytes > 65536 else {}
+        found = {"cuCtxGetCurrent": 1, "cuMemcpyDtoH_v2": 1}
+        if asked:
+            found["cuCtxGetCurrent"] = 2
+        assert emulator.count_calls(read) == {**found, **asked}
+
+
+def test_what_is_kept_of_memory_that_is_read_into_goes():
+    values = np.zeros(N, "f4")
+    cached, buffer = hamr.buffer(values).cached(), device().reshape(N)
+    assert cached.get_cuda_accessible(0).get().tolist() == [0] * N
+    buffer.get(values)
+    assert cached.get_cuda_accessible(0).get().tolist() == [1] * N
+    cached.close()
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize("nbytes", [4, 65536, 262144])
+def test_a_little_is_brought_to_a_device_by_one_call(emulator, nbytes):
+    values = np.arange(nbytes // 4, dtype="f4")
+    buffer = hamr.buffer(values)
+    expected = {"cuCtxGetCurrent": 1, "cuPointerGetAttributes": 1, "cuMemcpyHtoDAsync_v2": 1}
+    for _ in range(2):
+        handle = buffer.get_cuda_accessible(0)
+        assert handle.is_temporary
+        assert handle.allocator == hamr.Allocator.cuda
+        assert np.array_equal(handle.get(), values)
+        del handle
+    made = []
+    assert emulator.count_calls(lambda: made.append(buffer.get_cuda_accessible(0))) == expected
+    assert np.array_equal(made.pop().get(), values)
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+def test_the_end_of_a_temporary_waits_for_nobody(emulator):
+    """Its address was told, but with a stream; of a buffer's memory that is no promise."""
+    values = np.ones(N, "f4")
+    for make, waits in ((lambda: hamr.buffer(values), False), (device, True)):
+        handle = make().get_cuda_accessible(0)
+        assert handle.__cuda_array_interface__["data"][0] == handle.ptr
+        holder = [handle]
+        del handle
+        calls = emulator.count_calls(holder.clear)
+        assert ("cuCtxSynchronize" in calls) is waits, calls
+
+
+def test_a_copy_that_fails_says_so(emulator):
+    buffer = device()
+    for read in (lambda: buffer.get(np.empty((N // 2, 2), "f4")), buffer.get_host_accessible):
+        emulator.fail("cuMemcpyDtoH_v2", 1, driver.ILLEGAL_ADDRESS)
+        with pytest.raises(hamr.DeviceError, match=r"cuMemcpyDtoH.*ILLEGAL_ADDRESS \(700\)"):
+            read()
+        read()
+
+
 def test_what_was_written_may_change_at_once(emulator):
     """Whether somebody has page-locked it or not."""
     page_locked = driver.allocate(4 * N, kind="cuda_host")

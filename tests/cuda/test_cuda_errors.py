@@ -259,6 +259,7 @@ ABSORBED = {
 #: C asks whether the default stream is busy, and which device is current, too, and the core where
 #: it gets no answer. A copy is not staged where no answer says that nothing is captured.
 ASKED_AGAIN = {
+    ("access on the host", "cuCtxGetCurrent", 1),
     ("export", "cuCtxGetCurrent", 1),
     ("export", "cuStreamQuery", 1),
     ("host to device", "cuCtxGetDevice", 1),

@@ -89,7 +89,7 @@ def test_out_of_memory_leaves_it_as_it_was():
     buffer = hamr.Buffer(COUNT, "f4", "cuda_vmm", fill=3)
     place, capacity = buffer.ptr, buffer.capacity()
     free, total = hamr.memory_info(0)
-    for size in (free + 64 * MIB, 2 * total):
+    for size in (total, 2 * total):  # of what is not free other libraries may give some back
         with pytest.raises(hamr.OutOfMemory):
             buffer.resize(size // 4)
     assert (buffer.ptr, buffer.capacity()) == (place, capacity)

@@ -32,7 +32,7 @@ def down(buffer, values):
 
 @pytest.mark.parametrize(("act", "nbytes"), [(down, 1 << 20), (down, 1 << 28), (up, 1 << 28)])
 def test_ctrl_c_ends_a_copy_that_waits_for_a_kernel(cupy_library, act, nbytes):
-    cupy, values = cupy_library, np.arange(nbytes // 8).view("u1")
+    cupy, values = cupy_library.module, np.arange(nbytes // 8).view("u1")
     with cupy.cuda.Device(0):
         stream = gpu_delays.keep(cupy.cuda.Stream(non_blocking=True))
     buffer = hamr.Buffer(nbytes, "u1", "cuda", device=0, stream=stream.ptr)

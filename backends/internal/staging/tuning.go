@@ -18,7 +18,7 @@ import (
 
 // smallestTuned is the smallest copy that measuring may find worth staging: smaller ones never
 // have a file read.
-const smallestTuned = 256 << 10
+const smallestTuned = 512 << 10
 
 // largestFile is more than a file of many machines has.
 const largestFile = 1 << 20

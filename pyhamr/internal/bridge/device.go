@@ -11,10 +11,20 @@ import (
 )
 
 // OnDevices is told, once CUDA is in use, how many devices there are and the driver's
-// functions, so that C need not ask Go.
-var OnDevices func(count int, of backends.Shortcuts)
+// functions, so that C need not ask Go, and where Runtime.Words are.
+var OnDevices func(count int, of backends.Shortcuts, words [2]uintptr)
 
 var announced atomic.Bool
+
+// DownloadFailed is what a code of Shortcuts.MemcpyToHost stands for.
+func DownloadFailed(code int32) error {
+	for _, b := range Runtime.Backends() {
+		if known, ok := backends.As[backends.Shortcutter](b); ok && known.Shortcuts().MemcpyToHost != 0 {
+			return known.Failed(known.Shortcuts().MemcpyToHost, code)
+		}
+	}
+	return nil
+}
 
 func announceDevices() {
 	if OnDevices == nil || announced.Load() {
@@ -26,7 +36,8 @@ func announceDevices() {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {
-			OnDevices(count, known.Shortcuts())
+			kept, trace := Runtime.Words()
+			OnDevices(count, known.Shortcuts(), [2]uintptr{kept, trace})
 			announced.Store(true)
 		}
 	}

@@ -128,6 +128,9 @@ func hamrWriteBytes(array *C.hamr_array, source *C.constant_void, size C.int64_t
 	return failure(err)
 }
 
+//export hamrDownloadFailed
+func hamrDownloadFailed(code C.int) *C.hamr_error { return failure(bridge.DownloadFailed(int32(code))) }
+
 //export hamrCovering
 func hamrCovering(array *C.hamr_array, stream *C.uint64_t) *C.hamr_error {
 	covering, err := bridge.Covering(descriptor(array))

@@ -28,6 +28,7 @@ static hamr_functions functions = {
     .end_access = hamrEndAccess,
     .read = hamrRead,
     .write_bytes = hamrWriteBytes,
+    .download_failed = hamrDownloadFailed,
     .covering = hamrCovering,
     .order_before = hamrOrderBefore,
     .wait_array = hamrWaitArray,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: The pause between two looks, as a part of the time waited, so that what has ended is noticed
 #: soon beside what it took; and the longest, in seconds.
-_FRACTION = 1 / 100
+_FRACTION = 1 / 160
 _LONGEST = 20e-3
 
 #: A loop that comes late, since it has much to do, is asked less often, but not for more than

@@ -129,8 +129,8 @@ class Point:
         for way in self.ways:
             try:
                 way.check(self.pattern, self.nbytes, synchronize)
+                way.warm(synchronize)  # first: what is made once must not count for each call
                 way.calibrate(synchronize)
-                way.warm(synchronize)
             except Exception as error:
                 way.error = f"{type(error).__name__}: {error}"[:200]
         working = [way for way in self.ways if way.error is None]

@@ -19,7 +19,7 @@ DRIVER = 0
 NEVER = -1
 
 #: The smallest is the smallest that the core looks for a tuning for.
-SIZES = tuple(256 * KIB << n for n in range(9))
+SIZES = tuple(512 * KIB << n for n in range(8))
 QUICK_SIZES = SIZES[::2]
 
 #: No copy of these sizes has pieces for more threads.

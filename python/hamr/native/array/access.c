@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/adopt.h"
 #include "array/array.h"
+#include "array/create.h"
+#include "array/default_stream.h"
 #include "array/description.h"
 #include "array/result.h"
 #include "array/snapshot.h"
@@ -58,7 +61,23 @@ static int cuda_in_place(const Array *self, int32_t device) {
     return device == array->device;
 }
 
-#define SMALL (64 << 10) /* bytes of a temporary that C takes the memory for itself */
+/* Copies a device's elements, which lie in C order, to the host: 0, and nothing has happened, if the
+ * core has to do it in the general way. */
+static int32_t read_bytes(Array *source, void *target, int64_t size, hamr_error **error) {
+    int32_t done = default_stream_download(source, target, size, error);
+    if (done) return done;
+    const hamr_functions *functions = core_functions(); /* none in a child that was forked meanwhile */
+    if (!functions) return 0;
+    source->array.flags |= patience_flags();
+    Py_BEGIN_ALLOW_THREADS
+    *error = functions->read(&source->array, target, size, &done);
+    Py_END_ALLOW_THREADS
+    *error = patience_outcome(*error);
+    source->array.flags &= ~HAMR_PROMPT;
+    return done;
+}
+
+#define SMALL (256 << 10) /* bytes of a temporary that C takes the memory for itself */
 #define ALIGNMENT 64     /* as the core's own memory */
 
 /* A handle on a copy in host memory, for a few elements that lie in C order on a
@@ -70,21 +89,14 @@ static PyObject *small_temporary(Array *self) {
     if (self->cached || array->flags & HAMR_HOST_REACHABLE || is_mapped(array->allocator) || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
     Array *source = array_pin(self);
     /* A finaliser may have given the memory up, and forked: the child has no core yet. */
-    const hamr_functions *functions = core_functions();
-    char *memory = source && source->block && functions ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
+    char *memory = source && source->block && core_functions() ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
     if (!memory) {
         Py_XDECREF((PyObject *)source);
         return NULL;
     }
     char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
-    int32_t done = 0;
-    hamr_error *error;
-    source->array.flags |= patience_flags();
-    Py_BEGIN_ALLOW_THREADS
-    error = functions->read(&source->array, aligned, count * size, &done);
-    Py_END_ALLOW_THREADS
-    error = patience_outcome(error);
-    source->array.flags &= ~HAMR_PROMPT;
+    hamr_error *error = NULL;
+    int32_t done = read_bytes(source, aligned, count * size, &error);
     Owner *owner = error || !done ? NULL : owner_of_memory(memory, free);
     if (!owner) {
         free(memory);
@@ -113,6 +125,50 @@ static PyObject *small_temporary(Array *self) {
     return (PyObject *)handle;
 }
 
+/* A handle on a copy in memory of a device, for a few elements in C order of ordinary host memory,
+ * where there is memory to be had at once. NULL as above. */
+static PyObject *small_upload(Array *self, int32_t device) {
+    const hamr_array *array = &self->array;
+    const Block *block = self->block;
+    int64_t count = array_count(array), size = element_facts(array->element)->size;
+    if (self->cached || is_of_device(array->allocator) || !block || block_foreign_work(block) || marks_at(block->marks) || array->stream) return NULL;
+    if (count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    const hamr_functions *functions = core_functions();
+    Draft draft;
+    draft_start(&draft);
+    draft.array.element = array->element;
+    draft.array.allocator = HAMR_ALLOCATOR_CUDA;
+    draft.array.device = device;
+    draft.array.transfer = array->transfer;
+    draft.array.ndim = array->ndim;
+    memcpy(draft.dimensions, array->shape, (size_t)array->ndim * sizeof *array->shape);
+    place_array(&draft.array, functions->devices);
+    Array *source = array_pin(self);
+    functions = source && source->block ? core_functions() : NULL;
+    if (!functions || !functions->create_at_once(&draft.array)) {
+        Py_XDECREF((PyObject *)source);
+        return NULL;
+    }
+    Array *handle = (Array *)draft_finish(handle_type, &draft, NULL);
+    int32_t done = 0;
+    hamr_error *error = NULL;
+    if (handle) {
+        const void *elements = (const void *)(uintptr_t)source->array.pointer;
+        handle->block->temporary = 1;
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->write_bytes(&draft.array, elements, count * size, &done);
+        Py_END_ALLOW_THREADS
+        handle->fixed = handle->temporary = 1;
+        handle->for_space = FOR_SPACE(HAMR_CUDA);
+        array_follow(handle, source);
+    }
+    Py_DECREF(source);
+    if (handle && done && !error) return (PyObject *)handle;
+    if (error) core_raise(error);
+    Py_XDECREF((PyObject *)handle);
+    return NULL;
+}
+
 PyObject *access_handle(Result *result, Array *source, int32_t space) {
     Block *block;
     int kept = (result->array.flags & HAMR_KEPT) != 0;
@@ -127,7 +183,9 @@ PyObject *access_handle(Result *result, Array *source, int32_t space) {
     handle->fixed = 1;
     handle->for_space = FOR_SPACE(space);
     array_follow(handle, source);
-    handle->temporary = (block != source->block && !(result->array.flags & HAMR_MAPPED)) || source->temporary;
+    int copied = block != source->block && !(result->array.flags & HAMR_MAPPED);
+    handle->temporary = copied || source->temporary;
+    if (copied && block) block->temporary = 1;
     if (array_store(handle, &result->array, block) < 0) Py_CLEAR(handle);
     if (handle && !handle->interface && block == source->block && handle->array.flags == source->array.flags) {
         handle->interface = source->interface;
@@ -197,6 +255,10 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
     }
     if (space == HAMR_HOST) {
         PyObject *handle = small_temporary(self);
+        if (handle || PyErr_Occurred()) return handle;
+    }
+    if (space == HAMR_CUDA && core_functions()) {
+        PyObject *handle = small_upload(self, device);
         if (handle || PyErr_Occurred()) return handle;
     }
     return through_core(self, space, device);
@@ -277,15 +339,7 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     for (int i = 0; same && i < view.ndim; i++) same = view.shape[i] == array->shape[i];
     int32_t done = 0;
     hamr_error *error = NULL;
-    const hamr_functions *functions = core_functions(); /* none in a child, if out's exporter has forked */
-    if (same && functions && source->block) {
-        source->array.flags |= patience_flags();
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->read(&source->array, view.buf, view.len, &done);
-        Py_END_ALLOW_THREADS
-        error = patience_outcome(error);
-        source->array.flags &= ~HAMR_PROMPT;
-    }
+    if (same && source->block) done = read_bytes(source, view.buf, view.len, &error);
     PyBuffer_Release(&view);
     Py_DECREF(source);
     if (error) {

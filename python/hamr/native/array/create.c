@@ -47,7 +47,7 @@ static int creation_is_long(const hamr_array *array, const hamr_functions *funct
 
 /* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
  * Where that cannot be told the core asks again. */
-static void place_draft(hamr_array *array, const hamr_devices *devices) {
+void place_array(hamr_array *array, const hamr_devices *devices) {
     enum { NO_CONTEXT = 201 };
     int current = 0;
     if (array->device >= 0 || devices->cuda_count < 1 || !is_of_cuda(array->allocator)) return;
@@ -67,7 +67,7 @@ int create_draft(Draft *draft, void *value, int32_t value_element) {
     hamr_error *error;
     int64_t total = 1;
     if (!value && may_be_there(array)) {
-        place_draft(array, functions->devices);
+        place_array(array, functions->devices);
         if (functions->create_at_once(array)) return 0;
     }
     for (int i = 0; i < array->ndim && total < LONG_FILL; i++) total *= array->shape[i] > LONG_FILL ? LONG_FILL : array->shape[i] < 0 ? 0 : array->shape[i];

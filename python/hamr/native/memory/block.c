@@ -115,9 +115,10 @@ int block_register(Block *block) {
 }
 
 /* Whether memory must not be reused before the device is at rest, as if the driver freed it:
- * whoever has its address relies on that. Memory of the driver's pool promises less. */
+ * whoever has its address relies on that. Memory of the driver's pool promises less, and so does
+ * a temporary, wherever it is from. */
 static int waits_for_all(const Block *block) {
-    return block->address_known && !block->used_anywhere && !block->owner && is_reused(block->allocator);
+    return block->address_known && !block->temporary && !block->used_anywhere && !block->owner && is_reused(block->allocator);
 }
 
 void block_release_unseen(int32_t allocator, uint64_t token) {
