@@ -135,6 +135,13 @@ type Supporter interface {
 	Supports(a Allocator, device int) error
 }
 
+// HostDevices is implemented by backends whose devices may be the host's own processors, as OpenMP's
+// is where there is no other: a program runs there as on any device, and gains nothing.
+type HostDevices interface {
+	// OnHost reports whether a device is the host. New memory for "the device" is not taken there.
+	OnHost(device int) bool
+}
+
 // FreeWaiter is implemented by backends whose Free waits for the device before it
 // takes memory away. The core waits for whatever it knows of before it frees memory
 // of any other backend, save what is freed in stream order.
@@ -241,6 +248,12 @@ type MemoryReporter interface {
 type Describer interface {
 	// Describe returns named facts ("name", "uuid", …) in a stable order.
 	Describe(device int) ([][2]string, error)
+}
+
+// LibraryReporter is implemented by backends that have loaded their runtime.
+type LibraryReporter interface {
+	// Library returns the runtime's file, as the loader has found it.
+	Library() string
 }
 
 // Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the

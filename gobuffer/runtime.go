@@ -270,6 +270,9 @@ func (r *Runtime) preferred(pinned bool) backends.Allocator {
 		if s, ok := backends.As[backends.Supporter](b); ok && s.Supports(a, 0) != nil {
 			continue
 		}
+		if h, ok := backends.As[backends.HostDevices](b); ok && h.OnHost(0) {
+			continue
+		}
 		return a
 	}
 	return backends.Temporaries(backends.SpaceHost)[0]

@@ -5,6 +5,9 @@ import "hamr/pyhamr/internal/bridge"
 // DeviceCount returns how many devices a backend has.
 func DeviceCount(backend string) (int, error) { return bridge.DeviceCount(backend) }
 
+// Library returns the file of the vendor's library that a backend uses.
+func Library(backend string) (string, error) { return bridge.Library(backend) }
+
 // CurrentDevice returns the calling thread's current device.
 func CurrentDevice(backend string) (int, error) { return bridge.CurrentDevice(backend) }
 

@@ -10,6 +10,7 @@ import (
 	"hamr/backends/hip"
 	"hamr/backends/host"
 	"hamr/backends/opencl"
+	"hamr/backends/openmp"
 	"hamr/backends/sycl"
 )
 
@@ -19,6 +20,7 @@ var makers = []func(lookup func(string) string) backends.Backend{
 	func(lookup func(string) string) backends.Backend { return cuda.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return hip.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return opencl.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return openmp.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return sycl.New(lookup) },
 }
 

@@ -281,6 +281,9 @@ func (s suite) testCopyBetween(t *testing.T, devices []int) {
 }
 
 func testDevices(t *testing.T, b backends.Backend, count int) {
+	if l, ok := backends.As[backends.LibraryReporter](b); ok {
+		assert.NotEmpty(t, l.Library())
+	}
 	for device := range count {
 		if r, ok := backends.As[backends.MemoryReporter](b); ok {
 			free, total, err := r.MemoryInfo(device)

@@ -108,6 +108,9 @@ func (b *Backend) Name() string { return b.dialect.Name }
 // had initialised the driver before the fork.
 func (b *Backend) Probe() error { return b.probe() }
 
+// Library returns the driver's file.
+func (b *Backend) Library() string { return b.library.Path() }
+
 func libraryNames() []string {
 	names := []string{"libcuda.so.1", "libcuda.so"}
 	if _, err := os.Stat(windowsFolder); err == nil {

@@ -37,6 +37,7 @@ type Backend struct {
 
 	// Set by Probe.
 	library library
+	file    string
 	devices []*device
 
 	queues sync.Map // *queue by backends.Stream
@@ -61,6 +62,9 @@ func (b *Backend) Probe() error { return b.probe() }
 // DeviceCount returns how many devices there are on all platforms.
 func (b *Backend) DeviceCount() (int, error) { return len(b.devices), nil }
 
+// Library returns the loader's file, which finds the platforms' own.
+func (b *Backend) Library() string { return b.file }
+
 func (b *Backend) load() error {
 	tried := []string{"libOpenCL.so.1", "libOpenCL.so"}
 	if override := b.lookup(LibrarySetting); override != "" {
@@ -80,6 +84,7 @@ func (b *Backend) load() error {
 	if err != nil {
 		return unavailable(err.Error())
 	}
+	b.file = found.Path()
 	if err := dl.Bind(found, &b.library); err != nil {
 		return unavailable(err.Error())
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 // Backend is backends.Backend for the allocators SYCLDevice, SYCLShared and SYCLHost, and implements
-// Streams, Supporter, EventAdopter, Timer and Describer. Devices are those of all platforms that SYCL
+// Streams, Supporter, EventAdopter, Timer, LibraryReporter and Describer. Devices are those of all platforms that SYCL
 // finds: GPUs first, then accelerators, then CPUs, and last those without such memory. Memory
 // belongs to the caller until Free. All methods are safe for concurrent use.
 type Backend struct {
@@ -39,6 +39,7 @@ type Backend struct {
 
 	// Set by Probe.
 	library library
+	file    string // the library's
 	devices []*device
 
 	queues sync.Map // *queue by backends.Stream
@@ -62,6 +63,9 @@ func (b *Backend) Probe() error { return b.probe() }
 
 // DeviceCount returns how many devices there are on all platforms.
 func (b *Backend) DeviceCount() (int, error) { return len(b.devices), nil }
+
+// Library returns the C interface's file, which finds SYCL's own library.
+func (b *Backend) Library() string { return b.file }
 
 // names are the libraries to try, in this order.
 func (b *Backend) names() []string {
@@ -91,6 +95,7 @@ func (b *Backend) load() error {
 	if err := dl.Bind(found, &b.library); err != nil {
 		return unavailable(err.Error())
 	}
+	b.file = found.Path()
 	// Without the mark a child cannot tell, and its first call hangs.
 	if err := forked.Mark(name); err != nil {
 		return unavailable("no mark for forked children: " + err.Error())

@@ -18,6 +18,7 @@ ENVIRONMENT = {
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
     "HAMR_OPENCL_LIBRARY": "the OpenCL loader to load, instead of libOpenCL.so.1",
     "HAMR_OPENCL_MEMORY": "what OpenCL's devices are taken to have at most: usm, fine or coarse",
+    "HAMR_OPENMP_LIBRARY": "the OpenMP runtime to use, instead of the one that the process has",
     "HAMR_SYCL_LIBRARY": "the C interface of SYCL to load, instead of libDPCTLSyclInterface.so",
     "HAMR_SYCL_PACKAGE": "the folder of dpctl, which has that library; by default that on sys.path",
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
@@ -38,14 +39,6 @@ ENVIRONMENT = {
     "HAMR_HIP_POOL": "as HAMR_CUDA_POOL, for `hip` memory; so on for _LIMIT, _RELEASE_THRESHOLD",
     "HAMR_HIP_KERNELS": "as HAMR_CUDA_KERNELS, for HIP's devices",
     "HAMR_HIP_PEER_ACCESS": "as HAMR_CUDA_PEER_ACCESS, for HIP's devices",
-}
-
-#: How the files of the vendors' libraries are called.
-_LIBRARIES = {
-    "cuda": "libcuda.so",
-    "opencl": "libOpenCL.so",
-    "hip": "libamdhip64.so",
-    "sycl": "libDPCTLSyclInterface.so",
 }
 
 
@@ -82,15 +75,14 @@ def information() -> dict[str, Any]:
 
 
 def _add_facts(name: str, backend: dict[str, Any]) -> None:
-    """What takes asking each device, or looking at the process."""
+    """What takes asking each device."""
     import hamr._native as _native
 
     from ._base.library import core
     from ._tuning.settings import plain_report, report_of
 
-    library = _mapped_library(name)
-    if library is not None:
-        backend["library"] = library
+    with contextlib.suppress(ValueError):  # it is not the vendor's alone
+        backend["library"] = core().Library(name)
     devices = backend["devices"]
     for i, device in enumerate(devices):
         try:
@@ -108,19 +100,6 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
             backend["peers"] = [
                 [i == j or core().CanAccess(name, i, j) for j in numbers] for i in numbers
             ]
-
-
-def _mapped_library(name: str) -> str | None:
-    """The file of a vendor's library that this process has loaded."""
-    chosen = os.environ.get(f"HAMR_{name.upper()}_LIBRARY")
-    real = os.path.realpath(chosen) if chosen else ""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            found = "".join(line.rstrip("\n").partition("/")[1:])
-            usual = name in _LIBRARIES and os.path.basename(found).startswith(_LIBRARIES[name])
-            if found and (found == real or usual):
-                return found
-    return None
 
 
 def main(arguments: list[str] | None = None) -> int:

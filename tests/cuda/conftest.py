@@ -28,6 +28,16 @@ def needs_device():
         pytest.skip("no CUDA device")
 
 
+@pytest.fixture(autouse=True)
+def current_context(needs_device):
+    """Where there is one device its context is current, as beside other libraries; else none is."""
+    if driver.DEVICES == 1:
+        driver.set_current(driver.context(0))
+    yield
+    if driver.DEVICES == 1:
+        driver.set_current(0)
+
+
 @pytest.fixture
 def emulator():
     """For what a real driver offers no means for: injected failures, and a look at late work."""

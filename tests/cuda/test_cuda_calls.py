@@ -192,6 +192,18 @@ def test_a_little_is_read_without_the_core(emulator, nbytes):
         assert emulator.count_calls(read) == {**found, **asked}
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_read_as_it_lies(name):
+    values = np.arange(N, dtype="f4").reshape(N // 2, 2)
+    buffer = hamr.buffer(values).copy("cuda", device=0)
+    buffer.synchronize()
+    view, expected = VIEWS[name](buffer), values if name == "a snapshot" else VIEWS[name](values)
+    out = np.empty(expected.shape, "f4")
+    assert view.get(out) is out
+    assert np.array_equal(out, expected)
+    assert np.array_equal(view.get_host_accessible(), expected)
+
+
 def test_what_is_kept_of_memory_that_is_read_into_goes():
     values = np.zeros(N, "f4")
     cached, buffer = hamr.buffer(values).cached(), device().reshape(N)

@@ -172,7 +172,7 @@ def test_pauses_are_short_beside_the_wait(monkeypatch, late):
     asyncio.run(main())
     for waited, pause in clock.pauses[1:]:
         # No more than half of a loop's time for what has much to do.
-        wanted = min(max(waited / 100, late), waited / 8, 0.02)
+        wanted = min(max(waited / 160, late), waited / 8, 0.02)
         assert pause == pytest.approx(wanted, rel=1e-3), waited
 
 

@@ -31,7 +31,7 @@ def test_the_crossover_and_the_fewest_threads_are_found():
 
 
 def test_one_size_that_is_no_better_moves_the_crossover():
-    times = {256 * KIB << n: {0: 2.0, 1: 1.0} for n in range(5)}
+    times = {512 * KIB << n: {0: 2.0, 1: 1.0} for n in range(5)}
     assert choosing.choose(times) == Choice(512 * KIB, 1)
     times[1 * MIB] = {0: 1.0, 1: 1.0}
     assert choosing.choose(times) == Choice(2 * MIB, 1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import concurrent.futures
 import datetime
 import importlib.metadata
 import importlib.util
@@ -28,11 +29,16 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-STEPS = ("cuda", "gpu", "interop", "bench", "memcheck")
-LIMITS = {"cuda": 240, "gpu": 330, "interop": 240, "bench": 250, "memcheck": 200}
+STEPS = ("cuda", "gpu", "runtimes", "interop", "bench", "memcheck")
+#: Tests of several technologies, as far as the machine has them.
+RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/spaces"
+#: The processes that a step's files are dealt to, which run at the same time.
+SHARES = {"cuda": 4}
+LIMITS = {"cuda": 330, "gpu": 330, "runtimes": 120, "interop": 240, "bench": 250, "memcheck": 200}
 LOG_BYTES = 4 << 20
 PACKAGES = (
     "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "numba", "numba-cuda", "jax", "jaxlib",
@@ -155,6 +161,30 @@ def counts_of_log(log: Path) -> dict[str, object]:
     }
 
 
+def dealt(paths: tuple[str, ...], shares: int) -> list[list[str]]:
+    """Folders as they are or, for several processes, their files in turns."""
+    if shares == 1:
+        return [list(paths)]
+    files = sorted(str(f.relative_to(ROOT)) for p in paths for f in (ROOT / p).rglob("test_*.py"))
+    return [files[i::shares] for i in range(shares)]
+
+
+def merged(found: list[dict[str, Any]]) -> dict[str, object]:
+    """The counts of several processes as one's; the status is the first that is not 0."""
+    whole: dict[str, Any] = dict(found[0])
+    whole["status"] = next((f["status"] for f in found if f["status"]), 0)
+    for other in found[1:]:
+        for name in ("passed", "failed", "skipped"):
+            whole[name] += other[name]
+        whole["failures"] = whole["failures"] + other["failures"]
+        reasons = collections.Counter(whole.get("skip_reasons", {}))
+        reasons.update(other.get("skip_reasons", {}))
+        whole["skip_reasons"] = dict(reasons)
+        if other.get("incomplete"):
+            whole |= {"incomplete": True, "last": other["last"]}
+    return whole
+
+
 def pytest_command(*paths: str, junit: Path | None = None) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     command += ["--durations=12", "-o", "faulthandler_timeout=100"]
@@ -193,6 +223,9 @@ class Runner:
     def cuda(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, "tests/cuda")
 
+    def runtimes(self, log: Path, seconds: float) -> dict[str, object]:
+        return self._tests(log, seconds, *(path for path in RUNTIMES if (ROOT / path).exists()))
+
     def gpu(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, "tests/gpu")
 
@@ -200,10 +233,19 @@ class Runner:
         self.env["HAMR_INTEROP_RECORD"] = str(self.out / "interop-h200.json")
         return self._tests(log, seconds, "tests/interop")
 
-    def _tests(self, log: Path, seconds: float, path: str) -> dict[str, object]:
-        junit = self.scratch / f"{log.stem}.xml"
-        status = run(pytest_command(path, junit=junit), log, seconds, self.env)
-        return {"status": status, **counts(junit, log)}
+    def _tests(self, log: Path, seconds: float, *paths: str) -> dict[str, object]:
+        shares = dealt(paths, SHARES.get(log.stem, 1))
+        logs = [self.scratch / f"{log.stem}-{i}.log" for i in range(len(shares))]
+
+        def share(files: list[str], part: Path) -> dict[str, object]:
+            junit = part.with_suffix(".xml")
+            status = run(pytest_command(*files, junit=junit), part, seconds, self.env)
+            return {"status": status, **counts(junit, part)}
+
+        with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
+            found = list(pool.map(share, shares, logs))
+        log.write_bytes(b"".join(part.read_bytes() for part in logs if part.exists()))
+        return merged(found)
 
     def bench(self, log: Path, seconds: float) -> dict[str, object]:
         written = self.scratch / "figures.json"

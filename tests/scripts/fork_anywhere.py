@@ -44,16 +44,16 @@ def changed(change):
     return work
 
 
-#: Runtimes that a child of who used them has not.
-LATE = ("opencl", "sycl")
+#: Runtimes that the parent uses: some do not work in a forked child.
+USED = {name for name, facts in hamr.backends().items() if facts["available"] and name != "host"}
 
 
 def backends():
     """What there is, but for what a forked child says otherwise.
 
-    LATE were used before the fork; of HIP's libraries, what the parent has loaded is tried first.
+    Of HIP's libraries, what the parent has loaded is tried first.
     """
-    found = {name: facts for name, facts in hamr.backends().items() if name not in LATE}
+    found = {name: facts for name, facts in hamr.backends().items() if name not in USED}
     return {
         name: {key: fact for key, fact in facts.items() if name != "hip" or key != "tried"}
         for name, facts in found.items()

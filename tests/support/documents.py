@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 
 from build_support import toolchain
-from tests.support import emulation, mpi, opencl_runtime, sycl_runtime
+from tests.support import emulation, mpi, opencl_runtime, openmp_runtime, sycl_runtime
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
@@ -67,6 +67,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "go": _go,
     "mpi": lambda: mpi.MISSING or "",
     "opencl": opencl_runtime.absent,
+    "openmp": openmp_runtime.absent,
     "pyopencl": lambda: _module("pyopencl"),
     "torch": lambda: _module("torch"),
 }

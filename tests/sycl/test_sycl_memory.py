@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr.cli import information
 from tests.support.processes import launch, run_code, scaled
 
 ON_HOST = ("sycl_shared", "sycl_host")
@@ -31,6 +32,8 @@ def test_what_is_known_of_it():
     assert int(facts["memory"]) > 0
     lacking = ["lacks" in row for row in found["devices"]]
     assert lacking == sorted(lacking), "those without memory come last"
+    library = information()["backends"]["sycl"]["library"]
+    assert library.endswith("/dpctl/libDPCTLSyclInterface.so")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "uint64", "complex128"])

@@ -14,9 +14,8 @@ const (
 	// DefaultLimit is how much page-locked memory is held, in bytes.
 	DefaultLimit = 128 << 20
 
-	// most is how many threads beside the caller's still make it faster, where nobody has measured,
-	// and mostFresh how many do where the system has yet to find the pages that are written to.
-	most      = 8
+	// mostFresh is how many threads beside the caller's still make it faster where nobody has measured
+	// and the system has yet to find the pages that are written to.
 	mostFresh = 15
 
 	// Smaller transfers are over before the threads have woken up, where nobody has measured.
@@ -43,6 +42,10 @@ const (
 	around   = 8 << 20
 	aroundUp = 128 << 20
 )
+
+// steps are how many threads beside the caller's still make a transfer from some bytes on faster, where
+// nobody has measured; others are in their way. Those to the host need fewer.
+var steps = [...]struct{ from, up, down int }{{128 << 20, 8, 6}, {16 << 20, 6, 5}, {0, 4, 3}}
 
 // classes are the sizes that chunks are made in, so that transfers of other sizes find them.
 var classes = [...]int{256 << 10, 512 << 10, largestChunk}

@@ -11,8 +11,8 @@ import (
 // The settings, as names of environment variables. They are the same for every backend.
 const (
 	// ThreadsSetting is how many threads copy for the device; 0 leaves it to the driver. The
-	// default is one less than the processors that the process may use, but at most 8, and 15 where
-	// memory is new.
+	// default is one less than the processors that the process may use, but at most 3 to 8, by the
+	// size and the direction, and 15 where memory is new.
 	ThreadsSetting = "HAMR_COPY_THREADS"
 	// ChunkSetting is into pieces of how many bytes such copies are cut, and from how many bytes
 	// on. The default goes by the size, and begins with a mebibyte.
@@ -81,7 +81,7 @@ func (e *Engine) threads(device, size int, up, isFresh bool) int {
 	if e.Threads > 0 {
 		return e.Threads
 	}
-	n := most
+	n := usual(size, up)
 	if size >= smallestTuned {
 		if tuned := e.choice(device, up).Threads; tuned > 0 {
 			n = tuned
@@ -91,6 +91,18 @@ func (e *Engine) threads(device, size int, up, isFresh bool) int {
 		n = max(n, mostFresh)
 	}
 	return n
+}
+
+// usual is threads without a choice.
+func usual(size int, up bool) int {
+	for _, s := range steps {
+		if size >= s.from && up {
+			return s.up
+		} else if size >= s.from {
+			return s.down
+		}
+	}
+	return 0
 }
 
 // workers returns how many goroutines copy beside the caller's.

@@ -63,6 +63,16 @@ func reported(e *Engine, name string) string {
 	return facts[i].Value + ", " + facts[i].Source
 }
 
+func TestThreadsGoByTheSizeAndTheDirection(t *testing.T) {
+	e := &Engine{}
+	for _, of := range []struct{ size, up, down int }{{1 << 20, 4, 3}, {16<<20 - 1, 4, 3}, {16 << 20, 6, 5}, {128<<20 - 1, 6, 5}, {128 << 20, 8, 6}, {1 << 30, 8, 6}} {
+		assert.Equal(t, of.up, e.threads(0, of.size, true, false), of.size)
+		assert.Equal(t, of.down, e.threads(0, of.size, false, false), of.size)
+		assert.Equal(t, mostFresh, e.threads(0, of.size, false, true), of.size)
+	}
+	assert.Equal(t, 2, (&Engine{Threads: 2}).threads(0, 1<<30, true, true), "as chosen")
+}
+
 func TestATuningDecides(t *testing.T) {
 	e, said := tuned(t, entry(thisMachine()), nil)
 	assert.False(t, e.Serves(0, 524287, true))
@@ -71,7 +81,7 @@ func TestATuningDecides(t *testing.T) {
 	assert.Equal(t, 3, e.threads(0, 1<<20, true, false))
 	assert.Equal(t, 1, e.threads(0, 1<<20, false, false))
 	assert.Equal(t, mostFresh, e.threads(0, 1<<20, false, true))
-	assert.Equal(t, most, e.threads(0, smallestTuned-1, true, false))
+	assert.Equal(t, 4, e.threads(0, smallestTuned-1, true, false))
 	assert.Equal(t, "524288, tuning", reported(e, "from_up"))
 	assert.Equal(t, "never, tuning", reported(e, "from_down"))
 	assert.Equal(t, "1, tuning", reported(e, "threads_down"))
@@ -122,7 +132,7 @@ func TestWithoutATuningThereAreDefaults(t *testing.T) {
 		e, said := tuned(t, text, nil)
 		assert.Equal(t, runtime.GOMAXPROCS(0) > 1, e.Serves(0, smallest, true), words)
 		assert.False(t, e.Serves(0, smallest-1, true), words)
-		assert.Equal(t, most, e.threads(0, 1<<20, true, false), words)
+		assert.Equal(t, 4, e.threads(0, 1<<20, true, false), words)
 		if assert.Len(t, *said, 1, words) {
 			assert.Contains(t, (*said)[0], "is not used: ", words)
 			assert.Contains(t, (*said)[0], words)
@@ -233,7 +243,7 @@ func TestMeasuringChooses(t *testing.T) {
 	assert.Equal(t, "never, measuring", reported(e, "from_up"))
 	assert.Contains(t, reported(e, "tuning"), ", measuring")
 	e.Tune(0, true, backends.StagingChoice{})
-	assert.Equal(t, most, e.threads(0, 1<<20, true, false))
+	assert.Equal(t, 4, e.threads(0, 1<<20, true, false))
 }
 
 func TestSettingsThatAreNoNumbers(t *testing.T) {

@@ -62,6 +62,11 @@ func DeviceCount(backend string) (count int, err error) {
 	return b.DeviceCount()
 }
 
+// Library returns the file of a backend's runtime.
+func Library(backend string) (string, error) {
+	return with(backend, 0, func(l backends.LibraryReporter, _ int) (string, error) { return l.Library(), nil })
+}
+
 // CurrentDevice returns the calling thread's current device.
 func CurrentDevice(backend string) (int, error) {
 	return with(backend, backends.HostDevice, func(_ backends.Backend, device int) (int, error) { return device, nil })

@@ -8,7 +8,6 @@
 
 #include "array/adopt.h"
 #include "array/array.h"
-#include "array/create.h"
 #include "array/default_stream.h"
 #include "array/description.h"
 #include "array/result.h"

@@ -19,6 +19,17 @@ void draft_start(Draft *draft) {
     draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
 }
 
+/* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
+ * Where that cannot be told the core asks again. */
+void place_array(hamr_array *array, const hamr_devices *devices) {
+    enum { NO_CONTEXT = 201 };
+    int current = 0;
+    if (array->device >= 0 || devices->cuda_count < 1 || !is_of_cuda(array->allocator)) return;
+    int code = devices->cuda_count == 1 ? 0 : devices->cuda_current ? devices->cuda_current(&current) : -1;
+    if (code == NO_CONTEXT) array->device = 0;
+    else if (code == 0 && current >= 0 && current < devices->cuda_count) array->device = current;
+}
+
 PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) {
     Block *block = block_new(&draft->array, owner);
     if (!block) return NULL;

@@ -11,6 +11,7 @@ typedef struct {
     int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
 } Draft;
 void draft_start(Draft *draft);
+void place_array(hamr_array *array, const hamr_devices *devices); /* gives memory of CUDA's to be the current device, where nobody has said which */
 PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner); /* what the core knows now; takes over owner */
 PyObject *draft_adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */

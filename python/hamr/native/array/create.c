@@ -45,17 +45,6 @@ static int creation_is_long(const hamr_array *array, const hamr_functions *funct
     return is_of_device(array->allocator) && (!is_ordered(array->allocator) || !functions->devices->cuda_count);
 }
 
-/* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
- * Where that cannot be told the core asks again. */
-void place_array(hamr_array *array, const hamr_devices *devices) {
-    enum { NO_CONTEXT = 201 };
-    int current = 0;
-    if (array->device >= 0 || devices->cuda_count < 1 || !is_of_cuda(array->allocator)) return;
-    int code = devices->cuda_count == 1 ? 0 : devices->cuda_current ? devices->cuda_current(&current) : -1;
-    if (code == NO_CONTEXT) array->device = 0;
-    else if (code == 0 && current >= 0 && current < devices->cuda_count) array->device = current;
-}
-
 /* Whether the core may have memory that was given back, for which nobody is waited. */
 static int may_be_there(const hamr_array *array) {
     return memory_kind(array->allocator) == HAMR_DEVICE_ONLY && !is_ordered(array->allocator) && !array->stream;

@@ -6,7 +6,6 @@
 #include "base/python.h"
 
 int create_draft(Draft *draft, void *value, int32_t value_element); /* takes the memory; the core is loaded. 0, or -1 with an exception */
-void place_array(hamr_array *array, const hamr_devices *devices); /* gives memory of CUDA's to be the current device, where nobody has said which */
 PyObject *array_of_number(PyObject *value); /* as an array without dimensions, or None; NULL with an exception */
 extern PyMethodDef create_functions[];
 

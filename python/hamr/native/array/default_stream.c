@@ -2,8 +2,10 @@
 
 #include <time.h>
 
+#include "array/array.h"
 #include "base/allocators.h"
 #include "base/dlpack.h"
+#include "base/elements.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "memory/block.h"
@@ -72,7 +74,8 @@ static uint64_t number_at(uint64_t address) {
 
 int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error) {
     const Block *block = self->block;
-    if (size > MOST_DOWNLOAD || memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->token || !block->marks || array_has_own_order(self)) return 0;
+    if (size <= 0 || size > MOST_DOWNLOAD || !array_contiguous(&self->array, 0)) return 0;
+    if (memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->token || !block->marks || array_has_own_order(self)) return 0;
     const hamr_devices *devices = default_stream_driver(self);
     if (!devices || !devices->cuda_download || number_at(devices->kept) || number_at(devices->tracing)) return 0;
     if (size > ASK_DOWNLOAD && !default_stream_idle(self)) return 0;

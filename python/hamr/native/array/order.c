@@ -13,7 +13,6 @@
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
-#include "memory/block.h"
 
 enum { NO_TIMING = 2 };
 

@@ -1,0 +1,34 @@
+package dl
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const maps = "/proc/self/maps"
+
+// Loaded lists the files of shared libraries that this process has loaded already, whoever did, and
+// whose names begin with prefix. Where the system does not tell, it is empty.
+func Loaded(prefix string) []string {
+	text, err := os.ReadFile(maps)
+	if err != nil {
+		return nil
+	}
+	return loadedIn(string(text), prefix)
+}
+
+func loadedIn(maps, prefix string) (files []string) {
+	for line := range strings.Lines(maps) {
+		at := strings.IndexByte(line, '/')
+		if at < 0 {
+			continue
+		}
+		file := strings.TrimSuffix(line[at:], "\n")
+		if strings.HasPrefix(filepath.Base(file), prefix) && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}

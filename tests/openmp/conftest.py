@@ -1,0 +1,32 @@
+"""OpenMP on the runtime that hamr finds; skipped where there is none."""
+
+import gc
+from pathlib import Path
+
+import pytest
+
+import hamr
+from tests.support import openmp_runtime
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(HERE) and openmp_runtime.absent():
+            item.add_marker(pytest.mark.skip(openmp_runtime.absent()))
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", range(max(len(openmp_runtime.found()["devices"]), 1)))
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    gc.collect()
+    before = hamr.stats()["allocators"]
+    yield
+    gc.collect()
+    after = hamr.stats()["allocators"]
+    assert after.get("openmp", {"live": 0})["live"] == before.get("openmp", {"live": 0})["live"]
