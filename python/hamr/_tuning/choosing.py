@@ -20,7 +20,7 @@ NEVER = -1
 
 #: The smallest is the smallest that the core looks for a tuning for.
 SIZES = tuple(512 * KIB << n for n in range(8))
-QUICK_SIZES = SIZES[::2]
+QUICK_SIZES = SIZES[1::2]
 
 #: No copy of these sizes has pieces for more threads.
 MOST_THREADS = 31
