@@ -53,6 +53,12 @@ const (
 	HIPAsync Allocator = 13
 	// HIPHost is page-locked host memory from the HIP runtime.
 	HIPHost Allocator = 14
+	// SYCLDevice is unified shared memory for one of SYCL's devices alone ("sycl_device").
+	SYCLDevice Allocator = 15
+	// SYCLShared is unified shared memory that migrates between one device and the host.
+	SYCLShared Allocator = 16
+	// SYCLHost is unified shared memory of the host that one device reaches.
+	SYCLHost Allocator = 17
 )
 
 // Space is where the code that touches memory runs.
@@ -65,6 +71,7 @@ const (
 	SpaceHIP
 	SpaceOpenMP
 	SpaceOpenCL
+	SpaceSYCL
 	spaceCount
 )
 
@@ -81,6 +88,7 @@ var spaceTable = [spaceCount]SpaceFacts{
 	SpaceHIP:    {"hip", "HIP"},
 	SpaceOpenMP: {"openmp", "OpenMP target"},
 	SpaceOpenCL: {"opencl", "OpenCL"},
+	SpaceSYCL:   {"sycl", "SYCL"},
 }
 
 // Facts returns what is known of s; nothing where there is no such space.
@@ -177,6 +185,9 @@ type Facts struct {
 	Opaque bool
 	// Exportable says that other processes can open the memory, by Exporter.
 	Exportable bool
+	// OneDevice says of Managed memory that of its runtime's devices that one alone reaches it
+	// which it is of.
+	OneDevice bool
 }
 
 // DLPack's device types, as dlpack.h numbers them.
@@ -211,7 +222,10 @@ var table = [...]Facts{
 	OpenCLSVM:    {Name: "opencl_svm", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Mapped: true},
 	HIPAsync: {Name: "hip_async", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
 		Ordered: true, DLPack: dlpackROCm},
-	HIPHost: {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2, DLPack: dlpackROCmHost},
+	HIPHost:    {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2, DLPack: dlpackROCmHost},
+	SYCLDevice: {Name: "sycl_device", Backend: "sycl", Kind: DeviceOnly, Reach: []Space{SpaceSYCL}, Temporary: []Space{SpaceSYCL}},
+	SYCLShared: {Name: "sycl_shared", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL}, OneDevice: true, DLPack: dlpackHost},
+	SYCLHost:   {Name: "sycl_host", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL}, OneDevice: true, DLPack: dlpackHost},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.
@@ -308,6 +322,11 @@ func (a Allocator) Kind() MemoryKind {
 
 // Ordered reports whether memory of a is taken and given back in the order of a stream.
 func (a Allocator) Ordered() bool { return a.Valid() && known[a].Facts.Ordered }
+
+// EveryDevice reports whether all devices of the runtime reach memory of a that one of them does.
+func (a Allocator) EveryDevice() bool {
+	return a.Valid() && known[a].Facts.Kind == Managed && !known[a].OneDevice
+}
 
 // ReachableFrom reports whether code running in space s, which is the host's or of a's own
 // runtime, can use memory of a without a copy.

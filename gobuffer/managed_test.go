@@ -8,6 +8,8 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -75,4 +77,38 @@ func TestManagedElementsThatOverlapAreMoved(t *testing.T) {
 	m.data = append(append([]byte{}, m.data[:4]...), m.data[:4*(n-1)]...)
 	w.assertHolds(a, m)
 	closeAll(t, a)
+}
+
+// Memory that one of the devices shares with the host is not in place on the others, and is not converted
+// by them.
+func TestMemoryOfOneDeviceOnly(t *testing.T) {
+	fake := backendtest.NewFake(backendtest.FakeOptions{Space: backends.SpaceSYCL, Devices: 2, Manual: true, Strict: true})
+	r, err := gobuffer.NewRuntime(host.New(), fake)
+	require.NoError(t, err)
+	t.Cleanup(func() { fake.AssertClean(t) })
+	for _, a := range []backends.Allocator{backends.SYCLShared, backends.SYCLHost} {
+		b, err := r.NewArray(arrayiface.Int32, []int{200, 100}, gobuffer.Options{Allocator: a, Device: 1})
+		require.NoError(t, err)
+		for device := range 2 {
+			h, err := b.Access(backends.SpaceSYCL, device)
+			require.NoError(t, err)
+			assert.Equal(t, device != 1, h.Temporary(), "%s on device %d", a, device)
+			require.NoError(t, h.Release())
+		}
+		h, err := b.Access(backends.SpaceHost, 0)
+		require.NoError(t, err)
+		assert.False(t, h.Temporary())
+		require.NoError(t, h.Release())
+		for device := range 2 {
+			c, err := r.NewArray(arrayiface.Int32, []int{200, 200}, gobuffer.Options{Allocator: a, Device: device})
+			require.NoError(t, err)
+			part, err := c.Slice(1, 0, 200, 2)
+			require.NoError(t, err)
+			conversions := fake.CallCount("Convert")
+			require.NoError(t, b.Write(part))
+			assert.Equal(t, device == 1, fake.CallCount("Convert") > conversions, "%s from device %d", a, device)
+			closeAll(t, part, c)
+		}
+		closeAll(t, b)
+	}
 }

@@ -69,7 +69,7 @@ func (r *Runtime) reachedBy(at backends.Region, s backends.Space, device int) (r
 		_, known, err := r.identity(home, at.Device)
 		why := fmt.Sprintf("there is no %s runtime, and %s ", s, home)
 		if known = known && err == nil; known {
-			return reached{is: device == anyDevice || device == at.Device || at.Allocator.Kind() == backends.Managed, why: why + "knows which device it has"}, nil
+			return reached{is: device == anyDevice || device == at.Device || at.Allocator.EveryDevice(), why: why + "knows which device it has"}, nil
 		}
 		return reached{why: why + "cannot tell which device it has"}, nil
 	}
@@ -102,7 +102,7 @@ func (r *Runtime) reachedOn(b backends.Backend, device int, at backends.Region) 
 	}
 	here := fmt.Sprintf("device %d of %s", device, b.Name())
 	if found {
-		is = number == at.Device || at.Allocator.Kind() == backends.Managed
+		is = number == at.Device || at.Allocator.EveryDevice()
 		return is, fmt.Sprintf("%s is device %d of %s", here, number, home), nil
 	}
 	if able, ok := backends.As[backends.Reacher](b); ok {
@@ -155,7 +155,7 @@ func (a *Array) inPlace(s backends.Space, device int) bool {
 		return false
 	case s == backends.SpaceHost || device == a.options.Device:
 		return true
-	case a.options.Allocator.Kind() != backends.Managed:
+	case !a.options.Allocator.EveryDevice():
 		return false
 	}
 	if a.memory == nil {

@@ -63,8 +63,7 @@ func (p piece) reaches(q piece) bool {
 	if q.memory == nil || q.memory.backend != p.memory.backend {
 		return false
 	}
-	kind := q.memory.kind
-	return kind == backends.Managed || kind == backends.Pinned || q.memory.region.Device == p.memory.region.Device
+	return q.memory.kind == backends.Pinned || q.memory.region.Allocator.EveryDevice() || q.memory.region.Device == p.memory.region.Device
 }
 
 // plain is the layout of p's elements as type t without gaps: in p's own order
@@ -237,7 +236,7 @@ func (r *Runtime) copyManaged(dst, src piece, t Transfer) error {
 	if dst.layout.Equal(src.layout) && dst.dense() {
 		return r.copyBytes(dst, src, t)
 	}
-	if src.memory.converter == nil || dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
+	if src.memory.converter == nil || !src.reaches(dst) || dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
 		return errors.ErrUnsupported
 	}
 	return r.convert(src, dst, src, t)

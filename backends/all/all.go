@@ -11,6 +11,7 @@ import (
 	"hamr/backends/host"
 	"hamr/backends/opencl"
 	"hamr/backends/openmp"
+	"hamr/backends/sycl"
 )
 
 // makers make one of each backend from its settings, in order of preference.
@@ -20,6 +21,7 @@ var makers = []func(lookup func(string) string) backends.Backend{
 	func(lookup func(string) string) backends.Backend { return hip.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return opencl.New(lookup) },
 	func(lookup func(string) string) backends.Backend { return openmp.New(lookup) },
+	func(lookup func(string) string) backends.Backend { return sycl.New(lookup) },
 }
 
 // New returns one of each backend, in order of preference. None has been probed.

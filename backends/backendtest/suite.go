@@ -45,6 +45,12 @@ func (s suite) skipUnavailable(t *testing.T) {
 	require.NoError(t, s.b.Free(s.region(at), 16, 0))
 }
 
+// supportedBy reports whether a device has the allocator.
+func (s suite) supportedBy(device int) bool {
+	supporter, ok := backends.As[backends.Supporter](s.b)
+	return !ok || supporter.Supports(s.a, device) == nil
+}
+
 func (s suite) region(at backends.Address) backends.Region {
 	return backends.Region{Address: at, Allocator: s.a, Device: s.device}
 }

@@ -1,7 +1,6 @@
 package opencl
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,9 +8,8 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"hamr/backends"
+	"hamr/backends/internal/peek"
 )
 
 const (
@@ -101,24 +99,11 @@ func (b *Backend) queueOf(call string, s backends.Stream) (*queue, error) {
 // platform's table of functions, which the loader jumps to unseen. Host memory may have been given
 // another runtime's stream, and it can be told from a queue only so.
 func (b *Backend) isObject(handle uintptr) bool {
-	first, readable := wordAt(handle)
-	return readable && slices.ContainsFunc(b.devices, func(d *device) bool {
-		table, _ := wordAt(d.handle)
+	first, readable, believed := peek.Word(handle)
+	return believed || readable && slices.ContainsFunc(b.devices, func(d *device) bool {
+		table, _, _ := peek.Word(d.handle)
 		return table == first
 	})
-}
-
-// wordAt reads memory of which it is not known whether it is mapped.
-func wordAt(at uintptr) (word uintptr, readable bool) {
-	place := onHeap(uintptr(0))
-	size := int(unsafe.Sizeof(*place))
-	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(place)), Len: uint64(size)}}
-	n, err := unix.ProcessVMReadv(unix.Getpid(), local, []unix.RemoteIovec{{Base: at, Len: size}}, 0)
-	if err != nil && !errors.Is(err, unix.EFAULT) {
-		// A sandbox may forbid the call: then handles are believed.
-		return 0, true
-	}
-	return *place, err == nil && n == size
 }
 
 // queueFor finds a stream that must be of a device.

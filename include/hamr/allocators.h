@@ -20,6 +20,7 @@ typedef enum hamr_space {
     HAMR_HIP = 2,
     HAMR_OPENMP = 3,
     HAMR_OPENCL = 4,
+    HAMR_SYCL = 5,
 } hamr_space;
 
 /* X(space, number, name, code) for each space but the host's: the name as users type it, and what
@@ -28,7 +29,8 @@ typedef enum hamr_space {
     X(HAMR_CUDA, 1, cuda, "CUDA") \
     X(HAMR_HIP, 2, hip, "HIP") \
     X(HAMR_OPENMP, 3, openmp, "OpenMP target") \
-    X(HAMR_OPENCL, 4, opencl, "OpenCL")
+    X(HAMR_OPENCL, 4, opencl, "OpenCL") \
+    X(HAMR_SYCL, 5, sycl, "SYCL")
 
 /* The numbers never change; new ones are appended. */
 typedef enum hamr_allocator {
@@ -47,9 +49,12 @@ typedef enum hamr_allocator {
     HAMR_ALLOCATOR_OPENCL_SVM = 12,
     HAMR_ALLOCATOR_HIP_ASYNC = 13,
     HAMR_ALLOCATOR_HIP_HOST = 14,
+    HAMR_ALLOCATOR_SYCL_DEVICE = 15,
+    HAMR_ALLOCATOR_SYCL_SHARED = 16,
+    HAMR_ALLOCATOR_SYCL_HOST = 17,
 } hamr_allocator;
 
-#define HAMR_ALLOCATOR_COUNT 15
+#define HAMR_ALLOCATOR_COUNT 18
 
 /* X(allocator, number, name, backend, kind, reach, shared, ordered, device, mapped, opaque, exportable)
  * for each, in the order of their numbers: reach has a bit for each hamr_space that uses the
@@ -73,6 +78,9 @@ typedef enum hamr_allocator {
     X(HAMR_ALLOCATOR_OPENCL_DEVICE, 11, "opencl_device", "opencl", HAMR_DEVICE_ONLY, 0x10, 0x0, 0, 0, 0, 0, 0) \
     X(HAMR_ALLOCATOR_OPENCL_SVM, 12, "opencl_svm", "opencl", HAMR_DEVICE_ONLY, 0x10, 0x0, 0, 0, 1, 0, 0) \
     X(HAMR_ALLOCATOR_HIP_ASYNC, 13, "hip_async", "hip", HAMR_DEVICE_ONLY, 0x4, 0x2, 1, 10, 0, 0, 0) \
-    X(HAMR_ALLOCATOR_HIP_HOST, 14, "hip_host", "hip", HAMR_PINNED, 0x1, 0x0, 0, 11, 0, 0, 0)
+    X(HAMR_ALLOCATOR_HIP_HOST, 14, "hip_host", "hip", HAMR_PINNED, 0x1, 0x0, 0, 11, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_SYCL_DEVICE, 15, "sycl_device", "sycl", HAMR_DEVICE_ONLY, 0x20, 0x0, 0, 0, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_SYCL_SHARED, 16, "sycl_shared", "sycl", HAMR_MANAGED, 0x21, 0x0, 0, 1, 0, 0, 0) \
+    X(HAMR_ALLOCATOR_SYCL_HOST, 17, "sycl_host", "sycl", HAMR_MANAGED, 0x21, 0x0, 0, 1, 0, 0, 0)
 
 #endif

@@ -19,6 +19,8 @@ ENVIRONMENT = {
     "HAMR_OPENCL_LIBRARY": "the OpenCL loader to load, instead of libOpenCL.so.1",
     "HAMR_OPENCL_MEMORY": "what OpenCL's devices are taken to have at most: usm, fine or coarse",
     "HAMR_OPENMP_LIBRARY": "the OpenMP runtime to use, instead of the one that the process has",
+    "HAMR_SYCL_LIBRARY": "the C interface of SYCL to load, instead of libDPCTLSyclInterface.so",
+    "HAMR_SYCL_PACKAGE": "the folder of dpctl, which has that library; by default that on sys.path",
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",

@@ -66,7 +66,7 @@ def test_allocators_and_modes_behave_as_integers():
     assert str(hamr.Allocator.malloc) == f"{hamr.Allocator.malloc}" == "malloc"
     assert f"{hamr.Allocator.malloc:d}" == json.dumps(hamr.Allocator.malloc) == "1"
     assert repr(hamr.Allocator.malloc) == "<Allocator.malloc: 1>"
-    assert len(hamr.Allocator) == 17
+    assert len(hamr.Allocator) == 20
     for wrong in (99, "malloc", None):
         with pytest.raises(ValueError, match=r"not a valid Allocator"):
             hamr.Allocator(wrong)

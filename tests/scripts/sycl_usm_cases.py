@@ -77,11 +77,22 @@ def stays_alive():
 
 
 def device_memory():
+    """tests/sycl has what hamr does with memory of kind device."""
     memory = usm.MemoryUSMDevice(64)
-    refused(hamr.BackendUnavailable, memory, "MemoryUSMDevice", "kind device", "copy_to_host")
-    refused(hamr.BackendUnavailable, Producer(memory), "Producer", "kind device", "usm_type=")
+    assert hamr.buffer(memory).allocator == hamr.Allocator.sycl_device
     assert hamr.buffer(memory.copy_to_host()).size() == 64
     assert hamr.buffer(usm.MemoryUSMShared(memory, copy=True)).size() == 64
+
+
+def without_library():
+    """What the host reaches is the host's then, and of kind device nothing is shared."""
+    for cls in KINDS.values():
+        shared = hamr.buffer(cls(64))
+        assert (shared.allocator, shared.owner) == (hamr.Allocator.malloc, -1)
+    memory = usm.MemoryUSMDevice(64)
+    words = "kind device", "looked for /nowhere/libsycl.so", "copy_to_host"
+    refused(hamr.BackendUnavailable, memory, "MemoryUSMDevice", *words)
+    refused(hamr.BackendUnavailable, Producer(memory), "Producer", *words, "usm_type=")
 
 
 def other_producers():
@@ -190,7 +201,9 @@ def wrong():
 
 
 def not_usm():
-    for b in (hamr.Buffer(4), hamr.buffer(np.ones(4)), hamr.buffer(usm.MemoryUSMShared(8)).copy()):
+    shared = hamr.buffer(usm.MemoryUSMShared(8))
+    assert hasattr(shared.copy(), NAME), "it stays SYCL's"
+    for b in (hamr.Buffer(4), hamr.buffer(np.ones(4)), shared.copy("malloc")):
         assert not hasattr(b, NAME)
         with pytest.raises((ValueError, TypeError)):
             usm.as_usm_memory(b)
@@ -249,8 +262,19 @@ def dpnp_arrays():
     assert hamr.buffer(dpnp.full((), 4.0, usm_type="host")).get().tolist() == 4
     on_device = dpnp.arange(3)
     assert on_device.usm_type == "device"
-    refused(hamr.BackendUnavailable, on_device, "kind device", "dpnp.asnumpy")
-    assert hamr.buffer(dpnp.asnumpy(on_device)).get().tolist() == [0, 1, 2]
+    shared = hamr.buffer(on_device)
+    assert (shared.allocator, shared.owner) == (hamr.Allocator.sycl_device, 0)
+    assert shared.get().tolist() == [0, 1, 2]
+    on_device += 5  # in the queue that hamr's work goes to as well
+    assert shared.get().tolist() == [5, 6, 7]
+    shared.fill(9)
+    assert dpnp.asnumpy(on_device).tolist() == [9, 9, 9]
+    made = hamr.Buffer(4, "f4", "sycl_device", fill=2)
+    theirs = dpnp.tensor.asarray(made, copy=False)
+    theirs *= 3
+    theirs.sycl_queue.wait()
+    assert theirs.usm_type == "device"
+    assert made.get().tolist() == [6] * 4
 
 
 globals()[sys.argv[1]]()

@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 
 from build_support import toolchain
-from tests.support import emulation, kokkos, mpi, opencl_runtime, openmp_runtime
+from tests.support import emulation, kokkos, mpi, opencl_runtime, openmp_runtime, sycl_runtime
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
@@ -63,6 +63,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "cuda": lambda: "",
     "cupy": lambda: "",  # without it the stand-in runs
     "dask": lambda: _module("distributed"),
+    "dpctl": sycl_runtime.absent,
     "go": _go,
     "kokkos": kokkos.absent,
     "mpi": lambda: mpi.MISSING or "",
@@ -74,7 +75,7 @@ NEEDS: dict[str, Callable[[], str]] = {
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
 ON_A_DEVICE = {"cuda", "cupy"}
 #: Those of the extra "interop".
-LIBRARIES = {"dask", "mpi", "pyopencl", "torch"}
+LIBRARIES = {"dask", "dpctl", "mpi", "pyopencl", "torch"}
 
 #: Who runs which language, and what that needs.
 LANGUAGES = {"python": set(), "sh": set(), "text": set(), "c": {"cc"}, "cpp": set(), "go": {"go"}}
@@ -205,7 +206,7 @@ def run(group: Group, folder: Path) -> None:
     _compare(group, output)
 
 
-def _launched(command: list[str], folder: Path) -> str:
+def _launched(command: list[str], folder: Path, more: dict[str, str] | None = None) -> str:
     programs = folder / "programs"
     if not programs.exists():
         programs.mkdir()
@@ -221,7 +222,7 @@ def _launched(command: list[str], folder: Path) -> str:
     if emulation.CHOSEN == "emulator" or (emulation.CHOSEN and _module("cupy")):
         modules.append(str(STAND_INS))
     env = {"PATH": os.pathsep.join(search), "PYTHONPATH": os.pathsep.join(modules)}
-    env |= {"KOKKOS_FLAGS": kokkos.FLAGS, "KOKKOS_LIBRARIES": kokkos.LIBRARIES}
+    env |= {"KOKKOS_FLAGS": kokkos.FLAGS, "KOKKOS_LIBRARIES": kokkos.LIBRARIES, **(more or {})}
     status, output = launch(
         ["env", "-C", str(folder), *command], 300, _SETTINGS | env | {"PYTHONUNBUFFERED": "1"}
     )
@@ -236,7 +237,9 @@ def _python(program: list[Block], folder: Path) -> str:
         text += "\n" * (block.line - 1 - text.count("\n")) + block.text
     path = folder / program[0].page.with_suffix(".py").name
     path.write_text(text, encoding="utf-8")
-    return _launched([sys.executable, "-W", "error::SyntaxWarning", path.name], folder)
+    needs = frozenset().union(*(block.needs for block in program))
+    env = sycl_runtime.environment() if "dpctl" in needs else {}
+    return _launched([sys.executable, "-W", "error::SyntaxWarning", path.name], folder, env)
 
 
 def _go_program(folder: Path) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .enumeration import Enumeration
-from .errors import BackendUnavailable
 
 TYPE_CHECKING = False
 
@@ -16,7 +15,8 @@ class Allocator(Enumeration):
     ``shared`` is host memory that processes share: forked children, whose writes the parent
     sees, and those that get the buffer by pickle, which then carries no elements. ``cuda_vmm``
     is device memory that grows where it is. ``opencl_device`` is memory of OpenCL's devices,
-    ``opencl_svm`` such that the host has, too, while a handle lives.
+    ``opencl_svm`` such that the host has, too, while a handle lives. ``sycl_device``,
+    ``sycl_shared`` and ``sycl_host`` are the three kinds of SYCL's unified shared memory.
     """
 
     same = -2
@@ -36,6 +36,9 @@ class Allocator(Enumeration):
     opencl_svm = 12
     hip_async = 13
     hip_host = 14
+    sycl_device = 15
+    sycl_shared = 16
+    sycl_host = 17
 
 
 #: Name, kind of memory, reach, order, DLPack's device type, backend, whether other processes can
@@ -94,9 +97,6 @@ class Transfer(Enumeration):
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {name: number for number, name in enumerate(_native.space_names())}
 
-#: Runtimes whose allocators will be called after them.
-_NEXT = ("sycl",)
-
 #: What somebody who names a place instead of an allocator is to write.
 _PLACES = dict.fromkeys(("cpu", "host"), "; the host's is malloc") | {"gpu": "; a GPU's is cuda"}
 
@@ -116,14 +116,6 @@ def allocator_of(value: object) -> int:
             return int(Allocator[value])
         except KeyError:
             pass
-        runtime = value.partition("_")[0]
-        if runtime in _NEXT:
-            error = BackendUnavailable(
-                f"the {runtime} backend is not available: this version of hamr has none yet; "
-                f"accepted are {_names(Allocator)}"
-            )
-            error.backend = runtime
-            raise error
         place = _PLACES.get(value)
         raise ValueError(
             f"allocator is {value!r}: accepted are {_names(Allocator)}" + (place or "")

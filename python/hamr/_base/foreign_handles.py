@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
 #: PyOpenCL's name of a handle, which not only its queues have.
 _OPENCL_NAME = "int_ptr"
+#: dpctl's name of the method that tells where its reference to a queue is.
+_SYCL_NAME = "addressof_ref"
 _EVENT_NAMES = ("ptr", "cuda_event", "handle")
 
 
@@ -21,15 +23,21 @@ def is_stream(value: Any) -> bool:
         return False
     if any(hasattr(value, name) for name in ("__cuda_stream__", *_STREAM_NAMES)):
         return True
-    return _is_opencl_queue(value)
+    return _is_opencl_queue(value) or _is_sycl_queue(value)
 
 
 def _is_opencl_queue(value: Any) -> bool:
     return "Queue" in type(value).__name__ and hasattr(value, _OPENCL_NAME)
 
 
+def _is_sycl_queue(value: Any) -> bool:
+    return "Queue" in type(value).__name__ and callable(getattr(value, _SYCL_NAME, None))
+
+
 def backend_of_stream(stream: Any) -> str | None:
     """The runtime that a stream object of another library says it is of; None: it does not."""
+    if _is_sycl_queue(stream):
+        return "sycl"
     return "opencl" if _is_opencl_queue(stream) else None
 
 
@@ -40,7 +48,9 @@ def handle_of_stream(stream: Any) -> int:
         value = _plain_int(stream)
     elif is_stream(stream):
         protocol = getattr(stream, "__cuda_stream__", None)
-        if protocol is None:
+        if _is_sycl_queue(stream):
+            value = _plain_int(getattr(stream, _SYCL_NAME)())
+        elif protocol is None:
             value = _under(stream, (*_STREAM_NAMES, _OPENCL_NAME))
         else:
             value = _handle_by_protocol(stream, protocol)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._facade import Facade
 
 MODULE_NAME = "_pyhamr"
+_SYCL_PACKAGE = "HAMR_SYCL_PACKAGE"
 
 _lock = RLock()
 
@@ -98,6 +99,18 @@ def _configure(raw: Facade) -> None:
         if name.startswith("HAMR_") and not any("\ud800" <= c <= "\udfff" for c in value):
             # What is empty is not set, save where that says something.
             raw.Configure(name, value or ("0" if name == "HAMR_TUNING" else ""))
+
+    if not os.environ.get(_SYCL_PACKAGE):
+        raw.Configure(_SYCL_PACKAGE, _folder_of_dpctl())
+
+
+def _folder_of_dpctl() -> str:
+    """Where dpctl is, which has SYCL's C interface; "" where it is not. It is not imported."""
+    for folder in sys.path:
+        package = os.path.join(folder, "dpctl")
+        if os.path.exists(os.path.join(package, "libDPCTLSyclInterface.so")):
+            return package
+    return ""
 
 
 def _verbosity() -> int:

@@ -52,7 +52,8 @@ class Stream(DriverObject):
     any library with ``__cuda_stream__``; ``device`` then says where it is, if the
     object does not: "hip:0" also says that the stream is HIP's. ``Stream(device="opencl:0")``
     is a new queue of OpenCL's, and a ``CommandQueue`` of PyOpenCL a stream of the device that
-    it is on, if it is in the context of one of hamr's. The per-thread default stream of CUDA
+    it is on, if it is in the context of one of hamr's; so on for "sycl:0" and dpctl's
+    ``SyclQueue``, which ``sycl_queue`` makes of a stream. The per-thread default stream of CUDA
     and HIP, 2, becomes that of the calling thread.
 
     In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
@@ -206,6 +207,19 @@ class Stream(DriverObject):
         if self._backend != BACKEND:
             raise TypeError(f"{self!r} is a stream of {self._backend}, and not of CUDA")
         return 0, self._usable()
+
+    @property
+    def sycl_queue(self) -> Any:
+        """The queue as a ``dpctl.SyclQueue``; AttributeError for streams of other runtimes.
+
+        BackendUnavailable where there is no dpctl.
+        """
+        if self._backend != "sycl":
+            raise AttributeError(f"{self!r} is a stream of {self._backend}, and no queue of SYCL's")
+        from .sycl_queues import queue_at
+
+        handle = self._usable() or core().ResolveStream("sycl", self._place(), 0)
+        return queue_at(handle)
 
     def __int__(self) -> int:
         return self._value

@@ -161,9 +161,10 @@ class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Arr
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
-        """The SYCL USM array interface, version 1, of memory that was shared by it.
+        """The SYCL USM array interface, version 1, of SYCL's memory, or what was shared by it.
 
-        The consumer keeps the buffer; hamr orders nothing on the queue, ``syclobj``.
+        hamr's work on SYCL's memory is over. ``syclobj`` is the queue of the buffer's stream, or
+        of who shared the memory. The consumer keeps the buffer.
         """
         return usm_interface_of(self)
 
@@ -316,7 +317,7 @@ def buffer(
 
     Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
     arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory and dpnp's
-    arrays, of USM type shared or host), Arrow's C interfaces (pyarrow's arrays), what
+    arrays), Arrow's C interfaces (pyarrow's arrays), what
     exports the buffer protocol (NumPy arrays, bytes, bytearray, memoryview, array.array,
     mmap, …), what has ``__dlpack__`` (PyTorch and JAX arrays anywhere) and DLPack
     capsules, what has ``__array_interface__``, and hamr's own buffers and handles, in
@@ -326,10 +327,11 @@ def buffer(
     ``stream`` is the one that the caller will use, by default that of a ``with stream:``
     block, else the default stream; ``transfer``, in upstream's words ``sync``, says which
     movements are waited for. What the buffer does runs after the work of a CUDA producer that
-    names its stream; the queue of a SYCL producer is waited for here and now, and what is
-    submitted later is not. ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the
-    environment, leaves that to the caller. ``dtype`` takes the bytes of ``obj``, which is
-    bytes-like or multiprocessing's SharedMemory, for elements of that type.
+    names its stream; the queue of a SYCL producer is waited for here and now, and takes the
+    buffer's work if hamr's SYCL reaches the memory. ``wait=False``, or
+    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller. ``dtype``
+    takes the bytes of ``obj``, which is bytes-like or multiprocessing's SharedMemory, for
+    elements of that type.
 
     An object without such a protocol, or with elements that hamr does not have, is
     a TypeError; a description that cannot be right is a ValueError; device memory
@@ -362,8 +364,11 @@ def buffer(
 
         shared = elements_in(Buffer, obj, dtype, value, mode)
     runtime = streams_of(shared._allocator)
-    if order is None:  # in a block a capsule, which says no sooner where its memory is
-        order = as_stream(stream_near(None, shared) if inside else None, -1, runtime)
+    if order is None:  # in a block a capsule or USM, which says no sooner where its memory is
+        near = stream_near(None, shared) if inside else None
+        order = shared._order if near is None else near
+        if order is None:
+            order = as_stream(None, -1, runtime)
     order._fitting(shared.device, runtime)
     shared._set_order(order._value, shared._transfer, order)
     return shared

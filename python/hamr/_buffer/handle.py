@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, allocator_from
+from .._base.allocator import Allocator, allocator_from, backend_of
 from .._base.element import dtype_of, name_of, numpy_dtype
 from .reading import Reading, count
 from .views import shape_from
@@ -39,6 +39,7 @@ class Handle(Reading, _native.Array):
         def get_hip_accessible(self, device: Device | None = -1) -> Handle: ...
         def get_openmp_accessible(self, device: Device | None = -1) -> Handle: ...
         def get_opencl_accessible(self, device: Device | None = -1) -> Handle: ...
+        def get_sycl_accessible(self, device: Device | None = -1) -> Handle: ...
 
     @property
     def is_temporary(self) -> bool:
@@ -110,7 +111,7 @@ class Handle(Reading, _native.Array):
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
-        """The SYCL USM array interface, version 1, of memory that was shared by it."""
+        """The SYCL USM array interface, version 1, of USM: see ``Buffer``'s."""
         return usm_interface_of(self)
 
     @property
@@ -139,7 +140,8 @@ _native.set_handle_type(Handle)
 
 def usm_interface_of(array: _native.Array) -> dict[str, Any]:
     """What an array says by ``__sycl_usm_array_interface__``; AttributeError if it is not USM."""
-    if array._owner is None:  # before anything is imported: hasattr() may be asked of any buffer
+    # Before anything is imported: hasattr() may be asked of any buffer.
+    if array._owner is None and backend_of(array._allocator) != "sycl":
         raise AttributeError("__sycl_usm_array_interface__: this memory is not USM")
     from .._protocols.sycl_usm import describe
 

@@ -106,7 +106,7 @@ class Lending(_Base):
     ) -> AbstractContextManager[Any]:
         """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
 
-        Spaces are "host", "cuda", "hip", "openmp" and "opencl"; the host has no devices.
+        Spaces are "host", "cuda", "hip", "openmp", "opencl" and "sycl"; the host has no devices.
         """
         number, place = space_number(space), device_number(device)
         if number == _HOST and place != -1:

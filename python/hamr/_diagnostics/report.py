@@ -54,8 +54,9 @@ if TYPE_CHECKING:
         multiprocessors: NotRequired[str]
         pci_bus_id: NotRequired[str]
         driver: NotRequired[str]
-        platform: NotRequired[str]  # the vendor's OpenCL that the device is of
+        platform: NotRequired[str]  # the vendor's OpenCL or SYCL that the device is of
         kind: NotRequired[str]  # gpu, accelerator, cpu or other
+        runtime: NotRequired[str]  # what SYCL works by: level_zero, opencl, cuda or hip
         version: NotRequired[str]
         shared_memory: NotRequired[str]  # usm, fine, coarse or none
         lacks: NotRequired[str]  # the allocators that it does not have

@@ -9,7 +9,7 @@ import hamr._native as _native
 
 from .._base.allocator import is_of_a_device
 from .._base.cuda_devices import current_device
-from .._base.foreign_handles import is_stream
+from .._base.foreign_handles import backend_of_stream, is_stream
 from .._base.location import HOST, device_of_address
 from .._base.memory_stream import streams_of
 from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Interfaces whose place is known when they are read, and those of host memory alone.
-_TELL_BY_SHARING = ("__sycl_usm_array_interface__", "__arrow_c_device_array__")
+_USM = "__sycl_usm_array_interface__"
+_TELL_BY_SHARING = (_USM, "__arrow_c_device_array__")
 _OF_THE_HOST = ("__arrow_c_array__", "__arrow_c_stream__", "__array_interface__")
 
 #: The backends of DLPack's kinds of devices that are not CUDA's.
@@ -78,6 +79,8 @@ def stream_near(stream: Any, x: Any) -> Stream | None:
     if stream is not None:
         return as_stream(stream, device_of(x), runtime_of(x, stream))
     try:
+        if not isinstance(x, _native.Array) and getattr(x, _USM, None) is not None:
+            return None  # whether it is SYCL's to hamr is known once it is shared
         device = device_of(x)
     except Exception:  # whoever shares it says what is wrong
         return None
@@ -96,6 +99,9 @@ def runtime_of(x: Any, stream: Any = None) -> str:
     if isinstance(x, type):
         return BACKEND
     try:
+        if getattr(x, _USM, None) is not None:
+            told = stream._backend if isinstance(stream, Stream) else backend_of_stream(stream)
+            return told or BACKEND
         if getattr(x, "__dlpack_device__", None) is not None:
             return _RUNTIMES.get(x.__dlpack_device__()[0], BACKEND)
         interface = getattr(x, NAME, None)

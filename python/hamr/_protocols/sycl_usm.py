@@ -1,12 +1,14 @@
 """Reading and telling of __sycl_usm_array_interface__, version 1.
 
-Unified shared memory (USM) of kind host or shared is memory that the host reaches:
-hamr holds it as host memory with an owner. That of kind device waits for a SYCL
-backend. The kind is not in the dictionary: SYCL is asked, through dpctl.
+The kind of unified shared memory (USM) is not in the dictionary: SYCL is asked, through
+dpctl. Memory in the context that hamr's SYCL works in on its device is memory of that
+device, and hamr's work on it is enqueued on the producer's queue (``syclobj``). That of
+another context, or where hamr finds no SYCL, is held as host memory with an owner if
+the host reaches it, as kinds host and shared; of kind device it is refused.
 
-What is pending on the producer's queue (``syclobj``) is waited for once, when the
-memory is adopted. A context or a filter string names no queue, so nothing is waited
-for. hamr's own operations neither wait for the queue again nor enqueue on it: who
+What is pending on the producer's queue is waited for once, when the memory is adopted. A
+context or a filter string names no queue, so nothing is waited for. Of host memory
+hamr's own operations neither wait for the queue again nor enqueue on it: who
 submits work on the memory later waits for it before hamr, or NumPy, looks.
 """
 
@@ -17,8 +19,13 @@ from importlib import import_module
 
 import hamr._native as _native
 
+from .._base.allocator import Allocator, backend_of
 from .._base.element import item_size
 from .._base.errors import BackendUnavailable
+from .._base.foreign_handles import backend_of_stream, handle_of_stream
+from .._base.library import core
+from .._base.memory_stream import shared_stream
+from .._base.stream import Stream
 from .fields import check, integer, pair_of, read, short
 from .wait_setting import wait_of
 
@@ -36,8 +43,15 @@ _HOST = -1
 _MALLOC = 1
 
 #: The allocator that memory of each kind of USM is held as, and new memory of the
-#: buffer comes from; None: no backend reaches it.
-_ALLOCATORS: dict[str, int | None] = {"host": _MALLOC, "shared": _MALLOC, "device": None}
+#: buffer comes from.
+_ALLOCATORS = {
+    "host": Allocator.sycl_host,
+    "shared": Allocator.sycl_shared,
+    "device": Allocator.sycl_device,
+}
+#: The same where it is host memory to hamr; None: the host does not reach it.
+_ON_HOST = {"host": _MALLOC, "shared": _MALLOC, "device": None}
+_BACKEND = "sycl"
 
 _QUEUE, _CONTEXT = "SyclQueueRef", "SyclContextRef"
 
@@ -55,7 +69,8 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     """An array of a class over the USM that the interface of ``obj`` describes.
 
     The work pending on its queue is waited for, unless ``wait`` is false. USM of kind
-    device, or of a kind that cannot be told, is BackendUnavailable.
+    device where hamr finds no SYCL, or of a kind that cannot be told, is BackendUnavailable;
+    of kind device in another context it is a DeviceError.
     """
     try:
         interface = getattr(obj, NAME)
@@ -82,17 +97,21 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     check(obj, typestr, shape, strides, pointer, 0, -1, None, _VERSION)
     waits = wait_of(wait)
     syclobj, queue = _order(fields["syclobj"], waits)
-    kind = "host"
+    allocator, device, order = _MALLOC, _HOST, None
     if 0 not in shape:
-        kind = _kind(obj, pointer, syclobj if queue is None else queue)
-    allocator = _allocator(kind, obj)
+        kind, near = _kind(obj, pointer, syclobj if queue is None else queue)
+        allocator, device = _place(kind, obj, near)
+        if device != _HOST and queue is not None and not stream:
+            theirs = queue if backend_of_stream(queue) == _BACKEND else near
+            order = Stream(theirs, device=f"{_BACKEND}:{device}")
+            stream = order._value
     if waits and queue is not None:
         queue.wait()
-    return _native.adopt_pointer(
+    shared = _native.adopt_pointer(
         cls,
         element,
         allocator,
-        _HOST,
+        device,
         stream,
         transfer,
         pointer,
@@ -102,16 +121,27 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
         Source(obj, syclobj),
         False,
     )
+    if order is not None:
+        shared._set_order(stream, transfer, order)
+    return shared
 
 
 def describe(array: _native.Array) -> dict[str, Any]:
-    """The interface of an array whose memory came by it; AttributeError for others."""
-    if not isinstance(array._owner, Source):
-        raise _not_usm()
+    """The interface of an array whose memory is USM; AttributeError for others.
+
+    hamr's work on it is over, and what hamr does later is enqueued on ``syclobj`` where that is the
+    queue of the array's stream.
+    """
     held = array._snapshot(_native.Array)
-    source = held._owner
-    if not isinstance(source, Source):  # the array changed meanwhile
+    source, of_sycl = held._owner, is_of_sycl(held)
+    if isinstance(source, Source):
+        syclobj = source.syclobj
+    elif of_sycl:
+        syclobj = _queue_of(held)
+    else:
         raise _not_usm()
+    if of_sycl:
+        _native.settle(held)
     strides = None
     if not held.is_contiguous:
         size = held.itemsize
@@ -128,14 +158,29 @@ def describe(array: _native.Array) -> dict[str, Any]:
         "strides": strides,
         "offset": 0,
         "version": _VERSION,
-        "syclobj": source.syclobj,
+        "syclobj": syclobj,
     }
     array._keep(held)  # the consumer keeps the array, not the memory that it has now
     return interface
 
 
+def is_of_sycl(array: _native.Array) -> bool:
+    """Whether an array's memory is USM of one of hamr's own contexts."""
+    number = array._allocator
+    return number >= 0 and backend_of(number) == _BACKEND
+
+
+def _queue_of(array: _native.Array) -> Any:
+    """The queue of an array's stream, as dpctl has it."""
+    handle = array._stream or core().ResolveStream(_BACKEND, array.device, 0)
+    try:
+        return shared_stream(handle, _BACKEND).sycl_queue
+    except BackendUnavailable as error:
+        raise AttributeError(f"{NAME}: {error}") from error
+
+
 def _not_usm() -> AttributeError:
-    return AttributeError(f"{NAME}: this memory is not USM that came by that interface")
+    return AttributeError(f"{NAME}: this memory is not USM")
 
 
 def _bytes(steps: tuple[int, ...], shape: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -169,25 +214,46 @@ def _moved(base: int, offset: int, size: int) -> int:
 # Whose memory it is.
 
 
-def _allocator(kind: str, obj: Any) -> int:
-    """The allocator that USM of a kind is held as."""
+def _place(kind: str, obj: Any, queue: Any) -> tuple[int, int]:
+    """The allocator and device that USM of a kind is held as, by a queue of its context."""
     if kind not in _ALLOCATORS:
         raise ValueError(
             f"data is of USM kind {short(kind)}: accepted are {', '.join(_ALLOCATORS)}"
         )
-    allocator = _ALLOCATORS[kind]
-    if allocator is None:
-        raise _unavailable(
-            f"{type(obj).__name__} object has USM of kind {kind}, which hamr cannot reach "
-            'without a SYCL backend: make it with usm_type="shared" or "host" '
-            "(MemoryUSMShared, MemoryUSMHost), or copy it to the host: dpnp.asnumpy(x), "
-            "x.copy_to_host()"
-        )
-    return allocator
+    told = backend_of_stream(queue) == _BACKEND
+    handle = handle_of_stream(queue) if told else 0
+    device = core().StreamDevice(_BACKEND, handle) if told else _HOST
+    if device >= 0:
+        return _ALLOCATORS[kind], device
+    on_host = _ON_HOST[kind]
+    if on_host is not None:
+        return on_host, _HOST
+    reason: Any = "its queue is not known"
+    try:
+        if told:
+            core().ResolveStream(_BACKEND, 0, handle)  # which says what is wrong
+    except BackendUnavailable as error:
+        reason = error
+    except Exception as error:
+        error.add_note(f"The memory cannot be shared: {_HINT}")
+        raise
+    raise _unavailable(
+        f"{type(obj).__name__} object has USM of kind {kind}, which hamr cannot reach ({reason}): "
+        f"{_HINT}"
+    )
 
 
-def _kind(obj: Any, pointer: int, syclobj: Any) -> str:
-    """The kind of USM: as SYCL says where dpctl is loaded, else as the object says."""
+_HINT = (
+    'make it with usm_type="shared" or "host" (MemoryUSMShared, MemoryUSMHost), or copy it to '
+    "the host: dpnp.asnumpy(x), x.copy_to_host()"
+)
+
+
+def _kind(obj: Any, pointer: int, syclobj: Any) -> tuple[str, Any]:
+    """The kind of USM, and a queue in its context or None.
+
+    SYCL is asked where dpctl is loaded, else the object is.
+    """
     memory = sys.modules.get("dpctl.memory")
     if memory is None:
         said = getattr(obj, "usm_type", None)
@@ -195,14 +261,15 @@ def _kind(obj: Any, pointer: int, syclobj: Any) -> str:
             ask = getattr(obj, "get_usm_type", None)
             said = None if ask is None else ask()
         if said is not None:
-            return said if isinstance(said, str) else short(said)
+            return said if isinstance(said, str) else short(said), None
         memory = _dpctl(
             f"{type(obj).__name__} object has no usm_type, and the kind of its USM cannot be asked"
         ).memory
     elif _is_memory_of(memory, obj):
-        return str(obj.get_usm_type())
+        return str(obj.get_usm_type()), getattr(obj, "sycl_queue", None)
     try:
-        return str(memory.as_usm_memory(_Location(pointer, syclobj)).get_usm_type())
+        found = memory.as_usm_memory(_Location(pointer, syclobj))
+        return str(found.get_usm_type()), getattr(found, "sycl_queue", None)
     except Exception as error:
         raise ValueError(
             f"data and syclobj: SYCL does not know {pointer:#x} as USM of the context of "
@@ -242,8 +309,11 @@ def _readonly(obj: Any, flag: bool) -> bool:
     """
     memory = sys.modules.get("dpctl.memory")
     if flag and memory is not None and _is_memory_of(memory, obj):
-        with memoryview(obj) as view:
-            return view.readonly
+        try:
+            with memoryview(obj) as view:
+                return view.readonly
+        except TypeError:  # of kind device it exports none
+            return False
     return flag
 
 

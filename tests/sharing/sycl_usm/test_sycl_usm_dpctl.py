@@ -33,6 +33,12 @@ def test_case(case):
     run_script("sycl_usm_cases", case, env=sycl_runtime.environment())
 
 
+@pytest.mark.skipif(bool(sycl_runtime.absent()), reason=sycl_runtime.absent())
+def test_without_hamrs_sycl():
+    env = sycl_runtime.environment() | {"HAMR_SYCL_LIBRARY": "/nowhere/libsycl.so"}
+    run_script("sycl_usm_cases", "without_library", env=env)
+
+
 @pytest.mark.skipif(bool(sycl_runtime.dpnp_absent()), reason=sycl_runtime.dpnp_absent())
 def test_dpnp():
     run_script("sycl_usm_cases", "dpnp_arrays", env=sycl_runtime.environment())
