@@ -41,7 +41,7 @@ class Places:
         self.from_space, self.to_space = spaces
         self.device = None
         if self.to_space != "host" and not target.endswith("_host"):
-            self.device = space_rows.devices(self.to_space) - 1
+            self.device = space_rows.last_device(self.to_space, target)
 
     def of_source(self, values):
         return hamr.buffer(values.copy()).copy(self.source)
@@ -244,10 +244,7 @@ def test_pair(spaces, operation):
     for space in spaces:
         if space_rows.absent(space):
             pytest.skip(space_rows.absent(space))
-    last = max(space_rows.devices(spaces[1]) - 1, 0)
-    allocators = space_rows.allocators(spaces[0]), space_rows.allocators(spaces[1], last)
-    assert all(allocators), "a space without an allocator"
-    for source, target in itertools.product(*allocators):
+    for source, target in itertools.product(*map(space_rows.allocators, spaces)):
         try:
             operation(Places(source, target, spaces))
         except Exception as error:

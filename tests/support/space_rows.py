@@ -31,12 +31,19 @@ def absent(space: str) -> str:
         return f"no {space}: this version of hamr has no such backend"
     if not said["available"]:
         return f"no {space}: {said['reason']}"
-    return "" if space == "host" or said["devices"] else f"no {space}: it has no device"
+    if space != "host" and not said["devices"]:
+        return f"no {space}: it has no device"
+    return "" if allocators(space) else f"no {space}: its device 0 lacks all its allocators"
 
 
 def devices(space: str) -> int:
     """How many devices there are; none for the host."""
     return len(found()[space]["devices"])
+
+
+def last_device(space: str, name: str) -> int:
+    """The last device that has an allocator."""
+    return max(i for i in range(devices(space)) if name not in lacking(space, i))
 
 
 def lacking(space: str, device: int) -> list[str]:

@@ -31,6 +31,16 @@ def test_in_a_process_that_finds_it():
     assert "skipped" not in output
 
 
+def test_pairs_with_every_other_space():
+    """Beside emulated CUDA, HIP's stand-in, OpenCL and OpenMP."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sycl"]
+    setting = {**sycl_runtime.environment(), sycl_runtime.CHOSEN: "1"}
+    setting |= {"HAMR_TEST_CUDA": "emulator", "HAMR_TEST_HIP": "1"}
+    status, output = launch([*command, str(HERE.parent / "pairs")], 300, setting)
+    assert status == 0, output[-8000:]
+    assert "skipped" not in output
+
+
 @pytest.mark.skipif(toolchain.find_go() is None, reason="there is no Go")
 def test_conformance():
     """The suite that all backends pass, on the device as a whole and in parts."""
