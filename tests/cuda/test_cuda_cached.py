@@ -334,6 +334,30 @@ def test_what_is_kept_makes_room(emulator):
     buffer.close()
 
 
+def test_what_is_kept_while_it_is_read_into_goes(emulator):
+    """Of memory that the driver writes to meanwhile, a temporary has some of both."""
+    values = np.zeros(N, "f4")
+    buffer, source = hamr.buffer(values).cached(), hamr.Buffer(N, "f4", "cuda", device=0, fill=1)
+    source.synchronize()
+    with driver.on(0):
+        emulator.hold(driver.LEGACY)
+    begun = emulator.calls("cuMemcpyDtoH_v2")
+
+    def read():
+        with driver.on(0):
+            source.get(values)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while emulator.calls("cuMemcpyDtoH_v2") == begun:
+        pass
+    buffer.get_cuda_accessible(0).close()
+    emulator.let_go()
+    reader.join()
+    assert buffer.get_cuda_accessible(0).get().tolist() == values.tolist() == [1] * N
+    buffer.close()
+
+
 def test_in_threads():
     buffer = cached()
     failures = []

@@ -1,5 +1,6 @@
 """What is asked of the driver, and of the Go core: nothing in place, and little for a little."""
 
+import ctypes
 import gc
 import os
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 import hamr
 from tests.cuda import driver
-from tests.support import core_calls
+from tests.support import core_calls, function_table
+from tests.support.processes import run_code
 
 N = 256
 
@@ -192,6 +194,38 @@ def test_a_little_is_read_without_the_core(emulator, nbytes):
         assert emulator.count_calls(read) == {**found, **asked}
 
 
+def test_more_than_a_little_is_left_to_the_core():
+    """Which may stage it, and sees to signals."""
+    place = function_table.entry("read")
+    read = ctypes.CFUNCTYPE(ctypes.c_void_p, *[ctypes.c_void_p] * 4)
+    function, asked = read(place.value), []
+
+    def asking(*arguments):
+        asked.append(arguments[2])
+        return function(*arguments)
+
+    stand = read(asking)
+    kept, place.value = place.value, ctypes.cast(stand, ctypes.c_void_p).value
+    try:
+        for nbytes in (262144, 262145):
+            buffer = hamr.Buffer(nbytes, "u1", "cuda", device=0, fill=1)
+            buffer.synchronize()
+            assert buffer.get(np.zeros(nbytes, "u1")).all()
+    finally:
+        place.value = kept
+    assert asked == [262145]
+
+
+def test_a_little_that_is_read_is_told_of(capfd):
+    buffer, out = device(), np.empty((N // 2, 2), "f4")
+    hamr.set_verbose(1)
+    try:
+        buffer.get(out)
+    finally:
+        hamr.set_verbose(0)
+    assert f"copy {4 * N} bytes cuda device 0" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_is_read_as_it_lies(name):
     values = np.arange(N, dtype="f4").reshape(N // 2, 2)
@@ -234,13 +268,42 @@ def test_a_little_is_brought_to_a_device_by_one_call(emulator, nbytes):
 def test_the_end_of_a_temporary_waits_for_nobody(emulator):
     """Its address was told, but with a stream; of a buffer's memory that is no promise."""
     values = np.ones(N, "f4")
-    for make, waits in ((lambda: hamr.buffer(values), False), (device, True)):
+    makers = (
+        (lambda: hamr.buffer(values), False),
+        (device, True),
+        (lambda: hamr.buffer(hamr.buffer(values).get_cuda_accessible(0)), True),
+    )
+    for make, waits in makers:
         handle = make().get_cuda_accessible(0)
         assert handle.__cuda_array_interface__["data"][0] == handle.ptr
         holder = [handle]
         del handle
         calls = emulator.count_calls(holder.clear)
         assert ("cuCtxSynchronize" in calls) is waits, calls
+
+
+def test_a_temporary_is_on_the_stream_of_what_it_is_of():
+    stream = hamr.Stream(device=0)
+    for of, number in ((None, 0), (stream, int(stream))):
+        buffer = hamr.Buffer(N, "f4", fill=1, stream=of)
+        handle = buffer.get_cuda_accessible(0)
+        assert handle._stream == number
+        assert handle.is_temporary
+
+
+BEFORE_CUDA = """
+import hamr
+from tests.support import core_calls, function_table
+buffer = hamr.Buffer(4, fill=1)
+with core_calls.counted() as made:
+    buffer.get_cuda_accessible(0)
+assert made == ["access"], made
+"""
+
+
+def test_the_driver_is_started_where_other_threads_run():
+    """Python's lock is given up for it: by the call that takes memory at once it is not."""
+    run_code(BEFORE_CUDA)
 
 
 def test_a_copy_that_fails_says_so(emulator):

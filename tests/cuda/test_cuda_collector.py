@@ -106,3 +106,46 @@ def test_a_dictionary_is_its_takers(through):
         assert x.__cuda_array_interface__["shape"] == (N,)
         assert x.__cuda_array_interface__ is not x.__cuda_array_interface__
     assert driver.content(exporter).tolist() == [1] * N
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b.swap(hamr.Buffer(7, "f8", fill=2)),
+        lambda b: b.move("cuda"),
+        lambda b: b.resize(4),
+    ],
+    ids=["swapped", "moved", "shorter"],
+)
+@pytest.mark.parametrize("kind", ["malloc", "cuda"])
+def test_a_finaliser_may_change_what_is_brought_elsewhere(kind, change):
+    """In the middle, as making objects may run it: it is brought as it was, or as it is."""
+    thresholds, changed = gc.get_threshold(), 0
+    with driver.on(0):
+        for allocations in range(1, 10):
+            buffer = hamr.Buffer(N, "f4", kind, fill=1)
+            buffer.synchronize()
+            pending = [buffer]
+
+            def look(phase, info, pending=pending):
+                if phase == "start" and pending:
+                    change(pending.pop())
+
+            gc.collect()
+            gc.callbacks.append(look)
+            gc.set_threshold(allocations)
+            try:
+                handle = (
+                    buffer.get_host_accessible()
+                    if kind == "cuda"
+                    else buffer.get_cuda_accessible(0)
+                )
+            finally:
+                gc.set_threshold(*thresholds)
+                gc.callbacks.remove(look)
+            changed += not pending
+            found = handle.get()
+            expected = np.ones(N, "f4") if found.shape == (N,) else buffer.get()
+            assert found.dtype == expected.dtype
+            assert found.tolist() == expected.tolist()
+    assert changed

@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
     "case",
     [
         "device_buffers", "host_buffers", "new_use_in_the_child", "exits", "before_use",
-        "in_finalisers", "in_an_exporter", "in_threads", "spawns",
+        "in_finalisers", "in_a_temporary", "in_an_exporter", "in_threads", "spawns",
     ],
 )  # fmt: skip
 def test_case(case):

@@ -28,3 +28,10 @@ def test_every_byte_arrives(settings):
 @pytest.mark.parametrize("settings", [STAGED, {}], ids=["staged", "as it is"])
 def test_whatever_fails_is_told_of_and_nothing_is_lost(emulator, settings):
     run("faults", len(settings), scaled(2000, 100), **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"HAMR_CUDA_POOL": "check"}], ids=["as it is", "check"])
+def test_a_few_elements_go_the_short_way_or_the_long_one(settings):
+    steps = scaled(10_000, 100)
+    output = run_script("short_ways", len(settings), steps, env=settings, folder=FOLDER)
+    assert output.endswith("OK\n"), output[-4000:]

@@ -213,6 +213,36 @@ def in_finalisers():
                 assert pending or os.waitpid(children[0], 0)[1] == 0, (use, kind, allocations)
 
 
+def in_a_temporary():
+    """A finaliser forks while a device's memory is given host memory's elements."""
+    from tests.cuda import driver  # which starts it
+
+    parent, before = os.getpid(), gc.get_threshold()
+    buffer, seen = hamr.Buffer(N, "f4", fill=1), 0
+    with driver.on(0):
+        buffer.get_cuda_accessible(0).close()
+        for allocations in range(1, 15):
+            buffer.get_cuda_accessible(0).close()  # whose memory is at hand then
+            children, raised, made = [], None, None
+            gc.collect()
+            pending = while_collecting(lambda children=children: children.append(os.fork()))
+            gc.set_threshold(allocations)
+            try:
+                made = buffer.get_cuda_accessible(0)
+            except (hamr.Error, RuntimeError) as error:
+                raised = error
+            gc.set_threshold(*before)
+            gc.callbacks.pop()
+            if os.getpid() != parent:
+                os._exit(0 if isinstance(raised, hamr.ForkError) else 1)
+            assert raised is None
+            assert made.is_temporary
+            made.close()
+            assert pending or os.waitpid(children[0], 0)[1] == 0, allocations
+            seen += not pending
+    assert seen
+
+
 def in_an_exporter():
     """What the elements are copied into forks while it exports its memory."""
     out, children, parent = np.empty(N, "f4"), [], os.getpid()

@@ -79,23 +79,34 @@ static int32_t read_bytes(Array *source, void *target, int64_t size, hamr_error 
 #define SMALL (256 << 10) /* bytes of a temporary that C takes the memory for itself */
 #define ALIGNMENT 64     /* as the core's own memory */
 
+/* How many bytes a few elements have that lie in C order; else 0. Who pins an array asks again: making
+ * the snapshot may run finalisers, which may have changed it. */
+static int64_t small_bytes(const Array *self) {
+    const hamr_array *array = &self->array;
+    int64_t count = array_count(array), size = element_facts(array->element)->size;
+    return self->block && count > 0 && count <= SMALL / size && array_contiguous(array, 0) ? count * size : 0;
+}
+
+static int64_t bytes_to_read(const Array *self) {
+    return self->array.flags & HAMR_HOST_REACHABLE || is_mapped(self->array.allocator) ? 0 : small_bytes(self);
+}
+
 /* A handle on a copy in host memory, for a few elements that lie in C order on a
  * device: the core copies, and need not know of the copy. NULL without an exception
  * if it is not as simple as that. */
 static PyObject *small_temporary(Array *self) {
-    const hamr_array *array = &self->array;
-    int64_t count = array_count(array), size = element_facts(array->element)->size;
-    if (self->cached || array->flags & HAMR_HOST_REACHABLE || is_mapped(array->allocator) || !self->block || count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    if (self->cached || !bytes_to_read(self)) return NULL;
     Array *source = array_pin(self);
-    /* A finaliser may have given the memory up, and forked: the child has no core yet. */
-    char *memory = source && source->block && core_functions() ? malloc((size_t)(count * size) + ALIGNMENT) : NULL;
+    int64_t size = source ? bytes_to_read(source) : 0;
+    /* A finaliser may have forked: the child has no core yet. */
+    char *memory = size && core_functions() ? malloc((size_t)size + ALIGNMENT) : NULL;
     if (!memory) {
         Py_XDECREF((PyObject *)source);
         return NULL;
     }
     char *aligned = memory + ALIGNMENT - ((uintptr_t)memory & (ALIGNMENT - 1));
     hamr_error *error = NULL;
-    int32_t done = read_bytes(source, aligned, count * size, &error);
+    int32_t done = read_bytes(source, aligned, size, &error);
     Owner *owner = error || !done ? NULL : owner_of_memory(memory, free);
     if (!owner) {
         free(memory);
@@ -106,8 +117,8 @@ static PyObject *small_temporary(Array *self) {
     hamr_array temporary = source->array;
     temporary.memory = temporary.marks = 0;
     temporary.base = temporary.pointer = (uint64_t)(uintptr_t)aligned;
-    temporary.size = (uint64_t)(count * size);
-    temporary.capacity = count;
+    temporary.size = (uint64_t)size;
+    temporary.capacity = array_count(&temporary);
     temporary.allocator = HAMR_ALLOCATOR_MALLOC;
     temporary.device = HAMR_HOST_DEVICE;
     temporary.flags = HAMR_HOST_REACHABLE;
@@ -124,45 +135,54 @@ static PyObject *small_temporary(Array *self) {
     return (PyObject *)handle;
 }
 
-/* A handle on a copy in memory of a device, for a few elements in C order of ordinary host memory,
- * where there is memory to be had at once. NULL as above. */
-static PyObject *small_upload(Array *self, int32_t device) {
-    const hamr_array *array = &self->array;
+static int64_t bytes_to_bring(const Array *self) {
     const Block *block = self->block;
-    int64_t count = array_count(array), size = element_facts(array->element)->size;
-    if (self->cached || is_of_device(array->allocator) || !block || block_foreign_work(block) || marks_at(block->marks) || array->stream) return NULL;
-    if (count <= 0 || count > SMALL / size || !array_contiguous(array, 0)) return NULL;
+    if (is_of_device(self->array.allocator) || self->array.stream || !block || block_foreign_work(block) || marks_at(block->marks)) return 0;
+    return small_bytes(self);
+}
+
+/* A handle on memory that is to have a pinned array's elements, where there is some to be had at once. */
+static Array *room_for(const Array *source, int32_t device) {
     const hamr_functions *functions = core_functions();
     Draft draft;
     draft_start(&draft);
-    draft.array.element = array->element;
+    draft.array.element = source->array.element;
     draft.array.allocator = HAMR_ALLOCATOR_CUDA;
     draft.array.device = device;
-    draft.array.transfer = array->transfer;
-    draft.array.ndim = array->ndim;
-    memcpy(draft.dimensions, array->shape, (size_t)array->ndim * sizeof *array->shape);
+    draft.array.transfer = source->array.transfer;
+    draft.array.ndim = source->array.ndim;
+    memcpy(draft.dimensions, source->array.shape, (size_t)draft.array.ndim * sizeof *draft.dimensions);
     place_array(&draft.array, functions->devices);
+    Array *handle = functions->create_at_once(&draft.array) ? (Array *)draft_finish(handle_type, &draft, NULL) : NULL;
+    if (!handle) return NULL;
+    handle->fixed = handle->temporary = handle->block->temporary = 1;
+    handle->for_space = FOR_SPACE(HAMR_CUDA);
+    array_follow(handle, source);
+    return handle;
+}
+
+/* A handle on a copy in memory of a device, for a few elements in C order of ordinary host memory,
+ * where there is memory to be had at once. NULL as above. */
+static PyObject *small_upload(Array *self, int32_t device) {
+    const hamr_functions *functions = core_functions();
+    /* To start the runtime takes long, and other threads may run meanwhile: through_core lets them. */
+    if (!functions || functions->devices->cuda_count < 1 || self->cached || !bytes_to_bring(self)) return NULL;
     Array *source = array_pin(self);
-    functions = source && source->block ? core_functions() : NULL;
-    if (!functions || !functions->create_at_once(&draft.array)) {
-        Py_XDECREF((PyObject *)source);
-        return NULL;
-    }
-    Array *handle = (Array *)draft_finish(handle_type, &draft, NULL);
+    int64_t size = source && core_functions() ? bytes_to_bring(source) : 0;
+    Array *handle = size ? room_for(source, device) : NULL;
     int32_t done = 0;
     hamr_error *error = NULL;
-    if (handle) {
+    functions = core_functions(); /* another one, or none, if a finaliser has forked meanwhile */
+    if (handle && functions && handle->block->generation == core_generation) {
         const void *elements = (const void *)(uintptr_t)source->array.pointer;
-        handle->block->temporary = 1;
+        hamr_array target = handle->array;
+        target.memory = handle->block->token;
         Py_BEGIN_ALLOW_THREADS
-        error = functions->write_bytes(&draft.array, elements, count * size, &done);
+        error = functions->write_bytes(&target, elements, size, &done);
         Py_END_ALLOW_THREADS
-        handle->fixed = handle->temporary = 1;
-        handle->for_space = FOR_SPACE(HAMR_CUDA);
-        array_follow(handle, source);
     }
-    Py_DECREF(source);
-    if (handle && done && !error) return (PyObject *)handle;
+    Py_XDECREF((PyObject *)source);
+    if (done && !error) return (PyObject *)handle;
     if (error) core_raise(error);
     Py_XDECREF((PyObject *)handle);
     return NULL;
@@ -256,7 +276,7 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
         PyObject *handle = small_temporary(self);
         if (handle || PyErr_Occurred()) return handle;
     }
-    if (space == HAMR_CUDA && core_functions()) {
+    if (space == HAMR_CUDA) {
         PyObject *handle = small_upload(self, device);
         if (handle || PyErr_Occurred()) return handle;
     }
