@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 STEPS = ("cuda", "gpu", "runtimes", "interop", "bench", "memcheck")
 #: Tests of several technologies, as far as the machine has them.
-RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/spaces"
+RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/pairs"
 #: The processes that a step's files are dealt to, which run at the same time.
 SHARES = {"cuda": 4}
 LIMITS = {"cuda": 330, "gpu": 330, "runtimes": 120, "interop": 240, "bench": 250, "memcheck": 200}
