@@ -180,7 +180,7 @@ func (s suite) testStaging(t *testing.T) {
 	if !ok || s.device < 0 {
 		return
 	}
-	const size = 300_001 // the smallest that measuring may choose for is 256 KiB
+	const size = 600_001 // the smallest that measuring may choose for is 512 KiB
 	staging := stager.Staging()
 	region := s.allocate(t, size, false, 0)
 	data := make([]byte, size)

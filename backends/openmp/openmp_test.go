@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 				require.NoError(t, err)
 				t.Log(b.Library(), facts)
 			}
-			backendtest.Run(t, b, backendtest.Options{LargestSize: 1 << 20})
+			backendtest.Run(t, b, backendtest.Options{LargestSize: 1 << 20, OutOfMemory: 1 << 60})
 			if name == "device" {
 				assert.Zero(t, dl.Call(plugin.live), "allocations that were not freed")
 				assert.EqualValues(t, 1, dl.Call(plugin.threads), "threads that have called the runtime")

@@ -305,5 +305,6 @@ def test_the_benchmark_has_a_row_for_each_way():
     assert all(row["value"] >= row["longest"] > 0 for row in table)
     assert table[1]["taken"] == 6 * MIB
     assert len(growth.lines(table)) == 5
-    table = growth.rows(Libraries(), synchronize, MIB, 600 * MIB, 64 * MIB, rounds=1)
-    assert all("OutOfMemory" in row["error"] for row in table)
+    if driver.emulator is not None:  # whose device is full then
+        table = growth.rows(Libraries(), synchronize, MIB, 600 * MIB, 64 * MIB, rounds=1)
+        assert all("OutOfMemory" in row["error"] for row in table)

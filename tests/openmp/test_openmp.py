@@ -89,7 +89,7 @@ def test_where_it_is_reached(device):
 
 def test_errors():
     with pytest.raises(hamr.OutOfMemory, match="omp_target_alloc returned NULL"):
-        hamr.Buffer(1 << 46, "u1", "openmp")
+        hamr.Buffer(1 << 60, "u1", "openmp")  # more than there are addresses for
     count = len(hamr.backends()["openmp"]["devices"])
     with pytest.raises(ValueError, match=f"device is {count}"):
         hamr.Buffer(1, "u1", "openmp", device=count)

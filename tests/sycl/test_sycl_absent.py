@@ -1,5 +1,6 @@
 """What a machine without SYCL's library is told, and where the library is looked for."""
 
+import os
 import sys
 
 from tests.support.processes import launch, run_code
@@ -29,7 +30,8 @@ def test_info_says_what_was_looked_for(tmp_path):
     library = package / "libDPCTLSyclInterface.so"
     library.write_text("no library")
     command = [sys.executable, "-m", "hamr", "info"]
-    status, output = launch(command, 60, {"PYTHONPATH": str(tmp_path), "HAMR_SYCL_PACKAGE": ""})
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    status, output = launch(command, 60, {"PYTHONPATH": path, "HAMR_SYCL_PACKAGE": ""})
     assert status == 0, output
     line = next(line for line in output.splitlines() if "sycl: " in line)
     for words in (

@@ -28,7 +28,10 @@ registered)
     -Wl,--no-as-needed -Wl,-rpath,"$3" "$3/libomptarget.so" "$3/libomp.so.5"
   ;;
 add)
-  ${CC:-cc} $flags -shared -fopenmp -o "$output" "$here/add.c"
+  # For the host alone: the tools for devices may be there in part.
+  offload=-foffload=disable
+  ${CC:-cc} $offload -E -xc /dev/null >/dev/null 2>&1 || offload=
+  ${CC:-cc} $flags -shared -fopenmp $offload -o "$output" "$here/add.c"
   ;;
 regions)
   "${CLANG:-$3/../bin/clang}" $flags -shared -fopenmp -fopenmp-targets="$(uname -m)-pc-linux-gnu" \
