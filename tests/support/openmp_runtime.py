@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,14 @@ def build(what: str, folder: Path) -> str:
     status, output = launch(["sh", str(_BUILD), what, str(folder), llvm()], 60)
     assert status == 0, output
     return output.strip()
+
+
+@functools.cache
+def cannot_link() -> str:
+    """What the compiler says that lacks a part which target regions are linked with; "" if none does."""
+    with tempfile.TemporaryDirectory() as folder:
+        status, output = launch(["sh", str(_BUILD), "add", folder, ""], 60)
+    return output.strip()[-200:] if status and "lto-wrapper" in output else ""
 
 
 def with_plugin(folder: Path) -> dict[str, str]:
