@@ -91,7 +91,7 @@ func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, _ backend
 }
 
 func (b *Backend) fill(at backends.Address, number, initial uintptr, pattern []byte, size int) error {
-	seed := bytes.Repeat(pattern, min(size, largestSeed)/len(pattern))
+	seed := bytes.Repeat(pattern, min(size, max(largestSeed, len(pattern)))/len(pattern))
 	here, unpin := pinned(seed)
 	defer unpin()
 	code := b.copy(at, here, len(seed), number, initial)
