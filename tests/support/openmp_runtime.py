@@ -78,7 +78,7 @@ def build(what: str, folder: Path) -> str:
 
 @functools.cache
 def cannot_link() -> str:
-    """What the compiler says that lacks a part which target regions are linked with; "" if none does."""
+    """What a compiler says that cannot link target regions, for want of a part; "" if it can."""
     with tempfile.TemporaryDirectory() as folder:
         status, output = launch(["sh", str(_BUILD), "add", folder, ""], 60)
     return output.strip()[-200:] if status and "lto-wrapper" in output else ""
