@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Worker has a thread of its own from its first call on, for as long as the process lives. It
-// is safe for concurrent use.
+// Worker has a thread of its own from its first call on, which ends some time after nobody can
+// reach the Worker any more. It is safe for concurrent use.
 type Worker struct {
 	start sync.Once
 	calls chan *call
@@ -25,19 +25,21 @@ type call struct {
 func (w *Worker) Do(f func()) {
 	w.start.Do(func() {
 		w.calls = make(chan *call)
-		go w.work()
+		go work(w.calls)
+		runtime.AddCleanup(w, func(calls chan *call) { close(calls) }, w.calls)
 	})
 	c := &call{run: f, over: make(chan struct{})}
 	w.calls <- c
 	<-c.over
+	runtime.KeepAlive(w) // nobody may close what it is sent by
 	if c.panicked != nil {
 		panic(c.panicked)
 	}
 }
 
-func (w *Worker) work() {
+func work(calls <-chan *call) {
 	runtime.LockOSThread()
-	for c := range w.calls {
+	for c := range calls {
 		c.do()
 	}
 }

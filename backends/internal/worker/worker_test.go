@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -35,4 +37,18 @@ func TestPanicIsTheCallers(t *testing.T) {
 	done := false
 	w.Do(func() { done = true })
 	assert.True(t, done, "the worker goes on")
+}
+
+// TestTheThreadEndsWithItsWorker looks whether the system still has it.
+func TestTheThreadEndsWithItsWorker(t *testing.T) {
+	var thread int
+	func() {
+		w := new(Worker)
+		w.Do(func() { thread = syscall.Gettid() })
+	}()
+	gone := func() bool {
+		runtime.GC()
+		return syscall.Tgkill(syscall.Getpid(), thread, 0) == syscall.ESRCH
+	}
+	assert.Eventually(t, gone, 10*time.Second, 10*time.Millisecond)
 }
