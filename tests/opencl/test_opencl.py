@@ -1,12 +1,12 @@
 """Memory of OpenCL's devices: both allocators, on each device of each platform."""
 
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import hamr
+from tests.support.in_threads import in_threads
 from tests.support.processes import launch, scaled
 
 ELEMENTS = ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "complex128"]
@@ -182,25 +182,15 @@ def test_streams_of_other_runtimes_are_refused(name):
 
 def test_threads(name, device):
     b = hamr.buffer(np.zeros(8)).copy(name, device=device)
-    failed = []
 
     def work(i):
-        try:
-            for turn in range(scaled(50, 5)):
-                b[i] = value = i * 100 + turn
-                assert b.get(np.empty(8))[i] == value
-                own = hamr.Buffer(1000, "f8", name, fill=value, device=device)
-                assert np.asarray(own.get_host_accessible())[-1] == value
-        except BaseException as error:
-            failed.append(error)
-            raise
+        for turn in range(scaled(50, 5)):
+            b[i] = value = i * 100 + turn
+            assert b.get(np.empty(8))[i] == value
+            own = hamr.Buffer(1000, "f8", name, fill=value, device=device)
+            assert np.asarray(own.get_host_accessible())[-1] == value
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    in_threads(work, 8)
 
 
 VERBOSE = """

@@ -1,13 +1,13 @@
 """Memory of OpenMP's devices, on each device of the runtime that is found."""
 
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import hamr
 from tests.support import openmp_runtime
+from tests.support.in_threads import in_threads
 from tests.support.processes import launch, scaled
 
 ELEMENTS = ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "complex128"]
@@ -107,25 +107,15 @@ def test_errors():
 
 def test_threads(device):
     b = hamr.buffer(np.zeros(8)).copy("openmp", device=device)
-    failed = []
 
     def work(i):
-        try:
-            for turn in range(scaled(50, 5)):
-                b[i] = value = i * 100 + turn
-                assert b.get(np.empty(8))[i] == value
-                own = hamr.Buffer(1000, "f8", "openmp", fill=value, device=device)
-                assert np.asarray(own.get_host_accessible())[-1] == value
-        except BaseException as error:
-            failed.append(error)
-            raise
+        for turn in range(scaled(50, 5)):
+            b[i] = value = i * 100 + turn
+            assert b.get(np.empty(8))[i] == value
+            own = hamr.Buffer(1000, "f8", "openmp", fill=value, device=device)
+            assert np.asarray(own.get_host_accessible())[-1] == value
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    in_threads(work, 8)
 
 
 FORK = """

@@ -1,13 +1,13 @@
 """Unified shared memory of a SYCL device: the three allocators."""
 
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import hamr
 from hamr.cli import information
+from tests.support.in_threads import in_threads
 from tests.support.processes import launch, run_code, scaled
 
 ON_HOST = ("sycl_shared", "sycl_host")
@@ -169,25 +169,15 @@ def test_streams_of_other_runtimes_are_refused(name):
 
 def test_threads(name):
     b = hamr.buffer(np.zeros(8)).copy(name)
-    failed = []
 
     def work(i):
-        try:
-            for turn in range(scaled(50, 5)):
-                b[i] = value = i * 100 + turn
-                assert b.get(np.empty(8))[i] == value
-                own = hamr.Buffer(1000, "f8", name, fill=value)
-                assert np.asarray(own.get_host_accessible())[-1] == value
-        except BaseException as error:
-            failed.append(error)
-            raise
+        for turn in range(scaled(50, 5)):
+            b[i] = value = i * 100 + turn
+            assert b.get(np.empty(8))[i] == value
+            own = hamr.Buffer(1000, "f8", name, fill=value)
+            assert np.asarray(own.get_host_accessible())[-1] == value
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    in_threads(work, 8)
 
 
 FORKS = """
