@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,16 @@ def replaced(text: str, mark: str, table: Callable[[], str], page: str = "README
     text, found = pattern.subn(lambda m: f"{m[1]}{table()}\n{m[2]}", text)
     if found != 1:
         raise SystemExit(f"{page} has {found} places for {mark}, not one")
+    return text
+
+
+def with_runs(
+    text: str, runs: dict[str, Path], table: Callable[[dict[str, Any]], str], page: str
+) -> str:
+    """A page's text with the table of each recorded run between the marks that name it."""
+    for mark, path in runs.items():
+        made = table(json.loads(path.read_text())) if path.exists() else "No run is recorded."
+        text = replaced(text, mark, partial(str, made), page)
     return text
 
 

@@ -8,13 +8,11 @@ A run is recorded by HAMR_INTEROP_RECORD=PATH python -m pytest tests/interop.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .figures import replaced
+from .figures import with_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "interoperability.md"
@@ -131,11 +129,7 @@ def _gathered(names: list[str], families: dict[str, tuple[str, ...]]) -> list[st
 
 def page(text: str) -> str:
     """Return the page's text with the tables of the recorded runs."""
-    for mark, name in RUNS.items():
-        path = RESULTS / name
-        made = table(json.loads(path.read_text())) if path.exists() else "No run is recorded."
-        text = replaced(text, mark, partial(str, made), PAGE.name)
-    return text
+    return with_runs(text, {mark: RESULTS / name for mark, name in RUNS.items()}, table, PAGE.name)
 
 
 def main() -> int:

@@ -12,11 +12,10 @@ import json
 import logging
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .figures import replaced
+from .figures import with_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pairs.md"
@@ -164,11 +163,7 @@ def table(result: dict[str, Any]) -> str:
 
 def page(text: str) -> str:
     """Return the page's text with the tables of the recorded runs."""
-    for mark, name in RUNS.items():
-        path = RESULTS / name
-        made = table(json.loads(path.read_text())) if path.exists() else "No run is recorded."
-        text = replaced(text, mark, partial(str, made), PAGE.name)
-    return text
+    return with_runs(text, {mark: RESULTS / name for mark, name in RUNS.items()}, table, PAGE.name)
 
 
 def main() -> int:
