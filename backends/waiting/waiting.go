@@ -44,13 +44,7 @@ type Pauses struct {
 // Next pauses. It reports false, and does not, where so much time has passed since the first
 // call that patience is over; a pause ends with it, too.
 func (p *Pauses) Next(patience time.Duration) bool {
-	if p.clock == nil {
-		p.clock = &threadClock{}
-	}
-	if !p.begun {
-		p.begun = true
-		p.clock.start()
-	}
+	p.begin()
 	waited := p.clock.waited()
 	switch {
 	case waited >= patience:
@@ -63,7 +57,24 @@ func (p *Pauses) Next(patience time.Duration) bool {
 	return true
 }
 
-// End must be called after the last Next, on the same goroutine.
+// Sleep pauses for so long, for who waits for several things, each since another moment, and knows
+// best for how long.
+func (p *Pauses) Sleep(pause time.Duration) {
+	p.begin()
+	p.clock.sleep(pause)
+}
+
+func (p *Pauses) begin() {
+	if p.clock == nil {
+		p.clock = &threadClock{}
+	}
+	if !p.begun {
+		p.begun = true
+		p.clock.start()
+	}
+}
+
+// End must be called after the last Next or Sleep, on the same goroutine.
 func (p *Pauses) End() {
 	if p.begun {
 		p.clock.end()

@@ -75,3 +75,14 @@ func TestTheThreadKeepsItsTimerSlack(t *testing.T) {
 	assert.Equal(t, uintptr(1), meanwhile)
 	assert.Equal(t, uintptr(12_345), timerSlack())
 }
+
+func TestASleepIsOfTheLengthThatIsAsked(t *testing.T) {
+	c := &steadyClock{}
+	pauses := Pauses{clock: c}
+	for range 3 {
+		pauses.Sleep(time.Second)
+	}
+	pauses.End()
+	assert.Equal(t, 3*time.Second, c.now)
+	assert.True(t, c.ended)
+}

@@ -1,0 +1,134 @@
+package hetero
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hamr/backends"
+)
+
+// AcceleratorsSetting is the environment variable that restricts which devices are used.
+const AcceleratorsSetting = "HAMR_ACCELERATORS"
+
+// restriction says which devices may be used: those of a name, or one of them.
+type restriction struct {
+	backend string
+	device  int // or all
+}
+
+const all = -1
+
+// Accelerators returns the devices that may be used, in the order of the Runtime's backends: all of
+// those that have streams and whose runtimes are there and serve, without those that are the host
+// itself. restrict says which of them may be used, else the environment variable HAMR_ACCELERATORS:
+// "cuda" for all devices of a backend, "cuda:1" for one, "cpu" or "none" for none, and any of them
+// with commas between. What is named and not there is left out; the error for other names is a
+// *gobuffer.ArgumentError.
+func (s *Scheduler) Accelerators(restrict ...string) ([]Place, error) {
+	if s == nil || s.caches.Load() == nil {
+		return nil, zeroError("scheduler", "what New and Default return")
+	}
+	allowed, restricted, err := s.restrictions(restrict)
+	if err != nil {
+		return nil, err
+	}
+	var list []Place
+	for _, b := range s.runtime.Backends() {
+		mine := slices.DeleteFunc(slices.Clone(allowed), func(r restriction) bool { return r.backend != b.Name() })
+		if !schedulable(b) || restricted && len(mine) == 0 || b.Probe() != nil {
+			continue
+		}
+		count, err := b.DeviceCount()
+		if err != nil {
+			return nil, err
+		}
+		hosts, _ := backends.As[backends.HostDevices](b)
+		for device := range count {
+			named := slices.ContainsFunc(mine, func(r restriction) bool { return r.device == all || r.device == device })
+			if (named || !restricted) && (hosts == nil || !hosts.OnHost(device)) {
+				list = append(list, Place{b.Name(), device})
+			}
+		}
+	}
+	return list, nil
+}
+
+// schedulable reports whether a backend has streams.
+func schedulable(b backends.Backend) bool {
+	_, ok := backends.As[backends.Streams](b)
+	return ok
+}
+
+// names lists the backends that have streams.
+func (s *Scheduler) names() string {
+	var names []string
+	for _, b := range s.runtime.Backends() {
+		if schedulable(b) {
+			names = append(names, b.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// restrictions reads what is given, or else the environment.
+func (s *Scheduler) restrictions(given []string) (allowed []restriction, restricted bool, err error) {
+	argument := "restrict"
+	if len(given) == 0 {
+		text := os.Getenv(AcceleratorsSetting)
+		if text == "" {
+			return nil, false, nil
+		}
+		argument, given = AcceleratorsSetting, []string{text}
+	}
+	for _, text := range given {
+		for name := range strings.SplitSeq(text, ",") {
+			name = strings.TrimSpace(name)
+			if name == "cpu" || name == "none" {
+				continue
+			}
+			r, err := s.restriction(name)
+			if err != nil {
+				return nil, false, valueError(argument, strconv.Quote(text),
+					`"cpu", "none", and, with or without a device's number, as in "cuda:1": `+s.names())
+			}
+			allowed = append(allowed, r)
+		}
+	}
+	return allowed, true, nil
+}
+
+var errName = errors.New("no such name")
+
+func (s *Scheduler) restriction(name string) (r restriction, err error) {
+	backend, number, one := strings.Cut(name, ":")
+	r = restriction{backend, all}
+	if one {
+		if r.device, err = deviceNumber(number); err != nil {
+			return r, err
+		}
+	}
+	for _, b := range s.runtime.Backends() {
+		if b.Name() == backend && schedulable(b) {
+			return r, nil
+		}
+	}
+	return r, errName
+}
+
+// sorted returns the caches that there are, by name and number.
+func (s *Scheduler) sorted() (list []*cache) {
+	if s == nil || s.caches.Load() == nil {
+		return nil
+	}
+	for _, c := range *s.caches.Load() {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *cache) int {
+		return cmp.Or(cmp.Compare(a.place.Backend, b.place.Backend), cmp.Compare(a.place.Device, b.place.Device))
+	})
+	return list
+}

@@ -1,0 +1,321 @@
+package hetero
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"hamr/backends"
+)
+
+// cache is the streams and events of a place. No call of a backend is made with its mutex held.
+type cache struct {
+	scheduler *Scheduler
+	place     Place
+	streams   backends.Streams
+
+	mutex        sync.Mutex
+	idleStreams  queue[backends.Stream] // given back: their work may still run
+	idleEvents   queue[backends.Event]  // likewise
+	out          map[backends.Stream]struct{}
+	streamCounts CacheCounts // without Kept and Out
+	eventCounts  CacheCounts
+}
+
+// CacheCounts are those of streams or of events. Made is Destroyed, Kept and Out together.
+type CacheCounts struct {
+	Made, Destroyed int
+	Kept            int   // given back, whether their work is done or not
+	Out             int   // handed out
+	Hits, Misses    int64 // how often one of those kept was handed out, and how often one was made
+}
+
+// CacheStatistics are those of a place.
+type CacheStatistics struct {
+	Place   Place
+	Streams CacheCounts
+	Events  CacheCounts
+}
+
+// TakeStream returns a stream that has no work: one that was given back, or a new one. Of those given
+// back the oldest is asked; work that failed on it is the error, and the stream is destroyed.
+func (s *Scheduler) TakeStream(p Place) (backends.Stream, error) {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return 0, err
+	}
+	return c.takeStream()
+}
+
+// GiveStream gives a stream back that TakeStream has returned. Its work may still run.
+func (s *Scheduler) GiveStream(p Place, stream backends.Stream) error {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return err
+	}
+	return c.giveStream(stream)
+}
+
+// Record returns an event that stands for the work on a stream so far. It was given back before, and
+// is done, or is new. Of those given back the oldest is asked; where its work has failed, and nobody
+// was told, that is the error: see DropEvent.
+func (s *Scheduler) Record(p Place, stream backends.Stream) (backends.Event, error) {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return 0, err
+	}
+	return c.record(stream)
+}
+
+// GiveEvent gives an event back that Record has returned, once. Its work may still run, and waits for
+// it stay in force.
+func (s *Scheduler) GiveEvent(p Place, e backends.Event) error {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return err
+	}
+	c.giveEvent(e)
+	return nil
+}
+
+// DropEvent is GiveEvent of an event whose work has failed and whose error was told: it is destroyed,
+// so that nobody is told again.
+func (s *Scheduler) DropEvent(p Place, e backends.Event) error {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return err
+	}
+	return c.destroyEvent(e)
+}
+
+// WaitFor makes later work on a stream wait for an event of the same place, and reports whether it
+// has to: not for an event that is done. It does not block. The error may be that of the work which
+// the event stands for.
+func (s *Scheduler) WaitFor(p Place, stream backends.Stream, e backends.Event) (waits bool, err error) {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return false, err
+	}
+	return c.waitFor(stream, e)
+}
+
+func (c *cache) waitFor(stream backends.Stream, e backends.Event) (waits bool, err error) {
+	done, err := c.streams.Done(c.place.Device, e)
+	if done || err != nil {
+		return false, err
+	}
+	return true, c.streams.Wait(c.place.Device, stream, e)
+}
+
+func (c *cache) takeStream() (backends.Stream, error) {
+	c.mutex.Lock()
+	stream, some := c.idleStreams.pop()
+	c.mutex.Unlock()
+	if some {
+		idle, err := c.streams.Idle(c.place.Device, stream)
+		if err != nil {
+			return 0, errors.Join(c.earlier(err), c.destroyStream(stream))
+		}
+		c.mutex.Lock()
+		if idle {
+			c.out[stream] = struct{}{}
+			c.streamCounts.Hits++
+		} else {
+			c.idleStreams.push(stream)
+		}
+		c.mutex.Unlock()
+		if idle {
+			return stream, nil
+		}
+	}
+	stream, err := c.streams.NewStream(c.place.Device)
+	if err != nil {
+		return 0, err
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.out[stream] = struct{}{}
+	c.streamCounts.Made++
+	c.streamCounts.Misses++
+	return stream, nil
+}
+
+func (c *cache) giveStream(stream backends.Stream) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if _, ours := c.out[stream]; !ours {
+		return valueError("stream", fmt.Sprintf("%#x", uintptr(stream)), "one that TakeStream has handed out on "+c.place.String()+", once")
+	}
+	delete(c.out, stream)
+	c.idleStreams.push(stream)
+	return nil
+}
+
+func (c *cache) record(stream backends.Stream) (backends.Event, error) {
+	e, err := c.takeEvent()
+	if err != nil {
+		return 0, err
+	}
+	if err := c.streams.Record(c.place.Device, e, stream); err != nil {
+		c.giveEvent(e)
+		return 0, err
+	}
+	return e, nil
+}
+
+func (c *cache) takeEvent() (backends.Event, error) {
+	c.mutex.Lock()
+	e, some := c.idleEvents.pop()
+	if some {
+		c.eventCounts.Hits++
+	}
+	c.mutex.Unlock()
+	if some {
+		done, err := c.streams.Done(c.place.Device, e)
+		if done && err == nil {
+			return e, nil
+		}
+		c.mutex.Lock()
+		c.eventCounts.Hits--
+		if err == nil {
+			// The next one to be asked is another: an event of long work keeps none from reuse.
+			c.idleEvents.push(e)
+		}
+		c.mutex.Unlock()
+		if err != nil {
+			return 0, errors.Join(c.earlier(err), c.destroyEvent(e))
+		}
+	}
+	e, err := c.streams.NewEvent(c.place.Device)
+	if err != nil {
+		return 0, err
+	}
+	c.mutex.Lock()
+	c.eventCounts.Made++
+	c.eventCounts.Misses++
+	c.mutex.Unlock()
+	return e, nil
+}
+
+func (c *cache) giveEvent(e backends.Event) {
+	c.mutex.Lock()
+	c.idleEvents.push(e)
+	c.mutex.Unlock()
+}
+
+// earlier says whose error that is.
+func (c *cache) earlier(err error) error {
+	return fmt.Errorf("work that was enqueued before on %s: %w", c.place, err)
+}
+
+// destroyEvent destroys an event that is handed out. One that cannot be destroyed is kept.
+func (c *cache) destroyEvent(e backends.Event) error {
+	err := c.streams.DestroyEvent(c.place.Device, e)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if err != nil {
+		c.idleEvents.push(e)
+		return err
+	}
+	c.eventCounts.Destroyed++
+	return nil
+}
+
+// destroyStream destroys a stream that nobody has. One that cannot be destroyed is kept.
+func (c *cache) destroyStream(stream backends.Stream) error {
+	over, err := c.scheduler.forget(stream)
+	if over && err == nil {
+		err = c.streams.DestroyStream(c.place.Device, stream)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if !over || err != nil {
+		c.idleStreams.push(stream)
+		return err
+	}
+	c.streamCounts.Destroyed++
+	return nil
+}
+
+// forget makes memory do without a stream that is about to end.
+func (s *Scheduler) forget(stream backends.Stream) (over bool, err error) {
+	if err := s.runtime.LeaveKept(stream); err != nil {
+		return false, err
+	}
+	if f := s.retire.Load(); f != nil && *f != nil {
+		return (*f)(stream)
+	}
+	return true, nil
+}
+
+// Trim destroys the streams and events that are kept and done. The error is the first of each place
+// that any of it had, that of work included; all others are seen to.
+func (s *Scheduler) Trim() error {
+	var failed []error
+	for _, c := range s.sorted() {
+		failed = append(failed, c.trim())
+	}
+	return errors.Join(failed...)
+}
+
+func (c *cache) trim() (failed error) {
+	c.mutex.Lock()
+	streams, events := c.idleStreams, c.idleEvents
+	c.idleStreams, c.idleEvents = queue[backends.Stream]{}, queue[backends.Event]{}
+	c.mutex.Unlock()
+	note := func(err error) {
+		if failed == nil {
+			failed = err
+		}
+	}
+	for stream, some := streams.pop(); some; stream, some = streams.pop() {
+		idle, err := c.streams.Idle(c.place.Device, stream)
+		if err != nil {
+			note(c.earlier(err))
+		}
+		if idle || err != nil {
+			note(c.destroyStream(stream))
+			continue
+		}
+		c.mutex.Lock()
+		c.idleStreams.push(stream)
+		c.mutex.Unlock()
+	}
+	for e, some := events.pop(); some; e, some = events.pop() {
+		done, err := c.streams.Done(c.place.Device, e)
+		if err != nil {
+			note(c.earlier(err))
+		}
+		if done || err != nil {
+			note(c.destroyEvent(e))
+			continue
+		}
+		c.giveEvent(e)
+	}
+	return failed
+}
+
+// CacheStatistics returns those of each place that was used, sorted by name and number.
+func (s *Scheduler) CacheStatistics() []CacheStatistics {
+	var list []CacheStatistics
+	for _, c := range s.sorted() {
+		list = append(list, c.statistics())
+	}
+	return list
+}
+
+func (c *cache) statistics() CacheStatistics {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return CacheStatistics{
+		Place:   c.place,
+		Streams: c.streamCounts.with(c.idleStreams.count),
+		Events:  c.eventCounts.with(c.idleEvents.count),
+	}
+}
+
+func (n CacheCounts) with(kept int) CacheCounts {
+	n.Kept = kept
+	n.Out = n.Made - n.Destroyed - kept
+	return n
+}
