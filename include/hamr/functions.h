@@ -15,7 +15,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 13
+#define HAMR_ABI_VERSION 14
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -298,6 +298,20 @@ typedef struct hamr_functions {
     hamr_error *(*event_done)(const char *backend, int32_t device, uint64_t event, int32_t *done);
     hamr_error *(*wait_event)(const char *backend, int32_t device, uint64_t event, int64_t milliseconds, int32_t *over);
 
+    /* Streams and events that are kept for reuse, and handed out only when what was enqueued there is
+     * over. Those who take one give it back; its work may still run then. */
+
+    hamr_error *(*take_cached_stream)(const char *backend, int32_t device, uint64_t *stream);
+    hamr_error *(*give_cached_stream)(const char *backend, int32_t device, uint64_t stream);
+    /* Takes an event, which stands for the work on a stream so far. */
+    hamr_error *(*record_cached_event)(const char *backend, int32_t device, uint64_t stream, uint64_t *event);
+    hamr_error *(*give_cached_event)(const char *backend, int32_t device, uint64_t event);
+    /* give_cached_event of one whose work has failed, which the caller was told. */
+    hamr_error *(*drop_cached_event)(const char *backend, int32_t device, uint64_t event);
+    /* Makes later work on a stream wait for an event of a device of the same backend's, and sets whether it
+     * does: not where the event is done. */
+    hamr_error *(*wait_for_event)(const char *backend, int32_t device, uint64_t stream, int32_t event_device, uint64_t event, int32_t *waits);
+
     /* Devices. */
 
     hamr_error *(*device_count)(const char *backend, int32_t *count);
@@ -305,6 +319,8 @@ typedef struct hamr_functions {
     /* Makes a device current for the calling thread; before is for restore. */
     hamr_error *(*activate)(const char *backend, int32_t device, uint64_t *before);
     hamr_error *(*restore)(const char *backend, uint64_t before);
+    /* activate, of a backend whose threads have a current device; else it does nothing, and has is 0. */
+    hamr_error *(*activate_if_current)(const char *backend, int32_t device, uint64_t *before, int32_t *has);
     hamr_error *(*can_access)(const char *backend, int32_t from, int32_t to, int32_t *can);
     /* Lets a device reach another one's memory; twice is no error. */
     hamr_error *(*enable_peer)(const char *backend, int32_t from, int32_t to);

@@ -22,6 +22,7 @@ var pythonRules = []rule{
 	{"_diagnostics", []string{"_base"}},
 	{"_upstream", []string{"_base", "_protocols", "_buffer"}},
 	{"dask", []string{"_base", "_buffer"}},
+	{"hetero", []string{"_base", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
 	{"_benchmark", []string{"", "_base"}},

@@ -80,6 +80,21 @@ func Activate(backend string, device int) (before uint64, err error) {
 	})
 }
 
+// ActivateIfCurrent is Activate of a backend whose threads have a current device; of others it does
+// nothing and reports false.
+func ActivateIfCurrent(backend string, device int) (before uint64, has bool, err error) {
+	defer Guard(&err)
+	b, err := Runtime.Named(backend)
+	if err != nil {
+		return 0, false, err
+	}
+	if _, has = backends.As[backends.Current](b); !has {
+		return 0, false, nil
+	}
+	before, err = Activate(backend, device)
+	return before, err == nil, err
+}
+
 // Restore ends what Activate began.
 func Restore(backend string, before uint64) error {
 	return do(backend, 0, func(c backends.Current, _ int) error { return c.Restore(uintptr(before)) })

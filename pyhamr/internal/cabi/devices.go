@@ -32,6 +32,13 @@ func hamrRestore(backend *C.constant_char, before C.uint64_t) *C.hamr_error {
 	return failure(bridge.Restore(goString(backend), uint64(before)))
 }
 
+//export hamrActivateIfCurrent
+func hamrActivateIfCurrent(backend *C.constant_char, device C.int32_t, before *C.uint64_t, has *C.int32_t) *C.hamr_error {
+	old, can, err := bridge.ActivateIfCurrent(goString(backend), int(device))
+	*before, *has = C.uint64_t(old), truth(can)
+	return failure(err)
+}
+
 //export hamrCanAccess
 func hamrCanAccess(backend *C.constant_char, from, to C.int32_t, can *C.int32_t) *C.hamr_error {
 	is, err := bridge.CanAccess(goString(backend), int(from), int(to))

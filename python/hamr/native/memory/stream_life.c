@@ -10,6 +10,7 @@
 #include "core/errors.h"
 
 #define BUCKETS 256
+#define CACHED 2
 
 /* What everybody with a handle holds. Its end is no finaliser, which the collector would
  * call while arrays of the same cycle may still be ordered on the stream: it comes with
@@ -24,7 +25,7 @@ typedef struct Life {
     struct Life *shared; /* the handle's own, where this one only keeps a further owner */
     struct Life *next;   /* in its bucket */
     int32_t device;
-    char made;   /* hamr ends the stream */
+    char made;   /* hamr ends the stream, or, if it is CACHED, gives it back */
     char over;   /* the collector is about to end owner */
     char hidden; /* from the collector, since owner cannot be watched */
 } Life;
@@ -77,13 +78,20 @@ static void destroy(Life *self) {
     if (functions) report(functions->destroy_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
 }
 
+/* It does not end: what memory is ordered on it stays so, and whoever takes it comes after that. */
+static void give_back(Life *self) {
+    const hamr_functions *functions = functions_for(self);
+    if (functions) report(functions->give_cached_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
+}
+
 static void life_dealloc(PyObject *object) {
     Life *self = (Life *)object;
     PyObject_GC_UnTrack(object);
     forget(self);
     Py_CLEAR(self->watch);
+    if (self->made == CACHED) give_back(self);
     /* Better kept than ended under another thread. */
-    if (self->handle && !self->shared && !self->over && retire(self) && self->made) destroy(self);
+    else if (self->handle && !self->shared && !self->over && retire(self) && self->made) destroy(self);
     Py_CLEAR(self->shared);
     Py_CLEAR(self->owner); /* last: it may end the stream */
     type_free(object);
@@ -132,14 +140,15 @@ static Life *find(uint64_t handle) {
     return NULL;
 }
 
-/* stream_life(handle, device, backend, made, owner): what all who use a handle hold. */
+/* stream_life(handle, device, backend, made, owner): what all who use a handle hold. made is 0, 1 or
+ * CACHED. */
 static PyObject *stream_life(PyObject *module, PyObject *arguments) {
     unsigned long long handle;
     int device, made;
     const char *backend;
     PyObject *owner;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "KispO", &handle, &device, &backend, &made, &owner)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "KisiO", &handle, &device, &backend, &made, &owner)) return NULL;
     if (strlen(backend) >= sizeof ((Life *)0)->backend) return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
     if (owner == Py_None) owner = NULL;
     Life *life = type_allocate(life_type);

@@ -26,13 +26,16 @@
 #include "protocols/dlpack_ask.h"
 #include "protocols/dlpack_exchange.h"
 #include "protocols/plain_calls.h"
+#include "scheduling/context.h"
+#include "scheduling/placed.h"
+#include "scheduling/product.h"
 #include "surface/fork.h"
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
     core_methods, relief_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions,
+    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions,
 };
 
 static int setup(PyObject *module) {
@@ -42,7 +45,8 @@ static int setup(PyObject *module) {
     }
     if (core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
         description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
-        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0)
+        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
+        placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;

@@ -1,0 +1,31 @@
+"""Scheduling work on devices: which device, in what order, and what happens without waiting.
+
+After CMSSW's CUDACore, for any runtime that has streams. A ``DeviceChooser`` gives each piece of
+work a ``Token``, a device and a stream, or None where there is no device. Work is enqueued in a
+``ScopedContext`` made of a token or of another context's ``Product``; ``wrap`` makes a product and
+``get`` reads one, in whatever stream's order, and neither waits. What must wait does so by
+``await ctx.done()``. ``Switch`` and ``first_available`` choose between devices and the processor.
+"""
+
+from __future__ import annotations
+
+from .._native import Product, Token
+from .choosing import DeviceChooser, accelerators, device_filter
+from .context import DeviceMismatch, ScopedContext
+from .fallback import Switch, first_available
+
+__all__ = [
+    "DeviceChooser",
+    "DeviceMismatch",
+    "Product",
+    "ScopedContext",
+    "Switch",
+    "Token",
+    "accelerators",
+    "device_filter",
+    "first_available",
+]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

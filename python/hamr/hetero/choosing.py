@@ -1,0 +1,126 @@
+"""Which device a piece of work runs on."""
+
+from __future__ import annotations
+
+from operator import index
+from weakref import WeakSet
+
+import hamr._native as _native
+
+from .._base.library import core
+from .._native import Token
+from .cached_streams import take
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from .._base.stream import Stream
+
+    Restriction: TypeAlias = str | Iterable[str] | None
+
+#: The environment variable that restricts which accelerators are used.
+VARIABLE = "HAMR_ACCELERATORS"
+
+
+def accelerators(among: Restriction = None) -> list[str]:
+    """The devices that work may run on, as "cuda:0", the preferred runtime's first.
+
+    They are those of each runtime that is here and has streams, save the host's processors.
+    ``among`` restricts them: names of runtimes and devices, as ``["cuda:1", "hip"]`` or
+    "cuda:1,hip"; "cpu" and "none" stand for no accelerator. Without it the environment variable
+    HAMR_ACCELERATORS does. A name that is no runtime's is a ValueError.
+    """
+    found = core().Accelerators(_spelled(among))
+    return found.split(",") if found else []
+
+
+def _spelled(among: Restriction) -> str:
+    """What the core takes for a restriction; "" leaves it to the environment."""
+    if among is None:
+        return ""
+    names = [among] if isinstance(among, str) else list(among)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"among is {among!r}: accepted are names of devices, as 'cuda:0', and of runtimes"
+            )
+    return ",".join(names) or "none"
+
+
+def _split(place: str) -> tuple[str, int]:
+    backend, _, number = place.partition(":")
+    return backend, int(number)
+
+
+class DeviceChooser:
+    """Chooses the device of each piece of work: ``choose(key)`` returns a Token, or None.
+
+    ``policy`` is "round_robin", key modulo the number of devices; "free_memory", the device with
+    the most free memory; or "least_pending", the one with the fewest streams in use that this
+    chooser has handed out. ``among`` is what ``accelerators`` takes. With
+    ``enabled=False``, and where there is no device, ``choose`` returns None.
+
+    The devices are found when the chooser is made. Any thread may choose.
+    """
+
+    __slots__ = ("_choose", "_free_memory", "_policy", "_streams", "places")
+
+    def __init__(
+        self,
+        policy: str = "round_robin",
+        *,
+        among: Restriction = None,
+        enabled: bool = True,
+    ) -> None:
+        policies: dict[str, Callable[[int], str]] = {
+            "round_robin": self._round_robin,
+            "free_memory": self._most_free,
+            "least_pending": self._least_pending,
+        }
+        if policy not in policies:
+            raise ValueError(f"policy is {policy!r}: accepted are {', '.join(map(repr, policies))}")
+        self._policy, self._choose = policy, policies[policy]
+        #: The devices that it chooses among.
+        self.places: tuple[str, ...] = tuple(accelerators(among)) if enabled else ()
+        self._streams: dict[str, WeakSet[Stream]] = {place: WeakSet() for place in self.places}
+
+    def choose(self, key: int = 0) -> Token | None:
+        """A Token with a stream of the device that is chosen for a key; None without a device.
+
+        The key is an integer, as that of the framework's stream or of the event.
+        """
+        number = index(key)
+        if not self.places:
+            return None
+        place = self._choose(number)
+        token = Token(take(*_split(place)))
+        self._streams[place].add(token.stream)
+        return token
+
+    def _round_robin(self, key: int) -> str:
+        return self.places[key % len(self.places)]
+
+    def _most_free(self, key: int) -> str:
+        def free(place: str) -> int:
+            backend, device = _split(place)
+            return _native.memory_info(backend, device)[0]
+
+        return max(self._from(key), key=free)
+
+    def _least_pending(self, key: int) -> str:
+        return min(self._from(key), key=lambda place: len(self._streams[place]))
+
+    def _from(self, key: int) -> list[str]:
+        """The places, another one first for each key: of equals the first is chosen."""
+        start = key % len(self.places)
+        return [*self.places[start:], *self.places[:start]]
+
+    def __repr__(self) -> str:
+        return f"<hamr.hetero.DeviceChooser by {self._policy} among {', '.join(self.places) or 'none'}>"
+
+
+def device_filter(token: object) -> bool:
+    """Whether a chooser has chosen a device: its negation selects the processor's way."""
+    return token is not None

@@ -1,0 +1,63 @@
+"""Choosing between devices and the processor."""
+
+from __future__ import annotations
+
+from .choosing import accelerators
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .choosing import Restriction
+
+_HOST = "cpu"
+
+
+class Switch:
+    """One of several alternatives, chosen by what the machine has: ``Switch(cuda=f, hip=g, cpu=h)``.
+
+    Each is named by the runtime that it needs, ``cpu`` by none. The first one, as they are written,
+    whose runtime has an accelerator is chosen; ``cpu`` is chosen where none has, wherever it is
+    written. ``among`` is what ``accelerators`` takes, without it HAMR_ACCELERATORS. ``name`` and
+    ``chosen`` say which one it is; a call is a call of that one. BackendUnavailable if none can be
+    chosen; a name that is no runtime's is a ValueError.
+    """
+
+    __slots__ = ("chosen", "name")
+
+    def __init__(self, *, among: Restriction = None, **alternatives: Any) -> None:
+        if not alternatives:
+            raise TypeError("a Switch has alternatives, as in Switch(cuda=f, cpu=g)")
+        for name in alternatives:
+            if name != _HOST:
+                accelerators([name])  # refuses what is no runtime's name
+        here = {place.partition(":")[0] for place in accelerators(among)}
+        usable = [name for name in alternatives if name in here]
+        if not usable and _HOST in alternatives:
+            usable = [_HOST]
+        if not usable:
+            from .._base.errors import BackendUnavailable
+
+            raise BackendUnavailable(
+                f"none of {', '.join(alternatives)} has a device here that may be used: "
+                f"there are {', '.join(sorted(here)) or 'no accelerators'}"
+            )
+        self.name: str = usable[0]
+        self.chosen: Any = alternatives[self.name]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.chosen(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<hamr.hetero.Switch: {self.name}, {self.chosen!r}>"
+
+
+def first_available(*products: Any) -> Any:
+    """The first that is not None: what a device's modules have made, else what the processor's have.
+
+    A LookupError if all are None.
+    """
+    for product in products:
+        if product is not None:
+            return product
+    raise LookupError(f"none of {len(products)} products is available")

@@ -1,0 +1,283 @@
+#include "scheduling/context.h"
+
+#include "array/construct.h"
+#include "base/heap_type.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "scheduling/placed.h"
+#include "scheduling/product.h"
+
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    Place place;
+    PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
+    PyObject *blocks;  /* those with this one */
+    uint64_t before;   /* what was current, for restore */
+    unsigned long thread;
+    char activated;
+} Context;
+
+/* What Python says: the variable of the blocks that a thread or task is in, how to leave one that
+ * is not the innermost, and what cannot be done here. */
+static PyObject *get_blocks, *set_blocks, *without_block, *new_stream, *elsewhere;
+
+/* set_context_hooks(get, set, without, new_stream, elsewhere) */
+static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
+    PyObject *hooks[5], **own[] = {&get_blocks, &set_blocks, &without_block, &new_stream, &elsewhere};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3], &hooks[4])) return NULL;
+    for (int i = 0; i < 5; i++) {
+        PyObject *old = *own[i];
+        *own[i] = Py_NewRef(hooks[i]);
+        Py_XDECREF(old);
+    }
+    Py_RETURN_NONE;
+}
+
+/* ScopedContext(source): of a Token, or a Product, whose stream its first context takes over. */
+static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+    static char *keywords[] = {"source", NULL};
+    PyObject *source;
+    if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
+    if (!PyObject_TypeCheck(source, (PyTypeObject *)placed_type()))
+        return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
+    const Place *place = &((Placed *)source)->place;
+    const hamr_functions *functions;
+    if (place_usable(place, &functions) < 0) return NULL;
+    Context *self = type_allocate(type);
+    if (!self) return NULL;
+    if (!is_product(source)) {
+        place_share(&self->place, place);
+    } else if (!product_take(source, &self->place)) {
+        PyObject *stream = PyObject_CallFunction(new_stream, "si", place->backend, (int)place->device);
+        int failed = !stream || place_of_stream(&self->place, stream) < 0;
+        Py_XDECREF(stream);
+        if (failed) Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+/* CUDA's driver, where it is the context's runtime and the device is in use. */
+static const hamr_devices *driver_of(const Context *self, const hamr_functions *functions) {
+    const hamr_devices *devices = functions->devices;
+    if (strcmp(self->place.backend, "cuda") != 0 || self->place.device >= devices->cuda_count || !devices->cuda_contexts || !devices->cuda_context) return NULL;
+    return devices;
+}
+
+/* Makes the device the thread's current one, of runtimes that have that. 0, or -1 with an exception. */
+static int activate(Context *self) {
+    const hamr_functions *functions;
+    if (place_usable(&self->place, &functions) < 0) return -1;
+    const hamr_devices *devices = driver_of(self, functions);
+    void *current = NULL;
+    if (devices && devices->cuda_context(&current) == 0 && current && current == devices->cuda_contexts[self->place.device]) {
+        self->before = (uint64_t)(uintptr_t)current;
+    } else {
+        int32_t has;
+        hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->before, &has);
+        if (error) return core_raise(error);
+        if (!has) return 0;
+    }
+    self->activated = 1;
+    return 0;
+}
+
+/* What was current before is so again. 0, or -1 with an exception. */
+static int restore(Context *self) {
+    const hamr_functions *functions = core_functions();
+    if (!self->activated) return 0;
+    self->activated = 0;
+    if (self->place.generation != core_generation || !functions) return 0; /* the driver does not survive a fork */
+    const hamr_devices *devices = driver_of(self, functions);
+    void *current = NULL;
+    if (devices && devices->cuda_context(&current) == 0 && (uint64_t)(uintptr_t)current == self->before) return 0;
+    hamr_error *error = functions->restore(self->place.backend, self->before);
+    return error ? core_raise(error) : 0;
+}
+
+static int enter_blocks(Context *self) {
+    PyObject *outer = PyObject_CallNoArgs(get_blocks);
+    PyObject *blocks = outer ? PyTuple_Pack(2, self->place.stream, outer) : NULL;
+    PyObject *reset = blocks ? PyObject_CallFunctionObjArgs(set_blocks, blocks, NULL) : NULL;
+    if (reset && PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) Py_CLEAR(reset);
+    if (!reset) {
+        Py_XDECREF(outer);
+        Py_XDECREF(blocks);
+        return -1;
+    }
+    Py_DECREF(reset);
+    self->outer = outer;
+    self->blocks = blocks;
+    return 0;
+}
+
+static int leave_blocks(Context *self) {
+    PyObject *now = PyObject_CallNoArgs(get_blocks), *left = NULL;
+    if (now) left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
+    PyObject *reset = left ? PyObject_CallFunctionObjArgs(set_blocks, left, NULL) : NULL;
+    Py_XDECREF(now);
+    Py_XDECREF(left);
+    Py_CLEAR(self->outer);
+    Py_CLEAR(self->blocks);
+    if (!reset) return -1;
+    Py_DECREF(reset);
+    return 0;
+}
+
+static PyObject *context_enter(PyObject *object, PyObject *unused) {
+    Context *self = (Context *)object;
+    (void)unused;
+    if (self->outer) {
+        PyErr_SetString(PyExc_RuntimeError, "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same token");
+        return NULL;
+    }
+    if (activate(self) < 0) return NULL;
+    if (enter_blocks(self) < 0) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (restore(self) < 0) PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+        return NULL;
+    }
+    self->thread = PyThread_get_thread_ident();
+    return Py_NewRef(object);
+}
+
+static int on_own_thread(const Context *self) {
+    if (self->thread == PyThread_get_thread_ident()) return 1;
+    PyErr_SetString(PyExc_RuntimeError, "the scope of a hamr.hetero.ScopedContext ends on another thread than it began on");
+    return 0;
+}
+
+static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_ssize_t count) {
+    Context *self = (Context *)object;
+    (void)arguments;
+    (void)count;
+    if (!self->outer) {
+        PyErr_SetString(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
+        return NULL;
+    }
+    if (!on_own_thread(self)) return NULL;
+    int failed = restore(self) < 0;
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    if (failed) PyErr_Fetch(&type, &value, &traceback);
+    if (leave_blocks(self) < 0) failed = 1;
+    if (type) PyErr_Restore(type, value, traceback);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* What is current on the thread outside of the scope is so until resume: a coroutine that waits leaves
+ * the thread to others. */
+static PyObject *context_suspend(PyObject *object, PyObject *unused) {
+    Context *self = (Context *)object;
+    (void)unused;
+    if (self->outer && (!on_own_thread(self) || restore(self) < 0)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *context_resume(PyObject *object, PyObject *unused) {
+    Context *self = (Context *)object;
+    (void)unused;
+    if (self->outer && (!on_own_thread(self) || activate(self) < 0)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *context_wrap(PyObject *object, PyObject *content) { return product_new(&((Context *)object)->place, content); }
+
+/* get(product, migrate=False) */
+static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
+    const Context *self = (const Context *)object;
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    PyObject *migrate = count == 2 || named ? arguments[1] : Py_False;
+    if (count < 1 || count + named > 2 || (named && !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate") == 0)) {
+        PyErr_SetString(PyExc_TypeError, "get takes a product, and migrate");
+        return NULL;
+    }
+    PyObject *product = arguments[0];
+    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
+    const Place *place = &((Placed *)product)->place;
+    const hamr_functions *functions;
+    if (place_usable(place, &functions) < 0) return NULL;
+    if (!place_same_device(place, &self->place)) {
+        PyObject *moved = PyObject_CallFunctionObjArgs(elsewhere, object, product, migrate, NULL);
+        return moved;
+    }
+    if (place->handle != self->place.handle && product_wait(product, &self->place) < 0) return NULL;
+    return product_content(product);
+}
+
+/* For elsewhere: the stream waits for a product of another device. */
+static PyObject *context_wait(PyObject *object, PyObject *product) {
+    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
+    if (product_wait(product, &((Context *)object)->place) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *context_content(PyObject *object, PyObject *product) {
+    (void)object;
+    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
+    return product_content(product);
+}
+
+static void context_dealloc(PyObject *object) {
+    Context *self = (Context *)object;
+    PyObject_GC_UnTrack(object);
+    Py_CLEAR(self->outer);
+    Py_CLEAR(self->blocks);
+    Py_CLEAR(self->place.stream);
+    type_free(object);
+}
+
+static int context_traverse(PyObject *object, visitproc visit, void *arg) {
+    const Context *self = (const Context *)object;
+    Py_VISIT(self->outer);
+    Py_VISIT(self->blocks);
+    return placed_traverse(object, visit, arg);
+}
+
+static PyMethodDef methods[] = {
+    {"__enter__", context_enter, METH_NOARGS, NULL},
+    {"__exit__", FAST(context_exit), METH_FASTCALL, NULL},
+    {"_suspend", context_suspend, METH_NOARGS, NULL},
+    {"_resume", context_resume, METH_NOARGS, NULL},
+    {"_wait", context_wait, METH_O, NULL},
+    {"_content", context_content, METH_O, NULL},
+    {"wrap", context_wrap, METH_O,
+     "wrap(object) -> Product: the object, and an event behind all that the stream has been given so far."},
+    {"get", FAST(context_get), METH_FASTCALL | METH_KEYWORDS,
+     "get(product, migrate=False) -> the object in it, which later work on the context's stream may use.\n\n"
+     "The stream waits for the product's event if they are of different streams and the event is pending;\n"
+     "the caller never does. A product of another device is a DeviceMismatch; with migrate its arrays are\n"
+     "copied to the context's device."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, context_new},
+    {Py_tp_methods, methods},
+    {Py_tp_dealloc, context_dealloc},
+    {Py_tp_traverse, context_traverse},
+    {Py_tp_doc, "The quick part of hamr.hetero.ScopedContext."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.ScopedContext",
+    .basicsize = sizeof(Context),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+int context_setup(PyObject *module) {
+    static PyObject *type;
+    if (!type && !(type = PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
+    return PyModule_AddObjectRef(module, "ScopedContext", type);
+}
+
+PyMethodDef context_functions[] = {
+    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(get, set, without, new_stream, elsewhere): what a ScopedContext asks of Python."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,10 @@
+/* The scope in which work for a device is enqueued: hamr.hetero.ScopedContext's quick part. */
+#ifndef HAMR_SCHEDULING_CONTEXT_H
+#define HAMR_SCHEDULING_CONTEXT_H
+
+#include "base/python.h"
+
+int context_setup(PyObject *module); /* 0, or -1 with an exception */
+extern PyMethodDef context_functions[];
+
+#endif

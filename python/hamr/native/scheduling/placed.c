@@ -1,0 +1,141 @@
+#include "scheduling/placed.h"
+
+#include <string.h>
+
+#include "base/heap_type.h"
+#include "core/errors.h"
+
+/* 0, or -1 with an exception. */
+static int number_of(PyObject *stream, const char *name, long long *number) {
+    PyObject *value = PyObject_GetAttrString(stream, name);
+    if (!value) return -1;
+    unsigned long long bits = PyLong_AsUnsignedLongLongMask(value);
+    Py_DECREF(value);
+    *number = (long long)bits;
+    return bits == (unsigned long long)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int place_of_stream(Place *place, PyObject *stream) {
+    long long handle, device, generation;
+    if (number_of(stream, "_value", &handle) < 0 || number_of(stream, "_device", &device) < 0 || number_of(stream, "_generation", &generation) < 0) return -1;
+    PyObject *name = PyObject_GetAttrString(stream, "_backend");
+    if (!name) return -1;
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
+    if (text && (size_t)length >= sizeof place->backend) PyErr_Format(PyExc_ValueError, "backend is %R: its name is too long", name);
+    if (text && (size_t)length < sizeof place->backend) memcpy(place->backend, text, (size_t)length + 1);
+    Py_DECREF(name);
+    if (PyErr_Occurred()) return -1;
+    place->handle = (uint64_t)handle;
+    place->generation = (uint64_t)generation;
+    place->device = (int32_t)device;
+    place->stream = Py_NewRef(stream);
+    return 0;
+}
+
+int place_usable(const Place *place, const hamr_functions **functions) {
+    if (place->generation != core_generation) return core_forked();
+    *functions = core_functions();
+    return *functions ? 0 : core_forked();
+}
+
+void place_share(Place *place, const Place *other) {
+    *place = *other;
+    Py_INCREF(place->stream);
+}
+
+int place_same_device(const Place *one, const Place *other) {
+    return one->device == other->device && strcmp(one->backend, other->backend) == 0;
+}
+
+static PyObject *get_place(PyObject *self, void *closure) {
+    const Place *place = &((Placed *)self)->place;
+    (void)closure;
+    return PyUnicode_FromFormat("%s:%d", place->backend, (int)place->device);
+}
+
+static PyObject *get_backend(PyObject *self, void *closure) {
+    (void)closure;
+    return PyUnicode_FromString(((Placed *)self)->place.backend);
+}
+
+static PyObject *get_device(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(((Placed *)self)->place.device);
+}
+
+static PyObject *get_stream(PyObject *self, void *closure) {
+    PyObject *stream = ((Placed *)self)->place.stream;
+    (void)closure;
+    return Py_NewRef(stream ? stream : Py_None);
+}
+
+static PyGetSetDef attributes[] = {
+    {"place", get_place, NULL, "The device, as in \"cuda:0\".", NULL},
+    {"backend", get_backend, NULL, "Whose device it is, as in \"cuda\".", NULL},
+    {"device", get_device, NULL, "The device's number.", NULL},
+    {"stream", get_stream, NULL, "The hamr.Stream that the work is on.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+int placed_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((Placed *)object)->place.stream);
+    return 0;
+}
+
+static void placed_dealloc(PyObject *object) {
+    PyObject_GC_UnTrack(object);
+    Py_CLEAR(((Placed *)object)->place.stream);
+    type_free(object);
+}
+
+/* Token(stream) */
+static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+    PyObject *stream;
+    static char *keywords[] = {"stream", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Token", keywords, &stream)) return NULL;
+    Placed *self = type_allocate(type);
+    if (self && place_of_stream(&self->place, stream) < 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static PyTypeObject *base, *token;
+
+PyObject *placed_type(void) { return (PyObject *)base; }
+
+static PyType_Slot base_slots[] = {
+    {Py_tp_getset, attributes},
+    {Py_tp_dealloc, placed_dealloc},
+    {Py_tp_traverse, placed_traverse},
+    {Py_tp_doc, "What has a device, and a stream there."},
+    {0, NULL},
+};
+
+static PyType_Spec base_spec = {
+    .name = "hamr._native.Placed",
+    .basicsize = sizeof(Placed),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = base_slots,
+};
+
+static PyType_Slot token_slots[] = {
+    {Py_tp_new, token_new},
+    {Py_tp_dealloc, placed_dealloc},
+    {Py_tp_traverse, placed_traverse},
+    {Py_tp_doc, "Token(stream): what a device chooser has chosen; the stream must be on a device that is known."},
+    {0, NULL},
+};
+
+static PyType_Spec token_spec = {
+    .name = "hamr._native.Token",
+    .basicsize = sizeof(Placed),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .slots = token_slots,
+};
+
+int placed_setup(PyObject *module) {
+    if (!base && !(base = (PyTypeObject *)PyType_FromModuleAndSpec(module, &base_spec, NULL))) return -1;
+    if (!token && !(token = (PyTypeObject *)PyType_FromModuleAndSpec(module, &token_spec, (PyObject *)base))) return -1;
+    return PyModule_AddObjectRef(module, "Token", (PyObject *)token);
+}

@@ -1,0 +1,34 @@
+/* What has a device, a stream there, and what keeps that stream. */
+#ifndef HAMR_SCHEDULING_PLACED_H
+#define HAMR_SCHEDULING_PLACED_H
+
+#include "base/python.h"
+#include "core/core.h"
+
+typedef struct {
+    PyObject *stream; /* a hamr.Stream */
+    uint64_t handle;
+    uint64_t generation;
+    int32_t device;
+    char backend[16];
+} Place;
+
+/* The first member of a Token, a Product and a ScopedContext. */
+typedef struct {
+    PyObject_HEAD
+    Place place;
+} Placed;
+
+/* Each returns 0, or -1 with an exception. */
+int place_of_stream(Place *place, PyObject *stream);
+int place_usable(const Place *place, const hamr_functions **functions); /* ForkError in a child */
+
+void place_share(Place *place, const Place *other);
+int place_same_device(const Place *one, const Place *other);
+
+PyObject *placed_type(void); /* the base of those types; borrowed */
+int placed_traverse(PyObject *object, visitproc visit, void *arg);
+
+int placed_setup(PyObject *module); /* 0, or -1 with an exception */
+
+#endif

@@ -1,0 +1,165 @@
+#include "scheduling/product.h"
+
+#include "base/heap_type.h"
+#include "core/core.h"
+#include "core/errors.h"
+
+typedef struct {
+    PyObject_HEAD
+    Place place;
+    PyObject *content;
+    uint64_t event;
+    char taken;  /* its stream, by its first consumer */
+    char failed; /* somebody was told that the work has */
+} Product;
+
+static PyTypeObject *product_type;
+
+int is_product(PyObject *object) { return Py_TYPE(object) == product_type; }
+
+PyObject *product_content(PyObject *product) { return Py_NewRef(((Product *)product)->content); }
+
+PyObject *product_new(const Place *place, PyObject *content) {
+    const hamr_functions *functions;
+    uint64_t event;
+    if (place_usable(place, &functions) < 0) return NULL;
+    Product *self = type_allocate(product_type);
+    if (!self) return NULL;
+    hamr_error *error = functions->record_cached_event(place->backend, place->device, place->handle, &event);
+    if (error) {
+        core_raise(error);
+        Py_DECREF(self);
+        return NULL;
+    }
+    place_share(&self->place, place);
+    self->content = Py_NewRef(content);
+    self->event = event;
+    return (PyObject *)self;
+}
+
+int product_wait(PyObject *product, const Place *place) {
+    Product *self = (Product *)product;
+    const hamr_functions *functions;
+    int32_t waits;
+    if (place_usable(&self->place, &functions) < 0) return -1;
+    hamr_error *error = functions->wait_for_event(place->backend, place->device, place->handle, self->place.device, self->event, &waits);
+    if (error) self->failed = 1;
+    return error ? core_raise(error) : 0;
+}
+
+int product_take(PyObject *product, Place *place) {
+    Product *self = (Product *)product;
+    if (self->taken) return 0;
+    self->taken = 1;
+    place_share(place, &self->place);
+    return 1;
+}
+
+static void product_dealloc(PyObject *object) {
+    Product *self = (Product *)object;
+    PyObject_GC_UnTrack(object);
+    const hamr_functions *functions = self->event && self->place.generation == core_generation ? core_functions() : NULL;
+    if (functions) {
+        PyObject *type, *value, *traceback;
+        hamr_error *error = (self->failed ? functions->drop_cached_event : functions->give_cached_event)(self->place.backend, self->place.device, self->event);
+        if (error) {
+            PyErr_Fetch(&type, &value, &traceback);
+            core_raise(error);
+            PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
+            PyErr_Restore(type, value, traceback);
+        }
+    }
+    Py_CLEAR(self->content);
+    Py_CLEAR(self->place.stream);
+    type_free(object);
+}
+
+static int product_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(((Product *)object)->content);
+    return placed_traverse(object, visit, arg);
+}
+
+static int product_clear(PyObject *object) {
+    PyObject *content = ((Product *)object)->content;
+    if (content) {
+        ((Product *)object)->content = Py_NewRef(Py_None);
+        Py_DECREF(content);
+    }
+    return 0;
+}
+
+static PyObject *get_done(PyObject *object, void *closure) {
+    Product *self = (Product *)object;
+    const hamr_functions *functions;
+    int32_t done;
+    (void)closure;
+    if (place_usable(&self->place, &functions) < 0) return NULL;
+    hamr_error *error = functions->event_done(self->place.backend, self->place.device, self->event, &done);
+    if (error) {
+        self->failed = 1;
+        core_raise(error);
+        return NULL;
+    }
+    return PyBool_FromLong(done);
+}
+
+static PyObject *get_event(PyObject *object, void *closure) {
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(((Product *)object)->event);
+}
+
+static PyObject *get_taken(PyObject *object, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(((Product *)object)->taken);
+}
+
+static PyGetSetDef attributes[] = {
+    {"done", get_done, NULL, "Whether the work is over that the product stands for.", NULL},
+    {"_event", get_event, NULL, "The vendor's event.", NULL},
+    {"_taken", get_taken, NULL, "Whether a context has taken the stream over.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *product_text(PyObject *object) {
+    const Product *self = (const Product *)object;
+    PyObject *name = PyType_GetName(Py_TYPE(self->content));
+    PyObject *text = name ? PyUnicode_FromFormat("<hamr.hetero.Product of %U on %s:%d>", name, self->place.backend, (int)self->place.device) : NULL;
+    Py_XDECREF(name);
+    return text;
+}
+
+static PyObject *product_reduce(PyObject *object, PyObject *unused) {
+    (void)object;
+    (void)unused;
+    PyErr_SetString(PyExc_TypeError, "a hamr.hetero.Product is of this process's streams and cannot be pickled: pickle what ctx.get(product) returns");
+    return NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"__reduce__", product_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_getset, attributes},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, product_text},
+    {Py_tp_dealloc, product_dealloc},
+    {Py_tp_traverse, product_traverse},
+    {Py_tp_clear, product_clear},
+    {Py_tp_doc, "What work on a device makes: ScopedContext.wrap makes one, and get reads it.\n\n"
+                "It holds any object, and an event that stands for all that the context's stream had been given then."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "hamr._native.Product",
+    .basicsize = sizeof(Product),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+int product_setup(PyObject *module) {
+    if (!product_type && !(product_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
+    return PyModule_AddObjectRef(module, "Product", (PyObject *)product_type);
+}

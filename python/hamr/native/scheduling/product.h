@@ -1,0 +1,16 @@
+/* What work on a device makes, and the point in its stream's order where it is made. */
+#ifndef HAMR_SCHEDULING_PRODUCT_H
+#define HAMR_SCHEDULING_PRODUCT_H
+
+#include "base/python.h"
+#include "scheduling/placed.h"
+
+PyObject *product_new(const Place *place, PyObject *content); /* after all that the stream has; NULL with an exception */
+int is_product(PyObject *object);
+PyObject *product_content(PyObject *product);                 /* a new reference */
+int product_wait(PyObject *product, const Place *place);      /* later work there comes after it; 0, or -1 with an exception */
+int product_take(PyObject *product, Place *place);            /* whether the caller is the first consumer, which has the stream from now on */
+
+int product_setup(PyObject *module); /* 0, or -1 with an exception */
+
+#endif
