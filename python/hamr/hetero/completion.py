@@ -49,8 +49,8 @@ class _Told:
         with suppress(BlockingIOError):  # a ticket of a wait that was cancelled
             os.eventfd_read(self.descriptor)
         while ticket := core().TakeWatched(self.descriptor):
-            future, product = self.waiting.pop(ticket, (None, None))
-            if future is None or future.done():
+            future, product = self.waiting.pop(ticket)
+            if future.done():  # cancelled, and not told yet
                 continue
             try:
                 product.done  # noqa: B018  # a device's error comes from here

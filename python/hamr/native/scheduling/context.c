@@ -2,6 +2,7 @@
 
 #include "array/construct.h"
 #include "base/heap_type.h"
+#include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "scheduling/placed.h"
@@ -11,7 +12,7 @@
 
 typedef struct {
     PyObject_HEAD
-    Place place;
+    StreamPlace place;
     PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
     PyObject *blocks;  /* those with this one */
     uint64_t before;   /* what was current, for restore */
@@ -43,7 +44,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
     if (!PyObject_TypeCheck(source, (PyTypeObject *)placed_type()))
         return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
-    const Place *place = &((Placed *)source)->place;
+    const StreamPlace *place = &((Placed *)source)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
     Context *self = type_allocate(type);
@@ -198,7 +199,7 @@ static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ss
     }
     PyObject *product = arguments[0];
     if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
-    const Place *place = &((Placed *)product)->place;
+    const StreamPlace *place = &((Placed *)product)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
     if (!place_same_device(place, &self->place)) {
