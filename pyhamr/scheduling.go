@@ -15,7 +15,6 @@ func Accelerators(among string) (string, error) { return bridge.Accelerators(amo
 // end of its StreamLife.
 //
 //hamr:blocking
-//
 //hamr:blocking
 func TakeCachedStream(backend string, device int) (uint64, error) {
 	taken, err := bridge.TakeCachedStream(backend, device)

@@ -152,8 +152,7 @@ class TestContexts:
 
     def test_activation_that_fails(self, emulator, token):
         driver.set_current(0)
-        emulator.fail("cuCtxSetCurrent", 1, 201)
-        emulator.fail("cuCtxPushCurrent_v2", 1, 201)
+        emulator.fail("cuCtxSetCurrent", 0, 201)
         ctx = hetero.ScopedContext(token)
         with pytest.raises(hamr.DeviceError, match="201"):
             ctx.__enter__()
