@@ -10,11 +10,14 @@ work a ``Token``, a device and a stream, or None where there is no device. Work 
 from __future__ import annotations
 
 from .._native import Product, Token
+from .caches import CacheCounts, CacheStatistics, cache_statistics
 from .choosing import DeviceChooser, accelerators, device_filter
 from .context import DeviceMismatch, ScopedContext
 from .fallback import Switch, first_available
 
 __all__ = [
+    "CacheCounts",
+    "CacheStatistics",
     "DeviceChooser",
     "DeviceMismatch",
     "Product",
@@ -22,6 +25,7 @@ __all__ = [
     "Switch",
     "Token",
     "accelerators",
+    "cache_statistics",
     "device_filter",
     "first_available",
 ]
