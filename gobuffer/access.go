@@ -208,7 +208,9 @@ func (a *Array) order(h *Handle, device int) error {
 }
 
 // Release drops the handle's reference. What its stream holds then is still waited for
-// before the memory is changed or given back. Releasing twice is harmless.
+// before the memory is changed or given back; where SetStream has given the array another one
+// since, an event stands for it. The error is the backend's; the handle is released all the same.
+// Releasing twice is harmless.
 func (h *Handle) Release() error {
 	if err := h.check(); err != nil {
 		return err
@@ -232,18 +234,41 @@ func (h *Handle) check() error {
 }
 
 // remember records what the handle's stream holds. If an Array has turned from a stream since
-// the handle was made, perhaps nobody names this one any more, and it may end before the memory.
+// the handle was made, perhaps nobody names this one any more, and it may end before the memory:
+// it is left then. What can be neither recorded nor left is waited for.
 func (h *Handle) remember() error {
+	m := h.memory
 	if h.elsewhere != nil {
-		h.memory.remember(h.elsewhere)
+		m.remember(h.elsewhere)
 		return nil
 	}
-	piece{memory: h.memory, stream: h.stream}.remember()
-	// Afterwards: who turns from a stream counts first, and then looks at what is recorded.
-	if h.stream == 0 || h.memory.turned() == h.turns {
+	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
 		return nil
 	}
-	return h.memory.Leave(h.stream)
+	w, err := m.workOn(h.stream)
+	if err != nil {
+		// Nobody can tell which device's it is.
+		m.every.Store(true)
+		return err
+	}
+	s, err := w.streams.Resolve(w.device, h.stream)
+	if err == nil {
+		w.stream = s
+		m.remember(w)
+		// Afterwards: who turns from a stream counts first, and then looks at what is recorded.
+		if h.stream == 0 || m.turned() == h.turns {
+			return nil
+		}
+		err = m.leave(w)
+	}
+	if err == nil {
+		return nil
+	}
+	if w.wait() != nil {
+		m.every.Store(true)
+		return err
+	}
+	return errors.Join(err, m.over(w))
 }
 
 // turned is how often an Array of the memory has turned from a stream.
