@@ -267,6 +267,21 @@ func TestBlocksOutliveTheirStreams(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
+// Where it cannot be recorded until when a block is in use, it is given back later, by who waits for it.
+func TestABlockThatCannotBeMarkedIsWaitedFor(t *testing.T) {
+	w := newWorld(t, 1, late)
+	a := w.allocator(hetero.CachingAllocatorOptions{Allocator: backends.CUDA})
+	ctx := w.begin(cuda0)
+	b := w.block(a, ctx, 256)
+	at := b.Region().Address
+	require.NoError(t, w.cuda.Launch(0, ctx.Stream(), func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = 1 }))
+	w.cuda.FailAt("Record", 1, errInjected)
+	require.ErrorIs(t, b.Free(), errInjected)
+	require.NoError(t, errors.Join(ctx.End(), a.Close()))
+	allocations, _ := w.cuda.Live()
+	assert.Zero(t, allocations)
+}
+
 func TestManyGoroutinesShareAnAllocator(t *testing.T) {
 	w := newWorld(t, 1, lateWork)
 	a := w.allocator(hetero.CachingAllocatorOptions{Allocator: backends.CUDA})
