@@ -13,17 +13,29 @@ from .._native import Product, Token
 from .choosing import DeviceChooser, accelerators, device_filter
 from .context import DeviceMismatch, ScopedContext
 from .fallback import Switch, first_available
+from .pipeline import Pipeline
+from .pipeline_events import Event, ModuleError, Result
+from .pipeline_modules import Producer, module
+from .pipeline_report import ModuleReport, Report
 
 __all__ = [
     "DeviceChooser",
     "DeviceMismatch",
+    "Event",
+    "ModuleError",
+    "ModuleReport",
+    "Pipeline",
+    "Producer",
     "Product",
+    "Report",
+    "Result",
     "ScopedContext",
     "Switch",
     "Token",
     "accelerators",
     "device_filter",
     "first_available",
+    "module",
 ]
 
 for _name in __all__:
