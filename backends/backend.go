@@ -261,6 +261,7 @@ type LibraryReporter interface {
 type Shortcuts struct {
 	CurrentDevice     uintptr // cuCtxGetDevice
 	CurrentContext    uintptr // cuCtxGetCurrent
+	SetContext        uintptr // cuCtxSetCurrent
 	PointerAttributes uintptr // cuPointerGetAttributes
 	StreamQuery       uintptr // cuStreamQuery
 	StreamIsCapturing uintptr // cuStreamIsCapturing; zero if the driver has none

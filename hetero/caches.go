@@ -12,6 +12,7 @@ import (
 type cache struct {
 	scheduler *Scheduler
 	place     Place
+	backend   backends.Backend
 	streams   backends.Streams
 
 	mutex        sync.Mutex
@@ -112,9 +113,9 @@ func (c *cache) takeStream() (backends.Stream, error) {
 	stream, some := c.idleStreams.pop()
 	c.mutex.Unlock()
 	if some {
-		idle, err := c.streams.Idle(c.place.Device, stream)
+		idle, err := c.settled(stream)
 		if err != nil {
-			return 0, errors.Join(c.earlier(err), c.destroyStream(stream))
+			return 0, err
 		}
 		c.mutex.Lock()
 		if idle {
@@ -138,6 +139,15 @@ func (c *cache) takeStream() (backends.Stream, error) {
 	c.streamCounts.Made++
 	c.streamCounts.Misses++
 	return stream, nil
+}
+
+// settled reports whether a stream that nobody has is idle. One whose work has failed is destroyed.
+func (c *cache) settled(stream backends.Stream) (idle bool, err error) {
+	idle, err = c.streams.Idle(c.place.Device, stream)
+	if err != nil {
+		return false, errors.Join(c.earlier(err), c.destroyStream(stream))
+	}
+	return idle, nil
 }
 
 func (c *cache) giveStream(stream backends.Stream) error {
@@ -223,7 +233,7 @@ func (c *cache) destroyEvent(e backends.Event) error {
 
 // destroyStream destroys a stream that nobody has. One that cannot be destroyed is kept.
 func (c *cache) destroyStream(stream backends.Stream) error {
-	over, err := c.scheduler.forget(stream)
+	over, err := c.forget(stream)
 	if over && err == nil {
 		err = c.streams.DestroyStream(c.place.Device, stream)
 	}
@@ -235,17 +245,6 @@ func (c *cache) destroyStream(stream backends.Stream) error {
 	}
 	c.streamCounts.Destroyed++
 	return nil
-}
-
-// forget makes memory do without a stream that is about to end.
-func (s *Scheduler) forget(stream backends.Stream) (over bool, err error) {
-	if err := s.runtime.LeaveKept(stream); err != nil {
-		return false, err
-	}
-	if f := s.retire.Load(); f != nil && *f != nil {
-		return (*f)(stream)
-	}
-	return true, nil
 }
 
 // Trim destroys the streams and events that are kept and done. The error is the first of each place
@@ -269,11 +268,11 @@ func (c *cache) trim() (failed error) {
 		}
 	}
 	for stream, some := streams.pop(); some; stream, some = streams.pop() {
-		idle, err := c.streams.Idle(c.place.Device, stream)
-		if err != nil {
-			note(c.earlier(err))
+		idle, err := c.settled(stream)
+		if note(err); err != nil {
+			continue
 		}
-		if idle || err != nil {
+		if idle {
 			note(c.destroyStream(stream))
 			continue
 		}

@@ -15,10 +15,12 @@ import (
 // with the Go runtime in use, neither it nor the backends serve.
 type Scheduler struct {
 	runtime *gobuffer.Runtime
-	mutex   sync.Mutex                       // of changes of caches
+	mutex   sync.Mutex                       // of changes of caches and allocators
 	caches  atomic.Pointer[map[Place]*cache] // never changed in place
 	retire  atomic.Pointer[func(backends.Stream) (bool, error)]
 	watcher watcher
+
+	allocators []*CachingAllocator // all that were made
 }
 
 // New returns a Scheduler over the backends of a Runtime. Nothing is loaded before a device of theirs
@@ -100,7 +102,7 @@ func (s *Scheduler) newCache(p Place) (*cache, error) {
 		return c, nil
 	}
 	changed := maps.Clone(known)
-	made := &cache{scheduler: s, place: p, streams: streams, out: map[backends.Stream]struct{}{}}
+	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}}
 	changed[p] = made
 	s.caches.Store(&changed)
 	return made, nil

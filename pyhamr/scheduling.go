@@ -13,6 +13,9 @@ func Accelerators(among string) (string, error) { return bridge.Accelerators(amo
 
 // TakeCachedStream returns a stream of a device on which nothing is pending; it is given back by the
 // end of its StreamLife.
+//
+//hamr:blocking
+//hamr:blocking
 func TakeCachedStream(backend string, device int) (uint64, error) {
 	taken, err := bridge.TakeCachedStream(backend, device)
 	return uint64(taken), err

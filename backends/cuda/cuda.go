@@ -235,7 +235,7 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 		return backends.Shortcuts{}
 	}
 	d := &b.driver
-	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, PointerAttributes: d.PointerGetAttributes,
+	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, SetContext: d.CtxSetCurrent, PointerAttributes: d.PointerGetAttributes,
 		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
 		EventCreate: d.EventCreate, EventRecord: d.EventRecord, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost}
 	if b.staging.Chunk > 0 {

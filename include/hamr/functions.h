@@ -70,6 +70,7 @@ typedef struct hamr_devices {
     int (*cuda_current)(int *device); /* cuCtxGetDevice */
     int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer); /* cuPointerGetAttributes */
     int (*cuda_context)(void **context);                     /* cuCtxGetCurrent */
+    int (*cuda_set)(void *context);                          /* cuCtxSetCurrent */
     int (*cuda_query)(uint64_t stream);                      /* cuStreamQuery */
     int (*cuda_capturing)(uint64_t stream, int *status);     /* cuStreamIsCapturing, or NULL */
     int (*cuda_event)(void **event, unsigned flags);         /* cuEventCreate */

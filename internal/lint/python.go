@@ -25,7 +25,7 @@ var pythonRules = []rule{
 	{"hetero", []string{"_base", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
-	{"_benchmark", []string{"", "_base"}},
+	{"_benchmark", []string{"", "_base", "hetero"}},
 	{"_tuning", []string{"", "_base"}},
 	{"cli", []string{"", "_base", "_benchmark", "_tuning"}},
 	{"__main__", []string{"cli"}},

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, SupportsIndex, TypeVar, final
 
-from ._base.stream import Stream
 from ._facade import Facade
 
 blocks_entered: list[bool]  # empty as long as there was no with block of a stream
@@ -159,6 +158,7 @@ def reshape(
 def text(array: Array, limit: int, /) -> str: ...
 def settle(array: Array, /) -> None: ...
 def settled(array: Array, /) -> bool: ...
+
 class Placed:
     @property
     def place(self) -> str: ...
@@ -167,10 +167,10 @@ class Placed:
     @property
     def device(self) -> int: ...
     @property
-    def stream(self) -> Stream: ...
+    def stream(self) -> Any: ...
 
 class Token(Placed):
-    def __new__(cls, stream: Stream) -> Self: ...
+    def __new__(cls, stream: Any) -> Self: ...
 
 @final
 class Product(Placed):
@@ -196,7 +196,7 @@ def set_context_hooks(
     get: Callable[[], Any],
     set: Callable[[Any], object],
     without: Callable[[Any, Any], Any],
-    new_stream: Callable[[str, int], Stream],
+    new_stream: Callable[[str, int], Any],
     elsewhere: Callable[[Any, Product, object], Any],
     /,
 ) -> None: ...

@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "HAMR_OPENMP_LIBRARY": "the OpenMP runtime to use, instead of the one that the process has",
     "HAMR_SYCL_LIBRARY": "the C interface of SYCL to load, instead of libDPCTLSyclInterface.so",
     "HAMR_SYCL_PACKAGE": "the folder of dpctl, which has that library; by default that on sys.path",
+    "HAMR_ACCELERATORS": "the devices that hamr.hetero may use, as cuda:0,hip; none for none",
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",

@@ -3,6 +3,7 @@
 import pytest
 
 import hamr
+from hamr import hetero
 from tests.cuda import driver
 
 CUDA_ALLOCATORS = [
@@ -57,6 +58,36 @@ def no_violations(needs_device):
     found = driver.emulator.violations()
     driver.emulator.reset()
     assert found == []
+
+
+#: What blocks the caller until a device has done something.
+BLOCKING = (
+    "cuStreamSynchronize",
+    "cuEventSynchronize",
+    "cuCtxSynchronize",
+    "cuMemcpyDtoH_v2",
+    "cuMemcpyHtoD_v2",
+)
+
+
+@pytest.fixture
+def nothing_blocks(emulator):
+    """No thread waits for a device in the test."""
+    before = {call: emulator.calls(call) for call in BLOCKING}
+    yield
+    assert {call: emulator.calls(call) for call in BLOCKING} == before
+
+
+@pytest.fixture
+def cuda_alone(monkeypatch):
+    """Work is scheduled on CUDA's devices: other runtimes may be on the machine, too."""
+    monkeypatch.setenv("HAMR_ACCELERATORS", "cuda")
+
+
+@pytest.fixture
+def token(cuda_alone):
+    """A stream of the first device."""
+    return hetero.DeviceChooser().choose(0)
 
 
 @pytest.fixture(params=CUDA_ALLOCATORS, ids=lambda a: a.name)

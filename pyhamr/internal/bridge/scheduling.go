@@ -23,7 +23,9 @@ func newScheduler() *hetero.Scheduler {
 // TakeCachedStream returns a stream of a device on which nothing is pending.
 func TakeCachedStream(backend string, device int) (s backends.Stream, err error) {
 	defer Guard(&err)
-	return Scheduler.TakeStream(hetero.Place{Backend: backend, Device: device})
+	s, err = Scheduler.TakeStream(hetero.Place{Backend: backend, Device: device})
+	announceDevices()
+	return s, err
 }
 
 // GiveCachedStream gives one back, which may still have work.

@@ -58,6 +58,7 @@ func init() {
 			cuda_current:    (*[0]byte)(pointer(of.CurrentDevice)),
 			cuda_attributes: (*[0]byte)(pointer(of.PointerAttributes)),
 			cuda_context:    (*[0]byte)(pointer(of.CurrentContext)),
+			cuda_set:        (*[0]byte)(pointer(of.SetContext)),
 			cuda_query:      (*[0]byte)(pointer(of.StreamQuery)),
 			cuda_capturing:  (*[0]byte)(pointer(of.StreamIsCapturing)),
 			cuda_event:      (*[0]byte)(pointer(of.EventCreate)),

@@ -56,26 +56,26 @@ def waits(lib: Libraries, driver: Driver) -> Iterator[Group]:
             pass
 
     for milliseconds in MILLISECONDS:
-        begin = _spinner(driver, stream, int(milliseconds * 1e6))
+        begin = spinner(driver, stream, int(milliseconds * 1e6))
         cases = [
-            _case("driver: cuStreamQuery, again and again", begin, ask),
-            _case(
+            case("driver: cuStreamQuery, again and again", begin, ask),
+            case(
                 "driver: cuStreamSynchronize",
                 begin,
                 lambda: driver.call("cuStreamSynchronize", stream),
             ),
-            _case("hamr: stream.synchronize()", begin, ours.synchronize),
-            _case("hamr: buf.synchronize()", begin, buf.synchronize),
-            _case("hamr: await stream", begin, lambda: loop.run_until_complete(awaited())),
+            case("hamr: stream.synchronize()", begin, ours.synchronize),
+            case("hamr: buf.synchronize()", begin, buf.synchronize),
+            case("hamr: await stream", begin, lambda: loop.run_until_complete(awaited())),
         ]
         cases[0].floor = True
         if external is not None:
-            cases.append(_case("torch: stream.synchronize()", begin, external.synchronize))
+            cases.append(case("torch: stream.synchronize()", begin, external.synchronize))
         yield Group(f"work of {milliseconds} ms and the wait for it", cases, rounds=5)
     loop.close()
 
 
-def _case(name: str, begin: Callable[[], None], wait: Callable[[], object]) -> Case:
+def case(name: str, begin: Callable[[], None], wait: Callable[[], object]) -> Case:
     def run() -> None:
         begin()
         wait()
@@ -83,7 +83,7 @@ def _case(name: str, begin: Callable[[], None], wait: Callable[[], object]) -> C
     return Case(name, run)
 
 
-def _spinner(driver: Driver, stream: ctypes.c_void_p, nanoseconds: int) -> Callable[[], None]:
+def spinner(driver: Driver, stream: ctypes.c_void_p, nanoseconds: int) -> Callable[[], None]:
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     driver.call("cuModuleLoadData", ctypes.byref(module), _SPIN)
     driver.call("cuModuleGetFunction", ctypes.byref(function), module, b"spin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from operator import index
 from weakref import WeakSet
 
@@ -37,9 +38,9 @@ def accelerators(among: Restriction = None) -> list[str]:
 
 
 def _spelled(among: Restriction) -> str:
-    """What the core takes for a restriction; "" leaves it to the environment."""
+    """What the core takes for a restriction; "" is none."""
     if among is None:
-        return ""
+        return os.environ.get(VARIABLE, "")  # of which Go does not see changes
     names = [among] if isinstance(among, str) else list(among)
     for name in names:
         if not isinstance(name, str):
@@ -118,7 +119,8 @@ class DeviceChooser:
         return [*self.places[start:], *self.places[:start]]
 
     def __repr__(self) -> str:
-        return f"<hamr.hetero.DeviceChooser by {self._policy} among {', '.join(self.places) or 'none'}>"
+        places = ", ".join(self.places) or "no devices"
+        return f"<hamr.hetero.DeviceChooser by {self._policy} among {places}>"
 
 
 def device_filter(token: object) -> bool:

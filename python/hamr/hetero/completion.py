@@ -67,9 +67,8 @@ class _Told:
             os.eventfd_read(self.descriptor)
         try:
             while ticket := core().TakeWatched(self.descriptor):
-                tell, product = self.waiting.pop(ticket, (None, None))
-                if tell is not None and product is not None:
-                    tell(_failure_of(product))
+                tell, product = self.waiting.pop(ticket)
+                tell(_failure_of(product))
         except BaseException:  # a signal's, as a rule: what is left is not written for again
             self._loop().call_soon(self._look)
             raise

@@ -14,7 +14,7 @@ _HOST = "cpu"
 
 
 class Switch:
-    """One of several alternatives, chosen by what the machine has: ``Switch(cuda=f, hip=g, cpu=h)``.
+    """One of several alternatives, by what the machine has: ``Switch(cuda=f, hip=g, cpu=h)``.
 
     Each is named by the runtime that it needs, ``cpu`` by none. The first one, as they are written,
     whose runtime has an accelerator is chosen; ``cpu`` is chosen where none has, wherever it is
@@ -46,6 +46,7 @@ class Switch:
         self.chosen: Any = alternatives[self.name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the chosen one."""
         return self.chosen(*arguments, **named)
 
     def __repr__(self) -> str:
@@ -53,7 +54,7 @@ class Switch:
 
 
 def first_available(*products: Any) -> Any:
-    """The first that is not None: what a device's modules have made, else what the processor's have.
+    """The first that is not None: what a device's modules have made, else the processor's.
 
     A LookupError if all are None.
     """

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .context import ScopedContext
+    from .._native import ScopedContext
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
@@ -27,7 +27,7 @@ def moved(content: Any, context: ScopedContext) -> Any:
     if isinstance(content, Buffer):
         if not is_of_a_device(content.allocator) or content.device == context.device:
             return content
-        return content.copy(device=context.device, stream=context.stream)
+        return _copied(content, context)
     if hasattr(content, "__cuda_array_interface__"):
         return moved(buffer(content), context)
     if hasattr(content, "__array_interface__"):
@@ -39,10 +39,24 @@ def moved(content: Any, context: ScopedContext) -> Any:
     if isinstance(content, (list, tuple)):
         return type(content)(moved(value, context) for value in content)
     if is_dataclass(content) and not isinstance(content, type):
-        changed = {f.name: moved(getattr(content, f.name), context) for f in fields(content) if f.init}
-        return replace(content, **changed)
+        given = (field.name for field in fields(content) if field.init)
+        return replace(content, **{name: moved(getattr(content, name), context) for name in given})
     raise TypeError(
-        f"a product has {content!r}, which migrate=True cannot copy to {context.place}: accepted are "
-        "buffers, arrays with __cuda_array_interface__, and lists, tuples, dictionaries and "
+        f"a product has {content!r}, which migrate=True cannot copy to {context.place}: accepted "
+        "are buffers, arrays with __cuda_array_interface__, and lists, tuples, dictionaries and "
         "dataclasses of them"
     )
+
+
+def _copied(content: Buffer, context: ScopedContext) -> Buffer:
+    """A copy in the order of the context's stream, which comes after what makes the content."""
+    copy = Buffer(
+        content.shape,
+        content.dtype,
+        content.allocator,
+        device=context.device,
+        stream=context.stream,
+        transfer="async",
+    )
+    copy[...] = content
+    return copy

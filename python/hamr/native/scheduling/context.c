@@ -2,6 +2,7 @@
 
 #include "array/construct.h"
 #include "base/heap_type.h"
+#include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "scheduling/placed.h"
@@ -11,7 +12,7 @@
 
 typedef struct {
     PyObject_HEAD
-    Place place;
+    StreamPlace place;
     PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
     PyObject *blocks;  /* those with this one */
     uint64_t before;   /* what was current, for restore */
@@ -43,7 +44,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
     if (!PyObject_TypeCheck(source, (PyTypeObject *)placed_type()))
         return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
-    const Place *place = &((Placed *)source)->place;
+    const StreamPlace *place = &((Placed *)source)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
     Context *self = type_allocate(type);
@@ -59,11 +60,18 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     return (PyObject *)self;
 }
 
-/* CUDA's driver, where it is the context's runtime and the device is in use. */
+/* CUDA's driver, where it is the context's runtime and the device is in use: to ask it by way of the core
+ * takes several times as long. */
 static const hamr_devices *driver_of(const Context *self, const hamr_functions *functions) {
     const hamr_devices *devices = functions->devices;
-    if (strcmp(self->place.backend, "cuda") != 0 || self->place.device >= devices->cuda_count || !devices->cuda_contexts || !devices->cuda_context) return NULL;
-    return devices;
+    if (strcmp(self->place.backend, "cuda") != 0 || self->place.device >= devices->cuda_count) return NULL;
+    return devices->cuda_context && devices->cuda_set && devices->cuda_contexts && devices->cuda_contexts[self->place.device] ? devices : NULL;
+}
+
+/* Whether the driver has made a context current. current is the one that was. */
+static int set_directly(const hamr_devices *devices, void *context, void **current) {
+    *current = NULL;
+    return devices && devices->cuda_context(current) == 0 && (*current == context || devices->cuda_set(context) == 0);
 }
 
 /* Makes the device the thread's current one, of runtimes that have that. 0, or -1 with an exception. */
@@ -71,8 +79,8 @@ static int activate(Context *self) {
     const hamr_functions *functions;
     if (place_usable(&self->place, &functions) < 0) return -1;
     const hamr_devices *devices = driver_of(self, functions);
-    void *current = NULL;
-    if (devices && devices->cuda_context(&current) == 0 && current && current == devices->cuda_contexts[self->place.device]) {
+    void *current;
+    if (devices && set_directly(devices, devices->cuda_contexts[self->place.device], &current)) {
         self->before = (uint64_t)(uintptr_t)current;
     } else {
         int32_t has;
@@ -90,9 +98,8 @@ static int restore(Context *self) {
     if (!self->activated) return 0;
     self->activated = 0;
     if (self->place.generation != core_generation || !functions) return 0; /* the driver does not survive a fork */
-    const hamr_devices *devices = driver_of(self, functions);
-    void *current = NULL;
-    if (devices && devices->cuda_context(&current) == 0 && (uint64_t)(uintptr_t)current == self->before) return 0;
+    void *current;
+    if (set_directly(driver_of(self, functions), (void *)(uintptr_t)self->before, &current)) return 0;
     hamr_error *error = functions->restore(self->place.backend, self->before);
     return error ? core_raise(error) : 0;
 }
@@ -198,7 +205,7 @@ static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ss
     }
     PyObject *product = arguments[0];
     if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
-    const Place *place = &((Placed *)product)->place;
+    const StreamPlace *place = &((Placed *)product)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
     if (!place_same_device(place, &self->place)) {

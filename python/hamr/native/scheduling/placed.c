@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap_type.h"
+#include "core/core.h"
 #include "core/errors.h"
 
 /* 0, or -1 with an exception. */
@@ -15,7 +16,7 @@ static int number_of(PyObject *stream, const char *name, long long *number) {
     return bits == (unsigned long long)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
-int place_of_stream(Place *place, PyObject *stream) {
+int place_of_stream(StreamPlace *place, PyObject *stream) {
     long long handle, device, generation;
     if (number_of(stream, "_value", &handle) < 0 || number_of(stream, "_device", &device) < 0 || number_of(stream, "_generation", &generation) < 0) return -1;
     PyObject *name = PyObject_GetAttrString(stream, "_backend");
@@ -33,23 +34,23 @@ int place_of_stream(Place *place, PyObject *stream) {
     return 0;
 }
 
-int place_usable(const Place *place, const hamr_functions **functions) {
+int place_usable(const StreamPlace *place, const hamr_functions **functions) {
     if (place->generation != core_generation) return core_forked();
     *functions = core_functions();
     return *functions ? 0 : core_forked();
 }
 
-void place_share(Place *place, const Place *other) {
+void place_share(StreamPlace *place, const StreamPlace *other) {
     *place = *other;
     Py_INCREF(place->stream);
 }
 
-int place_same_device(const Place *one, const Place *other) {
+int place_same_device(const StreamPlace *one, const StreamPlace *other) {
     return one->device == other->device && strcmp(one->backend, other->backend) == 0;
 }
 
 static PyObject *get_place(PyObject *self, void *closure) {
-    const Place *place = &((Placed *)self)->place;
+    const StreamPlace *place = &((Placed *)self)->place;
     (void)closure;
     return PyUnicode_FromFormat("%s:%d", place->backend, (int)place->device);
 }
@@ -96,7 +97,14 @@ static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *na
     static char *keywords[] = {"stream", NULL};
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Token", keywords, &stream)) return NULL;
     Placed *self = type_allocate(type);
-    if (self && place_of_stream(&self->place, stream) < 0) Py_CLEAR(self);
+    if (!self) return NULL;
+    if (place_of_stream(&self->place, stream) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Format(PyExc_TypeError, "stream is %R: accepted is a hamr.Stream", stream);
+        Py_CLEAR(self);
+    } else if (self->place.device < 0) {
+        PyErr_Format(PyExc_ValueError, "stream is %R, of which device cannot be told: accepted is one as hamr.Stream(device=0)", stream);
+        Py_CLEAR(self);
+    }
     return (PyObject *)self;
 }
 

@@ -3,7 +3,7 @@
 #define HAMR_SCHEDULING_PLACED_H
 
 #include "base/python.h"
-#include "core/core.h"
+#include "hamr/functions.h"
 
 typedef struct {
     PyObject *stream; /* a hamr.Stream */
@@ -11,20 +11,20 @@ typedef struct {
     uint64_t generation;
     int32_t device;
     char backend[16];
-} Place;
+} StreamPlace;
 
 /* The first member of a Token, a Product and a ScopedContext. */
 typedef struct {
     PyObject_HEAD
-    Place place;
+    StreamPlace place;
 } Placed;
 
 /* Each returns 0, or -1 with an exception. */
-int place_of_stream(Place *place, PyObject *stream);
-int place_usable(const Place *place, const hamr_functions **functions); /* ForkError in a child */
+int place_of_stream(StreamPlace *place, PyObject *stream);
+int place_usable(const StreamPlace *place, const hamr_functions **functions); /* ForkError in a child */
 
-void place_share(Place *place, const Place *other);
-int place_same_device(const Place *one, const Place *other);
+void place_share(StreamPlace *place, const StreamPlace *other);
+int place_same_device(const StreamPlace *one, const StreamPlace *other);
 
 PyObject *placed_type(void); /* the base of those types; borrowed */
 int placed_traverse(PyObject *object, visitproc visit, void *arg);

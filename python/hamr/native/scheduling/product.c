@@ -3,10 +3,11 @@
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "scheduling/placed.h"
 
 typedef struct {
     PyObject_HEAD
-    Place place;
+    StreamPlace place;
     PyObject *content;
     uint64_t event;
     char taken;  /* its stream, by its first consumer */
@@ -19,7 +20,7 @@ int is_product(PyObject *object) { return Py_TYPE(object) == product_type; }
 
 PyObject *product_content(PyObject *product) { return Py_NewRef(((Product *)product)->content); }
 
-PyObject *product_new(const Place *place, PyObject *content) {
+PyObject *product_new(const StreamPlace *place, PyObject *content) {
     const hamr_functions *functions;
     uint64_t event;
     if (place_usable(place, &functions) < 0) return NULL;
@@ -37,7 +38,7 @@ PyObject *product_new(const Place *place, PyObject *content) {
     return (PyObject *)self;
 }
 
-int product_wait(PyObject *product, const Place *place) {
+int product_wait(PyObject *product, const StreamPlace *place) {
     Product *self = (Product *)product;
     const hamr_functions *functions;
     int32_t waits;
@@ -47,7 +48,7 @@ int product_wait(PyObject *product, const Place *place) {
     return error ? core_raise(error) : 0;
 }
 
-int product_take(PyObject *product, Place *place) {
+int product_take(PyObject *product, StreamPlace *place) {
     Product *self = (Product *)product;
     if (self->taken) return 0;
     self->taken = 1;

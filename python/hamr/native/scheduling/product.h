@@ -5,11 +5,11 @@
 #include "base/python.h"
 #include "scheduling/placed.h"
 
-PyObject *product_new(const Place *place, PyObject *content); /* after all that the stream has; NULL with an exception */
+PyObject *product_new(const StreamPlace *place, PyObject *content); /* after all that the stream has; NULL with an exception */
 int is_product(PyObject *object);
 PyObject *product_content(PyObject *product);                 /* a new reference */
-int product_wait(PyObject *product, const Place *place);      /* later work there comes after it; 0, or -1 with an exception */
-int product_take(PyObject *product, Place *place);            /* whether the caller is the first consumer, which has the stream from now on */
+int product_wait(PyObject *product, const StreamPlace *place);      /* later work there comes after it; 0, or -1 with an exception */
+int product_take(PyObject *product, StreamPlace *place);            /* whether the caller is the first consumer, which has the stream from now on */
 
 int product_setup(PyObject *module); /* 0, or -1 with an exception */
 

@@ -1,0 +1,133 @@
+"""Waiting for a device's work without blocking an event loop."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr import hetero
+from tests.cuda import driver
+from tests.cuda.hetero import streams_and_events
+
+N = 1000
+
+pytestmark = pytest.mark.usefixtures("cuda_alone")
+
+
+def test_the_loop_runs_on(emulator, token, nothing_blocks):
+    turns = []
+
+    async def turn():
+        for i in range(5):
+            turns.append(i)
+            await asyncio.sleep(0.001)
+        emulator.let_go()
+
+    async def module():
+        before = driver.current_context()
+        with hetero.ScopedContext(token) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            other = asyncio.create_task(turn())
+            await ctx.done()
+            assert driver.current_context() == driver.context(0)
+        await other
+        assert driver.current_context() == before
+
+    asyncio.run(module())
+    assert turns == [0, 1, 2, 3, 4]
+
+
+def test_others_on_the_thread_have_what_was_current(emulator, token):
+    driver.set_current(0)
+    found = []
+
+    async def look():
+        found.append(driver.current_context())
+        emulator.let_go()
+
+    async def module():
+        with hetero.ScopedContext(token) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            other = asyncio.create_task(look())
+            await ctx.done()
+            await other
+
+    asyncio.run(module())
+    assert found == [0]
+
+
+def test_errors_arrive(emulator, token):
+    async def module():
+        with hetero.ScopedContext(token) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            waiting = asyncio.ensure_future(ctx.done())
+            await asyncio.sleep(0.002)
+            emulator.fail("cuEventQuery", 0, 700)
+            with pytest.raises(hamr.DeviceError, match="700"):
+                await waiting
+        emulator.stop_failing()
+        emulator.let_go()
+
+    asyncio.run(module())
+
+
+def test_cancellation_leaks_nothing(emulator):
+    before = streams_and_events()
+
+    async def module(chooser):
+        with hetero.ScopedContext(chooser.choose(0)) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            await ctx.done()
+
+    async def main():
+        chooser = hetero.DeviceChooser(among="cuda:0")
+        tasks = [asyncio.create_task(module(chooser)) for _ in range(8)]
+        await asyncio.sleep(0.005)
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(e) for e in ended} == {asyncio.CancelledError}
+
+    current = driver.current_context()
+    asyncio.run(main())
+    emulator.let_go()
+    assert driver.current_context() == current
+    assert streams_and_events() == before
+
+
+def test_many_at_once():
+    chooser = hetero.DeviceChooser()
+    done = []
+
+    async def module(key):
+        ctx = hetero.ScopedContext(chooser.choose(key))
+        for _ in range(10):
+            with hetero.ScopedContext(ctx.wrap(None)) as inner:
+                made = hamr.Buffer(N, "f4", "cuda", device=inner.device, fill=key)
+                target = np.empty(N, "f4")
+                made.get(target)
+                await inner.done()
+            assert target.tolist() == [key] * N
+        done.append(key)
+
+    async def main():
+        await asyncio.gather(*(module(key) for key in range(16)))
+
+    asyncio.run(main())
+    assert sorted(done) == list(range(16))
+
+
+def test_without_a_scope(token):
+    asyncio.run(hetero.ScopedContext(token).done())
+
+
+def test_loops_one_after_the_other(emulator, token):
+    async def module():
+        with hetero.ScopedContext(token) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            asyncio.get_running_loop().call_later(0.002, emulator.let_go)
+            await ctx.done()
+
+    for _ in range(3):
+        asyncio.run(module())
