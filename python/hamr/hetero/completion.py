@@ -19,8 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from .._native import Product
+
+    Tell: TypeAlias = Callable[[Exception | None], None]
 
 
 class _Told:
@@ -29,13 +32,11 @@ class _Told:
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.generation = _native.generation()
         self.loop = ref(loop)
-        self.waiting: dict[
-            int, tuple[Callable[[Exception | None], None], Product]
-        ] = {}  # by ticket
+        self.waiting: dict[int, tuple[Tell, Product]] = {}  # by the core's ticket
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         finalize(self, os.close, self.descriptor)
 
-    def begin(self, product: Product, tell: Callable[[Exception | None], None]) -> int:
+    def begin(self, product: Product, tell: Tell) -> int:
         if not self.waiting:
             self._loop().add_reader(self.descriptor, self._look)
         try:
@@ -94,7 +95,7 @@ def _told_of(loop: AbstractEventLoop) -> _Told:
     return told
 
 
-def when_completed(product: Product, tell: Callable[[Exception | None], None]) -> None:
+def when_completed(product: Product, tell: Tell) -> None:
     """Have ``tell(error)`` called by the running event loop once a product's work is over.
 
     ``error`` is the device's, None if there is none. The product is kept until then.

@@ -9,6 +9,7 @@ from contextvars import copy_context
 from time import perf_counter_ns
 from typing import NamedTuple
 
+from .._native import Product
 from .choosing import DeviceChooser
 from .completion import completed
 from .pipeline_events import Result
@@ -157,8 +158,13 @@ class Engine(Steps):
         result = Result(flow.number, lane.number, lane.place, values, flow.errors)
         if self.trace is not None:
             self.trace.event(lane.number, flow.begun, perf_counter_ns(), flow.number)
+        left = [value for value in products.values() if not _ends_at_once(value)]
+        left += flow.acquired.values()  # of those that failed
         products.clear()
+        flow.acquired.clear()
         flow.extra.clear()
+        if left:
+            self.workers.drop(left)
         self._free.append(lane)
         self._active -= 1
         if not self.stopping:
@@ -235,6 +241,16 @@ class Engine(Steps):
                 self.over.set_result(None)
             else:
                 self.over.set_exception(self._failure)
+
+
+#: Those whose end waits for nothing. Devices' memory goes in the order of streams.
+_PLAIN = frozenset((Product, type(None), bool, int, float, complex, str, bytes))
+
+
+def _ends_at_once(value: Any) -> bool:
+    """Whether the loop may let go of it; page-locked memory may wait for all of a device's work."""
+    kind = type(value)
+    return kind in _PLAIN or (kind.__module__ == "numpy" and value.base is None)
 
 
 async def _through(future: Future[Any]) -> None:

@@ -10,25 +10,28 @@ from .pipeline_events import Event
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from .pipeline_events import ModuleError
     from .pipeline_graph import Step
     from .pipeline_lanes import Lane
+
+    Given: TypeAlias = tuple[Sequence[Any], Event | None]  # the inputs, and what a module is told
 
 
 class Flow:
     """An event under way. The loop's thread has it, but for ``products``, which threads add to."""
 
     __slots__ = (
-        *("begun", "errors", "extra", "item", "lane", "missing", "number", "outstanding"),
-        *("products", "settled"),
+        *("acquired", "begun", "errors", "extra", "item", "lane", "missing", "number"),
+        *("outstanding", "products", "settled"),
     )
 
     def __init__(self, number: int, item: Any, lane: Lane) -> None:
         self.number, self.item, self.lane = number, item, lane
         self.products: dict[str, Any] = lane.graph.absent.copy()
         self.missing = lane.graph.missing.copy()  # by module: how many it waits for
+        self.acquired: dict[int, tuple[Given, Any]] = {}  # inputs and outcome, by module
         self.outstanding = 0  # threads, coroutines and devices that are to tell of something
         self.errors: list[ModuleError] = []
         self.extra: list[Product] = []  # stand for work that no product does
@@ -76,7 +79,7 @@ class HostJob:
         self,
         flow: Flow,
         step: Step,
-        given: tuple[Sequence[Any], Event | None] | None,
+        given: Given | None,
         told: Callable[[HostJob], None],
         stopping: Callable[[], bool],
     ) -> None:

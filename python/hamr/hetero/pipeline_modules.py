@@ -123,9 +123,13 @@ def module(
         if not callable(function) or isinstance(function, Producer):
             raise TypeError(f"module({kind!r}) of {function!r}: accepted is a function")
         declared: Any = function
-        if hasattr(function, _ATTRIBUTE) or not hasattr(function, "__dict__"):
+        if hasattr(function, _ATTRIBUTE):
             declared = partial(function)
-        setattr(declared, _ATTRIBUTE, options)
+        try:
+            setattr(declared, _ATTRIBUTE, options)
+        except AttributeError:  # a method, or one that is built in
+            declared = partial(function)
+            setattr(declared, _ATTRIBUTE, options)
         return declared  # type: ignore[no-any-return]
 
     return declare

@@ -17,16 +17,13 @@ from .pipeline_lanes import shed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from .pipeline_events import Event
+    from .pipeline_flow import Given
     from .pipeline_graph import Step
     from .pipeline_report import Report
     from .pipeline_trace import Trace
     from .pipeline_workers import Workers
-
-    Given: TypeAlias = tuple[Sequence[Any], Event | None]  # the inputs, and what a module is told
 
 
 class Steps:
@@ -115,27 +112,18 @@ class Steps:
         try:
             with self._context(flow, step) as ctx:
                 given = self._given(flow, step, ctx)
-                made = flow.lane.acquire[step.index](*given, ctx)
-                product = ctx.wrap(made)
+                flow.acquired[step.index] = given, flow.lane.acquire[step.index](*given, ctx)
+                product = ctx.wrap(None)
             ended = self._called(flow, step, "acquire", begun)
-            over = partial(self._completed, flow, step, product, given, made, ended)
-            when_completed(product, over)
+            when_completed(product, partial(self._completed, flow, step, ended))
         except BaseException as error:
             self._failed(flow, step, "acquire", error, ctx)
             return
         flow.outstanding += 1
 
-    def _completed(
-        self,
-        flow: Flow,
-        step: Step,
-        product: Product,
-        given: Given,
-        made: Any,
-        begun: int,
-        error: Exception | None,
-    ) -> None:
+    def _completed(self, flow: Flow, step: Step, begun: int, error: Exception | None) -> None:
         flow.outstanding -= 1
+        given, made = flow.acquired.pop(step.index)
         self._stalled(flow, step, "completion", begun)
         ready: list[Step] = []
         if error is not None:
@@ -146,6 +134,7 @@ class Steps:
             self._produce(flow, step, given)
         elif self._store(flow, step, made):
             self._follow(flow, step, ready)
+        del given, made  # the event has them, and where it lets go of them may matter
         self.advance(flow, ready)
 
     def _store(self, flow: Flow, step: Step, made: Any) -> bool:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from contextvars import Context
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class Job(Protocol):
         """What a thread does. Neither raises."""
@@ -32,7 +32,7 @@ class Workers:
 
     def __init__(self, loop: AbstractEventLoop, most: int, context: Context) -> None:
         self._loop, self._most, self._context = loop, most, context
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | list[Any] | None] = SimpleQueue()
         self._done: deque[Job] = deque()
         self._told = False  # the loop, that there are some
         self._busy = 0
@@ -41,7 +41,16 @@ class Workers:
     def submit(self, job: Job) -> None:
         """Have a thread do it, when one is free."""
         self._busy += 1
-        if self._busy > len(self.threads) < self._most:
+        self._enough(self._busy)
+        self._jobs.put(job)
+
+    def drop(self, things: list[Any]) -> None:
+        """Have a thread let go of a list's content: the end of page-locked memory may wait."""
+        self._enough(1)
+        self._jobs.put(things)
+
+    def _enough(self, threads: int) -> None:
+        if threads > len(self.threads) < self._most:
             number = len(self.threads) + 1
             thread = Thread(
                 target=self._context.copy().run,
@@ -51,7 +60,6 @@ class Workers:
             )
             thread.start()
             self.threads.append(thread)
-        self._jobs.put(job)
 
     def end(self) -> None:
         """Once all jobs are over."""
@@ -64,6 +72,9 @@ class Workers:
     def _work(self, number: int) -> None:
         take, done = self._jobs.get, self._done
         while (job := take()) is not None:
+            if isinstance(job, list):
+                job.clear()
+                continue
             job.run(number)
             done.append(job)
             del job  # it has what an event holds
