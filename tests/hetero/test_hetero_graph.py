@@ -155,7 +155,9 @@ def test_inputs_are_those_that_are_declared():
 @pytest.mark.parametrize("made", [(1, 2), [1, 2], {"b": 2, "a": 1}])
 def test_several_outputs(made):
     both = module(name="both", outputs=["a", "b"])(lambda: made)
-    result = run(both, module(name="minus", inputs=["b", "a"])(lambda x, y: x - y), keep=["minus", "a"])
+    result = run(
+        both, module(name="minus", inputs=["b", "a"])(lambda x, y: x - y), keep=["minus", "a"]
+    )
     assert dict(result.values) == {"minus": 1, "a": 1}
 
 
@@ -194,7 +196,9 @@ def on_device(ctx):
 
 
 def test_a_fallback_takes_the_modules_place():
-    read = module("external", name="read", inputs=["made"], fallback=lambda_named("host"))(on_device)
+    read = module("external", name="read", inputs=["made"], fallback=lambda_named("host"))(
+        on_device
+    )
     made = module("device", name="made", inputs=["raw"])(on_device)
     pipeline = Pipeline([raw, made, read, module(name="end", inputs=["read"])(lambda x: -x)])
     results = pipeline.run(range(4))

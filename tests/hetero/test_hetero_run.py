@@ -157,7 +157,12 @@ def test_an_event_fails_alone_and_what_depends_on_it_is_not_run():
             assert (result.error, result["after"], result["negative"]) == (None, i + 1, -i)
             continue
         error = result.error
-        assert (error.event, error.module, error.phase, error.place) == (i, "fragile", "produce", None)
+        assert (error.event, error.module, error.phase, error.place) == (
+            i,
+            "fragile",
+            "produce",
+            None,
+        )
         assert str(error) == f"event {i}: fragile failed in produce: OSError: no {i}"
         assert isinstance(error.__cause__, OSError)
         assert dict(result.values) == {"negative": -i}

@@ -14,7 +14,7 @@ from .choosing import DeviceChooser
 from .completion import completed
 from .pipeline_events import Result
 from .pipeline_flow import Flow
-from .pipeline_lanes import Begin, Lane
+from .pipeline_lanes import Begin, Lane, LetGo
 from .pipeline_steps import Steps
 from .pipeline_workers import Workers
 
@@ -207,6 +207,7 @@ class Engine(Steps):
             if self._active or self.tasks:
                 self._drained = self._loop.create_future()
                 await _through(self._drained)
+            await self._let_go_of_lanes()
         finally:
             self.workers.end()
             self._free.clear()
@@ -216,6 +217,13 @@ class Engine(Steps):
                 self._progress.end()
             if self.trace is not None:
                 self.trace.write()
+
+    async def _let_go_of_lanes(self) -> None:
+        """On a thread that may wait, as the end of memory may that modules had for the run."""
+        if any(lane.producers for lane in self._free):
+            gone: Future[Any] = self._loop.create_future()
+            self.workers.submit(LetGo(self._free, gone.set_result))
+            await _through(gone)
 
     def abort(self, error: BaseException) -> None:
         """End the run with an error, once nothing is in flight any more."""

@@ -12,6 +12,7 @@ from .pipeline_modules import Producer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -128,6 +129,21 @@ class Begin:
         except BaseException as error:
             shed(error)
             self.error = error
+
+    def over(self) -> None:
+        """Tell the engine, on the loop's thread."""
+        self._told(self)
+
+
+class LetGo:
+    """The end of all that streams have, on a thread that may wait."""
+
+    def __init__(self, lanes: deque[Lane], told: Callable[[LetGo], None]) -> None:
+        self._lanes, self._told = lanes, told
+
+    def run(self, thread: int) -> None:
+        """Do it."""
+        self._lanes.clear()
 
     def over(self) -> None:
         """Tell the engine, on the loop's thread."""

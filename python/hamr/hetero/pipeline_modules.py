@@ -176,7 +176,12 @@ def _of_function(function: Any, options: _Options) -> Declaration:
                 f"module {name!r}: {function!r} has no signature: name inputs="
             ) from None
         parameters = []
-    wants = tuple(p.name for p in parameters if p.name in RESERVED)
+    in_context = options.kind != "cpu"
+    wants = tuple(
+        p.name
+        for p in parameters
+        if p.name in RESERVED and (in_context or p.name != "ctx" or p.default is p.empty)
+    )
     inputs, by_name = options.inputs, False
     if inputs is None:
         starred = [p.name for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -186,7 +191,7 @@ def _of_function(function: Any, options: _Options) -> Declaration:
         inputs = tuple(p.name for p in asked)
         leading = tuple(p.name for p in parameters[: len(asked)] if p.kind != p.KEYWORD_ONLY)
         by_name = leading != inputs
-    if "ctx" in wants and options.kind == "cpu":
+    if "ctx" in wants and not in_context:
         raise ValueError(f"module {name!r} is of the kind 'cpu', which has no context: ctx")
     return Declaration(
         _word(name, "name"),
