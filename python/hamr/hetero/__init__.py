@@ -14,13 +14,24 @@ from .caches import CacheCounts, CacheStatistics, cache_statistics
 from .choosing import DeviceChooser, accelerators, device_filter
 from .context import DeviceMismatch, ScopedContext
 from .fallback import Switch, first_available
+from .pipeline import Pipeline
+from .pipeline_events import Event, ModuleError, Result
+from .pipeline_modules import Producer, module
+from .pipeline_report import ModuleReport, Report
 
 __all__ = [
     "CacheCounts",
     "CacheStatistics",
     "DeviceChooser",
     "DeviceMismatch",
+    "Event",
+    "ModuleError",
+    "ModuleReport",
+    "Pipeline",
+    "Producer",
     "Product",
+    "Report",
+    "Result",
     "ScopedContext",
     "Switch",
     "Token",
@@ -28,6 +39,7 @@ __all__ = [
     "cache_statistics",
     "device_filter",
     "first_available",
+    "module",
 ]
 
 for _name in __all__:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from contextlib import suppress
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakKeyDictionary, finalize, ref
 
 import hamr._native as _native
 
@@ -17,9 +17,13 @@ from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from typing import TypeAlias
 
     from .._native import Product
+
+    Tell: TypeAlias = Callable[[Exception | None], None]
 
 
 class _Told:
@@ -27,40 +31,76 @@ class _Told:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.generation = _native.generation()
-        self.waiting: dict[int, tuple[Future[None], Product]] = {}  # by the core's ticket
+        self.loop = ref(loop)
+        self.waiting: dict[int, tuple[Tell, Product]] = {}  # by the core's ticket
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         finalize(self, os.close, self.descriptor)
 
-    async def wait(self, loop: AbstractEventLoop, product: Product) -> None:
-        future = loop.create_future()
+    def begin(self, product: Product, tell: Tell) -> int:
         if not self.waiting:
-            loop.add_reader(self.descriptor, self._look)
-        ticket = core().WatchEvent(product.backend, product.device, product._event, self.descriptor)
-        self.waiting[ticket] = future, product
+            self._loop().add_reader(self.descriptor, self._look)
         try:
-            await future
-        finally:
-            if self.waiting.pop(ticket, None):  # cancelled
-                core().Unwatch(ticket)
-            if not self.waiting:
-                loop.remove_reader(self.descriptor)
+            event = product._event
+            ticket = core().WatchEvent(product.backend, product.device, event, self.descriptor)
+        except BaseException:
+            self._end_reading()
+            raise
+        self.waiting[ticket] = tell, product
+        return ticket
+
+    def end(self, ticket: int) -> None:
+        """Nobody waits for it any more."""
+        if self.waiting.pop(ticket, None):
+            core().Unwatch(ticket)
+        self._end_reading()
+
+    def _end_reading(self) -> None:
+        if not self.waiting:
+            self._loop().remove_reader(self.descriptor)
+
+    def _loop(self) -> AbstractEventLoop:
+        loop = self.loop()
+        assert loop is not None
+        return loop
 
     def _look(self) -> None:
         with suppress(BlockingIOError):  # a ticket of a wait that was cancelled
             os.eventfd_read(self.descriptor)
-        while ticket := core().TakeWatched(self.descriptor):
-            future, product = self.waiting.pop(ticket)
-            if future.done():  # cancelled, and not told yet
-                continue
-            try:
-                product.done  # noqa: B018  # a device's error comes from here
-            except Exception as error:
-                future.set_exception(error)
-            else:
-                future.set_result(None)
+        try:
+            while ticket := core().TakeWatched(self.descriptor):
+                tell, product = self.waiting.pop(ticket)
+                tell(_failure_of(product))
+        except BaseException:  # a signal's, as a rule: what is left is not written for again
+            self._loop().call_soon(self._look)
+            raise
+        self._end_reading()
+
+
+def _failure_of(product: Product) -> Exception | None:
+    """What a device says of work that is over; None if it went well."""
+    try:
+        product.done  # noqa: B018
+    except Exception as error:
+        return error
+    return None
 
 
 _loops: WeakKeyDictionary[AbstractEventLoop, _Told] = WeakKeyDictionary()
+
+
+def _told_of(loop: AbstractEventLoop) -> _Told:
+    told = _loops.get(loop)
+    if told is None or told.generation != _native.generation():
+        told = _loops[loop] = _Told(loop)
+    return told
+
+
+def when_completed(product: Product, tell: Tell) -> None:
+    """Have ``tell(error)`` called by the running event loop once a product's work is over.
+
+    ``error`` is the device's, None if there is none. The product is kept until then.
+    """
+    _told_of(get_running_loop()).begin(product, tell)
 
 
 async def completed(product: Product) -> None:
@@ -71,7 +111,18 @@ async def completed(product: Product) -> None:
     if product.done:
         return
     loop = get_running_loop()
-    told = _loops.get(loop)
-    if told is None or told.generation != _native.generation():
-        told = _loops[loop] = _Told(loop)
-    await told.wait(loop, product)
+    told, future = _told_of(loop), loop.create_future()
+
+    def tell(error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    ticket = told.begin(product, tell)
+    try:
+        await future
+    finally:
+        told.end(ticket)

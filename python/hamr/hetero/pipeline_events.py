@@ -1,0 +1,132 @@
+"""Events of a pipeline: what modules see of one, what comes of one, and what went wrong with it."""
+
+from __future__ import annotations
+
+from .._base.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+class Event:
+    """What a module is told: ``event["name"]`` is an input, ``item`` what the pipeline was given.
+
+    ``number`` counts the events from 0, ``stream`` is the number of the stream of events that it is
+    in, from 0, and ``place`` that one's device, as "cuda:0", None without one.
+    """
+
+    __slots__ = ("_inputs", "_module", "_values", "item", "number", "place", "stream")
+
+    def __init__(
+        self,
+        number: int,
+        item: Any,
+        stream: int,
+        place: str | None,
+        module: str,
+        inputs: Sequence[str] = (),
+        values: Sequence[Any] = (),
+    ) -> None:
+        self.number, self.item, self.stream, self.place = number, item, stream, place
+        self._module, self._inputs, self._values = module, inputs, values
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[self._inputs.index(name)]
+        except ValueError:
+            declared = ", ".join(map(repr, self._inputs)) or "none"
+            raise KeyError(
+                f"{name!r}: the inputs of module {self._module!r} are {declared}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"<hamr.hetero.Event {self.number} in stream {self.stream} on {self.place or 'cpu'}>"
+
+
+class ModuleError(Error):
+    """A module failed: ``__cause__`` is what it raised.
+
+    ``module`` is its name, ``phase`` is "begin", "acquire", "completion", which is the device's, or
+    "produce". ``event`` is the number of the event, None for begin, and ``stream`` that of its
+    stream.
+    """
+
+    event: int | None
+    module: str
+    phase: str
+    stream: int
+    place: str | None
+
+    def __init__(
+        self,
+        cause: BaseException,
+        event: int | None,
+        module: str,
+        phase: str,
+        stream: int,
+        place: str | None,
+    ) -> None:
+        where = f"stream {stream} on {place or 'cpu'}" if event is None else f"event {event}"
+        super().__init__(f"{where}: {module} failed in {phase}: {type(cause).__name__}: {cause}")
+        self.event, self.module, self.phase, self.stream, self.place = (
+            event,
+            module,
+            phase,
+            stream,
+            place,
+        )
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (
+            self.__cause__,
+            self.event,
+            self.module,
+            self.phase,
+            self.stream,
+            self.place,
+        )
+
+
+def _again(*fields: Any) -> ModuleError:
+    return ModuleError(*fields)
+
+
+class Result:
+    """What came of an event: ``result["name"]`` is a product, ``values`` has all that are kept.
+
+    ``errors`` has a ModuleError for each module that failed. What depends on one is not in
+    ``values``: reading it raises the error.
+    """
+
+    __slots__ = ("errors", "number", "place", "stream", "values")
+
+    def __init__(
+        self,
+        number: int,
+        stream: int,
+        place: str | None,
+        values: Mapping[str, Any],
+        errors: Sequence[ModuleError],
+    ) -> None:
+        self.number, self.stream, self.place = number, stream, place
+        self.values, self.errors = values, tuple(errors)
+
+    @property
+    def error(self) -> ModuleError | None:
+        """That of the module that failed first; None if none has."""
+        return self.errors[0] if self.errors else None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.values:
+            if self.errors:
+                raise self.errors[0]
+            kept = ", ".join(map(repr, self.values)) or "none"
+            raise KeyError(f"{name!r}: kept are {kept}; Pipeline(…, keep=[{name!r}]) keeps it")
+        return self.values[name]
+
+    def __repr__(self) -> str:
+        told = f": {self.error}" if self.errors else f": {', '.join(self.values)}"
+        return f"<hamr.hetero.Result of event {self.number}{told}>"

@@ -1,0 +1,121 @@
+"""An event under way, and what threads do for it."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from .._native import Product
+from .pipeline_events import Event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    from .pipeline_events import ModuleError
+    from .pipeline_graph import Step
+    from .pipeline_lanes import Lane
+
+    Given: TypeAlias = tuple[Sequence[Any], Event | None]  # the inputs, and what a module is told
+
+
+class Flow:
+    """An event under way. The loop's thread has it, but for ``products``, which threads add to."""
+
+    __slots__ = (
+        *("acquired", "begun", "errors", "extra", "item", "lane", "missing", "number"),
+        *("outstanding", "products", "settled"),
+    )
+
+    def __init__(self, number: int, item: Any, lane: Lane) -> None:
+        self.number, self.item, self.lane = number, item, lane
+        self.products: dict[str, Any] = lane.graph.absent.copy()
+        self.missing = lane.graph.missing.copy()  # by module: how many it waits for
+        self.acquired: dict[int, tuple[Given, Any]] = {}  # inputs and outcome, by module
+        self.outstanding = 0  # threads, coroutines and devices that are to tell of something
+        self.errors: list[ModuleError] = []
+        self.extra: list[Product] = []  # stand for work that no product does
+        self.settled = False  # what is outstanding is what devices do yet
+        self.begun = perf_counter_ns()
+
+    def event(self, step: Step, values: Sequence[Any]) -> Event | None:
+        """What a module is told, if it wants to be."""
+        lane = self.lane
+        if not lane.wants_event[step.index]:
+            return None
+        return Event(
+            self.number, self.item, lane.number, lane.place, step.name, step.inputs, values
+        )
+
+    def store(self, step: Step, made: Any, wrap: Callable[[Any], Product] | None = None) -> None:
+        """Keep what a module has made, by ``wrap`` if it is a device's."""
+        outputs = step.outputs
+        if len(outputs) == 1:
+            self.products[outputs[0]] = (
+                made if wrap is None or type(made) is Product else wrap(made)
+            )
+            return
+        if isinstance(made, dict):
+            if made.keys() != set(outputs):
+                raise ValueError(
+                    f"returned {', '.join(map(repr, made))}: its outputs are {outputs}"
+                )
+            made = [made[name] for name in outputs]
+        elif not isinstance(made, (tuple, list)) or len(made) != len(outputs):
+            raise ValueError(f"returned {type(made).__name__}: accepted is one each of {outputs}")
+        for name, one in zip(outputs, made, strict=True):
+            self.products[name] = one if wrap is None or type(one) is Product else wrap(one)
+
+
+class HostJob:
+    """A module's produce on a thread, and those behind it that nothing else waits for."""
+
+    __slots__ = (
+        *("_event", "_told", "_values", "begun", "error", "flow", "last", "spans", "step"),
+        *("stopping", "thread"),
+    )
+
+    def __init__(
+        self,
+        flow: Flow,
+        step: Step,
+        given: Given | None,
+        told: Callable[[HostJob], None],
+        stopping: Callable[[], bool],
+    ) -> None:
+        """``given`` are inputs that a context got before."""
+        self.flow, self.step, self._told, self.stopping = flow, step, told, stopping
+        self._values: Sequence[Any] | None = given[0] if given else None
+        self._event: Event | None = given[1] if given else None
+        self.begun = perf_counter_ns()
+        self.last: Step | None = None  # of those that are done
+        self.error: tuple[Step, BaseException] | None = None
+        self.spans: list[tuple[Step, int, int]] = []
+        self.thread = 0
+
+    def run(self, thread: int) -> None:
+        """Call the modules, until one fails or the run is stopping."""
+        self.thread = thread
+        flow, step = self.flow, self.step
+        while self._one(flow, step) and step.then is not None and not self.stopping():
+            step = step.then
+            self._values = None
+        self._values = self._event = None
+
+    def _one(self, flow: Flow, step: Step) -> bool:
+        begun = perf_counter_ns()
+        try:
+            if self._values is None:
+                self._values = [flow.products[name] for name in step.inputs]
+                self._event = flow.event(step, self._values)
+            flow.store(step, flow.lane.produce[step.index](self._values, self._event, None))
+        except BaseException as error:
+            self.error = step, error
+        else:
+            self.last = step
+        self.spans.append((step, begun, perf_counter_ns()))
+        return self.error is None
+
+    def over(self) -> None:
+        """Tell who follows, on the loop's thread."""
+        self._told(self)

@@ -1,0 +1,150 @@
+"""The streams of events of a run: each has a device or none, and copies of the modules."""
+
+from __future__ import annotations
+
+from copy import copy
+from traceback import clear_frames
+
+from .context import ScopedContext
+from .pipeline_events import ModuleError
+from .pipeline_graph import Graph, Step
+from .pipeline_modules import Producer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._native import Product, Token
+    from .pipeline_events import Event
+
+    Call = Callable[[Sequence[Any], Any, Any], Any]  # with the inputs, the Event and the context
+
+
+def _function(step: Step) -> Call:
+    """A function's call, with what it wants."""
+    declared = step.declared
+    function, names = declared.target, declared.inputs
+    ctx, event = ("ctx" in declared.wants), ("event" in declared.wants)
+    if declared.by_name or (ctx and event):
+
+        def call(values: Sequence[Any], of: Event | None, context: ScopedContext | None) -> Any:
+            given = dict(zip(names, values, strict=True)) if declared.by_name else {}
+            if ctx:
+                given["ctx"] = context
+            if event:
+                given["event"] = of
+            return function(**given) if declared.by_name else function(*values, **given)
+
+        return call
+    if ctx:
+        return lambda values, of, context: function(*values, ctx=context)
+    if event:
+        return lambda values, of, context: function(*values, event=of)
+    return lambda values, of, context: function(*values)
+
+
+class Lane:
+    """A stream of events, which has one at a time."""
+
+    def __init__(self, number: int, token: Token | None, graph: Graph) -> None:
+        self.number, self.token, self.graph = number, token, graph
+        self.place = None if token is None else token.place
+        self.acquire: list[Call] = []
+        self.produce: list[Call] = []
+        self.wants_event: list[bool] = []
+        self.producers: list[tuple[Step, Producer]] = []
+        for step in graph.steps:
+            target = step.declared.target
+            if isinstance(target, Producer):
+                self._add_producer(step, copy(target))
+                continue
+            call = _function(step)
+            self.acquire.append(call)
+            self.produce.append(call)
+            self.wants_event.append("event" in step.declared.wants)
+
+    def _add_producer(self, step: Step, own: Producer) -> None:
+        acquire, produce = own.acquire, own.produce
+        self.acquire.append(lambda values, event, context: acquire(event, context))
+        self.produce.append(lambda values, event, context: produce(event, context))
+        self.wants_event.append(True)
+        if type(own).begin is not Producer.begin:
+            self.producers.append((step, own))
+
+    def begin(self, began: list[Product]) -> None:
+        """Call begin of its modules; ``began`` gets what stands for the work that they enqueue."""
+        for step, own in self.producers:
+            try:
+                if self.token is None or step.kind == "cpu":
+                    own.begin("cpu")
+                    continue
+                with ScopedContext(self.token) as ctx:
+                    own.begin(self.token.place)
+                    began.append(ctx.wrap(None))
+            except BaseException as error:
+                shed(error)
+                raise ModuleError(
+                    error, None, step.name, "begin", self.number, self.place
+                ) from error
+
+
+def shed(error: BaseException) -> None:
+    """Let go of what the frames hold that an exception came through: device memory, as a rule.
+
+    The outermost frame is the caller's, which runs still, and is left out of the traceback.
+    """
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        clear_frames(one.__traceback__)
+        left += [other for other in (one.__cause__, one.__context__) if other is not None]
+
+
+class Begin:
+    """The begin of all modules in all streams, on a thread that may wait."""
+
+    def __init__(self, lanes: list[Lane], told: Callable[[Begin], None]) -> None:
+        self.lanes, self._told = lanes, told
+        self.error: BaseException | None = None
+        self.work: list[Product] = []
+
+    @property
+    def needed(self) -> bool:
+        """Whether any module has one."""
+        return any(lane.producers for lane in self.lanes)
+
+    def run(self, thread: int) -> None:
+        """Call them, until one fails."""
+        try:
+            for lane in self.lanes:
+                lane.begin(self.work)
+        except BaseException as error:
+            shed(error)
+            self.error = error
+
+    def over(self) -> None:
+        """Tell the engine, on the loop's thread."""
+        self._told(self)
+
+
+class LetGo:
+    """The end of all that streams have, on a thread that may wait."""
+
+    def __init__(self, lanes: deque[Lane], told: Callable[[LetGo], None]) -> None:
+        self._lanes, self._told = lanes, told
+
+    def run(self, thread: int) -> None:
+        """Do it."""
+        self._lanes.clear()
+
+    def over(self) -> None:
+        """Tell the engine, on the loop's thread."""
+        self._told(self)

@@ -1,0 +1,340 @@
+"""How an event goes from module to module: on the loop's thread, which waits for nothing."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, create_task
+from collections.abc import Coroutine
+from functools import partial
+from time import perf_counter_ns
+
+from .._native import Product
+from .completion import completed, when_completed
+from .context import ScopedContext
+from .pipeline_events import ModuleError
+from .pipeline_flow import Flow, HostJob
+from .pipeline_lanes import shed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Task
+    from typing import Any
+
+    from .pipeline_flow import Given
+    from .pipeline_graph import Step
+    from .pipeline_report import Report
+    from .pipeline_trace import Trace
+    from .pipeline_workers import Workers
+
+
+class Steps:
+    """What an engine does with an event; how it begins and ends with all of them says Engine.
+
+    Work that is enqueued uses what the event has, so that an event is over only when all of that
+    is: whatever module failed, and whoever cancelled.
+    """
+
+    report: Report
+    trace: Trace | None
+    workers: Workers
+    stopping: bool  # no further module is called
+    tasks: set[Task[Any]]
+
+    def finish(self, flow: Flow) -> None:
+        """Nothing of the event is under way any more."""
+        raise NotImplementedError
+
+    def abort(self, error: BaseException) -> None:
+        """A module raised what is not for the pipeline, such as KeyboardInterrupt."""
+        raise NotImplementedError
+
+    def advance(self, flow: Flow, ready: list[Step]) -> None:
+        """Call the modules whose inputs are there, and those that can be called then."""
+        flow.outstanding += 1  # so that it is not over meanwhile
+        while ready and not self.stopping:
+            step = ready.pop()
+            if step.kind == "device":
+                if step.produce_waits:
+                    self._spawn(flow, step, self._enqueue_awaiting(flow, step))
+                elif self._enqueue(flow, step):
+                    self._follow(flow, step, ready)
+            elif step.kind == "external":
+                if step.acquire_waits:
+                    self._spawn(flow, step, self._acquire_awaiting(flow, step))
+                else:
+                    self._acquire(flow, step)
+            else:
+                self._produce(flow, step, None)
+        flow.outstanding -= 1
+        if not flow.outstanding:
+            self._settle(flow)
+
+    def _follow(self, flow: Flow, step: Step, ready: list[Step]) -> None:
+        """What a module has made is there."""
+        steps, missing = flow.lane.graph.steps, flow.missing
+        for index in step.consumers:
+            missing[index] -= 1
+            if not missing[index]:
+                ready.append(steps[index])
+
+    def _context(self, flow: Flow, step: Step) -> ScopedContext:
+        name = step.device_input
+        token = flow.lane.token
+        assert token is not None
+        return ScopedContext(flow.products[name] if name else token)
+
+    def _given(self, flow: Flow, step: Step, ctx: ScopedContext) -> Given:
+        values = [
+            ctx.get(value) if type(value) is Product else value
+            for value in [flow.products[name] for name in step.inputs]
+        ]
+        return values, flow.event(step, values)
+
+    def _enqueue(self, flow: Flow, step: Step) -> bool:
+        """Call a device module. Whether it has gone well."""
+        begun = perf_counter_ns()
+        ctx = None
+        try:
+            with self._context(flow, step) as ctx:
+                values, event = self._given(flow, step, ctx)
+                made = flow.lane.produce[step.index](values, event, ctx)
+                flow.store(step, made, ctx.wrap)
+        except BaseException as error:
+            self._failed(flow, step, "produce", error, ctx)
+            return False
+        finally:
+            self._called(flow, step, "produce", begun)
+        return True
+
+    def _acquire(self, flow: Flow, step: Step) -> None:
+        """Call an external module's acquire; the device tells when it is over."""
+        begun = perf_counter_ns()
+        ctx = None
+        try:
+            with self._context(flow, step) as ctx:
+                given = self._given(flow, step, ctx)
+                flow.acquired[step.index] = given, flow.lane.acquire[step.index](*given, ctx)
+                product = ctx.wrap(None)
+            ended = self._called(flow, step, "acquire", begun)
+            when_completed(product, partial(self._completed, flow, step, ended))
+        except BaseException as error:
+            self._failed(flow, step, "acquire", error, ctx)
+            return
+        flow.outstanding += 1
+
+    def _completed(self, flow: Flow, step: Step, begun: int, error: Exception | None) -> None:
+        flow.outstanding -= 1
+        given, made = flow.acquired.pop(step.index)
+        self._stalled(flow, step, "completion", begun)
+        ready: list[Step] = []
+        if error is not None:
+            self._failed(flow, step, "completion", error, None)
+        elif self.stopping:
+            pass
+        elif step.produces:
+            self._produce(flow, step, given)
+        elif self._store(flow, step, made):
+            self._follow(flow, step, ready)
+        del given, made  # the event has them, and where it lets go of them may matter
+        self.advance(flow, ready)
+
+    def _store(self, flow: Flow, step: Step, made: Any) -> bool:
+        try:
+            flow.store(step, made)
+        except ValueError as error:
+            self._failed(flow, step, "produce", error, None)
+            return False
+        return True
+
+    def _produce(self, flow: Flow, step: Step, given: Given | None) -> None:
+        """Have what is the host's called, by a thread or as a coroutine."""
+        if step.produce_waits:
+            self._spawn(flow, step, self._produce_awaiting(flow, step, given))
+            return
+        job = HostJob(flow, step, given, self._produced, self._is_stopping)
+        try:
+            self.workers.submit(job)
+        except RuntimeError as error:  # no thread can be made
+            self._failed(flow, step, "produce", error, None)
+            return
+        flow.outstanding += 1
+
+    def _is_stopping(self) -> bool:
+        return self.stopping
+
+    def _produced(self, job: HostJob) -> None:
+        """A thread is done."""
+        flow = job.flow
+        flow.outstanding -= 1
+        first = job.spans[0]
+        self.report.modules[job.step.name].worker_stall_ns += first[1] - job.begun
+        for step, begun, ended in job.spans:
+            self._called(flow, step, "produce", begun, ended, job.thread)
+        ready: list[Step] = []
+        if job.error is not None:
+            self._failed(flow, job.error[0], "produce", job.error[1], None)
+            job.error = None
+        elif job.last is not None:
+            self._follow(flow, job.last, ready)
+        self.advance(flow, ready)
+
+    # Coroutines: a task each. They return whether there is a product now.
+
+    def _spawn(self, flow: Flow, step: Step, body: Coroutine[Any, Any, bool]) -> None:
+        flow.outstanding += 1
+        task = create_task(body)
+        self.tasks.add(task)
+        task.add_done_callback(partial(self._awaited, flow, step))
+
+    def _awaited(self, flow: Flow, step: Step, task: Task[bool]) -> None:
+        self.tasks.discard(task)
+        flow.outstanding -= 1
+        ready: list[Step] = []
+        if not task.cancelled() and task.exception() is None and task.result():
+            self._follow(flow, step, ready)
+        self.advance(flow, ready)
+
+    async def _enqueue_awaiting(self, flow: Flow, step: Step) -> bool:
+        begun = perf_counter_ns()
+        ctx = None
+        try:
+            with self._context(flow, step) as ctx:
+                values, event = self._given(flow, step, ctx)
+                made = await flow.lane.produce[step.index](values, event, ctx)
+                flow.store(step, made, ctx.wrap)
+        except BaseException as error:
+            self._failed(flow, step, "produce", error, ctx)
+            return False
+        finally:
+            self._took(flow, step, "produce", begun)
+        return True
+
+    async def _acquire_awaiting(self, flow: Flow, step: Step) -> bool:
+        begun, phase = perf_counter_ns(), "acquire"
+        ctx = None
+        try:
+            with self._context(flow, step) as ctx:
+                given = self._given(flow, step, ctx)
+                made = await flow.lane.acquire[step.index](*given, ctx)
+                product = ctx.wrap(made)
+            flow.extra.append(product)  # outlasts a cancellation
+            begun, phase = self._took(flow, step, phase, begun), "completion"
+            await completed(product)
+            self._stalled(flow, step, phase, begun)
+        except BaseException as error:
+            self._failed(flow, step, phase, error, ctx if phase == "acquire" else None)
+            return False
+        if not step.produces:
+            return self._store(flow, step, made)
+        if not self.stopping:
+            self._produce(flow, step, given)
+        return False
+
+    async def _produce_awaiting(self, flow: Flow, step: Step, given: Given | None) -> bool:
+        begun = perf_counter_ns()
+        try:
+            if given is None:
+                values = [flow.products[name] for name in step.inputs]
+                given = values, flow.event(step, values)
+            flow.store(step, await flow.lane.produce[step.index](*given, None))
+        except BaseException as error:
+            self._failed(flow, step, "produce", error, None)
+            return False
+        finally:
+            self._took(flow, step, "produce", begun)
+        return True
+
+    # The end.
+
+    def _failed(
+        self, flow: Flow, step: Step, phase: str, error: BaseException, ctx: ScopedContext | None
+    ) -> None:
+        """Note a failure. What a module has enqueued before is to be waited for."""
+        if ctx is not None:
+            try:
+                flow.extra.append(ctx.wrap(None))
+            except Exception as second:  # the device is beyond hope, and of that error tells
+                shed(second)
+        shed(error)
+        if self.stopping and isinstance(error, CancelledError):
+            return
+        lane = flow.lane
+        flow.errors.append(
+            ModuleError(error, flow.number, step.name, phase, lane.number, lane.place)
+        )
+        self.report.modules[step.name].failures += 1
+        if not isinstance(error, (Exception, CancelledError)):
+            self.abort(error)
+
+    def _settle(self, flow: Flow) -> None:
+        """Wait for what devices do with the event's products yet, and finish it."""
+        if not flow.settled:
+            flow.settled = True
+            self._wait_for_loose(flow)
+            if flow.outstanding:
+                return
+        self.finish(flow)
+
+    def _wait_for_loose(self, flow: Flow) -> None:
+        graph, products = flow.lane.graph, flow.products
+        names = products if flow.errors or self.stopping else graph.loose
+        now = perf_counter_ns()
+        waiting = [(graph.maker.get(n), products[n]) for n in names if type(products[n]) is Product]
+        for step, product in [*waiting, *((None, one) for one in flow.extra)]:
+            over = partial(self._loose_completed, flow, step, product, now)
+            flow.outstanding += 1
+            try:
+                if product.done:
+                    flow.outstanding -= 1
+                else:
+                    when_completed(product, over)
+            except Exception as error:
+                flow.outstanding -= 1
+                self._loose_failed(flow, step, error)
+
+    def _loose_completed(
+        self, flow: Flow, step: Step | None, product: Product, begun: int, error: Exception | None
+    ) -> None:
+        flow.outstanding -= 1
+        if step is not None:
+            self._stalled(flow, step, "completion", begun)
+        if error is not None:
+            self._loose_failed(flow, step, error)
+        if not flow.outstanding:
+            self._settle(flow)
+
+    def _loose_failed(self, flow: Flow, step: Step | None, error: Exception) -> None:
+        if step is not None and not flow.errors and not self.stopping:
+            self._failed(flow, step, "completion", error, None)
+
+    # Times.
+
+    def _called(
+        self, flow: Flow, step: Step, phase: str, begun: int, ended: int = 0, thread: int = 0
+    ) -> int:
+        """A function was called by a thread; when that was over."""
+        ended = ended or perf_counter_ns()
+        row = self.report.modules[step.name]
+        row.calls += phase == "produce" or not step.produces
+        row.time_ns += ended - begun
+        if self.trace is not None:
+            self.trace.called(thread, step.name, phase, begun, ended, flow.number)
+        return ended
+
+    def _took(self, flow: Flow, step: Step, phase: str, begun: int) -> int:
+        """A coroutine was awaited."""
+        ended = perf_counter_ns()
+        row = self.report.modules[step.name]
+        row.calls += phase == "produce" or not step.produces
+        row.time_ns += ended - begun
+        if self.trace is not None:
+            number = flow.lane.number
+            self.trace.waited(number, step.index, step.name, phase, begun, ended, flow.number)
+        return ended
+
+    def _stalled(self, flow: Flow, step: Step, phase: str, begun: int) -> None:
+        """The event has waited for the device."""
+        ended = perf_counter_ns()
+        self.report.modules[step.name].device_stall_ns += ended - begun
+        if self.trace is not None:
+            number = flow.lane.number
+            self.trace.waited(number, step.index, step.name, phase, begun, ended, flow.number)

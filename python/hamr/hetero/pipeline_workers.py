@@ -1,0 +1,90 @@
+"""Threads for the modules of a pipeline that may take long or wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from contextvars import Context
+    from typing import Any, Protocol
+
+    class Job(Protocol):
+        """What a thread does. Neither raises."""
+
+        def run(self, thread: int) -> None:
+            """Do it, on the thread of a number from 1."""
+
+        def over(self) -> None:
+            """It is done; called by the loop."""
+
+
+class Workers:
+    """Up to ``most`` threads, and the loop that is told of each job that is done.
+
+    All of it is called on the loop's thread. A job costs a turn of a queue, and the loop is woken
+    once for all that are over by then.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, most: int, context: Context) -> None:
+        self._loop, self._most, self._context = loop, most, context
+        self._jobs: SimpleQueue[Job | list[Any] | None] = SimpleQueue()
+        self._done: deque[Job] = deque()
+        self._told = False  # the loop, that there are some
+        self._busy = 0
+        self.threads: list[Thread] = []
+
+    def submit(self, job: Job) -> None:
+        """Have a thread do it, when one is free."""
+        self._busy += 1
+        self._enough(self._busy)
+        self._jobs.put(job)
+
+    def drop(self, things: list[Any]) -> None:
+        """Have a thread let go of a list's content: the end of page-locked memory may wait."""
+        self._enough(1)
+        self._jobs.put(things)
+
+    def _enough(self, threads: int) -> None:
+        if threads > len(self.threads) < self._most:
+            number = len(self.threads) + 1
+            thread = Thread(
+                target=self._context.copy().run,
+                args=(self._work, number),
+                name=f"hamr-pipeline-{number}",
+                daemon=True,
+            )
+            thread.start()
+            self.threads.append(thread)
+
+    def end(self) -> None:
+        """Once all jobs are over."""
+        for _ in self.threads:
+            self._jobs.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.threads.clear()
+
+    def _work(self, number: int) -> None:
+        take, done = self._jobs.get, self._done
+        while (job := take()) is not None:
+            if isinstance(job, list):
+                job.clear()
+                continue
+            job.run(number)
+            done.append(job)
+            del job  # it has what an event holds
+            if not self._told:
+                self._told = True
+                with suppress(RuntimeError):  # the loop was closed by somebody
+                    self._loop.call_soon_threadsafe(self._collect, context=self._context)
+
+    def _collect(self) -> None:
+        self._told = False  # before it looks: what comes later is told of again
+        while self._done:
+            self._busy -= 1
+            self._done.popleft().over()

@@ -1,0 +1,224 @@
+"""Pipelines on devices: what is right, what waits for what, and until when things live."""
+
+import asyncio
+import gc
+import itertools
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr import hetero
+from hamr.hetero import Pipeline, Producer, module
+from tests.cuda import driver
+from tests.cuda.hetero import streams_and_events
+from tests.cuda.hetero_modules import Fetched, chain, expected, loaded, on_host, raw
+from tests.support.processes import scaled
+
+pytestmark = pytest.mark.usefixtures("cuda_alone")
+
+PLACES = [f"cuda:{n}" for n in range(driver.DEVICES)]
+
+
+def handed_out():
+    return [streams_and_events(place) for place in PLACES]
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks():
+    before = handed_out()
+    yield
+    assert handed_out() == before
+
+
+def test_every_checksum_is_right_and_no_thread_waits_for_a_device(nothing_blocks):
+    pipeline = Pipeline(chain())
+    results = pipeline.run(range(scaled(1000, 40)))
+    assert [r["total"] for r in results] == [expected(r.number) for r in results]
+    assert {r.place for r in results} == set(PLACES)
+    assert all(r.place == PLACES[r.stream % len(PLACES)] for r in results)
+    assert pipeline.report["fetched"].device_stall > 0
+
+
+def test_device_modules_are_called_on_the_loops_thread_and_others_are_not():
+    where = {}
+
+    def noted(name, kind, *inputs):
+        def call(*values, ctx=None):
+            where.setdefault(name, set()).add(threading.current_thread() is threading.main_thread())
+            return name
+
+        return module(kind, name=name, inputs=inputs)(call)
+
+    class External(Producer):
+        kind = "external"
+        inputs = ("device",)
+
+        def acquire(self, event, ctx):
+            where.setdefault("acquire", set()).add(threading.current_thread())
+
+        def produce(self, event, ctx):
+            where.setdefault("produce", set()).add(threading.current_thread())
+
+        def __del__(self):  # of the copies, which may have memory whose end waits
+            where.setdefault("end", set()).add(threading.current_thread())
+
+        def begin(self, place): ...
+
+    modules = [noted("cpu", "cpu"), noted("device", "device", "cpu"), External()]
+    Pipeline(modules).run(range(20))
+    assert (where["cpu"], where["device"]) == ({False}, {True})
+    main = {threading.main_thread()}
+    assert where["acquire"] == main
+    assert not main & (where["produce"] | where["end"])
+
+
+def test_without_a_device_the_same_comes_of_the_fallback():
+    fetched = Fetched()
+    fetched.fallback = on_host
+    for enabled in (True, False):
+        chooser = hetero.DeviceChooser(enabled=enabled)
+        results = Pipeline(chain(fetched=fetched), chooser=chooser).run(range(20))
+        assert [r["total"] for r in results] == [expected(i) for i in range(20)]
+        assert {r.place for r in results} == (set(PLACES) if enabled else {None})
+
+
+def test_devices_that_are_named():
+    chooser = hetero.DeviceChooser("least_pending", among=PLACES[-1])
+    results = Pipeline(chain(), chooser=chooser, streams=3).run(range(10))
+    assert {r.place for r in results} == {PLACES[-1]}
+
+
+def test_one_events_device_work_stands_still_and_the_others_go_on(emulator):
+    """Also: the loop runs on, and no input of that work is let go of before it is over."""
+    alive = []
+
+    class Content:
+        def __init__(self):
+            alive.append(weakref.ref(self))
+
+    @module("device")
+    def held(loaded, event, ctx):
+        if event.number == 0:
+            emulator.hold(ctx.stream.ptr)
+        return Content()
+
+    async def main():
+        numbers = []
+        events = range(40)
+        async for result in Pipeline([raw, loaded, held], keep=["raw"]).results(
+            events, ordered=False
+        ):
+            numbers.append(result.number)
+            if len(numbers) == 39:
+                assert [n for n, ref in enumerate(alive) if ref() is not None] == [0]
+                await asyncio.sleep(0.005)
+                emulator.let_go()
+        return numbers
+
+    numbers = asyncio.run(main())
+    assert sorted(numbers) == [*range(40)]
+    assert numbers[-1] == 0
+    assert not any(ref() for ref in alive)
+
+
+def test_two_consumers_of_a_product_have_streams_of_their_own():
+    streams = {}
+
+    def read(name):
+        def call(loaded, event, ctx):
+            streams.setdefault(event.number, []).append(ctx.stream.ptr)
+            out = np.empty(loaded.shape, "f4")
+            made = hamr.Buffer(
+                loaded.shape, "f4", "cuda_async", device=ctx.device, transfer="async"
+            )
+            driver.write_late(ctx.stream.ptr, made.ptr, out.size, 1, loaded.ptr, 2, ctx.device)
+            driver.do("cuMemcpyDtoHAsync_v2", out.ctypes.data, made.ptr, out.nbytes, ctx.stream.ptr)
+            return out, made
+
+        return module("external", name=name)(call)
+
+    @module()
+    def both(one, two):
+        return one[0][0] + two[0][-1]
+
+    results = Pipeline([raw, loaded, read("one"), read("two"), both]).run(range(30))
+    assert [r["both"] for r in results] == [2 * (2 * i + 1) for i in range(30)]
+    assert all(one != two for one, two in streams.values())
+
+
+def test_coroutines_of_devices():
+    @module("device")
+    async def waiting(loaded, ctx):
+        await ctx.done()
+        return loaded
+
+    @module("external")
+    async def read(waiting, event, ctx):
+        out = np.empty(waiting.shape, "f4")
+        driver.do("cuMemcpyDtoHAsync_v2", out.ctypes.data, waiting.ptr, out.nbytes, ctx.stream.ptr)
+        if event.number % 2:
+            await ctx.done()
+            assert (out == event.item).all()
+        return out
+
+    class Later(Fetched):
+        name, inputs = "later", ("waiting",)
+
+        async def acquire(self, event, ctx):
+            with ctx.suspended():
+                await asyncio.sleep(0)
+
+        async def produce(self, event, ctx):
+            await asyncio.sleep(0)
+            return event.item
+
+    results = Pipeline([raw, loaded, waiting, read, Later()]).run(range(30))
+    assert [r.error for r in results] == [None] * 30
+    assert [(r["read"][0], r["later"]) for r in results] == [(i, i) for i in range(30)]
+
+
+def test_begin_is_called_for_each_stream_on_its_device():
+    begun = []
+
+    class Begins(Fetched):
+        def begin(self, place):
+            device = int(place.partition(":")[2])
+            assert driver.current_context() == driver.context(device)
+            self.memory = hamr.Buffer(10, "f4", "cuda_async", fill=device, transfer="async")
+            assert self.memory.device == device
+            begun.append((place, weakref.ref(self)))
+            super().begin(place)
+
+    for _ in range(2):
+        Pipeline(chain(fetched=Begins()), streams=4).run(range(9))
+        assert [place for place, _ in begun] == [PLACES[n % len(PLACES)] for n in range(4)]
+        gc.collect()
+        assert not any(ref() for _, ref in begun)
+        begun.clear()
+
+
+def test_the_trace_has_what_devices_did(tmp_path):
+    from tests.hetero.test_hetero_telling import spans
+
+    Pipeline(chain(), streams=2, trace=tmp_path / "trace.json").run(range(10))
+    complete, _ = spans(tmp_path / "trace.json")
+    found = {(e["name"], e["cat"]) for e in complete}
+    assert {("fetched", phase) for phase in ("acquire", "completion", "produce")} <= found
+    waits = [e for e in complete if e["cat"] == "completion"]
+    assert sorted(e["args"]["event"] for e in waits) == [*range(10)]
+    assert {e["pid"] for e in waits} == {2}
+
+
+def test_a_source_without_an_end():
+    async def main():
+        async for result in Pipeline(chain()).results(itertools.count()):
+            assert result["total"] == expected(result.number)
+            if result.number == 50:
+                break
+        while any(t.name.startswith("hamr-pipeline") for t in threading.enumerate()):
+            await asyncio.sleep(0.001)
+
+    asyncio.run(main())
