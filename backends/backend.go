@@ -267,6 +267,7 @@ type Shortcuts struct {
 	StreamIsCapturing uintptr // cuStreamIsCapturing; zero if the driver has none
 	EventCreate       uintptr // cuEventCreate
 	EventRecord       uintptr // cuEventRecord
+	EventQuery        uintptr // cuEventQuery
 	StreamWaitEvent   uintptr // cuStreamWaitEvent
 	MemcpyToHost      uintptr // cuMemcpyDtoH
 	// PrimaryContexts is where the CUcontext of each device is, one after the other:

@@ -90,6 +90,18 @@ KEPT_MUTATIONS = [
         "err := error(nil)",
     ),
     Mutation(
+        "a temporary that is kept names a stream that its array left while a handle had it",
+        KEPT,
+        "\t\tm.turns.Add(1) // who has it has perhaps yet to use the stream\n",
+        "",
+    ),
+    Mutation(
+        "memory names a stream that its array left while a handle had it",
+        ARRAY,
+        "\t\t\ta.memory.turns.Add(1)\n",
+        "\t\t\t_ = a\n",
+    ),
+    Mutation(
         "a temporary that is kept names a stream that has ended",
         KEPT,
         "return r.kept.leave(s, func(*keeping) bool { return true })",

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from build_support.growth_mutations import GROWTH_MUTATIONS
+from build_support.hetero_mutations import HETERO_MUTATIONS
 from build_support.kept_mutations import KEPT_MUTATIONS
 from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
@@ -40,6 +41,7 @@ MUTATIONS = [
     *MANY_MUTATIONS,
     *POOL_MUTATIONS,
     *GROWTH_MUTATIONS,
+    *HETERO_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

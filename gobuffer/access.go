@@ -24,6 +24,7 @@ type Handle struct {
 	readOnly  bool
 	loan      *loan // of AccessMode; else nil
 	released  atomic.Bool
+	turns     uint32 // the memory's, when the handle was made
 }
 
 // Access returns a Handle for code in space s on the given device: the memory
@@ -79,7 +80,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		return nil, err
 	}
 	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream,
-		temporary: true, kept: kept, readOnly: kept}
+		turns: copied.memory.turned(), temporary: true, kept: kept, readOnly: kept}
 	if s != backends.SpaceHost {
 		if err := copied.order(h, copied.options.Device); err != nil {
 			copied.Close()
@@ -94,7 +95,8 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 
 // handInPlace is access where the elements are; said is what another runtime's code relies on.
 func (a *Array) handInPlace(s backends.Space, device int, said *reached) (*Handle, error) {
-	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, readOnly: a.fixed}
+	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream,
+		turns: a.memory.turned(), readOnly: a.fixed}
 	if err := a.prepare(h, s, device, said); err != nil {
 		return nil, err
 	}
@@ -206,7 +208,9 @@ func (a *Array) order(h *Handle, device int) error {
 }
 
 // Release drops the handle's reference. What its stream holds then is still waited for
-// before the memory is changed or given back. Releasing twice is harmless.
+// before the memory is changed or given back; where SetStream has given the array another one
+// since, an event stands for it. The error is the backend's; the handle is released all the same.
+// Releasing twice is harmless.
 func (h *Handle) Release() error {
 	if err := h.check(); err != nil {
 		return err
@@ -217,8 +221,8 @@ func (h *Handle) Release() error {
 	if h.released.Swap(true) || h.memory == nil {
 		return nil
 	}
-	h.remember()
-	return h.memory.Release()
+	late := h.remember()
+	return errors.Join(late, h.memory.Release())
 }
 
 // check refuses what no access gave: the elements of a handle have a type.
@@ -229,13 +233,50 @@ func (h *Handle) check() error {
 	return nil
 }
 
-// remember records what the handle's stream holds.
-func (h *Handle) remember() {
+// remember records what the handle's stream holds. If an Array has turned from a stream since
+// the handle was made, perhaps nobody names this one any more, and it may end before the memory:
+// it is left then. What can be neither recorded nor left is waited for.
+func (h *Handle) remember() error {
+	m := h.memory
 	if h.elsewhere != nil {
-		h.memory.remember(h.elsewhere)
-	} else {
-		piece{memory: h.memory, stream: h.stream}.remember()
+		m.remember(h.elsewhere)
+		return nil
 	}
+	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
+		return nil
+	}
+	w, err := m.workOn(h.stream)
+	if err != nil {
+		// Nobody can tell which device's it is.
+		m.every.Store(true)
+		return err
+	}
+	s, err := w.streams.Resolve(w.device, h.stream)
+	if err == nil {
+		w.stream = s
+		m.remember(w)
+		// Afterwards: who turns from a stream counts first, and then looks at what is recorded.
+		if h.stream == 0 || m.turned() == h.turns {
+			return nil
+		}
+		err = m.leave(w)
+	}
+	if err == nil {
+		return nil
+	}
+	if w.wait() != nil {
+		m.every.Store(true)
+		return err
+	}
+	return errors.Join(err, m.over(w))
+}
+
+// turned is how often an Array of the memory has turned from a stream.
+func (m *Memory) turned() uint32 {
+	if m == nil {
+		return 0
+	}
+	return m.turns.Load()
 }
 
 // Detach gives up the handle and hands over its reference to the memory, or nil, to a

@@ -179,6 +179,9 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 	}
 	if s != a.options.Stream {
 		// Nobody names the old stream any more, and what other libraries have on it.
+		if a.memory != nil {
+			a.memory.turns.Add(1)
+		}
 		if err := a.all().leave(); err != nil {
 			return err
 		}

@@ -154,7 +154,12 @@ func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed erro
 	var using []*Memory
 	k.mutex.Lock()
 	for _, e := range k.list {
-		if m := e.made.memory; m != nil && wanted(e) && m.Uses(s) {
+		m := e.made.memory
+		if m == nil || !wanted(e) {
+			continue
+		}
+		m.turns.Add(1) // who has it has perhaps yet to use the stream
+		if m.Uses(s) {
 			using = append(using, m.Retain())
 		}
 	}

@@ -20,6 +20,7 @@ type Memory struct {
 	size    atomic.Int64   // bytes: they may become more, see extend
 	asked   atomic.Uintptr // the stream as the caller named it
 	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
+	turns   atomic.Uint32  // how often an Array has turned from a stream: see Handle.remember
 	foreign func()         // called instead of freeing; nil for our own memory
 	owned   bool
 	taken   bool        // owned, but not allocated by us

@@ -40,6 +40,30 @@ func (w *modelWorld) changed() {
 	}
 }
 
+// outlive has a handle of a Cached array's end after the array has turned from the stream that both
+// had, which few walks come to by chance; then nobody names it, and it may end.
+func (w *modelWorld) outlive() {
+	a := w.some()
+	if a == nil {
+		return
+	}
+	was := a.array.Stream()
+	for _, s := range w.allStreams() {
+		space, err := backends.ParseSpace(s.fake.Name())
+		if s.stream != was || err != nil {
+			continue
+		}
+		w.logf("%s.Cached(true)", a.name)
+		require.NoError(w.t, a.array.Cached(true))
+		at := &w.handles[w.random.IntN(len(w.handles))]
+		w.access(at, a, space, s.device, reads)
+		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+		w.useAgain(*at)
+		w.release(at)
+		w.end(was)
+	}
+}
+
 func (w *modelWorld) dropKept() {
 	w.logf("DropKept()")
 	w.runtime.DropKept()

@@ -125,6 +125,17 @@ var scenarios = []struct {
 		}
 		w.close(&w.held[0])
 	}},
+	{"a temporary that is kept, of a stream that is left and ends", func(w *modelWorld, a, b *held) {
+		cached(a.array)
+		was := a.array.Stream()
+		w.access(&w.handles[0], a, w.spaces()[0], 0, reads)
+		w.setStreamOf(a, w.streamFor(place{a.array.Allocator(), a.array.Owner()}))
+		w.useAgain(w.handles[0])
+		w.release(&w.handles[0])
+		w.end(was)
+		w.access(&w.handles[0], a, w.spaces()[0], 0, reads)
+		w.close(&w.held[0])
+	}},
 	{"many copies at once", func(w *modelWorld, a, b *held) {
 		w.useOwnStream(a, changes)
 		for _, way := range [][2]*held{{b, a}, {a, b}} {

@@ -46,6 +46,7 @@ var stepKinds = []struct {
 	{"cache", 5, (*modelWorld).cache},
 	{"changed", 1, (*modelWorld).changed},
 	{"dropkept", 1, (*modelWorld).dropKept},
+	{"outlive", 2, (*modelWorld).outlive},
 	{"kernel", 10, (*modelWorld).kernelByHandle},
 	{"own", 8, (*modelWorld).kernelOnOwnStream},
 	{"again", 4, (*modelWorld).kernelAgain},

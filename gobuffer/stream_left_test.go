@@ -187,6 +187,34 @@ func TestReleasingAHandleWaitsForAStreamThatItsArrayLeft(t *testing.T) {
 	}
 }
 
+// In place and in a temporary that is kept: the array names another stream by then, and hamr has
+// looked at this one for the last time.
+func TestAHandleThatEndsAfterItsArrayTurnedFromTheStreamDoesWithoutIt(t *testing.T) {
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAHost} {
+		w := newWorld(t, 1, late)
+		a := cached(w.array(place{allocator, 0}.options(gobuffer.Async), before))
+		require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
+		first, h := w.ask(a, device0), w.ask(a, device0)
+		assert.Equal(t, allocator == backends.CUDAHost, h.Kept())
+		s, seen := h.Stream(), false
+		calls := len(w.cuda.Calls())
+		require.NoError(t, first.Release())
+		for _, call := range w.cuda.Calls()[calls:] {
+			assert.NotRegexp(t, "Idle|Event|Record|Wait|Synchronize", call, "%s: the array still names it", allocator)
+		}
+		require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
+		w.busy(0, s)
+		require.NoError(t, w.cuda.Launch(0, s, func(memory func(backends.Address, int) []byte) {
+			seen = bytes.Equal(memory(h.Address(), len(before.data)), before.data)
+		}))
+		require.NoError(t, h.Release())
+		require.NoError(t, w.cuda.DestroyStream(0, s), "nobody names it")
+		closeAll(t, a)
+		w.cuda.Finish()
+		assert.True(t, seen, "%s", allocator)
+	}
+}
+
 // Memory that no Array of Go's has, as Python's: the stream that it was taken for is known.
 func TestMemoryIsFreedAfterTheStreamThatItWasTakenFor(t *testing.T) {
 	for _, allocator := range onDevices {

@@ -203,12 +203,12 @@ func (h *Handle) releaseLoan() (late error) {
 		return nil
 	}
 	if h.memory != nil {
-		h.remember()
+		late = h.remember()
 	}
 	// While the memory is there: afterwards its bytes may be somebody else's.
 	l.runtime.claims.remove(l.claim)
 	if h.memory != nil {
-		late = h.memory.Release()
+		late = errors.Join(late, h.memory.Release())
 	}
 	if l.source.memory == nil {
 		return late

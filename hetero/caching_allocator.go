@@ -38,7 +38,7 @@ type CachingAllocator struct {
 	allocator backends.Allocator
 	device    int
 	backend   string
-	ordered   bool // memory is there when its stream has come to it
+	own       *line // what memory is taken on that has no order; nil: it is in a stream's order
 	limit     int64
 
 	mutex     sync.Mutex // no call of a backend is made with it held
@@ -95,7 +95,8 @@ func (s *Scheduler) NewCachingAllocator(o CachingAllocatorOptions) (*CachingAllo
 	if kind == backends.Pageable {
 		return nil, valueError("allocator", o.Allocator, "one of memory that streams work on")
 	}
-	if _, err := s.cacheOf(Place{b.Name(), o.Device}); err != nil {
+	c, err := s.cacheOf(Place{b.Name(), o.Device})
+	if err != nil {
 		return nil, err
 	}
 	a := &CachingAllocator{
@@ -106,9 +107,15 @@ func (s *Scheduler) NewCachingAllocator(o CachingAllocatorOptions) (*CachingAllo
 		a.device = backends.HostDevice
 	}
 	reuser, reuses := backends.As[backends.Reuser](b)
-	a.ordered = o.Allocator.Ordered() || reuses && reuser.Reuses(o.Allocator) && kind != backends.Pinned
+	ordered := o.Allocator.Ordered() || reuses && reuser.Reuses(o.Allocator) && kind != backends.Pinned
 	if a.limit == 0 {
 		if a.limit, err = cachedLimit(b); err != nil {
+			return nil, err
+		}
+	}
+	if !ordered {
+		// Its release waits for its stream, so that this is one that has no work.
+		if a.own, err = c.newLine(); err != nil {
 			return nil, err
 		}
 	}
@@ -163,13 +170,18 @@ func (a *CachingAllocator) Allocate(c *Context, size int) (_ *Block, err error) 
 	if size <= 0 {
 		return nil, valueError("size", size, "1 … 2**62 bytes")
 	}
+	a.mutex.Lock()
+	closed := a.closed
+	a.mutex.Unlock()
+	if closed {
+		return nil, fmt.Errorf("a caching allocator: %w", ErrReleased)
+	}
 	bin := binOf(size)
 	block, err := a.take(bin, c.line.stream)
-	if block == nil {
-		// What failed, if anything, keeps nobody from new memory.
-		block, err = a.grow(c, bin, size, err)
+	if block == nil && err == nil {
+		block, err = a.grow(c, bin, size)
 	}
-	if block == nil {
+	if err != nil {
 		return nil, err
 	}
 	c.line.retain()
@@ -179,7 +191,7 @@ func (a *CachingAllocator) Allocate(c *Context, size int) (_ *Block, err error) 
 	a.counts.LiveBytes += block.room()
 	a.counts.RequestedBytes += int64(size)
 	a.mutex.Unlock()
-	return block, err
+	return block, nil
 }
 
 // binOf is zero for what is not kept.
@@ -204,7 +216,8 @@ func (a *CachingAllocator) take(bin int, stream backends.Stream) (*Block, error)
 		}
 		over, err := candidate.settled(stream)
 		if err != nil {
-			return nil, errors.Join(err, a.giveUp(candidate))
+			a.condemn(candidate)
+			return nil, err
 		}
 		if !over {
 			a.keep(candidate)
@@ -239,7 +252,7 @@ func (a *CachingAllocator) pop(bin int, wanted func(*Block) bool) *Block {
 	return found
 }
 
-// keep reports whether a block is within the limit; else it is condemned.
+// keep keeps a block for reuse if it is within the limit; else it is condemned.
 func (a *CachingAllocator) keep(b *Block) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -252,29 +265,32 @@ func (a *CachingAllocator) keep(b *Block) {
 	a.counts.CachedBytes += b.room()
 }
 
-// grow takes memory from the Runtime; earlier is an error that a kept block had.
-func (a *CachingAllocator) grow(c *Context, bin, size int, earlier error) (*Block, error) {
+func (a *CachingAllocator) condemn(b *Block) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.condemned = append(a.condemned, b)
+}
+
+// grow takes memory from the Runtime.
+func (a *CachingAllocator) grow(c *Context, bin, size int) (*Block, error) {
 	room := size
 	if bin > 0 {
 		room = 1 << bin
 	}
-	stream := backends.Stream(0)
-	if a.ordered {
-		stream = c.line.stream
+	stream := c.line.stream
+	if a.own != nil {
+		stream = a.own.stream
 	}
 	memory, err := a.scheduler.runtime.Allocate(a.allocator, a.device, room, stream, false)
 	var full *backends.OutOfMemoryError
 	if errors.As(err, &full) {
-		if trimmed := a.Trim(); trimmed != nil {
-			earlier = errors.Join(earlier, trimmed)
+		if err := a.Trim(); err != nil {
+			return nil, errors.Join(full, err)
 		}
 		memory, err = a.scheduler.runtime.Allocate(a.allocator, a.device, room, stream, false)
 	}
 	if err != nil {
-		return nil, errors.Join(err, earlier)
-	}
-	if earlier != nil {
-		return nil, errors.Join(earlier, memory.Release())
+		return nil, err
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -320,11 +336,11 @@ func (b *Block) Free(users ...*Context) error {
 	}
 	failed = errors.Join(failed, b.line.release())
 	if failed != nil {
-		// It cannot be told when the block is free.
-		return errors.Join(failed, a.giveUp(b))
+		a.condemn(b)
+	} else {
+		a.keep(b)
 	}
-	a.keep(b)
-	return a.sweep()
+	return errors.Join(failed, a.sweep())
 }
 
 // mark records until when a stream uses the block. If that fails, whoever releases the memory waits.
@@ -344,7 +360,7 @@ func (b *Block) only(stream backends.Stream) bool {
 }
 
 // settled reports whether all work on a block is over but that of one stream; zero is none. It drops
-// the marks of what is.
+// the marks of what is, or has failed.
 func (b *Block) settled(stream backends.Stream) (bool, error) {
 	for len(b.marks) > 0 {
 		i := slices.IndexFunc(b.marks, func(m mark) bool { return stream == 0 || m.stream != stream })
@@ -364,16 +380,6 @@ func (b *Block) settled(stream backends.Stream) (bool, error) {
 		b.marks = slices.Delete(b.marks, i, i+1)
 	}
 	return true, nil
-}
-
-// giveUp gives memory back to the Runtime that may be in use still, which is waited for.
-func (a *CachingAllocator) giveUp(b *Block) (failed error) {
-	for _, m := range b.marks {
-		failed = errors.Join(failed, b.memory.Leave(m.stream))
-		m.cache.giveEvent(m.event)
-	}
-	b.marks = nil
-	return errors.Join(failed, a.discard(b))
 }
 
 // discard gives memory back to the Runtime that nobody uses.

@@ -15,22 +15,18 @@ func (a *CachingAllocator) sweep() (failed error) {
 	a.mutex.Unlock()
 	for _, b := range list {
 		over, err := b.settled(0)
-		switch {
-		case err != nil:
-			failed = errors.Join(failed, err, a.giveUp(b))
-		case over:
-			failed = errors.Join(failed, a.discard(b))
-		default:
-			a.mutex.Lock()
-			a.condemned = append(a.condemned, b)
-			a.mutex.Unlock()
+		if over {
+			err = a.discard(b)
+		} else {
+			a.condemn(b)
 		}
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }
 
-// Trim gives the kept blocks back to the Runtime whose work is over. Where the Runtime's memory is
-// freed at once it may wait for a device, as Memory.Release does.
+// Trim gives the kept blocks back to the Runtime whose work is over. It may wait for a device where the
+// driver does so when memory is taken from it.
 func (a *CachingAllocator) Trim() error {
 	if a == nil || a.scheduler == nil {
 		return zeroError("allocator", "what NewCachingAllocator returns")
@@ -48,26 +44,32 @@ func (a *CachingAllocator) Trim() error {
 		over, err := b.settled(0)
 		switch {
 		case err != nil:
-			failed = errors.Join(failed, err, a.giveUp(b))
+			a.condemn(b)
 		case over:
-			failed = errors.Join(failed, a.discard(b))
+			err = a.discard(b)
 		default:
 			a.keep(b)
 		}
+		failed = errors.Join(failed, err)
 	}
 	return errors.Join(failed, a.sweep())
 }
 
-// Close has the allocator keep nothing any more, and gives back what it keeps. What is pending or handed
-// out, it gives back when it is over: a later Free or Trim sees to that.
+// Close has the allocator hand out and keep nothing any more, and gives back what it keeps. What is
+// pending or handed out, it gives back when it is over: a later Free or Trim sees to that.
 func (a *CachingAllocator) Close() error {
 	if a == nil || a.scheduler == nil {
 		return zeroError("allocator", "what NewCachingAllocator returns")
 	}
 	a.mutex.Lock()
+	before := a.closed
 	a.closed = true
 	a.mutex.Unlock()
-	return a.Trim()
+	failed := a.Trim()
+	if a.own != nil && !before {
+		failed = errors.Join(failed, a.own.release())
+	}
+	return failed
 }
 
 // Stats returns what there is now.

@@ -241,3 +241,21 @@ func TestCancelledWork(t *testing.T) {
 	assert.Equal(t, 8, ran)
 	w.assertNeverBlocked()
 }
+
+// Nothing is left of waiting that could have been cancelled, and was not.
+func TestWorkThatIsOverLeavesNothing(t *testing.T) {
+	w := newWorld(t, 1, late)
+	cancellable, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	before := runtime.NumGoroutine()
+	ctx := w.begin(cuda0)
+	for range 20 {
+		told := ctx.Done(cancellable)
+		w.finish()
+		require.NoError(t, receive(t, told))
+	}
+	require.NoError(t, ctx.End())
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "goroutines are left")
+	}
+}

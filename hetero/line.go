@@ -7,7 +7,8 @@ import (
 	"hamr/backends"
 )
 
-// ErrReleased is returned by every use of a Token or Product after Release.
+// ErrReleased is returned by every use of a Token or Product after Release, of a Block after Free and
+// of a CachingAllocator after Close.
 var ErrReleased = errors.New("it was released")
 
 // ErrEnded is returned by every use of a Context after End.

@@ -133,7 +133,7 @@ func (m *made) follow(c *Context, elsewhere bool) (err error) {
 	if !pending || err != nil {
 		return err
 	}
-	if to.backend != from.backend {
+	if to.place.Backend != from.place.Backend {
 		return fmt.Errorf("a product of %s cannot be waited for by a stream of %s: it is pending; await its Done first", from.place, to.place)
 	}
 	return to.streams.Wait(to.place.Device, c.line.stream, m.event)

@@ -219,6 +219,7 @@ func TestAFailedProductIsToldToEachConsumer(t *testing.T) {
 	_, err = p.Pending()
 	require.ErrorIs(t, err, errInjected)
 	require.NoError(t, errors.Join(p.Release(), first.End(), second.End()))
+	assert.Equal(t, 1, w.scheduler.CacheStatistics()[0].Events.Destroyed, "it is not told again")
 }
 
 func TestPendingProducts(t *testing.T) {
@@ -229,6 +230,8 @@ func TestPendingProducts(t *testing.T) {
 	assert.True(t, pending)
 	told := p.Done(t.Context())
 	require.NoError(t, p.Release(), "what is awaited stays until then")
+	_, err = p.Pending()
+	require.ErrorIs(t, err, hetero.ErrReleased)
 	w.finish()
 	require.NoError(t, receive(t, told))
 	_, err = p.Pending()

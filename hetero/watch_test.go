@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/backendtest"
 	"hamr/gobuffer"
 	"hamr/hetero"
 )
@@ -146,4 +147,61 @@ func TestBadWatches(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 	var none *hetero.Scheduler
 	assert.False(t, none.Unwatch(1))
+}
+
+// gated is a device that answers for an event only when the test lets it.
+type gated struct {
+	*backendtest.Fake
+	event backends.Event
+	asked chan struct{} // receives when it is asked
+	open  chan bool     // what it answers
+}
+
+func (g *gated) Done(device int, e backends.Event) (bool, error) {
+	if e != g.event {
+		return g.Fake.Done(device, e)
+	}
+	g.asked <- struct{}{}
+	return <-g.open, nil
+}
+
+func newGated(t *testing.T) (*gated, *world) {
+	g := &gated{Fake: backendtest.NewFake(late), asked: make(chan struct{}), open: make(chan bool)}
+	r, err := gobuffer.NewRuntime(g)
+	require.NoError(t, err)
+	return g, &world{t: t, runtime: r, scheduler: hetero.New(r), cuda: g.Fake}
+}
+
+func TestAnEventIsToldOrUnwatched(t *testing.T) {
+	g, w := newGated(t)
+	_, g.event = w.recorded(cuda0)
+	told := make(chan error, 1)
+	number, err := w.scheduler.Watch(cuda0, g.event, func(err error) { told <- err })
+	require.NoError(t, err)
+	<-g.asked
+	unwatched := make(chan bool)
+	go func() { unwatched <- w.scheduler.Unwatch(number) }()
+	time.Sleep(10 * time.Millisecond) // it waits for the answer
+	g.open <- true
+	require.NoError(t, receive(t, told))
+	assert.False(t, receive(t, unwatched))
+}
+
+func TestAnUnwatchedEventIsNotAsked(t *testing.T) {
+	g, w := newGated(t)
+	_, e := w.recorded(cuda0)
+	_, g.event = w.recorded(cuda0)
+	over := make(chan error, 1)
+	_, err := w.scheduler.Watch(cuda0, g.event, func(err error) { over <- err })
+	require.NoError(t, err)
+	<-g.asked // and so on: both are asked when they are there both
+	number, err := w.scheduler.Watch(cuda0, e, func(error) { assert.Fail(t, "told") })
+	require.NoError(t, err)
+	g.open <- false
+	<-g.asked // the other is next
+	require.True(t, w.scheduler.Unwatch(number))
+	before := w.cuda.CallCount("Done")
+	g.open <- true
+	require.NoError(t, receive(t, over))
+	assert.Equal(t, before, w.cuda.CallCount("Done"))
 }

@@ -123,12 +123,15 @@ var cuda0 = hetero.Place{Backend: "cuda", Device: 0}
 type null struct {
 	backends.Backend
 	handles atomic.Uintptr
+	pending bool
+	asked   int
 }
 
-func newNull(t testing.TB) (*hetero.Scheduler, hetero.Place) {
-	r, err := gobuffer.NewRuntime(&null{Backend: backendtest.NewFake(backendtest.FakeOptions{})})
+func newNull(t testing.TB) (*null, *hetero.Scheduler) {
+	n := &null{Backend: backendtest.NewFake(backendtest.FakeOptions{})}
+	r, err := gobuffer.NewRuntime(n)
 	require.NoError(t, err)
-	return hetero.New(r), cuda0
+	return n, hetero.New(r)
 }
 
 func (n *null) NewStream(int) (backends.Stream, error) { return backends.Stream(n.handles.Add(1)), nil }
@@ -144,5 +147,9 @@ func (*null) Record(int, backends.Event, backends.Stream) error         { return
 func (*null) Wait(int, backends.Stream, backends.Event) error           { return nil }
 func (*null) SynchronizeEvent(int, backends.Event) error                { return nil }
 
-// Done is true of events that were given back, whatever they stand for: waits for all others.
-func (n *null) Done(int, backends.Event) (bool, error) { return true, nil }
+// Done is true or, if so asked, true every second time: of an event that was given back, and not of
+// the one that it becomes.
+func (n *null) Done(int, backends.Event) (bool, error) {
+	n.asked++
+	return !n.pending || n.asked%2 == 1, nil
+}

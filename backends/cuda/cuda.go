@@ -237,7 +237,7 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 	d := &b.driver
 	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, SetContext: d.CtxSetCurrent, PointerAttributes: d.PointerGetAttributes,
 		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
-		EventCreate: d.EventCreate, EventRecord: d.EventRecord, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost}
+		EventCreate: d.EventCreate, EventRecord: d.EventRecord, EventQuery: d.EventQuery, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost}
 	if b.staging.Chunk > 0 {
 		s.MemcpyToHost = 0 // somebody has chosen what is staged
 	}

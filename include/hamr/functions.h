@@ -75,6 +75,7 @@ typedef struct hamr_devices {
     int (*cuda_capturing)(uint64_t stream, int *status);     /* cuStreamIsCapturing, or NULL */
     int (*cuda_event)(void **event, unsigned flags);         /* cuEventCreate */
     int (*cuda_record)(void *event, uint64_t stream);        /* cuEventRecord */
+    int (*cuda_done)(void *event);                           /* cuEventQuery */
     int (*cuda_wait)(uint64_t stream, void *event, unsigned flags); /* cuStreamWaitEvent */
     int (*cuda_download)(void *target, uint64_t source, size_t size); /* cuMemcpyDtoH, or NULL: leave it to the core */
     void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */

@@ -113,16 +113,16 @@ class TestProducts:
 
     def test_events_are_reused_only_when_they_are_done(self, emulator):
         hamr.trim()
-        other = on_device(0)
-        with on_device(0) as first:
-            emulator.hold(first.stream.ptr)
-            pending = first.wrap(None)._event
-        fresh = other.wrap(None)
-        assert fresh._event != pending
-        emulator.let_go()
-        emulator.finish()
-        held = [other.wrap(None) for _ in range(4)]
-        assert pending in {p._event for p in held}
+        with on_device(0) as other:
+            with on_device(0) as first:
+                emulator.hold(first.stream.ptr)
+                pending = first.wrap(None)._event
+            fresh = other.wrap(None)
+            assert fresh._event != pending
+            emulator.let_go()
+            emulator.finish()
+            held = [other.wrap(None) for _ in range(4)]
+            assert pending in {p._event for p in held}
 
     def test_trim_ends_what_is_kept(self, emulator):
         ctx = on_device(0)
@@ -141,22 +141,26 @@ class TestProducts:
     def test_errors_of_wrap(self, emulator, token):
         ctx = hetero.ScopedContext(token)
         before = streams_and_events()
-        emulator.fail("cuEventRecord", 1, 700)
+        emulator.fail("cuEventRecord", 0, 700)
         with pytest.raises(hamr.DeviceError, match="700"):
             ctx.wrap(None)
+        emulator.stop_failing()
         assert streams_and_events() == before
         assert ctx.wrap(3).done in (True, False)
 
     def test_errors_of_get(self, emulator, token):
+        other = on_device(0)
         with hetero.ScopedContext(token) as ctx:
             emulator.hold(ctx.stream.ptr)
             product = ctx.wrap(None)
-        other = on_device(0)
-        for call in ("cuEventQuery", "cuStreamWaitEvent"):
-            emulator.fail(call, 1, 700)
-            with pytest.raises(hamr.DeviceError, match="700"):
-                other.get(product)
-        emulator.let_go()
+        try:
+            for call in ("cuEventQuery", "cuStreamWaitEvent"):
+                emulator.fail(call, 0, 700)
+                with pytest.raises(hamr.DeviceError, match="700"):
+                    other.get(product)
+                emulator.stop_failing()
+        finally:
+            emulator.let_go()
 
 
 @dataclasses.dataclass

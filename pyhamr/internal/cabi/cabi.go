@@ -63,6 +63,7 @@ func init() {
 			cuda_capturing:  (*[0]byte)(pointer(of.StreamIsCapturing)),
 			cuda_event:      (*[0]byte)(pointer(of.EventCreate)),
 			cuda_record:     (*[0]byte)(pointer(of.EventRecord)),
+			cuda_done:       (*[0]byte)(pointer(of.EventQuery)),
 			cuda_wait:       (*[0]byte)(pointer(of.StreamWaitEvent)),
 			cuda_download:   (*[0]byte)(pointer(of.MemcpyToHost)),
 			kept:            C.uint64_t(words[0]),

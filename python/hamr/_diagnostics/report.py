@@ -133,6 +133,7 @@ def reset_peaks() -> None:
 def trim() -> None:
     """Give back all that is kept: temporaries of ``b.cached()``, what could not be released yet.
 
-    To the system goes what is kept for reuse.
+    To the system goes what is kept for reuse, streams and events of ``hamr.hetero`` included.
     """
+    _native.give_events()
     core().Trim()

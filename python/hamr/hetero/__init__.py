@@ -10,6 +10,7 @@ work a ``Token``, a device and a stream, or None where there is no device. Work 
 from __future__ import annotations
 
 from .._native import Product, Token
+from .caches import CacheCounts, CacheStatistics, cache_statistics
 from .choosing import DeviceChooser, accelerators, device_filter
 from .context import DeviceMismatch, ScopedContext
 from .fallback import Switch, first_available
@@ -19,6 +20,8 @@ from .pipeline_modules import Producer, module
 from .pipeline_report import ModuleReport, Report
 
 __all__ = [
+    "CacheCounts",
+    "CacheStatistics",
     "DeviceChooser",
     "DeviceMismatch",
     "Event",
@@ -33,6 +36,7 @@ __all__ = [
     "Switch",
     "Token",
     "accelerators",
+    "cache_statistics",
     "device_filter",
     "first_available",
     "module",

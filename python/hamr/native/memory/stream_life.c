@@ -189,6 +189,8 @@ PyObject *stream_life_of(PyObject *stream) {
     return NULL;
 }
 
+int stream_life_made(PyObject *life) { return ((const Life *)life)->made != 0; }
+
 int stream_life_over(PyObject *object, uint64_t stream) {
     const Life *life = (const Life *)object;
     return life && life->handle == stream && (life->over || (life->shared && life->shared->over));

@@ -8,8 +8,6 @@
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
 
-#include <string.h>
-
 typedef struct {
     PyObject_HEAD
     StreamPlace place;
@@ -40,8 +38,8 @@ static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
 /* ScopedContext(source): of a Token, or a Product, whose stream its first context takes over. */
 static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
     static char *keywords[] = {"source", NULL};
-    PyObject *source;
-    if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
+    PyObject *source = !names && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
+    if (!source && !PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
     if (!PyObject_TypeCheck(source, (PyTypeObject *)placed_type()))
         return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
     const StreamPlace *place = &((Placed *)source)->place;
@@ -60,14 +58,6 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     return (PyObject *)self;
 }
 
-/* CUDA's driver, where it is the context's runtime and the device is in use: to ask it by way of the core
- * takes several times as long. */
-static const hamr_devices *driver_of(const Context *self, const hamr_functions *functions) {
-    const hamr_devices *devices = functions->devices;
-    if (strcmp(self->place.backend, "cuda") != 0 || self->place.device >= devices->cuda_count) return NULL;
-    return devices->cuda_context && devices->cuda_set && devices->cuda_contexts && devices->cuda_contexts[self->place.device] ? devices : NULL;
-}
-
 /* Whether the driver has made a context current. current is the one that was. */
 static int set_directly(const hamr_devices *devices, void *context, void **current) {
     *current = NULL;
@@ -78,7 +68,7 @@ static int set_directly(const hamr_devices *devices, void *context, void **curre
 static int activate(Context *self) {
     const hamr_functions *functions;
     if (place_usable(&self->place, &functions) < 0) return -1;
-    const hamr_devices *devices = driver_of(self, functions);
+    const hamr_devices *devices = place_driver(&self->place, functions);
     void *current;
     if (devices && set_directly(devices, devices->cuda_contexts[self->place.device], &current)) {
         self->before = (uint64_t)(uintptr_t)current;
@@ -99,7 +89,7 @@ static int restore(Context *self) {
     self->activated = 0;
     if (self->place.generation != core_generation || !functions) return 0; /* the driver does not survive a fork */
     void *current;
-    if (set_directly(driver_of(self, functions), (void *)(uintptr_t)self->before, &current)) return 0;
+    if (set_directly(place_driver(&self->place, functions), (void *)(uintptr_t)self->before, &current)) return 0;
     hamr_error *error = functions->restore(self->place.backend, self->before);
     return error ? core_raise(error) : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "memory/stream_life.h"
 
 /* 0, or -1 with an exception. */
 static int number_of(PyObject *stream, const char *name, long long *number) {
@@ -14,6 +15,14 @@ static int number_of(PyObject *stream, const char *name, long long *number) {
     Py_DECREF(value);
     *number = (long long)bits;
     return bits == (unsigned long long)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether hamr has made a stream. */
+static int is_own(PyObject *stream) {
+    PyObject *life = stream_life_of(stream);
+    int own = life && stream_life_made(life);
+    Py_XDECREF(life);
+    return own;
 }
 
 int place_of_stream(StreamPlace *place, PyObject *stream) {
@@ -30,6 +39,7 @@ int place_of_stream(StreamPlace *place, PyObject *stream) {
     place->handle = (uint64_t)handle;
     place->generation = (uint64_t)generation;
     place->device = (int32_t)device;
+    place->own = (char)is_own(stream);
     place->stream = Py_NewRef(stream);
     return 0;
 }
@@ -43,6 +53,13 @@ int place_usable(const StreamPlace *place, const hamr_functions **functions) {
 void place_share(StreamPlace *place, const StreamPlace *other) {
     *place = *other;
     Py_INCREF(place->stream);
+}
+
+/* To ask the driver by way of the core takes several times as long. */
+const hamr_devices *place_driver(const StreamPlace *place, const hamr_functions *functions) {
+    const hamr_devices *devices = functions->devices;
+    if (strcmp(place->backend, "cuda") != 0 || place->device >= devices->cuda_count) return NULL;
+    return devices->cuda_contexts && devices->cuda_contexts[place->device] ? devices : NULL;
 }
 
 int place_same_device(const StreamPlace *one, const StreamPlace *other) {

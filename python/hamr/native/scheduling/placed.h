@@ -11,6 +11,7 @@ typedef struct {
     uint64_t generation;
     int32_t device;
     char backend[16];
+    char own; /* hamr has made the stream: it is of the context that hamr works in */
 } StreamPlace;
 
 /* The first member of a Token, a Product and a ScopedContext. */
@@ -24,6 +25,7 @@ int place_of_stream(StreamPlace *place, PyObject *stream);
 int place_usable(const StreamPlace *place, const hamr_functions **functions); /* ForkError in a child */
 
 void place_share(StreamPlace *place, const StreamPlace *other);
+const hamr_devices *place_driver(const StreamPlace *place, const hamr_functions *functions); /* CUDA's, if it is that and the device is in use, or NULL */
 int place_same_device(const StreamPlace *one, const StreamPlace *other);
 
 PyObject *placed_type(void); /* the base of those types; borrowed */

@@ -1,8 +1,8 @@
 #include "scheduling/product.h"
 
 #include "base/heap_type.h"
-#include "core/core.h"
-#include "core/errors.h"
+#include "base/python.h"
+#include "scheduling/events.h"
 #include "scheduling/placed.h"
 
 typedef struct {
@@ -21,14 +21,10 @@ int is_product(PyObject *object) { return Py_TYPE(object) == product_type; }
 PyObject *product_content(PyObject *product) { return Py_NewRef(((Product *)product)->content); }
 
 PyObject *product_new(const StreamPlace *place, PyObject *content) {
-    const hamr_functions *functions;
     uint64_t event;
-    if (place_usable(place, &functions) < 0) return NULL;
     Product *self = type_allocate(product_type);
     if (!self) return NULL;
-    hamr_error *error = functions->record_cached_event(place->backend, place->device, place->handle, &event);
-    if (error) {
-        core_raise(error);
+    if (event_record(place, &event) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -40,12 +36,9 @@ PyObject *product_new(const StreamPlace *place, PyObject *content) {
 
 int product_wait(PyObject *product, const StreamPlace *place) {
     Product *self = (Product *)product;
-    const hamr_functions *functions;
-    int32_t waits;
-    if (place_usable(&self->place, &functions) < 0) return -1;
-    hamr_error *error = functions->wait_for_event(place->backend, place->device, place->handle, self->place.device, self->event, &waits);
-    if (error) self->failed = 1;
-    return error ? core_raise(error) : 0;
+    int failed = event_wait(place, &self->place, self->event) < 0;
+    self->failed |= (char)failed;
+    return -failed;
 }
 
 int product_take(PyObject *product, StreamPlace *place) {
@@ -59,17 +52,7 @@ int product_take(PyObject *product, StreamPlace *place) {
 static void product_dealloc(PyObject *object) {
     Product *self = (Product *)object;
     PyObject_GC_UnTrack(object);
-    const hamr_functions *functions = self->event && self->place.generation == core_generation ? core_functions() : NULL;
-    if (functions) {
-        PyObject *type, *value, *traceback;
-        hamr_error *error = (self->failed ? functions->drop_cached_event : functions->give_cached_event)(self->place.backend, self->place.device, self->event);
-        if (error) {
-            PyErr_Fetch(&type, &value, &traceback);
-            core_raise(error);
-            PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
-            PyErr_Restore(type, value, traceback);
-        }
-    }
+    if (self->event) event_give(&self->place, self->event, self->failed);
     Py_CLEAR(self->content);
     Py_CLEAR(self->place.stream);
     type_free(object);
@@ -91,17 +74,11 @@ static int product_clear(PyObject *object) {
 
 static PyObject *get_done(PyObject *object, void *closure) {
     Product *self = (Product *)object;
-    const hamr_functions *functions;
-    int32_t done;
     (void)closure;
-    if (place_usable(&self->place, &functions) < 0) return NULL;
-    hamr_error *error = functions->event_done(self->place.backend, self->place.device, self->event, &done);
-    if (error) {
-        self->failed = 1;
-        core_raise(error);
-        return NULL;
-    }
-    return PyBool_FromLong(done);
+    int done = event_done(&self->place, self->event);
+    if (done >= 0) return PyBool_FromLong(done);
+    self->failed = 1;
+    return NULL;
 }
 
 static PyObject *get_event(PyObject *object, void *closure) {

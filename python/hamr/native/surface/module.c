@@ -27,6 +27,7 @@
 #include "protocols/dlpack_exchange.h"
 #include "protocols/plain_calls.h"
 #include "scheduling/context.h"
+#include "scheduling/events.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
 #include "surface/fork.h"
@@ -35,7 +36,7 @@
 static PyMethodDef *const functions[] = {
     core_methods, relief_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions,
+    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
 };
 
 static int setup(PyObject *module) {

@@ -1,0 +1,44 @@
+"""The streams and events that are kept for reuse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import hamr._native as _native
+
+from .._base.library import core
+
+
+class CacheCounts(NamedTuple):
+    """How many streams, or events, of a device there are."""
+
+    #: That have been made and not been destroyed.
+    made: int
+    #: That nobody has. One is handed out again when its work is over.
+    kept: int
+    #: That somebody has.
+    used: int
+    #: How often one that was kept has been handed out.
+    hits: int
+
+
+class CacheStatistics(NamedTuple):
+    """What is kept for reuse on a device."""
+
+    streams: CacheCounts
+    events: CacheCounts
+
+
+def cache_statistics() -> dict[str, CacheStatistics]:
+    """What is kept for reuse on each device that was used, by its name, as "cuda:0".
+
+    ``hamr.trim()`` destroys what is kept and done. Hits of events leave out what never came to the
+    core, which is most of them.
+    """
+    _native.give_events()
+    found = {}
+    for line in core().CachedPlaces().splitlines():
+        place, *texts = line.split()
+        numbers = [int(text) for text in texts]
+        found[place] = CacheStatistics(CacheCounts(*numbers[:4]), CacheCounts(*numbers[4:]))
+    return found
