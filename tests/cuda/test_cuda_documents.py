@@ -24,6 +24,7 @@ def test_blocks(group, tmp_path):
             marks=pytest.mark.skipif(not shutil.which("cc"), reason="no cc, which it runs"),
         ),
         "threads.py",
+        "event_pipeline.py",
         "hello.py",
     ],
 )

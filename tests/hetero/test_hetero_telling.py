@@ -1,5 +1,6 @@
 """What a run tells: the report, progress, and the trace for Perfetto."""
 
+import itertools
 import json
 import sys
 import time
@@ -51,7 +52,7 @@ def test_a_trace_opens_in_perfetto(tmp_path):
     assert len(set(names.values())) == len(names)
     for row in rows.values():
         row.sort(key=lambda e: e["ts"])
-        for one, next_one in zip(row, row[1:], strict=False):
+        for one, next_one in itertools.pairwise(row):
             assert one["ts"] + one["dur"] <= next_one["ts"] + 0.01, names
     by_name = {}
     for e in complete:

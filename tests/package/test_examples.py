@@ -38,6 +38,13 @@ OUTPUT = {
         "afterwards: done",
         "[0. 0. 1. 1.]",
     ],
+    "event_pipeline.py": [
+        *(f"event {i}: the peak is at {p}" for i, p in enumerate((1000, 1100, 1200, 1300, 1400))),
+        "failed: event 13: readings failed in produce: OSError: the file of run 13 is torn",
+        "the others: 99",
+        "spectra by ",
+        "100 events, 1 failed, in ",
+    ],
     "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
 
@@ -51,7 +58,7 @@ ON_A_GPU = {
 }
 
 # tests/transport runs these, where the libraries are.
-IN_PROCESSES = {"dask_cluster.py", "mpi_allreduce.py"}
+IN_PROCESSES = {"dask_cluster.py", "event_pipeline_dask.py", "mpi_allreduce.py"}
 
 
 def run_example(name, folder):

@@ -26,12 +26,24 @@ def test_cluster(tmp_path):
     assert output.endswith("OK\n")
 
 
-def test_the_example():
-    example = ROOT / "examples" / "dask_cluster.py"
+def run_example(name):
+    example = ROOT / "examples" / name
     status, output = processes.launch([sys.executable, str(example)], 300, SETTINGS)
     assert status == 0, output[-8000:]
+    return output
+
+
+def test_the_example():
+    output = run_example("dask_cluster.py")
     assert "a result: {10, 10, 10" in output
     assert "as a Dask array: [12. 15. 18. 21.]\n" in output
+
+
+def test_a_pipelines_modules_are_tasks():
+    output = run_example("event_pipeline_dask.py")
+    peaks = "[1000. 1100. 1200. 1300. 1400.]"
+    assert f"a task for each module: {peaks}\n" in output
+    assert f"a pipeline in each task: {peaks} [" in output
 
 
 def test_sizes_are_those_of_the_elements():
