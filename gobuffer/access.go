@@ -200,6 +200,10 @@ func (a *Array) order(h *Handle, device int) error {
 			return errors.Join(err, pending.letGo())
 		}
 	}
+	if elsewhere {
+		h.elsewhere.foreign = true
+		a.memory.uses.name(h.elsewhere)
+	}
 	marked := *target
 	marked.foreign = true // unless it stands for work of hamr's
 	return errors.Join(a.memory.mark(&marked, pending), pending.letGo())
@@ -232,14 +236,17 @@ func (h *Handle) check() error {
 // remember records what the handle's stream holds.
 func (h *Handle) remember() {
 	if h.elsewhere != nil {
-		h.memory.remember(h.elsewhere)
+		marked := *h.elsewhere
+		_ = h.memory.mark(&marked, nil) // drops no ticket
+		h.memory.uses.unname(h.elsewhere)
 	} else {
 		piece{memory: h.memory, stream: h.stream}.remember()
 	}
 }
 
 // Detach gives up the handle and hands over its reference to the memory, or nil, to a
-// caller who sees to the order of what the elements are used for.
+// caller who sees to the order of what the elements are used for. What the handle's stream
+// holds is waited for as long as there is the memory, if that is not of the stream's device.
 func (h *Handle) Detach() *Memory {
 	if h.check() != nil || h.released.Swap(true) {
 		return nil
