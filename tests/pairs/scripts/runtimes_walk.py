@@ -1,7 +1,8 @@
-"""Buffers of all runtimes in one process beside NumPy's arrays: runtimes_walk.py SEED STEPS.
+"""Buffers of all runtimes beside NumPy's arrays: runtimes_walk.py SEED STEPS [faults].
 
 Views, handles that are kept while their buffers change and end, accesses that write, streams that
-keep an order or none, other libraries' late work, and moves between everything.
+keep an order or none, other libraries' late work, and moves between everything. With faults
+calls of the emulated driver fail: what the failed step was not about is as before.
 """
 
 import contextlib
@@ -24,19 +25,26 @@ from tests.pairs.scripts.mixed_buffers import (
 )
 
 KEPT, HANDLES = 12, 12
+#: What these fail to give back is lost.
+GIVING_BACK = (
+    *("Free", "Destroy", "GetError", "CtxPop", "CtxPush", "CtxGetCurrent", "Unmap", "Release"),
+    "Unregister",
+)
+#: Steps that take part in what other libraries do, or change more than they are about.
+KNOWN = ("late", "end", "swap", "resize")
 
 
 class Walk(Mixed):
     """The steps."""
 
-    def step(self):
+    def step(self, steps=None):
         self.touched = []
         if len(self.buffers) < KEPT:
             self.buffers.append(self.new())
             self.say("new", repr(self.buffers[-1].array))
             return
         held = self.choose.choice(self.buffers)
-        act = self.choose.choice(self.STEPS)
+        act = self.choose.choice(steps or self.STEPS)
         self.say(act.__name__, self.buffers.index(held), describe(held))
         self.touched = [held]
         act(self, held)
@@ -361,12 +369,45 @@ class Walk(Mixed):
             self.check(each.array.get(), each.model)
         self.checked = None
 
+    def failing_step(self):
+        """Steps until a call of the emulated driver fails, or none does."""
+        while not self.used or self.choose.random() < 0.02:
+            made = driver.emulator.count_calls(lambda: [self.step() for _ in range(20)])
+            self.used = [c for c in sorted(made) if not any(w in c for w in GIVING_BACK)]
+        driver.emulator.fail(self.choose.choice(self.used), self.choose.choice((1, 1, 2, 3)), 719)
+        try:
+            for _ in range(8):
+                self.step([s for s in self.STEPS if s.__name__ not in KNOWN])
+        except (hamr.DeviceError, hamr.OutOfMemory):
+            self.failed += 1
+            driver.emulator.stop_failing()
+            self.unknown()
+        finally:
+            driver.emulator.stop_failing()
+
+    def unknown(self):
+        """What the elements of whatever was touched are."""
+        for held in self.touched:
+            for other in self.others(held):
+                if other in self.handles:
+                    self.handles.remove(other)
+                    other.array.close()
+                else:
+                    values = self.values(other.model.shape, other.model.dtype)
+                    other.array[...] = values
+                    other.model[...] = values
+            if held in self.buffers:  # not, where the step has put another one in its place
+                self.buffers[self.buffers.index(held)] = self.new()
+            held.array.close()
+
     STEPS = (
         *(read, read, ask, ask, ask, look, look, late, late, late, write, exchange, exchange),
         *(exchange, exchange, together, fill, change, change, change, view, view, again, copied),
         *(copied, cast, shared, move, move, resize, change_stream, change_stream),
         *(change_transfer, cache, settle, swap, trim, end, check_all),
     )
+
+    failed, used = 0, ()
 
     def finish(self):
         self.check_all(None)
@@ -381,14 +422,17 @@ def live():
 
 def main():
     seed, steps = int(sys.argv[1]), int(sys.argv[2])
+    faults = sys.argv[3:] == ["faults"]
     walk = Walk(seed)
     try:
         for _ in range(steps):
-            walk.step()
+            walk.failing_step() if faults and walk.choose.random() < 0.3 else walk.step()
         walk.finish()
     except BaseException:
         print(f"seed {seed}:", *walk.said, sep="\n  ", flush=True)
         raise
+    assert walk.failed or not faults
+    print(walk.failed, "failed")
     del walk
     gc.collect()
     late_work.finish()
