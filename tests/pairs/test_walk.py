@@ -12,7 +12,9 @@ FOLDER = Path(__file__).parent / "scripts"
 
 @pytest.mark.skipif(not emulation.HIP, reason="needs emulated CUDA and HIP's stand-in")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_walk_over_whatever_runtimes_there_are(seed):
+@pytest.mark.parametrize("faults", [[], ["faults"]], ids=["as it is", "faults"])
+def test_walk_over_whatever_runtimes_there_are(seed, faults):
     """Every element is NumPy's after each step, and nothing is left."""
-    output = run_script("runtimes_walk", seed, scaled(20_000, 300), folder=FOLDER, timeout=600)
+    steps = scaled(10_000, 500)
+    output = run_script("runtimes_walk", seed, steps, *faults, folder=FOLDER, timeout=600)
     assert output.endswith("OK\n"), output[-4000:]
