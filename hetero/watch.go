@@ -12,8 +12,8 @@ import (
 const (
 	// restFraction of how long the youngest event has been watched is the pause between looks:
 	// what has ended is noticed soon beside what it took.
-	restFraction = 64
-	leastRest    = 20 * time.Microsecond
+	restFraction = 128
+	leastRest    = 10 * time.Microsecond
 	// mostSleep is the longest pause that nothing ends. Longer ones, of at most mostRest, end when
 	// another event is to be watched.
 	mostSleep = 200 * time.Microsecond

@@ -11,7 +11,7 @@ enum { MOST_DEVICES = 16, MOST_EVENTS = 1024, NOT_READY = 600, DISABLE_TIMING = 
 
 static struct ring {
     uint64_t generation;
-    uint64_t events[MOST_EVENTS]; /* the oldest first; their work may still run */
+    uint64_t events[MOST_EVENTS]; /* the one first that was given back the longest ago; their work may still run */
     unsigned first, count;
     int32_t made; /* events of which the core has not heard */
 } rings[MOST_DEVICES];
@@ -34,10 +34,14 @@ static struct ring *ring_of(const StreamPlace *place) {
     return ring;
 }
 
-static void push(struct ring *ring, uint64_t event) { ring->events[(ring->first + ring->count++) % MOST_EVENTS] = event; }
+static uint64_t *at(struct ring *ring, unsigned i) { return &ring->events[(ring->first + i) % MOST_EVENTS]; }
 
-static uint64_t pop(struct ring *ring) {
-    uint64_t event = ring->events[ring->first];
+static void push(struct ring *ring, uint64_t event) { *at(ring, ring->count++) = event; }
+
+static uint64_t pop_newest(struct ring *ring) { return *at(ring, --ring->count); }
+
+static uint64_t pop_oldest(struct ring *ring) {
+    uint64_t event = *at(ring, 0);
     ring->first = (ring->first + 1) % MOST_EVENTS;
     ring->count--;
     return event;
@@ -45,19 +49,20 @@ static uint64_t pop(struct ring *ring) {
 
 static void *handle_of(uint64_t event) { return (void *)(uintptr_t)event; }
 
-/* The oldest that is kept, if it is done, or a new one; 0: the core finds out what is wrong. */
+/* One that is kept and done, or a new one; 0: the core finds out what is wrong. The newest may be in the
+ * processor's caches yet, which makes it several times as quick as the oldest, which is done most often. */
 static uint64_t take(const StreamPlace *place, const hamr_devices *devices) {
     struct ring *ring = ring_of(place);
     void *created = NULL;
-    if (ring->count) {
-        uint64_t event = pop(ring);
+    for (int oldest = 0; oldest < 2 && ring->count; oldest++) {
+        uint64_t event = oldest ? *at(ring, 0) : *at(ring, ring->count - 1);
         int code = devices->cuda_done(handle_of(event));
+        if (code == NOT_READY) continue;
+        if (oldest) pop_oldest(ring);
+        else pop_newest(ring);
         if (code == 0) return event;
-        if (code != NOT_READY) {
-            event_give(place, event, 1);
-            return 0;
-        }
-        push(ring, event);
+        event_give(place, event, 1);
+        return 0;
     }
     if (ring->count == MOST_EVENTS || devices->cuda_event(&created, DISABLE_TIMING) != 0) return 0;
     ring->made++;
@@ -132,7 +137,7 @@ static PyObject *give_events(PyObject *module, PyObject *unused) {
     for (int device = 0; device < MOST_DEVICES; device++) {
         struct ring *ring = &rings[device];
         if (!functions || ring->generation != core_generation) continue;
-        while (ring->count || ring->made) give_core(functions, "cuda", device, ring, ring->count ? pop(ring) : 0, 0);
+        while (ring->count || ring->made) give_core(functions, "cuda", device, ring, ring->count ? pop_oldest(ring) : 0, 0);
     }
     Py_RETURN_NONE;
 }
