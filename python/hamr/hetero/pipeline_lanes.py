@@ -111,7 +111,7 @@ def shed(error: BaseException) -> None:
 class Begin:
     """The begin of all modules in all streams, on a thread that may wait."""
 
-    def __init__(self, lanes: list[Lane], told: Callable[[Begin], None]) -> None:
+    def __init__(self, lanes: deque[Lane], told: Callable[[Begin], None]) -> None:
         self.lanes, self._told = lanes, told
         self.error: BaseException | None = None
         self.work: list[Product] = []
