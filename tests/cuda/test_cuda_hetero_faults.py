@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+import weakref
 
 import pytest
 
@@ -108,6 +109,33 @@ def test_a_module_that_raises(name, phase):
             assert (result.error.module, result.error.phase, result.error.event) == (name, phase, i)
             assert isinstance(result.error.__cause__, Fault)
             assert dict(result.values) == {}
+
+
+def test_what_a_module_enqueued_before_it_raised_is_waited_for(emulator):
+    """The event's products live until then."""
+    alive, seen = [], []
+
+    class Content:
+        pass
+
+    @module("device")
+    def content(raw):
+        alive.append(weakref.ref(made := Content()))
+        return made
+
+    @module("device")
+    def fails(content, ctx):
+        emulator.hold(ctx.stream.ptr)
+        threading.Timer(0.01, look).start()
+        raise Fault
+
+    def look():
+        gc.collect()
+        seen.append(alive[0]() is not None)
+        emulator.let_go()
+
+    (result,) = Pipeline([raw, content, fails]).run([1])
+    assert (result.error.module, seen, alive[0]()) == ("fails", [True], None)
 
 
 def test_begin_that_raises():

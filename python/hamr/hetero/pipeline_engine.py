@@ -210,7 +210,8 @@ class Engine(Steps):
             await self._let_go_of_lanes()
         finally:
             self.workers.end()
-            self._free.clear()
+            while self._free:
+                self._free.pop().let_go()
             if self.over.done():
                 self.over.exception()  # somebody may have left without asking
             if self._progress is not None:
