@@ -267,8 +267,20 @@ MUTATIONS = [
     Mutation(
         "another device's work is taken for covered by a free",
         RELEASE,
-        "(m.freeWaits && w.device == m.context())",
+        "m.freeWaits && w.device == m.context() && w.backend == m.backend",
         "m.freeWaits",
+    ),
+    Mutation(
+        "what a handle elsewhere names is waited for once",
+        USES,
+        "list = append(list, u.named[i].work)",
+        "_ = i",
+    ),
+    Mutation(
+        "what a failed fill has enqueued is nobody's",
+        "gobuffer/fill.go",
+        "return errors.Join(err, m.mark(w, before))",
+        "return err",
     ),
     Mutation(
         "a reader's memory is written to after an error",

@@ -202,6 +202,10 @@ func (a *Array) order(h *Handle, device int) error {
 			return errors.Join(err, pending.letGo())
 		}
 	}
+	if elsewhere {
+		h.elsewhere.foreign = true
+		a.memory.uses.name(h.elsewhere)
+	}
 	marked := *target
 	marked.foreign = true // unless it stands for work of hamr's
 	return errors.Join(a.memory.mark(&marked, pending), pending.letGo())
@@ -239,7 +243,9 @@ func (h *Handle) check() error {
 func (h *Handle) remember() error {
 	m := h.memory
 	if h.elsewhere != nil {
-		m.remember(h.elsewhere)
+		marked := *h.elsewhere
+		_ = m.mark(&marked, nil) // drops no ticket
+		m.uses.unname(h.elsewhere)
 		return nil
 	}
 	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
@@ -280,7 +286,8 @@ func (m *Memory) turned() uint32 {
 }
 
 // Detach gives up the handle and hands over its reference to the memory, or nil, to a
-// caller who sees to the order of what the elements are used for.
+// caller who sees to the order of what the elements are used for. What the handle's stream
+// holds is waited for as long as there is the memory, if that is not of the stream's device.
 func (h *Handle) Detach() *Memory {
 	if h.check() != nil || h.released.Swap(true) {
 		return nil

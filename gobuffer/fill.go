@@ -126,7 +126,8 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error)
 	}
 	defer func() { err = errors.Join(err, before.letGo()) }()
 	if err := m.backend.Fill(p.region(), pattern, count, w.stream); err != nil {
-		return err
+		// Some of it may be enqueued, as of a fill that is several copies.
+		return errors.Join(err, m.mark(w, before))
 	}
 	if err := m.mark(w, before); err != nil || t != Sync {
 		return err

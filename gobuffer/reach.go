@@ -231,6 +231,7 @@ func (a *Array) orderFor(b backends.Backend, h *Handle, device int) error {
 	if a.memory == nil {
 		return nil
 	}
+	a.memory.uses.name(h.elsewhere)
 	marked := *h.elsewhere
 	return a.memory.mark(&marked, nil)
 }

@@ -183,6 +183,52 @@ func TestAnotherRuntimesCodeInPlaceIsInOrder(t *testing.T) {
 	closeAll(t, a, five)
 }
 
+// As long as somebody has a handle that names a stream of another device, or of another runtime.
+func TestWhatIsEnqueuedElsewhereAfterAWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		home place
+		by   user
+		on   func(*world) *backendtest.Fake
+	}{
+		"another runtime": {place{backends.CUDA, 0}, user{backends.SpaceHIP, 1}, func(w *world) *backendtest.Fake { return w.hip }},
+		"another device":  {place{backends.CUDAUnified, 0}, user{backends.SpaceCUDA, 1}, func(w *world) *backendtest.Fake { return w.cuda }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newVendors(t, turnedRound, late, late)
+			a := w.array(c.home.options(gobuffer.Async), before)
+			h, err := a.Access(c.by.space, c.by.device)
+			require.NoError(t, err)
+			require.False(t, h.Temporary())
+			write := func(value byte) {
+				require.NoError(t, c.on(w).Launch(c.by.device, 0, func(memory func(backends.Address, int) []byte) {
+					if c.by.space == backends.SpaceCUDA {
+						memory(h.Address(), 4)[0] = value
+					} else {
+						w.cuda.Poke(h.Address(), []byte{value})
+					}
+				}))
+			}
+			for value := range byte(3) {
+				write(20 + value)
+				assert.Equal(t, 20+value, w.read(a).data[0], "with the handle, after another wait")
+			}
+			write(30)
+			require.NoError(t, h.Release())
+			assert.Equal(t, byte(30), w.read(a).data[0], "after its end")
+
+			h, err = a.Access(c.by.space, c.by.device)
+			require.NoError(t, err)
+			held := h.Detach()
+			for value := range byte(3) {
+				write(40 + value)
+				assert.Equal(t, 40+value, w.read(a).data[0], "with the memory, after another wait")
+			}
+			require.NoError(t, held.Release())
+			closeAll(t, a)
+		})
+	}
+}
+
 // Managed memory is its own platform's.
 func TestManagedMemoryOfAnotherPlatform(t *testing.T) {
 	o := late

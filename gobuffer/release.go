@@ -50,7 +50,7 @@ func (m *Memory) settleBeforeRelease() error {
 		return m.followUses()
 	}
 	if err := m.settleIf(func(w *work) bool {
-		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context()))
+		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context() && w.backend == m.backend))
 	}); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type uses struct {
 	mutex sync.Mutex
 	list  works
 	room  [1]*work      // for the list: there is seldom more; at first what newMemory has made
+	named []guest       // see name
 	marks atomic.Uint64 // see Marks
 }
 
@@ -71,7 +72,63 @@ func (u *uses) recorded() works {
 			w.ticket.retain()
 		}
 	}
+	for i := range u.named {
+		list = append(list, u.named[i].work)
+	}
 	return list
+}
+
+// guest is the stream of handles in place for code on another device, or of another runtime. hamr does
+// nothing with the memory there, so that whoever has such a handle may enqueue on it what nobody else
+// knows of: it is recorded at any time, however often it was waited for.
+type guest struct {
+	*work
+	handles int // that have it
+}
+
+// name counts a handle that names w's stream, of a device that the memory is not of, and unname one
+// that does so no more.
+func (u *uses) name(w *work) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if i := u.naming(w); i >= 0 {
+		u.named[i].handles++
+		return
+	}
+	u.named = append(u.named, guest{work: w, handles: 1})
+	u.marks.Store(u.marks.Load()&^(marksStep-1) + marksStep | u.bits())
+}
+
+func (u *uses) unname(w *work) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	i := u.naming(w)
+	if i < 0 {
+		return // the memory has ended
+	}
+	if u.named[i].handles--; u.named[i].handles == 0 {
+		u.named = slices.Delete(u.named, i, i+1)
+		u.marks.Store(u.marks.Load()&^(marksStep-1) | u.bits())
+	}
+}
+
+func (u *uses) naming(w *work) int {
+	return slices.IndexFunc(u.named, func(g guest) bool { return g.holdsAll(w) })
+}
+
+// bits are the lower half of the marks.
+func (u *uses) bits() (marks uint64) {
+	if len(u.named) > 0 {
+		marks = foreignMark
+	}
+	for _, w := range u.list {
+		if w.foreign {
+			marks |= foreignMark
+		} else {
+			marks |= ownMark
+		}
+	}
+	return marks
 }
 
 // replace records next, unless it is nil, in place of works that are over or that next
@@ -103,15 +160,8 @@ func (u *uses) replace(old works, next *work) error {
 		kept = append(kept, next)
 		marks += marksStep
 	}
-	for _, w := range kept {
-		if w.foreign {
-			marks |= foreignMark
-		} else {
-			marks |= ownMark
-		}
-	}
 	u.list = kept
-	u.marks.Store(marks)
+	u.marks.Store(marks | u.bits())
 	u.mutex.Unlock()
 	return dropped.letGo()
 }
@@ -131,7 +181,7 @@ func (u *uses) on(b backends.Backend, device int, s backends.Stream) bool {
 	}
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	return len(u.list) == 1 && u.list[0].isAllOf(b, device, s)
+	return len(u.named) == 0 && len(u.list) == 1 && u.list[0].isAllOf(b, device, s)
 }
 
 // end forgets everything, for memory that nobody uses any more.
@@ -141,7 +191,7 @@ func (u *uses) end() error {
 	}
 	u.mutex.Lock()
 	list := u.list
-	u.list = nil
+	u.list, u.named = nil, nil
 	u.marks.Store(u.marks.Load() &^ (marksStep - 1))
 	u.mutex.Unlock()
 	return list.letGo()

@@ -38,20 +38,30 @@ func (s *Scheduler) Accelerators(restrict ...string) ([]Place, error) {
 	}
 	var list []Place
 	for _, b := range s.runtime.Backends() {
-		mine := slices.DeleteFunc(slices.Clone(allowed), func(r restriction) bool { return r.backend != b.Name() })
-		if !schedulable(b) || restricted && len(mine) == 0 || b.Probe() != nil {
-			continue
-		}
-		count, err := b.DeviceCount()
+		devices, err := allowedOf(b, allowed, restricted)
 		if err != nil {
 			return nil, err
 		}
-		hosts, _ := backends.As[backends.HostDevices](b)
-		for device := range count {
-			named := slices.ContainsFunc(mine, func(r restriction) bool { return r.device == all || r.device == device })
-			if (named || !restricted) && (hosts == nil || !hosts.OnHost(device)) {
-				list = append(list, Place{b.Name(), device})
-			}
+		list = append(list, devices...)
+	}
+	return list, nil
+}
+
+// allowedOf returns the devices of a backend that may be used.
+func allowedOf(b backends.Backend, allowed []restriction, restricted bool) (list []Place, err error) {
+	mine := slices.DeleteFunc(slices.Clone(allowed), func(r restriction) bool { return r.backend != b.Name() })
+	if !schedulable(b) || restricted && len(mine) == 0 || b.Probe() != nil {
+		return nil, nil
+	}
+	count, err := b.DeviceCount()
+	if err != nil {
+		return nil, err
+	}
+	hosts, _ := backends.As[backends.HostDevices](b)
+	for device := range count {
+		named := slices.ContainsFunc(mine, func(r restriction) bool { return r.device == all || r.device == device })
+		if (named || !restricted) && (hosts == nil || !hosts.OnHost(device)) {
+			list = append(list, Place{b.Name(), device})
 		}
 	}
 	return list, nil

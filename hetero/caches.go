@@ -79,6 +79,19 @@ func (s *Scheduler) GiveEvent(p Place, e backends.Event) error {
 	return nil
 }
 
+// AdoptEvents counts events of the backend's for a place as made here, and handed out, which the caller
+// has made.
+func (s *Scheduler) AdoptEvents(p Place, count int) error {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return err
+	}
+	c.mutex.Lock()
+	c.eventCounts.Made += count
+	c.mutex.Unlock()
+	return nil
+}
+
 // DropEvent is GiveEvent of an event whose work has failed and whose error was told: it is destroyed,
 // so that nobody is told again.
 func (s *Scheduler) DropEvent(p Place, e backends.Event) error {

@@ -2,6 +2,7 @@ package hetero
 
 import (
 	"errors"
+	"slices"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -68,6 +69,15 @@ func (a *CachingAllocator) Close() error {
 	failed := a.Trim()
 	if a.own != nil && !before {
 		failed = errors.Join(failed, a.own.release())
+	}
+	a.mutex.Lock()
+	left := len(a.all)
+	a.mutex.Unlock()
+	if left == 0 {
+		s := a.scheduler
+		s.mutex.Lock()
+		s.allocators = slices.DeleteFunc(slices.Clone(s.allocators), func(other *CachingAllocator) bool { return other == a })
+		s.mutex.Unlock()
 	}
 	return failed
 }

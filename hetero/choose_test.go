@@ -177,6 +177,9 @@ func TestSwitch(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, name)
 		assert.Equal(t, c.cases[c.want], chosen)
+		if _, there := c.cases["cuda"]; !there {
+			assert.Zero(t, w.cuda.CallCount("Probe"), "nobody asks for it")
+		}
 	}
 }
 
@@ -185,7 +188,7 @@ func TestSwitchesThatServeNowhere(t *testing.T) {
 	for cases, want := range map[string]string{
 		"cdua": `case is "cdua": accepted is "cpu" and names of backends that have streams, as cuda, hip`,
 		"host": `case is "host": accepted is "cpu" and names of backends that have streams, as cuda, hip`,
-		"sycl": `cases is ["sycl"]: accepted is "cpu", or what there is here: [cuda:0 hip:0]`,
+		"sycl": `cases is ["sycl"]: accepted is "cpu", or a backend of which there is a device that may be used`,
 	} {
 		_, _, err := hetero.Switch(w.scheduler, map[string]int{cases: 1})
 		assert.EqualError(t, err, want)
@@ -193,6 +196,11 @@ func TestSwitchesThatServeNowhere(t *testing.T) {
 	_, _, err := hetero.Switch(w.scheduler, map[string]int{"cuda": 1}, "metal")
 	var bad *gobuffer.ArgumentError
 	require.ErrorAs(t, err, &bad)
+	w.cuda.FailAt("DeviceCount", 1, errInjected)
+	_, _, err = hetero.Switch(w.scheduler, map[string]int{"cuda": 1, "cpu": 2})
+	require.ErrorIs(t, err, errInjected)
+	_, _, err = hetero.Switch(nil, map[string]int{"cpu": 2})
+	require.ErrorIs(t, err, gobuffer.ErrZero)
 }
 
 func TestFirstAvailable(t *testing.T) {

@@ -80,7 +80,8 @@ func Get[T any](c *Context, p *Product[T]) (value T, err error) {
 // Migrate is Get for a product that may be on another device: then move makes a value of that of the
 // product which is of use on the context's device, by the movement of buffers, say, in the order of
 // the context's stream. The result is of the same device and stream as what the context enqueues, and
-// the caller's. A product of another backend must be done: see Product.Done.
+// the caller's. A product of another backend must be done: see Product.Done. Where two devices' runtimes
+// know nothing of each other, as those of two OpenCL platforms, a pending product is waited for.
 func Migrate[T any](c *Context, p *Product[T], move func(value T, from Place) (T, error)) (value T, err error) {
 	if p == nil {
 		return value, errNoProduct

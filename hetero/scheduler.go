@@ -20,7 +20,7 @@ type Scheduler struct {
 	retire  atomic.Pointer[func(backends.Stream) (bool, error)]
 	watcher watcher
 
-	allocators []*CachingAllocator // all that were made
+	allocators []*CachingAllocator // all that have memory, or may
 }
 
 // New returns a Scheduler over the backends of a Runtime. Nothing is loaded before a device of theirs

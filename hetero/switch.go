@@ -14,29 +14,43 @@ const CPU = "cpu"
 
 // Switch chooses one of several ways to do the same, by names of backends and "cpu", as CMSSW's
 // SwitchProducer does: the first in the order of the Runtime's backends of which there is a device
-// that may be used, else "cpu"; restrict is as for Scheduler.Accelerators. The error is a
-// *gobuffer.ArgumentError for other names, and where none of the cases serves here.
+// that may be used, else "cpu"; restrict is as for Scheduler.Accelerators. Of backends without a case
+// nothing is loaded. The error is a *gobuffer.ArgumentError for other names, and where none of the
+// cases serves here.
 func Switch[T any](s *Scheduler, cases map[string]T, restrict ...string) (name string, chosen T, err error) {
-	var none T
-	list, err := s.Accelerators(restrict...)
+	name, err = s.choose(slices.Sorted(maps.Keys(cases)), restrict)
+	return name, cases[name], err
+}
+
+func (s *Scheduler) choose(cases, restrict []string) (string, error) {
+	if s == nil || s.caches.Load() == nil {
+		return "", zeroError("scheduler", "what New and Default return")
+	}
+	allowed, restricted, err := s.restrictions(restrict)
 	if err != nil {
-		return "", none, err
+		return "", err
 	}
-	names := slices.Sorted(maps.Keys(cases))
-	for _, name := range names {
+	for _, name := range cases {
 		if !s.caseName(name) {
-			return "", none, valueError("case", strconv.Quote(name), `"cpu" and names of backends that have streams, as `+s.names())
+			return "", valueError("case", strconv.Quote(name), `"cpu" and names of backends that have streams, as `+s.names())
 		}
 	}
-	for _, p := range list {
-		if chosen, ok := cases[p.Backend]; ok {
-			return p.Backend, chosen, nil
+	for _, b := range s.runtime.Backends() {
+		if !slices.Contains(cases, b.Name()) {
+			continue
+		}
+		devices, err := allowedOf(b, allowed, restricted)
+		if err != nil {
+			return "", err
+		}
+		if len(devices) > 0 {
+			return b.Name(), nil
 		}
 	}
-	if chosen, ok := cases[CPU]; ok {
-		return CPU, chosen, nil
+	if slices.Contains(cases, CPU) {
+		return CPU, nil
 	}
-	return "", none, valueError("cases", fmt.Sprintf("%q", names), fmt.Sprintf(`"cpu", or what there is here: %v`, list))
+	return "", valueError("cases", fmt.Sprintf("%q", cases), `"cpu", or a backend of which there is a device that may be used`)
 }
 
 // caseName reports whether programs may have a case of that name: also for a runtime that this one

@@ -12,8 +12,8 @@ import (
 const (
 	// restFraction of how long the youngest event has been watched is the pause between looks:
 	// what has ended is noticed soon beside what it took.
-	restFraction = 64
-	leastRest    = 20 * time.Microsecond
+	restFraction = 128
+	leastRest    = 10 * time.Microsecond
 	// mostSleep is the longest pause that nothing ends. Longer ones, of at most mostRest, end when
 	// another event is to be watched.
 	mostSleep = 200 * time.Microsecond
@@ -53,7 +53,7 @@ func (s *Scheduler) Watch(p Place, e backends.Event, told func(error)) (Watched,
 	if told == nil {
 		return 0, valueError("told", "nil", "a function")
 	}
-	return s.watcher.add(&watched{cache: c, event: e, told: told, since: time.Now()}), nil
+	return s.watcher.add(&watched{cache: c, event: e, told: told}), nil
 }
 
 // Unwatch ends Watch without a call, and reports whether it did: false is that told was called or is
@@ -69,7 +69,7 @@ func (w *watcher) add(e *watched) Watched {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.last++
-	e.number = w.last
+	e.number, e.since = w.last, time.Now()
 	w.list = append(w.list, e)
 	if w.added == nil {
 		w.added = make(chan struct{}, 1)

@@ -15,6 +15,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/forked"
 	"hamr/backends/internal/pool"
 	"hamr/backends/internal/staging"
 )
@@ -128,6 +129,9 @@ func (b *Backend) load() error {
 	unavailable := func(reason string) error {
 		return &backends.UnavailableError{Backend: b.Name(), Tried: tried, Reason: reason}
 	}
+	if b.dialect.ForgetsForks && forked.Since(b.Name()) {
+		return &backends.ForkedError{Backend: b.Name(), Reason: "its devices and threads are the parent's"}
+	}
 	library, err := dl.OpenWith(b.loader, tried, "")
 	if err != nil {
 		return unavailable(err.Error())
@@ -137,8 +141,8 @@ func (b *Backend) load() error {
 		return unavailable(err.Error())
 	}
 	if err := b.initialise(); err != nil {
-		var forked *backends.ForkedError
-		if errors.As(err, &forked) {
+		var after *backends.ForkedError
+		if errors.As(err, &after) {
 			return err
 		}
 		return unavailable(err.Error())
@@ -167,6 +171,11 @@ func (b *Backend) load() error {
 	}
 	if err := b.countDevices(); err != nil {
 		return unavailable(err.Error())
+	}
+	if b.dialect.ForgetsForks {
+		if err := forked.Mark(b.Name()); err != nil {
+			return unavailable("no mark for forked children: " + err.Error())
+		}
 	}
 	b.ready.Store(true)
 	return nil

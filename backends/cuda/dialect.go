@@ -53,6 +53,8 @@ type Dialect struct {
 
 	// EndsWork says that the end of a stream may end the work on it: it is waited for before.
 	EndsWork bool
+	// ForgetsForks says that the library does not tell a forked child that its parent has used a device.
+	ForgetsForks bool
 	// FreesForOne says that freeing page-locked memory waits for the current device alone.
 	FreesForOne bool
 

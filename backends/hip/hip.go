@@ -60,6 +60,7 @@ var dialect = &cuda.Dialect{
 	CopyKind:     copyDefault,
 	ReadsLate:    true,
 	EndsWork:     true,
+	ForgetsForks: true,
 	FreesForOne:  true,
 	Kernels:      func(library dl.Library) ([]byte, error) { return compile(library) },
 }

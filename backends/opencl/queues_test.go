@@ -156,3 +156,33 @@ func TestNumbersThatAreNoQueues(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, backends.HostDevice, found)
 }
+
+// On a queue that keeps no order everything is looked through at each barrier.
+func TestNoMoreThanSoMuchPilesUpOutOfOrder(t *testing.T) {
+	r := newRig(t)
+	for number := range r.devices {
+		if r.devices[number].memory == noMemory {
+			continue
+		}
+		d, err := r.device("", number)
+		require.NoError(t, err)
+		queue, err := r.made(r.library.CreateCommandQueue, d.context, d.handle, queueOutOfOrder)
+		require.NoError(t, err)
+		s := backends.Stream(queue)
+		to, from := r.take(number, 800), r.take(number, 800)
+		require.NoError(t, r.Fill(from, []byte{7}, 800, s))
+		for i := range backends.Address(800) {
+			one, other := to, from
+			one.Address += i
+			other.Address += i
+			_, err := r.Copy(one, other, 1, s)
+			require.NoError(t, err)
+		}
+		q, err := r.queueOn("", number, s)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, q.given.Load()-q.seen.Load(), int64(mostUnfinished))
+		require.NoError(t, r.Synchronize(number, s))
+		assert.Equal(t, byte(7), r.read(backends.Region{Address: to.Address + 799, Allocator: to.Allocator, Device: number}, 1)[0])
+		require.NoError(t, r.call(r.library.ReleaseCommandQueue, queue))
+	}
+}

@@ -307,9 +307,11 @@ typedef struct hamr_functions {
     hamr_error *(*give_cached_stream)(const char *backend, int32_t device, uint64_t stream);
     /* Takes an event, which stands for the work on a stream so far. */
     hamr_error *(*record_cached_event)(const char *backend, int32_t device, uint64_t stream, uint64_t *event);
-    hamr_error *(*give_cached_event)(const char *backend, int32_t device, uint64_t event);
+    /* made is how many such events the caller has made of itself since it last said so, if any; then
+     * event may be 0: none. */
+    hamr_error *(*give_cached_event)(const char *backend, int32_t device, uint64_t event, int32_t made);
     /* give_cached_event of one whose work has failed, which the caller was told. */
-    hamr_error *(*drop_cached_event)(const char *backend, int32_t device, uint64_t event);
+    hamr_error *(*drop_cached_event)(const char *backend, int32_t device, uint64_t event, int32_t made);
     /* Makes later work on a stream wait for an event of a device of the same backend's, and sets whether it
      * does: not where the event is done. */
     hamr_error *(*wait_for_event)(const char *backend, int32_t device, uint64_t stream, int32_t event_device, uint64_t event, int32_t *waits);

@@ -193,8 +193,7 @@ class ScopedContext(Placed):
     def _content(self, product: Product, /) -> Any: ...
 
 def set_context_hooks(
-    get: Callable[[], Any],
-    set: Callable[[Any], object],
+    blocks: Any,
     without: Callable[[Any, Any], Any],
     new_stream: Callable[[str, int], Any],
     elsewhere: Callable[[Any, Product, object], Any],

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import threading
+import time
 import weakref
 
 import pytest
@@ -70,12 +71,18 @@ def test_every_checksum_is_right_and_no_thread_waits_for_a_device(emulator):
     assert pipeline.report["fetched"].device_stall > 0
 
 
+#: Seconds: what takes less is called by the loop's thread, once that is known.
+LONG = 2e-4
+
+
 def test_device_modules_are_called_on_the_loops_thread_and_others_are_not():
     where = {}
 
     def noted(name, kind, *inputs):
         def call(*values, ctx=None):
             where.setdefault(name, set()).add(threading.current_thread() is threading.main_thread())
+            if kind == "cpu":
+                time.sleep(LONG)
             return name
 
         return module(kind, name=name, inputs=inputs)(call)
@@ -89,6 +96,7 @@ def test_device_modules_are_called_on_the_loops_thread_and_others_are_not():
 
         def produce(self, event, ctx):
             where.setdefault("produce", set()).add(threading.current_thread())
+            time.sleep(LONG)
 
         def __del__(self):  # of the copies, which may have memory whose end waits
             where.setdefault("end", set()).add(threading.current_thread())

@@ -144,6 +144,15 @@ def test_managed_memory_is_not_read_before_another_device_has_written_it():
     assert seen.read().tolist() == [1] * N
 
 
+@pytest.mark.multigpu
+def test_what_another_device_writes_to_managed_memory_is_waited_for():
+    b = hamr.Buffer(N, "f4", "cuda_uva", fill=1, device=0)
+    h = b.get_cuda_accessible(1)
+    for value in (5, 6):  # after a wait, too
+        driver.write_late(driver.LEGACY, h.ptr, N, value, device=1)
+        assert b.get().tolist() == [value] * N
+
+
 # Memory that is shared.
 
 

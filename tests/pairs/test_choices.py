@@ -78,6 +78,17 @@ def test_code_of_the_other_runtime_comes_behind_what_is_pending():
     assert driver.emulator.peek(h.ptr, 1000, "int32").tolist() == [7] * 1000
 
 
+@needs_both
+def test_what_the_other_runtime_does_later_is_waited_for():
+    from tests.hip import runtime
+
+    b = hamr.Buffer(100, "u1", "cuda", fill=1)
+    h = b.get_hip_accessible(0)
+    for value in (5, 6):  # after a wait, too
+        runtime.fill_late(h.ptr, value, 100, 0)
+        assert b.get().tolist() == [value] * 100
+
+
 @needs_opencl
 def test_what_goes_through_the_host_needs_two_pieces_of_it():
     if not emulation.CHOSEN:

@@ -32,8 +32,8 @@ def test_in_a_process_that_finds_it():
 
 
 def test_pairs_with_every_other_space():
-    """Beside emulated CUDA, HIP's stand-in, OpenCL and OpenMP."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sycl"]
+    """Beside emulated CUDA, HIP's stand-in, OpenCL and OpenMP; and steps at random over all."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sycl or walk"]
     setting = {**sycl_runtime.environment(), sycl_runtime.CHOSEN: "1"}
     setting |= {"HAMR_TEST_CUDA": "emulator", "HAMR_TEST_HIP": "1"}
     status, output = launch([*command, str(HERE.parent / "pairs")], 300, setting)

@@ -40,16 +40,32 @@ func RecordCachedEvent(backend string, device int, s backends.Stream) (e backend
 	return Scheduler.Record(hetero.Place{Backend: backend, Device: device}, s)
 }
 
-// GiveCachedEvent gives one back, which may be pending.
-func GiveCachedEvent(backend string, device int, e backends.Event) (err error) {
+// GiveCachedEvent gives one back, which may be pending. made is how many events the caller has made of
+// itself since it last said so; then e may be zero.
+func GiveCachedEvent(backend string, device int, e backends.Event, made int) (err error) {
 	defer Guard(&err)
-	return Scheduler.GiveEvent(hetero.Place{Backend: backend, Device: device}, e)
+	p := hetero.Place{Backend: backend, Device: device}
+	if made > 0 {
+		if err := Scheduler.AdoptEvents(p, made); err != nil {
+			return err
+		}
+	}
+	if e == 0 {
+		return nil
+	}
+	return Scheduler.GiveEvent(p, e)
 }
 
 // DropCachedEvent gives an event back whose work has failed, which the caller was told.
-func DropCachedEvent(backend string, device int, e backends.Event) (err error) {
+func DropCachedEvent(backend string, device int, e backends.Event, made int) (err error) {
 	defer Guard(&err)
-	return Scheduler.DropEvent(hetero.Place{Backend: backend, Device: device}, e)
+	p := hetero.Place{Backend: backend, Device: device}
+	if made > 0 {
+		if err := Scheduler.AdoptEvents(p, made); err != nil {
+			return err
+		}
+	}
+	return Scheduler.DropEvent(p, e)
 }
 
 // WaitForEvent makes later work on a stream wait for an event of one of the backend's devices, and

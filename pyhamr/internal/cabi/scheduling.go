@@ -29,13 +29,13 @@ func hamrRecordCachedEvent(backend *C.constant_char, device C.int32_t, stream C.
 }
 
 //export hamrGiveCachedEvent
-func hamrGiveCachedEvent(backend *C.constant_char, device C.int32_t, event C.uint64_t) *C.hamr_error {
-	return failure(bridge.GiveCachedEvent(goString(backend), int(device), backends.Event(event)))
+func hamrGiveCachedEvent(backend *C.constant_char, device C.int32_t, event C.uint64_t, made C.int32_t) *C.hamr_error {
+	return failure(bridge.GiveCachedEvent(goString(backend), int(device), backends.Event(event), int(made)))
 }
 
 //export hamrDropCachedEvent
-func hamrDropCachedEvent(backend *C.constant_char, device C.int32_t, event C.uint64_t) *C.hamr_error {
-	return failure(bridge.DropCachedEvent(goString(backend), int(device), backends.Event(event)))
+func hamrDropCachedEvent(backend *C.constant_char, device C.int32_t, event C.uint64_t, made C.int32_t) *C.hamr_error {
+	return failure(bridge.DropCachedEvent(goString(backend), int(device), backends.Event(event), int(made)))
 }
 
 //export hamrWaitForEvent

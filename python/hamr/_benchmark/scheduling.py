@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-_CALLS = 500
-_ROUNDS = 9
+#: So many products at once, of which the stream has not come to any.
+_CALLS = 50
+_ROUNDS = 41
 #: Longer than so many calls take.
 _BUSY_NANOSECONDS = 10_000_000
 

@@ -85,4 +85,4 @@ def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:
     return moved(context._content(product), context)
 
 
-_native.set_context_hooks(current.get, current.set, without, cached_streams.take, _elsewhere)
+_native.set_context_hooks(current, without, cached_streams.take, _elsewhere)

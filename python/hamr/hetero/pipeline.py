@@ -33,7 +33,8 @@ class Pipeline:
     these streams has a device that ``chooser`` chooses by its number, a DeviceChooser() by default,
     or none. Of each event the products ``keep`` are kept: by default those for the host that no
     module reads. ``workers`` bounds the threads for cpu modules and for external ones' produce; by
-    default there are as many as streams.
+    default there are as many as streams. Those that take less than 0.1 ms lately are called by the
+    event loop's own thread.
 
     With ``progress=True`` a bar tells on the standard error how far a run is, by tqdm if that is
     installed. ``trace`` is a file that each run writes anew for Perfetto or chrome://tracing, with

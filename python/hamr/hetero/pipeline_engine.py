@@ -16,7 +16,7 @@ from .pipeline_events import Result
 from .pipeline_flow import Flow
 from .pipeline_lanes import Begin, Lane, LetGo
 from .pipeline_steps import Steps
-from .pipeline_workers import Workers
+from .pipeline_workers import Lengths, Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Engine(Steps):
         self.report, self._progress, self.trace = report, progress, trace
         self._loop = asyncio.get_running_loop()
         self.workers = Workers(self._loop, plan.workers, copy_context())
+        self.lengths = Lengths()
         self._source: Iterator[Any] | None = None
         self._pumped: AsyncIterable[Any] | None = None
         if isinstance(events, AsyncIterable):

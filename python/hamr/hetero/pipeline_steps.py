@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .pipeline_graph import Step
     from .pipeline_report import Report
     from .pipeline_trace import Trace
-    from .pipeline_workers import Workers
+    from .pipeline_workers import Lengths, Workers
 
 
 class Steps:
@@ -36,6 +36,7 @@ class Steps:
     report: Report
     trace: Trace | None
     workers: Workers
+    lengths: Lengths
     stopping: bool  # no further module is called
     tasks: set[Task[Any]]
 
@@ -130,7 +131,6 @@ class Steps:
         flow.outstanding += 1
 
     def _completed(self, flow: Flow, step: Step, begun: int, error: Exception | None) -> None:
-        flow.outstanding -= 1
         given, made = flow.acquired.pop(step.index)
         self._stalled(flow, step, "completion", begun)
         ready: list[Step] = []
@@ -143,6 +143,7 @@ class Steps:
         elif self._store(flow, step, made):
             self._follow(flow, step, ready)
         del given, made  # the event has them, and where it lets go of them may matter
+        flow.outstanding -= 1  # only now: what is done at once must not end the event
         self.advance(flow, ready)
 
     def _store(self, flow: Flow, step: Step, made: Any) -> bool:
@@ -159,6 +160,11 @@ class Steps:
             self._spawn(flow, step, self._produce_awaiting(flow, step, given))
             return
         job = HostJob(flow, step, given, self._produced, self._is_stopping)
+        if self.lengths.short(step.index):
+            flow.outstanding += 1
+            job.run(0)
+            job.over()
+            return
         try:
             self.workers.submit(job)
         except RuntimeError as error:  # no thread can be made
@@ -175,6 +181,7 @@ class Steps:
         flow.outstanding -= 1
         first = job.spans[0]
         self.report.modules[job.step.name].worker_stall_ns += first[1] - job.begun
+        self.lengths.took(job.step.index, job.spans[-1][2] - first[1])
         for step, begun, ended in job.spans:
             self._called(flow, step, "produce", begun, ended, job.thread)
         ready: list[Step] = []

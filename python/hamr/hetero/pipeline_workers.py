@@ -23,6 +23,30 @@ if TYPE_CHECKING:
             """It is done; called by the loop."""
 
 
+#: In nanoseconds: what takes less is not worth a thread, which begins as late as that.
+_SHORT = 100_000
+
+
+class Lengths:
+    """How long jobs take lately: those that are short are done on the loop's own thread.
+
+    The longest that was counts, less an eighth for each that came after it: of a kind of job that
+    takes long now and then, threads do most.
+    """
+
+    def __init__(self) -> None:
+        self._longest: dict[int, float] = {}  # in nanoseconds, by kind
+
+    def short(self, kind: int) -> bool:
+        """Whether the next one is expected to be."""
+        return self._longest.get(kind, _SHORT) < _SHORT
+
+    def took(self, kind: int, nanoseconds: int) -> None:
+        """One has taken so long."""
+        before = self._longest.get(kind, 2 * _SHORT)
+        self._longest[kind] = max(nanoseconds, before * 7 / 8)
+
+
 class Workers:
     """Up to ``most`` threads, and the loop that is told of each job that is done.
 

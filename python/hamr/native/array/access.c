@@ -51,7 +51,6 @@ static int cuda_in_place(const Array *self, int32_t device) {
     if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
     const hamr_devices *devices = core_functions()->devices;
     if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
-    if (memory_kind(array->allocator) == HAMR_MANAGED) return 1;
     if (device < 0) {
         int current = 0;
         if (devices->cuda_count > 1 && (!devices->cuda_current || devices->cuda_current(&current) != 0)) current = 0;

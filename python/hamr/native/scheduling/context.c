@@ -1,5 +1,7 @@
 #include "scheduling/context.h"
 
+#include <dlfcn.h>
+
 #include "array/construct.h"
 #include "base/heap_type.h"
 #include "base/python.h"
@@ -18,16 +20,34 @@ typedef struct {
     char activated;
 } Context;
 
+/* Python's functions of context variables, which the limited API lacks; NULL: ask the object. */
+static int (*variable_get)(PyObject *variable, PyObject *otherwise, PyObject **value);
+static PyObject *(*variable_set)(PyObject *variable, PyObject *value);
+
 /* What Python says: the variable of the blocks that a thread or task is in, how to leave one that
  * is not the innermost, and what cannot be done here. */
-static PyObject *get_blocks, *set_blocks, *without_block, *new_stream, *elsewhere;
+static PyObject *blocks_variable, *without_block, *new_stream, *elsewhere;
 
-/* set_context_hooks(get, set, without, new_stream, elsewhere) */
+/* A new reference, or NULL with an exception. */
+static PyObject *get_blocks(void) {
+    PyObject *blocks = NULL;
+    if (!variable_get) return PyObject_CallMethod(blocks_variable, "get", NULL);
+    return variable_get(blocks_variable, NULL, &blocks) < 0 ? NULL : blocks;
+}
+
+/* 0, or -1 with an exception. */
+static int set_blocks(PyObject *blocks) {
+    PyObject *reset = variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
+    Py_XDECREF(reset);
+    return reset ? 0 : -1;
+}
+
+/* set_context_hooks(blocks, without, new_stream, elsewhere) */
 static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
-    PyObject *hooks[5], **own[] = {&get_blocks, &set_blocks, &without_block, &new_stream, &elsewhere};
+    PyObject *hooks[4], **own[] = {&blocks_variable, &without_block, &new_stream, &elsewhere};
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "OOOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3], &hooks[4])) return NULL;
-    for (int i = 0; i < 5; i++) {
+    if (!PyArg_ParseTuple(arguments, "OOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3])) return NULL;
+    for (int i = 0; i < 4; i++) {
         PyObject *old = *own[i];
         *own[i] = Py_NewRef(hooks[i]);
         Py_XDECREF(old);
@@ -95,32 +115,27 @@ static int restore(Context *self) {
 }
 
 static int enter_blocks(Context *self) {
-    PyObject *outer = PyObject_CallNoArgs(get_blocks);
+    PyObject *outer = get_blocks();
     PyObject *blocks = outer ? PyTuple_Pack(2, self->place.stream, outer) : NULL;
-    PyObject *reset = blocks ? PyObject_CallFunctionObjArgs(set_blocks, blocks, NULL) : NULL;
-    if (reset && PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) Py_CLEAR(reset);
-    if (!reset) {
+    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) || set_blocks(blocks) < 0) {
         Py_XDECREF(outer);
         Py_XDECREF(blocks);
         return -1;
     }
-    Py_DECREF(reset);
     self->outer = outer;
     self->blocks = blocks;
     return 0;
 }
 
 static int leave_blocks(Context *self) {
-    PyObject *now = PyObject_CallNoArgs(get_blocks), *left = NULL;
+    PyObject *now = get_blocks(), *left = NULL;
     if (now) left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
-    PyObject *reset = left ? PyObject_CallFunctionObjArgs(set_blocks, left, NULL) : NULL;
+    int failed = !left || set_blocks(left) < 0;
     Py_XDECREF(now);
     Py_XDECREF(left);
     Py_CLEAR(self->outer);
     Py_CLEAR(self->blocks);
-    if (!reset) return -1;
-    Py_DECREF(reset);
-    return 0;
+    return -failed;
 }
 
 static PyObject *context_enter(PyObject *object, PyObject *unused) {
@@ -270,11 +285,13 @@ static PyType_Spec spec = {
 
 int context_setup(PyObject *module) {
     static PyObject *type;
+    *(void **)&variable_get = dlsym(RTLD_DEFAULT, "PyContextVar_Get");
+    *(void **)&variable_set = dlsym(RTLD_DEFAULT, "PyContextVar_Set");
     if (!type && !(type = PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
     return PyModule_AddObjectRef(module, "ScopedContext", type);
 }
 
 PyMethodDef context_functions[] = {
-    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(get, set, without, new_stream, elsewhere): what a ScopedContext asks of Python."},
+    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(blocks, without, new_stream, elsewhere): what a ScopedContext asks of Python."},
     {NULL, NULL, 0, NULL},
 };
