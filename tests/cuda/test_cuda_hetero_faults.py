@@ -12,7 +12,7 @@ import weakref
 import pytest
 
 import hamr
-from hamr.hetero import ModuleError, Pipeline, module
+from hamr.hetero import ModuleError, Pipeline, Producer, module
 from tests.cuda import driver
 from tests.cuda.hetero_modules import Fetched, chain, expected, loaded, made_by_kernel, raw
 from tests.cuda.test_cuda_hetero_pipeline import handed_out
@@ -136,6 +136,43 @@ def test_what_a_module_enqueued_before_it_raised_is_waited_for(emulator):
 
     (result,) = Pipeline([raw, content, fails]).run([1])
     assert (result.error.module, seen, alive[0]()) == ("fails", [True], None)
+
+
+@pytest.mark.parametrize("phase", ["acquire", "produce"])
+def test_an_error_keeps_nothing_of_its_event(phase):
+    """Whichever thread called the module: short ones of the host are the loop's, after some."""
+    alive = []
+
+    class Content:
+        pass
+
+    @module("device")
+    def content(raw):
+        alive.append(weakref.ref(made := Content()))
+        return made
+
+    class Fails(Producer):
+        kind = "external"
+        inputs = ("content",)
+
+        def acquire(self, event, ctx):
+            self.fail(event, "acquire")
+
+        def produce(self, event, ctx):
+            self.fail(event, "produce")
+
+        def fail(self, event, now):
+            if event.number >= 30 and now == phase:
+                raise Fault
+
+    gc.collect()
+    gc.disable()
+    try:
+        results = Pipeline([raw, content, Fails()]).run(range(40))
+        assert [r.number for r in results if r.error] == [*range(30, 40)]
+        assert [ref() for ref in alive if ref()] == []
+    finally:
+        gc.enable()
 
 
 def test_begin_that_raises():

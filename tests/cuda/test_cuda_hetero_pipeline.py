@@ -44,24 +44,25 @@ def nothing_leaks():
     assert handed_out() == before
 
 
-def blocking_calls(emulator):
-    return {call: emulator.calls(call) for call in BLOCKING}
+def blocking_calls():
+    """How many there were; a real driver does not say."""
+    return {call: driver.emulator.calls(call) for call in BLOCKING if driver.emulator}
 
 
-def test_every_checksum_is_right_and_no_thread_waits_for_a_device(emulator):
+def test_every_checksum_is_right_and_no_thread_waits_for_a_device():
     count = scaled(1000, 40)
     pipeline, results = Pipeline(chain()), []
 
     def events():
         yield 0
-        before.update(blocking_calls(emulator))  # memory for the run was taken by then
+        before.update(blocking_calls())  # memory for the run was taken by then
         yield from range(1, count)
 
     async def main():
         async for result in pipeline.results(events()):
             results.append(result)
             if len(results) == count:
-                assert blocking_calls(emulator) == before
+                assert blocking_calls() == before
 
     before = {}
     asyncio.run(main())

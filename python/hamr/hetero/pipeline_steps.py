@@ -163,6 +163,7 @@ class Steps:
         if self.lengths.short(step.index):
             flow.outstanding += 1
             job.run(0)
+            del given  # an error's frames lead to this one
             job.over()
             return
         try:
