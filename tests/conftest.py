@@ -21,6 +21,7 @@ os.environ.setdefault("HAMR_TUNING", "0")  # what somebody measured here says no
 #: which asks C what it refuses.
 EACH_PYTHON = (
     "concurrency",
+    "hetero",
     "lifetime",
     "package",
     "sharing/array_interface",

@@ -1,12 +1,14 @@
 """Waiting for a device's work without blocking an event loop."""
 
 import asyncio
+import time
 
 import numpy as np
 import pytest
 
 import hamr
 from hamr import hetero
+from hamr.hetero.completion import when_completed
 from tests.cuda import driver
 from tests.cuda.hetero import streams_and_events
 
@@ -116,6 +118,30 @@ def test_many_at_once():
 
     asyncio.run(main())
     assert sorted(done) == list(range(16))
+
+
+def test_one_that_is_told_may_raise_what_ends_the_loop(token):
+    """The others are told when it runs again."""
+    told = []
+
+    def interrupted(error):
+        told.append("first")
+        raise KeyboardInterrupt
+
+    async def begin():
+        ctx = hetero.ScopedContext(token)
+        when_completed(ctx.wrap(None), interrupted)
+        when_completed(ctx.wrap(None), lambda error: (told.append(error), loop.stop()))
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    time.sleep(0.02)  # both are over
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_forever()
+    loop.call_later(10, loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert told == ["first", None]
 
 
 def test_without_a_scope(token):

@@ -7,11 +7,12 @@ import os
 import random
 import signal
 import threading
+import weakref
 
 import pytest
 
 import hamr
-from hamr.hetero import ModuleError, Pipeline, module
+from hamr.hetero import ModuleError, Pipeline, Producer, module
 from tests.cuda import driver
 from tests.cuda.hetero_modules import Fetched, chain, expected, loaded, made_by_kernel, raw
 from tests.cuda.test_cuda_hetero_pipeline import handed_out
@@ -108,6 +109,70 @@ def test_a_module_that_raises(name, phase):
             assert (result.error.module, result.error.phase, result.error.event) == (name, phase, i)
             assert isinstance(result.error.__cause__, Fault)
             assert dict(result.values) == {}
+
+
+def test_what_a_module_enqueued_before_it_raised_is_waited_for(emulator):
+    """The event's products live until then."""
+    alive, seen = [], []
+
+    class Content:
+        pass
+
+    @module("device")
+    def content(raw):
+        alive.append(weakref.ref(made := Content()))
+        return made
+
+    @module("device")
+    def fails(content, ctx):
+        emulator.hold(ctx.stream.ptr)
+        threading.Timer(0.01, look).start()
+        raise Fault
+
+    def look():
+        gc.collect()
+        seen.append(alive[0]() is not None)
+        emulator.let_go()
+
+    (result,) = Pipeline([raw, content, fails]).run([1])
+    assert (result.error.module, seen, alive[0]()) == ("fails", [True], None)
+
+
+@pytest.mark.parametrize("phase", ["acquire", "produce"])
+def test_an_error_keeps_nothing_of_its_event(phase):
+    """Whichever thread called the module: short ones of the host are the loop's, after some."""
+    alive = []
+
+    class Content:
+        pass
+
+    @module("device")
+    def content(raw):
+        alive.append(weakref.ref(made := Content()))
+        return made
+
+    class Fails(Producer):
+        kind = "external"
+        inputs = ("content",)
+
+        def acquire(self, event, ctx):
+            self.fail(event, "acquire")
+
+        def produce(self, event, ctx):
+            self.fail(event, "produce")
+
+        def fail(self, event, now):
+            if event.number >= 30 and now == phase:
+                raise Fault
+
+    gc.collect()
+    gc.disable()
+    try:
+        results = Pipeline([raw, content, Fails()]).run(range(40))
+        assert [r.number for r in results if r.error] == [*range(30, 40)]
+        assert [ref() for ref in alive if ref()] == []
+    finally:
+        gc.enable()
 
 
 def test_begin_that_raises():

@@ -7,15 +7,25 @@ import threading
 import time
 import weakref
 
-import numpy as np
 import pytest
 
 import hamr
 from hamr import hetero
 from hamr.hetero import Pipeline, Producer, module
 from tests.cuda import driver
+from tests.cuda.conftest import BLOCKING
 from tests.cuda.hetero import streams_and_events
-from tests.cuda.hetero_modules import Fetched, chain, expected, loaded, on_host, raw
+from tests.cuda.hetero_modules import (
+    Fetched,
+    chain,
+    enqueue_copy,
+    expected,
+    loaded,
+    made_by_kernel,
+    on_host,
+    page_locked,
+    raw,
+)
 from tests.support.processes import scaled
 
 pytestmark = pytest.mark.usefixtures("cuda_alone")
@@ -34,9 +44,28 @@ def nothing_leaks():
     assert handed_out() == before
 
 
-def test_every_checksum_is_right_and_no_thread_waits_for_a_device(nothing_blocks):
-    pipeline = Pipeline(chain())
-    results = pipeline.run(range(scaled(1000, 40)))
+def blocking_calls():
+    """How many there were; a real driver does not say."""
+    return {call: driver.emulator.calls(call) for call in BLOCKING if driver.emulator}
+
+
+def test_every_checksum_is_right_and_no_thread_waits_for_a_device():
+    count = scaled(1000, 40)
+    pipeline, results = Pipeline(chain()), []
+
+    def events():
+        yield 0
+        before.update(blocking_calls())  # memory for the run was taken by then
+        yield from range(1, count)
+
+    async def main():
+        async for result in pipeline.results(events()):
+            results.append(result)
+            if len(results) == count:
+                assert blocking_calls() == before
+
+    before = {}
+    asyncio.run(main())
     assert [r["total"] for r in results] == [expected(r.number) for r in results]
     assert {r.place for r in results} == set(PLACES)
     assert all(r.place == PLACES[r.stream % len(PLACES)] for r in results)
@@ -75,8 +104,13 @@ def test_device_modules_are_called_on_the_loops_thread_and_others_are_not():
 
         def begin(self, place): ...
 
-    modules = [noted("cpu", "cpu"), noted("device", "device", "cpu"), External()]
-    Pipeline(modules).run(range(20))
+    class Ends:
+        def __del__(self):
+            where.setdefault("end", set()).add(threading.current_thread())
+
+    ends = module(name="ends")(Ends)
+    modules = [ends, noted("cpu", "cpu"), noted("device", "device", "cpu"), External()]
+    Pipeline(modules, keep=[]).run(range(20))
     assert (where["cpu"], where["device"]) == ({False}, {True})
     main = {threading.main_thread()}
     assert where["acquire"] == main
@@ -138,12 +172,12 @@ def test_two_consumers_of_a_product_have_streams_of_their_own():
     def read(name):
         def call(loaded, event, ctx):
             streams.setdefault(event.number, []).append(ctx.stream.ptr)
-            out = np.empty(loaded.shape, "f4")
+            out = page_locked()
             made = hamr.Buffer(
                 loaded.shape, "f4", "cuda_async", device=ctx.device, transfer="async"
             )
             driver.write_late(ctx.stream.ptr, made.ptr, out.size, 1, loaded.ptr, 2, ctx.device)
-            driver.do("cuMemcpyDtoHAsync_v2", out.ctypes.data, made.ptr, out.nbytes, ctx.stream.ptr)
+            enqueue_copy(out, made, ctx)
             return out, made
 
         return module("external", name=name)(call)
@@ -157,6 +191,30 @@ def test_two_consumers_of_a_product_have_streams_of_their_own():
     assert all(one != two for one, two in streams.values())
 
 
+def test_the_second_consumer_waits_on_the_device_for_what_is_not_there_yet(
+    emulator,
+):
+    @module("device")
+    def late(raw, ctx):
+        emulator.hold(ctx.stream.ptr)
+        asyncio.get_running_loop().call_later(0.01, emulator.let_go)
+        return made_by_kernel(None, 1, raw, ctx)
+
+    def read(name):
+        out = page_locked()
+
+        def call(late, ctx):
+            enqueue_copy(out, late, ctx)
+            return out
+
+        return module("external", name=name)(call)
+
+    before = emulator.calls("cuStreamWaitEvent")
+    (result,) = Pipeline([raw, late, read("one"), read("two")], streams=1).run([5])
+    assert [set(result[name].tolist()) for name in ("one", "two")] == [{5}, {5}]
+    assert emulator.calls("cuStreamWaitEvent") == before + 1
+
+
 def test_coroutines_of_devices():
     @module("device")
     async def waiting(loaded, ctx):
@@ -165,8 +223,8 @@ def test_coroutines_of_devices():
 
     @module("external")
     async def read(waiting, event, ctx):
-        out = np.empty(waiting.shape, "f4")
-        driver.do("cuMemcpyDtoHAsync_v2", out.ctypes.data, waiting.ptr, out.nbytes, ctx.stream.ptr)
+        out = page_locked()
+        enqueue_copy(out, waiting, ctx)
         if event.number % 2:
             await ctx.done()
             assert (out == event.item).all()
@@ -206,6 +264,23 @@ def test_begin_is_called_for_each_stream_on_its_device():
         gc.collect()
         assert not any(ref() for _, ref in begun)
         begun.clear()
+
+
+def test_what_begin_enqueues_is_over_before_the_first_event(emulator):
+    let_go = []
+
+    class Begins(Fetched):
+        def begin(self, place):
+            super().begin(place)
+            emulator.hold(hamr.Buffer(1, "f4", "cuda_async", transfer="async").stream.ptr)
+            threading.Timer(0.01, lambda: (let_go.append(True), emulator.let_go())).start()
+
+        def acquire(self, event, ctx):
+            assert let_go == [True]
+            super().acquire(event, ctx)
+
+    results = Pipeline(chain(fetched=Begins()), streams=1).run(range(3))
+    assert [r.error for r in results] == [None] * 3
 
 
 def test_the_trace_has_what_devices_did(tmp_path):

@@ -76,12 +76,12 @@ def test_a_source_without_an_end():
     async def main():
         source = itertools.count()
         async for result in Pipeline([raw, negative], streams=2).results(source):
-            await asyncio.sleep(0)
-            if result.number == 100:
+            await asyncio.sleep(0.002)  # in which many could be run
+            if result.number == 20:
                 break
         # Of what nobody reads there are no more than four for each stream, and what is in flight.
-        assert next(source) <= 101 + 4 * 2 + 2
-        assert result["negative"] == -100
+        assert next(source) <= 21 + 4 * 2 + 2
+        assert result["negative"] == -20
 
     asyncio.run(main())
 
@@ -128,6 +128,20 @@ def test_coroutines_are_modules():
 
     results = Pipeline([raw, awaiting, negative], streams=3).run(range(6))
     assert [r.values for r in results] == [{"awaiting": 2 * i, "negative": -i} for i in range(6)]
+
+
+def test_a_module_waits_for_all_that_it_reads():
+    def slow(raw):
+        time.sleep(0.005)
+        return raw
+
+    def both(slow, negative):
+        return slow, negative
+
+    pipeline = Pipeline([raw, slow, negative, both])
+    results = pipeline.run(range(4), raise_errors=True)
+    assert [r["both"] for r in results] == [(i, -i) for i in range(4)]
+    assert pipeline.report["both"].calls == 4
 
 
 def test_run_does_not_block_a_loop():
@@ -264,6 +278,31 @@ def test_an_exception_keeps_nothing_of_the_event():
         results = Pipeline([made, fails], streams=2).run(range(5))
         assert [type(r.error.__cause__) for r in results] == [ValueError] * 5
         assert [ref() for ref in alive] == [None] * 5
+    finally:
+        gc.enable()
+
+
+def test_an_exception_of_begin_keeps_nothing_of_the_run():
+    class Large:
+        pass
+
+    class Fails(Producer):
+        def begin(self, place):
+            self.memory = Large()
+            alive.append(weakref.ref(self.memory))
+            if len(alive) == 3:
+                raise OSError
+
+        def produce(self, event, ctx): ...
+
+    alive = []
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(ModuleError, match="stream 2 on cpu: Fails failed in begin") as told:
+            Pipeline([Fails()]).run([1])
+        assert [ref() for ref in alive] == [None] * 3
+        assert isinstance(told.value.__cause__, OSError)
     finally:
         gc.enable()
 

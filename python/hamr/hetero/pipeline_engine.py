@@ -168,10 +168,12 @@ class Engine(Steps):
             self.workers.drop(left)
         self._free.append(lane)
         self._active -= 1
-        if not self.stopping:
-            self._count(bool(flow.errors))
-            self._deliver(result)
-        self.more()
+        try:
+            if not self.stopping:
+                self._deliver(result)
+                self._count(bool(flow.errors))
+        finally:  # though nothing can be told of the progress any more
+            self.more()
 
     def _count(self, failed: bool) -> None:
         self.report.events += 1
@@ -185,20 +187,18 @@ class Engine(Steps):
     async def _begin(self) -> None:
         plan = self._plan
         chooser = DeviceChooser() if plan.chooser is None else plan.chooser
-        lanes = []
         for number in range(plan.streams):
             token = chooser.choose(number)
             graph = plan.without if token is None else plan.with_device
-            lanes.append(Lane(number, token, graph))
+            self._free.append(Lane(number, token, graph))
         begun: Future[Begin] = self._loop.create_future()
-        job = Begin(lanes, begun.set_result)
+        job = Begin(self._free, begun.set_result)
         if job.needed:
             self.workers.submit(job)
             await _through(begun)
             await _through(asyncio.gather(*map(completed, job.work), return_exceptions=True))
             if job.error is not None:
                 raise job.error
-        self._free.extend(lanes)
 
     async def _end(self) -> None:
         self.stopping = self._exhausted = True
@@ -211,7 +211,8 @@ class Engine(Steps):
             await self._let_go_of_lanes()
         finally:
             self.workers.end()
-            self._free.clear()
+            while self._free:
+                self._free.pop().let_go()
             if self.over.done():
                 self.over.exception()  # somebody may have left without asking
             if self._progress is not None:

@@ -76,6 +76,7 @@ class Lane:
     def begin(self, began: list[Product]) -> None:
         """Call begin of its modules; ``began`` gets what stands for the work that they enqueue."""
         for step, own in self.producers:
+            ctx: ScopedContext | None = None
             try:
                 if self.token is None or step.kind == "cpu":
                     own.begin("cpu")
@@ -85,15 +86,23 @@ class Lane:
                     began.append(ctx.wrap(None))
             except BaseException as error:
                 shed(error)
+                del own, ctx  # the error's frames lead to this one
                 raise ModuleError(
                     error, None, step.name, "begin", self.number, self.place
                 ) from error
+
+    def let_go(self) -> None:
+        """End what it has, though frames of errors lead to the lane."""
+        self.token = None
+        for owned in (self.acquire, self.produce, self.producers):
+            owned.clear()
 
 
 def shed(error: BaseException) -> None:
     """Let go of what the frames hold that an exception came through: device memory, as a rule.
 
-    The outermost frame is the caller's, which runs still, and is left out of the traceback.
+    The outermost frame is the caller's, which runs still, and is left out of the traceback. Frames
+    lead to their callers all the same: what these hold is for them to let go of.
     """
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next
@@ -111,7 +120,7 @@ def shed(error: BaseException) -> None:
 class Begin:
     """The begin of all modules in all streams, on a thread that may wait."""
 
-    def __init__(self, lanes: list[Lane], told: Callable[[Begin], None]) -> None:
+    def __init__(self, lanes: deque[Lane], told: Callable[[Begin], None]) -> None:
         self.lanes, self._told = lanes, told
         self.error: BaseException | None = None
         self.work: list[Product] = []
@@ -143,7 +152,8 @@ class LetGo:
 
     def run(self, thread: int) -> None:
         """Do it."""
-        self._lanes.clear()
+        while self._lanes:
+            self._lanes.pop().let_go()
 
     def over(self) -> None:
         """Tell the engine, on the loop's thread."""

@@ -93,7 +93,8 @@ class Steps:
     def _enqueue(self, flow: Flow, step: Step) -> bool:
         """Call a device module. Whether it has gone well."""
         begun = perf_counter_ns()
-        ctx = None
+        ctx: ScopedContext | None = None
+        values: Any = None
         try:
             with self._context(flow, step) as ctx:
                 values, event = self._given(flow, step, ctx)
@@ -101,6 +102,7 @@ class Steps:
                 flow.store(step, made, ctx.wrap)
         except BaseException as error:
             self._failed(flow, step, "produce", error, ctx)
+            values = event = made = ctx = None  # the error's frames lead to this one
             return False
         finally:
             self._called(flow, step, "produce", begun)
@@ -109,16 +111,22 @@ class Steps:
     def _acquire(self, flow: Flow, step: Step) -> None:
         """Call an external module's acquire; the device tells when it is over."""
         begun = perf_counter_ns()
-        ctx = None
+        ctx: ScopedContext | None = None
+        given: Any = None
+        values: Any = None
         try:
             with self._context(flow, step) as ctx:
-                given = self._given(flow, step, ctx)
-                flow.acquired[step.index] = given, flow.lane.acquire[step.index](*given, ctx)
+                given = values, event = self._given(flow, step, ctx)
+                flow.acquired[step.index] = (
+                    given,
+                    flow.lane.acquire[step.index](values, event, ctx),
+                )
                 product = ctx.wrap(None)
             ended = self._called(flow, step, "acquire", begun)
             when_completed(product, partial(self._completed, flow, step, ended))
         except BaseException as error:
             self._failed(flow, step, "acquire", error, ctx)
+            given = values = event = ctx = None
             return
         flow.outstanding += 1
 
@@ -155,6 +163,7 @@ class Steps:
         if self.lengths.short(step.index):
             flow.outstanding += 1
             job.run(0)
+            del given  # an error's frames lead to this one
             job.over()
             return
         try:
@@ -202,7 +211,8 @@ class Steps:
 
     async def _enqueue_awaiting(self, flow: Flow, step: Step) -> bool:
         begun = perf_counter_ns()
-        ctx = None
+        ctx: ScopedContext | None = None
+        values: Any = None
         try:
             with self._context(flow, step) as ctx:
                 values, event = self._given(flow, step, ctx)
@@ -210,6 +220,7 @@ class Steps:
                 flow.store(step, made, ctx.wrap)
         except BaseException as error:
             self._failed(flow, step, "produce", error, ctx)
+            values = event = made = ctx = None
             return False
         finally:
             self._took(flow, step, "produce", begun)
@@ -217,11 +228,14 @@ class Steps:
 
     async def _acquire_awaiting(self, flow: Flow, step: Step) -> bool:
         begun, phase = perf_counter_ns(), "acquire"
-        ctx = None
+        ctx: ScopedContext | None = None
+        given: Any = None
+        product: Any = None
+        values: Any = None
         try:
             with self._context(flow, step) as ctx:
-                given = self._given(flow, step, ctx)
-                made = await flow.lane.acquire[step.index](*given, ctx)
+                given = values, event = self._given(flow, step, ctx)
+                made = await flow.lane.acquire[step.index](values, event, ctx)
                 product = ctx.wrap(made)
             flow.extra.append(product)  # outlasts a cancellation
             begun, phase = self._took(flow, step, phase, begun), "completion"
@@ -229,6 +243,7 @@ class Steps:
             self._stalled(flow, step, phase, begun)
         except BaseException as error:
             self._failed(flow, step, phase, error, ctx if phase == "acquire" else None)
+            given = values = event = made = product = ctx = None
             return False
         if not step.produces:
             return self._store(flow, step, made)
@@ -245,6 +260,7 @@ class Steps:
             flow.store(step, await flow.lane.produce[step.index](*given, None))
         except BaseException as error:
             self._failed(flow, step, "produce", error, None)
+            given = values = None
             return False
         finally:
             self._took(flow, step, "produce", begun)

@@ -64,14 +64,17 @@ class Workers:
 
     def submit(self, job: Job) -> None:
         """Have a thread do it, when one is free."""
+        self._enough(self._busy + 1)
+        if not self.threads:
+            raise RuntimeError("no thread can be started")
         self._busy += 1
-        self._enough(self._busy)
         self._jobs.put(job)
 
     def drop(self, things: list[Any]) -> None:
         """Have a thread let go of a list's content: the end of page-locked memory may wait."""
         self._enough(1)
-        self._jobs.put(things)
+        if self.threads:
+            self._jobs.put(things)
 
     def _enough(self, threads: int) -> None:
         if threads > len(self.threads) < self._most:
@@ -82,8 +85,9 @@ class Workers:
                 name=f"hamr-pipeline-{number}",
                 daemon=True,
             )
-            thread.start()
-            self.threads.append(thread)
+            with suppress(RuntimeError):  # there are too many: those that there are will do
+                thread.start()
+                self.threads.append(thread)
 
     def end(self) -> None:
         """Once all jobs are over."""
