@@ -111,18 +111,26 @@ class TestProducts:
         del held
         assert streams_and_events() == before
 
-    def test_events_are_reused_only_when_they_are_done(self, emulator):
+    def test_an_event_of_pending_work_stands_for_that_until_its_products_end(self, emulator):
+        """It is recorded anew then, and who waited waits for the work that it stood for."""
         hamr.trim()
-        with on_device(0) as other:
-            with on_device(0) as first:
-                emulator.hold(first.stream.ptr)
-                pending = first.wrap(None)._event
-            fresh = other.wrap(None)
-            assert fresh._event != pending
+        with on_device(0) as slow, on_device(0) as quick, on_device(0) as waiting:
+            emulator.hold(slow.stream.ptr)
+            product = slow.wrap(None)
+            held = [quick.wrap(None) for _ in range(4)]
+            assert product._event not in {p._event for p in held}
+            waiting.get(product)
+            event = product._event
+            del product
+            anew = quick.wrap(None)
+            assert anew._event == event
+            behind = waiting.wrap(None)
+            quick.stream.synchronize()
+            assert anew.done
+            assert not behind.done
             emulator.let_go()
             emulator.finish()
-            held = [other.wrap(None) for _ in range(4)]
-            assert pending in {p._event for p in held}
+            assert behind.done
 
     def test_trim_ends_what_is_kept(self, emulator):
         ctx = on_device(0)

@@ -5,16 +5,19 @@
 #include "core/errors.h"
 #include "scheduling/placed.h"
 
-/* The core keeps events for reuse. Of CUDA some are kept here, since a call of the core takes longer than
- * all that the driver does: those of devices' own contexts, which were recorded on streams of hamr's. */
+/* The core keeps events for reuse, which it hands out once they are done. CUDA's need not be: what waits for
+ * an event waits for what had been recorded when it was told to. To ask whether one is done takes the driver
+ * seven times as long as to record it, and a call of the core longer than either. So those of devices' own
+ * contexts that were recorded on streams of hamr's are kept here, the newest to be taken first: it may be in
+ * the processor's caches. */
 enum { MOST_DEVICES = 16, MOST_EVENTS = 1024, NOT_READY = 600, DISABLE_TIMING = 2 };
 
-static struct ring {
+static struct spare {
     uint64_t generation;
-    uint64_t events[MOST_EVENTS]; /* the one first that was given back the longest ago; their work may still run */
-    unsigned first, count;
+    uint64_t events[MOST_EVENTS]; /* their work may still run */
+    unsigned count;
     int32_t made; /* events of which the core has not heard */
-} rings[MOST_DEVICES];
+} spares[MOST_DEVICES];
 
 /* The driver, if it can be asked here: for a stream of hamr's where its context is current. */
 static const hamr_devices *driver_for(const StreamPlace *place, const hamr_functions *functions) {
@@ -24,48 +27,25 @@ static const hamr_devices *driver_for(const StreamPlace *place, const hamr_funct
     return devices && devices->cuda_context(&current) == 0 && current == devices->cuda_contexts[place->device] ? devices : NULL;
 }
 
-static struct ring *ring_of(const StreamPlace *place) {
-    struct ring *ring = &rings[place->device];
-    if (ring->generation != core_generation) { /* those of a parent process */
-        ring->generation = core_generation;
-        ring->count = 0;
-        ring->made = 0;
+static struct spare *spare_of(const StreamPlace *place) {
+    struct spare *spare = &spares[place->device];
+    if (spare->generation != core_generation) { /* those of a parent process */
+        spare->generation = core_generation;
+        spare->count = 0;
+        spare->made = 0;
     }
-    return ring;
-}
-
-static uint64_t *at(struct ring *ring, unsigned i) { return &ring->events[(ring->first + i) % MOST_EVENTS]; }
-
-static void push(struct ring *ring, uint64_t event) { *at(ring, ring->count++) = event; }
-
-static uint64_t pop_newest(struct ring *ring) { return *at(ring, --ring->count); }
-
-static uint64_t pop_oldest(struct ring *ring) {
-    uint64_t event = *at(ring, 0);
-    ring->first = (ring->first + 1) % MOST_EVENTS;
-    ring->count--;
-    return event;
+    return spare;
 }
 
 static void *handle_of(uint64_t event) { return (void *)(uintptr_t)event; }
 
-/* One that is kept and done, or a new one; 0: the core finds out what is wrong. The newest may be in the
- * processor's caches yet, which makes it several times as quick as the oldest, which is done most often. */
+/* An event that nobody has; 0: the core finds out what is wrong. */
 static uint64_t take(const StreamPlace *place, const hamr_devices *devices) {
-    struct ring *ring = ring_of(place);
+    struct spare *spare = spare_of(place);
     void *created = NULL;
-    for (int oldest = 0; oldest < 2 && ring->count; oldest++) {
-        uint64_t event = oldest ? *at(ring, 0) : *at(ring, ring->count - 1);
-        int code = devices->cuda_done(handle_of(event));
-        if (code == NOT_READY) continue;
-        if (oldest) pop_oldest(ring);
-        else pop_newest(ring);
-        if (code == 0) return event;
-        event_give(place, event, 1);
-        return 0;
-    }
-    if (ring->count == MOST_EVENTS || devices->cuda_event(&created, DISABLE_TIMING) != 0) return 0;
-    ring->made++;
+    if (spare->count) return spare->events[--spare->count];
+    if (devices->cuda_event(&created, DISABLE_TIMING) != 0) return 0;
+    spare->made++;
     return (uint64_t)(uintptr_t)created;
 }
 
@@ -114,9 +94,9 @@ static void report(hamr_error *error) {
 }
 
 /* Gives an event to the core, which then has heard of all. */
-static void give_core(const hamr_functions *functions, const char *backend, int32_t device, struct ring *ring, uint64_t event, int failed) {
-    int32_t made = ring ? ring->made : 0;
-    if (ring) ring->made = 0;
+static void give_core(const hamr_functions *functions, const char *backend, int32_t device, struct spare *spare, uint64_t event, int failed) {
+    int32_t made = spare ? spare->made : 0;
+    if (spare) spare->made = 0;
     report((failed ? functions->drop_cached_event : functions->give_cached_event)(backend, device, event, made));
 }
 
@@ -124,9 +104,9 @@ void event_give(const StreamPlace *of, uint64_t event, int failed) {
     const hamr_functions *functions = of->generation == core_generation ? core_functions() : NULL;
     if (!functions) return;
     int direct = of->own && of->device < MOST_DEVICES && place_driver(of, functions);
-    struct ring *ring = direct ? ring_of(of) : NULL;
-    if (ring && !failed && ring->count < MOST_EVENTS) push(ring, event);
-    else give_core(functions, of->backend, of->device, ring, event, failed);
+    struct spare *spare = direct ? spare_of(of) : NULL;
+    if (spare && !failed && spare->count < MOST_EVENTS) spare->events[spare->count++] = event;
+    else give_core(functions, of->backend, of->device, spare, event, failed);
 }
 
 /* give_events(): the core has all that are kept here. */
@@ -135,9 +115,9 @@ static PyObject *give_events(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     for (int device = 0; device < MOST_DEVICES; device++) {
-        struct ring *ring = &rings[device];
-        if (!functions || ring->generation != core_generation) continue;
-        while (ring->count || ring->made) give_core(functions, "cuda", device, ring, ring->count ? pop_oldest(ring) : 0, 0);
+        struct spare *spare = &spares[device];
+        if (!functions || spare->generation != core_generation) continue;
+        while (spare->count || spare->made) give_core(functions, "cuda", device, spare, spare->count ? spare->events[--spare->count] : 0, 0);
     }
     Py_RETURN_NONE;
 }
