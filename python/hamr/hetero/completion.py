@@ -69,20 +69,18 @@ class _Told:
         try:
             while ticket := core().TakeWatched(self.descriptor):
                 tell, product = self.waiting.pop(ticket)
-                tell(_failure_of(product))
+                try:
+                    over, error = product.done, None
+                except Exception as failure:
+                    over, error = True, failure
+                if over:
+                    tell(error)
+                else:  # asking failed, and does so no more: the work is still under way
+                    self.begin(product, tell)
         except BaseException:  # a signal's, as a rule: what is left is not written for again
             self._loop().call_soon(self._look)
             raise
         self._end_reading()
-
-
-def _failure_of(product: Product) -> Exception | None:
-    """What a device says of work that is over; None if it went well."""
-    try:
-        product.done  # noqa: B018
-    except Exception as error:
-        return error
-    return None
 
 
 _loops: WeakKeyDictionary[AbstractEventLoop, _Told] = WeakKeyDictionary()
