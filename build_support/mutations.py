@@ -195,8 +195,8 @@ MUTATIONS = [
     Mutation(
         "a handle that is released leaves nothing behind",
         ACCESS,
-        "piece{memory: h.memory, stream: h.stream}.remember()",
-        "_ = piece{}",
+        "!p.hasStream() || m.region.Address == 0 {",
+        "!p.hasStream() || m != nil {",
     ),
     Mutation(
         "a write-back does not follow the stream that the temporary is used on",
@@ -213,8 +213,8 @@ MUTATIONS = [
     Mutation(
         "elements that were lent leave nothing behind",
         WRITING,
-        "if h.memory != nil {\n\t\th.remember()",
-        "if h.memory != nil {\n\t\t_ = h",
+        "late = h.remember()",
+        "_ = h",
     ),
     Mutation(
         "elements are lent twice for writing",

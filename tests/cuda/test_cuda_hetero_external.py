@@ -134,9 +134,13 @@ def test_one_that_is_told_may_raise_what_ends_the_loop(token):
         when_completed(ctx.wrap(None), lambda error: (told.append(error), loop.stop()))
 
     loop = asyncio.new_event_loop()
-    with pytest.raises(KeyboardInterrupt):  # in the first of the two, if the work is over by then
-        loop.run_until_complete(begin())
+
+    def run():
+        loop.run_until_complete(begin())  # perhaps the work is over by then
         loop.run_forever()
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     time.sleep(0.02)  # both are over
     loop.call_later(10, loop.stop)
     loop.run_forever()

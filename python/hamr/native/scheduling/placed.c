@@ -162,5 +162,5 @@ static PyType_Spec token_spec = {
 int placed_setup(PyObject *module) {
     if (!base && !(base = (PyTypeObject *)PyType_FromModuleAndSpec(module, &base_spec, NULL))) return -1;
     if (!token && !(token = (PyTypeObject *)PyType_FromModuleAndSpec(module, &token_spec, (PyObject *)base))) return -1;
-    return PyModule_AddObjectRef(module, "Token", (PyObject *)token);
+    return PyModule_AddObjectRef(module, "Placed", (PyObject *)base) < 0 ? -1 : PyModule_AddObjectRef(module, "Token", (PyObject *)token);
 }
