@@ -69,10 +69,10 @@ func (s *Scheduler) NewChooser(o ChooserOptions) (*Chooser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(o.Among) == 0 {
+		list = s.Distinct(list)
+	}
 	for _, p := range list {
-		if len(o.Among) == 0 && s.seen(p, chooser.caches) {
-			continue
-		}
 		c, err := s.cacheOf(p)
 		if err != nil {
 			return nil, err
@@ -82,15 +82,21 @@ func (s *Scheduler) NewChooser(o ChooserOptions) (*Chooser, error) {
 	return chooser, nil
 }
 
-// seen reports whether another runtime shows the same device.
-func (s *Scheduler) seen(p Place, before []*cache) bool {
-	return slices.ContainsFunc(before, func(c *cache) bool {
-		if c.place.Backend == p.Backend {
-			return false
+// Distinct returns the places without those whose device another runtime's before them shows, too.
+func (s *Scheduler) Distinct(list []Place) (kept []Place) {
+	for _, p := range list {
+		seen := slices.ContainsFunc(kept, func(before Place) bool {
+			if before.Backend == p.Backend {
+				return false
+			}
+			device, found, err := s.Runtime().SameDevice(p.Backend, p.Device, before.Backend)
+			return err == nil && found && device == before.Device
+		})
+		if !seen {
+			kept = append(kept, p)
 		}
-		device, found, err := s.runtime.SameDevice(p.Backend, p.Device, c.place.Backend)
-		return err == nil && found && device == c.place.Device
-	})
+	}
+	return kept
 }
 
 // Places returns what there is to choose from.

@@ -6,10 +6,13 @@ import (
 )
 
 // Accelerators returns the devices that work may run on, with commas between: those that such a list
-// names or, where that is empty, HAMR_ACCELERATORS.
+// names or, where that is empty, HAMR_ACCELERATORS. distinct leaves out those that another runtime
+// before them shows, too.
 //
 //hamr:blocking
-func Accelerators(among string) (string, error) { return bridge.Accelerators(among) }
+func Accelerators(among string, distinct bool) (string, error) {
+	return bridge.Accelerators(among, distinct)
+}
 
 // TakeCachedStream returns a stream of a device on which nothing is pending; it is given back by the
 // end of its StreamLife.

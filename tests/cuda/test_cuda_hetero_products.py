@@ -41,6 +41,16 @@ class TestProducts:
         assert len({c.stream.ptr for c in (first, second, third)}) == 3
         assert {c.place for c in (first, second, third)} == {token.place}
 
+    def test_products_of_one_context_have_one_successor(self, token):
+        """Else consumers of both would run one after the other."""
+        with hetero.ScopedContext(token) as ctx:
+            products = [ctx.wrap(None) for _ in range(3)]
+        made = [hetero.ScopedContext(product) for product in products]
+        assert made[0].stream is token.stream
+        assert len({c.stream.ptr for c in made}) == 3
+        behind = made[0].wrap(None)
+        assert hetero.ScopedContext(behind).stream is token.stream
+
     def test_exactly_one_of_many_threads_takes_it(self, token):
         for _ in range(20):
             with hetero.ScopedContext(token) as ctx:

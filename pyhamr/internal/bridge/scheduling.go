@@ -79,14 +79,18 @@ func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int
 }
 
 // Accelerators returns the devices that work may run on, with commas between, as restricted by such
-// a list, or by HAMR_ACCELERATORS where that is empty.
-func Accelerators(among string) (list string, err error) {
+// a list, or by HAMR_ACCELERATORS where that is empty. distinct leaves out those that another runtime
+// before them shows, too.
+func Accelerators(among string, distinct bool) (list string, err error) {
 	defer Guard(&err)
 	var restrict []string
 	if among != "" {
 		restrict = strings.Split(among, ",")
 	}
 	places, err := Scheduler.Accelerators(restrict...)
+	if distinct {
+		places = Scheduler.Distinct(places)
+	}
 	names := make([]string, len(places))
 	for i, p := range places {
 		names[i] = p.String()

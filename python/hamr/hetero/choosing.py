@@ -28,12 +28,17 @@ VARIABLE = "HAMR_ACCELERATORS"
 def accelerators(among: Restriction = None) -> list[str]:
     """The devices that work may run on, as "cuda:0", the preferred runtime's first.
 
-    They are those of each runtime that is here and has streams, save the host's processors.
+    They are those of each runtime that is here and has streams, save the host's processors where a
+    runtime says that its device is that: OpenCL's and SYCL's do not.
     ``among`` restricts them: names of runtimes and devices, as ``["cuda:1", "hip"]`` or
     "cuda:1,hip"; "cpu" and "none" stand for no accelerator. Without it the environment variable
     HAMR_ACCELERATORS does. A name that is no runtime's is a ValueError.
     """
-    found = core().Accelerators(_spelled(among))
+    return _listed(among, False)
+
+
+def _listed(among: Restriction, distinct: bool) -> list[str]:
+    found = core().Accelerators(_spelled(among), distinct)
     return found.split(",") if found else []
 
 
@@ -60,7 +65,8 @@ class DeviceChooser:
 
     ``policy`` is "round_robin", key modulo the number of devices; "free_memory", the device with
     the most free memory; or "least_pending", the one with the fewest streams in use that this
-    chooser has handed out. ``among`` is what ``accelerators`` takes. With
+    chooser has handed out. ``among`` is what ``accelerators`` takes; without it
+    a device that several runtimes have is taken once, as the preferred one's. With
     ``enabled=False``, and where there is no device, ``choose`` returns None.
 
     The devices are found when the chooser is made. Any thread may choose.
@@ -84,7 +90,7 @@ class DeviceChooser:
             raise ValueError(f"policy is {policy!r}: accepted are {', '.join(map(repr, policies))}")
         self._policy, self._choose = policy, policies[policy]
         #: The devices that it chooses among.
-        self.places: tuple[str, ...] = tuple(accelerators(among)) if enabled else ()
+        self.places: tuple[str, ...] = tuple(_listed(among, among is None)) if enabled else ()
         self._streams: dict[str, WeakSet[Stream]] = {place: WeakSet() for place in self.places}
 
     def choose(self, key: int = 0) -> Token | None:

@@ -27,12 +27,12 @@ class ScopedContext(_native.ScopedContext):
     """A scope in which work is enqueued: ``with ScopedContext(source) as ctx:``.
 
     ``source`` is a Token, or a Product: then the device is that of the product, and the stream too
-    for the first context that is made of it; later ones have streams of their own. In the scope the
-    device is the thread's current one, of runtimes that have that, and hamr's buffers that are made
-    without ``stream=`` use the stream. Other libraries are given ``ctx.stream``, as by
-    ``cupy.cuda.ExternalStream(ctx.stream.ptr)``. What was current before is so again at the end,
-    after exceptions, too. Scopes nest, on any thread; each begins and ends on one thread, and not
-    twice at once.
+    for the first context that is made of it or of another one that was wrapped beside it; later
+    ones have streams of their own. In the scope the device is the thread's current one, of runtimes
+    that have that, and hamr's buffers that are made without ``stream=`` use the stream. Other
+    libraries are given ``ctx.stream``, as by ``cupy.cuda.ExternalStream(ctx.stream.ptr)``. What was
+    current before is so again at the end, after exceptions, too. Scopes nest, on any thread; each
+    begins and ends on one thread, and not twice at once.
 
     ``wrap(object)`` makes a Product, ``get(product)`` reads one; neither waits. Whoever has got an
     object keeps its product until the work on it is over.

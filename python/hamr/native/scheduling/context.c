@@ -15,6 +15,7 @@ typedef struct {
     StreamPlace place;
     PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
     PyObject *blocks;  /* those with this one */
+    Succession *succession;
     uint64_t before;   /* what was current, for restore */
     unsigned long thread;
     char activated;
@@ -197,7 +198,7 @@ static PyObject *context_resume(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *context_wrap(PyObject *object, PyObject *content) { return product_new(&((Context *)object)->place, content); }
+static PyObject *context_wrap(PyObject *object, PyObject *content) { return product_new(&((Context *)object)->place, content, &((Context *)object)->succession); }
 
 /* get(product, migrate=False) */
 static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
@@ -237,6 +238,7 @@ static PyObject *context_content(PyObject *object, PyObject *product) {
 static void context_dealloc(PyObject *object) {
     Context *self = (Context *)object;
     PyObject_GC_UnTrack(object);
+    succession_release(self->succession);
     Py_CLEAR(self->outer);
     Py_CLEAR(self->blocks);
     Py_CLEAR(self->place.stream);

@@ -10,7 +10,7 @@ typedef struct {
     StreamPlace place;
     PyObject *content;
     uint64_t event;
-    char taken;  /* its stream, by its first consumer */
+    Succession *succession;
     char failed; /* somebody was told that the work has */
 } Product;
 
@@ -20,8 +20,16 @@ int is_product(PyObject *object) { return Py_TYPE(object) == product_type; }
 
 PyObject *product_content(PyObject *product) { return Py_NewRef(((Product *)product)->content); }
 
-PyObject *product_new(const StreamPlace *place, PyObject *content) {
+void succession_release(Succession *succession) {
+    if (succession && --succession->references == 0) PyMem_Free(succession);
+}
+
+PyObject *product_new(const StreamPlace *place, PyObject *content, Succession **succession) {
     uint64_t event;
+    if (!*succession) {
+        if (!(*succession = PyMem_Calloc(1, sizeof **succession))) return PyErr_NoMemory();
+        (*succession)->references = 1;
+    }
     Product *self = type_allocate(product_type);
     if (!self) return NULL;
     if (event_record(place, &event) < 0) {
@@ -31,6 +39,8 @@ PyObject *product_new(const StreamPlace *place, PyObject *content) {
     place_share(&self->place, place);
     self->content = Py_NewRef(content);
     self->event = event;
+    self->succession = *succession;
+    self->succession->references++;
     return (PyObject *)self;
 }
 
@@ -43,8 +53,8 @@ int product_wait(PyObject *product, const StreamPlace *place) {
 
 int product_take(PyObject *product, StreamPlace *place) {
     Product *self = (Product *)product;
-    if (self->taken) return 0;
-    self->taken = 1;
+    if (self->succession->taken) return 0;
+    self->succession->taken = 1;
     place_share(place, &self->place);
     return 1;
 }
@@ -53,6 +63,7 @@ static void product_dealloc(PyObject *object) {
     Product *self = (Product *)object;
     PyObject_GC_UnTrack(object);
     if (self->event) event_give(&self->place, self->event, self->failed);
+    succession_release(self->succession);
     Py_CLEAR(self->content);
     Py_CLEAR(self->place.stream);
     type_free(object);
@@ -88,7 +99,7 @@ static PyObject *get_event(PyObject *object, void *closure) {
 
 static PyObject *get_taken(PyObject *object, void *closure) {
     (void)closure;
-    return PyBool_FromLong(((Product *)object)->taken);
+    return PyBool_FromLong(((Product *)object)->succession->taken);
 }
 
 static PyGetSetDef attributes[] = {

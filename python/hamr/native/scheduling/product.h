@@ -5,7 +5,16 @@
 #include "base/python.h"
 #include "scheduling/placed.h"
 
-PyObject *product_new(const StreamPlace *place, PyObject *content); /* after all that the stream has; NULL with an exception */
+/* The stream of a context, which one context takes over that is made of a product of it: the first. */
+typedef struct {
+    unsigned references; /* the context's, and its products' */
+    char taken;
+} Succession;
+
+void succession_release(Succession *succession); /* NULL is harmless */
+
+/* After all that the stream has; NULL with an exception. *succession is made if it is NULL. */
+PyObject *product_new(const StreamPlace *place, PyObject *content, Succession **succession);
 int is_product(PyObject *object);
 PyObject *product_content(PyObject *product);                 /* a new reference */
 int product_wait(PyObject *product, const StreamPlace *place);      /* later work there comes after it; 0, or -1 with an exception */
