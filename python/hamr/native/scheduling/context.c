@@ -15,6 +15,7 @@ typedef struct {
     StreamPlace place;
     PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
     PyObject *blocks;  /* those with this one */
+    PyObject *token;   /* of the variable's, to have those around again */
     Succession *succession;
     uint64_t before;   /* what was current, for restore */
     unsigned long thread;
@@ -24,6 +25,7 @@ typedef struct {
 /* Python's functions of context variables, which the limited API lacks; NULL: ask the object. */
 static int (*variable_get)(PyObject *variable, PyObject *otherwise, PyObject **value);
 static PyObject *(*variable_set)(PyObject *variable, PyObject *value);
+static int (*variable_reset)(PyObject *variable, PyObject *token);
 
 /* What Python says: the variable of the blocks that a thread or task is in, how to leave one that
  * is not the innermost, and what cannot be done here. */
@@ -36,11 +38,9 @@ static PyObject *get_blocks(void) {
     return variable_get(blocks_variable, NULL, &blocks) < 0 ? NULL : blocks;
 }
 
-/* 0, or -1 with an exception. */
-static int set_blocks(PyObject *blocks) {
-    PyObject *reset = variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
-    Py_XDECREF(reset);
-    return reset ? 0 : -1;
+/* The variable's token, or NULL with an exception. */
+static PyObject *set_blocks(PyObject *blocks) {
+    return variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
 }
 
 /* set_context_hooks(blocks, without, new_stream, elsewhere) */
@@ -118,7 +118,7 @@ static int restore(Context *self) {
 static int enter_blocks(Context *self) {
     PyObject *outer = get_blocks();
     PyObject *blocks = outer ? PyTuple_Pack(2, self->place.stream, outer) : NULL;
-    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) || set_blocks(blocks) < 0) {
+    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) || !(self->token = set_blocks(blocks))) {
         Py_XDECREF(outer);
         Py_XDECREF(blocks);
         return -1;
@@ -130,10 +130,17 @@ static int enter_blocks(Context *self) {
 
 static int leave_blocks(Context *self) {
     PyObject *now = get_blocks(), *left = NULL;
-    if (now) left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
-    int failed = !left || set_blocks(left) < 0;
+    int failed = !now;
+    if (now && (now != self->blocks || !variable_reset || variable_reset(blocks_variable, self->token) < 0)) {
+        PyErr_Clear(); /* in another context than the token's: a task's copy */
+        left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
+        PyObject *token = left ? set_blocks(left) : NULL;
+        failed = !token;
+        Py_XDECREF(token);
+    }
     Py_XDECREF(now);
     Py_XDECREF(left);
+    Py_CLEAR(self->token);
     Py_CLEAR(self->outer);
     Py_CLEAR(self->blocks);
     return -failed;
@@ -239,6 +246,7 @@ static void context_dealloc(PyObject *object) {
     Context *self = (Context *)object;
     PyObject_GC_UnTrack(object);
     succession_release(self->succession);
+    Py_CLEAR(self->token);
     Py_CLEAR(self->outer);
     Py_CLEAR(self->blocks);
     Py_CLEAR(self->place.stream);
@@ -249,6 +257,7 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg) {
     const Context *self = (const Context *)object;
     Py_VISIT(self->outer);
     Py_VISIT(self->blocks);
+    Py_VISIT(self->token);
     return placed_traverse(object, visit, arg);
 }
 
@@ -289,6 +298,7 @@ int context_setup(PyObject *module) {
     static PyObject *type;
     *(void **)&variable_get = dlsym(RTLD_DEFAULT, "PyContextVar_Get");
     *(void **)&variable_set = dlsym(RTLD_DEFAULT, "PyContextVar_Set");
+    *(void **)&variable_reset = dlsym(RTLD_DEFAULT, "PyContextVar_Reset");
     if (!type && !(type = PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
     return PyModule_AddObjectRef(module, "ScopedContext", type);
 }
