@@ -9,10 +9,10 @@ work a ``Token``, a device and a stream, or None where there is no device. Work 
 
 from __future__ import annotations
 
-from .._native import Product, Token
+from .._native import Product, ScopedContext, Token
 from .caches import CacheCounts, CacheStatistics, cache_statistics
 from .choosing import DeviceChooser, accelerators, device_filter
-from .context import DeviceMismatch, ScopedContext
+from .context import DeviceMismatch
 from .fallback import Switch, first_available
 from .pipeline import Pipeline
 from .pipeline_events import Event, ModuleError, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from traceback import clear_frames
 
-from .context import ScopedContext
+from .._native import ScopedContext
 from .pipeline_events import ModuleError
 from .pipeline_graph import Graph, Step
 from .pipeline_modules import Producer

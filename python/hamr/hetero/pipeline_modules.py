@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from .context import ScopedContext
+    from .._native import ScopedContext
     from .pipeline_events import Event
 
     _F = TypeVar("_F", bound=Callable[..., Any])

@@ -7,9 +7,8 @@ from collections.abc import Coroutine
 from functools import partial
 from time import perf_counter_ns
 
-from .._native import Product
+from .._native import Product, ScopedContext
 from .completion import completed, when_completed
-from .context import ScopedContext
 from .pipeline_events import ModuleError
 from .pipeline_flow import Flow, HostJob
 from .pipeline_lanes import shed

@@ -29,7 +29,7 @@ static int (*variable_reset)(PyObject *variable, PyObject *token);
 
 /* What Python says: the variable of the blocks that a thread or task is in, how to leave one that
  * is not the innermost, and what cannot be done here. */
-static PyObject *blocks_variable, *without_block, *new_stream, *elsewhere;
+static PyObject *blocks_variable, *without_block, *new_stream, *elsewhere, *when_done, *suspended;
 
 /* A new reference, or NULL with an exception. */
 static PyObject *get_blocks(void) {
@@ -43,12 +43,12 @@ static PyObject *set_blocks(PyObject *blocks) {
     return variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
 }
 
-/* set_context_hooks(blocks, without, new_stream, elsewhere) */
+/* set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended) */
 static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
-    PyObject *hooks[4], **own[] = {&blocks_variable, &without_block, &new_stream, &elsewhere};
+    PyObject *hooks[6], **own[] = {&blocks_variable, &without_block, &new_stream, &elsewhere, &when_done, &suspended};
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "OOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3])) return NULL;
-    for (int i = 0; i < 4; i++) {
+    if (!PyArg_ParseTuple(arguments, "OOOOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3], &hooks[4], &hooks[5])) return NULL;
+    for (int i = 0; i < 6; i++) {
         PyObject *old = *own[i];
         *own[i] = Py_NewRef(hooks[i]);
         Py_XDECREF(old);
@@ -205,6 +205,21 @@ static PyObject *context_resume(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *context_done(PyObject *object, PyObject *unused) {
+    (void)unused;
+    return PyObject_CallFunctionObjArgs(when_done, object, NULL);
+}
+
+static PyObject *context_suspended(PyObject *object, PyObject *unused) {
+    (void)unused;
+    return PyObject_CallFunctionObjArgs(suspended, object, NULL);
+}
+
+static PyObject *context_text(PyObject *object) {
+    const StreamPlace *place = &((Context *)object)->place;
+    return PyUnicode_FromFormat("<hamr.hetero.ScopedContext on %s:%d, %R>", place->backend, (int)place->device, place->stream);
+}
+
 static PyObject *context_wrap(PyObject *object, PyObject *content) { return product_new(&((Context *)object)->place, content, &((Context *)object)->succession); }
 
 /* get(product, migrate=False) */
@@ -264,6 +279,11 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg) {
 static PyMethodDef methods[] = {
     {"__enter__", context_enter, METH_NOARGS, NULL},
     {"__exit__", FAST(context_exit), METH_FASTCALL, NULL},
+    {"done", context_done, METH_NOARGS,
+     "await done(): until all is over that has been enqueued on the stream so far.\n\n"
+     "The event loop runs on meanwhile, with what was current outside of the scope. A device's error is\n"
+     "raised here. Nothing is lost if the wait is cancelled: the work goes on."},
+    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of the scope is so again."},
     {"_suspend", context_suspend, METH_NOARGS, NULL},
     {"_resume", context_resume, METH_NOARGS, NULL},
     {"_wait", context_wait, METH_O, NULL},
@@ -280,10 +300,26 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_new, context_new},
+    {Py_tp_repr, context_text},
     {Py_tp_methods, methods},
     {Py_tp_dealloc, context_dealloc},
     {Py_tp_traverse, context_traverse},
-    {Py_tp_doc, "The quick part of hamr.hetero.ScopedContext."},
+    {Py_tp_doc, "A scope in which work is enqueued: ``with ScopedContext(source) as ctx:``.\n"
+                "\n"
+                "``source`` is a Token, or a Product: then the device is that of the product, and the stream too\n"
+                "for the first context that is made of it or of another one that was wrapped beside it; later\n"
+                "ones have streams of their own. In the scope the device is the thread's current one, of runtimes\n"
+                "that have that, and hamr's buffers that are made without ``stream=`` use the stream. Other\n"
+                "libraries are given ``ctx.stream``, as by ``cupy.cuda.ExternalStream(ctx.stream.ptr)``. What was\n"
+                "current before is so again at the end, after exceptions, too. Scopes nest, on any thread; each\n"
+                "begins and ends on one thread, and not twice at once.\n"
+                "\n"
+                "``wrap(object)`` makes a Product, ``get(product)`` reads one; neither waits. Whoever has got an\n"
+                "object keeps its product until the work on it is over.\n"
+                "\n"
+                "In a coroutine, wait by ``await ctx.done()``. Around any other ``await`` in the scope put\n"
+                "``with ctx.suspended():``, since the thread is then others'.\n"
+                ""},
     {0, NULL},
 };
 
@@ -304,6 +340,6 @@ int context_setup(PyObject *module) {
 }
 
 PyMethodDef context_functions[] = {
-    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(blocks, without, new_stream, elsewhere): what a ScopedContext asks of Python."},
+    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended): what a ScopedContext asks of Python."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,4 +1,4 @@
-/* The scope in which work for a device is enqueued: hamr.hetero.ScopedContext's quick part. */
+/* The scope in which work for a device is enqueued: hamr.hetero.ScopedContext. */
 #ifndef HAMR_SCHEDULING_CONTEXT_H
 #define HAMR_SCHEDULING_CONTEXT_H
 
