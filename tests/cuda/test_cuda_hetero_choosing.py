@@ -30,8 +30,9 @@ class TestChoosing:
         for wrong in ("cuda:x", "gpu", ["cuda:-1"]):
             with pytest.raises(ValueError, match='accepted is "cpu"'):
                 hetero.accelerators(wrong)
-        with pytest.raises(TypeError, match="among is"):
-            hetero.accelerators([0])
+        for wrong in ([0], 5, b"cuda"):
+            with pytest.raises(TypeError, match="among is"):
+                hetero.accelerators(wrong)
 
     def test_round_robin_by_key(self):
         chooser = hetero.DeviceChooser()
@@ -70,6 +71,9 @@ class TestChoosing:
         assert hetero.Switch(cuda=1, cpu=2, among="none").name == "cpu"
         with pytest.raises(hamr.BackendUnavailable, match="none of cuda has"):
             hetero.Switch(cuda=1, among="none")
+        for wrong in ("cuda:0", "none", "cuda,hip", " cuda", ""):
+            with pytest.raises(ValueError, match=f"'{wrong}'.*names of runtimes"):
+                hetero.Switch(**{wrong: 1, "cpu": 2})
 
 
 class TestContexts:
@@ -149,6 +153,15 @@ class TestContexts:
         with pytest.raises(ValueError, match="which device"):
             hetero.Token(hamr.Stream())
         assert hetero.ScopedContext(hetero.Token(hamr.Stream(device=0))).place == "cuda:0"
+
+    def test_tokens_of_numbers(self):
+        """The driver knows which device a stream is on."""
+        stream = hamr.Stream(device=0)
+        assert hetero.Token(hamr.Stream(stream.ptr)).place == "cuda:0"
+        with pytest.raises(ValueError, match="of device 0, and device is 1"):
+            hetero.Token(hamr.Stream(stream.ptr, device=1))
+        with pytest.raises(ValueError, match="a stream that exists"):
+            hetero.Token(hamr.Stream(0x12340, device=0))
 
     def test_activation_that_fails(self, emulator, token):
         driver.set_current(0)

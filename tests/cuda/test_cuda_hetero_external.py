@@ -1,6 +1,8 @@
 """Waiting for a device's work without blocking an event loop."""
 
 import asyncio
+import gc
+import os
 import time
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import hamr
 from hamr import hetero
+from hamr.hetero import completion
 from hamr.hetero.completion import when_completed
 from tests.cuda import driver
 from tests.cuda.hetero import streams_and_events
@@ -161,3 +164,38 @@ def test_loops_one_after_the_other(emulator, token):
 
     for _ in range(3):
         asyncio.run(module())
+
+
+def test_a_loop_that_ends_while_something_is_awaited(emulator, token, tmp_path):
+    """Nothing is written to whatever has its descriptor's number afterwards."""
+    ctx = hetero.ScopedContext(token)
+    with ctx:
+        emulator.hold(ctx.stream.ptr)
+    point = ctx.wrap(None)
+    loop = asyncio.new_event_loop()
+
+    async def begin():
+        when_completed(point, lambda error: None)
+
+    loop.run_until_complete(begin())
+    number = completion._loops[loop].descriptor
+    loop.close()
+    del loop
+    gc.collect()
+    with (tmp_path / "other").open("wb") as other:
+        os.dup2(other.fileno(), number, inheritable=False)
+    emulator.let_go()
+    emulator.finish()
+    behind = hetero.ScopedContext(token).wrap(None)
+    asyncio.run(completed_behind(point, behind))
+    os.close(number)
+    assert (tmp_path / "other").stat().st_size == 0
+
+
+async def completed_behind(*products):
+    """What was watched before them has been told."""
+    over = asyncio.Event()
+    left = list(products)
+    for product in products:
+        when_completed(product, lambda error: (left.pop(), left or over.set()))
+    await over.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from operator import index
 from weakref import WeakSet
 
@@ -14,7 +15,7 @@ from .cached_streams import take
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from .._base.stream import Stream
@@ -46,12 +47,13 @@ def _spelled(among: Restriction) -> str:
     """What the core takes for a restriction; "" is none."""
     if among is None:
         return os.environ.get(VARIABLE, "")  # of which Go does not see changes
-    names = [among] if isinstance(among, str) else list(among)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(
-                f"among is {among!r}: accepted are names of devices, as 'cuda:0', and of runtimes"
-            )
+    names: list[str] = []
+    if isinstance(among, Iterable):
+        names = [among] if isinstance(among, str) else list(among)
+    if not isinstance(among, Iterable) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"among is {among!r}: accepted are names of devices, as 'cuda:0', and of runtimes"
+        )
     return ",".join(names) or "none"
 
 

@@ -34,7 +34,8 @@ class _Told:
         self.loop = ref(loop)
         self.waiting: dict[int, tuple[Tell, Product]] = {}  # by the core's ticket
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        finalize(self, os.close, self.descriptor)
+        self.tickets: set[int] = set()  # those in waiting; that would keep the loop alive
+        finalize(self, _close, self.descriptor, self.tickets, self.generation)
 
     def begin(self, product: Product, tell: Tell) -> int:
         if not self.waiting:
@@ -46,17 +47,19 @@ class _Told:
             self._end_reading()
             raise
         self.waiting[ticket] = tell, product
+        self.tickets.add(ticket)
         return ticket
 
     def end(self, ticket: int) -> None:
         """Nobody waits for it any more."""
         if self.waiting.pop(ticket, None):
             core().Unwatch(ticket)
+            self.tickets.discard(ticket)
         self._end_reading()
 
     def _end_reading(self) -> None:
-        if not self.waiting:
-            self._loop().remove_reader(self.descriptor)
+        if not self.waiting and (loop := self.loop()) is not None:
+            loop.remove_reader(self.descriptor)
 
     def _loop(self) -> AbstractEventLoop:
         loop = self.loop()
@@ -69,6 +72,7 @@ class _Told:
         try:
             while ticket := core().TakeWatched(self.descriptor):
                 tell, product = self.waiting.pop(ticket)
+                self.tickets.discard(ticket)
                 try:
                     over, error = product.done, None
                 except Exception as failure:
@@ -81,6 +85,14 @@ class _Told:
             self._loop().call_soon(self._look)
             raise
         self._end_reading()
+
+
+def _close(descriptor: int, tickets: set[int], generation: int) -> None:
+    """The core writes to the descriptor no more: its number may be somebody else's file then."""
+    if generation == _native.generation():
+        for ticket in tickets:
+            core().Unwatch(ticket)
+    os.close(descriptor)
 
 
 _loops: WeakKeyDictionary[AbstractEventLoop, _Told] = WeakKeyDictionary()

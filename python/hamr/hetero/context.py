@@ -34,11 +34,11 @@ async def _done(context: ScopedContext) -> None:
 @contextmanager
 def _suspended(context: ScopedContext) -> Iterator[None]:
     """A block in which what was current outside of the scope is so again."""
-    context._suspend()
+    scope = context._suspend()
     try:
         yield
     finally:
-        context._resume()
+        context._resume(scope)
 
 
 def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:

@@ -18,7 +18,10 @@ typedef struct {
     PyObject *token;   /* of the variable's, to have those around again */
     Succession *succession;
     uint64_t before;   /* what was current, for restore */
+    uint64_t inside;   /* what was when the scope was suspended */
     unsigned long thread;
+    unsigned scope;       /* how often it was entered: a suspension is of one scope */
+    unsigned suspensions; /* which may be within each other, or of tasks that wait at the same time */
     char activated;
 } Context;
 
@@ -162,6 +165,8 @@ static PyObject *context_enter(PyObject *object, PyObject *unused) {
         return NULL;
     }
     self->thread = PyThread_get_thread_ident();
+    self->scope++;
+    self->suspensions = 0;
     return Py_NewRef(object);
 }
 
@@ -189,19 +194,52 @@ static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_s
     Py_RETURN_NONE;
 }
 
-/* What is current on the thread outside of the scope is so until resume: a coroutine that waits leaves
- * the thread to others. */
+/* Notes what is current, which may be an inner scope's device. 0, or -1 with an exception. */
+static int note_inside(Context *self) {
+    const hamr_functions *functions;
+    void *current;
+    int32_t has;
+    if (place_usable(&self->place, &functions) < 0) return -1;
+    const hamr_devices *devices = place_driver(&self->place, functions);
+    if (devices && devices->cuda_context(&current) == 0) {
+        self->inside = (uint64_t)(uintptr_t)current;
+        return 0;
+    }
+    hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->inside, &has);
+    return error ? core_raise(error) : 0;
+}
+
+/* Makes current what note_inside has noted. 0, or -1 with an exception. */
+static int restore_inside(Context *self) {
+    if (activate(self) < 0) return -1;
+    if (!self->activated) return 0;
+    const hamr_functions *functions = core_functions();
+    void *current;
+    if (set_directly(place_driver(&self->place, functions), (void *)(uintptr_t)self->inside, &current)) return 0;
+    hamr_error *error = functions->restore(self->place.backend, self->inside);
+    return error ? core_raise(error) : 0;
+}
+
+/* _suspend() -> the scope: what is current on the thread outside of it is so until as many calls of resume.
+ * A coroutine that waits leaves the thread to others. */
 static PyObject *context_suspend(PyObject *object, PyObject *unused) {
     Context *self = (Context *)object;
     (void)unused;
-    if (self->outer && (!on_own_thread(self) || restore(self) < 0)) return NULL;
-    Py_RETURN_NONE;
+    if (!self->outer) return PyLong_FromLong(0);
+    if (!on_own_thread(self)) return NULL;
+    if (self->activated && (note_inside(self) < 0 || restore(self) < 0)) return NULL;
+    self->suspensions++;
+    return PyLong_FromUnsignedLong(self->scope);
 }
 
-static PyObject *context_resume(PyObject *object, PyObject *unused) {
+/* _resume(scope): of one that has ended, nothing. */
+static PyObject *context_resume(PyObject *object, PyObject *number) {
     Context *self = (Context *)object;
-    (void)unused;
-    if (self->outer && (!on_own_thread(self) || activate(self) < 0)) return NULL;
+    unsigned long scope = PyLong_AsUnsignedLong(number);
+    if (scope == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+    if (!self->outer || scope != self->scope) Py_RETURN_NONE;
+    if (!on_own_thread(self)) return NULL;
+    if (self->suspensions && --self->suspensions == 0 && restore_inside(self) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -226,12 +264,11 @@ static PyObject *context_wrap(PyObject *object, PyObject *content) { return prod
 static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
     const Context *self = (const Context *)object;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    PyObject *migrate = count == 2 || named ? arguments[1] : Py_False;
     if (count < 1 || count + named > 2 || (named && !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate") == 0)) {
         PyErr_SetString(PyExc_TypeError, "get takes a product, and migrate");
         return NULL;
     }
-    PyObject *product = arguments[0];
+    PyObject *product = arguments[0], *migrate = count + named == 2 ? arguments[1] : Py_False;
     if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
     const StreamPlace *place = &((Placed *)product)->place;
     const hamr_functions *functions;
@@ -285,7 +322,7 @@ static PyMethodDef methods[] = {
      "raised here. Nothing is lost if the wait is cancelled: the work goes on."},
     {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of the scope is so again."},
     {"_suspend", context_suspend, METH_NOARGS, NULL},
-    {"_resume", context_resume, METH_NOARGS, NULL},
+    {"_resume", context_resume, METH_O, NULL},
     {"_wait", context_wait, METH_O, NULL},
     {"_content", context_content, METH_O, NULL},
     {"wrap", context_wrap, METH_O,

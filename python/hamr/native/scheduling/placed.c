@@ -115,7 +115,10 @@ static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *na
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Token", keywords, &stream)) return NULL;
     Placed *self = type_allocate(type);
     if (!self) return NULL;
-    if (place_of_stream(&self->place, stream) < 0) {
+    PyObject *checked = PyObject_CallMethod(stream, "_checked", NULL); /* a number may be no stream's, or another device's */
+    int failed = !checked || place_of_stream(&self->place, stream) < 0;
+    Py_XDECREF(checked);
+    if (failed) {
         if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Format(PyExc_TypeError, "stream is %R: accepted is a hamr.Stream", stream);
         Py_CLEAR(self);
     } else if (self->place.device < 0) {
