@@ -32,7 +32,9 @@ class Switch:
             if name == _HOST:
                 continue
             if not name.isidentifier() or name == "none":  # a restriction, as "cuda:0"
-                raise ValueError(f"alternative {name!r} of a Switch: accepted are names of runtimes")
+                raise ValueError(
+                    f"alternative {name!r} of a Switch: accepted are names of runtimes"
+                )
             accelerators([name])  # refuses what is no runtime's name
         here = {place.partition(":")[0] for place in accelerators(among)}
         usable = [name for name in alternatives if name in here]
