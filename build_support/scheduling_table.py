@@ -42,7 +42,8 @@ def _line(row: dict[str, Any]) -> str:
     if "met" in row:
         bound = f"{row['limit']} µs" if "limit" in row else f"{row['target']:.3f} of the first"
         goal = f"≤ {bound}, {'met' if row['met'] else 'not met'}"
-    return f"| {row['operation']} | {row['value']:.3g} | {ratio} | {goal} |"
+    value = f"{row['value']:.3f}" if row["value"] < 10 else f"{row['value']:,.0f}"
+    return f"| {row['operation']} | {value} | {ratio} | {goal} |"
 
 
 def main() -> int:
