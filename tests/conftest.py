@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -110,6 +111,14 @@ hypothesis.settings.register_profile(
     "long", hypothesis.settings.get_profile("hamr"), max_examples=500
 )  # pytest --hypothesis-profile=long
 hypothesis.settings.load_profile("hamr")
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT raises KeyboardInterrupt, in a run that a shell has in the background, too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=producers.ALLOCATORS, ids=lambda a: a.name)

@@ -218,7 +218,7 @@ def test_out_of_memory(emulator):
 
 
 @pytest.mark.parametrize("way", ["cancel", "ctrl-c"])
-def test_cancellation_with_eight_events_in_flight(emulator, way):
+def test_cancellation_with_eight_events_in_flight(emulator, ctrl_c, way):
     """It waits for the devices, and lets go of nothing before."""
     held, after = [], []
 

@@ -363,7 +363,7 @@ def test_coroutines_are_cancelled():
     assert sorted(ended) == [*range(8)]
 
 
-def test_ctrl_c():
+def test_ctrl_c(ctrl_c):
     def interrupts(raw):
         if raw == 20:
             os.kill(os.getpid(), signal.SIGINT)
