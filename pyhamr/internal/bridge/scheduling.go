@@ -44,14 +44,9 @@ func RecordCachedEvent(backend string, device int, s backends.Stream) (e backend
 // itself since it last said so; then e may be zero.
 func GiveCachedEvent(backend string, device int, e backends.Event, made int) (err error) {
 	defer Guard(&err)
-	p := hetero.Place{Backend: backend, Device: device}
-	if made > 0 {
-		if err := Scheduler.AdoptEvents(p, made); err != nil {
-			return err
-		}
-	}
-	if e == 0 {
-		return nil
+	p, err := counted(backend, device, made)
+	if err != nil || e == 0 {
+		return err
 	}
 	return Scheduler.GiveEvent(p, e)
 }
@@ -59,13 +54,20 @@ func GiveCachedEvent(backend string, device int, e backends.Event, made int) (er
 // DropCachedEvent gives an event back whose work has failed, which the caller was told.
 func DropCachedEvent(backend string, device int, e backends.Event, made int) (err error) {
 	defer Guard(&err)
-	p := hetero.Place{Backend: backend, Device: device}
-	if made > 0 {
-		if err := Scheduler.AdoptEvents(p, made); err != nil {
-			return err
-		}
+	p, err := counted(backend, device, made)
+	if err != nil {
+		return err
 	}
 	return Scheduler.DropEvent(p, e)
+}
+
+// counted is a place whose events have been counted that the caller has made.
+func counted(backend string, device, made int) (p hetero.Place, err error) {
+	p = hetero.Place{Backend: backend, Device: device}
+	if made > 0 {
+		err = Scheduler.AdoptEvents(p, made)
+	}
+	return p, err
 }
 
 // WaitForEvent makes later work on a stream wait for an event of one of the backend's devices, and

@@ -74,7 +74,7 @@ class DeviceChooser:
     The devices are found when the chooser is made. Any thread may choose.
     """
 
-    __slots__ = ("_choose", "_free_memory", "_policy", "_streams", "places")
+    __slots__ = ("_choose", "_policy", "_streams", "places")
 
     def __init__(
         self,

@@ -62,6 +62,15 @@ typedef struct {
     PyObject *type, *value, *traceback;
 } Interruption;
 
+void core_report(hamr_error *error, PyObject *where) {
+    PyObject *type, *value, *traceback;
+    if (!error) return;
+    PyErr_Fetch(&type, &value, &traceback);
+    core_raise(error);
+    PyErr_WriteUnraisable(where);
+    PyErr_Restore(type, value, traceback);
+}
+
 hamr_error *core_interruption(void) {
     Interruption *made = calloc(1, sizeof *made);
     if (!made) return NULL;

@@ -44,16 +44,6 @@ static void forget(Life *self) {
         }
 }
 
-/* An error of a destructor, which has nobody to raise to. */
-static void report(hamr_error *error, PyObject *self) {
-    PyObject *type, *value, *traceback;
-    if (!error) return;
-    PyErr_Fetch(&type, &value, &traceback);
-    core_raise(error);
-    PyErr_WriteUnraisable(self);
-    PyErr_Restore(type, value, traceback);
-}
-
 /* What may be asked about a handle of this process; NULL: nothing. */
 static const hamr_functions *functions_for(const Life *self) {
     return self->generation == core_generation ? core_functions() : NULL;
@@ -69,19 +59,19 @@ static int retire(Life *self) {
     Py_BEGIN_ALLOW_THREADS
     error = functions->retire_stream(self->handle, &over);
     Py_END_ALLOW_THREADS
-    report(error, (PyObject *)Py_TYPE((PyObject *)self));
+    core_report(error, (PyObject *)Py_TYPE((PyObject *)self));
     return !error && over;
 }
 
 static void destroy(Life *self) {
     const hamr_functions *functions = functions_for(self);
-    if (functions) report(functions->destroy_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
+    if (functions) core_report(functions->destroy_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
 }
 
 /* It does not end: what memory is ordered on it stays so, and whoever takes it comes after that. */
 static void give_back(Life *self) {
     const hamr_functions *functions = functions_for(self);
-    if (functions) report(functions->give_cached_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
+    if (functions) core_report(functions->give_cached_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
 }
 
 static void life_dealloc(PyObject *object) {

@@ -83,21 +83,11 @@ int event_done(const StreamPlace *of, uint64_t event) {
     return error ? core_raise(error) : done;
 }
 
-/* An error of a destructor, which has nobody to raise to. */
-static void report(hamr_error *error) {
-    PyObject *type, *value, *traceback;
-    if (!error) return;
-    PyErr_Fetch(&type, &value, &traceback);
-    core_raise(error);
-    PyErr_WriteUnraisable(NULL);
-    PyErr_Restore(type, value, traceback);
-}
-
 /* Gives an event to the core, which then has heard of all. */
 static void give_core(const hamr_functions *functions, const char *backend, int32_t device, struct spare *spare, uint64_t event, int failed) {
     int32_t made = spare ? spare->made : 0;
     if (spare) spare->made = 0;
-    report((failed ? functions->drop_cached_event : functions->give_cached_event)(backend, device, event, made));
+    core_report((failed ? functions->drop_cached_event : functions->give_cached_event)(backend, device, event, made), NULL);
 }
 
 void event_give(const StreamPlace *of, uint64_t event, int failed) {
