@@ -17,11 +17,12 @@ type Memory struct {
 	runtime *Runtime
 	*served // what the Runtime knows of the allocator
 	region  backends.Region
-	size    atomic.Int64   // bytes: they may become more, see extend
-	asked   atomic.Uintptr // the stream as the caller named it
-	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
-	turns   atomic.Uint32  // how often an Array has turned from a stream: see Handle.remember
-	foreign func()         // called instead of freeing; nil for our own memory
+	size    atomic.Int64    // bytes: they may become more, see extend
+	asked   atomic.Uintptr  // the stream as the caller named it
+	stream  atomic.Uintptr  // the same, resolved: its release is ordered on it
+	turns   atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
+	foreign func()          // called instead of freeing; nil for our own memory
+	shared  backends.Sharer // whose mapping it is, which ends instead; else nil
 	owned   bool
 	taken   bool        // owned, but not allocated by us
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
@@ -208,6 +209,9 @@ func (m *Memory) Size() int {
 
 // Owned reports whether the last Release frees the memory.
 func (m *Memory) Owned() bool { return m != nil && m.owned }
+
+// ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
+func (m *Memory) ends() bool { return m.owned || m.shared != nil }
 
 // Asynchronous reports whether work may be pending on the memory.
 func (m *Memory) Asynchronous() bool { return m.check() == nil && m.streams != nil }

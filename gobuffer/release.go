@@ -34,7 +34,7 @@ func (m *Memory) Release() error {
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	if !over || (m.owned && (m.every.Load() || m.grower != nil)) {
+	if !over || (m.ends() && (m.every.Load() || m.grower != nil || m.shared != nil)) {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -50,11 +50,11 @@ func (m *Memory) settleBeforeRelease() error {
 		return m.followUses()
 	}
 	if err := m.settleIf(func(w *work) bool {
-		return !w.foreign || (m.owned && !(m.freeWaits && w.device == m.context() && w.backend == m.backend))
+		return !w.foreign || (m.ends() && !(m.freeWaits && w.device == m.context() && w.backend == m.backend))
 	}); err != nil {
 		return err
 	}
-	if !m.owned || m.streams == nil || m.freeWaits || m.region.Address == 0 {
+	if !m.ends() || m.streams == nil || m.freeWaits || m.region.Address == 0 {
 		return nil
 	}
 	// Other libraries may have work on the stream that the memory was taken for.
@@ -102,6 +102,9 @@ func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()
+	if m.shared != nil {
+		return errors.Join(late, m.endShared())
+	}
 	if !m.owned {
 		r.counters[a].adopted.Add(-1)
 		if r.tracing() {

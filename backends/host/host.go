@@ -22,6 +22,7 @@ type Backend struct {
 	spare spares
 
 	medium, large largeSpares
+	mappings      mappings
 }
 
 // New returns the backend. C++'s operators are looked for when CPP is first

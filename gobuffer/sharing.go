@@ -1,0 +1,145 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"hamr/backends"
+)
+
+// sharer returns the backend that memory beside a's can be shared by, and the device that is meant.
+func (r *Runtime) sharer(a backends.Allocator, device int) (backends.Sharer, int, error) {
+	b, err := r.Backend(a)
+	if err != nil {
+		return nil, 0, err
+	}
+	if device, err = r.checkDevice(b, a, device); err != nil {
+		return nil, 0, err
+	}
+	s, ok := backends.As[backends.Sharer](b)
+	if !ok {
+		return nil, 0, &backends.UnavailableError{Backend: b.Name(), Reason: "its memory cannot be shared by descriptor"}
+	}
+	return s, device, s.Shares(device)
+}
+
+// SharedUnit returns what sizes of shared memory are rounded up to, in bytes, by the backend that
+// serves allocator a. The error is a *backends.UnavailableError where the device's memory cannot be
+// shared by descriptor.
+func (r *Runtime) SharedUnit(a backends.Allocator, device int) (int, error) {
+	s, device, err := r.sharer(a, device)
+	if err != nil {
+		return 0, err
+	}
+	return s.SharedUnit(device)
+}
+
+// sharedSize is what size bytes are in whole units.
+func sharedSize(s backends.Sharer, device, size int) (int, error) {
+	unit, err := s.SharedUnit(device)
+	if err != nil {
+		return 0, err
+	}
+	if size <= 0 || size > maximumShared {
+		return 0, valueError("size", size, "1 … 2**62 bytes")
+	}
+	return (size + unit - 1) / unit * unit, nil
+}
+
+const maximumShared = 1 << 62
+
+// NewShared returns new memory of size bytes, rounded up to SharedUnit's, that other processes map
+// by a descriptor, with one reference: memory of the backend that serves allocator a, on one of its
+// devices, or the host's. The descriptor is closed on exec and is the caller's to close; the memory
+// lasts while anyone has it mapped or has a descriptor of it. Memory of the host is zero, other
+// memory is not initialised. It counts as adopted: it does not grow, and the last Release ends the
+// mapping when work with it is over.
+func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, descriptor int, err error) {
+	s, device, err := r.sharer(a, device)
+	if err != nil {
+		return nil, -1, err
+	}
+	bytes, err := sharedSize(s, device, size)
+	if err != nil {
+		return nil, -1, err
+	}
+	b := r.byAllocator[a].backend
+	at, descriptor, err := s.NewShared(device, bytes)
+	if err != nil && (r.madeRoom(b, err) || r.relieved(err)) {
+		at, descriptor, err = s.NewShared(device, bytes)
+	}
+	if err != nil {
+		return nil, -1, err
+	}
+	if m, err = r.adoptShared(s, at, bytes); err != nil {
+		return nil, -1, errors.Join(err, syscall.Close(descriptor))
+	}
+	return m, descriptor, nil
+}
+
+// MapShared maps memory of NewShared, of whatever process, that a descriptor is of, which stays the
+// caller's and may be closed at once. a is an allocator of the backend that has made it, the device
+// that which it is on. size is what NewShared was asked for, or less. Who writes where readOnly is
+// true is refused by the device, on the host by SIGSEGV. The memory counts as adopted: the last
+// Release ends the mapping when work with it is over.
+func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, readOnly bool) (*Memory, error) {
+	s, device, err := r.sharer(a, device)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := sharedSize(s, device, size)
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.MapShared(descriptor, device, bytes, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	return r.adoptShared(s, at, bytes)
+}
+
+// adoptShared makes a new mapping memory, or ends it.
+func (r *Runtime) adoptShared(s backends.Sharer, at backends.Region, size int) (*Memory, error) {
+	m, err := r.Adopt(at, size, 0, nil)
+	if err != nil {
+		return nil, errors.Join(err, s.UnmapShared(at, size))
+	}
+	m.shared = s
+	return m, nil
+}
+
+// Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work
+// with it is over, and other libraries' on its device. It refuses other memory. After an error it is
+// as before.
+func (m *Memory) Protect() error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if m.shared == nil {
+		return fmt.Errorf("%v is not shared by descriptor: accepted is what NewShared and MapShared return", m)
+	}
+	if err := m.settleIf(func(*work) bool { return true }); err != nil {
+		return err
+	}
+	if over, err := settleDevice(m.backend, m.region.Device); !over || err != nil {
+		return err
+	}
+	return m.shared.ProtectShared(m.region, m.Size())
+}
+
+// endShared ends the mapping, or postpones it where its backend could not reach the device.
+func (m *Memory) endShared() error {
+	r := m.runtime
+	err := m.shared.UnmapShared(m.region, m.Size())
+	if refused(err) && refused(m.shared.UnmapShared(m.region, m.Size())) {
+		m.leaveStream()
+		r.postponed.add(m)
+		return err
+	}
+	r.counters[m.region.Allocator].adopted.Add(-1)
+	if r.tracing() {
+		r.tracef("unmap %s device %d size %d at %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address)
+	}
+	return err
+}
