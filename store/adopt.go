@@ -1,0 +1,164 @@
+package store
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// checkHeld refuses a descriptor that is not of memory of a size which cannot change. Of sealed
+// memory nobody may map it for writing any more.
+func checkHeld(number int, size int64, sealed bool) (file unix.Stat_t, err error) {
+	seals, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return file, &ArgumentError{"memory", "a descriptor of something else", "shared memory"}
+	}
+	const sized = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	if err := unix.Fstat(number, &file); err != nil || file.Size != size || seals&sized != sized {
+		return file, &ArgumentError{"memory", fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), fmt.Sprintf("%d bytes whose size is sealed", size)}
+	}
+	if sealed && seals&(unix.F_SEAL_WRITE|unix.F_SEAL_FUTURE_WRITE) == 0 {
+		return file, &ArgumentError{"memory", fmt.Sprintf("with seals %#x", seals), "memory that is sealed against writing"}
+	}
+	return file, nil
+}
+
+// sameFile reports whether two descriptors are of the same memory.
+func sameFile(a, b int) bool {
+	var first, second unix.Stat_t
+	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino
+}
+
+// holdUnit learns of a slab that a client has, of which objects follow.
+func (c *conversation) holdUnit(d *decoder, e *encoder) error {
+	id, size, each := d.id(), int64(d.size()), int64(d.size())
+	if d.broken == "" && (each < smallest || each > largeFrom || each != placeOf(each) || size < each || size > mostSlab || size%pageSize != 0) {
+		d.fail("a slab of %d bytes for objects of %d", size, each)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	if len(c.descriptors) != 1 {
+		return &ProtocolError{fmt.Sprintf("%d descriptors of one slab", len(c.descriptors))}
+	}
+	if _, err := checkHeld(c.descriptors[0], size, true); err != nil {
+		return err
+	}
+	s := c.server
+	u := s.units[id]
+	switch {
+	case u == nil && s.lingering[id] != nil:
+		return &NotFoundError{ID: id}
+	case u == nil:
+		u = &unit{id: id, domain: s.domainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
+		if err := s.room(u.domain, size); err != nil {
+			return err
+		}
+		if s.units[id] != nil { // another client was first while something was spilled
+			u.domain.used -= size
+			return &NotFoundError{ID: id}
+		}
+		u.places = make([]*object, size/each)
+		u.descriptor = newDescriptor(c.descriptors[0])
+		c.descriptors = nil
+		s.units[id] = u
+	case u.descriptor == nil || u.size != size || u.each != each || !sameFile(u.descriptor.number, c.descriptors[0]):
+		return &NotFoundError{ID: id}
+	}
+	u.knownBy[c.session] = struct{}{}
+	c.session.known[u] = struct{}{}
+	return nil
+}
+
+// hold learns of an object that a client has, and gives it leases of it.
+func (c *conversation) hold(d *decoder, e *encoder) error {
+	id, times, where, slab, at := d.id(), int32(min(d.u32(), 1<<30)), d.u8(), d.id(), int64(d.size())
+	size := int64(d.size())
+	flags := d.u8()
+	device, bytes := backends.UUID(d.id()), int64(d.size())
+	layout, raw := decodeLayout(d)
+	metadata := d.blob()
+	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
+		(where == nowhere) != (bytes == 0) || (where == onDevice) != (device != backends.UUID{})) {
+		d.fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+		return err
+	}
+	sealed := flags&flagSealed != 0
+	if o := s.objects[id]; o != nil {
+		// The first who told of it was believed. It must be the same memory.
+		if o.sealed != sealed || o.bytes != bytes || (where == ownMemory && (o.unit == nil || o.unit.descriptor == nil || len(c.descriptors) != 1 ||
+			!sameFile(o.unit.descriptor.number, c.descriptors[0]))) || (where == inSlab && (o.unit == nil || o.unit.id != slab || int64(o.place)*o.unit.each != at)) {
+			return &NotFoundError{ID: id}
+		}
+		for range times {
+			s.lease(c.session, o)
+		}
+		return nil
+	}
+	o := &object{
+		id: id, bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
+		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed,
+	}
+	if err := s.tableRoom(o.tableBytes()); err != nil {
+		return err
+	}
+	var place int32
+	var u *unit
+	switch where {
+	case ownMemory, onDevice:
+		if len(c.descriptors) != 1 {
+			return &ProtocolError{fmt.Sprintf("%d descriptors of one object's memory", len(c.descriptors))}
+		}
+		if size < bytes || (where == ownMemory && size != roundUp(bytes, pageSize)) {
+			return &ProtocolError{fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
+		}
+		if where == ownMemory {
+			if _, err := checkHeld(c.descriptors[0], size, sealed); err != nil {
+				return err
+			}
+		}
+		var err error
+		if u, err = s.reserve(s.domainOf(device), size); err != nil {
+			return err
+		}
+		if s.objects[id] != nil { // another client was first while something was spilled
+			u.domain.used -= size
+			return &NotFoundError{ID: id}
+		}
+		u.descriptor, u.writable = newDescriptor(c.descriptors[0]), !sealed
+		c.descriptors = nil
+	case inSlab:
+		u = s.units[slab]
+		if u == nil || at%u.each != 0 || at/u.each >= int64(len(u.places)) || bytes > u.each || u.creator != nil || u.spilled != nil {
+			return &NotFoundError{ID: id}
+		}
+		if _, known := c.session.known[u]; !known || u.places[at/u.each] != nil {
+			return &NotFoundError{ID: id}
+		}
+		place = int32(at / u.each)
+	}
+	if u != nil {
+		u.put(o, place)
+	}
+	s.add(o)
+	if !sealed {
+		o.owner = c.session
+		c.session.unsealed[o] = struct{}{}
+	} else {
+		s.ready(id, 1)
+	}
+	for range times {
+		s.lease(c.session, o)
+	}
+	s.tell(Event{Kind: Created, ID: id})
+	crash("server-held")
+	return nil
+}

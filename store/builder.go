@@ -1,0 +1,336 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// releaseWithin is how long the end of a lease may wait for a request to go with.
+const releaseWithin = 1_000_000 // nanoseconds
+
+// Builder is an object that is not sealed: an array to write to. One goroutine uses it at a time.
+type Builder struct {
+	client *Client
+	held   *held
+	array  *gobuffer.Array
+	once   sync.Once // of whoever ends it
+}
+
+// Create makes an object that others find when it is sealed. Host memory is zero where it was
+// never used before. The error is a *FullError where there is no room.
+func (c *Client) Create(ctx context.Context, what Description) (*Builder, error) {
+	layout, err := arrayiface.NewLayout(what.Type, what.Shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.turn == nil {
+		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	bytes := int64(layout.NBytes())
+	charge, device := bytes, backends.UUID{}
+	onDevice, err := c.onDevice(what.Allocator)
+	if err != nil {
+		return nil, err
+	}
+	if onDevice {
+		if device, err = c.identity(what.Allocator, what.Device); err != nil {
+			return nil, err
+		}
+		unit, err := c.runtime.SharedUnit(what.Allocator, what.Device)
+		if err != nil {
+			return nil, err
+		}
+		charge = roundUp(bytes, int64(unit))
+	}
+	var flags uint8
+	for flag, on := range map[uint8]bool{flagEvictable: what.Evictable, flagPinned: what.Pinned, flagSeparate: what.Separate} {
+		if on {
+			flags |= flag
+		}
+	}
+	b := &Builder{client: c}
+	err = c.call(ctx, call{
+		operation: opCreate,
+		build: func(e *encoder) {
+			e.u8(flags)
+			e.id(ID(device))
+			e.u64(uint64(bytes))
+			e.u64(uint64(charge))
+			encodeLayout(e, what.Type, what.Shape)
+			e.blob(what.Metadata)
+		},
+		read: func(d *decoder, descriptors []int) error {
+			h := &held{times: 1, users: 1}
+			h.info = Info{
+				ID: d.id(), Layout: layout, Bytes: bytes, Device: device, Metadata: append([]byte(nil), what.Metadata...),
+				Evictable: what.Evictable, Pinned: what.Pinned,
+			}
+			p := decodePlace(d)
+			err := d.done()
+			if err == nil {
+				err = p.check(bytes, descriptors)
+			}
+			if err != nil {
+				closeAll(descriptors)
+				return err
+			}
+			crash("client-created")
+			h.offset = p.offset
+			if p.where == ownMemory || p.where == inSlab {
+				if h.mapping, err = c.mapped(p, device, descriptors, true); err != nil {
+					c.abandon(h)
+					return err
+				}
+			}
+			b.held = h
+			c.mu.Lock()
+			c.held[h.info.ID] = h
+			c.mu.Unlock()
+			return nil
+		},
+		undo: func() { c.abandon(b.held) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if onDevice && bytes > 0 {
+		if err := b.attach(ctx, what, charge); err != nil {
+			c.abandon(b.held)
+			return nil, err
+		}
+	}
+	crash("client-mapped")
+	if b.array, err = c.array(b.held, false); err != nil {
+		c.abandon(b.held)
+		return nil, err
+	}
+	return b, nil
+}
+
+// attach makes a device's memory and has the server keep it.
+func (b *Builder) attach(ctx context.Context, what Description, size int64) error {
+	c, id := b.client, b.held.info.ID
+	memory, descriptor, err := c.runtime.NewShared(what.Allocator, what.Device, int(size))
+	if err != nil {
+		return err
+	}
+	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, writable: true, users: 1}
+	return c.call(ctx, call{
+		operation:   opAttach,
+		build:       func(e *encoder) { e.id(id) },
+		descriptors: []int{descriptor},
+	})
+}
+
+// onDevice reports whether memory of an allocator is a device's, and refuses what is neither that
+// nor ordinary host memory.
+func (c *Client) onDevice(a backends.Allocator) (bool, error) {
+	if !a.Valid() {
+		return false, &ArgumentError{"allocator", a.String(), "one of the host's or of a device whose memory can be shared"}
+	}
+	switch a.Kind() {
+	case backends.Pageable:
+		return false, nil
+	case backends.DeviceOnly:
+		return true, nil
+	}
+	return false, &ArgumentError{"allocator", a.String(), "ordinary host memory, as malloc, or memory of a device alone: page-locked and managed memory cannot be shared by descriptor"}
+}
+
+func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, error) {
+	backend, err := c.runtime.Backend(a)
+	if err != nil {
+		return backends.UUID{}, err
+	}
+	identified, ok := backends.As[backends.Identified](backend)
+	if !ok {
+		return backends.UUID{}, &backends.UnavailableError{Backend: backend.Name(), Reason: "it cannot tell which device others know as the same"}
+	}
+	return identified.Identity(device)
+}
+
+// abandon gives up an object that was not sealed, and the use of it.
+func (c *Client) abandon(h *held) {
+	c.mu.Lock()
+	if !c.closed {
+		c.aborts = append(c.aborts, h.info.ID)
+	}
+	c.mu.Unlock()
+	c.drop(h)
+}
+
+// ID returns what the object is found by.
+func (b *Builder) ID() ID {
+	if b == nil || b.held == nil {
+		return ID{}
+	}
+	return b.held.info.ID
+}
+
+// Array returns the elements to write to. It is the Builder's, and ends with Seal or Abort; of
+// views that somebody still has then, host memory of 64 KiB and more ends who writes there, by
+// SIGSEGV.
+func (b *Builder) Array() *gobuffer.Array {
+	if b == nil {
+		return nil
+	}
+	return b.array
+}
+
+var errNoBuilder = &ArgumentError{"builder", "nil or a zero value", "what Create returns"}
+
+// use has f end the builder, unless somebody has.
+func (b *Builder) use(f func() error) error {
+	if b == nil || b.client == nil {
+		return errNoBuilder
+	}
+	err := ErrClosed
+	b.once.Do(func() { err = f() })
+	return err
+}
+
+// Seal makes the object one that nobody writes to and everybody finds, when work on it is over.
+// Leases of it are the returned Object's. After an error the object is gone.
+func (b *Builder) Seal(ctx context.Context) (o *Object, err error) {
+	err = b.use(func() error {
+		o, err = b.seal(ctx)
+		return errors.Join(err, b.array.Close())
+	})
+	if err != nil && o != nil {
+		_ = o.Release()
+		o = nil
+	}
+	return o, err
+}
+
+func (b *Builder) seal(ctx context.Context) (*Object, error) {
+	c, h := b.client, b.held
+	fail := func(err error) (*Object, error) {
+		c.mu.Lock()
+		if !c.closed {
+			c.aborts = append(c.aborts, h.info.ID)
+		}
+		c.mu.Unlock()
+		if h.mapping == nil {
+			c.drop(h)
+		}
+		return nil, err
+	}
+	if err := b.array.Synchronize(); err != nil {
+		return fail(err)
+	}
+	crash("client-written")
+	if m := h.mapping; m != nil && !m.slab {
+		if err := m.memory.Protect(); err != nil {
+			return fail(err)
+		}
+	}
+	crash("client-sealing")
+	err := c.call(ctx, call{
+		operation: opSeal,
+		build:     func(e *encoder) { e.id(h.info.ID) },
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			d.flag()
+			c.mu.Lock()
+			h.info.Sealed = true
+			if h.mapping != nil {
+				h.mapping.sealed = true
+			}
+			c.mu.Unlock()
+			return d.done()
+		},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	crash("client-sealed")
+	c.mu.Lock()
+	h.users++
+	c.mu.Unlock()
+	if h.mapping == nil {
+		defer c.drop(h) // the builder's own use, which no memory ends
+	}
+	return c.object(h, true)
+}
+
+// Abort gives the object up.
+func (b *Builder) Abort(ctx context.Context) error {
+	return b.use(func() error {
+		err := b.client.call(ctx, call{operation: opAbort, build: func(e *encoder) { e.id(b.held.info.ID) }})
+		if b.held.mapping == nil {
+			b.client.drop(b.held)
+		}
+		return errors.Join(err, b.array.Close())
+	})
+}
+
+// Object is a lease of an object.
+type Object struct {
+	client *Client
+	held   *held
+	array  *gobuffer.Array
+	once   sync.Once
+}
+
+// object makes one; the use of held has been counted.
+func (c *Client) object(h *held, readOnly bool) (*Object, error) {
+	a, err := c.array(h, readOnly)
+	if err != nil {
+		c.drop(h)
+		return nil, err
+	}
+	return &Object{client: c, held: h, array: a}, nil
+}
+
+// ID returns what the object is found by.
+func (o *Object) ID() ID {
+	if o == nil || o.held == nil {
+		return ID{}
+	}
+	return o.held.info.ID
+}
+
+// Info returns what the object was when this client got it.
+func (o *Object) Info() Info {
+	if o == nil || o.held == nil {
+		return Info{}
+	}
+	o.client.mu.Lock()
+	defer o.client.mu.Unlock()
+	return o.held.info
+}
+
+// Array returns the elements, for reading; of an object that was got unsafe and was not sealed,
+// for writing as well where Info().Sealed is false. It is the Object's. Views, copies of the
+// reference and handles keep the lease for longer.
+func (o *Object) Array() *gobuffer.Array {
+	if o == nil {
+		return nil
+	}
+	return o.array
+}
+
+// Release ends the use of the object; the lease ends with the last view of the array. Releasing
+// again is harmless.
+func (o *Object) Release() (err error) {
+	if o == nil || o.client == nil {
+		return &ArgumentError{"object", "nil or a zero value", "what Get returns"}
+	}
+	o.once.Do(func() {
+		err = o.array.Close()
+		if o.held.mapping == nil {
+			o.client.drop(o.held)
+		}
+	})
+	return err
+}
+
+// String is for messages.
+func (o *Object) String() string { return fmt.Sprintf("object %s", o.ID()) }

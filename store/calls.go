@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+)
+
+func checkName(name string) error {
+	if name == "" || len(name) > mostName || !utf8.ValidString(name) {
+		return &ArgumentError{"name", fmt.Sprintf("%.40q, of %d bytes", name, len(name)), fmt.Sprintf("1 to %d bytes of UTF-8", mostName)}
+	}
+	return nil
+}
+
+func flagValue(d *decoder, into ...*bool) func() error {
+	return func() error {
+		for _, to := range into {
+			*to = d.flag()
+		}
+		return d.done()
+	}
+}
+
+// Delete takes an object away: nobody finds it any more, and its memory goes with the last lease.
+// Its bytes count until then unless force is set, by which also what another client has not
+// sealed yet can be deleted.
+func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
+	crash("client-deleting")
+	err := c.call(ctx, call{operation: opDelete, build: func(e *encoder) { e.id(id); e.flag(force) }})
+	if err == nil {
+		c.mu.Lock()
+		if h := c.held[id]; h != nil {
+			h.deleted = true // another server is not told of it
+		}
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// PutName gives an object a name, of which it may have several. The error is a *NameTakenError
+// where it is another object's, unless replace is set. Names go with their object.
+func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	err := c.call(ctx, call{operation: opPutName, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
+	if err == nil {
+		c.mu.Lock()
+		c.names[name] = id
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
+func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, err error) {
+	if err := checkName(name); err != nil {
+		return ID{}, err
+	}
+	ask := c.call
+	if wait {
+		ask = c.callAside
+	}
+	err = ask(ctx, call{
+		operation: opGetName,
+		build: func(e *encoder) {
+			e.text(name)
+			if wait {
+				e.u64(forever)
+			} else {
+				e.u64(0)
+			}
+		},
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			id = d.id()
+			return d.done()
+		},
+	})
+	return id, err
+}
+
+// DropName takes a name away.
+func (c *Client) DropName(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	err := c.call(ctx, call{operation: opDropName, build: func(e *encoder) { e.text(name) }})
+	if err == nil {
+		c.mu.Lock()
+		delete(c.names, name)
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Exists reports whether there is an object, and whether it is sealed.
+func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err error) {
+	err = c.call(ctx, call{
+		operation: opExists,
+		build:     func(e *encoder) { e.id(id) },
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			return flagValue(d, &there, &sealed)()
+		},
+	})
+	return there, sealed, err
+}
+
+// Describe returns what is known of an object.
+func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
+	err = c.call(ctx, call{
+		operation: opDescribe,
+		build:     func(e *encoder) { e.id(id) },
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			info = decodeListed(d)
+			return d.done()
+		},
+	})
+	return info, err
+}
+
+// Metadata returns an object's metadata: JSON, or nothing.
+func (c *Client) Metadata(ctx context.Context, id ID) ([]byte, error) {
+	info, err := c.Describe(ctx, id)
+	return info.Metadata, err
+}
+
+// SetMetadata replaces the metadata of an object that this client has made and not sealed.
+func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error {
+	err := c.call(ctx, call{operation: opSetMetadata, build: func(e *encoder) { e.id(id); e.blob(metadata) }})
+	if err == nil {
+		c.mu.Lock()
+		if h := c.held[id]; h != nil {
+			h.info.Metadata = append([]byte(nil), metadata...)
+		}
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Pin keeps an object from being evicted or spilled. Unpin ends that.
+func (c *Client) Pin(ctx context.Context, id ID) error { return c.mark(ctx, id, markPinned, true) }
+
+// Unpin ends what Pin began.
+func (c *Client) Unpin(ctx context.Context, id ID) error { return c.mark(ctx, id, markPinned, false) }
+
+// SetEvictable says whether the server may delete an object when room is needed.
+func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
+	return c.mark(ctx, id, markEvictable, on)
+}
+
+func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
+	err := c.call(ctx, call{operation: opMark, build: func(e *encoder) { e.id(id); e.u8(what); e.flag(on) }})
+	if err == nil {
+		c.mu.Lock()
+		if h := c.held[id]; h != nil && what == markPinned {
+			h.info.Pinned = on
+		} else if h != nil {
+			h.info.Evictable = on
+		}
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// ListOptions say what List returns.
+type ListOptions struct {
+	Unsealed bool   // those that are not sealed, too
+	Named    bool   // those alone that have a name which begins with Prefix
+	Prefix   string // of names
+	// After is where to begin: what List returned, or 0.
+	After uint64
+	Most  int // objects in the answer; 0 is as many as fit in one
+}
+
+// List returns objects in the order in which they were made, and where to go on, which is 0 at the
+// end. A page may have fewer objects than were asked for, and none, before the end.
+func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uint64, err error) {
+	if o.Most < 0 || len(o.Prefix) > mostName {
+		return nil, 0, &ArgumentError{"list", fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix)), "0 or more, and a name's beginning"}
+	}
+	filter := listSealed
+	if o.Unsealed {
+		filter |= listUnsealed
+	}
+	if o.Named {
+		filter |= listNamed
+	}
+	err = c.call(ctx, call{
+		operation: opList,
+		build: func(e *encoder) {
+			e.u64(o.After)
+			if o.Most == 0 {
+				o.Most = 1 << 20
+			}
+			e.u32(uint32(min(o.Most, 1<<20)))
+			e.u8(filter)
+			e.text(o.Prefix)
+		},
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			list, next = nil, d.u64()
+			for range d.count(32) {
+				list = append(list, decodeListed(d))
+			}
+			return d.done()
+		},
+	})
+	return list, next, err
+}
+
+// Statistics returns the server's figures.
+func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
+	err = c.call(ctx, call{
+		operation: opStatistics,
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			for _, v := range t.numbers() {
+				*v = int64(d.u64())
+			}
+			for range d.count(16) {
+				m := MemoryStatistics{Name: d.text()}
+				m.Device = [16]byte(d.id())
+				for _, v := range m.numbers() {
+					*v = int64(d.u64())
+				}
+				t.Memories = append(t.Memories, m)
+			}
+			return d.done()
+		},
+	})
+	return t, err
+}

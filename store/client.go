@@ -1,0 +1,429 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/gobuffer"
+)
+
+// Client is a session with a server: what it has leases of, it has until it lets go of it, is
+// closed, or its process ends. Its methods may be called from any goroutine; one request is under
+// way at a time, those that wait for others aside. A context ends a call, at the latest some 20 ms
+// later; what the server does of it all the same is undone.
+type Client struct {
+	runtime *gobuffer.Runtime
+	path    string
+	turn    chan struct{} // held for a request
+
+	// Of who holds turn.
+	socket    *waitingSocket
+	lost      error // why there is no socket
+	request   uint64
+	out       encoder
+	in        []byte
+	abandoned map[uint64]call // whose replies nobody waits for
+	welcome   welcome
+
+	mu       sync.Mutex
+	held     map[ID]*held
+	slabs    map[ID]*mapping
+	releases []release
+	forgets  []ID
+	aborts   []ID
+	flushing bool
+	closed   bool
+	idle     []*waitingSocket // connections for waiting
+	names    map[string]ID
+	watches  map[*Watch]struct{}
+}
+
+type release struct {
+	id    ID
+	times int
+}
+
+// welcome is what a server says of itself.
+type welcome struct {
+	process     int
+	instance    ID
+	maxMetadata int
+}
+
+// Connect returns a client of the server at a path, or at [DefaultPath] where it is empty; r has
+// the memory that objects are mapped by, [gobuffer.Default] where it is nil. The error is a
+// *LostError where nobody answers, and a *RefusedError where the other end is another user's.
+func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, error) {
+	if path == "" {
+		path = DefaultPath()
+	}
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		var err error
+		if r, err = gobuffer.Default(); err != nil {
+			return nil, err
+		}
+	}
+	c := &Client{
+		runtime: r, path: path, turn: make(chan struct{}, 1), in: make([]byte, mostPacket), abandoned: map[uint64]call{},
+		held: map[ID]*held{}, slabs: map[ID]*mapping{}, names: map[string]ID{}, watches: map[*Watch]struct{}{},
+	}
+	var err error
+	c.socket, c.welcome, err = c.connect(ctx)
+	return c, err
+}
+
+// connect opens a connection and greets the server.
+func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
+	socket, err := dial(c.path)
+	if err != nil {
+		return nil, welcome{}, &LostError{c.path, err}
+	}
+	w, err := greet(ctx, socket, c.path)
+	if err != nil {
+		socket.close()
+		return nil, welcome{}, err
+	}
+	return socket, w, nil
+}
+
+func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, err error) {
+	if _, err := checkPeer(socket.descriptor, path); err != nil {
+		return w, err
+	}
+	var e encoder
+	at := e.begin(opHello, 0, 1)
+	e.u32(protocolVersion)
+	e.u32(uint32(os.Getpid()))
+	e.text(bootID())
+	e.end(at)
+	if err := socket.send(e.bytes, nil); err != nil {
+		return w, &LostError{path, err}
+	}
+	socket.stopped = ctx.Err
+	buffer := make([]byte, 1024)
+	n, descriptors, err := socket.receive(buffer)
+	closeAll(descriptors)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return w, err
+	} else if err != nil {
+		return w, &LostError{path, err}
+	}
+	f, _, err := nextFrame(buffer[:n])
+	if err != nil {
+		return w, err
+	}
+	d := decoder{rest: f.payload}
+	if f.status != statusDone {
+		return w, decodeError(f.status, &d)
+	}
+	version := d.u32()
+	w.process = int(d.u32())
+	boot := d.text()
+	w.instance, w.maxMetadata = d.id(), int(d.u32())
+	if err := d.done(); err != nil {
+		return w, err
+	}
+	if version != protocolVersion || boot != bootID() {
+		return w, &RefusedError{path, fmt.Sprintf("version %d of the protocol, start %s of a machine", version, boot)}
+	}
+	return w, nil
+}
+
+// Path returns where the server is looked for.
+func (c *Client) Path() string { return c.path }
+
+// take waits for the turn to send a request.
+func (c *Client) take(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Client) give() { <-c.turn }
+
+// call is a request.
+type call struct {
+	operation   uint16
+	build       func(*encoder) // appends the fields
+	descriptors []int          // that go with it, and stay the caller's
+	// read takes the reply's fields and descriptors. Without it the reply has none.
+	read func(d *decoder, descriptors []int) error
+	// undo gives back what was read after the context had ended.
+	undo func()
+}
+
+func (c *Client) call(ctx context.Context, r call) error {
+	if c == nil || c.turn == nil {
+		return &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.take(ctx); err != nil {
+		return err
+	}
+	defer c.give()
+	if err := c.reconnect(ctx); err != nil {
+		return err
+	}
+	return c.exchange(ctx, r)
+}
+
+// exchange sends a request and takes its reply. The turn is the caller's.
+func (c *Client) exchange(ctx context.Context, r call) error {
+	c.out.bytes = c.out.bytes[:0]
+	c.encodeReleases(&c.out)
+	c.request++
+	at := c.out.begin(r.operation, 0, c.request)
+	if r.build != nil {
+		r.build(&c.out)
+	}
+	c.out.end(at)
+	if len(c.out.bytes)-at > mostPacket {
+		return &ArgumentError{"request", fmt.Sprintf("%d bytes", len(c.out.bytes)-at), fmt.Sprintf("at most %d: fewer dimensions, ids or metadata", mostPacket)}
+	}
+	if len(c.out.bytes) > mostPacket {
+		if err := c.socket.send(c.out.bytes[:at], nil); err != nil {
+			return c.lose(err)
+		}
+		c.out.bytes = append(c.out.bytes[:0], c.out.bytes[at:]...)
+	}
+	if err := c.socket.send(c.out.bytes, r.descriptors); err != nil {
+		return c.lose(err)
+	}
+	c.socket.stopped = nil
+	if ctx.Done() != nil {
+		c.socket.stopped = ctx.Err
+	}
+	for {
+		n, descriptors, err := c.socket.receive(c.in)
+		if err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				c.abandoned[c.request] = r
+				return err
+			}
+			return c.lose(err)
+		}
+		mine, err := c.sort(c.in[:n], descriptors, r)
+		if mine || err != nil {
+			var broken *ProtocolError
+			if errors.As(err, &broken) {
+				_ = c.lose(err)
+			}
+			return err
+		}
+	}
+}
+
+// sort sees to the frames of a packet, and reports whether one was the reply to the last request.
+func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err error) {
+	for len(packet) > 0 {
+		var f frame
+		if f, packet, err = nextFrame(packet); err != nil {
+			closeAll(descriptors)
+			return false, err
+		}
+		if f.operation == opGone {
+			d := decoder{rest: f.payload}
+			c.forgetSlabs(&d)
+			if err := d.done(); err != nil {
+				closeAll(descriptors)
+				return false, err
+			}
+			continue
+		}
+		if mine = f.request == c.request; !mine {
+			var known bool
+			if r, known = c.abandoned[f.request]; !known {
+				closeAll(descriptors)
+				return false, &ProtocolError{fmt.Sprintf("a reply to request %d, of %d", f.request, c.request)}
+			}
+			delete(c.abandoned, f.request)
+		}
+		err := c.settle(f, descriptors, r)
+		descriptors = nil
+		if mine {
+			return true, err
+		}
+		if err == nil && r.undo != nil {
+			r.undo()
+		}
+	}
+	return false, nil
+}
+
+// settle has a reply read.
+func (c *Client) settle(f frame, descriptors []int, r call) error {
+	d := decoder{rest: f.payload}
+	if f.status != statusDone {
+		closeAll(descriptors)
+		return decodeError(f.status, &d)
+	}
+	if f.operation != r.operation {
+		closeAll(descriptors)
+		return &ProtocolError{fmt.Sprintf("operation %d in the reply to %d", f.operation, r.operation)}
+	}
+	if r.read == nil {
+		closeAll(descriptors)
+		return d.done()
+	}
+	return r.read(&d, descriptors)
+}
+
+// lose ends the connection; the next call tries to find a server.
+func (c *Client) lose(reason error) error {
+	if reason == io.EOF {
+		reason = errors.New("the connection ended")
+	}
+	if c.socket != nil {
+		c.socket.close()
+		c.socket = nil
+	}
+	c.lost = reason
+	clear(c.abandoned)
+	return &LostError{c.path, reason}
+}
+
+// reconnect finds a server if there is none, and tells it what this client has.
+func (c *Client) reconnect(ctx context.Context) error {
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	if c.socket != nil {
+		return nil
+	}
+	socket, w, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	c.socket, c.welcome, c.lost = socket, w, nil
+	return c.tellHeld(ctx)
+}
+
+// encodeReleases appends what nobody needs an answer to.
+func (c *Client) encodeReleases(e *encoder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := min(len(c.releases), 1500); n > 0 {
+		crash("client-releasing")
+		at := e.begin(opRelease, 0, 0)
+		e.u32(uint32(n))
+		for _, r := range c.releases[:n] {
+			e.id(r.id)
+			e.u32(uint32(r.times))
+		}
+		e.end(at)
+		c.releases = append(c.releases[:0], c.releases[n:]...)
+	}
+	for _, id := range c.aborts {
+		c.request++
+		c.abandoned[c.request] = call{operation: opAbort}
+		at := e.begin(opAbort, 0, c.request)
+		e.id(id)
+		e.end(at)
+	}
+	c.aborts = c.aborts[:0]
+	if n := min(len(c.forgets), 1000); n > 0 {
+		at := e.begin(opForget, 0, 0)
+		e.u32(uint32(n))
+		for _, id := range c.forgets[:n] {
+			e.id(id)
+		}
+		e.end(at)
+		c.forgets = append(c.forgets[:0], c.forgets[n:]...)
+	}
+}
+
+// flushSoon has releases reach the server though no request follows.
+func (c *Client) flushSoon(after time.Duration) {
+	if c.flushing || c.closed {
+		return
+	}
+	c.flushing = true
+	time.AfterFunc(after, c.flush)
+}
+
+func (c *Client) flush() {
+	_ = c.take(context.Background())
+	defer c.give()
+	c.mu.Lock()
+	c.flushing = false
+	c.mu.Unlock()
+	for c.socket != nil {
+		c.out.bytes = c.out.bytes[:0]
+		c.encodeReleases(&c.out)
+		if len(c.out.bytes) == 0 {
+			return
+		}
+		if err := c.socket.send(c.out.bytes, nil); err != nil {
+			_ = c.lose(err)
+		}
+	}
+}
+
+// Close ends the session, and with it its leases. What is mapped stays until it is released.
+// Closing again is harmless.
+func (c *Client) Close() error {
+	if c == nil || c.turn == nil {
+		return nil
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	for _, s := range c.idle {
+		s.close()
+	}
+	c.idle = nil
+	watches := c.watches
+	c.watches = nil
+	var unused []*mapping
+	for id, m := range c.slabs {
+		if m.users == 0 {
+			unused = append(unused, m)
+			delete(c.slabs, id)
+		} else {
+			m.gone = true
+		}
+	}
+	c.mu.Unlock()
+	for w := range watches {
+		_ = w.Close()
+	}
+	// A request that is under way is answered, unless the server hangs: then its context ends it.
+	_ = c.take(context.Background())
+	if c.socket != nil {
+		_ = unix.Shutdown(c.socket.descriptor, unix.SHUT_RDWR)
+		c.socket.close()
+		c.socket = nil
+	}
+	c.give()
+	var err error
+	for _, m := range unused {
+		err = errors.Join(err, m.end())
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// conversation is what the server keeps for a connection.
+type conversation struct {
+	server      *Server
+	transport   transport
+	session     *session
+	greeted     bool
+	process     int // as the kernel says
+	out         encoder
+	descriptors []int         // that came with the frame, until somebody takes them
+	sending     []*descriptor // that go with the reply
+	numbers     []int
+	sendLock    sync.Mutex
+	hang        func() // ends the connection
+}
+
+// serve answers a connection until it ends, or breaks a rule.
+func (s *Server) serve(connection *net.UnixConn) {
+	defer s.connections.Done()
+	defer func() {
+		_ = connection.Close()
+		s.mu.Lock()
+		delete(s.open, connection)
+		s.mu.Unlock()
+	}()
+	socket, err := newPolledSocket(connection)
+	if err != nil {
+		return
+	}
+	c := &conversation{server: s, transport: socket, hang: func() { _ = connection.Close() }}
+	var refused error
+	if err := socket.raw.Control(func(descriptor uintptr) {
+		_ = unix.SetsockoptInt(int(descriptor), unix.SOL_SOCKET, unix.SO_SNDBUF, 4*mostPacket)
+		c.process, refused = checkPeer(int(descriptor), s.path)
+	}); err != nil || refused != nil {
+		s.mu.Lock()
+		s.refused++
+		s.mu.Unlock()
+		return
+	}
+	if stop := s.deaths.watch(connection, socket.raw); stop != nil {
+		defer stop()
+	}
+	buffer := make([]byte, mostPacket)
+	for {
+		n, descriptors, err := socket.receive(buffer)
+		if err == nil {
+			err = c.handle(buffer[:n], descriptors)
+		}
+		if err != nil {
+			s.leave(c, err)
+			return
+		}
+	}
+}
+
+// leave ends what a connection has.
+func (s *Server) leave(c *conversation, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var broken *ProtocolError
+	if errors.As(err, &broken) {
+		s.breaches++
+	}
+	if c.session != nil {
+		s.end(c.session)
+	}
+}
+
+// handle answers the frames of a packet. The error is one that ends the connection.
+func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
+	c.descriptors = descriptors
+	defer func() { closeAll(c.descriptors) }()
+	for len(packet) > 0 {
+		f, rest, err := nextFrame(packet)
+		if err != nil {
+			return c.refuse(f, err)
+		}
+		if err := c.answer(f, len(rest) == 0); err != nil {
+			return err
+		}
+		packet = rest
+	}
+	return nil
+}
+
+// refuse says why the connection ends.
+func (c *conversation) refuse(f frame, err error) error {
+	c.out.bytes = c.out.bytes[:0]
+	at := c.out.begin(max(f.operation, 1), statusProtocol, f.request)
+	status := encodeError(&c.out, err)
+	c.out.end(at)
+	c.out.bytes[6] = byte(status)
+	_ = c.send(c.out.bytes, nil)
+	return err
+}
+
+func (c *conversation) send(packet []byte, descriptors []int) error {
+	c.sendLock.Lock()
+	defer c.sendLock.Unlock()
+	return c.transport.send(packet, descriptors)
+}
+
+// sendLater sends the answer of a request that waited, or ends the connection.
+func (c *conversation) sendLater(packet []byte) {
+	if c.send(packet, nil) != nil {
+		go c.hang()
+	}
+}
+
+// errLater is returned by what is answered later.
+var errLater = errors.New("later")
+
+func (c *conversation) answer(f frame, last bool) error {
+	if f.status != 0 {
+		return c.refuse(f, &ProtocolError{fmt.Sprintf("a request's state of %d", f.status)})
+	}
+	if !c.greeted && f.operation != opHello {
+		return c.refuse(f, &ProtocolError{"something else before the greeting"})
+	}
+	if len(c.descriptors) > 0 && last && f.operation != opAttach && f.operation != opHold && f.operation != opHoldUnit {
+		return c.refuse(f, &ProtocolError{fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.operation)})
+	}
+	d := decoder{rest: f.payload}
+	c.out.bytes = c.out.bytes[:0]
+	s := c.server
+	s.mu.Lock()
+	s.requests++
+	if c.session != nil && c.session.waiting != nil && f.operation != opRelease && f.operation != opForget {
+		s.mu.Unlock()
+		return c.refuse(f, &ProtocolError{"a request while another one waits"})
+	}
+	at := 0
+	if c.session != nil && len(c.session.gone) > 0 && f.operation != opRelease && f.operation != opForget {
+		at = c.out.begin(opGone, statusDone, 0)
+		n := min(len(c.session.gone), 256)
+		c.out.u32(uint32(n))
+		for _, id := range c.session.gone[:n] {
+			c.out.id(id)
+		}
+		c.session.gone = append(c.session.gone[:0], c.session.gone[n:]...)
+		c.out.end(at)
+	}
+	at = c.out.begin(f.operation, statusDone, f.request)
+	err := c.dispatch(f, &d, &c.out)
+	s.mu.Unlock()
+	defer func() {
+		for _, d := range c.sending {
+			d.release()
+		}
+		c.sending = c.sending[:0]
+	}()
+	var broken *ProtocolError
+	switch {
+	case errors.As(err, &broken):
+		return c.refuse(f, broken)
+	case err == errLater:
+		return nil
+	case err != nil:
+		c.out.bytes = c.out.bytes[:at]
+		at = c.out.begin(f.operation, statusDone, f.request)
+		c.out.bytes[at+6] = byte(encodeError(&c.out, err))
+	}
+	c.out.end(at)
+	c.numbers = c.numbers[:0]
+	for _, d := range c.sending {
+		c.numbers = append(c.numbers, d.number)
+	}
+	crash("server-sending")
+	return c.send(c.out.bytes, c.numbers)
+}

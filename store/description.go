@@ -1,0 +1,128 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// Description says what an object is.
+type Description struct {
+	Type  arrayiface.ElementType
+	Shape []int
+	// Allocator says whose memory it is in: any of the host's, or one of a runtime whose memory
+	// can be shared by descriptor.
+	Allocator backends.Allocator
+	Device    int    // ignored for host memory
+	Metadata  []byte // JSON of at most the server's MaxMetadata, or nothing
+	// Evictable lets the server delete it, sealed and while nobody has it, when room is needed.
+	Evictable bool
+	// Pinned keeps it from being evicted or spilled.
+	Pinned bool
+	// Separate gives it memory of its own, however small. Small objects lie in memory that their
+	// maker has mapped for writing as long as it lives, and nobody else ever has.
+	Separate bool
+}
+
+const (
+	flagEvictable uint8 = 1 << iota
+	flagPinned
+	flagSeparate
+	flagSealed
+	flagUnsafe
+	flagNeeded  // the client has the memory not mapped
+	flagForGood // nobody can write any more
+	allFlags    = flagEvictable | flagPinned | flagSeparate
+)
+
+func encodeLayout(e *encoder, t arrayiface.ElementType, shape []int) {
+	e.text(t.String())
+	e.u8(uint8(len(shape)))
+	for _, n := range shape {
+		e.u64(uint64(n))
+	}
+}
+
+func decodeLayout(d *decoder) (layout arrayiface.Layout, raw []byte) {
+	start := d.rest
+	name := d.text()
+	shape := make([]int, d.u8())
+	for i := range shape {
+		shape[i] = d.size()
+	}
+	if d.broken != "" {
+		return layout, nil
+	}
+	t, err := arrayiface.ParseName(name)
+	if err == nil && t.String() != name {
+		err = fmt.Errorf("element type %q", name)
+	}
+	if err == nil {
+		layout, err = arrayiface.NewLayout(t, shape, nil)
+	}
+	if err != nil {
+		d.fail("an array: %v", err)
+		return layout, nil
+	}
+	return layout, start[:len(start)-len(d.rest)]
+}
+
+func (o *object) flags() (flags uint8) {
+	if o.evicts {
+		flags |= flagEvictable
+	}
+	if o.pinned {
+		flags |= flagPinned
+	}
+	if o.sealed {
+		flags |= flagSealed
+	}
+	return flags
+}
+
+// encodeObject appends what an object is, beside where its memory is.
+func encodeObject(e *encoder, o *object) {
+	e.u8(o.flags())
+	e.id(ID(o.device))
+	e.u64(uint64(o.bytes))
+	e.bytes = append(e.bytes, o.layout...)
+	e.blob(o.metadata)
+}
+
+// Info is what is known of an object without its memory.
+type Info struct {
+	ID       ID
+	Layout   arrayiface.Layout
+	Bytes    int64
+	Device   backends.UUID // zero is the host
+	Metadata []byte
+	Names    []string
+	Sealed   bool
+	Evictable,
+	Pinned bool
+	Leases int // of all processes
+}
+
+func decodeInfo(d *decoder, id ID) (i Info) {
+	flags := d.u8()
+	i.ID, i.Sealed = id, flags&flagSealed != 0
+	i.Evictable, i.Pinned = flags&flagEvictable != 0, flags&flagPinned != 0
+	i.Device = backends.UUID(d.id())
+	i.Bytes = int64(d.size())
+	i.Layout, _ = decodeLayout(d)
+	i.Metadata = append([]byte(nil), d.blob()...)
+	return i
+}
+
+// checkMetadata refuses what is no JSON, or too much of it.
+func checkMetadata(metadata []byte, most int) error {
+	if len(metadata) > most {
+		return &ArgumentError{"metadata", fmt.Sprintf("%d bytes", len(metadata)), fmt.Sprintf("at most %d", most)}
+	}
+	if len(metadata) > 0 && !json.Valid(metadata) {
+		return &ArgumentError{"metadata", fmt.Sprintf("%.40q", metadata), "JSON"}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// EventKind is what has happened to an object.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Created EventKind = 1 + iota
+	Sealed
+	Deleted // by a client, or because its maker ended without sealing it
+	Evicted
+	Spilled
+	Restored
+	Named
+	Unnamed
+	// Missed says that so many events were more than a client has asked for in time.
+	Missed
+)
+
+// String returns the kind in lower case.
+func (k EventKind) String() string {
+	names := [...]string{"none", "created", "sealed", "deleted", "evicted", "spilled", "restored", "named", "unnamed", "missed"}
+	if int(k) >= len(names) {
+		return "unknown"
+	}
+	return names[k]
+}
+
+// Event is something that has happened to an object.
+type Event struct {
+	Kind   EventKind
+	ID     ID
+	Name   string // of Named and Unnamed
+	Missed int64  // of Missed
+}
+
+const (
+	mostEvents  = 4096
+	eventsAtOne = 256
+)
+
+// eventQueue is what a client has not asked for yet.
+type eventQueue struct {
+	list   []Event
+	missed int64
+}
+
+func (q *eventQueue) encode(e *encoder) {
+	e.u64(uint64(q.missed))
+	q.missed = 0
+	n := min(len(q.list), eventsAtOne, 1+(mostPayload-1024)/(1+16+4+mostName))
+	e.u32(uint32(n))
+	for _, event := range q.list[:n] {
+		e.u8(uint8(event.Kind))
+		e.id(event.ID)
+		e.text(event.Name)
+	}
+	q.list = append(q.list[:0], q.list[n:]...)
+}
+
+// tell has all who watch know of an event.
+func (s *Server) tell(event Event) {
+	for c := range s.watchers {
+		q := c.events
+		if len(q.list) >= mostEvents {
+			q.missed++
+			continue
+		}
+		q.list = append(q.list, event)
+		if w := c.waiting; w != nil && w.events {
+			s.finish(w)
+		}
+	}
+}
+
+// waiter is a request that is answered later. Its connection may send nothing else that has an
+// answer meanwhile.
+type waiter struct {
+	session *session
+	request uint64
+	ids     []ID // to be sealed, each once
+	count   int  // how many of them are enough
+	ready   int  // how many are
+	name    string
+	events  bool
+	timer   *time.Timer
+	send    func(packet []byte) // does not wait
+}
+
+// wait has a request answered when it can be, or at its time.
+func (s *Server) wait(w *waiter, timeout time.Duration) {
+	w.session.waiting = w
+	for _, id := range w.ids {
+		s.waitingIDs[id] = append(s.waitingIDs[id], w)
+	}
+	if w.name != "" {
+		s.waitingNames[w.name] = append(s.waitingNames[w.name], w)
+	}
+	if timeout >= 0 {
+		w.timer = time.AfterFunc(timeout, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if w.session.waiting == w {
+				s.finish(w)
+			}
+		})
+	}
+}
+
+// unwait forgets what a session waits for.
+func (s *Server) unwait(c *session) {
+	w := c.waiting
+	if w == nil {
+		return
+	}
+	c.waiting = nil
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	for _, id := range w.ids {
+		without(s.waitingIDs, id, w)
+	}
+	if w.name != "" {
+		without(s.waitingNames, w.name, w)
+	}
+}
+
+func without[K comparable](waiting map[K][]*waiter, key K, w *waiter) {
+	list := waiting[key]
+	for i := range list {
+		if list[i] == w {
+			list = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(waiting, key)
+	} else {
+		waiting[key] = list
+	}
+}
+
+// finish answers a request that waits with what there is now.
+func (s *Server) finish(w *waiter) {
+	s.unwait(w.session)
+	var e encoder
+	operation := opWait
+	switch {
+	case w.events:
+		operation = opEvents
+	case w.name != "":
+		operation = opGetName
+	}
+	at := e.begin(operation, statusDone, w.request)
+	switch {
+	case w.events:
+		w.session.events.encode(&e)
+	case w.name != "":
+		if o := s.names[w.name]; o != nil {
+			e.id(o.id)
+			break
+		}
+		e.bytes = e.bytes[:at]
+		at = e.begin(operation, statusNotFound, w.request)
+		encodeError(&e, &NotFoundError{Name: w.name})
+	default:
+		s.encodeReady(&e, w.ids)
+	}
+	e.end(at)
+	w.send(e.bytes)
+}
+
+// settled reports whether an object is there for everybody to get.
+func (s *Server) settled(id ID) bool {
+	o := s.objects[id]
+	return o != nil && o.sealed
+}
+
+func (s *Server) encodeReady(e *encoder, ids []ID) {
+	at := len(e.bytes)
+	e.u32(0)
+	n := uint32(0)
+	for _, id := range ids {
+		if s.settled(id) {
+			n++
+			e.id(id)
+		}
+	}
+	binary.LittleEndian.PutUint32(e.bytes[at:], n)
+}
+
+// ready tells those who wait for an object that it is sealed, or is there no more.
+func (s *Server) ready(id ID, change int) {
+	for _, w := range append([]*waiter(nil), s.waitingIDs[id]...) {
+		if w.ready += change; w.ready >= w.count {
+			s.finish(w)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"hamr/backends"
+)
+
+func (s *Server) domainOf(device backends.UUID) *domain {
+	d := s.domains[device]
+	if d == nil {
+		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit}
+		if device == (backends.UUID{}) {
+			d.name, d.limit, d.spills = "host", s.options.HostLimit, s.options.Spill != ""
+		}
+		s.domains[device] = d
+	}
+	return d
+}
+
+// room sees to it that a number of bytes may be taken, and counts them. It evicts nothing where
+// that would not be enough. The lock is let go of while something is spilled.
+func (s *Server) room(d *domain, bytes int64) error {
+	for d.limit > 0 && bytes > d.limit-d.used {
+		u := d.oldest
+		if u == nil || bytes > d.limit-d.used+d.idle {
+			return s.full(d, bytes)
+		}
+		if !d.spills || u.objects == 0 {
+			s.evict(u)
+		} else if err := s.spill(u); err != nil {
+			if !u.listed || slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }) {
+				return &SystemError{"no room could be made: " + err.Error()}
+			}
+			s.evict(u)
+		}
+	}
+	d.count(bytes)
+	return nil
+}
+
+// evict deletes the objects of a unit.
+func (s *Server) evict(u *unit) {
+	crash("server-evicting")
+	u.retire()
+	for _, o := range u.places {
+		if o != nil {
+			s.evicted++
+			s.remove(o, false, Evicted)
+		}
+	}
+	s.free(u)
+}
+
+func (s *Server) full(d *domain, bytes int64) error {
+	held := map[int]int64{}
+	for c := range s.sessions {
+		counted := map[*unit]bool{}
+		for _, l := range c.leases {
+			if u := l.object.unit; u != nil && u.domain == d && !counted[u] {
+				counted[u] = true
+				held[c.process] += u.size
+			}
+		}
+	}
+	full := &FullError{Memory: d.name, Needed: bytes, Limit: d.limit, Used: d.used}
+	for process, bytes := range held {
+		full.Holders = append(full.Holders, Holder{process, bytes})
+	}
+	slices.SortFunc(full.Holders, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Process, b.Process))
+	})
+	full.Holders = full.Holders[:min(len(full.Holders), 16)]
+	return full
+}

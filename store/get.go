@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"hamr/gobuffer"
+)
+
+// GetOptions say which objects Get returns.
+type GetOptions struct {
+	// Unsafe gets one that is not sealed, too: what its maker writes is seen at once, and of an
+	// object with memory of its own what is written to the array is there for all.
+	Unsafe bool
+	// Wait waits until there is an object and it is sealed, or the context ends.
+	Wait bool
+}
+
+// Get returns an object by its id, mapped for reading; nothing is copied. The error is a
+// *NotFoundError or *NotSealedError; where the object had been spilled and there is no room to
+// bring it back, a *FullError.
+func (c *Client) Get(ctx context.Context, id ID, o GetOptions) (*Object, error) {
+	for {
+		object, err := c.get(ctx, id, o.Unsafe)
+		var absent *NotFoundError
+		var unsealed *NotSealedError
+		if err == nil || !o.Wait || !(errors.As(err, &absent) || errors.As(err, &unsealed)) {
+			return object, err
+		}
+		if _, err := c.Wait(ctx, []ID{id}, 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
+	if c == nil || c.turn == nil {
+		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	c.mu.Lock()
+	had := c.held[id]
+	if had != nil {
+		had.users++ // so that it stays mapped meanwhile
+	}
+	c.mu.Unlock()
+	var got *held
+	var writable bool
+	err := c.call(ctx, call{
+		operation: opGet,
+		build: func(e *encoder) {
+			e.id(id)
+			var flags uint8
+			if unsafe {
+				flags |= flagUnsafe
+			}
+			if had == nil {
+				flags |= flagNeeded
+			}
+			e.u8(flags)
+		},
+		read: func(d *decoder, descriptors []int) (err error) {
+			info := decodeInfo(d, id)
+			p := decodePlace(d)
+			if err = d.done(); err == nil {
+				err = p.check(info.Bytes, descriptors)
+			}
+			if err != nil {
+				closeAll(descriptors)
+				return err
+			}
+			crash("client-got")
+			writable = !info.Sealed && p.where != inSlab
+			got, err = c.hold(info, p, descriptors, writable)
+			return err
+		},
+		undo: func() { c.drop(got) },
+	})
+	if had != nil {
+		c.drop(had)
+	}
+	if err != nil {
+		return nil, err
+	}
+	crash("client-got-mapped")
+	return c.object(got, !writable)
+}
+
+// hold counts a lease that the server has given, and a use of it.
+func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*held, error) {
+	release := func(err error) (*held, error) {
+		c.mu.Lock()
+		c.releases = append(c.releases, release{info.ID, 1})
+		c.mu.Unlock()
+		return nil, err
+	}
+	c.mu.Lock()
+	if h := c.held[info.ID]; h != nil {
+		h.users++
+		h.times++
+		h.info.Sealed = h.info.Sealed || info.Sealed
+		c.mu.Unlock()
+		closeAll(descriptors)
+		return h, nil
+	}
+	c.mu.Unlock()
+	h := &held{info: info, offset: p.offset, times: 1, users: 1}
+	if p.where != nowhere {
+		if p.where != inSlab && !p.sent {
+			return release(context.Canceled) // it was unmapped since it was asked for
+		}
+		m, err := c.mapped(p, info.Device, descriptors, writable)
+		if err != nil {
+			return release(err)
+		}
+		h.mapping = m
+	}
+	c.mu.Lock()
+	c.held[info.ID] = h
+	c.mu.Unlock()
+	return h, nil
+}
+
+// Put makes an object of an array's elements, which are copied once, and seals it. Of what, the
+// type and shape are the array's; where it names no allocator's memory, the object is where the
+// array is if such memory can be shared, else on the host.
+func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Description) (ID, error) {
+	layout := source.Layout()
+	what.Type, what.Shape = layout.Type, layout.Shape
+	b, err := c.Create(ctx, what)
+	if err != nil {
+		return ID{}, err
+	}
+	if err := b.array.Write(source); err != nil {
+		return ID{}, errors.Join(err, b.Abort(ctx))
+	}
+	o, err := b.Seal(ctx)
+	if err != nil {
+		return ID{}, err
+	}
+	return o.ID(), o.Release()
+}

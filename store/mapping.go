@@ -1,0 +1,230 @@
+package store
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// mapping is memory of the store that this process has mapped: an object's own, or a slab. The
+// client's lock guards users and gone.
+type mapping struct {
+	id         ID
+	memory     *gobuffer.Memory
+	descriptor int // kept, so that another server can be told of the memory
+	size       int64
+	slab       bool
+	writable   bool
+	sealed     bool // a slab that nobody else can map for writing
+	users      int  // objects that are in use
+	gone       bool // a slab that has no use any more
+}
+
+// end unmaps it.
+func (m *mapping) end() error {
+	err := m.memory.Release()
+	if m.descriptor >= 0 {
+		err = errors.Join(err, unix.Close(m.descriptor))
+	}
+	return err
+}
+
+// held is an object that this process has leases of. The client's lock guards times and users.
+type held struct {
+	info    Info
+	mapping *mapping // nil of one without bytes
+	offset  int64
+	times   int // leases
+	users   int
+	deleted bool // by this client
+}
+
+// place is where an object's memory is, as the server says.
+type place struct {
+	where  uint8
+	unit   ID
+	size   int64
+	offset int64
+	sent   bool
+}
+
+func decodePlace(d *decoder) (p place) {
+	p.where = d.u8()
+	if p.where == nowhere {
+		return p
+	}
+	p.unit, p.size, p.offset, p.sent = d.id(), int64(d.size()), int64(d.size()), d.flag()
+	if p.where > onDevice {
+		d.fail("an object's place of kind %d", p.where)
+	}
+	return p
+}
+
+// check refuses a place that the object does not fit, which would have others' memory mapped.
+func (p place) check(bytes int64, descriptors []int) error {
+	want := 0
+	if p.sent {
+		want = 1
+	}
+	if len(descriptors) != want || (p.where == nowhere) != (bytes == 0) || p.offset > p.size || bytes > p.size-p.offset {
+		return &ProtocolError{"an object in a place that it does not fit"}
+	}
+	return nil
+}
+
+// mapped returns the mapping of a place, with one more user: that of a slab which is
+// known, or a new one. The descriptors are its own from now on.
+func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writable bool) (m *mapping, err error) {
+	if p.where == inSlab {
+		c.mu.Lock()
+		m = c.slabs[p.unit]
+		if m != nil {
+			m.users++
+		}
+		c.mu.Unlock()
+		if m != nil {
+			closeAll(descriptors)
+			return m, nil
+		}
+	}
+	if len(descriptors) != 1 {
+		closeAll(descriptors)
+		return nil, &ProtocolError{"no descriptor of memory that is not mapped"}
+	}
+	a, number := backends.Shared, backends.HostDevice
+	if p.where == onDevice {
+		if a, number, err = c.deviceOf(device); err != nil {
+			closeAll(descriptors)
+			return nil, err
+		}
+	}
+	memory, err := c.runtime.MapShared(a, number, descriptors[0], int(p.size), !writable)
+	if err != nil {
+		closeAll(descriptors)
+		return nil, err
+	}
+	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, writable: writable, users: 1}
+	if m.slab {
+		c.mu.Lock()
+		c.slabs[p.unit] = m
+		c.mu.Unlock()
+	}
+	return m, nil
+}
+
+// array returns an array of an object, which is used until the last reference to its memory ends.
+// The use must have been counted.
+func (c *Client) array(h *held, readOnly bool) (*gobuffer.Array, error) {
+	if h.mapping == nil {
+		a, err := c.runtime.NewArray(h.info.Layout.Type, h.info.Layout.Shape, gobuffer.Options{Allocator: backends.Malloc})
+		return a, err
+	}
+	at := h.mapping.memory.Region()
+	at.Address += backends.Address(h.offset)
+	memory, err := c.runtime.Adopt(at, int(h.info.Bytes), 0, func() { c.drop(h) })
+	if err != nil {
+		return nil, err
+	}
+	return gobuffer.View(memory, at.Address, h.info.Layout, h.info.Layout.Count(), readOnly,
+		gobuffer.Options{Allocator: at.Allocator, Device: at.Device, Transfer: gobuffer.SyncHost}), nil
+}
+
+// drop ends a use of an object. The last one unmaps it and then ends its leases.
+func (c *Client) drop(h *held) {
+	c.mu.Lock()
+	h.users--
+	if h.users > 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.held[h.info.ID] == h {
+		delete(c.held, h.info.ID)
+	}
+	ended := c.unuse(h.mapping)
+	times := h.times
+	c.mu.Unlock()
+	if ended != nil {
+		_ = ended.end() // what fails is traced by the runtime, and nobody waits for this
+	}
+	c.mu.Lock()
+	if times > 0 && !c.closed {
+		c.releases = append(c.releases, release{h.info.ID, times})
+	}
+	if ended != nil && ended.slab && !c.closed {
+		c.forgets = append(c.forgets, ended.id)
+	}
+	if len(c.releases)+len(c.forgets) > 0 {
+		c.flushSoon(releaseWithin)
+	}
+	c.mu.Unlock()
+}
+
+// unuse ends a use of a mapping, and returns it where it is to be unmapped. The lock is held.
+func (c *Client) unuse(m *mapping) *mapping {
+	if m == nil {
+		return nil
+	}
+	if m.users--; m.users > 0 || (m.slab && !m.gone) {
+		return nil
+	}
+	if m.slab && c.slabs[m.id] == m {
+		delete(c.slabs, m.id)
+	}
+	return m
+}
+
+// forgetSlabs is told of slabs in which nothing is any more.
+func (c *Client) forgetSlabs(d *decoder) {
+	var ended []*mapping
+	c.mu.Lock()
+	for range d.count(16) {
+		m := c.slabs[d.id()]
+		if m == nil {
+			continue
+		}
+		m.gone = true
+		if m.users == 0 {
+			delete(c.slabs, m.id)
+			ended = append(ended, m)
+		}
+	}
+	c.mu.Unlock()
+	for _, m := range ended {
+		_ = m.end()
+		c.mu.Lock()
+		c.forgets = append(c.forgets, m.id)
+		c.flushSoon(releaseWithin)
+		c.mu.Unlock()
+	}
+}
+
+// deviceOf finds a device by its UUID among those of which this process can map memory.
+func (c *Client) deviceOf(id backends.UUID) (a backends.Allocator, device int, err error) {
+	for _, a := range backends.Allocators() {
+		if a.Facts().Kind != backends.DeviceOnly {
+			continue
+		}
+		b, err := c.runtime.Backend(a)
+		if err != nil {
+			continue
+		}
+		_, shares := backends.As[backends.Sharer](b)
+		identified, ok := backends.As[backends.Identified](b)
+		if !shares || !ok {
+			continue
+		}
+		count, err := b.DeviceCount()
+		if err != nil {
+			continue
+		}
+		for device := range count {
+			if its, err := identified.Identity(device); err == nil && its == id {
+				return a, device, nil
+			}
+		}
+	}
+	return 0, 0, &backends.UnavailableError{Backend: "store", Reason: "this process has no device " + id.String() + " whose memory it can map"}
+}

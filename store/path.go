@@ -1,0 +1,107 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultPath is where a server listens, and clients look for it, unless they are told otherwise:
+// $HAMR_STORE, else hamr/store.sock in $XDG_RUNTIME_DIR, else store.sock in /tmp/hamr-UID.
+func DefaultPath() string {
+	if path := os.Getenv("HAMR_STORE"); path != "" {
+		return path
+	}
+	if folder := os.Getenv("XDG_RUNTIME_DIR"); folder != "" {
+		return filepath.Join(folder, "hamr", "store.sock")
+	}
+	return filepath.Join("/tmp", "hamr-"+strconv.Itoa(os.Getuid()), "store.sock")
+}
+
+const mostPath = 107 // bytes of a socket's name, see unix(7)
+
+func checkPath(path string) error {
+	switch {
+	case strings.ContainsRune(path, 0) || path == "" || !filepath.IsAbs(path):
+		return &ArgumentError{"path", fmt.Sprintf("%q", path), "an absolute path"}
+	case len(path) > mostPath:
+		return &ArgumentError{"path", fmt.Sprintf("%q, of %d bytes", path, len(path)), fmt.Sprintf("a path of at most %d", mostPath)}
+	}
+	return nil
+}
+
+// checkFolder refuses a folder where another user could put a socket, or find this one.
+func checkFolder(folder string) error {
+	var found unix.Stat_t
+	if err := unix.Lstat(folder, &found); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	switch {
+	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return &RefusedError{folder, "it is no directory"}
+	case int(found.Uid) != os.Geteuid():
+		return &RefusedError{folder, fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
+	case found.Mode&0o077 != 0:
+		return &RefusedError{folder, fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
+	}
+	return nil
+}
+
+// lockPath has this process be the only server of a path, until the file is closed. The lock ends
+// with its process; the file stays.
+func lockPath(path string) (*os.File, error) {
+	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		owner := make([]byte, 20)
+		n, _ := file.ReadAt(owner, 0)
+		_ = file.Close()
+		if err == unix.EWOULDBLOCK {
+			return nil, &RefusedError{path, fmt.Sprintf("a store serves it already, process %s", strings.TrimSpace(string(owner[:n])))}
+		}
+		return nil, fmt.Errorf("%s.lock: %w", path, err)
+	}
+	_ = file.Truncate(0)
+	_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return file, nil
+}
+
+// removeStale removes what a server that has ended left behind. The lock is held.
+func removeStale(path string) error {
+	var found unix.Stat_t
+	switch err := unix.Lstat(path, &found); {
+	case err == unix.ENOENT:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case found.Mode&unix.S_IFMT != unix.S_IFSOCK:
+		return &RefusedError{path, "it is there, and is no socket"}
+	}
+	return os.Remove(path)
+}
+
+// bootID tells machines, and their starts, from each other.
+func bootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+}
+
+// checkPeer refuses the other end of a connection if it is another user's, and returns its process:
+// 0 of one that this process cannot see, in another PID namespace.
+func checkPeer(descriptor int, path string) (process int, err error) {
+	peer, err := unix.GetsockoptUcred(descriptor, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, fmt.Errorf("%s: who is at the other end: %w", path, err)
+	}
+	if int(peer.Uid) != os.Geteuid() {
+		return 0, &RefusedError{path, fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
+	}
+	return int(peer.Pid), nil
+}

@@ -1,0 +1,318 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+func (d *decoder) name() string {
+	name := d.text()
+	if d.broken == "" && (name == "" || len(name) > mostName || !utf8.ValidString(name)) {
+		d.fail("a name of %d bytes: accepted are 1 to %d, of UTF-8", len(name), mostName)
+	}
+	return name
+}
+
+func (c *conversation) putName(d *decoder) error {
+	name, id, replace := d.name(), d.id(), d.flag()
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	o, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	if had := s.names[name]; had == o {
+		return nil
+	} else if had != nil && !replace {
+		return &NameTakenError{name, had.id}
+	} else if err := s.tableRoom(int64(2*len(name) + 64)); err != nil {
+		return err
+	} else if had != nil {
+		s.unname(had, name)
+	}
+	s.table -= o.tableBytes()
+	o.names = append(o.names, name)
+	s.table += o.tableBytes()
+	s.names[name] = o
+	s.tell(Event{Kind: Named, ID: id, Name: name})
+	for _, w := range append([]*waiter(nil), s.waitingNames[name]...) {
+		s.finish(w)
+	}
+	crash("server-named")
+	return nil
+}
+
+func (s *Server) unname(o *object, name string) {
+	s.table -= o.tableBytes()
+	for i := range o.names {
+		if o.names[i] == name {
+			o.names = append(o.names[:i:i], o.names[i+1:]...)
+			break
+		}
+	}
+	s.table += o.tableBytes()
+	delete(s.names, name)
+	s.tell(Event{Kind: Unnamed, ID: o.id, Name: name})
+}
+
+func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
+	name, most := d.name(), timeout(d)
+	if err := d.done(); err != nil {
+		return err
+	}
+	if o := c.server.names[name]; o != nil {
+		e.id(o.id)
+		return nil
+	}
+	if most == 0 {
+		return &NotFoundError{Name: name}
+	}
+	c.server.wait(&waiter{session: c.session, request: f.request, name: name, send: c.sendLater}, most)
+	return errLater
+}
+
+func (c *conversation) dropName(d *decoder) error {
+	name := d.name()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o := c.server.names[name]
+	if o == nil {
+		return &NotFoundError{Name: name}
+	}
+	c.server.unname(o, name)
+	return nil
+}
+
+func (c *conversation) exists(d *decoder, e *encoder) error {
+	id := d.id()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o := c.server.objects[id]
+	e.flag(o != nil)
+	e.flag(o != nil && o.sealed)
+	return nil
+}
+
+func (c *conversation) describe(d *decoder, e *encoder) error {
+	id := d.id()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o, err := c.server.find(id)
+	if err != nil {
+		return err
+	}
+	encodeListed(e, o)
+	return nil
+}
+
+func encodeListed(e *encoder, o *object) {
+	e.id(o.id)
+	encodeObject(e, o)
+	e.u32(uint32(o.leases))
+	at, room := len(e.bytes), mostPacket-len(e.bytes)-16
+	e.u32(0)
+	n := uint32(0)
+	for _, name := range o.names {
+		if room -= 4 + len(name); room < 0 {
+			break
+		}
+		n++
+		e.text(name)
+	}
+	e.bytes[at], e.bytes[at+1] = byte(n), byte(n>>8)
+}
+
+func decodeListed(d *decoder) Info {
+	i := decodeInfo(d, d.id())
+	i.Leases = int(d.u32())
+	for range d.count(4) {
+		i.Names = append(i.Names, d.text())
+	}
+	return i
+}
+
+// Filters of a list.
+const (
+	listSealed uint8 = 1 << iota
+	listUnsealed
+	listNamed // those alone that have a name with the prefix
+)
+
+func (c *conversation) list(d *decoder, e *encoder) error {
+	after, most, filter, prefix := d.u64(), d.u32(), d.u8(), d.text()
+	if d.broken == "" && filter >= listNamed<<1 {
+		d.fail("a filter of %#x", filter)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	next := len(e.bytes)
+	e.u64(0)
+	e.u32(0)
+	n := uint32(0)
+	looked := 0
+	at := s.after(after)
+	for ; at < len(s.order) && n < most && looked < 10_000; at++ {
+		looked++
+		after = s.order[at].sequence
+		o := s.order[at].object
+		if o == nil || (o.sealed && filter&listSealed == 0) || (!o.sealed && filter&listUnsealed == 0) || (filter&listNamed != 0 && !hasName(o, prefix)) {
+			continue
+		}
+		before := len(e.bytes)
+		encodeListed(e, o)
+		if n > 0 && len(e.bytes) > mostPacket-1024 {
+			e.bytes = e.bytes[:before]
+			after = o.sequence - 1
+			break
+		}
+		n++
+	}
+	if at < len(s.order) {
+		putUint64(e.bytes[next:], after)
+	}
+	e.bytes[next+8], e.bytes[next+9], e.bytes[next+10] = byte(n), byte(n>>8), byte(n>>16)
+	return nil
+}
+
+func hasName(o *object, prefix string) bool {
+	for _, name := range o.names {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *conversation) setMetadata(d *decoder) error {
+	id, metadata := d.id(), d.blob()
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	o, err := c.mine(id)
+	if err != nil {
+		return err
+	}
+	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+		return err
+	}
+	if err := s.tableRoom(int64(len(metadata) - len(o.metadata))); err != nil {
+		return err
+	}
+	s.table += int64(len(metadata) - len(o.metadata))
+	o.metadata = append([]byte(nil), metadata...)
+	return nil
+}
+
+func (c *conversation) wait(f frame, d *decoder, e *encoder) error {
+	most, count := timeout(d), int(d.u32())
+	w := &waiter{session: c.session, request: f.request, count: count, send: c.sendLater}
+	seen := map[ID]bool{}
+	for range d.count(16) {
+		if id := d.id(); !seen[id] {
+			seen[id] = true
+			w.ids = append(w.ids, id)
+		}
+	}
+	if d.broken == "" && count > len(w.ids) {
+		d.fail("waiting for %d of %d objects", count, len(w.ids))
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	for _, id := range w.ids {
+		if c.server.settled(id) {
+			w.ready++
+		}
+	}
+	if w.ready >= count || most == 0 {
+		c.server.encodeReady(e, w.ids)
+		return nil
+	}
+	c.server.wait(w, most)
+	return errLater
+}
+
+func (c *conversation) watch(f frame, d *decoder, e *encoder) error {
+	most := timeout(d)
+	if err := d.done(); err != nil {
+		return err
+	}
+	q := c.session.events
+	if q == nil {
+		q = &eventQueue{}
+		c.session.events = q
+		c.server.watchers[c.session] = struct{}{}
+		q.encode(e) // at once, so that the client knows from when on it is told
+		return nil
+	}
+	if len(q.list) > 0 || q.missed > 0 || most == 0 {
+		q.encode(e)
+		return nil
+	}
+	c.server.wait(&waiter{session: c.session, request: f.request, events: true, send: c.sendLater}, most)
+	return errLater
+}
+
+// What mark changes.
+const (
+	markPinned uint8 = iota
+	markEvictable
+)
+
+func (c *conversation) mark(d *decoder) error {
+	id, what, on := d.id(), d.u8(), d.flag()
+	if d.broken == "" && what > markEvictable {
+		d.fail("mark %d", what)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	o, err := c.server.find(id)
+	if err != nil {
+		return err
+	}
+	if what == markPinned {
+		o.pinned = on
+	} else {
+		o.evicts = on
+	}
+	o.update()
+	return nil
+}
+
+func putUint64(b []byte, v uint64) {
+	for i := range 8 {
+		b[i] = byte(v >> (8 * i))
+	}
+}
+
+func (c *conversation) statistics(d *decoder, e *encoder) error {
+	if err := d.done(); err != nil {
+		return err
+	}
+	t := c.server.figures()
+	for _, v := range t.numbers() {
+		e.u64(uint64(*v))
+	}
+	e.u32(uint32(len(t.Memories)))
+	for _, m := range t.Memories {
+		e.text(m.Name)
+		e.id(ID(m.Device))
+		for _, v := range m.numbers() {
+			e.u64(uint64(*v))
+		}
+	}
+	if len(e.bytes) > mostPacket {
+		return &SystemError{fmt.Sprintf("statistics of %d devices", len(t.Memories))}
+	}
+	return nil
+}

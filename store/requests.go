@@ -1,0 +1,446 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+	"hamr/backends/host"
+)
+
+// dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is
+// held. After an error nothing was done, but for what is answered later.
+func (c *conversation) dispatch(f frame, d *decoder, e *encoder) error {
+	switch f.operation {
+	case opHello:
+		return c.hello(d, e)
+	case opCreate:
+		return c.create(d, e)
+	case opAttach:
+		return c.attach(d)
+	case opSeal:
+		return c.seal(d, e)
+	case opAbort:
+		return c.abort(d)
+	case opGet:
+		return c.get(d, e)
+	case opRelease:
+		return c.releaseMany(d)
+	case opForget:
+		return c.forget(d)
+	case opDelete:
+		return c.delete(d)
+	case opPutName:
+		return c.putName(d)
+	case opGetName:
+		return c.getName(f, d, e)
+	case opDropName:
+		return c.dropName(d)
+	case opExists:
+		return c.exists(d, e)
+	case opList:
+		return c.list(d, e)
+	case opDescribe:
+		return c.describe(d, e)
+	case opSetMetadata:
+		return c.setMetadata(d)
+	case opWait:
+		return c.wait(f, d, e)
+	case opEvents:
+		return c.watch(f, d, e)
+	case opStatistics:
+		return c.statistics(d, e)
+	case opMark:
+		return c.mark(d)
+	case opHold:
+		return c.hold(d, e)
+	case opHoldUnit:
+		return c.holdUnit(d, e)
+	}
+	return &ProtocolError{fmt.Sprintf("operation %d is no request", f.operation)}
+}
+
+func (c *conversation) hello(d *decoder, e *encoder) error {
+	version, process, boot := d.u32(), d.u32(), d.text()
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	switch {
+	case c.greeted:
+		return &ProtocolError{"a second greeting"}
+	case version != protocolVersion:
+		return &RefusedError{s.path, fmt.Sprintf("version %d of the protocol: this store has %d", version, protocolVersion)}
+	case boot != s.boot:
+		return &RefusedError{s.path, "another machine, or another start of it"}
+	}
+	c.greeted = true
+	if c.process == 0 {
+		c.process = int(process) // as its own namespace numbers it
+	}
+	c.session = newSession(c.process)
+	s.sessions[c.session] = struct{}{}
+	e.u32(protocolVersion)
+	e.u32(uint32(os.Getpid()))
+	e.text(s.boot)
+	e.id(s.instance)
+	e.u32(uint32(s.options.MaxMetadata))
+	return nil
+}
+
+// Where an object's memory is.
+const (
+	nowhere uint8 = iota // it has no bytes
+	ownMemory
+	inSlab
+	onDevice // the maker has to make it and attach it
+)
+
+func (c *conversation) create(d *decoder, e *encoder) error {
+	flags, device, bytes, charge := d.u8(), backends.UUID(d.id()), int64(d.size()), int64(d.size())
+	layout, raw := decodeLayout(d)
+	metadata := d.blob()
+	if d.broken == "" && flags&^allFlags != 0 {
+		d.fail("flags %#x", flags)
+	}
+	if d.broken == "" && int64(layout.NBytes()) != bytes {
+		d.fail("an array of %d bytes, where %d are said", layout.NBytes(), bytes)
+	}
+	if d.broken == "" && charge < bytes {
+		d.fail("memory of %d bytes for %d", charge, bytes)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+		return err
+	}
+	o := &object{
+		id: newID(), bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
+		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, owner: c.session,
+	}
+	if err := s.tableRoom(o.tableBytes()); err != nil {
+		return err
+	}
+	onHost := device == (backends.UUID{})
+	var u *unit
+	var where uint8
+	var place int32
+	fresh := false
+	var err error
+	switch {
+	case bytes == 0:
+		where = nowhere
+	case !onHost:
+		where = onDevice
+		u, err = s.reserve(s.domainOf(device), charge)
+	case bytes >= largeFrom || flags&flagSeparate != 0:
+		where = ownMemory
+		u, err = s.newMemory(roundUp(bytes, pageSize))
+	default:
+		where = inSlab
+		u, fresh, err = s.slab(c.session, placeOf(bytes))
+	}
+	if err != nil {
+		return err
+	}
+	if u != nil {
+		if where == inSlab {
+			place = u.free[len(u.free)-1]
+			u.free = u.free[:len(u.free)-1]
+		}
+		u.put(o, place)
+	}
+	s.add(o)
+	c.session.unsealed[o] = struct{}{}
+	s.lease(c.session, o)
+	s.tell(Event{Kind: Created, ID: o.id})
+	crash("server-created")
+	e.id(o.id)
+	c.encodePlace(e, o, where, fresh || where == ownMemory)
+	return nil
+}
+
+// encodePlace appends where an object's memory is. The reply has its descriptor if it is sent.
+func (c *conversation) encodePlace(e *encoder, o *object, where uint8, send bool) {
+	e.u8(where)
+	if where == nowhere {
+		return
+	}
+	u := o.unit
+	e.id(u.id)
+	e.u64(uint64(u.size))
+	e.u64(uint64(int64(o.place) * u.each))
+	e.flag(send)
+	if send {
+		c.sending = append(c.sending, u.descriptor.retain())
+	}
+}
+
+func (s *Server) tableRoom(bytes int64) error {
+	if s.table+bytes > s.options.TableLimit {
+		return &FullError{Memory: "table", Needed: bytes, Limit: s.options.TableLimit, Used: s.table}
+	}
+	return nil
+}
+
+// reserve makes a unit of one object whose memory somebody else makes.
+func (s *Server) reserve(d *domain, bytes int64) (*unit, error) {
+	if err := s.room(d, bytes); err != nil {
+		return nil, err
+	}
+	return &unit{id: newID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}, nil
+}
+
+// newMemory makes a unit of one object on the host.
+func (s *Server) newMemory(bytes int64) (*unit, error) {
+	u, err := s.reserve(s.domainOf(backends.UUID{}), bytes)
+	if err != nil {
+		return nil, err
+	}
+	number, err := host.NewSharedFile(int(bytes))
+	if err != nil {
+		u.domain.used -= bytes
+		return nil, &SystemError{err.Error()}
+	}
+	u.descriptor = newDescriptor(number)
+	return u, nil
+}
+
+// slab returns one of a session's with a free place, or makes it.
+func (s *Server) slab(c *session, place int64) (u *unit, fresh bool, err error) {
+	list := c.slabs[place]
+	for i := len(list) - 1; i >= 0; i-- {
+		if len(list[i].free) > 0 {
+			return list[i], false, nil
+		}
+	}
+	d := s.domainOf(backends.UUID{})
+	bytes := slabBytes(len(list), place, d.limit)
+	if u, err = s.newMemory(bytes); err != nil {
+		return nil, false, err
+	}
+	n := bytes / place
+	u.each, u.places, u.free = place, make([]*object, n), make([]int32, n)
+	for i := range u.free {
+		u.free[i] = int32(n) - 1 - int32(i)
+	}
+	u.creator, u.knownBy = c, map[*session]struct{}{c: {}}
+	c.known[u] = struct{}{}
+	c.slabs[place] = append(c.slabs[place], u)
+	s.units[u.id] = u
+	return u, true, nil
+}
+
+// mine returns an object that the session has made and not sealed.
+func (c *conversation) mine(id ID) (*object, error) {
+	if l, ok := c.session.leases[id]; ok && l.object.deleted {
+		return nil, &DeletedError{id}
+	}
+	o, err := c.server.find(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.sealed:
+		return nil, &SealedError{id}
+	case o.owner != c.session:
+		return nil, &NotSealedError{id}
+	}
+	return o, nil
+}
+
+func (c *conversation) attach(d *decoder) error {
+	id := d.id()
+	if err := d.done(); err != nil {
+		return err
+	}
+	if len(c.descriptors) != 1 {
+		return &ProtocolError{fmt.Sprintf("%d descriptors of one object's memory", len(c.descriptors))}
+	}
+	o, err := c.mine(id)
+	if err != nil {
+		return err
+	}
+	if o.unit == nil || o.unit.descriptor != nil {
+		return &ArgumentError{"memory", "of object " + id.String(), "what Create has reserved, once"}
+	}
+	o.unit.descriptor = newDescriptor(c.descriptors[0])
+	c.descriptors = nil
+	crash("server-attached")
+	return nil
+}
+
+func (c *conversation) seal(d *decoder, e *encoder) error {
+	id := d.id()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o, err := c.mine(id)
+	if err != nil {
+		return err
+	}
+	forGood := false
+	if u := o.unit; u != nil {
+		if u.descriptor == nil {
+			return &ArgumentError{"memory", "of object " + id.String(), "one that was attached"}
+		}
+		if forGood, err = u.seal(); err != nil {
+			return &SystemError{err.Error()}
+		}
+	}
+	s := c.server
+	o.sealed, o.owner = true, nil
+	delete(c.session.unsealed, o)
+	o.update()
+	s.tell(Event{Kind: Sealed, ID: id})
+	s.ready(id, 1)
+	crash("server-sealed")
+	e.flag(forGood)
+	return nil
+}
+
+// seal has nobody map host memory for writing any more. Memory of one object nobody writes to at
+// all, unless somebody has it mapped for writing still.
+func (u *unit) seal() (forGood bool, err error) {
+	if !u.writable || u.domain.device != (backends.UUID{}) {
+		return len(u.places) == 1, nil
+	}
+	if len(u.places) == 1 {
+		if forGood, err = host.SealShared(u.descriptor.number); err != nil {
+			return false, err
+		}
+	} else if _, err := unix.FcntlInt(uintptr(u.descriptor.number), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil {
+		return false, err
+	}
+	readable, err := host.ReadOnlyDescriptor(u.descriptor.number)
+	if err != nil {
+		return false, err
+	}
+	u.descriptor.release()
+	u.descriptor, u.writable = newDescriptor(readable), false
+	return forGood, nil
+}
+
+func (c *conversation) abort(d *decoder) error {
+	id := d.id()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o, err := c.mine(id)
+	if err != nil {
+		return err
+	}
+	c.server.remove(o, false, Deleted)
+	return nil
+}
+
+func (c *conversation) get(d *decoder, e *encoder) error {
+	id, flags := d.id(), d.u8()
+	if d.broken == "" && flags&^(flagUnsafe|flagNeeded) != 0 {
+		d.fail("flags %#x", flags)
+	}
+	if err := d.done(); err != nil {
+		return err
+	}
+	s := c.server
+	o, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	if !o.sealed && flags&flagUnsafe == 0 {
+		return &NotSealedError{id}
+	}
+	for o.unit != nil && (o.unit.spilled != nil) {
+		if err := s.restore(o.unit); err != nil {
+			return err
+		}
+		if o, err = s.find(id); err != nil {
+			return err
+		}
+	}
+	where, send := nowhere, flags&flagNeeded != 0
+	if u := o.unit; u != nil {
+		switch {
+		case u.descriptor == nil:
+			return &NotSealedError{id}
+		case len(u.places) > 1:
+			if _, known := c.session.known[u]; known {
+				send = false
+			} else if u.writable {
+				return &NotSealedError{id} // its maker may not have mapped it yet
+			} else {
+				c.session.known[u] = struct{}{}
+				if u.knownBy == nil {
+					u.knownBy = map[*session]struct{}{}
+				}
+				u.knownBy[c.session] = struct{}{}
+				send = true
+			}
+			where = inSlab
+		case u.domain.device != (backends.UUID{}):
+			where = onDevice
+		default:
+			where = ownMemory
+		}
+	}
+	s.lease(c.session, o)
+	crash("server-got")
+	encodeObject(e, o)
+	c.encodePlace(e, o, where, send)
+	return nil
+}
+
+func (c *conversation) releaseMany(d *decoder) error {
+	for range d.count(20) {
+		id, times := d.id(), d.u32()
+		c.server.release(c.session, id, int32(min(times, 1<<30)))
+	}
+	crash("server-released")
+	return laterOr(d.done())
+}
+
+func (c *conversation) forget(d *decoder) error {
+	for range d.count(16) {
+		if u := c.server.lingering[d.id()]; u != nil {
+			c.server.letGo(c.session, u)
+		}
+	}
+	return laterOr(d.done())
+}
+
+// laterOr is what requests without an answer return.
+func laterOr(err error) error {
+	if err == nil {
+		err = errLater
+	}
+	return err
+}
+
+func (c *conversation) delete(d *decoder) error {
+	id, force := d.id(), d.flag()
+	if err := d.done(); err != nil {
+		return err
+	}
+	o, err := c.server.find(id)
+	if err != nil {
+		return err
+	}
+	if !o.sealed && o.owner != c.session && !force {
+		return &NotSealedError{id}
+	}
+	c.server.remove(o, force, Deleted)
+	crash("server-deleted")
+	return nil
+}
+
+// timeout reads how long to wait: nanoseconds, or all bits for as long as it takes.
+func timeout(d *decoder) time.Duration {
+	if v := d.u64(); v < 1<<62 {
+		return time.Duration(v)
+	}
+	return -1
+}

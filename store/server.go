@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// ServerOptions say where a server listens and what it may hold.
+type ServerOptions struct {
+	Path        string // DefaultPath where it is empty
+	HostLimit   int64  // bytes of the host's memory; 0 is half of what the machine has
+	DeviceLimit int64  // bytes of each device's memory; 0 is no limit
+	// TableLimit is how many bytes may be known of objects, metadata and names among them, of
+	// which 512 are reckoned for each; 0 is a GiB.
+	TableLimit int64
+	// Spill is a directory of the user's own for objects that nobody has while there is no room.
+	Spill       string
+	MaxMetadata int // bytes of an object's; 0 is 32 KiB, and 48 KiB is the most
+	MaxSessions int // connections at a time; 0 is 4096
+}
+
+// Server keeps objects. Its methods may be called from any goroutine.
+type Server struct {
+	options  ServerOptions
+	path     string
+	lock     *os.File
+	listener *net.UnixListener
+	instance ID
+	boot     string
+	deaths   *deaths
+
+	mu           sync.Mutex
+	moved        *sync.Cond // a unit was spilled or brought back
+	objects      map[ID]*object
+	order        []listed
+	holes        int
+	sequence     uint64
+	names        map[string]*object
+	units        map[ID]*unit // slabs, to be found by their id
+	lingering    map[ID]*unit // those that are gone, and that somebody has mapped
+	domains      map[backends.UUID]*domain
+	sessions     map[*session]struct{}
+	watchers     map[*session]struct{}
+	waitingIDs   map[ID][]*waiter
+	waitingNames map[string][]*waiter
+	table        int64
+	leases       int64
+	evicted      int64
+	spills       int64
+	spilledBytes int64
+	restored     int64
+	requests     int64
+	refused      int64
+	breaches     int64
+
+	connections sync.WaitGroup
+	open        map[*net.UnixConn]struct{}
+	closed      bool
+}
+
+// Listen returns a server that listens, and has clients wait until Serve is called. It makes the
+// socket's directory if there is none, for the user alone, and refuses one that others can enter.
+// A socket that a server left behind which has ended is replaced; that of a living one is a
+// *RefusedError.
+func Listen(o ServerOptions) (*Server, error) {
+	if o.Path == "" {
+		o.Path = DefaultPath()
+	}
+	s, err := newServer(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPath(o.Path); err != nil {
+		return nil, err
+	}
+	folder := filepath.Dir(o.Path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	if err := checkFolder(folder); err != nil {
+		return nil, err
+	}
+	if s.lock, err = lockPath(o.Path); err != nil {
+		return nil, err
+	}
+	if err = removeStale(o.Path); err == nil {
+		s.listener, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Path, Net: "unixpacket"})
+	}
+	if err == nil {
+		s.listener.SetUnlinkOnClose(false) // see Close
+		if err = os.Chmod(o.Path, 0o600); err == nil {
+			s.deaths, err = newDeaths()
+		}
+	}
+	if err != nil {
+		if s.listener != nil {
+			_ = s.listener.Close()
+		}
+		_ = s.lock.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newServer returns a server without a socket.
+func newServer(o ServerOptions) (*Server, error) {
+	for name, limit := range map[string]int64{"HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
+		"MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
+		if limit < 0 {
+			return nil, &ArgumentError{name, fmt.Sprint(limit), "0 or more"}
+		}
+	}
+	if o.MaxMetadata > mostMetadata*3/2 {
+		return nil, &ArgumentError{"MaxMetadata", fmt.Sprint(o.MaxMetadata), fmt.Sprintf("at most %d", mostMetadata*3/2)}
+	}
+	if o.MaxMetadata == 0 {
+		o.MaxMetadata = mostMetadata
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 4096
+	}
+	if o.TableLimit == 0 {
+		o.TableLimit = 1 << 30
+	}
+	if o.HostLimit == 0 {
+		var machine unix.Sysinfo_t
+		if err := unix.Sysinfo(&machine); err != nil {
+			return nil, err
+		}
+		o.HostLimit = int64(machine.Totalram/2) * int64(machine.Unit)
+	}
+	if o.Spill != "" {
+		if err := os.MkdirAll(o.Spill, 0o700); err != nil {
+			return nil, err
+		}
+		if err := checkFolder(o.Spill); err != nil {
+			return nil, err
+		}
+		file, err := openSpill(o.Spill)
+		if err != nil {
+			return nil, err
+		}
+		_ = file.Close()
+	}
+	s := &Server{
+		options: o, path: o.Path, instance: newID(), boot: bootID(),
+		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{},
+		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
+		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*net.UnixConn]struct{}{},
+	}
+	s.moved = sync.NewCond(&s.mu)
+	return s, nil
+}
+
+// Path returns where the server listens.
+func (s *Server) Path() string { return s.path }
+
+// Serve answers clients until ctx is done or Close is called, and then ends all connections. It
+// may be called once. The error is that of a socket which accepts no clients any more.
+func (s *Server) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	pause := time.Millisecond
+	for {
+		connection, err := s.listener.AcceptUnix()
+		if err != nil {
+			if s.isClosed() {
+				s.connections.Wait()
+				return nil
+			}
+			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
+				return err
+			}
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = time.Millisecond
+		s.mu.Lock()
+		refused := s.closed || len(s.open) >= s.options.MaxSessions
+		if refused {
+			s.refused++
+		} else {
+			s.open[connection] = struct{}{}
+			s.connections.Add(1)
+		}
+		s.mu.Unlock()
+		if refused {
+			_ = connection.Close()
+			continue
+		}
+		go s.serve(connection)
+	}
+}
+
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// Close ends the server. What clients have mapped stays theirs.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	for connection := range s.open {
+		_ = connection.Close()
+	}
+	s.mu.Unlock()
+	err := s.listener.Close()
+	s.connections.Wait()
+	s.mu.Lock()
+	for _, o := range s.objects {
+		s.remove(o, true, Deleted)
+	}
+	s.mu.Unlock()
+	s.deaths.close()
+	// Others may take the path only when it is free again.
+	return errors.Join(err, os.Remove(s.path), s.lock.Close())
+}

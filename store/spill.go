@@ -1,0 +1,199 @@
+package store
+
+import (
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends/host"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// spilledFile is a file without a name: it is gone when the server is.
+type spilledFile struct {
+	file  *os.File
+	check uint32
+}
+
+func (f *spilledFile) close() { _ = f.file.Close() }
+
+// openSpill makes a file that nobody else finds in a folder.
+func openSpill(folder string) (*os.File, error) {
+	descriptor, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(descriptor), filepath.Join(folder, "spilled")), nil
+	}
+	// Not every file system has such files.
+	file, err := os.CreateTemp(folder, ".hamr-spill-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// copyChecked copies bytes from the start of one file to another's.
+func copyChecked(to, from int, size int64) (check uint32, err error) {
+	buffer := make([]byte, min(size, 1<<20))
+	for at := int64(0); at < size; {
+		part := buffer[:min(size-at, int64(len(buffer)))]
+		n, err := unix.Pread(from, part, at)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return 0, fmt.Errorf("reading %d bytes at %d of %d: %w", len(part), at, size, ended(err))
+		}
+		part = part[:n]
+		check = crc32.Update(check, castagnoli, part)
+		for len(part) > 0 {
+			n, err := unix.Pwrite(to, part, at)
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil || n == 0 {
+				return 0, fmt.Errorf("writing %d bytes at %d of %d: %w", len(part), at, size, ended(err))
+			}
+			part, at = part[n:], at+int64(n)
+		}
+	}
+	return check, nil
+}
+
+func ended(err error) error {
+	if err == nil {
+		return fmt.Errorf("the file ended")
+	}
+	return err
+}
+
+// spill writes a unit to a file and lets go of its memory. The lock is let go of meanwhile; who
+// takes a lease then ends it.
+func (s *Server) spill(u *unit) error {
+	u.moving = true
+	u.list()
+	u.retire()
+	source := u.descriptor.retain()
+	s.mu.Unlock()
+	file, err := openSpill(s.options.Spill)
+	var check uint32
+	if err == nil {
+		if check, err = copyChecked(int(file.Fd()), source.number, u.size); err != nil {
+			_ = file.Close()
+		}
+	}
+	crash("server-spilled")
+	source.release()
+	s.mu.Lock()
+	u.moving = false
+	s.moved.Broadcast()
+	switch {
+	case u.objects == 0:
+		if err == nil {
+			_ = file.Close()
+		}
+		s.free(u)
+		return nil
+	case err != nil:
+		u.list()
+		return err
+	case u.blockers > 0:
+		_ = file.Close()
+		u.list()
+		return nil
+	}
+	u.spilled = &spilledFile{file, check}
+	u.descriptor.release()
+	u.descriptor = nil
+	u.domain.used -= u.size
+	s.spilledBytes += u.size
+	s.spills++
+	// Who has the slab mapped has that memory still; it comes back as another one.
+	if old := (&unit{id: u.id, domain: u.domain, size: u.size, gone: true, knownBy: u.knownBy}); len(old.knownBy) > 0 {
+		for c := range old.knownBy {
+			delete(c.known, u)
+			c.known[old] = struct{}{}
+			c.gone = append(c.gone, old.id)
+		}
+		u.domain.lingering += u.size
+		s.lingering[old.id] = old
+	}
+	delete(s.units, u.id)
+	u.knownBy, u.id = nil, newID()
+	s.units[u.id] = u
+	for _, o := range u.places {
+		if o != nil {
+			s.tell(Event{Kind: Spilled, ID: o.id})
+		}
+	}
+	return nil
+}
+
+// restore brings a unit's memory back. The lock is let go of meanwhile.
+func (s *Server) restore(u *unit) error {
+	for u.moving {
+		s.moved.Wait()
+	}
+	if u.spilled == nil {
+		return nil
+	}
+	u.moving = true
+	defer func() {
+		u.moving = false
+		s.moved.Broadcast()
+		if u.objects == 0 {
+			s.free(u)
+		} else {
+			u.list()
+		}
+	}()
+	if err := s.room(u.domain, u.size); err != nil {
+		return err
+	}
+	file := u.spilled
+	s.mu.Unlock()
+	number, err := readSpilled(file, u.size)
+	crash("server-restored")
+	s.mu.Lock()
+	if err != nil {
+		u.domain.used -= u.size
+		return &SystemError{"bringing back what was spilled: " + err.Error()}
+	}
+	u.descriptor = newDescriptor(number)
+	u.spilled, u.writable = nil, false
+	file.close()
+	s.spilledBytes -= u.size
+	s.restored++
+	for _, o := range u.places {
+		if o != nil {
+			s.tell(Event{Kind: Restored, ID: o.id})
+		}
+	}
+	return nil
+}
+
+func readSpilled(f *spilledFile, size int64) (descriptor int, err error) {
+	writable, err := host.NewSharedFile(int(size))
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(writable)
+	check, err := copyChecked(writable, int(f.file.Fd()), size)
+	if err != nil {
+		return -1, err
+	}
+	if check != f.check {
+		return -1, fmt.Errorf("the file holds other bytes than were written: a checksum of %#x, not %#x", check, f.check)
+	}
+	if _, err := host.SealShared(writable); err != nil {
+		return -1, err
+	}
+	return host.ReadOnlyDescriptor(writable)
+}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"hamr/backends"
+)
+
+// Statistics count what a server has, and what it has done since its start.
+type Statistics struct {
+	Objects  int64
+	Unsealed int64
+	Names    int64
+	Leases   int64
+	Sessions int64 // connections that have greeted, those for waiting among them
+	Table    int64 // bytes that are reckoned for what is known of objects
+	// TableLimit is the most that Table may be.
+	TableLimit int64
+	Evicted    int64 // objects, since the start
+	Spilled    int64 // bytes in files now
+	Spills     int64 // since the start
+	Restored   int64
+	Requests   int64
+	Refused    int64 // connections
+	Breaches   int64 // connections that ended because they broke the protocol
+	Memories   []MemoryStatistics
+}
+
+// MemoryStatistics count the host's memory or that of a device, in bytes.
+type MemoryStatistics struct {
+	Name   string        // "host", or the device's UUID
+	Device backends.UUID // zero is the host
+	Limit  int64         // 0 is none
+	Used   int64         // that of slabs and what sizes are rounded up to included
+	Peak   int64
+	// Lingering is deleted by force and still leased, or in slabs that are gone and which a client
+	// has mapped until its next call. It does not count as used.
+	Lingering int64
+}
+
+func (t *Statistics) numbers() []*int64 {
+	return []*int64{
+		&t.Objects, &t.Unsealed, &t.Names, &t.Leases, &t.Sessions, &t.Table, &t.TableLimit, &t.Evicted,
+		&t.Spilled, &t.Spills, &t.Restored, &t.Requests, &t.Refused, &t.Breaches,
+	}
+}
+
+func (m *MemoryStatistics) numbers() []*int64 {
+	return []*int64{&m.Limit, &m.Used, &m.Peak, &m.Lingering}
+}
+
+// Statistics returns the server's figures.
+func (s *Server) Statistics() Statistics {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.figures()
+}
+
+func (s *Server) figures() Statistics {
+	t := Statistics{
+		Objects: int64(len(s.objects)), Names: int64(len(s.names)), Leases: s.leases, Sessions: int64(len(s.sessions)),
+		Table: s.table, TableLimit: s.options.TableLimit, Evicted: s.evicted, Spilled: s.spilledBytes, Spills: s.spills,
+		Restored: s.restored, Requests: s.requests, Refused: s.refused, Breaches: s.breaches,
+	}
+	for c := range s.sessions {
+		t.Unsealed += int64(len(c.unsealed))
+	}
+	s.domainOf(backends.UUID{})
+	for _, d := range s.domains {
+		t.Memories = append(t.Memories, MemoryStatistics{d.name, d.device, d.limit, d.used, d.peak, d.lingering})
+	}
+	slices.SortFunc(t.Memories, func(a, b MemoryStatistics) int {
+		if (a.Name == "host") != (b.Name == "host") {
+			if a.Name == "host" {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return t
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/host"
+	"hamr/gobuffer"
+)
+
+var background = context.Background()
+
+func newRuntime(t testing.TB) *gobuffer.Runtime {
+	t.Helper()
+	r, err := gobuffer.NewRuntime(host.New())
+	require.NoError(t, err)
+	return r
+}
+
+// folder is one that nobody else can enter.
+func folder(t testing.TB) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "s")
+	require.NoError(t, os.Mkdir(name, 0o700))
+	return name
+}
+
+func startServer(t testing.TB, o ServerOptions) *Server {
+	t.Helper()
+	if o.Path == "" {
+		o.Path = filepath.Join(folder(t), "store.sock")
+	}
+	s, err := Listen(o)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(background) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.NoError(t, <-done)
+	})
+	return s
+}
+
+func newClient(t testing.TB, s *Server) *Client {
+	t.Helper()
+	c, err := Connect(background, s.Path(), newRuntime(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func bytesOf(n int) Description {
+	return Description{Type: arrayiface.Uint8, Shape: []int{n}, Allocator: backends.Malloc}
+}
+
+// fill writes n to each element.
+func fill(t testing.TB, a *gobuffer.Array, n byte) {
+	t.Helper()
+	buffer, err := gobuffer.Typed[uint8](a)
+	require.NoError(t, err)
+	require.NoError(t, buffer.FillValue(n))
+}
+
+func contents(t testing.TB, a *gobuffer.Array) []byte {
+	t.Helper()
+	buffer, err := gobuffer.Typed[uint8](a)
+	require.NoError(t, err)
+	values := make([]byte, a.Size())
+	require.NoError(t, buffer.Get(0, values))
+	return values
+}
+
+// make makes an object of n bytes of a value.
+func makeObject(t testing.TB, c *Client, what Description, value byte) ID {
+	t.Helper()
+	b, err := c.Create(background, what)
+	require.NoError(t, err)
+	fill(t, b.Array(), value)
+	o, err := b.Seal(background)
+	require.NoError(t, err)
+	require.NoError(t, o.Release())
+	return o.ID()
+}
+
+// eventually asks until something holds, as what a server is told without an answer is done soon.
+func eventually(t testing.TB, what func() bool, describe func() any) {
+	t.Helper()
+	for range 2000 {
+		if what() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.Fail(t, "it did not come to be", "%+v", describe())
+}
+
+// settle waits until no lease is left and no byte counted beside those of empty slabs.
+func empty(t testing.TB, s *Server) {
+	t.Helper()
+	eventually(t, func() bool {
+		f := s.Statistics()
+		ok := f.Objects == 0 && f.Leases == 0 && f.Table == 0
+		for _, m := range f.Memories {
+			ok = ok && m.Used == 0 && m.Lingering == 0
+		}
+		return ok
+	}, func() any { return s.Statistics() })
+}
+
+func scaled(n int) int {
+	if scale, err := strconv.ParseFloat(os.Getenv("HAMR_TEST_SCALE"), 64); err == nil {
+		n = max(1, int(float64(n)*scale))
+	}
+	return n
+}

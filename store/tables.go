@@ -1,0 +1,316 @@
+package store
+
+import (
+	"sort"
+
+	"hamr/backends"
+)
+
+// object is what the server knows of an object. The server's lock guards it.
+type object struct {
+	id       ID
+	sequence uint64 // counts objects as they are made
+	unit     *unit  // nil of one without bytes
+	place    int32  // in the unit
+	bytes    int64
+	layout   []byte // element type and shape, as on the wire
+	metadata []byte
+	device   backends.UUID
+	owner    *session // who has not sealed it yet
+	leases   int32
+	sealed   bool
+	evicts   bool
+	pinned   bool
+	deleted  bool
+	blocks   bool // is counted in unit.blockers
+	attached bool // a device's memory is known
+	names    []string
+}
+
+type lease struct {
+	object *object
+	times  int32
+}
+
+// session is a connection that has leases.
+type session struct {
+	process  int
+	leases   map[ID]lease // of objects that were deleted, too
+	unsealed map[*object]struct{}
+	known    map[*unit]struct{} // slabs that it has, or may have
+	slabs    map[int64][]*unit  // those that it fills, by bytes of a place
+	gone     []ID               // slabs that it is to be told of
+	events   *eventQueue
+	waiting  *waiter
+	ended    bool
+}
+
+func newSession(process int) *session {
+	return &session{
+		process: process, leases: map[ID]lease{}, unsealed: map[*object]struct{}{},
+		known: map[*unit]struct{}{}, slabs: map[int64][]*unit{},
+	}
+}
+
+// objectBytes is what is reckoned for the server's own knowledge of an object, beside metadata
+// and names.
+const objectBytes = 512
+
+func (o *object) tableBytes() int64 {
+	n := int64(objectBytes + len(o.layout) + len(o.metadata))
+	for _, name := range o.names {
+		n += int64(2*len(name) + 64)
+	}
+	return n
+}
+
+// update settles whether the object keeps its unit from eviction.
+func (o *object) update() {
+	if o.unit == nil {
+		return
+	}
+	blocks := o.leases > 0 || (!o.deleted && (!o.sealed || o.pinned || (!o.evicts && !o.unit.domain.spills)))
+	if blocks != o.blocks {
+		o.blocks = blocks
+		if blocks {
+			o.unit.blockers++
+		} else {
+			o.unit.blockers--
+		}
+	}
+	o.unit.list()
+}
+
+// find returns an object that is there for everybody.
+func (s *Server) find(id ID) (*object, error) {
+	if o := s.objects[id]; o != nil && !o.deleted {
+		return o, nil
+	}
+	return nil, &NotFoundError{ID: id}
+}
+
+// add makes an object one that is found.
+func (s *Server) add(o *object) {
+	s.sequence++
+	o.sequence = s.sequence
+	s.objects[o.id] = o
+	s.order = append(s.order, listed{s.sequence, o})
+	s.table += o.tableBytes()
+}
+
+// put gives an object a place in a unit.
+func (u *unit) put(o *object, place int32) {
+	o.unit, o.place = u, place
+	u.places[place] = o
+	u.objects++
+	o.update()
+}
+
+func (s *Server) lease(c *session, o *object) {
+	l := c.leases[o.id]
+	c.leases[o.id] = lease{o, l.times + 1}
+	o.leases++
+	s.leases++
+	if o.unit != nil {
+		o.unit.touch()
+	}
+	o.update()
+}
+
+// release ends n leases. What was deleted goes with the last.
+func (s *Server) release(c *session, id ID, n int32) {
+	l := c.leases[id]
+	o := l.object
+	if n = min(n, l.times); n <= 0 {
+		return
+	}
+	if l.times == n {
+		delete(c.leases, id)
+	} else {
+		c.leases[id] = lease{o, l.times - n}
+	}
+	o.leases -= n
+	s.leases -= int64(n)
+	if o.leases == 0 && o.deleted {
+		s.drop(o)
+		return
+	}
+	o.update()
+	if o.unit != nil {
+		o.unit.touch()
+	}
+}
+
+// remove deletes an object: nobody finds it any more, and its memory goes with the last lease.
+func (s *Server) remove(o *object, force bool, why EventKind) {
+	if !o.deleted {
+		for _, name := range o.names {
+			delete(s.names, name)
+		}
+		if o.owner != nil {
+			delete(o.owner.unsealed, o)
+			o.owner = nil
+		}
+		s.table -= o.tableBytes()
+		o.names, o.deleted = nil, true
+		s.forgetOrder(o)
+		delete(s.objects, o.id)
+		s.tell(Event{Kind: why, ID: o.id})
+		if o.sealed {
+			s.ready(o.id, -1)
+		}
+	}
+	if o.leases == 0 {
+		s.drop(o)
+		return
+	}
+	o.update()
+	if u := o.unit; force && u != nil && len(u.places) == 1 && !u.forced {
+		u.forced = true
+		u.domain.used -= u.size
+		u.domain.lingering += u.size
+	}
+}
+
+// drop takes a deleted object's place away from it.
+func (s *Server) drop(o *object) {
+	u := o.unit
+	if u == nil {
+		return
+	}
+	if o.blocks {
+		o.blocks = false
+		u.blockers--
+	}
+	o.unit = nil
+	u.places[o.place] = nil
+	u.objects--
+	u.free = append(u.free, o.place)
+	if u.objects == 0 && !u.moving && (u.creator == nil || !u.isNewest()) {
+		s.free(u)
+		return
+	}
+	u.list()
+}
+
+// isNewest reports whether its creator's next object of the size goes there.
+func (u *unit) isNewest() bool {
+	list := u.creator.slabs[u.each]
+	return len(list) > 0 && list[len(list)-1] == u
+}
+
+// free lets go of a unit that has no objects.
+func (s *Server) free(u *unit) {
+	if u.gone {
+		return
+	}
+	u.gone = true
+	u.list()
+	u.retire()
+	u.descriptor.release()
+	u.descriptor = nil
+	spilled := u.spilled != nil
+	if spilled {
+		s.spilledBytes -= u.size
+		u.spilled.close()
+		u.spilled = nil
+	}
+	delete(s.units, u.id)
+	switch {
+	case u.forced:
+		u.domain.lingering -= u.size
+	case !spilled:
+		u.domain.used -= u.size
+	}
+	for c := range u.knownBy {
+		c.gone = append(c.gone, u.id)
+	}
+	if len(u.knownBy) > 0 {
+		u.domain.lingering += u.size
+		s.lingering[u.id] = u
+	}
+}
+
+// retire has no new object go to a slab.
+func (u *unit) retire() {
+	if u.creator == nil {
+		return
+	}
+	list := u.creator.slabs[u.each]
+	for i, other := range list {
+		if other == u {
+			u.creator.slabs[u.each] = append(list[:i:i], list[i+1:]...)
+		}
+	}
+	u.creator = nil
+}
+
+// letGo is told by a session that it has a slab no more.
+func (s *Server) letGo(c *session, u *unit) {
+	delete(c.known, u)
+	delete(u.knownBy, c)
+	if u.gone && len(u.knownBy) == 0 && s.lingering[u.id] == u {
+		delete(s.lingering, u.id)
+		u.domain.lingering -= u.size
+	}
+}
+
+// end drops all that a session has.
+func (s *Server) end(c *session) {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	for id, l := range c.leases {
+		s.release(c, id, l.times)
+	}
+	for o := range c.unsealed {
+		s.remove(o, false, Deleted)
+	}
+	for _, list := range c.slabs {
+		for _, u := range append([]*unit(nil), list...) {
+			u.retire()
+			u.list()
+			if u.objects == 0 && !u.moving {
+				s.free(u)
+			}
+		}
+	}
+	for u := range c.known {
+		s.letGo(c, u)
+		if u.objects == 0 && u.creator == nil && !u.moving && !u.gone {
+			s.free(u) // one that was learned of without an object
+		}
+	}
+	s.unwait(c)
+	delete(s.sessions, c)
+	delete(s.watchers, c)
+}
+
+// listed is an entry of the list of all objects; of one that went the object is nil.
+type listed struct {
+	sequence uint64
+	object   *object
+}
+
+// after returns where the objects begin in the list that were made after the one of a sequence.
+func (s *Server) after(sequence uint64) int {
+	return sort.Search(len(s.order), func(i int) bool { return s.order[i].sequence > sequence })
+}
+
+// forgetOrder takes an object out of the list of all, which is made shorter when half of it is
+// of objects that went.
+func (s *Server) forgetOrder(o *object) {
+	s.order[s.after(o.sequence-1)].object = nil
+	s.holes++
+	if s.holes > 64 && s.holes > len(s.order)/2 {
+		kept := s.order[:0]
+		for _, entry := range s.order {
+			if entry.object != nil {
+				kept = append(kept, entry)
+			}
+		}
+		clear(s.order[len(kept):])
+		s.order, s.holes = kept, 0
+	}
+}

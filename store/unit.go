@@ -1,0 +1,158 @@
+package store
+
+import (
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// unit is memory that is counted, evicted and spilled as a whole: that of one object, or a slab of
+// small ones. The server's lock guards it.
+type unit struct {
+	id       ID
+	domain   *domain
+	size     int64 // bytes, as counted
+	places   []*object
+	each     int64   // bytes from one place to the next
+	free     []int32 // places that have no object
+	objects  int
+	blockers int // objects that may not be evicted now
+	writable bool
+	// creator is the session that has a slab mapped for writing and whose new objects go there.
+	creator *session
+	knownBy map[*session]struct{} // sessions that have a slab, or may have
+	// Of the list of what may be evicted, least recently used first.
+	older, newer *unit
+	listed       bool
+	gone         bool // no object will be in it again
+	forced       bool // counted as lingering
+	descriptor   *descriptor
+	spilled      *spilledFile
+	moving       bool // being written to or read from a file, without the lock
+}
+
+// descriptor is one that several goroutines may be sending; the last that lets go closes it.
+type descriptor struct {
+	number int
+	users  atomic.Int32
+}
+
+func newDescriptor(number int) *descriptor {
+	d := &descriptor{number: number}
+	d.users.Store(1)
+	return d
+}
+
+func (d *descriptor) retain() *descriptor {
+	d.users.Add(1)
+	return d
+}
+
+func (d *descriptor) release() {
+	if d != nil && d.users.Add(-1) == 0 {
+		_ = unix.Close(d.number)
+	}
+}
+
+// domain is memory with a limit of its own: the host's, or a device's.
+type domain struct {
+	device    backends.UUID // zero is the host
+	name      string
+	limit     int64
+	used      int64
+	peak      int64
+	lingering int64 // deleted by force, or a slab that a client has not let go of
+	spills    bool
+	idle      int64 // bytes of what may be evicted
+	oldest    *unit
+	newest    *unit
+}
+
+func (d *domain) count(bytes int64) {
+	d.used += bytes
+	d.peak = max(d.peak, d.used)
+}
+
+// evictable reports whether a unit may go, or be spilled.
+func (u *unit) evictable() bool { return u.blockers == 0 && !u.gone && !u.moving && u.spilled == nil }
+
+// list has the unit stand among those that may be evicted if it may be, where it stood or as the
+// newest.
+func (u *unit) list() {
+	if may := u.evictable(); may != u.listed {
+		if may {
+			u.domain.append(u)
+		} else {
+			u.domain.remove(u)
+		}
+	}
+}
+
+func (u *unit) touch() {
+	if u.listed && u.domain.newest != u {
+		u.domain.remove(u)
+		u.domain.append(u)
+	}
+}
+
+func (d *domain) append(u *unit) {
+	u.listed, u.older, u.newer = true, d.newest, nil
+	d.idle += u.size
+	if d.newest != nil {
+		d.newest.newer = u
+	} else {
+		d.oldest = u
+	}
+	d.newest = u
+}
+
+func (d *domain) remove(u *unit) {
+	d.idle -= u.size
+	if u.older != nil {
+		u.older.newer = u.newer
+	} else {
+		d.oldest = u.newer
+	}
+	if u.newer != nil {
+		u.newer.older = u.older
+	} else {
+		d.newest = u.older
+	}
+	u.listed, u.older, u.newer = false, nil, nil
+}
+
+const (
+	smallest  = 64       // bytes from one small object to the next, at least
+	largeFrom = 64 << 10 // bytes of an object that has memory of its own
+	firstSlab = 256 << 10
+	mostSlab  = 16 << 20
+)
+
+var pageSize = int64(os.Getpagesize())
+
+func roundUp(bytes, unit int64) int64 { return (bytes + unit - 1) / unit * unit }
+
+// placeOf is how many bytes a small object takes: a power of two, or the half between two.
+func placeOf(bytes int64) int64 {
+	for place := int64(smallest); ; place *= 2 {
+		if bytes <= place {
+			return place
+		}
+		if half := place + place/2; bytes <= half && half%smallest == 0 {
+			return half
+		}
+	}
+}
+
+// slabBytes is how large the next slab of a session is that has some for places of a size: small
+// at first, and no large part of the limit.
+func slabBytes(had int, place, limit int64) int64 {
+	bytes := min(int64(firstSlab)<<min(had, 6), mostSlab)
+	if limit > 0 {
+		bytes = min(bytes, limit/16)
+	}
+	return roundUp(max(bytes, place), pageSize)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+const (
+	forever  = 1<<64 - 1 // as long as it takes
+	mostIdle = 4         // connections that are kept for the next call that waits
+	mostWait = 4000      // ids
+)
+
+// callAside makes a request that may wait for long, on a connection of its own, so that others go
+// on meanwhile.
+func (c *Client) callAside(ctx context.Context, r call) error {
+	if c == nil || c.turn == nil {
+		return &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	var socket *waitingSocket
+	if n := len(c.idle); n > 0 {
+		socket, c.idle = c.idle[n-1], c.idle[:n-1]
+	}
+	c.mu.Unlock()
+	if socket != nil {
+		err := c.askAside(ctx, socket, r)
+		var lost *LostError
+		if !errors.As(err, &lost) {
+			return err
+		}
+		// It may have been idle since another server's time.
+	}
+	socket, _, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return c.askAside(ctx, socket, r)
+}
+
+// askAside makes a request on a connection, which is kept for the next one where that can be.
+func (c *Client) askAside(ctx context.Context, socket *waitingSocket, r call) error {
+	aside := &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}, closed: c.isClosed()}
+	err := aside.exchange(ctx, r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case aside.socket == nil:
+	case ctx.Err() != nil || c.closed || len(c.idle) >= mostIdle:
+		socket.close()
+	default:
+		c.idle = append(c.idle, socket)
+	}
+	return err
+}
+
+func (c *Client) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// Wait returns those of the objects that are sealed, as soon as count of them are, in the order
+// given and each once. When ctx ends before, the error is its.
+func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err error) {
+	if count < 0 || count > len(ids) || len(ids) > mostWait {
+		return nil, &ArgumentError{"ids and count", fmt.Sprintf("%d of %d", count, len(ids)), fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
+	}
+	err = c.callAside(ctx, call{
+		operation: opWait,
+		build: func(e *encoder) {
+			e.u64(forever)
+			e.u32(uint32(count))
+			e.u32(uint32(len(ids)))
+			for _, id := range ids {
+				e.id(id)
+			}
+		},
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			ready = nil
+			for range d.count(16) {
+				ready = append(ready, d.id())
+			}
+			return d.done()
+		},
+	})
+	return ready, err
+}
+
+// Watch is told of what happens to objects from its beginning on.
+type Watch struct {
+	client  *Client
+	mu      sync.Mutex // of Next
+	aside   *Client
+	pending bool
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// Watch begins to be told of events.
+func (c *Client) Watch(ctx context.Context) (*Watch, error) {
+	if c == nil || c.turn == nil {
+		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	socket, _, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{client: c, closed: make(chan struct{})}
+	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}}
+	if _, err := w.ask(ctx, 0); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		socket.close()
+		return nil, ErrClosed
+	}
+	c.watches[w] = struct{}{}
+	return w, nil
+}
+
+func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err error) {
+	r := call{
+		operation: opEvents,
+		build:     func(e *encoder) { e.u64(timeout) },
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			if missed := d.u64(); missed > 0 {
+				list = append(list, Event{Kind: Missed, Missed: int64(missed)})
+			}
+			for range d.count(21) {
+				list = append(list, Event{Kind: EventKind(d.u8()), ID: d.id(), Name: d.text()})
+			}
+			return d.done()
+		},
+	}
+	return list, w.aside.exchange(ctx, r)
+}
+
+// Next returns the events since the last call, at least one, and waits for it. When ctx ends
+// before, the error is its, and nothing is missed by that. Where a client asks too seldom, older
+// events are kept and one of kind Missed says how many were not.
+func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
+	if w == nil || w.client == nil {
+		return nil, &ArgumentError{"watch", "nil or a zero value", "what Client.Watch returns"}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(list) == 0 {
+		select {
+		case <-w.closed:
+			return nil, ErrClosed
+		default:
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if w.aside.socket == nil {
+			return nil, &LostError{w.client.path, w.aside.lost}
+		}
+		// The server answers at the latest after this, so that nobody is asked for what an ended
+		// context has left.
+		if list, err = w.ask(context.Background(), uint64(lookEvery)); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Close ends the watch; a Next that waits returns ErrClosed soon.
+func (w *Watch) Close() error {
+	if w == nil || w.client == nil {
+		return nil
+	}
+	w.once.Do(func() {
+		close(w.closed)
+		w.client.mu.Lock()
+		delete(w.client.watches, w)
+		w.client.mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.aside.socket != nil {
+			w.aside.socket.close()
+			w.aside.socket = nil
+		}
+	})
+	return nil
+}
