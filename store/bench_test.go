@@ -1,0 +1,168 @@
+package store
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// cycles makes, seals, gets and deletes objects of a KiB.
+func cycles(t testing.TB, c *Client, n int) {
+	for range n {
+		b, err := c.Create(background, bytesOf(1024))
+		require.NoError(t, err)
+		o, err := b.Seal(background)
+		require.NoError(t, err)
+		id := o.ID()
+		require.NoError(t, o.Release())
+		o, err = c.Get(background, id, GetOptions{})
+		require.NoError(t, err)
+		require.NoError(t, o.Release())
+		require.NoError(t, c.Delete(background, id, false))
+	}
+}
+
+// BenchmarkEightClients is create, seal, get and delete of 1 KiB by eight processes at a time.
+func BenchmarkEightClients(b *testing.B) {
+	path := startServerProcess(b)
+	const clients = 8
+	var list []*exec.Cmd
+	for range clients {
+		list = append(list, helper(b, "cycles", path, strconv.Itoa(max(1, b.N/clients))))
+	}
+	b.ResetTimer()
+	for _, p := range list {
+		require.NoError(b, p.Start())
+	}
+	for _, p := range list {
+		require.NoError(b, p.Wait())
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+func BenchmarkCycle(b *testing.B) {
+	c := newClient(b, startServer(b, ServerOptions{}))
+	cycles(b, c, 100)
+	b.ResetTimer()
+	cycles(b, c, b.N)
+}
+
+func BenchmarkGet(b *testing.B) {
+	for name, size := range map[string]int{"1KiB": 1 << 10, "1MiB": 1 << 20, "1GiB": 1 << 30} {
+		b.Run(name, func(b *testing.B) {
+			s := startServer(b, ServerOptions{})
+			c, other := newClient(b, s), newClient(b, s)
+			builder, err := c.Create(background, bytesOf(size))
+			require.NoError(b, err)
+			o, err := builder.Seal(background)
+			require.NoError(b, err)
+			require.NoError(b, o.Release())
+			b.ResetTimer()
+			for range b.N {
+				got, err := other.Get(background, o.ID(), GetOptions{})
+				require.NoError(b, err)
+				require.NoError(b, got.Release())
+			}
+		})
+	}
+}
+
+// BenchmarkPut puts a GiB, beside a copy of it to memory that there is and to new memory.
+func BenchmarkPut(b *testing.B) {
+	const size = 1 << 30
+	s := startServer(b, ServerOptions{})
+	c := newClient(b, s)
+	values := make([]byte, size)
+	for i := range values {
+		values[i] = byte(i)
+	}
+	r := newRuntime(b)
+	require.NoError(b, gobuffer.Use(r.Backends()...))
+	source, err := gobuffer.Adopt(values)
+	require.NoError(b, err)
+	defer source.Close()
+	b.Run("put", func(b *testing.B) {
+		b.SetBytes(size)
+		for range b.N {
+			id, err := c.Put(background, source.Array, Description{Allocator: backends.Malloc})
+			require.NoError(b, err)
+			b.StopTimer()
+			require.NoError(b, c.Delete(background, id, false))
+			b.StartTimer()
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		b.SetBytes(size)
+		target := make([]byte, size)
+		copy(target, values)
+		b.ResetTimer()
+		for range b.N {
+			copy(target, values)
+		}
+	})
+	b.Run("copy-new", func(b *testing.B) {
+		b.SetBytes(size)
+		for range b.N {
+			target, err := r.NewArray(arrayiface.Uint8, []int{size}, gobuffer.Options{Allocator: backends.Malloc})
+			require.NoError(b, err)
+			require.NoError(b, target.Write(source.Array))
+			b.StopTimer()
+			require.NoError(b, target.Close())
+			r.DropKept()
+			b.StartTimer()
+		}
+	})
+}
+
+// BenchmarkMany is a cycle beside objects that are there already.
+func BenchmarkMany(b *testing.B) {
+	for _, there := range []int{0, 1_000_000} {
+		b.Run(strconv.Itoa(there), func(b *testing.B) {
+			c := newClient(b, startServer(b, ServerOptions{TableLimit: 4 << 30}))
+			for range there {
+				builder, err := c.Create(background, bytesOf(64))
+				require.NoError(b, err)
+				o, err := builder.Seal(background)
+				require.NoError(b, err)
+				require.NoError(b, o.Release())
+			}
+			b.ResetTimer()
+			cycles(b, c, b.N)
+		})
+	}
+}
+
+func startServerProcess(t testing.TB, more ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(folder(t), "store.sock")
+	p := helper(t, append([]string{"serve", path}, more...)...)
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	line := make([]byte, 16)
+	n, err := out.Read(line)
+	require.NoError(t, err)
+	require.Equal(t, "ready", strings.TrimSpace(string(line[:n])))
+	return path
+}
+
+// helper is this program as another process: see TestMain.
+func helper(t testing.TB, arguments ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	p := exec.Command(program, arguments...)
+	p.Env = append(os.Environ(), "HAMR_STORE_TEST_HELPER=1")
+	p.Stderr = os.Stderr
+	return p
+}
