@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
+	"runtime/pprof"
 
 	"hamr/backends/host"
 	"hamr/gobuffer"
@@ -43,6 +45,11 @@ func serveHelper(arguments []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if name := os.Getenv("PROF"); name != "" {
+		f, _ := os.Create(name)
+		pprof.StartCPUProfile(f)
+		go func() { time.Sleep(5*time.Second); pprof.StopCPUProfile(); f.Close() }()
+	}
 	fmt.Println("ready")
 	return s.Serve(background)
 }
@@ -70,6 +77,11 @@ func cyclesHelper(arguments []string) error {
 	c, err := helperClient(arguments[0])
 	if err != nil {
 		return err
+	}
+	if name := os.Getenv("PROFC"); name != "" {
+		f, _ := os.Create(name+strconv.Itoa(os.Getpid()))
+		pprof.StartCPUProfile(f)
+		defer pprof.StopCPUProfile()
 	}
 	cycles(failing{}, c, n)
 	return c.Close()

@@ -1,4 +1,4 @@
-"""The command line: ``hamr info``, ``hamr bench`` and ``hamr tune``."""
+"""The command line: ``hamr info``, ``hamr bench``, ``hamr tune`` and ``hamr store``."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "HAMR_SYCL_LIBRARY": "the C interface of SYCL to load, instead of libDPCTLSyclInterface.so",
     "HAMR_SYCL_PACKAGE": "the folder of dpctl, which has that library; by default that on sys.path",
     "HAMR_ACCELERATORS": "the devices that hamr.hetero may use, as cuda:0,hip; none for none",
+    "HAMR_STORE": "the socket of the store that hamr.store.connect() and hamr store use",
     "HAMR_CUDA_ARRAY_INTERFACE_SYNC": "0: never wait for the streams of arrays shared with hamr",
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",
@@ -122,7 +123,17 @@ def main(arguments: list[str] | None = None) -> int:
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     tune.add_argument("--dry-run", action="store_true", help="write nothing")
     tune.add_argument("--quick", action="store_true", help="fewer sizes, one device of each kind")
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    store = commands.add_parser("store", help="memory that processes share: serve, list, stat, top")
+    if given[:1] == ["store"]:
+        from .store.commands import add_options
+
+        add_options(store)
+    chosen = parser.parse_args(given)
+    if chosen.command == "store":
+        from .store.commands import run
+
+        return run(chosen)
     if chosen.command == "bench":
         return _bench(bench, chosen)
     if chosen.command == "tune":

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     _B = TypeVar("_B", bound=Contents)
 
 
+#: Of memory that a process has from somebody: what makes a buffer of the same elements, and what
+#: of a buffer it is called with after the buffer's class; None for other memory.
+elsewhere: list[
+    tuple[Callable[..., _native.Array], Callable[[_native.Array], tuple[Any, ...] | None]]
+] = []
+
+
 def reduce(
     source: _B,
     protocol: int,
@@ -44,6 +51,10 @@ def reduce(
     own = () if kind is base else (kind,)
     rest = () if state is None else (state,)
     source = plain(source, base)
+    for opened, place_of in elsewhere:
+        place = place_of(source)
+        if place is not None:
+            return opened, (kind, *place), *rest
     if source._count and is_exportable(source._allocator):
         from .exported import opened, place_of
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from .._base.allocator import Allocator, backend_of
 from .._base.library import core
 from .._base.place import device_and_backend
+from .._base.size import size_of
 from .._base.stream import BACKEND
 
 TYPE_CHECKING = False
@@ -37,31 +36,11 @@ if TYPE_CHECKING:
 
 
 _DEFAULT = -2  # for the core: what a limit is at the start
-_UNITS = {"": 1, "b": 1}
-for _i, _letter in enumerate("kmgt", 1):
-    _UNITS[_letter + "b"] = 1000**_i
-    _UNITS[_letter + "ib"] = 1024**_i
-_ACCEPTED = "accepted are a number of bytes, a text such as '512MiB' or '4GB', and None"
 
 
 def _bytes(name: str, value: Any) -> int:
     """A number of bytes as a user gave it; None is the limit of the start."""
-    if value is None:
-        return _DEFAULT
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value, re.ASCII)
-        unit = _UNITS.get(found[2].lower()) if found else None
-        if not found or unit is None:
-            raise ValueError(f"{name} is {value!r}: {_ACCEPTED}")
-        whole, _, part = found[1].partition(".")
-        count = int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
-    elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} is {value!r}: {_ACCEPTED}")
-    else:
-        count = value.__index__()
-    if not 0 <= count < 2**63:
-        raise ValueError(f"{name} is {value!r}: accepted are 0 ... 2**63-1 bytes")
-    return count
+    return _DEFAULT if value is None else size_of(name, value, "and None")
 
 
 _UNSAID: Any = object()

@@ -1,0 +1,282 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+	"hamr/store"
+)
+
+// storeThings are what Python names by tokens: servers, clients, objects and watches.
+var storeThings = struct {
+	sync.Mutex
+	last   uint64
+	things map[uint64]any
+}{things: map[uint64]any{}}
+
+// storeObject is an object that Python's Lease is of.
+type storeObject struct {
+	builder *store.Builder // nil once it was sealed or aborted
+	object  *store.Object
+}
+
+func keepStoreThing(thing any) uint64 {
+	s := &storeThings
+	s.Lock()
+	defer s.Unlock()
+	s.last++
+	s.things[s.last] = thing
+	return s.last
+}
+
+func storeThing[T any](token uint64) (thing T, err error) {
+	storeThings.Lock()
+	defer storeThings.Unlock()
+	thing, ok := storeThings.things[token].(T)
+	if !ok {
+		return thing, store.ErrClosed
+	}
+	return thing, nil
+}
+
+func takeStoreThing[T any](token uint64) (thing T, err error) {
+	storeThings.Lock()
+	defer storeThings.Unlock()
+	thing, ok := storeThings.things[token].(T)
+	if !ok {
+		return thing, store.ErrClosed
+	}
+	delete(storeThings.things, token)
+	return thing, nil
+}
+
+// StoreServe starts a server; options are JSON: path, host, device, spill, metadata.
+func StoreServe(options string) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	var given struct {
+		Path, Spill      string
+		Host, Device     int64
+		Metadata, Tables int64
+	}
+	if err := json.Unmarshal([]byte(options), &given); err != nil {
+		return "", err
+	}
+	s, err := store.Listen(store.ServerOptions{
+		Path: given.Path, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
+		MaxMetadata: int(given.Metadata), TableLimit: given.Tables,
+	})
+	if err != nil {
+		return "", err
+	}
+	go func() { _ = s.Serve(context.Background()) }()
+	return textOf(map[string]any{"token": keepStoreThing(s), "path": s.Path()})
+}
+
+// StoreServed returns a server's figures.
+func StoreServed(token uint64) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	s, err := storeThing[*store.Server](token)
+	if err != nil {
+		return "", err
+	}
+	return textOf(storeFigures(s.Statistics()))
+}
+
+// StoreEndServer ends a server.
+func StoreEndServer(token uint64) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	s, err := takeStoreThing[*store.Server](token)
+	if err != nil {
+		return "", err
+	}
+	return "", s.Close()
+}
+
+// StoreConnect connects to a server at a path, or where servers are by default.
+func StoreConnect(path string) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	c, err := store.Connect(context.Background(), path, Runtime)
+	if err != nil {
+		return "", err
+	}
+	return textOf(map[string]any{"token": keepStoreThing(c), "path": c.Path()})
+}
+
+// StoreDisconnect ends a client.
+func StoreDisconnect(token uint64) {
+	if c, err := takeStoreThing[*store.Client](token); err == nil {
+		_ = c.Close()
+	}
+}
+
+// StoreAllocator returns the allocator of the objects that are where memory of another one is: that
+// of the device's which can be shared, else that of the host.
+func StoreAllocator(a backends.Allocator, device int) backends.Allocator {
+	if device < 0 || !a.Valid() {
+		return backends.Shared
+	}
+	b, err := Runtime.Backend(a)
+	if err != nil {
+		return backends.Shared
+	}
+	sharer, ok := backends.As[backends.Sharer](b)
+	if !ok || sharer.Shares(device) != nil {
+		return backends.Shared
+	}
+	for _, its := range backends.Allocators() {
+		facts := its.Facts()
+		if grower, ok := backends.As[backends.Grower](b); ok && facts.Backend == a.Facts().Backend && grower.Grows(its) {
+			return its
+		}
+	}
+	return a
+}
+
+const (
+	storeEvictable = 1 << iota
+	storePinned
+	storeSeparate
+)
+
+// StoreCreate makes an object, and returns what Python's Lease is of: see storePlace.
+func StoreCreate(client uint64, element int, shape string, a backends.Allocator, device, flags int, metadata string) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	c, err := storeThing[*store.Client](client)
+	if err != nil {
+		return "", err
+	}
+	what := store.Description{
+		Type: arrayiface.ElementType(element), Allocator: a, Device: device, Metadata: []byte(metadata),
+		Evictable: flags&storeEvictable != 0, Pinned: flags&storePinned != 0, Separate: flags&storeSeparate != 0,
+	}
+	if what.Device < 0 && a.Valid() && a.Kind() == backends.DeviceOnly {
+		if what.Device, err = CurrentDevice(a.Facts().Backend); err != nil {
+			return "", err
+		}
+	}
+	for _, n := range strings.Fields(shape) {
+		length, err := strconv.Atoi(n)
+		if err != nil {
+			return "", err
+		}
+		what.Shape = append(what.Shape, length)
+	}
+	b, err := c.Create(context.Background(), what)
+	if err != nil {
+		return "", err
+	}
+	token := keepStoreThing(&storeObject{builder: b})
+	return storePlace(token, b.Array(), b.ID(), false), nil
+}
+
+// storePlace is a lease's token, where the elements start, the object's id, the allocator, the
+// device, the number of bytes, whether the object is sealed, its type and its shape.
+func storePlace(token uint64, a *gobuffer.Array, id store.ID, sealed bool) string {
+	at, layout := a.Memory().Region(), a.Layout()
+	var b strings.Builder
+	flag := 0
+	if sealed {
+		flag = 1
+	}
+	fmt.Fprintf(&b, "%d %d %s %d %d %d %d %s", token, uint64(a.Address()), id, at.Allocator, at.Device, layout.NBytes(), flag, layout.Type)
+	for _, n := range layout.Shape {
+		b.WriteByte(' ')
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// StoreSeal seals an object; its lease goes on.
+func StoreSeal(token uint64) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	o, err := storeThing[*storeObject](token)
+	if err != nil {
+		return "", err
+	}
+	if o.builder == nil {
+		return "", store.ErrClosed
+	}
+	sealed, err := o.builder.Seal(context.Background())
+	o.builder, o.object = nil, sealed
+	return "", err
+}
+
+// StoreAbort gives an object up.
+func StoreAbort(token uint64) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	o, err := storeThing[*storeObject](token)
+	if err != nil {
+		return "", err
+	}
+	if o.builder == nil {
+		return "", store.ErrClosed
+	}
+	return "", o.builder.Abort(context.Background())
+}
+
+// StoreGet gets an object: see storePlace. With milliseconds above 0 it waits for that long, and
+// returns nothing if there is no sealed one by then.
+func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	c, err := storeThing[*store.Client](client)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := store.ParseID(id)
+	if err != nil {
+		return "", err
+	}
+	ctx, end := within(milliseconds)
+	defer end()
+	o, err := c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed, Wait: milliseconds > 0})
+	if milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	sealed := o.Info().Sealed
+	return storePlace(keepStoreThing(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+}
+
+// StoreRelease ends a lease, whose memory is not used any more.
+func StoreRelease(token uint64) {
+	o, err := takeStoreThing[*storeObject](token)
+	switch {
+	case err != nil:
+	case o.object != nil:
+		_ = o.object.Release()
+	case o.builder != nil:
+		_ = o.builder.Abort(context.Background())
+	}
+}
+
+// within is a context that ends after so many milliseconds, or never for 0 and less.
+func within(milliseconds int) (context.Context, context.CancelFunc) {
+	if milliseconds <= 0 {
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), time.Duration(milliseconds)*time.Millisecond)
+}
+
+func textOf(v any) (string, error) {
+	text, err := json.Marshal(v)
+	return string(text), err
+}

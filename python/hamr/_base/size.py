@@ -1,0 +1,35 @@
+"""Numbers of bytes as users give them."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_UNITS = {"": 1, "b": 1}
+for _i, _letter in enumerate("kmgt", 1):
+    _UNITS[_letter + "b"] = 1000**_i
+    _UNITS[_letter + "ib"] = 1024**_i
+
+
+def size_of(name: str, value: Any, also: str = "") -> int:
+    """A number of bytes, given as one or as a text; ``also`` says what else is accepted."""
+    comma = "," if also else " and"
+    accepted = f"accepted are a number of bytes{comma} a text such as '512MiB' or '4GB'"
+    accepted += f", {also}" if also else ""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value, re.ASCII)
+        unit = _UNITS.get(found[2].lower()) if found else None
+        if not found or unit is None:
+            raise ValueError(f"{name} is {value!r}: {accepted}")
+        whole, _, part = found[1].partition(".")
+        count = int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
+    elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} is {value!r}: {accepted}")
+    else:
+        count = value.__index__()
+    if not 0 <= count < 2**63:
+        raise ValueError(f"{name} is {value!r}: accepted are 0 ... 2**63-1 bytes")
+    return count

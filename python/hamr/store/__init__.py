@@ -1,0 +1,51 @@
+"""Arrays of the host's and of devices that processes share, and that outlive any of them.
+
+A ``Server`` keeps objects for one user's processes on one machine, and ``connect`` returns a ``Client``
+of it. ``client.put(array)``, or ``client.create(shape, dtype)`` and ``seal()``, makes an object, and
+``client.get(id)`` returns a buffer of the same memory in any process, for reading only. A pickle of
+such a buffer carries the id, not the elements.
+"""
+
+from __future__ import annotations
+
+from .builder import Builder
+from .client import Client, ObjectInfo, connect
+from .errors import (
+    NameTaken,
+    NotSealed,
+    ObjectNotFound,
+    Sealed,
+    StoreError,
+    StoreFull,
+    StoreLost,
+    StoreRefused,
+    StoreTimeout,
+)
+from .events import Events, StoreEvent
+from .ids import ObjectID
+from .opening import opened as _opened  # noqa: F401 -- pickles name it
+from .server import Server
+
+__all__ = [
+    "Builder",
+    "Client",
+    "Events",
+    "NameTaken",
+    "NotSealed",
+    "ObjectID",
+    "ObjectInfo",
+    "ObjectNotFound",
+    "Sealed",
+    "Server",
+    "StoreError",
+    "StoreEvent",
+    "StoreFull",
+    "StoreLost",
+    "StoreRefused",
+    "StoreTimeout",
+    "connect",
+]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

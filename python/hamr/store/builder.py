@@ -1,0 +1,79 @@
+"""An object that is being made."""
+
+from __future__ import annotations
+
+from .._base.library import core
+from .calls import reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from .._buffer.buffers import Buffer
+    from .ids import ObjectID
+    from .leases import Lease
+
+
+class Builder:
+    """An object that its maker writes, until it is sealed or aborted.
+
+    ``buffer`` is its memory. ``seal`` lets others have it, and nobody write it any more; ``abort``
+    gives it up. ``with builder:`` seals at the end of the block, and aborts after an exception. An
+    object whose builder goes, or whose process dies, before it is sealed, is given up.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_lease", "id")
+
+    def __init__(self, lease: Lease, made: Buffer) -> None:
+        self._lease: Lease | None = lease
+        self._buffer: Buffer | None = made
+        self.id: ObjectID = lease.id
+
+    def __repr__(self) -> str:
+        state = "finished" if self._lease is None else "not sealed"
+        return f"<hamr.store.Builder of {self.id}, {state}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if self._lease is not None:
+            if kind is None:
+                self.seal()
+            else:
+                self.abort()
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory, to be written; a ValueError once it was sealed or aborted."""
+        if self._buffer is None:
+            raise ValueError(f"object {self.id} was sealed or aborted: get it to read it")
+        return self._buffer
+
+    def seal(self) -> ObjectID:
+        """Let others have the object, once the work is over that its buffer knows of.
+
+        ``buffer`` is closed. What shares its memory, as NumPy's arrays, must not write any more: on
+        the host such writes are nobody else's to see, if the object has memory of its own; on a
+        device they fail.
+        """
+        lease, made = self._taken()
+        made.synchronize()
+        reply(core().StoreSeal(lease.token()))
+        lease.sealed = True
+        self._lease = self._buffer = None
+        made.close()
+        return self.id
+
+    def abort(self) -> None:
+        """Give the object up."""
+        lease, made = self._taken()
+        self._lease = self._buffer = None
+        made.synchronize()
+        made.close()
+        reply(core().StoreAbort(lease.token()))
+
+    def _taken(self) -> tuple[Lease, Buffer]:
+        if self._lease is None or self._buffer is None:
+            raise ValueError(f"object {self.id} was sealed or aborted")
+        return self._lease, self._buffer

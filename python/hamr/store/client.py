@@ -1,0 +1,392 @@
+"""A process's connection to a store: making objects, finding them, and saying when they may go."""
+
+from __future__ import annotations
+
+import json
+import time
+from threading import RLock
+from typing import NamedTuple
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator, allocator_of
+from .._base.element import element_of, item_size, name_of
+from .._base.library import core
+from .._base.place import new_place
+from .._buffer.buffers import Buffer, buffer
+from .._buffer.pointers import dimensions_of
+from . import leases
+from .builder import Builder
+from .calls import call, reply
+from .errors import StoreTimeout
+from .events import Events
+from .ids import ObjectID, id_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, Self
+
+    from .._base.place import Device
+
+_EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
+#: Seconds: so long a call waits before Python looks for signals.
+_SLICE = 0.25
+
+
+class ObjectInfo(NamedTuple):
+    """What is known of an object."""
+
+    id: ObjectID
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    device: str  #: ``"host"``, or the UUID of the device that its memory is on
+    sealed: bool
+    evictable: bool
+    pinned: bool
+    leases: int  #: of all processes
+    names: tuple[str, ...]
+    metadata: Any
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> Self:
+        told["id"] = ObjectID(told["id"])
+        told["shape"], told["names"] = tuple(told["shape"]), tuple(told["names"])
+        return cls(**told)
+
+
+class Client:
+    """A connection to the store at ``path``; use ``connect``.
+
+    Methods may be called from several threads, one after the other. What is had of the store by
+    ``get``, ``create`` and so on lasts as long as its buffer, and whatever shares its memory, also
+    after ``close``. When the server has ended, calls raise StoreLost; each looks for a new one
+    at the path first, which then learns what this process has. A forked child has a connection of its
+    own from its first call on.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        self._lock = RLock()
+        self._token = self._generation = 0
+        self._closed = False
+        self.path = "" if path is None else str(path)
+        self._connected()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"hamr.store.Client({self.path!r}{state})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return connect, (self.path,)
+
+    def __del__(self) -> None:
+        if getattr(self, "_token", 0) and not self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """End the connection; what was had of the store stays mapped, and its leases."""
+        self._closed = True
+        token, self._token = self._token, 0
+        if token and self._generation == _native.generation():
+            core().StoreDisconnect(token)
+
+    def _connected(self) -> int:
+        """The core's number of this process's connection."""
+        if self._token and self._generation == _native.generation():
+            return self._token
+        with self._lock:
+            if self._closed:
+                raise ValueError("the client was closed")
+            if not self._token or self._generation != _native.generation():
+                told = json.loads(reply(core().StoreConnect(self.path)))
+                self._token, self.path = told["token"], told["path"]
+                self._generation = _native.generation()
+        return self._token
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return call(self._connected(), operation, **arguments)
+
+    # Making objects.
+
+    def create(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        allocator: Allocator | int | str | None = None,
+        *,
+        device: Device | None = None,
+        metadata: Any = None,
+        evictable: bool = False,
+        pinned: bool = False,
+        separate: bool = False,
+    ) -> Builder:
+        """A Builder, whose ``buffer`` is memory of a new object, to be written and sealed.
+
+        ``allocator`` or ``device`` say where it is: host memory, or memory of a device that can be
+        shared, ``cuda_vmm``. ``metadata`` is anything that JSON has, of as many bytes as the
+        server takes. An ``evictable`` object may be deleted for want of room while nobody has
+        it; a ``pinned`` one is neither deleted nor spilled. Small objects share memory that their
+        maker can write to as long as it lives; ``separate`` gives one memory of its own. Host
+        memory is zeros if it is separate or large, else not initialised, as devices' is.
+
+        StoreFull if there is no room.
+        """
+        number, place = _place_of(allocator, device)
+        flags = _EVICTABLE * evictable | _PINNED * pinned | _SEPARATE * separate
+        dimensions, element = dimensions_of(shape), element_of(dtype)
+        text = "" if metadata is None else _text_of(metadata)
+        told = reply(
+            core().StoreCreate(
+                self._connected(), element, _joined(dimensions), number, place, flags, text
+            )
+        )
+        lease, address, digits, number, place, nbytes, *_ = told.split(" ")
+        held = leases.Lease(
+            int(lease), self.path, ObjectID(digits), int(address), int(nbytes), False
+        )
+        made = leases.over(
+            Buffer, held, name_of(element), dimensions, (int(number), int(place)), False
+        )
+        return Builder(held, made)
+
+    def put(
+        self,
+        array: Any,
+        allocator: Allocator | int | str | None = None,
+        *,
+        device: Device | None = None,
+        name: str | None = None,
+        metadata: Any = None,
+        evictable: bool = False,
+        pinned: bool = False,
+        separate: bool = False,
+    ) -> ObjectID:
+        """Copy an array into a new object, seal it, and return its id.
+
+        ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the object
+        is where the array is: on its device, where that can share memory, else on the host.
+        """
+        source = buffer(array)
+        if allocator is None and device is None:
+            allocator = core().StoreAllocator(source._allocator, source.device)
+            device = source.device if source.device >= 0 else None
+        builder = self.create(
+            source.shape,
+            name_of(source._element),
+            allocator,
+            device=device,
+            metadata=metadata,
+            evictable=evictable,
+            pinned=pinned,
+            separate=separate,
+        )
+        with builder:
+            builder.buffer[...] = source
+        if name is not None:
+            try:
+                self.put_name(builder.id, name)
+            except BaseException:
+                self.delete(builder.id)
+                raise
+        return builder.id
+
+    # Having objects.
+
+    def get(
+        self,
+        id: str,
+        allocator: Allocator | int | str | None = None,
+        *,
+        device: Device | None = None,
+        unsafe: bool = False,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Buffer:
+        """An object's elements, in place and for reading only.
+
+        Who needs them elsewhere says so by ``allocator`` or ``device``, and has a copy of its own
+        there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``, which
+        gives the memory as it is, for writing too. With ``wait`` the call waits until there is an
+        object of the id and it is sealed; a StoreTimeout after ``timeout`` seconds.
+        """
+        wanted = None if allocator is None and device is None else _place_of(allocator, device)
+        identity = id_of(id)
+        text = self._found(identity, unsafe, wait, timeout)
+        lease, address, _, number, place, nbytes, flag, dtype, *shape = text.split(" ")
+        sealed = flag == "1"
+        held = leases.Lease(int(lease), self.path, identity, int(address), int(nbytes), sealed)
+        found = leases.over(
+            Buffer, held, dtype, tuple(map(int, shape)), (int(number), int(place)), sealed
+        )
+        if wanted is None or wanted == (found._allocator, found.device):
+            return found
+        return found.copy(wanted[0], device=wanted[1])
+
+    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> str:
+        until = _until(timeout)
+        while True:
+            left = max(1, _left(until)) if wait else 0
+            text = reply(core().StoreGet(self._connected(), id, unsafe, left))
+            if text:
+                return text
+            if until is not None and time.monotonic() >= until:
+                raise StoreTimeout(f"object {id} was not sealed within {timeout} s")
+
+    def delete(self, id: str, force: bool = False) -> None:
+        """Delete an object: nobody finds it any more, and its memory goes with the last lease.
+
+        With ``force`` it no longer counts against the limit, though somebody may have it still.
+        """
+        self._call("delete", id=id_of(id), force=bool(force))
+
+    # Names.
+
+    def put_name(self, id: str, name: str, replace: bool = False) -> None:
+        """Give an object a name; NameTaken if another one has it, unless it is to be replaced."""
+        self._call("put_name", id=id_of(id), name=_name(name), on=bool(replace))
+
+    def get_name(
+        self, name: str, wait: bool = False, timeout: float | None = None
+    ) -> ObjectID:
+        """The id of the object of a name; with ``wait`` once there is one, else ObjectNotFound.
+
+        ``timeout`` is in seconds; a StoreTimeout after that.
+        """
+        until = _until(timeout)
+        while True:
+            left = max(1, _left(until)) if wait else 0
+            found = self._call("get_name", name=_name(name), milliseconds=left)
+            if found:
+                return ObjectID(found)
+            if until is not None and time.monotonic() >= until:
+                raise StoreTimeout(f"no object had the name {name!r} within {timeout} s")
+
+    def drop_name(self, name: str) -> None:
+        """Take a name from its object."""
+        self._call("drop_name", name=_name(name))
+
+    # What there is.
+
+    def exists(self, id: str) -> bool:
+        """Whether there is an object of an id, sealed or not."""
+        return bool(self._call("exists", id=id_of(id)))
+
+    def info(self, id: str) -> ObjectInfo:
+        """What is known of an object."""
+        return ObjectInfo._of(self._call("info", id=id_of(id)))
+
+    def metadata(self, id: str) -> Any:
+        """What its maker said of an object; None if nothing."""
+        return self.info(id).metadata
+
+    def list(self, name: str = "") -> Iterator[ObjectInfo]:
+        """All objects, those first that were made first; with ``name`` those of names so begun."""
+        after = 0
+        while True:
+            page = self._call("list", name=name, after=after)
+            yield from map(ObjectInfo._of, page["objects"])
+            after = page["after"]
+            if not after:
+                return
+
+    def wait(
+        self, ids: Iterable[str], count: int | None = None, timeout: float | None = None
+    ) -> tuple[list[ObjectID], list[ObjectID]]:
+        """Wait until ``count`` of the objects are there and sealed, all by default.
+
+        Returns those that are, and the others. ``timeout`` is in seconds; less than ``count`` may
+        be ready then. There may be up to 4,000 ids.
+        """
+        wanted = list(dict.fromkeys(map(id_of, ids)))
+        most = len(wanted) if count is None else count
+        if not 0 <= most <= len(wanted):
+            raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")
+        until = _until(timeout)
+        while True:
+            told = self._call("wait", ids=wanted, count=most, milliseconds=_left(until))
+            ready = set(told)
+            if len(ready) >= most or (until is not None and time.monotonic() >= until):
+                return [i for i in wanted if i in ready], [i for i in wanted if i not in ready]
+
+    def events(self) -> Events:
+        """What happens to objects from now on, as an iterator that waits; close it, or use ``with``."""
+        return Events(self._connected())
+
+    def pin(self, id: str, pinned: bool = True) -> None:
+        """Keep an object from being evicted or spilled, or no longer."""
+        self._call("pin", id=id_of(id), on=bool(pinned))
+
+    def set_evictable(self, id: str, evictable: bool = True) -> None:
+        """Let an object be deleted for want of room, or no longer."""
+        self._call("set_evictable", id=id_of(id), on=bool(evictable))
+
+    def statistics(self) -> dict[str, Any]:
+        """What the server counts: objects, leases, clients, and bytes of each memory."""
+        found: dict[str, Any] = self._call("statistics")
+        return found
+
+
+_clients: dict[str, Client] = {}
+_clients_lock = RLock()
+
+
+def connect(path: str | None = None) -> Client:
+    """Connect to the store at a socket's path.
+
+    By default that of HAMR_STORE, else ``hamr/store.sock`` in XDG_RUNTIME_DIR, else in a folder
+    of the user's in ``/tmp``. StoreLost if no server answers there.
+    """
+    return Client(path)
+
+
+def client_of(path: str) -> Client:
+    """This process's client for buffers that were pickled."""
+    with _clients_lock:
+        found = _clients.get(path)
+        if found is None:
+            found = _clients[path] = Client(path)
+        return found
+
+
+def _place_of(allocator: Allocator | int | str | None, device: Device | None) -> tuple[int, int]:
+    """Allocator and device of memory that can be shared, where a user wants it."""
+    if allocator is None and device is None:
+        return Allocator.shared, -1
+    if device is None:
+        return allocator_of(allocator), -1
+    number, place = new_place(allocator, device)
+    return (core().StoreAllocator(number, place) if allocator is None else number), place
+
+
+def _text_of(metadata: Any) -> str:
+    try:
+        return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"metadata is {metadata!r}: accepted is what JSON has: {error}") from None
+
+
+def _joined(shape: tuple[int, ...]) -> str:
+    return " ".join(map(str, shape))
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"name is {name!r}: accepted is a text")
+    return name
+
+
+def _until(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _left(until: float | None) -> int:
+    """Milliseconds that a call may wait before Python looks for signals."""
+    left = _SLICE if until is None else max(0.0, min(_SLICE, until - time.monotonic()))
+    return int(left * 1000)

@@ -1,0 +1,123 @@
+"""``hamr store``: a server, and what is in one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+
+from .client import Client, connect
+from .errors import StoreError
+from .server import Server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from .client import ObjectInfo
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The commands of ``hamr store``."""
+    commands = parser.add_subparsers(dest="store_command", required=True, metavar="command")
+    serve = commands.add_parser("serve", help="keep objects, until it is interrupted or terminated")
+    add = serve.add_argument
+    add("--limit", metavar="host=SIZE,gpu=SIZE", help="bytes of the host, and of each device")
+    add("--spill", metavar="DIR", help="write to files here what there is no room for")
+    add("--metrics", metavar="[HOST:]PORT", help="serve figures for Prometheus")
+    listed = commands.add_parser("list", help="the objects that there are")
+    listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")
+    commands.add_parser("stat", help="what the server counts")
+    top = commands.add_parser("top", help="the same and the largest objects, again and again")
+    top.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="default 1")
+    top.add_argument("--times", metavar="N", type=int, help="so often, and end")
+    for command in commands.choices.values():
+        command.add_argument("--socket", metavar="PATH", help="where the server listens")
+    for name in ("list", "stat", "top"):
+        commands.choices[name].add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Do what the command line says; the result is the exit status."""
+    try:
+        if chosen.store_command == "serve":
+            return _serve(chosen)
+        with connect(chosen.socket) as client:
+            command = {"list": _list, "stat": _stat, "top": _top}[chosen.store_command]
+            command(client, chosen)
+    except (StoreError, ValueError) as error:
+        print(f"hamr store: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    return 0
+
+
+def _serve(chosen: argparse.Namespace) -> int:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with Server(chosen.socket, limit=chosen.limit, spill=chosen.spill) as server:
+        if chosen.metrics:
+            from .metrics import serve
+
+            serve(server, chosen.metrics)
+        print(f"hamr store: listening at {server.path}", flush=True)
+        ended.wait()
+    return 0
+
+
+def _list(client: Client, chosen: argparse.Namespace) -> None:
+    if chosen.json:
+        print(json.dumps([info._asdict() for info in client.list(chosen.name)], indent=1))
+        return
+    print(_HEAD)
+    for info in client.list(chosen.name):
+        print(_line(info))
+
+
+def _stat(client: Client, chosen: argparse.Namespace) -> None:
+    figures = client.statistics()
+    print(json.dumps(figures, indent=1) if chosen.json else "\n".join(_figures(figures)))
+
+
+def _top(client: Client, chosen: argparse.Namespace) -> None:
+    times, ended = 0, threading.Event()
+    while True:
+        figures = client.statistics()
+        largest = sorted(client.list(), key=lambda info: -info.nbytes)[:20]
+        if chosen.json:
+            objects = [info._asdict() for info in largest]
+            print(json.dumps({**figures, "largest": objects}), flush=True)
+        else:
+            if sys.stdout.isatty():
+                print("\033[H\033[2J", end="")
+            lines = [*_figures(figures), "", _HEAD, *map(_line, largest)]
+            print("\n".join(lines), flush=True)
+        times += 1
+        if chosen.times is not None and times >= chosen.times:
+            return
+        ended.wait(chosen.every)
+
+
+_HEAD = f"{'id':34}{'bytes':>14}  {'type':12}{'shape':18}{'leases':>7}  where, state, names"
+
+
+def _line(info: ObjectInfo) -> str:
+    state = [] if info.sealed else ["not sealed"]
+    state += [word for word in ("evictable", "pinned") if getattr(info, word)]
+    where = ", ".join([info.device, *state, *info.names])
+    shape = "x".join(map(str, info.shape)) or "scalar"
+    return f"{info.id:34}{info.nbytes:>14}  {info.dtype:12}{shape:18}{info.leases:>7}  {where}"
+
+
+def _figures(figures: dict[str, Any], name: str = "") -> list[str]:
+    lines = []
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            lines += _figures(value, f"{name}{key} ")
+        else:
+            lines.append(f"{name}{key}: {value}")
+    return lines

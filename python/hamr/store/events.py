@@ -1,0 +1,73 @@
+"""What happens to objects, told as it happens."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import NamedTuple
+
+import hamr._native as _native
+
+from .._base.library import core
+from .calls import reply
+from .ids import ObjectID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class StoreEvent(NamedTuple):
+    """What has happened to an object."""
+
+    kind: str  #: ``"created"``, ``"sealed"``, ``"deleted"``, ``"evicted"``, ``"named"`` …
+    id: ObjectID
+    name: str = ""  #: of ``"named"`` and ``"unnamed"``
+    missed: int = 0  #: of ``"missed"``: so many were more than were asked for in time
+
+
+class Events:
+    """An iterator over what happens to objects; see ``Client.events``."""
+
+    def __init__(self, client: int) -> None:
+        self._left: deque[StoreEvent] = deque()
+        self._token = int(reply(core().StoreEvents(client)))
+        self._generation = _native.generation()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __next__(self) -> StoreEvent:
+        while True:
+            if not self._token or self._generation != _native.generation():
+                raise StopIteration
+            event = self.take(0.25)
+            if event is not None:
+                return event
+
+    def take(self, timeout: float = 0.0) -> StoreEvent | None:
+        """The next one, None if there is none within ``timeout`` seconds."""
+        if not self._left:
+            if not self._token or self._generation != _native.generation():
+                raise ValueError("events: it was closed, or is the parent process's")
+            text = reply(core().StoreNextEvents(self._token, int(timeout * 1000)))
+            told: list[dict[str, Any]] = json.loads(text) if text else []
+            self._left += [
+                StoreEvent(e["kind"], ObjectID(e["id"]), e["name"], e["missed"]) for e in told
+            ]
+        return self._left.popleft() if self._left else None
+
+    def close(self) -> None:
+        """Be told no more."""
+        token, self._token = getattr(self, "_token", 0), 0
+        if token and self._generation == _native.generation():
+            core().StoreEndEvents(token)

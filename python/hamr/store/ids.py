@@ -1,0 +1,37 @@
+"""What names an object in the store."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_digits = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+class ObjectID(str):
+    """A random number of 128 bits that names an object, as 32 hexadecimal digits.
+
+    It is a text: it is pickled, compared and sent as one, and an argument of tasks and processes.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: Any) -> Self:
+        """Take the digits, as text; capital letters will do."""
+        if not isinstance(text, str):
+            raise TypeError(f"id is {text!r}: accepted is an ObjectID, or its text")
+        digits = text.lower()
+        if not _digits.fullmatch(digits):
+            raise ValueError(f"id is {text!r}: accepted are 32 hexadecimal digits")
+        return super().__new__(cls, digits)
+
+    def __repr__(self) -> str:
+        return f"ObjectID({str(self)!r})"
+
+
+def id_of(value: Any) -> ObjectID:
+    """An id as users give it."""
+    return value if type(value) is ObjectID else ObjectID(value)

@@ -1,0 +1,48 @@
+"""Buffers of objects in pickles, which carry the id and no elements."""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+from .._base.element import element_of, name_of
+from .._buffer import pickling
+from . import leases
+from .client import client_of
+from .errors import NotSealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
+
+
+def place_of(source: _native.Array) -> tuple[Any, ...] | None:
+    """What ``opened`` makes a buffer of the same elements from, also of a part, a view.
+
+    None if they are of no object. Those of one that its maker may still write to are NotSealed.
+    """
+    lease = leases.find(source)
+    if lease is None:
+        return None
+    if not lease.sealed:
+        raise NotSealed(f"object {lease.id} is not sealed: seal it, or pickle a copy")
+    offset = source.ptr - lease.address
+    return lease.path, str(lease.id), offset, name_of(source._element), source.shape, source.strides
+
+
+def opened(
+    kind: type[_A],
+    path: str,
+    id: str,
+    offset: int,
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> _A:
+    """The elements in place, by this process's connection to the store at ``path``."""
+    whole = client_of(path).get(id)
+    return _native.view(kind, whole, offset, shape, strides, element_of(dtype))
+
+
+pickling.elsewhere.append((opened, place_of))

@@ -1,0 +1,100 @@
+"""A server of the store in this process."""
+
+from __future__ import annotations
+
+import json
+
+import hamr._native as _native
+
+from .._base.library import core
+from .._base.size import size_of
+from .calls import reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    Limits = Mapping[str, int | str | None] | str
+
+
+class Server:
+    """Keep objects for this user's processes, until ``close`` or the process's end.
+
+    It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
+    is how many bytes it may hold, ``{"host": "8GiB", "gpu": "20GiB"}`` or the text
+    ``"host=8GiB,gpu=20GiB"``: of host memory, half of the machine's by default, and of each
+    device's, no limit by default. What may be evicted, and what nobody has, is written to files in
+    the folder ``spill`` where there is one, and brought back when it is asked for. ``metadata`` is
+    how many bytes an object's may have, 48 KiB at most.
+
+    A path where a server answers already is a StoreRefused.
+    """
+
+    def __init__(
+        self,
+        path: str | None = None,
+        *,
+        limit: Limits | None = None,
+        spill: str | None = None,
+        metadata: int | str = "32KiB",
+    ) -> None:
+        self._token = 0
+        limits = limits_of(limit)
+        options = {
+            "path": "" if path is None else str(path),
+            "host": limits.get("host", 0),
+            "device": limits.get("gpu", 0),
+            "spill": "" if spill is None else str(spill),
+            "metadata": size_of("metadata", metadata),
+        }
+        told = json.loads(reply(core().StoreServe(json.dumps(options))))
+        self._generation = _native.generation()
+        self._token, self.path = told["token"], told["path"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_token", 0):
+            self.close()
+
+    def __repr__(self) -> str:
+        state = "" if self._token else ", closed"
+        return f"hamr.store.Server({self.path!r}{state})"
+
+    def statistics(self) -> dict[str, Any]:
+        """What it counts: objects, leases, clients, and bytes of each memory."""
+        if not self._token or self._generation != _native.generation():
+            raise ValueError("the server was closed, or is the parent process's")
+        found: dict[str, Any] = json.loads(reply(core().StoreServed(self._token)))
+        return found
+
+    def close(self) -> None:
+        """End it. Clients keep what they have mapped."""
+        token, self._token = self._token, 0
+        if token and self._generation == _native.generation():
+            reply(core().StoreEndServer(token))
+
+
+def limits_of(limit: Limits | None) -> dict[str, int]:
+    """Bytes by ``"host"`` and ``"gpu"``, as users give them."""
+    if limit is None:
+        return {}
+    if isinstance(limit, str):
+        pairs = dict(part.partition("=")[::2] for part in limit.split(","))
+    else:
+        pairs = dict(limit)
+    unknown = set(pairs) - {"host", "gpu"}
+    if unknown:
+        raise ValueError(f"limit is {limit!r}: accepted are host=BYTES and gpu=BYTES")
+    sizes = {
+        name: size_of(f"limit of {name}", size) for name, size in pairs.items() if size is not None
+    }
+    for name, size in sizes.items():
+        if not size:
+            raise ValueError(f"limit of {name} is 0: accepted is a byte and more")
+    return sizes

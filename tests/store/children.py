@@ -1,0 +1,52 @@
+"""What other processes do with a store; ``python -m tests.store.children NAME ARGUMENTS``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+
+import numpy as np
+
+from hamr.store import StoreLost, connect
+
+
+def totals(buffers, results):
+    """The sum of each buffer that comes by a queue, until None does."""
+    while (found := buffers.get()) is not None:
+        results.put((float(np.asarray(found).sum()), found.readonly))
+
+
+def make(path, count):
+    """Make objects and say so, leave one that is not sealed, have one, and wait to be killed."""
+    client = connect(path)
+    ids = [client.put(np.full(100_000, n)) for n in range(int(count))]
+    builder = client.create(200_000)
+    builder.buffer.fill(1)
+    held = client.get(ids[0])
+    print(*ids, builder.id, flush=True)
+    time.sleep(600)
+    del held
+
+
+def read(path, id):
+    """Print the sum of an object."""
+    print(float(np.asarray(connect(path).get(id)).sum()))
+
+
+def hold(path, *ids):
+    """Have objects, say so, and when something is read, look at them by a new server."""
+    client = connect(path)
+    held = [client.get(id) for id in ids]
+    print("held", flush=True)
+    for line in sys.stdin:
+        if line == "look\n":
+            with contextlib.suppress(StoreLost):  # the first call finds the old server gone
+                client.exists(ids[0])
+            found = [np.asarray(client.get(id)) for id in ids]
+            same = all(np.array_equal(a, b) for a, b in zip(found, held, strict=True))
+            print("same" if same else "other", flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,52 @@
+"""A server of the store by the command line, and other processes that use it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.paths import PATHS
+
+
+class ServerProcess:
+    """``hamr store serve`` at a path."""
+
+    def __init__(self, path: str, *options: str) -> None:
+        self.path, self._options = path, options
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> ServerProcess:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.process is not None:
+            self.end(signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        command = [sys.executable, "-m", "hamr", "store", "serve", "--socket", self.path]
+        self.process = subprocess.Popen(
+            [*command, *self._options],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **PATHS},
+        )
+        assert self.process.stdout is not None
+        assert self.path in self.process.stdout.readline()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """End it by a signal; returns its status."""
+        process, self.process = self.process, None
+        assert process is not None
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        return process.returncode
+
+    def descriptors(self) -> int:
+        """How many it has open."""
+        assert self.process is not None
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))

@@ -1,0 +1,75 @@
+import os
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr.store import ObjectNotFound, Server, StoreFull, connect
+
+MIB = 1 << 20
+
+
+def test_a_store_that_is_full_says_by_whom(client):
+    held = client.get(client.put(np.zeros(40 * MIB, "u1")))
+    with pytest.raises(StoreFull) as caught:
+        client.create(30 * MIB, "u1")
+    error = caught.value
+    assert isinstance(error, hamr.OutOfMemory)
+    assert (error.memory, error.size, error.limit) == ("host", 30 * MIB, 64 * MIB)
+    assert error.used >= 40 * MIB
+    assert error.holders[0][0] == os.getpid()
+    assert str(os.getpid()) in str(error)
+    client.put(np.zeros(20 * MIB, "u1"))
+    assert held[0] == 0
+
+
+def test_the_least_recently_used_goes_first_and_none_that_is_in_use(client):
+    def put(n, **options):
+        return client.put(np.zeros(n * MIB, "u1"), **options)
+
+    kept = put(10)
+    first, second, third = (put(15, evictable=True) for _ in range(3))
+    client.get(first)
+    held = client.get(third)
+    put(20)
+    with pytest.raises(ObjectNotFound):
+        client.get(second)
+    assert client.exists(kept)
+    assert client.exists(first)
+    with pytest.raises(StoreFull):
+        put(30)
+    client.pin(first)
+    with pytest.raises(StoreFull):
+        put(15)
+    client.pin(first, False)
+    put(15)
+    assert not client.exists(first)
+    assert held.shape == (15 * MIB,)
+    del held
+    client.set_evictable(third, False)
+    with pytest.raises(StoreFull):
+        put(15)
+
+
+def test_what_nobody_has_is_spilled_and_brought_back(tmp_path):
+    folder = tmp_path / "spill"
+    path = str(tmp_path / "store" / "socket")
+    values = [np.random.default_rng(n).bytes(3 * MIB) for n in range(5)]
+    with Server(path, limit="host=8MiB", spill=str(folder)) as server, connect(path) as client:
+        ids = [client.put(np.frombuffer(value, "u1")) for value in values]
+        assert server.statistics()["spilled"] == 9 * MIB
+        for id, value in [*zip(ids, values, strict=True)] * 2:
+            assert np.asarray(client.get(id)).tobytes() == value
+        assert server.statistics()["memory"]["host"]["used"] <= 8 * MIB
+        for id in ids:
+            client.delete(id)
+        assert server.statistics()["spilled"] == 0
+    assert not [file for file in folder.rglob("*") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    "limit", ["host", "host=", "host=x", "disk=3", "host=-1", {"host": 1.5}, {"tape": 1}]
+)
+def test_limits_are_checked(tmp_path, limit):
+    with pytest.raises((ValueError, TypeError)):
+        Server(str(tmp_path / "store" / "socket"), limit=limit).close()

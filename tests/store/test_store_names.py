@@ -1,0 +1,77 @@
+import threading
+
+import numpy as np
+import pytest
+
+from hamr.store import NameTaken, ObjectNotFound, StoreTimeout
+
+
+def test_an_object_is_found_by_its_names(client):
+    first, second = client.put(np.zeros(3), name="a"), client.put(np.ones(3))
+    client.put_name(first, "b")
+    assert client.get_name("a") == client.get_name("b") == first
+    assert client.info(first).names == ("a", "b")
+    with pytest.raises(NameTaken) as caught:
+        client.put_name(second, "a")
+    assert caught.value.id == first
+    client.put_name(second, "a", replace=True)
+    assert client.get_name("a") == second
+    client.drop_name("b")
+    with pytest.raises(ObjectNotFound, match="'b'|\"b\""):
+        client.get_name("b")
+    client.delete(second)
+    with pytest.raises(ObjectNotFound):
+        client.get_name("a")
+
+
+def test_a_name_that_is_taken_leaves_nothing_behind(client):
+    client.put(np.zeros(3), name="a")
+    with pytest.raises(NameTaken):
+        client.put(np.zeros(3), name="a")
+    assert client.statistics()["objects"] == 1
+
+
+def test_a_name_is_waited_for(client):
+    with pytest.raises(StoreTimeout, match="'later'"):
+        client.get_name("later", wait=True, timeout=0.01)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(client.get_name("later", wait=True)))
+    waiting.start()
+    id = client.put(np.zeros(3), name="later")
+    waiting.join(30)
+    assert found == [id]
+
+
+@pytest.mark.parametrize("wrong", ["", "x" * 10_000])
+def test_names_are_checked(client, wrong):
+    with pytest.raises(ValueError, match="name"):
+        client.get_name(wrong)
+    with pytest.raises(TypeError, match="name"):
+        client.put_name("0" * 32, 3)
+
+
+def test_objects_are_listed_in_the_order_in_which_they_were_made(client):
+    ids = [client.put(np.full(n, n), name=f"run{n % 2}/{n}") for n in range(40)]
+    assert [info.id for info in client.list()] == ids
+    assert [info.id for info in client.list("run1/")] == ids[1::2]
+    builder = client.create((2, 3), "f4", metadata=[1])
+    *_, last = client.list()
+    assert (last.shape, last.dtype, last.nbytes, last.device) == ((2, 3), "float32", 24, "host")
+    assert (last.sealed, last.leases, last.metadata) == (False, 1, [1])
+    builder.abort()
+
+
+def test_events_tell_what_happens(client):
+    with client.events() as events:
+        assert events.take() is None
+        id = client.put(np.zeros(3), name="x")
+        client.delete(id)
+        told = [events.take(5) for _ in range(4)]
+        assert {event.id for event in told} == {id}
+        assert [event.kind for event in told] == ["created", "sealed", "named", "deleted"]
+        assert told[2].name == "x"
+        client.put(np.zeros(3))
+        assert next(events).kind == "created"
+    with pytest.raises(StopIteration):
+        while True:
+            next(events)
