@@ -255,7 +255,10 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		case err := <-server.done:
 			require.True(t, killed(err), "%v", err)
 			server = startRun(t, "", serve...)
-		case <-finished:
+		case <-finished: // the step is still to be passed
+			_ = server.Process.Kill()
+			require.True(t, killed(server.wait(t)))
+			server = startRun(t, "", serve...)
 		case <-time.After(60 * time.Second):
 			require.Fail(t, "it hangs")
 		}
