@@ -56,7 +56,7 @@ const (
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
 // CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer, Reuser, AtOnce, Grower, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
+// MemoryReporter, Describer, Reuser, AtOnce, Grower, Sharer, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {

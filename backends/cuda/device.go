@@ -17,6 +17,7 @@ const (
 	AttributeManagedMemory       = 83
 	AttributeHostPageTables      = 100 // the device follows the host's page tables to pageable memory
 	AttributeVirtualMemory       = 102
+	AttributeSharedMemory        = 103 // processes share it by descriptor
 	AttributeRemoteVirtualMemory = 110 // network cards reach it
 	AttributeMemoryPools         = 115
 )

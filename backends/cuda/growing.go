@@ -188,11 +188,15 @@ func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, i
 // freeGrowing waits for the devices that reach the memory before it takes it away: the driver
 // would not. What went wrong there before is reported, and keeps nothing; that a device cannot
 // be waited for does.
-func (b *Backend) freeGrowing(at backends.Region) (late error) {
+func (b *Backend) freeGrowing(at backends.Region) error {
 	e, err := b.extents.startingAt(at)
 	if err != nil {
 		return err
 	}
+	return b.endExtent(e)
+}
+
+func (b *Backend) endExtent(e *extent) (late error) {
 	for _, each := range b.peers.users(b, e.device) {
 		err := b.SynchronizeDevice(each.number)
 		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {

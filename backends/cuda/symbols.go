@@ -72,6 +72,9 @@ type EntryPoints struct {
 	MemSetAccess      uintptr `dl:"cuMemSetAccess,optional"`
 	MemGetGranularity uintptr `dl:"cuMemGetAllocationGranularity,optional"`
 	MemRetainHandle   uintptr `dl:"cuMemRetainAllocationHandle,optional"` // 11.0
+	MemExport         uintptr `dl:"cuMemExportToShareableHandle,optional"`
+	MemImport         uintptr `dl:"cuMemImportFromShareableHandle,optional"`
+	MemGetProperties  uintptr `dl:"cuMemGetAllocationPropertiesFromHandle,optional"`
 
 	// Copies.
 	MemcpyAsync        uintptr `dl:"cuMemcpyAsync"`

@@ -65,6 +65,9 @@ type entryPoints struct {
 	MemSetAccess      uintptr
 	MemGetGranularity uintptr
 	MemRetainHandle   uintptr
+	MemExport         uintptr
+	MemImport         uintptr
+	MemGetProperties  uintptr
 
 	// Copies.
 	MemcpyAsync        uintptr `dl:"hipMemcpyAsync"` // see cuda.Dialect.CopyKind

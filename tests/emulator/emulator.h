@@ -4,7 +4,7 @@
 // Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of
 // each device, 256 MiB), _VERSION (13000), _PEERS (1; 0: devices do not reach each
 // other), _POOL_UNIT (bytes that a pool reserves at a time, 32 MiB), _VMM (1; 0: devices
-// cannot map memory to addresses), _ADDRESSES (bytes behind each reservation that another one can
+// cannot map memory to addresses), _SHARES (1; 0: memory has no descriptors), _ADDRESSES (bytes behind each reservation that another one can
 // have, 64 MiB), _REUSE (0; 1: a new stream has the handle of the one destroyed last), _MODE (late; threads: work is also done by itself, in random order), _FAIL
 // ("call:nth:code,...": errors to inject) and _REPORT (a file that gets a line of
 // JSON at the end of the process).
@@ -41,6 +41,7 @@ enum {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_INVALID_PTX = 218,
+  CUDA_ERROR_OPERATING_SYSTEM = 304,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
@@ -217,6 +218,7 @@ extern size_t device_memory;
 extern int peers_possible;
 CUresult check_device(CUdevice device);
 long environment_number(const char *name, long otherwise);
+int shares_by_descriptor(void);
 
 // contexts.c
 CUresult current_context(struct context **context);
@@ -276,21 +278,37 @@ void remember_freed(struct block *block);
 int make_room(enum kind kind, size_t size, int device);
 unsigned long next_number(void);
 
+// physical.c
+enum { granularity = 2 << 20 }; // bytes
+// Memory, mapped or not. It lasts while it is mapped, while somebody has the handle, or, in another
+// process, a descriptor of its file.
+struct physical {
+  struct physical *next;
+  CUmemGenericAllocationHandle handle;
+  int device, file, handles, mappings, shared;
+  size_t size;
+};
+CUresult find_memory(CUmemGenericAllocationHandle handle, struct physical **memory);
+void end_unused(struct physical *memory);
+void count_physical(int *count, size_t *bytes);
+
 // virtual.c
 struct mapping {
   CUdeviceptr address;
   size_t size;
   struct physical *memory;
-  unsigned access; // devices
+  unsigned access, writable; // devices
 };
 const struct mapping *mapping_at(const struct block *block, CUdeviceptr address);
 int is_mapped(const struct block *block, CUdeviceptr address, size_t size, unsigned access);
-void count_physical(int *count, size_t *bytes);
+int is_writable(const struct block *block, CUdeviceptr address, size_t size, unsigned access);
 
 // spans.c
 CUresult make_span(struct span *span, CUdeviceptr address, size_t size);
 char *late_bytes(const struct span *span, const char *what);
 int may_reach(struct context *context, const struct block *block, CUdeviceptr address, size_t size);
+CUresult check_writable(const struct span *span);
+int may_write(struct context *context, const struct block *block, CUdeviceptr address, size_t size);
 
 // pools.c
 extern struct pool *pools;
