@@ -144,7 +144,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAlloca
   if (type != BY_DESCRIPTOR || flags || !p->shared)
     return invalid(CUDA_ERROR_INVALID_VALUE, "export as type %d of memory that was made %s sharing", type,
                    p->shared ? "for" : "without");
-  int descriptor = fcntl(p->file, F_DUPFD_CLOEXEC, 0);
+  int descriptor = dup(p->file); // nobody promises that it is closed on exec
   if (descriptor < 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
   *(int *)shareable = descriptor;
