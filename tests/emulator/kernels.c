@@ -30,18 +30,17 @@ static void *illegal(const char *why, CUdeviceptr address, size_t size) {
 }
 
 // What kernels are lent of memory that they may only read: copies, as nothing tells what they do there.
-// One that was changed was written to.
+// One that was changed was written to; the memory itself may have been, at other addresses.
 enum { most_lent = 64 };
 static struct lent {
-  const char *memory;
-  char *copy;
+  char *copy; // and behind it another one, to compare it with
   CUdeviceptr address;
   size_t size, room;
 } lent[most_lent];
 static unsigned next_lent;
 
 static void end_lent(struct lent *l) {
-  if (l->size && memcmp(l->copy, l->memory, l->size) != 0)
+  if (l->size && memcmp(l->copy, l->copy + l->size, l->size) != 0)
     illegal("a write to memory that is read-only", l->address, l->size);
   l->size = 0;
 }
@@ -51,12 +50,12 @@ static void *lend(const char *memory, CUdeviceptr address, size_t size) {
   end_lent(l);
   if (size > l->room) {
     free(l->copy);
-    l->copy = malloc(size);
+    l->copy = malloc(2 * size);
     l->room = size;
   }
-  l->memory = memory;
   l->address = address;
   l->size = size;
+  memcpy(l->copy + size, memory, size);
   return memcpy(l->copy, memory, size);
 }
 
