@@ -246,18 +246,24 @@ func send(t *testing.T, c *net.UnixConn, word string, descriptor int) {
 // receive waits for a word; the descriptor is -1 if none came along.
 func receive(t *testing.T, c *net.UnixConn, word string) (descriptor int) {
 	t.Helper()
+	got, descriptor := receiveAny(t, c)
+	require.Equal(t, word, got)
+	return descriptor
+}
+
+func receiveAny(t *testing.T, c *net.UnixConn) (word string, descriptor int) {
+	t.Helper()
 	got, rights := make([]byte, 100), make([]byte, 100)
 	n, m, _, _, err := c.ReadMsgUnix(got, rights)
-	require.NoError(t, err, "waiting for %q", word)
-	require.Equal(t, word, string(got[:n]))
+	require.NoError(t, err, "the other process's next word")
 	if m == 0 {
-		return -1
+		return string(got[:n]), -1
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:m])
 	require.NoError(t, err)
 	list, err := unix.ParseUnixRights(&messages[0])
 	require.NoError(t, err)
-	return list[0]
+	return string(got[:n]), list[0]
 }
 
 // testTwoProcesses shares memory with another process, whose part is beOther.
@@ -275,6 +281,7 @@ func (s *sharing) testTwoProcesses(t *testing.T) {
 	s.end(t, made, s.unit)
 	require.NoError(t, unix.Close(descriptor))
 	gone(t, file)
+	s.testPools(t, o)
 	send(t, o.socket, "threes", -1)
 	descriptor = receive(t, o.socket, "fours")
 	file = status(t, descriptor)
@@ -300,6 +307,7 @@ func (s *sharing) beOther(t *testing.T) {
 	require.NoError(t, s.b.Fill(writer, []byte{2}, s.unit, 0))
 	s.wait(t, 0)
 	send(t, c, "twos", -1)
+	s.bePooled(t, &other{socket: c})
 	receive(t, c, "threes")
 	equal(t, repeated(3, s.unit), s.read(t, reader, s.unit, 0), "after its maker has unmapped it")
 	own, descriptor := s.create(t, s.unit)

@@ -183,7 +183,7 @@ func operations() []operation {
 	for _, behind := range []int{16 << 20, 0} {
 		list = append(list, growth(behind), relocation(behind))
 	}
-	list = append(list, sharing()...)
+	list = append(append(list, sharing()...), poolSharing()...)
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM} {
 		list = append(list, allocation(a, false), allocation(a, true), release(a))
 	}

@@ -196,12 +196,22 @@ func (b *Backend) freeGrowing(at backends.Region) error {
 	return b.endExtent(e)
 }
 
-func (b *Backend) endExtent(e *extent) (late error) {
-	for _, each := range b.peers.users(b, e.device) {
+// waitForUsers waits for the devices that reach a device's memory, and reports what went wrong there
+// before. A *NotFreedError says that one could not be waited for.
+func (b *Backend) waitForUsers(d *device) (late error) {
+	for _, each := range b.peers.users(b, d) {
 		err := b.SynchronizeDevice(each.number)
 		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
 			return &backends.NotFreedError{Reason: late}
 		}
+	}
+	return late
+}
+
+func (b *Backend) endExtent(e *extent) error {
+	late := b.waitForUsers(e.device)
+	if refused(late) {
+		return late
 	}
 	if err := b.giveUp(e); err != nil {
 		return &backends.NotFreedError{Reason: errors.Join(late, err)}

@@ -61,6 +61,10 @@ type EntryPoints struct {
 	MemPoolTrimTo        uintptr `dl:"cuMemPoolTrimTo"`
 	MemAllocFromPool     uintptr `dl:"cuMemAllocFromPoolAsync"`
 	MemFreeInStreamOrder uintptr `dl:"cuMemFreeAsync"`
+	MemPoolExport        uintptr `dl:"cuMemPoolExportToShareableHandle,optional"`
+	MemPoolImport        uintptr `dl:"cuMemPoolImportFromShareableHandle,optional"`
+	MemPoolExportPointer uintptr `dl:"cuMemPoolExportPointer,optional"`
+	MemPoolImportPointer uintptr `dl:"cuMemPoolImportPointer,optional"`
 
 	// Addresses and memory apart: 10.2.
 	MemAddressReserve uintptr `dl:"cuMemAddressReserve,optional"`

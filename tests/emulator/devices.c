@@ -126,6 +126,7 @@ static int attribute_of(int attribute) {
   case 102: // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
     return environment_number("HAMR_EMULATOR_VMM", 1) != 0;
   case 103: // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+  case 119: // MEMPOOL_SUPPORTED_HANDLE_TYPES: one bit each
     return shares_by_descriptor();
   default:
     return 0;

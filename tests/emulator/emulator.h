@@ -133,6 +133,9 @@ struct pool {
   unsigned access; // devices
   int reuse[3];
   uint64_t threshold, kept, used, used_high, reserved_high;
+  int file;      // of one whose memory other processes import, else -1
+  uint64_t end;  // of what was taken of it
+  int imported;  // it is another process's
 };
 
 // Registered memory is the program's own, which the driver page-locked.
@@ -160,6 +163,7 @@ struct block {
   int freeing;                   // was given back by a call
   int freed;                     // and that has run
   struct addresses *addresses;   // of virtual memory: what is reserved and mapped
+  uint64_t offset;               // of memory of a pool that has a file: in that
 };
 
 // calls.c
@@ -267,6 +271,8 @@ int count_events(void);
 CUresult register_block(char *at, size_t size, int device, struct block **block);
 CUresult unregister_block(CUdeviceptr address);
 CUresult new_block(enum kind kind, size_t size, int device, struct block **block);
+CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block);
+CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block);
 struct block *find_block(CUdeviceptr address);
 struct block *find_numbered(CUdeviceptr address, unsigned long number);
 CUresult block_to_free(CUdeviceptr address, struct block **block);
@@ -317,6 +323,12 @@ void pool_took(struct pool *pool, size_t size);
 void pool_gave_back(struct pool *pool, size_t size);
 void shrink_pools(int device);
 int count_pools(void);
+CUresult find_pool(CUmemoryPool handle, struct pool **pool);
+void end_pool_if_unused(struct pool *pool);
+
+// files.c
+int new_file(const char *kind, int device);
+int device_of_file(const char *kind, int descriptor);
 
 // modules.c
 int count_modules(void);

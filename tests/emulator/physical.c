@@ -3,7 +3,6 @@
 #include "emulator.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,12 +50,8 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *size, const struct propert
   return CUDA_SUCCESS;
 }
 
-static const char file_name[] = "/memfd:hamr-emulator-";
-
 static int spoiled_file(size_t size, int device) {
-  char name[64];
-  snprintf(name, sizeof name, "%s%d", strchr(file_name, ':') + 1, device);
-  int file = memfd_create(name, MFD_CLOEXEC);
+  int file = new_file("memory", device);
   if (file < 0)
     return -1;
   char *at = MAP_FAILED;
@@ -151,19 +146,6 @@ EXPORT CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAlloca
   return CUDA_SUCCESS;
 }
 
-// The device whose memory a descriptor is of, or -1 if it is of anything else.
-static int device_of_file(int descriptor) {
-  char link[64], name[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  ssize_t length = readlink(link, name, sizeof name - 1);
-  if (length < 0)
-    return -1;
-  name[length] = 0;
-  if (strncmp(name, file_name, strlen(file_name)) != 0)
-    return -1;
-  return (int)strtol(name + strlen(file_name), NULL, 10);
-}
-
 static struct physical *known_file(const struct stat *file) {
   for (struct physical *p = memories; p; p = p->next) {
     struct stat known;
@@ -181,7 +163,7 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *han
   struct stat file;
   if (type != BY_DESCRIPTOR || !shares_by_descriptor())
     return CUDA_ERROR_NOT_SUPPORTED;
-  int device = device_of_file(descriptor);
+  int device = device_of_file("memory", descriptor);
   if (device < 0 || check_device(device) || fstat(descriptor, &file) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   struct physical *p = known_file(&file);
