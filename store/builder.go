@@ -25,65 +25,22 @@ type Builder struct {
 // Create makes an object that others find when it is sealed. Host memory is zero where it was
 // never used before. The error is a *FullError where there is no room.
 func (c *Client) Create(ctx context.Context, what Description) (*Builder, error) {
-	layout, err := arrayiface.NewLayout(what.Type, what.Shape, nil)
-	if err != nil {
-		return nil, err
-	}
-	if c == nil || c.turn == nil {
-		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
-	}
-	bytes := int64(layout.NBytes())
-	charge, device := bytes, backends.UUID{}
-	onDevice, err := c.onDevice(what.Allocator)
-	if err != nil {
-		return nil, err
-	}
-	if onDevice {
-		if device, err = c.identity(what.Allocator, what.Device); err != nil {
-			return nil, err
-		}
-		unit, err := c.runtime.SharedUnit(what.Allocator, what.Device)
-		if err != nil {
-			return nil, err
-		}
-		charge = roundUp(bytes, int64(unit))
-	}
-	var flags uint8
-	for flag, on := range map[uint8]bool{flagEvictable: what.Evictable, flagPinned: what.Pinned, flagSeparate: what.Separate} {
-		if on {
-			flags |= flag
-		}
-	}
 	b := &Builder{client: c}
-	err = c.call(ctx, call{
+	var request creation
+	if err := request.of(c, what); err != nil {
+		return nil, err
+	}
+	err := c.call(ctx, call{
 		operation: opCreate,
-		build: func(e *encoder) {
-			e.u8(flags)
-			e.id(ID(device))
-			e.u64(uint64(bytes))
-			e.u64(uint64(charge))
-			encodeLayout(e, what.Type, what.Shape)
-			e.blob(what.Metadata)
-		},
+		build:     request.encode,
 		read: func(d *decoder, descriptors []int) error {
-			h := &held{times: 1, users: 1}
-			h.info = Info{
-				ID: d.id(), Layout: layout, Bytes: bytes, Device: device, Metadata: append([]byte(nil), what.Metadata...),
-				Evictable: what.Evictable, Pinned: what.Pinned,
-			}
-			p := decodePlace(d)
-			err := d.done()
-			if err == nil {
-				err = p.check(bytes, descriptors)
-			}
+			h, p, err := request.decode(d, descriptors)
 			if err != nil {
-				closeAll(descriptors)
 				return err
 			}
 			crash("client-created")
-			h.offset = p.offset
 			if p.where == ownMemory || p.where == inSlab {
-				if h.mapping, err = c.mapped(p, device, descriptors, true); err != nil {
+				if h.mapping, err = c.mapped(p, request.device, descriptors, true); err != nil {
 					c.abandon(h)
 					return err
 				}
@@ -99,8 +56,8 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 	if err != nil {
 		return nil, err
 	}
-	if onDevice && bytes > 0 {
-		if err := b.attach(ctx, what, charge); err != nil {
+	if request.device != (backends.UUID{}) && request.bytes > 0 {
+		if err := b.attach(ctx, what, request.charge); err != nil {
 			c.abandon(b.held)
 			return nil, err
 		}
@@ -111,6 +68,79 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 		return nil, err
 	}
 	return b, nil
+}
+
+// creation is a checked request to make an object.
+type creation struct {
+	what          Description
+	layout        arrayiface.Layout
+	bytes, charge int64
+	device        backends.UUID
+	flags         uint8
+}
+
+func (r *creation) of(c *Client, what Description) (err error) {
+	if c == nil || c.turn == nil {
+		return &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	r.what = what
+	if r.layout, err = arrayiface.NewLayout(what.Type, what.Shape, nil); err != nil {
+		return err
+	}
+	r.bytes = int64(r.layout.NBytes())
+	r.charge = r.bytes
+	onDevice, err := c.onDevice(what.Allocator)
+	if err != nil {
+		return err
+	}
+	if onDevice {
+		if r.device, err = c.identity(what.Allocator, what.Device); err != nil {
+			return err
+		}
+		unit, err := c.runtime.SharedUnit(what.Allocator, what.Device)
+		if err != nil {
+			return err
+		}
+		r.charge = roundUp(r.bytes, int64(unit))
+	}
+	if what.Evictable {
+		r.flags |= flagEvictable
+	}
+	if what.Pinned {
+		r.flags |= flagPinned
+	}
+	if what.Separate {
+		r.flags |= flagSeparate
+	}
+	return nil
+}
+
+func (r *creation) encode(e *encoder) {
+	e.u8(r.flags)
+	e.id(ID(r.device))
+	e.u64(uint64(r.bytes))
+	e.u64(uint64(r.charge))
+	encodeLayout(e, r.what.Type, r.what.Shape)
+	e.blob(r.what.Metadata)
+}
+
+// decode reads the reply. Descriptors are the caller's unless there is an error.
+func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err error) {
+	h = &held{times: 1, users: 1}
+	h.info = Info{
+		ID: d.id(), Layout: r.layout, Bytes: r.bytes, Device: r.device, Metadata: append([]byte(nil), r.what.Metadata...),
+		Evictable: r.what.Evictable, Pinned: r.what.Pinned,
+	}
+	p = decodePlace(d)
+	if err = d.done(); err == nil {
+		err = p.check(r.bytes, descriptors)
+	}
+	if err != nil {
+		closeAll(descriptors)
+		return nil, p, err
+	}
+	h.offset = p.offset
+	return h, p, nil
 }
 
 // attach makes a device's memory and has the server keep it.

@@ -129,6 +129,9 @@ func encodeError(e *encoder, err error) (status uint16) {
 	case *RefusedError:
 		e.text(err.Reason)
 		return statusRefused
+	case *SystemError:
+		e.text(err.Problem)
+		return statusSystem
 	}
 	e.text(err.Error())
 	return statusSystem

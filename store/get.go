@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-
-	"hamr/gobuffer"
 )
 
 // GetOptions say which objects Get returns.
@@ -118,24 +116,4 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	c.held[info.ID] = h
 	c.mu.Unlock()
 	return h, nil
-}
-
-// Put makes an object of an array's elements, which are copied once, and seals it. Of what, the
-// type and shape are the array's; where it names no allocator's memory, the object is where the
-// array is if such memory can be shared, else on the host.
-func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Description) (ID, error) {
-	layout := source.Layout()
-	what.Type, what.Shape = layout.Type, layout.Shape
-	b, err := c.Create(ctx, what)
-	if err != nil {
-		return ID{}, err
-	}
-	if err := b.array.Write(source); err != nil {
-		return ID{}, errors.Join(err, b.Abort(ctx))
-	}
-	o, err := b.Seal(ctx)
-	if err != nil {
-		return ID{}, err
-	}
-	return o.ID(), o.Release()
 }

@@ -16,6 +16,7 @@ import (
 var helpers = map[string]func(arguments []string) error{
 	"serve":  serveHelper,
 	"cycles": cyclesHelper,
+	"work":   workHelper,
 }
 
 // TestMain is also the beginning of the processes that tests start.
@@ -65,7 +66,7 @@ func helperClient(path string) (*Client, error) {
 // failing is a testing.TB of a process that is no test.
 type failing struct{ testing.TB }
 
-func (failing) Helper()                       {}
+func (failing) Helper()                        {}
 func (failing) Errorf(format string, a ...any) { fmt.Fprintf(os.Stderr, format, a...) }
 func (failing) FailNow()                       { os.Exit(1) }
 

@@ -26,7 +26,6 @@ func (c *Client) tellHeld(ctx context.Context) error {
 		list = append(list, h)
 	}
 	for id, m := range c.slabs {
-		m.gone = true // a server that starts anew gives nobody places in it
 		if m.users == 0 {
 			delete(c.slabs, id)
 			unused = append(unused, m)
@@ -50,8 +49,14 @@ func (c *Client) tellHeld(ctx context.Context) error {
 	}()
 	var lost *LostError
 	for m, each := range slabs {
-		if err := c.tellSlab(ctx, m, each); errors.As(err, &lost) || ctx.Err() != nil {
+		err := c.tellSlab(ctx, m, each)
+		if errors.As(err, &lost) || ctx.Err() != nil {
 			return err
+		}
+		if err != nil { // the server will not say when it has no use any more
+			c.mu.Lock()
+			m.gone = true
+			c.mu.Unlock()
 		}
 	}
 	for _, h := range list {

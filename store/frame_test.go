@@ -1,0 +1,255 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"hamr/arrayiface"
+)
+
+// silent is a transport to nobody.
+type silent struct{ sent int }
+
+func (s *silent) send(packet []byte, descriptors []int) error { s.sent++; return nil }
+func (s *silent) receive([]byte) (int, []int, error)          { return 0, nil, io.EOF }
+
+func greeting() []byte {
+	var e encoder
+	at := e.begin(opHello, 0, 1)
+	e.u32(protocolVersion)
+	e.u32(uint32(os.Getpid()))
+	e.text(bootID())
+	e.end(at)
+	return e.bytes
+}
+
+// seedFrames are requests that are right, of each operation.
+func seedFrames() [][]byte {
+	var list [][]byte
+	frame := func(operation uint16, build func(*encoder)) {
+		var e encoder
+		at := e.begin(operation, 0, uint64(len(list)+2))
+		build(&e)
+		e.end(at)
+		list = append(list, e.bytes)
+	}
+	id := ID{1}
+	for _, size := range []int{0, 100, 100_000} {
+		frame(opCreate, func(e *encoder) {
+			e.u8(flagEvictable)
+			e.id(ID{})
+			e.u64(uint64(size))
+			e.u64(uint64(size))
+			encodeLayout(e, arrayiface.Uint8, []int{size})
+			e.text(`{"a": 1}`)
+		})
+	}
+	frame(opCreate, func(e *encoder) {
+		e.u8(0)
+		e.id(ID{5})
+		e.u64(64)
+		e.u64(1 << 21)
+		encodeLayout(e, arrayiface.Float64, []int{2, 4})
+		e.blob(nil)
+	})
+	for _, operation := range []uint16{opAttach, opSeal, opAbort, opExists, opDescribe} {
+		frame(operation, func(e *encoder) { e.id(id) })
+	}
+	frame(opGet, func(e *encoder) { e.id(id); e.u8(flagNeeded | flagUnsafe) })
+	frame(opRelease, func(e *encoder) { e.u32(1); e.id(id); e.u32(1) })
+	frame(opForget, func(e *encoder) { e.u32(1); e.id(id) })
+	frame(opDelete, func(e *encoder) { e.id(id); e.flag(true) })
+	frame(opPutName, func(e *encoder) { e.text("name"); e.id(id); e.flag(true) })
+	frame(opGetName, func(e *encoder) { e.text("name"); e.u64(0) })
+	frame(opGetName, func(e *encoder) { e.text("name"); e.u64(1000) })
+	frame(opDropName, func(e *encoder) { e.text("name") })
+	frame(opList, func(e *encoder) { e.u64(0); e.u32(10); e.u8(7); e.text("n") })
+	frame(opSetMetadata, func(e *encoder) { e.id(id); e.text("[]") })
+	frame(opWait, func(e *encoder) { e.u64(0); e.u32(1); e.u32(2); e.id(id); e.id(ID{2}) })
+	frame(opEvents, func(e *encoder) { e.u64(0) })
+	frame(opStatistics, func(e *encoder) {})
+	frame(opMark, func(e *encoder) { e.id(id); e.u8(markPinned); e.flag(true) })
+	frame(opHoldUnit, func(e *encoder) { e.id(id); e.u64(1 << 18); e.u64(64) })
+	frame(opHold, func(e *encoder) {
+		e.id(id)
+		e.u32(1)
+		e.u8(ownMemory)
+		e.id(ID{})
+		e.u64(0)
+		e.u64(uint64(pageSize))
+		var layout encoder
+		encodeLayout(&layout, arrayiface.Uint8, []int{100})
+		encodeObject(e, &object{layout: layout.bytes, bytes: 100, sealed: true})
+	})
+	return list
+}
+
+// FuzzFrames has a server read packets of anybody's.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte{}, uint8(0))
+	for _, seed := range seedFrames() {
+		f.Add(seed, uint8(0))
+		f.Add(append(append([]byte(nil), seedFrames()[1]...), seed...), uint8(1))
+	}
+	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20, Spill: folder(f)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, packet []byte, descriptors uint8) {
+		s.fuzzOnce(t, descriptors, packet)
+	})
+}
+
+func (s *Server) fuzzOnce(t testing.TB, descriptors uint8, packets ...[]byte) {
+	c := &conversation{server: s, transport: &silent{}, hang: func() {}}
+	err := c.handle(greeting(), nil)
+	for _, packet := range packets {
+		if err != nil {
+			break
+		}
+		if len(packet) > mostPacket {
+			packet = packet[:mostPacket]
+		}
+		var sent []int
+		for range descriptors % (mostDescriptors + 1) {
+			number, failed := unix.MemfdCreate("fuzzed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+			require.NoError(t, failed)
+			sent = append(sent, number)
+		}
+		err = c.handle(packet, sent)
+	}
+	if err != nil {
+		require.ErrorAs(t, err, new(*ProtocolError))
+	}
+	s.leave(c, err)
+	f := s.Statistics()
+	for _, m := range f.Memories {
+		require.LessOrEqual(t, m.Used, m.Limit)
+		require.GreaterOrEqual(t, m.Used, int64(0))
+		require.Zero(t, m.Lingering)
+	}
+	require.LessOrEqual(t, f.Table, f.TableLimit)
+	require.Zero(t, f.Leases)
+	require.Zero(t, f.Sessions)
+	require.Zero(t, f.Unsealed)
+}
+
+// lie changes packets that are right.
+func lie(random *rand.Rand, seeds [][]byte) []byte {
+	var packet []byte
+	for range 1 + random.IntN(3) {
+		packet = append(packet, seeds[random.IntN(len(seeds))]...)
+	}
+	switch random.IntN(4) {
+	case 0:
+		for range 1 + random.IntN(4) {
+			packet[random.IntN(len(packet))] = byte(random.IntN(256))
+		}
+	case 1:
+		packet = packet[:random.IntN(len(packet))]
+	case 2:
+		at := random.IntN(len(packet) - 3)
+		binary.LittleEndian.PutUint32(packet[at:], []uint32{0, 1<<32 - 1, 1 << 31, 1 << 16}[random.IntN(4)])
+	}
+	return packet
+}
+
+func TestFramesThatLie(t *testing.T) {
+	before, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 1))
+	seeds := seedFrames()
+	for range scaled(20_000) {
+		var packets [][]byte
+		for range 1 + random.IntN(5) {
+			packets = append(packets, lie(random, seeds))
+		}
+		s.fuzzOnce(t, uint8(random.IntN(3)), packets...)
+	}
+	for _, o := range s.objects {
+		s.remove(o, true, Deleted)
+	}
+	empty(t, s)
+	after, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	assert.Len(t, after, len(before), "descriptors")
+}
+
+// TestAClientThatLies sends a living server packets of any kind, beside a client that does not.
+func TestAClientThatLies(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 8 << 20})
+	good := newClient(t, s)
+	id := makeObject(t, good, bytesOf(1000), 3)
+	require.NoError(t, good.Pin(background, id))
+	random := rand.New(rand.NewPCG(1, 2))
+	seeds := seedFrames()
+	pipe := make([]int, 2)
+	require.NoError(t, unix.Pipe2(pipe, unix.O_CLOEXEC))
+	defer closeAll(pipe)
+	for range scaled(300) {
+		socket, err := dial(s.Path())
+		require.NoError(t, err)
+		if random.IntN(10) > 0 {
+			require.NoError(t, socket.send(greeting(), nil))
+		}
+		for range random.IntN(10) {
+			var sent []int
+			if random.IntN(3) == 0 {
+				for range 1 + random.IntN(8) {
+					sent = append(sent, pipe[0])
+				}
+			}
+			if socket.send(lie(random, seeds), sent) != nil {
+				break
+			}
+		}
+		socket.close()
+		o, err := good.Get(background, id, GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, byte(3), contents(t, o.Array())[999])
+		require.NoError(t, o.Release())
+	}
+	assert.Positive(t, s.Statistics().Breaches)
+	eventually(t, func() bool { return s.Statistics().Sessions == 1 }, func() any { return s.Statistics() })
+}
+
+// TestWhoDoesNotRead sends requests and reads no replies: that connection ends, others go on.
+func TestWhoDoesNotRead(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	socket, err := dial(s.Path())
+	require.NoError(t, err)
+	defer socket.close()
+	require.NoError(t, socket.send(greeting(), nil))
+	var e encoder
+	at := e.begin(opStatistics, 0, 2)
+	e.end(at)
+	for range 1_000_000 {
+		if err = socket.send(e.bytes, nil); err != nil {
+			break
+		}
+	}
+	assert.True(t, errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET), "%v", err)
+	makeObject(t, newClient(t, s), bytesOf(10), 1)
+}
+
+func TestErrorsTravel(t *testing.T) {
+	for _, sent := range []error{
+		&ArgumentError{"a", "b", "c"}, &NotFoundError{ID: ID{1}, Name: "n"}, &NotSealedError{ID{2}}, &SealedError{ID{3}}, &DeletedError{ID{4}},
+		&NameTakenError{"n", ID{5}}, &FullError{"host", 1, 2, 3, []Holder{{4, 5}, {6, 7}}}, &ProtocolError{"p"}, &SystemError{"s"},
+		&RefusedError{"the store", "r"},
+	} {
+		var e encoder
+		status := encodeError(&e, sent)
+		assert.Equal(t, sent, decodeError(status, &decoder{rest: e.bytes}))
+	}
+}

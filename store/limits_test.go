@@ -1,0 +1,186 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+func TestTheLeastRecentlyUsedIsEvicted(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20})
+	c := newClient(t, s)
+	what := bytesOf(256 << 10)
+	what.Evictable = true
+	var ids []ID
+	for i := range 4 {
+		ids = append(ids, makeObject(t, c, what, byte(i)))
+	}
+	leased, err := c.Get(background, ids[1], GetOptions{})
+	require.NoError(t, err)
+	used, err := c.Get(background, ids[0], GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, used.Release())
+	require.NoError(t, c.Pin(background, ids[2]))
+	makeObject(t, c, what, 9)
+	there := func() (list []bool) {
+		for _, id := range ids {
+			is, _, err := c.Exists(background, id)
+			require.NoError(t, err)
+			list = append(list, is)
+		}
+		return list
+	}
+	assert.Equal(t, []bool{true, true, true, false}, there(), "the oldest but for those that are leased and pinned")
+	require.NoError(t, c.SetEvictable(background, ids[0], false))
+	makeObject(t, c, what, 10)
+	assert.Equal(t, []bool{true, true, true, false}, there())
+
+	_, err = c.Create(background, bytesOf(512<<10))
+	var full *FullError
+	require.ErrorAs(t, err, &full)
+	assert.Equal(t, "host", full.Memory)
+	assert.EqualValues(t, 512<<10, full.Needed)
+	assert.EqualValues(t, 1<<20, full.Limit)
+	assert.Equal(t, []Holder{{os.Getpid(), 256 << 10}}, full.Holders)
+	assert.Equal(t, []bool{true, true, true, false}, there(), "nothing is evicted in vain")
+	require.NoError(t, leased.Release())
+	require.NoError(t, c.Unpin(background, ids[2]))
+	assert.EqualValues(t, 2, s.Statistics().Evicted)
+}
+
+func TestSlabsAreEvictedAndLetGoOf(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20})
+	c, other := newClient(t, s), newClient(t, s)
+	what := bytesOf(1000)
+	what.Evictable = true
+	var ids []ID
+	for range 3000 {
+		ids = append(ids, makeObject(t, c, what, 1))
+		o, err := other.Get(background, ids[len(ids)-1], GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, byte(1), contents(t, o.Array())[999])
+		require.NoError(t, o.Release())
+	}
+	f := s.Statistics()
+	assert.LessOrEqual(t, f.Memories[0].Peak, int64(1<<20))
+	assert.Greater(t, f.Evicted, int64(1000))
+	for _, client := range []*Client{c, other} {
+		_, _, err := client.Exists(background, ids[0])
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool { return s.Statistics().Memories[0].Lingering == 0 }, func() any { return s.Statistics() })
+	other.mu.Lock()
+	mapped := len(other.slabs)
+	other.mu.Unlock()
+	assert.LessOrEqual(t, mapped, 16)
+}
+
+func TestForceCountsNoMore(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20})
+	c := newClient(t, s)
+	id := makeObject(t, c, bytesOf(1<<20), 1)
+	o, err := c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.Delete(background, id, true))
+	m := s.Statistics().Memories[0]
+	assert.Equal(t, [2]int64{0, 1 << 20}, [2]int64{m.Used, m.Lingering})
+	assert.Equal(t, byte(1), contents(t, o.Array())[5])
+	other := makeObject(t, c, bytesOf(1<<20), 2)
+	require.NoError(t, o.Release())
+	require.NoError(t, c.Delete(background, other, false))
+	empty(t, s)
+}
+
+func TestWhatIsKnownOfObjectsIsLimited(t *testing.T) {
+	s := startServer(t, ServerOptions{TableLimit: 100 << 10})
+	c := newClient(t, s)
+	what := bytesOf(0)
+	what.Metadata = []byte(`"` + string(bytes.Repeat([]byte("m"), 20<<10)) + `"`)
+	for range 4 {
+		makeObject(t, c, what, 0)
+	}
+	_, err := c.Create(background, what)
+	var full *FullError
+	require.ErrorAs(t, err, &full)
+	assert.Equal(t, "table", full.Memory)
+}
+
+func TestSpilledObjectsComeBack(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20, Spill: folder(t)})
+	c, other := newClient(t, s), newClient(t, s)
+	var ids []ID
+	const small = 600
+	for i := range 12 {
+		ids = append(ids, makeObject(t, c, bytesOf(256<<10), byte(i)), makeObject(t, other, bytesOf(small), byte(i)))
+	}
+	f := s.Statistics()
+	assert.Positive(t, f.Spilled)
+	assert.LessOrEqual(t, f.Memories[0].Peak, int64(1<<20))
+	assert.Zero(t, f.Evicted)
+	for range 2 {
+		for i, id := range ids {
+			o, err := c.Get(background, id, GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, bytes.Repeat([]byte{byte(i / 2)}, o.Array().Size()), contents(t, o.Array()))
+			require.NoError(t, o.Release())
+		}
+	}
+	assert.Positive(t, s.Statistics().Restored)
+	files, err := os.ReadDir(s.options.Spill)
+	require.NoError(t, err)
+	assert.Empty(t, files, "they have no names")
+	for _, id := range ids {
+		require.NoError(t, c.Delete(background, id, false))
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, other.Close())
+	empty(t, s)
+	assert.Zero(t, s.Statistics().Spilled)
+}
+
+func TestAChangedSpillFileIsFound(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20, Spill: folder(t)})
+	c := newClient(t, s)
+	id := makeObject(t, c, bytesOf(1<<20), 1)
+	makeObject(t, c, bytesOf(1<<20), 2)
+	s.mu.Lock()
+	_, err := s.objects[id].unit.spilled.file.WriteAt([]byte{9}, 5000)
+	s.mu.Unlock()
+	require.NoError(t, err)
+	_, err = c.Get(background, id, GetOptions{})
+	var failed *SystemError
+	require.ErrorAs(t, err, &failed)
+	assert.Contains(t, failed.Problem, "checksum")
+}
+
+func TestPutOfLargeArrays(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 4 << 20})
+	c := newClient(t, s)
+	require.NoError(t, gobuffer.Use(c.runtime.Backends()...))
+	values := make([]float64, 300_000)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	source, err := gobuffer.Adopt(values)
+	require.NoError(t, err)
+	defer source.Close()
+	id, err := c.Put(background, source.Array, Description{Allocator: backends.Malloc})
+	require.NoError(t, err)
+	got, err := c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	typed, err := gobuffer.Typed[float64](got.Array())
+	require.NoError(t, err)
+	copied := make([]float64, len(values))
+	require.NoError(t, typed.Get(0, copied))
+	assert.Equal(t, values, copied)
+	require.NoError(t, got.Release())
+	_, err = c.Put(background, source.Array, Description{Allocator: backends.Malloc})
+	require.ErrorAs(t, err, new(*FullError))
+	require.NoError(t, c.Close())
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// Put makes an object of an array's elements, which are copied once, and seals it. The type and
+// shape are the array's, not those of what.
+func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Description) (ID, error) {
+	layout := source.Layout()
+	what.Type, what.Shape = layout.Type, layout.Shape
+	if what.Allocator.Kind() == backends.Pageable && layout.NBytes() >= largeFrom && layout.ContiguousC() && source.Accessible(backends.SpaceHost) {
+		return c.putFile(ctx, source, what)
+	}
+	b, err := c.Create(ctx, what)
+	if err != nil {
+		return ID{}, err
+	}
+	if err := b.array.Write(source); err != nil {
+		return ID{}, errors.Join(err, b.Abort(ctx))
+	}
+	o, err := b.Seal(ctx)
+	if err != nil {
+		return ID{}, err
+	}
+	return o.ID(), o.Release()
+}
+
+// putFile writes to the memory as to a file: it is mapped nowhere, whose pages would be cleared
+// and faulted in one by one.
+func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Description) (id ID, err error) {
+	h, err := source.Access(backends.SpaceHost, 0)
+	if err != nil {
+		return ID{}, err
+	}
+	defer func() { err = errors.Join(err, h.Release()) }()
+	var request creation
+	if err := request.of(c, what); err != nil {
+		return ID{}, err
+	}
+	descriptor := -1
+	giveUp := func() {
+		if descriptor >= 0 {
+			_ = unix.Close(descriptor)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed {
+			c.aborts = append(c.aborts, id)
+			c.releases = append(c.releases, release{id, 1})
+			c.flushSoon(releaseWithin)
+		}
+	}
+	if err := c.call(ctx, call{
+		operation: opCreate,
+		build:     request.encode,
+		read: func(d *decoder, descriptors []int) error {
+			made, p, err := request.decode(d, descriptors)
+			if err != nil {
+				return err
+			}
+			if p.where != ownMemory || len(descriptors) != 1 {
+				closeAll(descriptors)
+				return &ProtocolError{fmt.Sprintf("a large object in a place of kind %d", p.where)}
+			}
+			id, descriptor = made.info.ID, descriptors[0]
+			return nil
+		},
+		undo: giveUp,
+	}); err != nil {
+		return ID{}, err
+	}
+	crash("client-created")
+	if err := writeAll(ctx, descriptor, h.Address(), int(request.bytes)); err != nil {
+		giveUp()
+		return ID{}, err
+	}
+	crash("client-written")
+	_ = unix.Close(descriptor)
+	descriptor = -1
+	crash("client-sealing")
+	if err := c.call(ctx, call{
+		operation: opSeal,
+		build:     func(e *encoder) { e.id(id) },
+		read: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			d.flag()
+			return d.done()
+		},
+	}); err != nil {
+		giveUp()
+		return ID{}, err
+	}
+	crash("client-sealed")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releases = append(c.releases, release{id, 1})
+	c.flushSoon(releaseWithin)
+	return id, nil
+}
+
+func writeAll(ctx context.Context, descriptor int, from backends.Address, size int) error {
+	const part = 16 << 20
+	// By number, as the address is no pointer of Go's.
+	elements := unsafe.Slice(*(**byte)(unsafe.Pointer(&from)), size)
+	for at := 0; at < size; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := unix.Pwrite(descriptor, elements[at:min(at+part, size)], int64(at))
+		if err == unix.EINTR {
+			continue
+		}
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) {
+			return &backends.OutOfMemoryError{Allocator: backends.Shared, Device: backends.HostDevice, Size: size}
+		}
+		if err != nil {
+			return fmt.Errorf("writing %d bytes to shared memory: %w", size, err)
+		}
+		at += n
+	}
+	return nil
+}
