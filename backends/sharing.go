@@ -29,6 +29,13 @@ type Sharer interface {
 	UnmapShared(at Region, size int) error
 }
 
+// Separator is implemented by Sharers that can make a mapping its process's own.
+type Separator interface {
+	// SeparateShared has what is written to a mapping from now on seen by nobody else, where
+	// ProtectShared would refuse it. Work with it must be over. After an error it is as before.
+	SeparateShared(at Region, size int) error
+}
+
 // PoolSharer is implemented by backends whose memory of a pool other processes import one
 // allocation at a time: they are sent a descriptor of the pool once, and a few bytes for each. The
 // backend's own users say that they want such pools, by a setting of its.

@@ -113,6 +113,37 @@ func (r *Runtime) adoptShared(s backends.Sharer, at backends.Region, size int) (
 // with it is over, and other libraries' on its device. It refuses other memory. After an error it is
 // as before.
 func (m *Memory) Protect() error {
+	if err := m.settleShared(); err != nil {
+		return err
+	}
+	return m.shared.ProtectShared(m.region, m.Size())
+}
+
+// Separable reports whether Separate can be.
+func (m *Memory) Separable() bool {
+	if m.check() != nil || m.shared == nil {
+		return false
+	}
+	_, ok := backends.As[backends.Separator](m.backend)
+	return ok
+}
+
+// Separate has what is written to memory of NewShared and MapShared from now on seen by nobody
+// outside of this memory, when work with it is over. After an error it is as before; it is
+// errors.ErrUnsupported where the memory is not Separable.
+func (m *Memory) Separate() error {
+	if err := m.settleShared(); err != nil {
+		return err
+	}
+	s, ok := backends.As[backends.Separator](m.backend)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return s.SeparateShared(m.region, m.Size())
+}
+
+// settleShared waits for work with memory that was shared by descriptor, and refuses other memory.
+func (m *Memory) settleShared() error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -122,10 +153,8 @@ func (m *Memory) Protect() error {
 	if err := m.settleIf(func(*work) bool { return true }); err != nil {
 		return err
 	}
-	if over, err := settleDevice(m.backend, m.region.Device); !over || err != nil {
-		return err
-	}
-	return m.shared.ProtectShared(m.region, m.Size())
+	_, err := settleDevice(m.backend, m.region.Device)
+	return err
 }
 
 // endShared ends the mapping, or postpones it where its backend could not reach the device.

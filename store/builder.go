@@ -203,9 +203,9 @@ func (b *Builder) ID() ID {
 	return b.held.info.ID
 }
 
-// Array returns the elements to write to. It is the Builder's, and ends with Seal or Abort; of
-// views that somebody still has then, host memory of 64 KiB and more ends who writes there, by
-// SIGSEGV.
+// Array returns the elements to write to. It is the Builder's, and ends with Seal or Abort. What
+// somebody writes to views of it after Seal, nobody else sees, where host memory is the object's
+// own; a device refuses it.
 func (b *Builder) Array() *gobuffer.Array {
 	if b == nil {
 		return nil
@@ -257,7 +257,7 @@ func (b *Builder) seal(ctx context.Context) (*Object, error) {
 	}
 	crash("client-written")
 	if m := h.mapping; m != nil && !m.slab {
-		if err := m.memory.Protect(); err != nil {
+		if err := c.part(h); err != nil {
 			return fail(err)
 		}
 	}

@@ -3,10 +3,10 @@ package store
 import (
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"strconv"
 	"testing"
 	"time"
-	"runtime/pprof"
 
 	"hamr/backends/host"
 	"hamr/gobuffer"
@@ -49,7 +49,7 @@ func serveHelper(arguments []string) (err error) {
 	if name := os.Getenv("PROF"); name != "" {
 		f, _ := os.Create(name)
 		pprof.StartCPUProfile(f)
-		go func() { time.Sleep(5*time.Second); pprof.StopCPUProfile(); f.Close() }()
+		go func() { time.Sleep(5 * time.Second); pprof.StopCPUProfile(); f.Close() }()
 	}
 	fmt.Println("ready")
 	return s.Serve(background)
@@ -80,7 +80,7 @@ func cyclesHelper(arguments []string) error {
 		return err
 	}
 	if name := os.Getenv("PROFC"); name != "" {
-		f, _ := os.Create(name+strconv.Itoa(os.Getpid()))
+		f, _ := os.Create(name + strconv.Itoa(os.Getpid()))
 		pprof.StartCPUProfile(f)
 		defer pprof.StopCPUProfile()
 	}

@@ -39,7 +39,8 @@ type held struct {
 	offset  int64
 	times   int // leases
 	users   int
-	deleted bool // by this client
+	stale   *gobuffer.Memory // what its maker wrote to before it was sealed
+	deleted bool             // by this client
 }
 
 // place is where an object's memory is, as the server says.
@@ -144,8 +145,11 @@ func (c *Client) drop(h *held) {
 		delete(c.held, h.info.ID)
 	}
 	ended := c.unuse(h.mapping)
-	times := h.times
+	times, stale := h.times, h.stale
 	c.mu.Unlock()
+	if stale != nil {
+		_ = stale.Release()
+	}
 	if ended != nil {
 		_ = ended.end() // what fails is traced by the runtime, and nobody waits for this
 	}
@@ -160,6 +164,26 @@ func (c *Client) drop(h *held) {
 		c.flushSoon(releaseWithin)
 	}
 	c.mu.Unlock()
+}
+
+// part has the memory of an object that its maker seals mapped for reading, apart from where it was
+// written to: what is written there afterwards nobody else sees, or the device refuses it.
+func (c *Client) part(h *held) error {
+	m := h.mapping
+	if !m.memory.Separable() {
+		return m.memory.Protect()
+	}
+	memory, err := c.runtime.MapShared(backends.Shared, backends.HostDevice, m.descriptor, int(m.size), true)
+	if err != nil {
+		return err
+	}
+	if err := m.memory.Separate(); err != nil {
+		return errors.Join(err, memory.Release())
+	}
+	c.mu.Lock()
+	h.stale, m.memory = m.memory, memory
+	c.mu.Unlock()
+	return nil
 }
 
 // unuse ends a use of a mapping, and returns it where it is to be unmapped. The lock is held.

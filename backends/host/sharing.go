@@ -184,8 +184,7 @@ func checkShared(descriptor, size int) error {
 
 // mapFile maps a file anywhere, or over what is at an address. By number, as the address is no
 // pointer of Go's.
-func mapFile(at backends.Address, size, protection, descriptor int) (backends.Address, error) {
-	flags := unix.MAP_SHARED
+func mapFile(at backends.Address, size, protection, flags, descriptor int) (backends.Address, error) {
 	if at != 0 {
 		flags |= unix.MAP_FIXED
 	}
@@ -202,7 +201,7 @@ func (b *Backend) mapWritable(descriptor, size int) (backends.Region, error) {
 	if err != nil {
 		return backends.Region{}, err
 	}
-	at, err := mapFile(0, size, unix.PROT_READ|unix.PROT_WRITE, descriptor)
+	at, err := mapFile(0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, descriptor)
 	if err != nil {
 		_ = unix.Close(readable)
 		return backends.Region{}, ranOut(err, size)
@@ -251,7 +250,7 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 		return backends.Region{}, err
 	}
 	defer unix.Close(readable)
-	at, err := mapFile(0, size, unix.PROT_READ, readable)
+	at, err := mapFile(0, size, unix.PROT_READ, unix.MAP_SHARED, readable)
 	if err != nil {
 		return backends.Region{}, ranOut(err, size)
 	}
@@ -261,14 +260,24 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 
 // ProtectShared leaves no writable mapping behind, so that SealShared may seal for good.
 func (b *Backend) ProtectShared(at backends.Region, size int) error {
+	return b.remap("protecting", at, size, unix.PROT_READ, unix.MAP_SHARED)
+}
+
+// SeparateShared leaves none behind either: pages are copied when they are written to.
+func (b *Backend) SeparateShared(at backends.Region, size int) error {
+	return b.remap("separating", at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+}
+
+// remap maps what is mapped for writing anew where it is.
+func (b *Backend) remap(what string, at backends.Region, size, protection, flags int) error {
 	b.mappings.mu.Lock()
 	defer b.mappings.mu.Unlock()
 	m, err := b.mappingAt(at, size)
 	if err != nil || m.readable < 0 {
 		return err
 	}
-	if _, err := mapFile(at.Address, size, unix.PROT_READ, m.readable); err != nil {
-		return fmt.Errorf("protecting %d bytes of shared memory at %#x: %w", size, at.Address, err)
+	if _, err := mapFile(at.Address, size, protection, flags, m.readable); err != nil {
+		return fmt.Errorf("%s %d bytes of shared memory at %#x: %w", what, size, at.Address, err)
 	}
 	err = unix.Close(m.readable)
 	m.readable = -1

@@ -149,3 +149,28 @@ func TestNoSharingWithoutDescriptors(t *testing.T) {
 	assert.GreaterOrEqual(t, failed, 2, "one for each descriptor that is needed")
 	assert.Equal(t, before, descriptors(t))
 }
+
+func TestWhatIsWrittenToASeparatedMappingNobodyElseSees(t *testing.T) {
+	b := New().(*Backend)
+	unit, err := b.SharedUnit(backends.HostDevice)
+	require.NoError(t, err)
+	made, descriptor, err := b.NewShared(backends.HostDevice, unit)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Close(descriptor)) }()
+	other, err := b.MapShared(descriptor, backends.HostDevice, unit, true)
+	require.NoError(t, err)
+	mine, theirs := bytesAt(made.Address, unit), bytesAt(other.Address, unit)
+	mine[0] = 1
+	require.NoError(t, b.SeparateShared(made, unit))
+	require.NoError(t, b.SeparateShared(made, unit), "it is already")
+	mine[0], mine[1] = 2, 3
+	assert.Equal(t, []byte{1, 0}, theirs[:2])
+	forGood, err := SealShared(descriptor)
+	require.NoError(t, err)
+	assert.True(t, forGood, "nobody has it mapped for writing")
+	mine[2] = 4
+	assert.Equal(t, []byte{2, 3, 4}, mine[:3])
+	require.NoError(t, b.UnmapShared(made, unit))
+	require.NoError(t, b.UnmapShared(other, unit))
+	assert.Error(t, b.SeparateShared(made, unit), "it is not mapped")
+}

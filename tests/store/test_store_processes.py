@@ -5,11 +5,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
 
-from hamr.store import ObjectNotFound, StoreError, StoreLost, StoreRefused, connect
+from hamr.store import (
+    ObjectNotFound,
+    Server,
+    StoreError,
+    StoreLost,
+    StoreRefused,
+    connect,
+)
 from tests.store import children
 from tests.support.paths import PATHS
 from tests.support.processes import scaled
@@ -133,14 +141,14 @@ def test_a_server_that_is_started_again_knows_what_processes_have(server_process
 
 def test_a_path_has_one_server(server, tmp_path):
     with pytest.raises(StoreRefused, match=server.path):
-        type(server)(server.path)
+        Server(server.path)
     with pytest.raises(StoreLost, match="nowhere"):
         connect(str(tmp_path / "nowhere"))
     open_folder = tmp_path / "open"
     open_folder.mkdir(mode=0o777)
     open_folder.chmod(0o777)
     with pytest.raises(StoreRefused, match="open"):
-        type(server)(str(open_folder / "socket"))
+        Server(str(open_folder / "socket"))
 
 
 def test_the_socket_is_the_users_alone(server):
@@ -156,11 +164,16 @@ def nobody():
     return pwd.getpwnam("nobody").pw_uid
 
 
-def test_another_user_is_refused(server):
+def test_another_user_is_refused():
     uid = nobody()
-    # The file system would refuse already; that the server does, too, is what is asked.
-    os.chmod(os.path.dirname(server.path), 0o755)
-    os.chmod(server.path, 0o666)
+    with tempfile.TemporaryDirectory() as folder, Server(f"{folder}/store/socket") as server:
+        # The file system would refuse already; that the server does, too, is what is asked.
+        for path, mode in ((folder, 0o755), (f"{folder}/store", 0o755), (server.path, 0o666)):
+            os.chmod(path, mode)
+        assert_refused(server, uid)
+
+
+def assert_refused(server, uid):
     program = (
         "import os, socket, sys\n"
         "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"

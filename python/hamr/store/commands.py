@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -56,16 +57,20 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _serve(chosen: argparse.Namespace) -> int:
-    ended = threading.Event()
+    # By a descriptor, which is written to on whatever thread the signal comes to: Python's handlers
+    # run on the main thread once that wakes.
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(reader, True)
+    signal.set_wakeup_fd(writer)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, lambda *_: None)
     with Server(chosen.socket, limit=chosen.limit, spill=chosen.spill) as server:
         if chosen.metrics:
             from .metrics import serve
 
             serve(server, chosen.metrics)
         print(f"hamr store: listening at {server.path}", flush=True)
-        ended.wait()
+        os.read(reader, 1)
     return 0
 
 
