@@ -17,6 +17,21 @@ def totals(buffers, results):
         results.put((float(np.asarray(found).sum()), found.readonly))
 
 
+def device_totals(buffers, results):
+    """The same of a device's memory, and where it is."""
+    while (found := buffers.get()) is not None:
+        results.put((float(found.get().sum()), found.readonly, found.device))
+
+
+def make_on_device(path, device, ids):
+    """Make an object that is sealed and one that is not, and wait to be killed."""
+    client = connect(path)
+    sealed, unsealed = (client.create(1000, "u1", device=device) for _ in range(2))
+    sealed.buffer.fill(9)
+    ids.put((sealed.seal(), unsealed.id))
+    time.sleep(600)
+
+
 def make(path, count):
     """Make objects and say so, leave one that is not sealed, have one, and wait to be killed."""
     client = connect(path)

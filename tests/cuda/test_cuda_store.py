@@ -1,0 +1,142 @@
+"""Objects of the store in memory of CUDA's devices."""
+
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr.store import NotSealed, ObjectNotFound, Server, StoreFull, connect
+from tests.cuda import driver
+from tests.store import children
+
+UNIT = 2 << 20
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server with room for 16 MiB of each device."""
+    path = str(tmp_path / "store" / "socket")
+    with Server(path, limit={"host": "64MiB", "gpu": 8 * UNIT}) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    with connect(server.path) as client:
+        yield client
+
+
+def used(client):
+    """Bytes of devices."""
+    memory = client.statistics()["memory"]
+    return sum(row["used"] for name, row in memory.items() if name != "host")
+
+
+def test_an_object_of_a_device_is_had_in_place_and_for_reading_only(client, device):
+    builder = client.create((3, 5), "f4", device=device)
+    assert (builder.buffer.allocator, builder.buffer.device) == (hamr.Allocator.cuda_vmm, device)
+    builder.buffer[...] = np.arange(15).reshape(3, 5)
+    with pytest.raises(NotSealed):
+        client.get(builder.id)
+    builder.seal()
+    found = client.get(builder.id)
+    assert (found.device, found.readonly) == (device, True)
+    assert found.get().tolist() == np.arange(15).reshape(3, 5).tolist()
+    assert found.__cuda_array_interface__["data"] == (found.ptr, True)
+    with pytest.raises(ValueError):
+        found.fill(1)
+    assert client.info(builder.id).device not in ("host", "")
+    assert used(client) == UNIT
+    client.delete(builder.id)
+    del found, builder
+    assert used(client) == 0
+
+
+def test_the_device_refuses_who_writes_there(client, device):
+    found = client.get(client.put(hamr.Buffer(100, "f4", device=device, fill=3)))
+    assert found.device == device
+    values = np.ones(1, "f4")
+    with driver.on(device):
+        upload = "cuMemcpyHtoDAsync_v2", found.ptr, values.ctypes.data, 4, driver.LEGACY
+        assert driver.code(*upload) == driver.INVALID_VALUE
+    assert (found.get() == 3).all()
+
+
+@pytest.mark.multigpu
+def test_an_object_is_had_on_another_device_and_on_the_host(client):
+    values = np.arange(1000.0)
+    id = client.put(hamr.Buffer(1000, device=0, data=values))
+    other = client.get(id, device=1)
+    assert (other.device, other.get().tolist()) == (1, values.tolist())
+    host = client.get(id, device="cpu")
+    assert (host.device, np.asarray(host).tolist()) == (-1, values.tolist())
+    back = client.get(client.put(values), "cuda", device=1)
+    assert (back.device, back.get().tolist()) == (1, values.tolist())
+
+
+def test_put_keeps_what_is_on_a_device_there(client, device):
+    for allocator in ("cuda", "cuda_async", "cuda_vmm"):
+        found = client.get(client.put(hamr.Buffer(7, "i2", allocator, device=device, fill=5)))
+        assert (found.device, found.get().tolist()) == (device, [5] * 7)
+    host = client.get(client.put(hamr.Buffer(7, device=device, fill=5), "malloc"))
+    assert (host.device, np.asarray(host).tolist()) == (-1, [5] * 7)
+
+
+def test_a_mirror_of_device_memory_is_page_locked_and_written_back_on_success(client, device):
+    builder = client.create(1000, "i4", device=device)
+    with builder.buffer.mirror() as values:
+        assert hamr.device_of(values) is None or values.flags.writeable
+        values[:] = range(1000)
+    with pytest.raises(KeyError), builder.buffer.mirror(initialize=True) as values:
+        values[:] = 0
+        raise KeyError
+    builder.seal()
+    with client.get(builder.id).mirror() as values:
+        assert values.tolist() == list(range(1000))
+        assert not values.flags.writeable
+
+
+def test_the_limit_of_a_device_holds(client, device):
+    kept = client.get(client.put(hamr.Buffer(5 * UNIT, "u1", device=device, fill=0)))
+    with pytest.raises(StoreFull) as caught:
+        client.create(4 * UNIT, "u1", device=device)
+    assert (caught.value.limit, caught.value.used) == (8 * UNIT, 5 * UNIT)
+    evictable = client.put(hamr.Buffer(3 * UNIT, "u1", device=device, fill=0), evictable=True)
+    client.put(hamr.Buffer(1, "u1", device=device, fill=0))
+    with pytest.raises(ObjectNotFound):
+        client.get(evictable)
+    assert kept.device == device
+
+
+def test_a_queue_carries_the_id_of_device_memory(client, device):
+    context = multiprocessing.get_context("spawn")
+    buffers, results = context.Queue(), context.Queue()
+    process = context.Process(target=children.device_totals, args=(buffers, results))
+    process.start()
+    found = client.get(client.put(hamr.Buffer(100_000, "f4", device=device, fill=2)))
+    assert len(pickle.dumps(found)) < 400
+    buffers.put(found)
+    buffers.put(found[::2])
+    assert results.get(timeout=60) == (200_000.0, True, device)
+    assert results.get(timeout=60) == (100_000.0, True, device)
+    buffers.put(None)
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def test_what_a_process_that_was_killed_has_sealed_is_there(client, server, device):
+    context = multiprocessing.get_context("spawn")
+    ids = context.Queue()
+    process = context.Process(target=children.make_on_device, args=(server.path, device, ids))
+    process.start()
+    sealed, unsealed = ids.get(timeout=60)
+    process.kill()
+    process.join(60)
+    assert (client.get(sealed).get() == 9).all()
+    with pytest.raises(ObjectNotFound):
+        while True:  # the server is told of the connection's end when it comes to it
+            client.info(unsealed)
+    client.delete(sealed)
+    assert used(client) == 0
