@@ -231,5 +231,8 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.deaths.close()
 	// Others may take the path only when it is free again.
-	return errors.Join(err, os.Remove(s.path), s.lock.Close())
+	if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return errors.Join(err, s.lock.Close())
 }
