@@ -28,3 +28,27 @@ type Sharer interface {
 	// device is waited for. After an error that is a *NotFreedError the mapping is there still.
 	UnmapShared(at Region, size int) error
 }
+
+// PoolSharer is implemented by backends whose memory of a pool other processes import one
+// allocation at a time: they are sent a descriptor of the pool once, and a few bytes for each. The
+// backend's own users say that they want such pools, by a setting of its.
+type PoolSharer interface {
+	// SharedPool returns a descriptor of the pool that memory of allocator a on the device is of,
+	// closed on exec, which is the caller's to close. The error is an *UnavailableError where the
+	// memory is of no pool that others can import.
+	SharedPool(a Allocator, device int) (descriptor int, err error)
+	// ExportPooled returns what an allocation is imported by that holds at, where its pool is, and
+	// the offset of at in it. It must not be freed while anybody has it imported, and not be
+	// imported before the stream that it was taken on has come to it.
+	ExportPooled(at Region) (exported []byte, offset int, err error)
+	// ImportPool returns another process's pool, by a descriptor that stays the caller's.
+	ImportPool(descriptor, device int) (pool uintptr, err error)
+	// ImportPooled returns an allocation of an imported pool, for reading and writing. It is given
+	// back by ClosePooled, never by Free.
+	ImportPooled(pool uintptr, exported []byte) (Region, error)
+	// ClosePooled gives an imported allocation back. Work with it that others do on the device is
+	// waited for. After an error that is a *NotFreedError it is there still.
+	ClosePooled(at Region) error
+	// ClosePool gives an imported pool back, whose allocations last until they are closed.
+	ClosePool(pool uintptr) error
+}

@@ -1,6 +1,8 @@
 package gobuffer_test
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -62,4 +64,99 @@ func TestWhatCannotBeShared(t *testing.T) {
 	var none *gobuffer.Runtime
 	_, _, err = none.NewShared(backends.Malloc, backends.HostDevice, 1)
 	assert.ErrorIs(t, err, gobuffer.ErrZero)
+}
+
+// sharedTwice is the same memory of device 1 in two places: to write to, and to read from.
+func sharedTwice(t *testing.T, w *world, size int) (made, mapped *gobuffer.Memory) {
+	t.Helper()
+	made, descriptor, err := w.runtime.NewShared(backends.CUDA, 1, size)
+	require.NoError(t, err)
+	mapped, err = w.runtime.MapShared(backends.CUDAAsync, 1, descriptor, size, true)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Close(descriptor))
+	return made, mapped
+}
+
+func TestSharedMemoryEndsWhenWorkWithItIsOver(t *testing.T) {
+	w := newWorld(t, 2, late)
+	const size = 100000
+	made, mapped := sharedTwice(t, w, size)
+	layout, err := arrayiface.NewLayout(arrayiface.Uint8, []int{size}, nil)
+	require.NoError(t, err)
+	options := gobuffer.Options{Allocator: backends.CUDA, Device: 1, Transfer: gobuffer.Async}
+	writer := gobuffer.View(made, made.Region().Address, layout, size, false, options)
+	w.setSeven(writer)
+	assert.NotEqual(t, bytes.Repeat([]byte{7}, size), w.cuda.Peek(made.Region().Address, size), "it is enqueued")
+	require.NoError(t, made.Protect())
+	assert.Equal(t, bytes.Repeat([]byte{7}, size), w.cuda.Peek(made.Region().Address, size))
+	_, err = w.cuda.Copy(made.Region(), mapped.Region(), size, 0)
+	assert.Error(t, err, "it is read-only now")
+
+	// Somebody else reads it, and the memory ends meanwhile.
+	var seen []byte
+	require.NoError(t, w.cuda.Launch(1, w.stream(w.cuda, 1), func(memory func(backends.Address, int) []byte) {
+		seen = bytes.Clone(memory(mapped.Region().Address, size))
+	}))
+	require.NoError(t, mapped.Release())
+	assert.Equal(t, bytes.Repeat([]byte{7}, size), seen)
+	closeAll(t, writer)
+	live, _ := w.cuda.Live()
+	assert.Zero(t, live)
+}
+
+func TestSharedMemoryThatCannotBeUnmappedIsKept(t *testing.T) {
+	w := newWorld(t, 2, late)
+	made, mapped := sharedTwice(t, w, 10)
+	w.cuda.FailAt("UnmapShared", 0, &backends.NotFreedError{Reason: errors.New("no device")})
+	assert.ErrorContains(t, made.Release(), "no device")
+	w.cuda.StopFailing()
+	live, _ := w.cuda.Live()
+	assert.Equal(t, 2, live)
+	require.NoError(t, w.runtime.ReleasePostponed())
+	w.cuda.FailAt("UnmapShared", 1, errors.New("late failure"))
+	w.cuda.FailAt("ProtectShared", 1, errors.New("not protected"))
+	assert.ErrorContains(t, mapped.Protect(), "not protected")
+	assert.ErrorContains(t, mapped.Release(), "late failure")
+	w.assertNothingLive()
+	require.NoError(t, w.cuda.UnmapShared(mapped.Region(), mapped.Size()), "which no Release does again")
+}
+
+func TestSharingThatFailsLeavesNothing(t *testing.T) {
+	w := newWorld(t, 2, backendtest.FakeOptions{Memory: 1 << 20})
+	_, _, err := w.runtime.NewShared(backends.CUDA, 1, 2<<20)
+	var full *backends.OutOfMemoryError
+	require.ErrorAs(t, err, &full)
+	calls := 0
+	made, _, err := w.runtime.NewShared(backends.CUDA, 1, 1<<20)
+	require.NoError(t, err)
+	remove := w.runtime.OnOutOfMemory(func(device, size int) bool {
+		calls++
+		assert.NoError(t, made.Release())
+		return true
+	})
+	defer remove()
+	second, descriptor, err := w.runtime.NewShared(backends.CUDA, 1, 1<<20)
+	require.NoError(t, err)
+	assert.Equal(t, 1, calls)
+	w.cuda.FailAt("StreamDevice", 0, errors.New("adoption fails"))
+	w.cuda.FailAt("Resolve", 0, errors.New("adoption fails"))
+	_, err = w.runtime.MapShared(backends.CUDA, 1, descriptor, 1<<20, false)
+	assert.ErrorContains(t, err, "adoption fails")
+	w.cuda.StopFailing()
+	live, _ := w.cuda.Live()
+	assert.Equal(t, 1, live)
+	require.NoError(t, second.Release())
+	require.NoError(t, syscall.Close(descriptor))
+}
+
+func TestRuntimesThatDoNotShare(t *testing.T) {
+	w := newWorld(t, 1, backendtest.FakeOptions{NoSharing: true, Synchronous: true})
+	_, _, err := w.runtime.NewShared(backends.CUDA, 0, 10)
+	assert.ErrorIs(t, err, backends.ErrUnavailable)
+	plain, err := gobuffer.NewRuntime(w.cuda.WithoutStreams())
+	require.NoError(t, err)
+	_, err = plain.MapShared(backends.CUDA, 0, 0, 10, true)
+	assert.ErrorIs(t, err, backends.ErrUnavailable)
+	_, err = w.runtime.SharedUnit(backends.CUDA, 3)
+	assert.ErrorContains(t, err, "0 … 0")
 }

@@ -64,6 +64,8 @@ type FakeOptions struct {
 	// OneThread makes it a violation that memory is taken, given back, copied or filled on more
 	// than one thread. It needs Synchronous.
 	OneThread bool
+	// NoSharing keeps memory from being shared by descriptor.
+	NoSharing bool
 	// Identities are the devices' UUIDs; nil makes them up from name and number.
 	Identities []backends.UUID
 	// Unavailable, when set, is why Probe fails.
@@ -77,7 +79,7 @@ type FakeOptions struct {
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
 // Peers, MemoryReporter, Describer, Identified, Contexts, Reacher, HostReacher,
-// EventAdopter, Reuser, Grower and Device, and is safe for concurrent use.
+// EventAdopter, Reuser, Grower, Sharer and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 

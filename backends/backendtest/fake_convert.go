@@ -45,6 +45,9 @@ func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
 	if to.pageable || from.pageable {
 		return f.violate("Convert", "a device does not reach pageable memory")
 	}
+	if err := f.checkWritable("Convert", to); err != nil {
+		return err
+	}
 	stream, err := f.streamFor("Convert", s, to, from)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (back
 	if distance := int(dst.Address) - int(src.Address); to.block != nil && to.block == from.block && max(distance, -distance) < size {
 		return backends.Complete, f.violate("Copy", "%s and %s overlap", describe(dst), describe(src))
 	}
+	if err := f.checkWritable("Copy", to); err != nil {
+		return backends.Complete, err
+	}
 	stream, err := f.streamFor("Copy", s, to, from)
 	if err != nil {
 		return backends.Complete, err
@@ -80,6 +83,9 @@ func (f *Fake) fill(dst backends.Region, pattern []byte, count int, s backends.S
 	if to.block == nil {
 		return f.violate("Fill", "%s is not memory of %s", describe(dst), f.Name())
 	}
+	if err := f.checkWritable("Fill", to); err != nil {
+		return err
+	}
 	stream, err := f.streamFor("Fill", s, to)
 	if err != nil {
 		return err
@@ -107,7 +113,7 @@ func (f *Fake) Launch(device int, s backends.Stream, kernel func(memory func(at 
 	f.enqueue(stream, task{run: func() {
 		f.executing = true
 		defer func() { f.executing = false }()
-		kernel(f.bytesAt)
+		f.runKernel(kernel)
 	}})
 	return nil
 }

@@ -38,6 +38,8 @@ type block struct {
 	mapped    []mapped
 	reach     int    // bytes that it has addresses for
 	store     *store // of memory that grows, else nil
+	shared    bool   // by descriptor
+	readOnly  bool
 }
 
 func (b *block) kind() backends.MemoryKind { return b.allocator.Kind() }
@@ -148,7 +150,7 @@ func (f *Fake) release(b *block) {
 	} else if b.kind() != backends.Pinned {
 		f.used[b.owner()] -= int64(b.size)
 	}
-	if b.kind() != backends.DeviceOnly || f.options.Fine {
+	if (b.kind() != backends.DeviceOnly || f.options.Fine) && !b.shared {
 		_ = syscall.Madvise(b.data, syscall.MADV_DONTNEED)
 		_ = syscall.Mprotect(b.data, syscall.PROT_NONE)
 	}
@@ -175,6 +177,8 @@ func (f *Fake) blockOf(call string, at backends.Region, size int) (*block, error
 		return nil, f.violate(call, strings.ToLower(call)+" of %s, %d bytes into a block", describe(at), at.Address-b.base)
 	case b.allocator != at.Allocator:
 		return nil, f.violate(call, strings.ToLower(call)+" of %s, which came from allocator %s", describe(at), b.allocator)
+	case b.shared && call == "Free":
+		return nil, f.violate(call, "free of %s, which is shared", describe(at))
 	case b.device != at.Device && b.kind() != backends.Pinned:
 		return nil, f.violate(call, strings.ToLower(call)+" of %s, which is on device %d: wrong device", describe(at), b.device)
 	case size != 0 && b.size != size:

@@ -42,11 +42,14 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 	}
 	require.NoError(t, err)
 	require.NoError(t, b.Probe(), "Probe remembers its answer")
-	if o.LargestSize == 0 {
-		o.LargestSize = 4 << 20
-	}
 	if o.OutOfMemory == 0 {
 		o.OutOfMemory = 1 << 46
+	}
+	if runOther(t, b, o) {
+		return
+	}
+	if o.LargestSize == 0 {
+		o.LargestSize = 4 << 20
 	}
 	if o.Allocators == nil {
 		o.Allocators = slices.DeleteFunc(backends.Allocators(), func(a backends.Allocator) bool { return a.Backend() != b.Name() })
@@ -98,6 +101,10 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 		}
 	}
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b, count) })
+	t.Run("Sharing", func(t *testing.T) { testSharing(t, b, count, o) })
+	if s := shares(t, b, count-1, o); s != nil {
+		s.testTwoProcesses(t) // not a test of its own: the other process is to come no further than here
+	}
 	t.Run("Identities", func(t *testing.T) { testIdentities(t, b, count) })
 	if before >= 0 {
 		assert.Equal(t, before, live(b), "allocations that were not freed")

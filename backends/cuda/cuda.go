@@ -44,6 +44,9 @@ const (
 	// PinnedThresholdSetting is how many bytes of freed page-locked memory are kept for reuse.
 	// The default is a sixteenth of the host's memory.
 	PinnedThresholdSetting = "HAMR_PINNED_POOL_RELEASE_THRESHOLD"
+	// PoolSharingSetting says with "1" that other processes can import memory of the driver's pools,
+	// which may keep what is freed then, whatever ThresholdSetting says.
+	PoolSharingSetting = "HAMR_CUDA_POOL_SHARED"
 	// PeerSetting says with "0" that devices are not to reach each other's memory:
 	// copies between them go through the host.
 	PeerSetting = "HAMR_CUDA_PEER_ACCESS"
@@ -56,7 +59,7 @@ const (
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
 // CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer, Reuser, AtOnce, Grower, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
+// MemoryReporter, Describer, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
@@ -80,16 +83,18 @@ type Backend struct {
 	ownPages       sync.Map                  // the size of each mapping that lock has made, by address
 	withoutKernels bool                      // see KernelsSetting
 	withoutPeers   bool                      // see PeerSetting
+	sharedPools    bool                      // see PoolSharingSetting
 	withoutReuse   bool                      // see PoolSetting
 	checksReuse    bool                      // likewise
 	manyBy         way                       // see ManySetting
 	reserve        int                       // see GrowthSetting; zero is the default
 
-	streams     ownStreams
-	substitutes substitutes
-	timed       timedEvents
-	peers       peers
-	extents     extents
+	streams      ownStreams
+	substitutes  substitutes
+	timed        timedEvents
+	peers        peers
+	extents      extents
+	foreignPools foreignPools
 }
 
 // New returns the backend. Probe reads the settings through lookup.
@@ -161,6 +166,7 @@ func (b *Backend) load() error {
 	}
 	b.withoutKernels = b.lookup(b.setting(KernelsSetting)) == "0" || b.dialect.Kernels == nil
 	b.withoutPeers = b.lookup(b.setting(PeerSetting)) == "0"
+	b.sharedPools = b.lookup(b.setting(PoolSharingSetting)) == "1"
 	b.withoutReuse = !b.Reuses(b.dialect.Allocators.Plain)
 	b.checksReuse = b.lookup(b.setting(PoolSetting)) == checkedPool
 	if err := errors.Join(b.staging.Configure(b.Name(), b.lookup, b.model), b.readMany()); err != nil {

@@ -16,6 +16,7 @@ func TestConformance(t *testing.T) {
 		t.Run(strconv.Itoa(devices)+" devices, kernels "+kernels, func(t *testing.T) {
 			s := withDevices(devices)
 			s[KernelsSetting] = kernels
+			s[PoolSharingSetting] = kernels
 			backendtest.Run(t, emulate(t, s).Backend, backendtest.Options{LargestSize: 1 << 20})
 		})
 	}

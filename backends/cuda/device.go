@@ -17,8 +17,10 @@ const (
 	AttributeManagedMemory       = 83
 	AttributeHostPageTables      = 100 // the device follows the host's page tables to pageable memory
 	AttributeVirtualMemory       = 102
+	AttributeSharedMemory        = 103 // processes share it by descriptor
 	AttributeRemoteVirtualMemory = 110 // network cards reach it
 	AttributeMemoryPools         = 115
+	AttributeSharedPools         = 119 // how processes share pools: a bit for each kind of handle
 )
 
 // device is what is kept about one device. mu guards the fields below it and the

@@ -43,6 +43,9 @@ var builtEmulator = sync.OnceValues(func() (string, error) {
 	if _, err := exec.LookPath(strings.Fields(compiler)[0]); err != nil {
 		return "", nil
 	}
+	if built := os.Getenv(builtSetting); built != "" {
+		return built, nil // by the process that has started this one
+	}
 	file := filepath.Join(buildFolder, "emulator.so")
 	build := exec.Command("sh", "../../tests/emulator/build.sh", file)
 	// Nothing else in the process may take it for the driver.
@@ -50,8 +53,10 @@ var builtEmulator = sync.OnceValues(func() (string, error) {
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(output), Err: err}
 	}
-	return file, nil
+	return file, os.Setenv(builtSetting, file)
 })
+
+const builtSetting = "HAMR_TEST_BUILT_EMULATOR"
 
 // newEmulator returns the path of an emulator that nobody has loaded yet: the
 // loader tells libraries apart by file, so each test has one of its own.

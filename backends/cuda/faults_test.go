@@ -183,6 +183,7 @@ func operations() []operation {
 	for _, behind := range []int{16 << 20, 0} {
 		list = append(list, growth(behind), relocation(behind))
 	}
+	list = append(append(list, sharing()...), poolSharing()...)
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM} {
 		list = append(list, allocation(a, false), allocation(a, true), release(a))
 	}
@@ -230,7 +231,7 @@ func useEvent(r *rig, s backends.Stream) error {
 }
 
 // Failures of these do no harm, or are made up for.
-var tolerated = []string{"cuCtxPopCurrent_v2", "cuCtxEnablePeerAccess", "cuMemPoolSetAccess", "cuEventDestroy_v2", "cuMemHostRegister_v2"}
+var tolerated = []string{"cuCtxPopCurrent_v2", "cuCtxEnablePeerAccess", "cuMemPoolSetAccess", "cuEventDestroy_v2", "cuMemHostRegister_v2", "cuMemGetAllocationPropertiesFromHandle"}
 
 // Where these fail, a batch goes another way: without the kernel, or without staging.
 var otherWays = []string{"cuModuleLoadData", "cuModuleGetFunction", "cuStreamIsCapturing", "cuMemHostAlloc", "cuCtxGetCurrent"}

@@ -188,16 +188,30 @@ func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, i
 // freeGrowing waits for the devices that reach the memory before it takes it away: the driver
 // would not. What went wrong there before is reported, and keeps nothing; that a device cannot
 // be waited for does.
-func (b *Backend) freeGrowing(at backends.Region) (late error) {
+func (b *Backend) freeGrowing(at backends.Region) error {
 	e, err := b.extents.startingAt(at)
 	if err != nil {
 		return err
 	}
-	for _, each := range b.peers.users(b, e.device) {
+	return b.endExtent(e)
+}
+
+// waitForUsers waits for the devices that reach a device's memory, and reports what went wrong there
+// before. A *NotFreedError says that one could not be waited for.
+func (b *Backend) waitForUsers(d *device) (late error) {
+	for _, each := range b.peers.users(b, d) {
 		err := b.SynchronizeDevice(each.number)
 		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
 			return &backends.NotFreedError{Reason: late}
 		}
+	}
+	return late
+}
+
+func (b *Backend) endExtent(e *extent) error {
+	late := b.waitForUsers(e.device)
+	if refused(late) {
+		return late
 	}
 	if err := b.giveUp(e); err != nil {
 		return &backends.NotFreedError{Reason: errors.Join(late, err)}

@@ -16,6 +16,9 @@ type extent struct {
 	start    backends.Address
 	reserved []int // bytes of each reservation
 	mapped   []int // bytes of each piece of memory
+
+	shared   bool // by descriptor: one piece, which does not grow and is not freed but unmapped
+	readOnly bool // peers.mu guards it
 }
 
 func sum(list []int) (total int) {
@@ -69,8 +72,19 @@ func (x *extents) startingAt(at backends.Region) (*extent, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	i, known := slices.BinarySearchFunc(x.list, at.Address, byStart)
-	if !known || x.list[i].device.number != at.Device {
+	if !known || x.list[i].device.number != at.Device || x.list[i].shared {
 		return nil, fmt.Errorf("device %d has no allocation by %s at %#x", at.Device, at.Allocator, at.Address)
+	}
+	return x.list[i], nil
+}
+
+// sharedAt returns the extent that NewShared or MapShared has returned.
+func (x *extents) sharedAt(at backends.Region, size int) (*extent, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	i, known := slices.BinarySearchFunc(x.list, at.Address, byStart)
+	if !known || x.list[i].device.number != at.Device || !x.list[i].shared || sum(x.list[i].reserved) != size {
+		return nil, fmt.Errorf("device %d has no shared memory of %d bytes mapped at %#x", at.Device, size, at.Address)
 	}
 	return x.list[i], nil
 }

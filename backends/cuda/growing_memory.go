@@ -141,12 +141,7 @@ func (b *Backend) mapHandle(e *extent, size int, handle uintptr) error {
 	if err := b.call(b.driver.MemMap, uintptr(at), uintptr(size), 0, handle, 0); err != nil {
 		return errors.Join(err, b.call(b.driver.MemRelease, handle))
 	}
-	err := b.open(at, size, e.device)
-	for pair, enabled := range p.pairs {
-		if err == nil && enabled && pair[1] == e.device.number {
-			err = b.open(at, size, b.devices[pair[0]])
-		}
-	}
+	err := b.openToUsers(e, at, size)
 	if released := b.call(b.driver.MemRelease, handle); err == nil {
 		err = released
 		if released != nil {
@@ -184,9 +179,23 @@ func (b *Backend) mapAgain(e, old *extent) error {
 	return nil
 }
 
-// open lets a device use mapped memory.
-func (b *Backend) open(at backends.Address, size int, to *device) error {
+// openToUsers lets an extent's device, and those that reach it, use some of its memory. peers.mu is held.
+func (b *Backend) openToUsers(e *extent, at backends.Address, size int) error {
+	err := b.open(e, at, size, e.device)
+	for pair, enabled := range b.peers.pairs {
+		if err == nil && enabled && pair[1] == e.device.number {
+			err = b.open(e, at, size, b.devices[pair[0]])
+		}
+	}
+	return err
+}
+
+// open lets a device use an extent's mapped memory. peers.mu is held.
+func (b *Backend) open(e *extent, at backends.Address, size int, to *device) error {
 	access := &poolAccess{location{deviceLocation, to.handle}, readWrite}
+	if e.readOnly {
+		access.flags = readOnly
+	}
 	return b.callWithPointers(b.driver.MemSetAccess, uintptr(at), uintptr(size), uintptr(unsafe.Pointer(access)), 1)
 }
 
@@ -200,7 +209,7 @@ func (x *extents) openAll(b *Backend, of, to *device) error {
 			if e.device != of {
 				break
 			}
-			if err := b.open(at, size, to); err != nil {
+			if err := b.open(e, at, size, to); err != nil {
 				return err
 			}
 			at += backends.Address(size)

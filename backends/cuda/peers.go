@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -77,7 +78,7 @@ func (b *Backend) Enable(from, to int) error {
 			return err
 		}
 	}
-	if err := b.extents.openAll(b, second, first); err != nil {
+	if err := errors.Join(b.extents.openAll(b, second, first), b.openForeignPools(second, first)); err != nil {
 		return err
 	}
 	p.pairs[[2]int{from, to}] = true

@@ -84,7 +84,11 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	properties := &poolProperties{allocation: pinnedAllocation, location: location{deviceLocation, d.handle}}
+	handles, err := b.poolHandles(d)
+	if err != nil {
+		return 0, err
+	}
+	properties := &poolProperties{allocation: pinnedAllocation, handles: handles, location: location{deviceLocation, d.handle}}
 	if err := b.callWithPointers(b.driver.MemPoolCreate, v.slot(0), uintptr(unsafe.Pointer(properties))); err != nil {
 		return 0, err
 	}

@@ -61,6 +61,10 @@ type EntryPoints struct {
 	MemPoolTrimTo        uintptr `dl:"cuMemPoolTrimTo"`
 	MemAllocFromPool     uintptr `dl:"cuMemAllocFromPoolAsync"`
 	MemFreeInStreamOrder uintptr `dl:"cuMemFreeAsync"`
+	MemPoolExport        uintptr `dl:"cuMemPoolExportToShareableHandle,optional"`
+	MemPoolImport        uintptr `dl:"cuMemPoolImportFromShareableHandle,optional"`
+	MemPoolExportPointer uintptr `dl:"cuMemPoolExportPointer,optional"`
+	MemPoolImportPointer uintptr `dl:"cuMemPoolImportPointer,optional"`
 
 	// Addresses and memory apart: 10.2.
 	MemAddressReserve uintptr `dl:"cuMemAddressReserve,optional"`
@@ -72,6 +76,9 @@ type EntryPoints struct {
 	MemSetAccess      uintptr `dl:"cuMemSetAccess,optional"`
 	MemGetGranularity uintptr `dl:"cuMemGetAllocationGranularity,optional"`
 	MemRetainHandle   uintptr `dl:"cuMemRetainAllocationHandle,optional"` // 11.0
+	MemExport         uintptr `dl:"cuMemExportToShareableHandle,optional"`
+	MemImport         uintptr `dl:"cuMemImportFromShareableHandle,optional"`
+	MemGetProperties  uintptr `dl:"cuMemGetAllocationPropertiesFromHandle,optional"`
 
 	// Copies.
 	MemcpyAsync        uintptr `dl:"cuMemcpyAsync"`

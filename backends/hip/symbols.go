@@ -54,6 +54,10 @@ type entryPoints struct {
 	MemPoolTrimTo        uintptr `dl:"hipMemPoolTrimTo,optional"`
 	MemAllocFromPool     uintptr `dl:"hipMallocFromPoolAsync,optional"`
 	MemFreeInStreamOrder uintptr `dl:"hipFreeAsync,optional"`
+	MemPoolExport        uintptr
+	MemPoolImport        uintptr
+	MemPoolExportPointer uintptr
+	MemPoolImportPointer uintptr
 
 	// Addresses and memory apart.
 	MemAddressReserve uintptr
@@ -65,6 +69,9 @@ type entryPoints struct {
 	MemSetAccess      uintptr
 	MemGetGranularity uintptr
 	MemRetainHandle   uintptr
+	MemExport         uintptr
+	MemImport         uintptr
+	MemGetProperties  uintptr
 
 	// Copies.
 	MemcpyAsync        uintptr `dl:"hipMemcpyAsync"` // see cuda.Dialect.CopyKind

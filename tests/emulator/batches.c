@@ -81,6 +81,7 @@ static CUresult make_items(const struct batch *b, struct item **items) {
     if (b->sizes[i] == 0)
       return invalid(CUDA_ERROR_INVALID_VALUE, "copy %zu of a batch has no bytes", i);
     RETURN_IF_FAILED(make_span(&items[i]->target, b->targets[i], b->sizes[i]));
+    RETURN_IF_FAILED(check_writable(&items[i]->target));
     RETURN_IF_FAILED(make_span(&items[i]->source, b->sources[i], b->sizes[i]));
     if (order_of(b, i) == IN_STREAM_ORDER)
       continue;

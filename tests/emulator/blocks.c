@@ -4,6 +4,7 @@
 // until many more were freed.
 #include "emulator.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -78,6 +79,15 @@ struct block *find_numbered(CUdeviceptr address, unsigned long number) {
 
 static int on_device(const struct block *b) { return b->kind <= POOL_MEMORY; }
 
+static char *map_file(const struct block *b) {
+  void *at = mmap(NULL, b->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, b->pool->file, (off_t)b->offset);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+static int in_file(const struct block *b) { return b->pool && b->pool->file >= 0; }
+
+static int imported(const struct block *b) { return b->pool && b->pool->imported; }
+
 static CUresult map_block(struct block *b) {
   b->mapped = rounded(b->size, page);
   b->reserved_size = b->mapped + page;
@@ -85,7 +95,7 @@ static CUresult map_block(struct block *b) {
   if (!b->reserved)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (on_device(b))
-    b->alias = map(b->mapped, PROT_READ | PROT_WRITE);
+    b->alias = in_file(b) ? map_file(b) : map(b->mapped, PROT_READ | PROT_WRITE);
   else if (mprotect(b->reserved, b->mapped, PROT_READ | PROT_WRITE) == 0)
     b->alias = b->reserved;
   if (!b->alias) {
@@ -95,7 +105,8 @@ static CUresult map_block(struct block *b) {
   size_t offset = b->mapped - rounded(b->size, alignment);
   b->data = b->alias + offset;
   b->address = (uintptr_t)b->reserved + offset;
-  memset(b->alias, garbage, b->mapped);
+  if (!imported(b))
+    memset(b->alias, garbage, b->mapped);
   return CUDA_SUCCESS;
 }
 
@@ -121,11 +132,8 @@ int make_room(enum kind kind, size_t size, int device) {
   return fits(kind, size, device);
 }
 
-CUresult new_block(enum kind kind, size_t size, int device, struct block **block) {
-  if (size == 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!make_room(kind, size, device))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+static CUresult add_block(enum kind kind, size_t size, int device, struct pool *pool, uint64_t offset,
+                          struct block **block) {
   if (block_count > most_blocks)
     finish_frees(device); // a process may have only so many mappings
   struct block *b = calloc(1, sizeof *b);
@@ -133,15 +141,56 @@ CUresult new_block(enum kind kind, size_t size, int device, struct block **block
   b->size = size;
   b->device = device;
   b->number = next_number();
+  b->pool = pool;
+  b->offset = offset;
   if (map_block(b) != CUDA_SUCCESS) {
     free(b);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (kind != PINNED_MEMORY)
+  if (kind != PINNED_MEMORY && !imported(b))
     devices[device].used += size;
   insert_block(b);
   *block = b;
   return CUDA_SUCCESS;
+}
+
+static CUresult check_room(enum kind kind, size_t size, int device) {
+  if (size == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return make_room(kind, size, device) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult new_block(enum kind kind, size_t size, int device, struct block **block) {
+  RETURN_IF_FAILED(check_room(kind, size, device));
+  return add_block(kind, size, device, NULL, 0, block);
+}
+
+// In the pool's file, if it has one: each at a place of its own, which no other one has later.
+CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block) {
+  RETURN_IF_FAILED(check_room(POOL_MEMORY, size, pool->device));
+  uint64_t offset = pool->end;
+  if (pool->file >= 0) {
+    pool->end += rounded(size, page);
+    if (ftruncate(pool->file, (off_t)pool->end) != 0)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return add_block(POOL_MEMORY, size, pool->device, pool, offset, block);
+}
+
+CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block) {
+  return add_block(POOL_MEMORY, size, pool->device, pool, offset, block);
+}
+
+static void leave_pool(const struct block *b) {
+  if (imported(b)) {
+    b->pool->used -= b->size;
+    end_pool_if_unused(b->pool);
+    return;
+  }
+  devices[b->device].used -= b->size;
+  if (in_file(b))
+    fallocate(b->pool->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)b->offset, (off_t)b->mapped);
+  pool_gave_back(b->pool, b->size);
 }
 
 // Memory of the program's own becomes a block where it is.
@@ -215,10 +264,10 @@ void release_block(struct block *b) {
   else
     mmap(b->reserved, b->mapped, PROT_NONE,
          MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (b->kind != PINNED_MEMORY)
-    devices[b->device].used -= b->size;
   if (b->pool)
-    pool_gave_back(b->pool, b->size);
+    leave_pool(b);
+  else if (b->kind != PINNED_MEMORY)
+    devices[b->device].used -= b->size;
   release_item(b->birth);
   b->data = b->alias = NULL;
   b->birth = NULL;

@@ -89,6 +89,7 @@ static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, struct
   RETURN_IF_FAILED(make_span(&c.target, target, size));
   RETURN_IF_FAILED(make_span(&c.source, source, size));
   RETURN_IF_FAILED(check_direction(direction, &c));
+  RETURN_IF_FAILED(check_writable(&c.target));
   if (size == 0)
     return CUDA_SUCCESS;
   check_overlap(&c);

@@ -97,6 +97,8 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+int shares_by_descriptor(void) { return environment_number("HAMR_EMULATOR_SHARES", 1) != 0; }
+
 static int attribute_of(int attribute) {
   switch (attribute) {
   case 1: // MAX_THREADS_PER_BLOCK
@@ -123,6 +125,9 @@ static int attribute_of(int attribute) {
     return 1;
   case 102: // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
     return environment_number("HAMR_EMULATOR_VMM", 1) != 0;
+  case 103: // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+  case 119: // MEMPOOL_SUPPORTED_HANDLE_TYPES: one bit each
+    return shares_by_descriptor();
   default:
     return 0;
   }

@@ -4,7 +4,7 @@
 // Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of
 // each device, 256 MiB), _VERSION (13000), _PEERS (1; 0: devices do not reach each
 // other), _POOL_UNIT (bytes that a pool reserves at a time, 32 MiB), _VMM (1; 0: devices
-// cannot map memory to addresses), _ADDRESSES (bytes behind each reservation that another one can
+// cannot map memory to addresses), _SHARES (1; 0: memory has no descriptors), _ADDRESSES (bytes behind each reservation that another one can
 // have, 64 MiB), _REUSE (0; 1: a new stream has the handle of the one destroyed last), _MODE (late; threads: work is also done by itself, in random order), _FAIL
 // ("call:nth:code,...": errors to inject) and _REPORT (a file that gets a line of
 // JSON at the end of the process).
@@ -41,6 +41,7 @@ enum {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_INVALID_PTX = 218,
+  CUDA_ERROR_OPERATING_SYSTEM = 304,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
@@ -132,6 +133,9 @@ struct pool {
   unsigned access; // devices
   int reuse[3];
   uint64_t threshold, kept, used, used_high, reserved_high;
+  int file;      // of one whose memory other processes import, else -1
+  uint64_t end;  // of what was taken of it
+  int imported;  // it is another process's
 };
 
 // Registered memory is the program's own, which the driver page-locked.
@@ -159,6 +163,7 @@ struct block {
   int freeing;                   // was given back by a call
   int freed;                     // and that has run
   struct addresses *addresses;   // of virtual memory: what is reserved and mapped
+  uint64_t offset;               // of memory of a pool that has a file: in that
 };
 
 // calls.c
@@ -217,6 +222,7 @@ extern size_t device_memory;
 extern int peers_possible;
 CUresult check_device(CUdevice device);
 long environment_number(const char *name, long otherwise);
+int shares_by_descriptor(void);
 
 // contexts.c
 CUresult current_context(struct context **context);
@@ -265,6 +271,8 @@ int count_events(void);
 CUresult register_block(char *at, size_t size, int device, struct block **block);
 CUresult unregister_block(CUdeviceptr address);
 CUresult new_block(enum kind kind, size_t size, int device, struct block **block);
+CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block);
+CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block);
 struct block *find_block(CUdeviceptr address);
 struct block *find_numbered(CUdeviceptr address, unsigned long number);
 CUresult block_to_free(CUdeviceptr address, struct block **block);
@@ -276,21 +284,37 @@ void remember_freed(struct block *block);
 int make_room(enum kind kind, size_t size, int device);
 unsigned long next_number(void);
 
+// physical.c
+enum { granularity = 2 << 20 }; // bytes
+// Memory, mapped or not. It lasts while it is mapped, while somebody has the handle, or, in another
+// process, a descriptor of its file.
+struct physical {
+  struct physical *next;
+  CUmemGenericAllocationHandle handle;
+  int device, file, handles, mappings, shared;
+  size_t size;
+};
+CUresult find_memory(CUmemGenericAllocationHandle handle, struct physical **memory);
+void end_unused(struct physical *memory);
+void count_physical(int *count, size_t *bytes);
+
 // virtual.c
 struct mapping {
   CUdeviceptr address;
   size_t size;
   struct physical *memory;
-  unsigned access; // devices
+  unsigned access, writable; // devices
 };
 const struct mapping *mapping_at(const struct block *block, CUdeviceptr address);
 int is_mapped(const struct block *block, CUdeviceptr address, size_t size, unsigned access);
-void count_physical(int *count, size_t *bytes);
+int is_writable(const struct block *block, CUdeviceptr address, size_t size, unsigned access);
 
 // spans.c
 CUresult make_span(struct span *span, CUdeviceptr address, size_t size);
 char *late_bytes(const struct span *span, const char *what);
 int may_reach(struct context *context, const struct block *block, CUdeviceptr address, size_t size);
+CUresult check_writable(const struct span *span);
+int may_write(struct context *context, const struct block *block, CUdeviceptr address, size_t size);
 
 // pools.c
 extern struct pool *pools;
@@ -299,6 +323,12 @@ void pool_took(struct pool *pool, size_t size);
 void pool_gave_back(struct pool *pool, size_t size);
 void shrink_pools(int device);
 int count_pools(void);
+CUresult find_pool(CUmemoryPool handle, struct pool **pool);
+void end_pool_if_unused(struct pool *pool);
+
+// files.c
+int new_file(const char *kind, int device);
+int device_of_file(const char *kind, int descriptor);
 
 // modules.c
 int count_modules(void);

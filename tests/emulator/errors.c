@@ -17,6 +17,7 @@ static const struct {
     CODE(ERROR_INVALID_CONTEXT, "invalid device context"),
     CODE(ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these devices"),
     CODE(ERROR_INVALID_PTX, "a PTX JIT compilation failed"),
+    CODE(ERROR_OPERATING_SYSTEM, "OS call failed or operation not supported on this OS"),
     CODE(ERROR_INVALID_HANDLE, "invalid resource handle"),
     CODE(ERROR_NOT_FOUND, "named symbol not found"),
     CODE(ERROR_NOT_READY, "device not ready"),

@@ -58,6 +58,8 @@ static CUresult fill(struct context *context, CUdeviceptr address, struct fill s
   if (!may_reach(context, target.block, address, extent(&shape)))
     return invalid(CUDA_ERROR_INVALID_VALUE, "device %d does not reach %#llx", context->device,
                    address);
+  if (!may_write(context, target.block, address, extent(&shape)))
+    return CUDA_ERROR_INVALID_VALUE;
   if (extent(&shape) == 0)
     return CUDA_SUCCESS;
   struct fill *f = malloc(sizeof *f);

@@ -29,6 +29,36 @@ static void *illegal(const char *why, CUdeviceptr address, size_t size) {
   return scratch_of(size);
 }
 
+// What kernels are lent of memory that they may only read: copies, as nothing tells what they do there.
+// One that was changed was written to; the memory itself may have been, at other addresses.
+enum { most_lent = 64 };
+static struct lent {
+  char *copy; // and behind it another one, to compare it with
+  CUdeviceptr address;
+  size_t size, room;
+} lent[most_lent];
+static unsigned next_lent;
+
+static void end_lent(struct lent *l) {
+  if (l->size && memcmp(l->copy, l->copy + l->size, l->size) != 0)
+    illegal("a write to memory that is read-only", l->address, l->size);
+  l->size = 0;
+}
+
+static void *lend(const char *memory, CUdeviceptr address, size_t size) {
+  struct lent *l = &lent[next_lent++ % most_lent];
+  end_lent(l);
+  if (size > l->room) {
+    free(l->copy);
+    l->copy = malloc(2 * size);
+    l->room = size;
+  }
+  l->address = address;
+  l->size = size;
+  memcpy(l->copy + size, memory, size);
+  return memcpy(l->copy, memory, size);
+}
+
 EXPORT void *hamr_device_pointer(unsigned long long address, unsigned long long size) {
   const struct block *b = find_block(address);
   if (!b)
@@ -44,6 +74,8 @@ EXPORT void *hamr_device_pointer(unsigned long long address, unsigned long long 
     return illegal("memory of another device, without access,", address, size);
   if (b->birth && !b->birth->done)
     violate("a kernel touches %#llx before the stream of its allocation came to it", address);
+  if (!may_write(running_in, b, address, size))
+    return lend(b->data + (address - b->address), address, size);
   return b->data + (address - b->address);
 }
 
@@ -51,6 +83,8 @@ CUresult run_on_device(struct context *context, void (*kernel)(void *), void *ar
   running_in = context;
   running_error = CUDA_SUCCESS;
   kernel(argument);
+  for (int i = 0; i < most_lent; i++)
+    end_lent(&lent[i]);
   return running_error;
 }
 

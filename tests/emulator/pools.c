@@ -2,8 +2,9 @@
 #include "emulator.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { PINNED_ALLOCATION = 1, DEVICE_LOCATION = 1, NO_ACCESS = 0, READ_WRITE_ACCESS = 3 };
+enum { PINNED_ALLOCATION = 1, DEVICE_LOCATION = 1, BY_DESCRIPTOR = 1, NO_ACCESS = 0, READ_WRITE_ACCESS = 3 };
 
 enum {
   RELEASE_THRESHOLD = 4,
@@ -36,12 +37,13 @@ struct pool *new_pool(int device) {
   p->device = device;
   p->access = 1u << device;
   p->reuse[0] = p->reuse[1] = p->reuse[2] = 1;
+  p->file = -1;
   p->next = pools;
   pools = p;
   return p;
 }
 
-static CUresult find_pool(CUmemoryPool handle, struct pool **pool) {
+CUresult find_pool(CUmemoryPool handle, struct pool **pool) {
   struct pool *p = pools;
   while (p && (p->handle != handle || p->destroyed))
     p = p->next;
@@ -99,17 +101,23 @@ void pool_took(struct pool *pool, size_t size) {
 }
 
 // A destroyed pool lasts until its last block is back.
-void pool_gave_back(struct pool *pool, size_t size) {
-  pool->used -= size;
-  keep(pool, pool->kept + size);
-  keep_at_most(pool, pool->destroyed ? 0 : pool->threshold);
+void end_pool_if_unused(struct pool *pool) {
   if (!pool->destroyed || pool->used > 0)
     return;
   struct pool **at = &pools;
   while (*at != pool)
     at = &(*at)->next;
   *at = pool->next;
+  if (pool->file >= 0)
+    close(pool->file);
   free(pool);
+}
+
+void pool_gave_back(struct pool *pool, size_t size) {
+  pool->used -= size;
+  keep(pool, pool->kept + size);
+  keep_at_most(pool, pool->destroyed ? 0 : pool->threshold);
+  end_pool_if_unused(pool);
 }
 
 void shrink_pools(int device) {
@@ -123,8 +131,16 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *handle, const struct pool_properti
   if (properties->allocation != PINNED_ALLOCATION ||
       properties->location.type != DEVICE_LOCATION)
     return CUDA_ERROR_INVALID_VALUE;
-  RETURN_IF_FAILED(check_device(properties->location.id));
-  *handle = new_pool(properties->location.id)->handle;
+  int device = properties->location.id;
+  RETURN_IF_FAILED(check_device(device));
+  if (properties->handles && (properties->handles != BY_DESCRIPTOR || !shares_by_descriptor()))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  int file = properties->handles ? new_file("pool", device) : -1;
+  if (properties->handles && file < 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  struct pool *p = new_pool(device);
+  p->file = file;
+  *handle = p->handle;
   return CUDA_SUCCESS;
 }
 
@@ -135,7 +151,10 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   if (p->is_default)
     return invalid(CUDA_ERROR_INVALID_VALUE, "default pools cannot be destroyed");
   p->destroyed = 1;
-  pool_gave_back(p, 0);
+  if (p->imported)
+    end_pool_if_unused(p);
+  else
+    pool_gave_back(p, 0);
   return CUDA_SUCCESS;
 }
 
@@ -232,8 +251,9 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const struct access *lis
 
 static CUresult take(struct pool *pool, size_t size, struct stream *stream, CUdeviceptr *at) {
   struct block *b;
-  RETURN_IF_FAILED(new_block(POOL_MEMORY, size, pool->device, &b));
-  b->pool = pool;
+  if (pool->imported)
+    return invalid(CUDA_ERROR_INVALID_VALUE, "memory is taken from a pool that was imported");
+  RETURN_IF_FAILED(new_block_of_pool(pool, size, &b));
   pool_took(pool, size);
   b->birth = hold_item(new_item(NULL, NULL));
   *at = b->address;

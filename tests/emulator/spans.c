@@ -52,3 +52,16 @@ int may_reach(struct context *context, const struct block *block, CUdeviceptr ad
     return block->pool->access & device ? 1 : 0;
   return context->peers & 1u << block->device ? 1 : 0;
 }
+
+// The driver refuses to copy or fill where nobody may write.
+CUresult check_writable(const struct span *span) {
+  const struct block *b = span->block;
+  if (b && b->kind == VIRTUAL_MEMORY && !is_writable(b, span->address, span->size, 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+// Whether code that runs on context's device may write where it reaches the block.
+int may_write(struct context *context, const struct block *block, CUdeviceptr address, size_t size) {
+  return block->kind != VIRTUAL_MEMORY || is_writable(block, address, size, 1u << context->device);
+}

@@ -1,4 +1,4 @@
-// Addresses and memory apart: reservations, memory by handles, and what is mapped where.
+// Addresses that memory is mapped to: reservations, and what is mapped where.
 // Reservations side by side are one block, as work may go from one into the next. The
 // emulator works on another mapping of the same memory, which is made anew when it moves.
 #include "emulator.h"
@@ -8,16 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { granularity = 2 << 20, most_pieces = 512, garbage = 0xDB };
-enum { PINNED_ALLOCATION = 1, DEVICE_LOCATION = 1, NO_ACCESS = 0, READ_WRITE_ACCESS = 3 };
-
-// Memory, mapped or not. It lasts while it is mapped, or while somebody has the handle.
-struct physical {
-  struct physical *next;
-  CUmemGenericAllocationHandle handle;
-  int device, file, handles, mappings;
-  size_t size;
-};
+enum { most_pieces = 512 };
+enum { DEVICE_LOCATION = 1, NO_ACCESS = 0, READ_ACCESS = 1, READ_WRITE_ACCESS = 3 };
 
 struct addresses {
   size_t reserved[most_pieces]; // bytes of each reservation
@@ -32,26 +24,10 @@ struct location {
   int type, id;
 };
 
-struct properties { // as callers lay it out; what follows is not used
-  int allocation, handles;
-  struct location location;
-};
-
 struct access {
   struct location location;
   int flags;
 };
-
-static struct physical *memories;
-
-void count_physical(int *count, size_t *bytes) {
-  *count = 0;
-  *bytes = 0;
-  for (struct physical *p = memories; p; p = p->next) {
-    ++*count;
-    *bytes += p->size;
-  }
-}
 
 static size_t extent(const struct addresses *a) {
   size_t size = 0;
@@ -75,6 +51,18 @@ int is_mapped(const struct block *b, CUdeviceptr address, size_t size, unsigned 
   while (address < end) {
     const struct mapping *m = mapping_at(b, address);
     if (!m || !(access ? m->access & access : m->access))
+      return 0;
+    address = m->address + m->size;
+  }
+  return 1;
+}
+
+// Likewise, for writing.
+int is_writable(const struct block *b, CUdeviceptr address, size_t size, unsigned access) {
+  CUdeviceptr end = address + (size ? size : 1);
+  while (address < end) {
+    const struct mapping *m = mapping_at(b, address);
+    if (!m || !(access ? m->writable & access : m->writable))
       return 0;
     address = m->address + m->size;
   }
@@ -199,84 +187,6 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
   return CUDA_SUCCESS;
 }
 
-static CUresult check_properties(const struct properties *properties) {
-  if (properties->allocation != PINNED_ALLOCATION || properties->location.type != DEVICE_LOCATION)
-    return CUDA_ERROR_INVALID_VALUE;
-  return check_device(properties->location.id);
-}
-
-EXPORT CUresult cuMemGetAllocationGranularity(size_t *size, const struct properties *properties,
-                                              int option) {
-  CALL;
-  RETURN_IF_FAILED(check_properties(properties));
-  if (option != 0 && option != 1)
-    return CUDA_ERROR_INVALID_VALUE;
-  *size = granularity;
-  return CUDA_SUCCESS;
-}
-
-static int spoiled_file(size_t size) {
-  int file = memfd_create("hamr-emulator", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, (off_t)size) != 0)
-    return -1;
-  char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (at == MAP_FAILED)
-    return -1;
-  memset(at, garbage, size);
-  munmap(at, size);
-  return file;
-}
-
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-                            const struct properties *properties, unsigned long long flags) {
-  CALL;
-  RETURN_IF_FAILED(check_properties(properties));
-  if (size == 0 || size % granularity || flags)
-    return invalid(CUDA_ERROR_INVALID_VALUE, "memory of %zu bytes", size);
-  int device = properties->location.id;
-  if (!make_room(DEVICE_MEMORY, size, device))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  int file = spoiled_file(size);
-  if (file < 0)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  struct physical *p = calloc(1, sizeof *p);
-  *p = (struct physical){.next = memories, .handle = new_handle(), .device = device,
-                         .file = file, .handles = 1, .size = size};
-  memories = p;
-  devices[device].used += size;
-  *handle = p->handle;
-  return CUDA_SUCCESS;
-}
-
-static CUresult find_memory(CUmemGenericAllocationHandle handle, struct physical **memory) {
-  struct physical *p = memories;
-  while (p && (p->handle != handle || p->handles == 0))
-    p = p->next;
-  *memory = p;
-  return p ? CUDA_SUCCESS : invalid(CUDA_ERROR_INVALID_VALUE, "unknown memory handle %#llx", handle);
-}
-
-static void end_unused(struct physical *memory) {
-  if (memory->handles || memory->mappings)
-    return;
-  struct physical **at = &memories;
-  while (*at != memory)
-    at = &(*at)->next;
-  *at = memory->next;
-  devices[memory->device].used -= memory->size;
-  close(memory->file);
-  free(memory);
-}
-
-EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  CALL;
-  struct physical *p;
-  RETURN_IF_FAILED(find_memory(handle, &p));
-  p->handles--;
-  end_unused(p);
-  return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
   CALL;
   struct block *b;
@@ -309,6 +219,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
   struct physical *p;
   RETURN_IF_FAILED(find_addresses(address, &b));
   RETURN_IF_FAILED(find_memory(handle, &p));
+  if (p->shared && size > p->size)
+    return CUDA_ERROR_INVALID_VALUE; // who has imported it cannot ask how large it is
   if (address % granularity || size != p->size || offset || flags)
     return invalid(CUDA_ERROR_INVALID_VALUE, "%zu bytes from %zu on at %#llx, of %zu", size, offset, address, p->size);
   RETURN_IF_FAILED(check_place(b, address, size));
@@ -369,7 +281,7 @@ static CUresult check_access(const struct block *b, const struct access *access)
   if (access->location.type != DEVICE_LOCATION)
     return CUDA_ERROR_INVALID_VALUE;
   RETURN_IF_FAILED(check_device(access->location.id));
-  if (access->flags != NO_ACCESS && access->flags != READ_WRITE_ACCESS)
+  if (access->flags != NO_ACCESS && access->flags != READ_ACCESS && access->flags != READ_WRITE_ACCESS)
     return CUDA_ERROR_INVALID_VALUE;
   return access->location.id == b->device || peers_possible ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -382,10 +294,11 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const struct ac
   RETURN_IF_FAILED(find_mappings(b, address, size, &first, &pieces));
   for (size_t i = 0; i < count; i++) {
     RETURN_IF_FAILED(check_access(b, &list[i]));
+    unsigned device = 1u << list[i].location.id;
     for (int j = first; j < first + pieces; j++) {
-      b->addresses->mapped[j].access &= ~(1u << list[i].location.id);
-      if (list[i].flags != NO_ACCESS)
-        b->addresses->mapped[j].access |= 1u << list[i].location.id;
+      struct mapping *m = &b->addresses->mapped[j];
+      m->access = list[i].flags == NO_ACCESS ? m->access & ~device : m->access | device;
+      m->writable = list[i].flags == READ_WRITE_ACCESS ? m->writable | device : m->writable & ~device;
     }
   }
   return CUDA_SUCCESS;

@@ -1,0 +1,274 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// exportedSize is that of the driver's CUmemPoolPtrExportData, in bytes.
+const exportedSize = 64
+
+// foreignPools are pools of other processes, and what was imported of them.
+type foreignPools struct {
+	mu      sync.Mutex
+	devices map[uintptr]*device // by pool; peers.mu guards it
+	bases   map[backends.Address]bool
+}
+
+// sharesPools reports whether the driver has the functions that pools need to be shared.
+func (f *EntryPoints) sharesPools() bool {
+	return !slices.Contains([]uintptr{f.MemPoolExport, f.MemPoolImport, f.MemPoolExportPointer, f.MemPoolImportPointer}, 0)
+}
+
+// checkPoolSharing says why a device's pools cannot be shared.
+func (b *Backend) checkPoolSharing(d *device) error {
+	able, err := b.attributeLocked(d, AttributeSharedPools)
+	var unknown *backends.DeviceError
+	if errors.As(err, &unknown) && unknown.Code == invalidValue {
+		able, err = 0, nil // a driver before 11.3 does not know what it is asked for
+	}
+	if err != nil {
+		return err
+	}
+	if able&byDescriptor == 0 || !b.driver.sharesPools() {
+		return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no pools that processes share by descriptor", d.number)}
+	}
+	return nil
+}
+
+// poolHandles is how the pool of a device can be shared: not at all unless PoolSharingSetting asks for it.
+func (b *Backend) poolHandles(d *device) (int32, error) {
+	if !b.sharedPools {
+		return 0, nil
+	}
+	err := b.checkPoolSharing(d)
+	if errors.Is(err, backends.ErrUnavailable) {
+		return 0, nil
+	}
+	return byDescriptor, err
+}
+
+func (b *Backend) sharingDevice(number int) (*device, error) {
+	if number < 0 {
+		return nil, fmt.Errorf("the %s backend has no device %d", b.Name(), number)
+	}
+	d, err := b.device(number)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d, b.checkPoolSharing(d)
+}
+
+// SharedPool serves CUDAAsync where PoolSharingSetting asks for it.
+func (b *Backend) SharedPool(a backends.Allocator, number int) (descriptor int, err error) {
+	d, err := b.sharingDevice(number)
+	if err != nil {
+		return -1, err
+	}
+	if a != b.dialect.Allocators.Ordered || !b.sharedPools {
+		return -1, &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("memory of allocator %s is of no pool that processes share: %s=1 makes that of %s one",
+			a, b.setting(PoolSharingSetting), b.dialect.Allocators.Ordered)}
+	}
+	pool, err := b.pool(number)
+	if err != nil {
+		return -1, err
+	}
+	v, err := b.enter(d.number, defaultStream)
+	if err != nil {
+		return -1, err
+	}
+	defer v.leave()
+	if err := b.call(b.driver.MemPoolExport, v.slot(0), pool, byDescriptor, 0); err != nil {
+		return -1, err
+	}
+	descriptor = int(int32(v.out[0]))
+	if err := closeOnExec(descriptor); err != nil {
+		return -1, errors.Join(err, closeDescriptor(descriptor))
+	}
+	return descriptor, nil
+}
+
+// ExportPooled asks the driver where the allocation starts.
+func (b *Backend) ExportPooled(at backends.Region) (exported []byte, offset int, err error) {
+	if _, err := b.sharingDevice(at.Device); err != nil {
+		return nil, 0, err
+	}
+	found, err := b.locate(at.Address)
+	if err != nil {
+		return nil, 0, err
+	}
+	if found.Allocator != b.dialect.Allocators.Ordered || found.Device != at.Device {
+		return nil, 0, fmt.Errorf("the memory at %#x is not of allocator %s on device %d", at.Address, b.dialect.Allocators.Ordered, at.Device)
+	}
+	v, err := b.enter(at.Device, defaultStream)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer v.leave()
+	data := new([exportedSize]byte)
+	if err := b.callWithPointers(b.driver.MemPoolExportPointer, uintptr(unsafe.Pointer(data)), uintptr(found.Base)); err != nil {
+		return nil, 0, err
+	}
+	return data[:], int(at.Address - found.Base), nil
+}
+
+// ImportPool lets the devices that reach this one's memory reach the pool's, too.
+func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
+	d, err := b.sharingDevice(number)
+	if err != nil {
+		return 0, err
+	}
+	if err := checkDescriptor(descriptor); err != nil {
+		return 0, err
+	}
+	v, err := b.enter(number, defaultStream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	if err := b.call(b.driver.MemPoolImport, v.slot(0), uintptr(descriptor), byDescriptor, 0); err != nil {
+		return 0, fmt.Errorf("importing the pool of descriptor %d: %w", descriptor, err)
+	}
+	pool := uintptr(v.out[0])
+	p := &b.peers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pair, enabled := range p.pairs {
+		if enabled && pair[1] == number {
+			if err := b.openPool(pool, b.devices[pair[0]]); err != nil {
+				return 0, errors.Join(err, b.call(b.driver.MemPoolDestroy, pool))
+			}
+		}
+	}
+	if b.foreignPools.devices == nil {
+		b.foreignPools.devices = map[uintptr]*device{}
+	}
+	b.foreignPools.devices[pool] = d
+	return pool, nil
+}
+
+// openForeignPools lets a device reach what was imported of pools of another one. peers.mu is held.
+func (b *Backend) openForeignPools(of, to *device) error {
+	for pool, d := range b.foreignPools.devices {
+		if d == of {
+			if err := b.openPool(pool, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Backend) foreignPool(pool uintptr) (*device, error) {
+	b.peers.mu.Lock()
+	defer b.peers.mu.Unlock()
+	d := b.foreignPools.devices[pool]
+	if d == nil {
+		return nil, fmt.Errorf("no pool %#x was imported", pool)
+	}
+	return d, nil
+}
+
+// ImportPooled returns memory of CUDAAsync.
+func (b *Backend) ImportPooled(pool uintptr, exported []byte) (backends.Region, error) {
+	d, err := b.foreignPool(pool)
+	if err != nil {
+		return backends.Region{}, err
+	}
+	if len(exported) != exportedSize {
+		return backends.Region{}, fmt.Errorf("%d bytes stand for an allocation: accepted are the %d of ExportPooled", len(exported), exportedSize)
+	}
+	data := (*[exportedSize]byte)(slices.Clone(exported))
+	v, err := b.enter(d.number, defaultStream)
+	if err != nil {
+		return backends.Region{}, err
+	}
+	defer v.leave()
+	if err := b.callWithPointers(b.driver.MemPoolImportPointer, v.slot(0), pool, uintptr(unsafe.Pointer(data))); err != nil {
+		return backends.Region{}, err
+	}
+	at := backends.Region{Address: backends.Address(v.out[0]), Allocator: b.dialect.Allocators.Ordered, Device: d.number}
+	b.foreignPools.add(at.Address)
+	return at, nil
+}
+
+// ClosePooled waits for the devices that reach the memory before it gives it back, and until it is
+// given back: its maker may free it then.
+func (b *Backend) ClosePooled(at backends.Region) (late error) {
+	d, err := b.device(at.Device)
+	if err != nil {
+		return err
+	}
+	if !b.foreignPools.take(at.Address) {
+		return fmt.Errorf("no allocation was imported at %#x", at.Address)
+	}
+	late = b.waitForUsers(d)
+	if !refused(late) {
+		late = errors.Join(late, b.freeForeign(at))
+	}
+	if refused(late) {
+		b.foreignPools.add(at.Address)
+	}
+	return late
+}
+
+func (b *Backend) freeForeign(at backends.Region) error {
+	v, err := b.enter(at.Device, defaultStream)
+	if err != nil {
+		return &backends.NotFreedError{Reason: err}
+	}
+	defer v.leave()
+	if err := b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), b.native(legacyStream)); err != nil {
+		return &backends.NotFreedError{Reason: err}
+	}
+	return b.call(b.driver.StreamSynchronize, b.native(legacyStream))
+}
+
+func (f *foreignPools) add(at backends.Address) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bases == nil {
+		f.bases = map[backends.Address]bool{}
+	}
+	f.bases[at] = true
+}
+
+// take reports whether an allocation was imported, and that it is not any more.
+func (f *foreignPools) take(at backends.Address) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer delete(f.bases, at)
+	return f.bases[at]
+}
+
+// ClosePool ends a pool of ImportPool.
+func (b *Backend) ClosePool(pool uintptr) error {
+	d, err := b.foreignPool(pool)
+	if err != nil {
+		return err
+	}
+	v, err := b.enter(d.number, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	b.peers.mu.Lock()
+	defer b.peers.mu.Unlock()
+	if err := b.call(b.driver.MemPoolDestroy, pool); err != nil {
+		return err
+	}
+	delete(b.foreignPools.devices, pool)
+	return nil
+}
+
+func refused(err error) bool {
+	var there *backends.NotFreedError
+	return errors.As(err, &there)
+}
