@@ -35,6 +35,7 @@ func TestObjectsOnDevices(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.Array().Owner())
 	fill(t, b.Array(), 6)
+	require.NoError(t, b.Array().Synchronize()) // two processes' streams know nothing of each other
 	shared, err := other.Get(background, b.ID(), GetOptions{Unsafe: true})
 	require.NoError(t, err)
 	fill(t, shared.Array(), 7)
