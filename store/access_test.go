@@ -125,7 +125,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 }
 
 func TestOtherNamespacesOfProcesses(t *testing.T) {
-	path := startServerProcess(t)
+	path := startServerProcess(t).Args[2]
 	p := helper(t, "cycles", path, "20")
 	p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Geteuid() != 0 {
@@ -182,7 +182,7 @@ func reopen(o *Object) error {
 }
 
 func TestSealedMemoryIsNotWrittenTo(t *testing.T) {
-	path := startServerProcess(t)
+	path := startServerProcess(t).Args[2]
 	c, err := Connect(background, path, newRuntime(t))
 	require.NoError(t, err)
 	defer c.Close()
@@ -249,7 +249,7 @@ func TestAForkedChildsCopyOfASocket(t *testing.T) {
 	require.NoError(t, p.Start())
 	_ = given.Close()
 	buffer, control := make([]byte, 10), make([]byte, controlBytes)
-	n, copies, err := receiveFrom(pair[0], buffer, control, 0)
+	n, copies, err := receiveFrom(pair[0], buffer, control, 0, false)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Len(t, copies, 1)
