@@ -103,9 +103,12 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		}
 		return nil
 	}
+	if _, deleted := s.buried[id]; deleted {
+		return &NotFoundError{ID: id}
+	}
 	o := &object{
 		id: id, bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
-		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed,
+		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed, learned: true,
 	}
 	if err := s.tableRoom(o.tableBytes()); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,8 @@ func cycles(t testing.TB, c *Client, n int) {
 
 // BenchmarkEightClients is create, seal, get and delete of 1 KiB by eight processes at a time.
 func BenchmarkEightClients(b *testing.B) {
-	path := startServerProcess(b)
+	server := startServerProcess(b)
+	path := server.Args[2]
 	const clients = 8
 	var list []*exec.Cmd
 	for range clients {
@@ -47,6 +49,15 @@ func BenchmarkEightClients(b *testing.B) {
 		require.NoError(b, p.Wait())
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	var used time.Duration
+	for _, p := range list {
+		used += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
+	}
+	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "clients-ns/op")
+	require.NoError(b, server.Process.Kill())
+	_ = server.Wait()
+	used = server.ProcessState.UserTime() + server.ProcessState.SystemTime()
+	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "server-ns/op")
 }
 
 func BenchmarkCycle(b *testing.B) {
@@ -141,9 +152,9 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-func startServerProcess(t testing.TB, more ...string) (path string) {
+func startServerProcess(t testing.TB, more ...string) *exec.Cmd {
 	t.Helper()
-	path = filepath.Join(folder(t), "store.sock")
+	path := filepath.Join(folder(t), "store.sock")
 	p := helper(t, append([]string{"serve", path}, more...)...)
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
@@ -153,7 +164,7 @@ func startServerProcess(t testing.TB, more ...string) (path string) {
 	n, err := out.Read(line)
 	require.NoError(t, err)
 	require.Equal(t, "ready", strings.TrimSpace(string(line[:n])))
-	return path
+	return p
 }
 
 // helper is this program as another process: see TestMain.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -12,7 +13,7 @@ import (
 )
 
 // releaseWithin is how long the end of a lease may wait for a request to go with.
-const releaseWithin = 1_000_000 // nanoseconds
+const releaseWithin = 5 * time.Millisecond
 
 // Builder is an object that is not sealed: an array to write to. One goroutine uses it at a time.
 type Builder struct {

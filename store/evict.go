@@ -7,9 +7,19 @@ import (
 	"hamr/backends"
 )
 
+// mostDomains is of how many devices figures are kept that have no objects.
+const mostDomains = 64
+
 func (s *Server) domainOf(device backends.UUID) *domain {
 	d := s.domains[device]
 	if d == nil {
+		if len(s.domains) > mostDomains {
+			for device, d := range s.domains {
+				if d.used == 0 && d.lingering == 0 && d.oldest == nil && device != (backends.UUID{}) {
+					delete(s.domains, device)
+				}
+			}
+		}
 		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit}
 		if device == (backends.UUID{}) {
 			d.name, d.limit, d.spills = "host", s.options.HostLimit, s.options.Spill != ""

@@ -85,9 +85,10 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 
 // hold counts a lease that the server has given, and a use of it.
 func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*held, error) {
-	release := func(err error) (*held, error) {
+	giveBack := func(err error) (*held, error) {
 		c.mu.Lock()
 		c.releases = append(c.releases, release{info.ID, 1})
+		c.flushSoon(releaseWithin)
 		c.mu.Unlock()
 		return nil, err
 	}
@@ -104,11 +105,11 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	h := &held{info: info, offset: p.offset, times: 1, users: 1}
 	if p.where != nowhere {
 		if p.where != inSlab && !p.sent {
-			return release(context.Canceled) // it was unmapped since it was asked for
+			return giveBack(context.Canceled) // it was unmapped since it was asked for
 		}
 		m, err := c.mapped(p, info.Device, descriptors, writable)
 		if err != nil {
-			return release(err)
+			return giveBack(err)
 		}
 		h.mapping = m
 	}

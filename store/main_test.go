@@ -14,9 +14,11 @@ import (
 
 // helpers are what other processes do in tests, by their first argument.
 var helpers = map[string]func(arguments []string) error{
-	"serve":  serveHelper,
-	"cycles": cyclesHelper,
-	"work":   workHelper,
+	"serve":    serveHelper,
+	"cycles":   cyclesHelper,
+	"work":     workHelper,
+	"write":    writeHelper,
+	"giveaway": giveawayHelper,
 }
 
 // TestMain is also the beginning of the processes that tests start.

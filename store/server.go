@@ -47,6 +47,7 @@ type Server struct {
 	sequence     uint64
 	names        map[string]*object
 	units        map[ID]*unit // slabs, to be found by their id
+	buried       map[ID]struct{}
 	lingering    map[ID]*unit // those that are gone, and that somebody has mapped
 	domains      map[backends.UUID]*domain
 	sessions     map[*session]struct{}
@@ -154,7 +155,7 @@ func newServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		options: o, path: o.Path, instance: newID(), boot: bootID(),
-		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{},
+		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, buried: map[ID]struct{}{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*net.UnixConn]struct{}{},
 	}
@@ -230,5 +231,8 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.deaths.close()
 	// Others may take the path only when it is free again.
-	return errors.Join(err, os.Remove(s.path), s.lock.Close())
+	if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return errors.Join(err, s.lock.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,9 +22,11 @@ type transport interface {
 }
 
 // receiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
-// room; the packet is refused then.
-func receiveFrom(descriptor int, buffer, control []byte, flags int) (n int, descriptors []int, err error) {
-	n, controls, found, _, err := unix.Recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC)
+// room; the packet is refused then. soon is whether the answer is there, or about to come: then Go's
+// scheduler is not told that the thread waits, which costs more than the call. Whom it wants to
+// stop meanwhile it sends a signal, and with a time limit on the socket the call ends by that.
+func receiveFrom(descriptor int, buffer, control []byte, flags int, soon bool) (n int, descriptors []int, err error) {
+	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, soon)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -47,6 +50,21 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int) (n int, desc
 		return 0, nil, io.EOF
 	}
 	return n, descriptors, nil
+}
+
+// recvmsg is unix.Recvmsg without the sender's address, which nobody has here.
+func recvmsg(descriptor int, buffer, control []byte, flags int, soon bool) (n, controls, found int, err error) {
+	part := unix.Iovec{Base: unsafe.SliceData(buffer), Len: uint64(len(buffer))}
+	message := unix.Msghdr{Iov: &part, Iovlen: 1, Control: unsafe.SliceData(control), Controllen: uint64(len(control))}
+	call := unix.Syscall
+	if soon {
+		call = unix.RawSyscall
+	}
+	got, _, code := call(unix.SYS_RECVMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags))
+	if code != 0 {
+		return 0, 0, 0, code
+	}
+	return int(got), int(message.Controllen), int(message.Flags), nil
 }
 
 func closeAll(descriptors []int) {
@@ -109,8 +127,8 @@ func (s *waitingSocket) send(packet []byte, descriptors []int) error {
 }
 
 func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
-	for {
-		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, 0)
+	for soon := true; ; soon = false {
+		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, 0, soon)
 		if err != unix.EINTR && err != unix.EAGAIN {
 			return n, descriptors, err
 		}
@@ -143,7 +161,7 @@ func newPolledSocket(connection *net.UnixConn) (*polledSocket, error) {
 	}
 	s := &polledSocket{connection: connection, raw: raw, control: make([]byte, controlBytes)}
 	s.receiving = func(descriptor uintptr) bool {
-		s.n, s.received, s.failed = receiveFrom(int(descriptor), s.buffer, s.control, unix.MSG_DONTWAIT)
+		s.n, s.received, s.failed = receiveFrom(int(descriptor), s.buffer, s.control, unix.MSG_DONTWAIT, true)
 		return s.failed != unix.EAGAIN && s.failed != unix.EINTR
 	}
 	return s, nil

@@ -23,7 +23,7 @@ type object struct {
 	pinned   bool
 	deleted  bool
 	blocks   bool // is counted in unit.blockers
-	attached bool // a device's memory is known
+	learned  bool // a client of an earlier server has told of it
 	names    []string
 }
 
@@ -55,6 +55,10 @@ func newSession(process int) *session {
 // objectBytes is what is reckoned for the server's own knowledge of an object, beside metadata
 // and names.
 const objectBytes = 512
+
+// mostBuried is how many ids are remembered of objects that were learned of and deleted since, so
+// that another client which still has one does not bring it back.
+const mostBuried = 1 << 16
 
 func (o *object) tableBytes() int64 {
 	n := int64(objectBytes + len(o.layout) + len(o.metadata))
@@ -108,6 +112,10 @@ func (u *unit) put(o *object, place int32) {
 
 func (s *Server) lease(c *session, o *object) {
 	l := c.leases[o.id]
+	if l.object != nil && l.object != o {
+		s.release(c, o.id, l.times) // one of the same id that was deleted, and told of again
+		l.times = 0
+	}
 	c.leases[o.id] = lease{o, l.times + 1}
 	o.leases++
 	s.leases++
@@ -155,6 +163,12 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		o.names, o.deleted = nil, true
 		s.forgetOrder(o)
 		delete(s.objects, o.id)
+		if o.learned {
+			if len(s.buried) >= mostBuried {
+				clear(s.buried)
+			}
+			s.buried[o.id] = struct{}{}
+		}
 		s.tell(Event{Kind: why, ID: o.id})
 		if o.sealed {
 			s.ready(o.id, -1)

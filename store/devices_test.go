@@ -1,0 +1,145 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/backends/backendtest"
+	"hamr/backends/host"
+	"hamr/gobuffer"
+)
+
+// newDeviceClient is one whose runtime has devices of its own making, with the same UUIDs as others'.
+func newDeviceClient(t *testing.T, s *Server, devices int) *Client {
+	t.Helper()
+	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: devices}), host.New())
+	require.NoError(t, err)
+	c, err := Connect(background, s.Path(), r)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func bytesOn(n, device int) Description {
+	return Description{Type: arrayiface.Uint8, Shape: []int{n}, Allocator: backends.CUDA, Device: device}
+}
+
+func TestObjectsOnDevices(t *testing.T) {
+	s := startServer(t, ServerOptions{DeviceLimit: 256 << 10})
+	maker, other := newDeviceClient(t, s, 2), newDeviceClient(t, s, 2)
+	b, err := maker.Create(background, bytesOn(1000, 1))
+	require.NoError(t, err)
+	assert.Equal(t, 1, b.Array().Owner())
+	fill(t, b.Array(), 6)
+	require.NoError(t, b.Array().Synchronize()) // two processes' streams know nothing of each other
+	shared, err := other.Get(background, b.ID(), GetOptions{Unsafe: true})
+	require.NoError(t, err)
+	fill(t, shared.Array(), 7)
+	require.NoError(t, shared.Array().Synchronize())
+	require.NoError(t, shared.Release())
+	o, err := b.Seal(background)
+	require.NoError(t, err)
+	id := o.ID()
+	assert.True(t, o.Array().ReadOnly())
+	require.NoError(t, o.Release())
+	require.NoError(t, maker.Close())
+
+	got, err := other.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, backends.DeviceOnly, got.Array().Allocator().Kind())
+	assert.Equal(t, 1, got.Array().Owner())
+	assert.Equal(t, byte(7), contents(t, got.Array())[999])
+	assert.True(t, got.Array().ReadOnly())
+	assert.NotZero(t, got.Info().Device)
+	memory := s.Statistics().Memories[1]
+	assert.Equal(t, got.Info().Device, memory.Device)
+	assert.EqualValues(t, 64<<10, memory.Used)
+	require.NoError(t, other.Delete(background, id, false))
+	assert.EqualValues(t, 64<<10, s.Statistics().Memories[1].Used, "it is leased")
+	require.NoError(t, got.Release())
+	require.NoError(t, other.Close())
+	empty(t, s)
+}
+
+func TestADevicesLimit(t *testing.T) {
+	s := startServer(t, ServerOptions{DeviceLimit: 128 << 10, Spill: folder(t)})
+	c := newDeviceClient(t, s, 2)
+	what := bytesOn(64<<10, 0)
+	what.Evictable = true
+	first, second := makeObject(t, c, what, 1), makeObject(t, c, what, 2)
+	third := makeObject(t, c, what, 3)
+	for id, want := range map[ID]bool{first: false, second: true, third: true} {
+		there, _, err := c.Exists(background, id)
+		require.NoError(t, err)
+		assert.Equal(t, want, there)
+	}
+	makeObject(t, c, bytesOn(128<<10, 1), 4)
+	_, err := c.Create(background, bytesOn(1, 1))
+	var full *FullError
+	require.ErrorAs(t, err, &full)
+	assert.Len(t, full.Memory, 36, "the device's UUID")
+}
+
+func TestAProcessWithoutTheDevice(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c, other := newDeviceClient(t, s, 2), newDeviceClient(t, s, 1)
+	id := makeObject(t, c, bytesOn(100, 1), 1)
+	for range 2 {
+		_, err := other.Get(background, id, GetOptions{})
+		require.ErrorIs(t, err, backends.ErrUnavailable)
+	}
+	require.NoError(t, c.Delete(background, id, false))
+	require.NoError(t, c.Close())
+	empty(t, s)
+}
+
+// TestPutMovesWhereItIsAskedTo copies between the host and a device.
+func TestPutMovesWhereItIsAskedTo(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newDeviceClient(t, s, 1)
+	for _, size := range []int{100, 1 << 20} {
+		for _, from := range []backends.Allocator{backends.Malloc, backends.CUDA} {
+			for _, to := range []backends.Allocator{backends.Malloc, backends.CUDA} {
+				source, err := c.runtime.NewArray(arrayiface.Uint8, []int{size}, gobuffer.Options{Allocator: from})
+				require.NoError(t, err)
+				fill(t, source, 9)
+				id, err := c.Put(background, source, Description{Allocator: to})
+				require.NoError(t, err)
+				got, err := c.Get(background, id, GetOptions{})
+				require.NoError(t, err)
+				assert.Equal(t, to == backends.Malloc, got.Array().Accessible(backends.SpaceHost))
+				assert.Equal(t, byte(9), contents(t, got.Array())[size-1])
+				require.NoError(t, got.Release())
+				require.NoError(t, c.Delete(background, id, false))
+				require.NoError(t, source.Close())
+			}
+		}
+	}
+	require.NoError(t, c.Close())
+	empty(t, s)
+}
+
+// TestAnotherServerLearnsOfADevicesMemory tells a server that starts anew of what is mapped.
+func TestAnotherServerLearnsOfADevicesMemory(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newDeviceClient(t, s, 1)
+	id := makeObject(t, c, bytesOn(100, 0), 5)
+	o, err := c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, _, err = c.Exists(background, id)
+	require.ErrorAs(t, err, new(*LostError))
+	again := startServer(t, ServerOptions{Path: s.Path()})
+	there, sealed, err := c.Exists(background, id)
+	require.NoError(t, err)
+	assert.True(t, there && sealed)
+	got, err := newDeviceClient(t, again, 1).Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, byte(5), contents(t, got.Array())[99])
+	require.NoError(t, got.Release())
+	require.NoError(t, o.Release())
+}
