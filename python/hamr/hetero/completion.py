@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from weakref import WeakKeyDictionary, finalize, ref
 
 import hamr._native as _native
@@ -108,9 +110,10 @@ def _told_of(loop: AbstractEventLoop) -> _Told:
 def when_completed(product: Product, tell: Tell) -> None:
     """Have ``tell(error)`` called by the running event loop once a product's work is over.
 
-    ``error`` is the device's, None if there is none. The product is kept until then.
+    ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
+    the caller's context variables: the loop's callback has those of whoever waited first.
     """
-    _told_of(get_running_loop()).begin(product, tell)
+    _told_of(get_running_loop()).begin(product, partial(copy_context().run, tell))
 
 
 async def completed(product: Product) -> None:

@@ -148,9 +148,8 @@ class Pipeline:
         if not hasattr(events, "__aiter__") and not hasattr(events, "__iter__"):
             raise TypeError(f"events is {events!r}: accepted are iterables, asynchronous ones, too")
         self.report = Report(self._rows)
-        trace = None if self._trace is None else Trace(self._trace)
-        total = len(events) if hasattr(events, "__len__") else None
-        progress = Progress(total) if self._progress else None
+        trace = None if self._trace is None else Trace(self._trace, len(self._rows))
+        progress = Progress(_count_of(events)) if self._progress else None
         return Engine(self._plan, events, self.report, deliver, room, progress, trace)
 
     def __repr__(self) -> str:
@@ -194,6 +193,13 @@ def _at_least_one(given: Any, name: str) -> int:
     if number < 1:
         raise ValueError(f"{name} is {given!r}: accepted is a number from 1")
     return number
+
+
+def _count_of(events: Any) -> int | None:
+    try:
+        return len(events)
+    except TypeError:  # of some that have __len__, too
+        return None
 
 
 def _known(names: Iterable[str], made: Iterable[str]) -> tuple[str, ...]:
