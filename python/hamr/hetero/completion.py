@@ -116,6 +116,29 @@ def when_completed(product: Product, tell: Tell) -> None:
     _told_of(get_running_loop()).begin(product, partial(copy_context().run, tell))
 
 
+#: Seconds between two looks at what cannot be watched.
+_PAUSE = 0.001
+
+
+def when_completed_somehow(product: Product, tell: Tell) -> None:
+    """The same, by looks now and then where there is no descriptor for it."""
+    try:
+        when_completed(product, tell)
+    except Exception:
+        get_running_loop().call_later(_PAUSE, _look_at, product, tell)
+
+
+def _look_at(product: Product, tell: Tell) -> None:
+    try:
+        over, error = product.done, None
+    except Exception as failure:
+        over, error = True, failure
+    if over:
+        tell(error)
+    else:
+        get_running_loop().call_later(_PAUSE, _look_at, product, tell)
+
+
 async def completed(product: Product) -> None:
     """Wait until the work is over that a product stands for; a device's error is raised.
 

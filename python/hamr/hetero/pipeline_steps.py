@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter_ns
 
 from .._native import Product, ScopedContext
-from .completion import completed, when_completed
+from .completion import completed, when_completed, when_completed_somehow
 from .pipeline_events import ModuleError
 from .pipeline_flow import Flow, HostJob
 from .pipeline_lanes import ends_the_run, shed
@@ -308,15 +308,14 @@ class Steps:
         waiting = [(graph.maker.get(n), products[n]) for n in names if type(products[n]) is Product]
         for step, product in [*waiting, *((None, one) for one in flow.extra)]:
             over = partial(self._loose_completed, flow, step, product, now)
-            flow.outstanding += 1
             try:
                 if product.done:
-                    flow.outstanding -= 1
-                else:
-                    when_completed(product, over)
+                    continue
             except Exception as error:
-                flow.outstanding -= 1
                 self._loose_failed(flow, step, error)
+                continue
+            flow.outstanding += 1
+            when_completed_somehow(product, over)
 
     def _loose_completed(
         self, flow: Flow, step: Step | None, product: Product, begun: int, error: Exception | None
