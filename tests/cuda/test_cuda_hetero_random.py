@@ -15,6 +15,14 @@ from tests.hetero.random_pipelines import Run, run_walk
 from tests.support.processes import scaled
 
 N = 3
+FAULTS = [
+    *DRIVER_FAULTS,
+    ("cuStreamWaitEvent", driver.ILLEGAL_ADDRESS),
+    ("cuStreamCreate", driver.OUT_OF_MEMORY),
+    ("cuMemHostAlloc", driver.OUT_OF_MEMORY),
+    ("cuMemcpyDtoHAsync_v2", driver.ILLEGAL_ADDRESS),
+    ("cuCtxSetCurrent", driver.ILLEGAL_ADDRESS),
+]
 __all__ = ["nothing_leaks"]
 
 pytestmark = pytest.mark.usefixtures("cuda_alone")
@@ -58,7 +66,7 @@ class Devices:
 def test_a_run_at_random(emulator, seed, tmp_path):
     before = driver.current_context()
     run, chance = Run(seed, Devices()), random.Random(seed)
-    fault = chance.random() < 0.3 and (*chance.choice(DRIVER_FAULTS), chance.randrange(3))
+    fault = chance.random() < 0.3 and (*chance.choice(FAULTS), chance.randrange(3))
 
     def on_result(count):
         if fault and count == fault[2] + 1:
