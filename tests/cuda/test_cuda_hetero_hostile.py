@@ -63,7 +63,7 @@ def test_work_of_begin_that_fails(emulator):
 
 
 def test_the_streams_of_others_who_wait_are_not_the_modules(emulator):
-    """Somebody in a scope waited first, and it is by that one's callback that modules are called."""
+    """Somebody in a scope waited first, whose callback calls the modules."""
     found, held = set(), []
 
     @module("external")

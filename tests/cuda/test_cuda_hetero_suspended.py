@@ -186,7 +186,7 @@ class TestSuspended:
 
     @pytest.mark.multigpu(2)
     def test_a_task_made_inside_has_its_own(self, emulator):
-        """It has the blocks of its maker, and nothing that it waits for changes that one's device."""
+        """It has its maker's blocks, and what it waits for leaves that one its device."""
         found = []
 
         async def child():

@@ -10,9 +10,6 @@ import asyncio
 import random
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
-
-import pytest
 
 from hamr.hetero import Pipeline, Producer, module
 
@@ -68,7 +65,7 @@ def number_of(value):
 
 
 class Run:
-    """A pipeline, its faults, and the model. ``devices`` says how devices do what they do, if any."""
+    """A pipeline, its faults, and the model. ``devices`` says how devices do things, if any."""
 
     def __init__(self, seed, devices=None):
         self.random = random.Random(seed)
@@ -87,17 +84,19 @@ class Run:
                     several = len(made.outputs) > 1
                     wrong = chance.random() < 0.3 and several and made.phases[-1] == "produce"
                     phase = "produce" if wrong else chance.choice(made.phases)
-                    kind = chance.choice(["keys", "few", "text"]) if wrong else chance.choice(FAULTS)
+                    kind = (
+                        chance.choice(["keys", "few", "text"]) if wrong else chance.choice(FAULTS)
+                    )
                     self.faults[event, made.number] = phase, kind
         self.kept = [o for m in self.modules if m.kind != "device" for o in m.outputs]
         pipeline_order = [self._build(m) for m in self.modules]
         chance.shuffle(pipeline_order)
-        self.options = dict(
-            streams=chance.randrange(1, 9),
-            keep=self.kept,
-            workers=chance.choice([None, 1, 3]),
-            chooser=devices and devices.chooser(chance),
-        )
+        self.options = {
+            "streams": chance.randrange(1, 9),
+            "keep": self.kept,
+            "workers": chance.choice([None, 1, 3]),
+            "chooser": devices and devices.chooser(chance),
+        }
         self.pipeline_order = pipeline_order
         self.begin_fails = chance.random() < 0.05
         self.begun = 0
@@ -111,7 +110,7 @@ class Run:
         if chance.random() < 0.3:
             outputs = [f"m{number}{c}" for c in "abc"[: chance.randrange(2, 4)]]
         style = chance.choice(["function", "producer"])
-        made = Made(
+        return Made(
             number,
             kind,
             inputs,
@@ -122,7 +121,6 @@ class Run:
             {o for o in outputs if kind != "device" and chance.random() < 0.1},
             [n for n in inputs if kind_of[n] == "device"],
         )
-        return made
 
     # What modules do.
 
@@ -193,17 +191,20 @@ class Run:
 
         if made.style == "function":
             if made.kind == "cpu":
+
                 def plain(*values, event):
                     return body(values, event, None)
 
                 async def awaited(*values, event):
                     return await later(values, event, None)
             else:
+
                 def plain(*values, event, ctx):
                     return body(values, event, ctx)
 
                 async def awaited(*values, event, ctx):
                     return await later(values, event, ctx)
+
             return module(
                 made.kind, name=made.name, inputs=made.inputs, outputs=made.outputs
             )(awaited if made.awaiting else plain)  # fmt: skip

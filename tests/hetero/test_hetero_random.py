@@ -1,4 +1,4 @@
-"""Pipelines at random on the host, beside a sequential model; those on devices are in tests/cuda."""
+"""Pipelines at random on the host, beside a sequential model; with devices: tests/cuda."""
 
 import gc
 import threading

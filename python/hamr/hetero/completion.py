@@ -10,7 +10,6 @@ import os
 from asyncio import get_running_loop
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from weakref import WeakKeyDictionary, finalize, ref
 
 import hamr._native as _native
@@ -113,7 +112,8 @@ def when_completed(product: Product, tell: Tell) -> None:
     ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
     the caller's context variables: the loop's callback has those of whoever waited first.
     """
-    _told_of(get_running_loop()).begin(product, partial(copy_context().run, tell))
+    context = copy_context()
+    _told_of(get_running_loop()).begin(product, lambda error: context.run(tell, error))
 
 
 #: Seconds between two looks at what cannot be watched.

@@ -92,7 +92,7 @@ class _Move:
         names = getattr(content, "__dict__", ())
         if not names and all(new is old for new, old in zip(elements, content, strict=True)):
             return content
-        base = next(base for base in (tuple, set, frozenset) if isinstance(content, base))
+        base: Any = next(base for base in (tuple, set, frozenset) if isinstance(content, base))
         made: Any = base.__new__(type(content), elements)
         if base is set:
             made.update(elements)
