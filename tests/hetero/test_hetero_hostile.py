@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import gc
 import json
+import subprocess
 import sys
 import threading
 import weakref
@@ -305,3 +306,37 @@ def test_the_trace_of_very_many_modules(tmp_path):
         if e["pid"] == 2:
             title = rows[e["pid"], e["tid"]]
             assert title == f"stream {e['args']['event']}" or title.endswith(e["name"])
+
+
+INTERRUPTED_TWICE = """
+import itertools, os, signal
+from hamr.hetero import Pipeline
+from hamr.hetero.pipeline_steps import Steps
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+called, calls = Steps._called, itertools.count()
+
+def interrupted(self, *given):
+    if next(calls) == 50:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+    return called(self, *given)
+
+def raw(event):
+    return event.item
+
+def both(raw, event): ...
+
+Steps._called = interrupted
+try:
+    Pipeline([raw, both]).run(itertools.count())
+except KeyboardInterrupt:
+    print("ended")
+"""
+
+
+def test_ctrl_c_several_times_at_once():
+    """As from a terminal and a wrapper: where an event's account is kept, that is not lost."""
+    script = [sys.executable, "-c", INTERRUPTED_TWICE]
+    ended = subprocess.run(script, capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.stdout, ended.stderr) == ("ended\n", "")
