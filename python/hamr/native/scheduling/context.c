@@ -148,7 +148,7 @@ static PyMethodDef methods[] = {
      "await done(): until all is over that has been enqueued on the stream so far.\n\n"
      "The event loop runs on meanwhile, with what was current outside of the scope. A device's error is\n"
      "raised here. Nothing is lost if the wait is cancelled: the work goes on."},
-    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of the scope is so again."},
+    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of all nested scopes is so again."},
     {"_suspend", context_suspend, METH_NOARGS, NULL},
     {"_resume", context_resume, METH_O, NULL},
     {"_wait", context_wait, METH_O, NULL},
@@ -159,7 +159,8 @@ static PyMethodDef methods[] = {
      "get(product, migrate=False) -> the object in it, which later work on the context's stream may use.\n\n"
      "The stream waits for the product's event if they are of different streams and the event is pending;\n"
      "the caller never does. A product of another device is a DeviceMismatch; with migrate its arrays are\n"
-     "copied to the context's device."},
+     "copied to the context's device: buffers and other libraries' arrays in a device's memory, in lists,\n"
+     "tuples, sets, dictionaries and dataclasses, which are rebuilt; what is of the host stays."},
     {NULL, NULL, 0, NULL},
 };
 
