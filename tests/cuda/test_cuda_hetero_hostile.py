@@ -105,6 +105,7 @@ def test_what_cannot_be_watched_is_waited_for(emulator, monkeypatch):
         emulator.hold(ctx.stream.ptr)
         made = Content()
         alive.append(weakref.ref(made))
+        asyncio.get_running_loop().call_later(0.01, look)
         return made
 
     def look():
@@ -112,13 +113,9 @@ def test_what_cannot_be_watched_is_waited_for(emulator, monkeypatch):
         seen.append(alive[0]() is not None)
         emulator.let_go()
 
-    async def main():
-        asyncio.get_running_loop().call_later(0.01, look)
-        return await Pipeline([raw, content], streams=1).run_async([1])
-
     alive, seen = [], []
     monkeypatch.setattr("os.eventfd", refused)
-    (result,) = asyncio.run(main())
+    (result,) = Pipeline([raw, content], streams=1).run([1])
     assert (seen, alive[0](), result.error) == ([True], None, None)
 
 

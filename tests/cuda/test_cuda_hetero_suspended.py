@@ -6,8 +6,10 @@ import weakref
 
 import pytest
 
+import hamr
 from hamr import hetero
 from tests.cuda import driver
+from tests.support import opencl_runtime
 
 pytestmark = pytest.mark.usefixtures("cuda_alone", "nothing_current")
 
@@ -111,6 +113,21 @@ class TestSuspended:
                     assert driver.current_context() == before
                 assert driver.current_context() == inside
             assert driver.current_context() == at_home
+        assert driver.current_context() == before
+
+    @pytest.mark.skipif(bool(opencl_runtime.absent()), reason=opencl_runtime.absent())
+    def test_a_scope_of_another_runtime(self):
+        """What is current of CUDA's is so for its own outermost scope."""
+        before = driver.current_context()
+        with on_device(0) as outer:
+            inside = driver.current_context()
+            with hetero.ScopedContext(hetero.Token(hamr.Stream(device="opencl:0"))) as inner:
+                for ctx in (inner, outer, inner):
+                    assert driver.current_context() == inside
+                    with ctx.suspended(), inner.suspended():
+                        assert driver.current_context() == before
+                asyncio.run(inner.done())
+            assert driver.current_context() == inside
         assert driver.current_context() == before
 
     @pytest.mark.multigpu(2)

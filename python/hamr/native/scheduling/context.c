@@ -2,7 +2,6 @@
 
 #include "base/heap_type.h"
 #include "base/python.h"
-#include "core/core.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
 #include "scheduling/scope.h"

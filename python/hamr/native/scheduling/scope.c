@@ -96,13 +96,15 @@ static int entered_here(Context *self, PyObject *now) {
     return 1;
 }
 
-/* The innermost scope of the current task in its blocks, NULL for none. 0, or -1 with an exception. */
+/* The innermost scope of the current task in its blocks, NULL for none and for one that is suspended. 0, or -1
+ * with an exception. */
 static int innermost(PyObject *blocks, Context **found) {
     *found = NULL;
     for (PyObject *block = blocks; block != Py_None; block = PyTuple_GetItem(block, 1)) {
         if (PyTuple_Size(block) != 3) continue; /* a stream's */
         Context *scope = (Context *)PyTuple_GetItem(block, 2);
         if (!scope->outer || scope->thread != PyThread_get_thread_ident()) continue;
+        if (root_of(scope)->suspensions) return 0; /* as a maker's is, as a rule: sooner than what follows */
         int here = entered_here(scope, blocks);
         if (here > 0) *found = scope;
         return here < 0 ? -1 : 0;
@@ -114,7 +116,7 @@ static int note_enclosing(Context *self, PyObject *outer) {
     Context *around;
     if (outer == Py_None) return 0;
     if (innermost(outer, &around) < 0) return -1;
-    if (!around || root_of(around)->suspensions) return 0;
+    if (!around) return 0;
     self->enclosing = (Context *)Py_NewRef((PyObject *)around);
     self->enclosing_scope = around->scope;
     return 0;
