@@ -23,11 +23,12 @@ var pythonRules = []rule{
 	{"_upstream", []string{"_base", "_protocols", "_buffer"}},
 	{"dask", []string{"_base", "_buffer"}},
 	{"hetero", []string{"_base", "_buffer"}},
+	{"store", []string{"_base", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
 	{"_benchmark", []string{"", "_base", "hetero"}},
 	{"_tuning", []string{"", "_base"}},
-	{"cli", []string{"", "_base", "_benchmark", "_tuning"}},
+	{"cli", []string{"", "_base", "_benchmark", "_tuning", "store"}},
 	{"__main__", []string{"cli"}},
 }
 

@@ -41,7 +41,15 @@ class Facade(Protocol):
     def StoreCall(self, client: int, operation: str, arguments: str, /) -> str: ...
     def StoreConnect(self, path: str, /) -> str: ...
     def StoreCreate(
-        self, client: int, element: int, shape: str, allocator: int, device: int, flags: int, metadata: str, /
+        self,
+        client: int,
+        element: int,
+        shape: str,
+        allocator: int,
+        device: int,
+        flags: int,
+        metadata: str,
+        /,
     ) -> str: ...
     def StoreDisconnect(self, token: int, /) -> int: ...
     def StoreEndEvents(self, token: int, /) -> int: ...

@@ -17,7 +17,7 @@ def test_an_object_is_found_by_its_names(client):
     client.put_name(second, "a", replace=True)
     assert client.get_name("a") == second
     client.drop_name("b")
-    with pytest.raises(ObjectNotFound, match="'b'|\"b\""):
+    with pytest.raises(ObjectNotFound, match='name "b"'):
         client.get_name("b")
     client.delete(second)
     with pytest.raises(ObjectNotFound):
@@ -72,6 +72,4 @@ def test_events_tell_what_happens(client):
         assert told[2].name == "x"
         client.put(np.zeros(3))
         assert next(events).kind == "created"
-    with pytest.raises(StopIteration):
-        while True:
-            next(events)
+    assert list(events) == []

@@ -31,9 +31,9 @@ def test_an_object_is_had_in_place_and_for_reading_only(client, n):
     assert first.readonly
     assert first.ptr == second.ptr
     assert np.asarray(first).tolist() == [7] * n if n < 2000 else (np.asarray(first) == 7).all()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="read-only"):
         np.asarray(first)[0] = 1
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="read-only"):
         first.fill(1)
     assert first.allocator is hamr.Allocator.shared
     assert first.source_protocol == "store"

@@ -51,10 +51,10 @@ def reduce(
     own = () if kind is base else (kind,)
     rest = () if state is None else (state,)
     source = plain(source, base)
-    for opened, place_of in elsewhere:
-        place = place_of(source)
-        if place is not None:
-            return opened, (kind, *place), *rest
+    for build, where in elsewhere:
+        found = where(source)
+        if found is not None:
+            return build, (kind, *found), *rest
     if source._count and is_exportable(source._allocator):
         from .exported import opened, place_of
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import hamr._native as _native
 
 from .._base.allocator import Allocator, allocator_of
-from .._base.element import element_of, item_size, name_of
+from .._base.element import element_of, name_of
 from .._base.library import core
 from .._base.place import new_place
 from .._buffer.buffers import Buffer, buffer
@@ -25,9 +25,11 @@ from .ids import ObjectID, id_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, Self
+    from typing import Any, Self, TypeAlias
 
     from .._base.place import Device
+
+    IDs: TypeAlias = list[ObjectID]
 
 _EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
 #: Seconds: so long a call waits before Python looks for signals.
@@ -147,14 +149,15 @@ class Client:
                 self._connected(), element, _joined(dimensions), number, place, flags, text
             )
         )
-        lease, address, digits, number, place, nbytes, *_ = told.split(" ")
-        held = leases.Lease(
-            int(lease), self.path, ObjectID(digits), int(address), int(nbytes), False
-        )
-        made = leases.over(
-            Buffer, held, name_of(element), dimensions, (int(number), int(place)), False
-        )
-        return Builder(held, made)
+        held, where, *_ = self._leased(told)
+        return Builder(held, leases.over(Buffer, held, name_of(element), dimensions, where, False))
+
+    def _leased(self, told: str) -> tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]:
+        """A lease, and the object's allocator and device, type and shape, of the core's reply."""
+        lease, address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
+        id = ObjectID(digits)
+        held = leases.Lease(int(lease), self.path, id, int(address), int(nbytes), sealed == "1")
+        return held, (int(number), int(place)), dtype, tuple(map(int, shape))
 
     def put(
         self,
@@ -217,14 +220,9 @@ class Client:
         object of the id and it is sealed; a StoreTimeout after ``timeout`` seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
-        identity = id_of(id)
-        text = self._found(identity, unsafe, wait, timeout)
-        lease, address, _, number, place, nbytes, flag, dtype, *shape = text.split(" ")
-        sealed = flag == "1"
-        held = leases.Lease(int(lease), self.path, identity, int(address), int(nbytes), sealed)
-        found = leases.over(
-            Buffer, held, dtype, tuple(map(int, shape)), (int(number), int(place)), sealed
-        )
+        told = self._found(id_of(id), unsafe, wait, timeout)
+        held, where, dtype, shape = self._leased(told)
+        found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
@@ -252,9 +250,7 @@ class Client:
         """Give an object a name; NameTaken if another one has it, unless it is to be replaced."""
         self._call("put_name", id=id_of(id), name=_name(name), on=bool(replace))
 
-    def get_name(
-        self, name: str, wait: bool = False, timeout: float | None = None
-    ) -> ObjectID:
+    def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
         """The id of the object of a name; with ``wait`` once there is one, else ObjectNotFound.
 
         ``timeout`` is in seconds; a StoreTimeout after that.
@@ -298,7 +294,7 @@ class Client:
 
     def wait(
         self, ids: Iterable[str], count: int | None = None, timeout: float | None = None
-    ) -> tuple[list[ObjectID], list[ObjectID]]:
+    ) -> tuple[IDs, IDs]:
         """Wait until ``count`` of the objects are there and sealed, all by default.
 
         Returns those that are, and the others. ``timeout`` is in seconds; less than ``count`` may

@@ -66,7 +66,9 @@ class Lease:
         if self._generation != _native.generation():
             from .._base.errors import ForkError
 
-            raise ForkError(f"object {self.id} is the parent's to finish: it was made before fork()")
+            raise ForkError(
+                f"object {self.id} is the parent's to finish: it was made before fork()"
+            )
         return self._token
 
     def give_up(self) -> int:

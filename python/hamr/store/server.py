@@ -85,7 +85,8 @@ def limits_of(limit: Limits | None) -> dict[str, int]:
     if limit is None:
         return {}
     if isinstance(limit, str):
-        pairs = dict(part.partition("=")[::2] for part in limit.split(","))
+        parts = (part.partition("=") for part in limit.split(","))
+        pairs: dict[str, int | str | None] = {name: size for name, _, size in parts}
     else:
         pairs = dict(limit)
     unknown = set(pairs) - {"host", "gpu"}
