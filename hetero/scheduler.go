@@ -21,6 +21,7 @@ type Scheduler struct {
 	watcher watcher
 
 	allocators []*CachingAllocator // all that have memory, or may
+	relief     sync.Once
 }
 
 // New returns a Scheduler over the backends of a Runtime. Nothing is loaded before a device of theirs

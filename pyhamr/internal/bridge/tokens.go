@@ -193,8 +193,10 @@ func Retire(s backends.Stream) (over bool, err error) {
 			failed = err
 		}
 	}
-	if err := Runtime.LeaveKept(s); err != nil && failed == nil {
-		failed = err
+	for _, forget := range []func(backends.Stream) error{Runtime.LeaveKept, Scheduler.ForgetStream} {
+		if err := forget(s); err != nil && failed == nil {
+			failed = err
+		}
 	}
 	return Calls.drain(mostPatience), failed
 }
