@@ -103,7 +103,7 @@ func (s *Scheduler) newCache(p Place) (*cache, error) {
 		return c, nil
 	}
 	changed := maps.Clone(known)
-	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}}
+	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}, all: map[backends.Stream]struct{}{}}
 	changed[p] = made
 	s.caches.Store(&changed)
 	return made, nil

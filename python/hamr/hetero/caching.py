@@ -72,7 +72,7 @@ class CachingAllocator:
     and on others when that is over: nobody waits, nor is a driver asked for memory.
 
     ``device`` is "cuda:1", or the number of a CUDA device or of one of ``allocator``'s runtime;
-    without it that of the ScopedContext that the caller is in, else the first of ``accelerators()``.
+    without it that of the ScopedContext that the caller is in, else the first accelerator.
     ``kind`` is "device" or "pinned", page-locked host memory, which any device of the runtime can
     use; ``allocator`` says which memory exactly. ``limit`` is how many bytes are kept at most: 0 is
     CMSSW's rule, 0.8 of the memory that is free now on the device that has least, None no limit.
@@ -102,7 +102,7 @@ class CachingAllocator:
         most = _UNLIMITED if limit is None else index(limit)
         if limit is not None and not 0 <= most < 1 << 63:
             raise ValueError(
-                f"limit is {limit!r}: accepted are bytes, 0 for CMSSW's rule, and None"
+                f"limit is {limit!r}: accepted are bytes, 0 for the rule, and None"
             )
         given = -1 if allocator is None else allocator_of(allocator)
         if is_ordinary(given):
