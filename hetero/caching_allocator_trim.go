@@ -43,8 +43,9 @@ func (a *CachingAllocator) dispose(b *Block) (failed error) {
 	}
 	a.mutex.Unlock()
 	if closed {
-		first := b.marks[0]
-		a.scheduler.watcher.add(&watched{cache: first.user.cache, event: first.event, told: func(error) {
+		first, c := b.marks[0].event, b.marks[0].user.cache
+		ask := func() (bool, error) { return c.streams.Done(c.place.Device, first) }
+		a.scheduler.watcher.add(&watched{ask: ask, told: func(error) {
 			// Memory may have to be waited for, and others are told by this goroutine.
 			go func() { _ = a.dispose(b) }()
 		}})
