@@ -114,9 +114,7 @@ class TestWhoGetsABlock:
             block.fill(7)
             block.close()
             again = caching.allocate(N, "f4", transfer="async")
-            if (
-                again.ptr == address
-            ):  # after the other one's work, on its own stream
+            if again.ptr == address:  # after the other one's work, on its own stream
                 emulator.let_go()
                 again.fill(1)
                 emulator.finish()

@@ -75,7 +75,7 @@ class TestChoosing:
         for wrong in ("cuda:0", "none", "cuda,hip", " cuda", ""):
             with pytest.raises(ValueError, match=f"'{wrong}'.*names of runtimes"):
                 hetero.Switch(**{wrong: 1, "cpu": 2})
-        with pytest.raises(ValueError, match='case is "metal".* cuda, '):
+        with pytest.raises(ValueError, match=r'case is "metal".* cuda, '):
             hetero.Switch(metal=1, cpu=2)
         with pytest.raises(TypeError, match="has alternatives"):
             hetero.Switch()

@@ -101,9 +101,7 @@ class CachingAllocator:
             raise ValueError(f"kind is {kind!r}: accepted are 'device' and 'pinned'")
         most = _UNLIMITED if limit is None else index(limit)
         if limit is not None and not 0 <= most < 1 << 63:
-            raise ValueError(
-                f"limit is {limit!r}: accepted are bytes, 0 for the rule, and None"
-            )
+            raise ValueError(f"limit is {limit!r}: accepted are bytes, 0 for the rule, and None")
         given = -1 if allocator is None else allocator_of(allocator)
         if is_ordinary(given):
             raise ValueError(
