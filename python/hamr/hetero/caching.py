@@ -246,7 +246,7 @@ def _innermost(backend: str | None) -> Stream | None:
     """The stream of the innermost scope of a runtime, or of any, that says where it is."""
     around = blocks()
     while around is not None:
-        stream, around = around
+        stream, around = around[0], around[1]
         if stream._device >= 0 and backend in (None, stream._backend):
             return stream  # type: ignore[no-any-return]
     return None
