@@ -23,6 +23,7 @@ type Memory struct {
 	turns   atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
 	foreign func()          // called instead of freeing; nil for our own memory
 	shared  backends.Sharer // whose mapping it is, which ends instead; else nil
+	taker   taker           // likewise, of memory that goes back in the order of its stream
 	owned   bool
 	taken   bool        // owned, but not allocated by us
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference

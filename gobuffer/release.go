@@ -34,7 +34,8 @@ func (m *Memory) Release() error {
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	if !over || (m.ends() && (m.every.Load() || m.grower != nil || m.shared != nil)) {
+	waits := m.grower != nil || m.shared != nil
+	if !over || (m.every.Load() && (m.taker != nil || m.ends())) || (m.ends() && waits) {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -113,6 +114,9 @@ func (m *Memory) giveBack() error {
 		if m.foreign != nil {
 			m.foreign()
 		}
+		if m.taker != nil {
+			late = errors.Join(late, m.taker(m.ordered()))
+		}
 		return late
 	}
 	m.retire()
@@ -153,8 +157,8 @@ func (m *Memory) retire() {
 	}
 }
 
-// freedInStreamOrder reports whether Free takes effect on the stream, after what
+// freedInStreamOrder reports whether the release takes effect on the stream, after what
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
-	return m.owned && m.inOrder
+	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
 }
