@@ -34,7 +34,7 @@ func (m *Memory) Release() error {
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	if !over || (m.ends() && (m.every.Load() || m.grower != nil || m.shared != nil)) {
+	if !over || (m.ends() && (m.every.Load() || m.grower != nil || m.unmap != nil)) {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -102,7 +102,7 @@ func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()
-	if m.shared != nil {
+	if m.unmap != nil {
 		return errors.Join(late, m.endShared())
 	}
 	if !m.owned {
