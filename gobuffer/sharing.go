@@ -66,7 +66,10 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 	}
 	b := r.byAllocator[a].backend
 	at, descriptor, err := s.NewShared(device, bytes)
-	if err != nil && (r.madeRoom(b, err) || r.relieved(err)) {
+	if err != nil && r.madeRoom(b, err) {
+		at, descriptor, err = s.NewShared(device, bytes)
+	}
+	if err != nil && r.relieved(err) {
 		at, descriptor, err = s.NewShared(device, bytes)
 	}
 	if err != nil {
