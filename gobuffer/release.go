@@ -34,7 +34,7 @@ func (m *Memory) Release() error {
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	waits := m.grower != nil || m.shared != nil
+	waits := m.grower != nil || m.unmap != nil
 	if !over || (m.every.Load() && (m.taker != nil || m.ends())) || (m.ends() && waits) {
 		free = m.releaseWhenIdle
 	}
@@ -103,7 +103,7 @@ func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()
-	if m.shared != nil {
+	if m.unmap != nil {
 		return errors.Join(late, m.endShared())
 	}
 	if !m.owned {
