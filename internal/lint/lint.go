@@ -47,10 +47,12 @@ var rules = []rule{
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/..."}},
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
-	{"pyhamr/...", []string{"gobuffer", "hetero", "arrayiface", "backends", "backends/all", "backends/waiting", "pyhamr/internal/..."}},
-	{"examples/...", []string{"gobuffer", "hetero", "arrayiface", "backends", "backends/all"}},
+	// The server makes and seals the host's memory without a runtime.
+	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface"}},
+	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/waiting", "pyhamr/internal/..."}},
+	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"tests/...", nil},
-	{"docs/...", []string{"gobuffer", "hetero", "arrayiface", "backends", "backends/all"}},
+	{"docs/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"internal/lint", nil},
 	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
@@ -64,6 +66,7 @@ var testImports = []rule{
 	{"backends/*/...", []string{"backends/backendtest"}},
 	{"gobuffer/...", []string{"gobuffer", "backends/*"}},
 	{"hetero", []string{"backends/*"}},
+	{"store", []string{"backends/*"}},
 	{"pyhamr/...", []string{"pyhamr", "backends/*"}},
 	{"arrayiface/...", []string{"arrayiface"}},
 }
