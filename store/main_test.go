@@ -5,9 +5,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-
-	"hamr/backends/host"
-	"hamr/gobuffer"
 )
 
 // helpers are what other processes do in tests, by their first argument.
@@ -30,11 +27,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHelper serves a path, with a host limit and a spill folder where they are given.
+// serveHelper serves a path, with a limit of each memory and a spill folder where they are given.
 func serveHelper(arguments []string) (err error) {
 	o := ServerOptions{Path: arguments[0]}
 	if len(arguments) > 1 {
 		o.HostLimit, err = strconv.ParseInt(arguments[1], 10, 64)
+		o.DeviceLimit = o.HostLimit
 	}
 	if len(arguments) > 2 {
 		o.Spill = arguments[2]
@@ -51,7 +49,7 @@ func serveHelper(arguments []string) (err error) {
 }
 
 func helperClient(path string) (*Client, error) {
-	r, err := gobuffer.NewRuntime(host.New())
+	r, err := hostAndDevice()
 	if err != nil {
 		return nil, err
 	}
