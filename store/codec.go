@@ -74,13 +74,6 @@ func (d *decoder) u8() uint8 {
 	return 0
 }
 
-func (d *decoder) u16() uint16 {
-	if b := d.take(2, "an integer"); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
-}
-
 func (d *decoder) u32() uint32 {
 	if b := d.take(4, "an integer"); b != nil {
 		return binary.LittleEndian.Uint32(b)

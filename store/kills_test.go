@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"hamr/backends"
 	"hamr/gobuffer"
 )
 
@@ -112,6 +113,9 @@ func work(c *Client, random *rand.Rand, kept *[]*Object) error {
 		what := bytesOf([]int{10, 1000, 30_000, 100_000, 400_000}[random.IntN(5)])
 		what.Metadata = []byte(strconv.Itoa(int(value)))
 		what.Evictable = random.IntN(2) == 0
+		if random.IntN(3) == 0 {
+			what.Allocator = backends.CUDA
+		}
 		b, err := c.Create(background, what)
 		if err != nil {
 			return err
@@ -209,7 +213,7 @@ func TestKills(t *testing.T) {
 		if n%(len(crashSteps)+4) < len(crashSteps) {
 			step = crashSteps[n%len(crashSteps)]
 			inServer = strings.HasPrefix(step, "server")
-			step = fmt.Sprintf("%s:%d", step, random.IntN(20))
+			step = fmt.Sprintf("%s:%d", step, random.IntN(10))
 		}
 		ok := t.Run(fmt.Sprintf("%d/server=%t/%s", n, inServer, step), func(t *testing.T) { oneKill(t, random, step, inServer) })
 		if !ok {
@@ -220,12 +224,22 @@ func TestKills(t *testing.T) {
 
 func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 	path := filepath.Join(folder(t), "store.sock")
-	serve := []string{"serve", path, strconv.Itoa(3 << 20)}
-	if random.IntN(2) == 0 || strings.HasPrefix(step, "server-spilled") || strings.HasPrefix(step, "server-restored") {
+	limit := 3 << 20
+	if strings.HasPrefix(step, "server-evicting") || strings.HasPrefix(step, "server-spilled") || strings.HasPrefix(step, "server-restored") {
+		limit = 1 << 20
+		step, _, _ = strings.Cut(step, ":")
+	}
+	serve := []string{"serve", path, strconv.Itoa(limit)}
+	if step != "server-evicting" && random.IntN(2) == 0 || strings.HasPrefix(step, "server-spilled") || strings.HasPrefix(step, "server-restored") {
 		serve = append(serve, folder(t))
 	}
 	at := map[bool]string{inServer: step}
-	server := startRun(t, at[true], serve...)
+	later := strings.HasPrefix(step, "server-held") || strings.HasPrefix(step, "client-holding")
+	first := at[true]
+	if later {
+		first = "" // clients tell another server of what they have
+	}
+	server := startRun(t, first, serve...)
 	var others []*run
 	for i := range 2 {
 		others = append(others, startRun(t, "", "work", path, strconv.Itoa(i), "60"))
@@ -233,6 +247,12 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 	victim := server
 	if !inServer {
 		victim = startRun(t, at[false], "work", path, "9", "60")
+	}
+	if later {
+		time.Sleep(time.Duration(30+random.IntN(40)) * time.Millisecond)
+		_ = server.Process.Kill()
+		require.True(t, killed(server.wait(t)))
+		server = startRun(t, at[true], serve...)
 	}
 	if step == "" {
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
@@ -254,6 +274,7 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		select {
 		case err := <-server.done:
 			require.True(t, killed(err), "%v", err)
+			t.Log("killed at its step")
 			server = startRun(t, "", serve...)
 		case <-finished: // the step is still to be passed
 			_ = server.Process.Kill()
@@ -264,6 +285,7 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		}
 	} else if err := victim.wait(t); err != nil {
 		require.True(t, killed(err), "%v", err)
+		t.Log("killed at its step")
 	}
 	for _, p := range others {
 		require.NoError(t, p.wait(t))
@@ -300,8 +322,11 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 	eventually(t, func() bool {
 		f, err := c.Statistics(background)
 		require.NoError(t, err)
-		m := f.Memories[0]
-		return f.Objects == 0 && f.Leases == 0 && f.Table == 0 && f.Spilled == 0 && m.Used == 0 && m.Lingering == 0
+		ok := f.Objects == 0 && f.Leases == 0 && f.Table == 0 && f.Spilled == 0
+		for _, m := range f.Memories {
+			ok = ok && m.Used == 0 && m.Lingering == 0
+		}
+		return ok
 	}, func() any { f, _ := c.Statistics(background); return f })
 	require.NoError(t, c.Close())
 	fresh := startRun(t, "", "serve", filepath.Join(folder(t), "store.sock"))

@@ -3,13 +3,8 @@ package store
 import (
 	"fmt"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"testing"
-	"time"
-
-	"hamr/backends/host"
-	"hamr/gobuffer"
 )
 
 // helpers are what other processes do in tests, by their first argument.
@@ -32,11 +27,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHelper serves a path, with a host limit and a spill folder where they are given.
+// serveHelper serves a path, with a limit of each memory and a spill folder where they are given.
 func serveHelper(arguments []string) (err error) {
 	o := ServerOptions{Path: arguments[0]}
 	if len(arguments) > 1 {
 		o.HostLimit, err = strconv.ParseInt(arguments[1], 10, 64)
+		o.DeviceLimit = o.HostLimit
 	}
 	if len(arguments) > 2 {
 		o.Spill = arguments[2]
@@ -48,17 +44,12 @@ func serveHelper(arguments []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if name := os.Getenv("PROF"); name != "" {
-		f, _ := os.Create(name)
-		pprof.StartCPUProfile(f)
-		go func() { time.Sleep(5 * time.Second); pprof.StopCPUProfile(); f.Close() }()
-	}
 	fmt.Println("ready")
 	return s.Serve(background)
 }
 
 func helperClient(path string) (*Client, error) {
-	r, err := gobuffer.NewRuntime(host.New())
+	r, err := hostAndDevice()
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +71,6 @@ func cyclesHelper(arguments []string) error {
 	c, err := helperClient(arguments[0])
 	if err != nil {
 		return err
-	}
-	if name := os.Getenv("PROFC"); name != "" {
-		f, _ := os.Create(name + strconv.Itoa(os.Getpid()))
-		pprof.StartCPUProfile(f)
-		defer pprof.StopCPUProfile()
 	}
 	cycles(failing{}, c, n)
 	return c.Close()

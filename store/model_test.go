@@ -53,7 +53,7 @@ var modelModes = map[string]struct {
 
 func TestModel(t *testing.T) {
 	for mode, how := range modelModes {
-		for run := range scaled(20) {
+		for run := range scaled(8) {
 			o := ServerOptions{HostLimit: how.limit}
 			if how.spills {
 				o.Spill = folder(t)

@@ -5,10 +5,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"hamr/backends"
-	"hamr/backends/host"
 )
 
 // dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is
@@ -188,54 +185,6 @@ func (s *Server) tableRoom(bytes int64) error {
 	return nil
 }
 
-// reserve makes a unit of one object whose memory somebody else makes.
-func (s *Server) reserve(d *domain, bytes int64) (*unit, error) {
-	if err := s.room(d, bytes); err != nil {
-		return nil, err
-	}
-	return &unit{id: newID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}, nil
-}
-
-// newMemory makes a unit of one object on the host.
-func (s *Server) newMemory(bytes int64) (*unit, error) {
-	u, err := s.reserve(s.domainOf(backends.UUID{}), bytes)
-	if err != nil {
-		return nil, err
-	}
-	number, err := host.NewSharedFile(int(bytes))
-	if err != nil {
-		u.domain.used -= bytes
-		return nil, &SystemError{err.Error()}
-	}
-	u.descriptor = newDescriptor(number)
-	return u, nil
-}
-
-// slab returns one of a session's with a free place, or makes it.
-func (s *Server) slab(c *session, place int64) (u *unit, fresh bool, err error) {
-	list := c.slabs[place]
-	for i := len(list) - 1; i >= 0; i-- {
-		if len(list[i].free) > 0 {
-			return list[i], false, nil
-		}
-	}
-	d := s.domainOf(backends.UUID{})
-	bytes := slabBytes(len(list), place, d.limit)
-	if u, err = s.newMemory(bytes); err != nil {
-		return nil, false, err
-	}
-	n := bytes / place
-	u.each, u.places, u.free = place, make([]*object, n), make([]int32, n)
-	for i := range u.free {
-		u.free[i] = int32(n) - 1 - int32(i)
-	}
-	u.creator, u.knownBy = c, map[*session]struct{}{c: {}}
-	c.known[u] = struct{}{}
-	c.slabs[place] = append(c.slabs[place], u)
-	s.units[u.id] = u
-	return u, true, nil
-}
-
 // mine returns an object that the session has made and not sealed.
 func (c *conversation) mine(id ID) (*object, error) {
 	if l, ok := c.session.leases[id]; ok && l.object.deleted {
@@ -301,28 +250,6 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	crash("server-sealed")
 	e.flag(forGood)
 	return nil
-}
-
-// seal has nobody map host memory for writing any more. Memory of one object nobody writes to at
-// all, unless somebody has it mapped for writing still.
-func (u *unit) seal() (forGood bool, err error) {
-	if !u.writable || u.domain.device != (backends.UUID{}) {
-		return len(u.places) == 1, nil
-	}
-	if len(u.places) == 1 {
-		if forGood, err = host.SealShared(u.descriptor.number); err != nil {
-			return false, err
-		}
-	} else if _, err := unix.FcntlInt(uintptr(u.descriptor.number), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil {
-		return false, err
-	}
-	readable, err := host.ReadOnlyDescriptor(u.descriptor.number)
-	if err != nil {
-		return false, err
-	}
-	u.descriptor.release()
-	u.descriptor, u.writable = newDescriptor(readable), false
-	return forGood, nil
 }
 
 func (c *conversation) abort(d *decoder) error {

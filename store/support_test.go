@@ -12,6 +12,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
 )
@@ -20,9 +21,14 @@ var background = context.Background()
 
 func newRuntime(t testing.TB) *gobuffer.Runtime {
 	t.Helper()
-	r, err := gobuffer.NewRuntime(host.New())
+	r, err := hostAndDevice()
 	require.NoError(t, err)
 	return r
+}
+
+// hostAndDevice is a runtime with a device whose memory other processes' map, too.
+func hostAndDevice() (*gobuffer.Runtime, error) {
+	return gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{}), host.New())
 }
 
 // folder is one that nobody else can enter.

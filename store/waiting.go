@@ -99,12 +99,11 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 
 // Watch is told of what happens to objects from its beginning on.
 type Watch struct {
-	client  *Client
-	mu      sync.Mutex // of Next
-	aside   *Client
-	pending bool
-	closed  chan struct{}
-	once    sync.Once
+	client *Client
+	mu     sync.Mutex // of Next
+	aside  *Client
+	closed chan struct{}
+	once   sync.Once
 }
 
 // Watch begins to be told of events.

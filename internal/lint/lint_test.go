@@ -41,6 +41,8 @@ func TestBreachesAreFound(t *testing.T) {
 		{"gobuffer/a.go", source("hamr/pyhamr"), "may not import pyhamr"},
 		{"gobuffer/a.go", source("hamr/hetero"), "may not import hetero"},
 		{"hetero/a.go", source("hamr/pyhamr"), "may not import pyhamr"},
+		{"store/a.go", source("hamr/hetero"), "may not import hetero"},
+		{"store/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
 		{"hetero/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
 		{"gobuffer/internal/elements/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
 		{"backends/cuda/a.go", source("hamr/backends/host"), "may not import backends/host"},
@@ -76,6 +78,7 @@ func TestWhatIsAllowed(t *testing.T) {
 	for file, text := range map[string]string{
 		"gobuffer/a.go":                      source("hamr/backends", "hamr/arrayiface", "hamr/gobuffer/internal/elements", "fmt"),
 		"hetero/a.go":                        source("hamr/gobuffer", "hamr/backends", "hamr/backends/waiting"),
+		"store/a.go":                         source("hamr/gobuffer", "hamr/backends", "hamr/backends/host", "hamr/arrayiface"),
 		"hetero/a_test.go":                   source("hamr/backends/host", "hamr/backends/backendtest", "hamr/hetero"),
 		"gobuffer/a_test.go":                 source("hamr/backends/host", "hamr/backends/backendtest", "hamr/gobuffer"),
 		"backends/cuda/a.go":                 source("hamr/backends", "hamr/backends/internal/dl", "hamr/backends/cuda/internal/abi"),

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// call is a request.
+type call struct {
+	operation   uint16
+	build       func(*encoder) // appends the fields
+	descriptors []int          // that go with it, and stay the caller's
+	// read takes the reply's fields and descriptors. Without it the reply has none.
+	read func(d *decoder, descriptors []int) error
+	// undo gives back what was read after the context had ended.
+	undo func()
+}
+
+func (c *Client) call(ctx context.Context, r call) error {
+	if c == nil || c.turn == nil {
+		return &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.take(ctx); err != nil {
+		return err
+	}
+	defer c.give()
+	if err := c.reconnect(ctx); err != nil {
+		return err
+	}
+	return c.exchange(ctx, r)
+}
+
+// exchange sends a request and takes its reply. The turn is the caller's.
+func (c *Client) exchange(ctx context.Context, r call) error {
+	c.out.bytes = c.out.bytes[:0]
+	c.encodeReleases(&c.out)
+	c.request++
+	at := c.out.begin(r.operation, 0, c.request)
+	if r.build != nil {
+		r.build(&c.out)
+	}
+	c.out.end(at)
+	if len(c.out.bytes)-at > mostPacket {
+		return &ArgumentError{"request", fmt.Sprintf("%d bytes", len(c.out.bytes)-at), fmt.Sprintf("at most %d: fewer dimensions, ids or metadata", mostPacket)}
+	}
+	if len(c.out.bytes) > mostPacket {
+		if err := c.socket.send(c.out.bytes[:at], nil); err != nil {
+			return c.lose(err)
+		}
+		c.out.bytes = append(c.out.bytes[:0], c.out.bytes[at:]...)
+	}
+	if err := c.socket.send(c.out.bytes, r.descriptors); err != nil {
+		return c.lose(err)
+	}
+	c.socket.stopped = nil
+	if ctx.Done() != nil {
+		c.socket.stopped = ctx.Err
+	}
+	for {
+		n, descriptors, err := c.socket.receive(c.in)
+		if err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				c.abandoned[c.request] = r
+				return err
+			}
+			return c.lose(err)
+		}
+		mine, err := c.sort(c.in[:n], descriptors, r)
+		if mine || err != nil {
+			var broken *ProtocolError
+			if errors.As(err, &broken) {
+				_ = c.lose(err)
+			}
+			return err
+		}
+	}
+}
+
+// sort sees to the frames of a packet, and reports whether one was the reply to the last request.
+func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err error) {
+	for len(packet) > 0 {
+		var f frame
+		if f, packet, err = nextFrame(packet); err != nil {
+			closeAll(descriptors)
+			return false, err
+		}
+		if f.operation == opGone {
+			d := decoder{rest: f.payload}
+			c.forgetSlabs(&d)
+			if err := d.done(); err != nil {
+				closeAll(descriptors)
+				return false, err
+			}
+			continue
+		}
+		if mine = f.request == c.request; !mine {
+			var known bool
+			if r, known = c.abandoned[f.request]; !known {
+				closeAll(descriptors)
+				return false, &ProtocolError{fmt.Sprintf("a reply to request %d, of %d", f.request, c.request)}
+			}
+			delete(c.abandoned, f.request)
+		}
+		err := c.settle(f, descriptors, r)
+		descriptors = nil
+		if mine {
+			return true, err
+		}
+		if err == nil && r.undo != nil {
+			r.undo()
+		}
+	}
+	return false, nil
+}
+
+// settle has a reply read.
+func (c *Client) settle(f frame, descriptors []int, r call) error {
+	d := decoder{rest: f.payload}
+	if f.status != statusDone {
+		closeAll(descriptors)
+		return decodeError(f.status, &d)
+	}
+	if f.operation != r.operation {
+		closeAll(descriptors)
+		return &ProtocolError{fmt.Sprintf("operation %d in the reply to %d", f.operation, r.operation)}
+	}
+	if r.read == nil {
+		closeAll(descriptors)
+		return d.done()
+	}
+	return r.read(&d, descriptors)
+}
