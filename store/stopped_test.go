@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// standStill stops a process, and returns when it has stopped.
+func standStill(t *testing.T, p *os.Process) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
+	eventually(t, func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
+		require.NoError(t, err)
+		return strings.Contains(string(text), ") T ")
+	}, func() any { return p.Pid })
+}
+
+// TestACallThatIsStoppedIsUndone ends calls by their contexts while the server stands still.
+func TestACallThatIsStoppedIsUndone(t *testing.T) {
+	server := startServerProcess(t)
+	c, err := Connect(background, server.Args[2], newRuntime(t))
+	require.NoError(t, err)
+	defer c.Close()
+	large, small := makeObject(t, c, bytesOf(1<<20), 1), makeObject(t, c, bytesOf(100), 2)
+	other, err := Connect(background, server.Args[2], newRuntime(t))
+	require.NoError(t, err)
+	defer other.Close()
+	source, err := c.runtime.NewArray(bytesOf(1).Type, []int{200_000}, gobuffer.Options{Allocator: backends.Malloc})
+	require.NoError(t, err)
+	defer source.Close()
+	held, err := other.Get(background, large, GetOptions{})
+	require.NoError(t, err)
+
+	for name, call := range map[string]func(context.Context, *Client) error{
+		"create a small one": func(ctx context.Context, c *Client) error { _, err := c.Create(ctx, bytesOf(5000)); return err },
+		"create a large one": func(ctx context.Context, c *Client) error { _, err := c.Create(ctx, bytesOf(70_000)); return err },
+		"create on a device": func(ctx context.Context, c *Client) error { _, err := c.Create(ctx, bytesOn(100, 0)); return err },
+		"get a large one":    func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, large, GetOptions{}); return err },
+		"get a small one":    func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, small, GetOptions{}); return err },
+		"put": func(ctx context.Context, c *Client) error {
+			_, err := c.Put(ctx, source, Description{Allocator: backends.Malloc})
+			return err
+		},
+		"list":    func(ctx context.Context, c *Client) error { _, _, err := c.List(ctx, ListOptions{}); return err },
+		"wait":    func(ctx context.Context, c *Client) error { _, err := c.Wait(ctx, []ID{newID()}, 1); return err },
+		"connect": func(ctx context.Context, c *Client) error { _, err := Connect(ctx, c.Path(), c.runtime); return err },
+	} {
+		for _, client := range []*Client{c, other} {
+			standStill(t, server.Process)
+			ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
+			err := call(ctx, client)
+			cancel()
+			require.NoError(t, server.Process.Signal(syscall.SIGCONT))
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			// The reply that nobody waited for is in front of this one's.
+			o, err := client.Get(background, small, GetOptions{})
+			require.NoError(t, err, name)
+			assert.Equal(t, byte(2), contents(t, o.Array())[99], name)
+			require.NoError(t, o.Release())
+		}
+	}
+	require.NoError(t, held.Release())
+	var figures Statistics
+	eventually(t, func() bool {
+		_, _, err = c.Exists(background, small)
+		require.NoError(t, err)
+		figures, err = other.Statistics(background)
+		require.NoError(t, err)
+		return figures.Objects == 2 && figures.Leases == 0 && figures.Unsealed == 0 && figures.Sessions == 2
+	}, func() any { return figures })
+	for _, client := range []*Client{c, other} {
+		client.mu.Lock()
+		assert.Empty(t, client.held)
+		client.mu.Unlock()
+	}
+}
+
+// TestWhoWaitsLearnsOfAServersDeath has calls that wait end with the server.
+func TestWhoWaitsLearnsOfAServersDeath(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	w, err := c.Watch(background)
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() { _, err := c.Wait(background, []ID{{1}}, 1); ended <- err }()
+	go func() { _, err := c.GetName(background, "nobody's", true); ended <- err }()
+	go func() { _, err := w.Next(background); ended <- err }()
+	eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.waitingIDs) == 1 && len(s.waitingNames) == 1
+	}, func() any { return "nobody waits" })
+	require.NoError(t, s.Close())
+	for range 3 {
+		require.ErrorAs(t, <-ended, new(*LostError))
+	}
+}
