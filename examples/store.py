@@ -1,7 +1,7 @@
 """A result that outlives its maker: one process makes it, others map the same memory.
 
-Vineyard's way with GPU memory, in Python: a process creates a buffer in the store, fills it through a
-mirror on the host, seals it and ends. Another gets it by its name, on a GPU if there is one, and
+Vineyard's way with GPU memory, in Python: a process creates a buffer in the store, fills it through
+a mirror on the host, seals it and ends. Another gets it by its name, on a GPU if there is one, and
 reads it where it is. Nothing is copied between them.
 """
 
@@ -42,19 +42,21 @@ def main() -> None:
     """Run both, each in a process of its own."""
     device = "cuda:0" if hamr.backends()["cuda"]["devices"] else "cpu"
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        with hamr.store.Server(f"{folder}/store/socket", limit="host=64MiB,gpu=64MiB") as server:
-            for work, arguments in ((producer, (device,)), (consumer, ())):
-                process = context.Process(target=work, args=(server.path, *arguments))
-                process.start()
-                process.join()
-                assert process.exitcode == 0
-            with hamr.store.connect(server.path) as client:
-                id = client.get_name("field")
-                view = client.get(id, device="cpu")[1:3, ::125_000]  # a part of it
-                print("seen from here:", np.asarray(view).tolist())
-                client.delete(id)
-                print("objects left:", client.statistics()["objects"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        hamr.store.Server(f"{folder}/store/socket", limit="host=64MiB,gpu=64MiB") as server,
+        hamr.store.connect(server.path) as client,
+    ):
+        for work, arguments in ((producer, (device,)), (consumer, ())):
+            process = context.Process(target=work, args=(server.path, *arguments))
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+        id = client.get_name("field")
+        view = client.get(id, device="cpu")[1:3, ::125_000]  # a part of it
+        print("seen from here:", np.asarray(view).tolist())
+        client.delete(id)
+        print("objects left:", client.statistics()["objects"])
 
 
 if __name__ == "__main__":

@@ -93,12 +93,12 @@ class Lending(_Base):
         return Access(self, _HOST, mode, -1)
 
     def mirror(self, initialize: bool = False) -> AbstractContextManager[Any]:
-        """A NumPy array of all elements, to be written: ``with b.mirror() as array: array[:] = 1``.
+        """A NumPy array of all elements, to be written: ``with b.mirror() as a: a[:] = 1``.
 
         It is page-locked memory of the host where the elements are a device's, without them
-        unless ``initialize`` asks for them, and is copied back at the end of the block, not after an
-        exception. What the host reaches in place is used in place. Of a read-only buffer it has
-        the elements in any case, and is read-only. Vineyard's ``CUDABufferMirror`` does this in C++.
+        unless ``initialize`` asks for them, and is copied back at the end of the block, not after
+        an exception. What the host reaches in place is used in place. Of a read-only buffer it has
+        the elements in any case, and is read-only. Vineyard's ``CUDABufferMirror`` is this in C++.
         """
         return Access(self, _HOST, "r" if self.readonly else "rw" if initialize else "w", -1)
 

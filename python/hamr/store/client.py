@@ -64,8 +64,8 @@ class Client:
     Methods may be called from several threads, one after the other. What is had of the store by
     ``get``, ``create`` and so on lasts as long as its buffer, and whatever shares its memory, also
     after ``close``. When the server has ended, calls raise StoreLost; each looks for a new one
-    at the path first, which then learns what this process has. A forked child has a connection of its
-    own from its first call on.
+    at the path first, which then learns what this process has. A forked child has a connection of
+    its own from its first call on.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -173,8 +173,8 @@ class Client:
     ) -> ObjectID:
         """Copy an array into a new object, seal it, and return its id.
 
-        ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the object
-        is where the array is: on its device, where that can share memory, else on the host.
+        ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
+        object is where the array is: on its device, where that can share memory, else on the host.
         """
         source = buffer(array)
         if allocator is None and device is None:
@@ -215,9 +215,9 @@ class Client:
         """An object's elements, in place and for reading only.
 
         Who needs them elsewhere says so by ``allocator`` or ``device``, and has a copy of its own
-        there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``, which
-        gives the memory as it is, for writing too. With ``wait`` the call waits until there is an
-        object of the id and it is sealed; a StoreTimeout after ``timeout`` seconds.
+        there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``,
+        which gives the memory as it is, for writing too. With ``wait`` the call waits until there
+        is an object of the id and it is sealed; a StoreTimeout after ``timeout`` seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
         told = self._found(id_of(id), unsafe, wait, timeout)
@@ -312,7 +312,7 @@ class Client:
                 return [i for i in wanted if i in ready], [i for i in wanted if i not in ready]
 
     def events(self) -> Events:
-        """What happens to objects from now on, as an iterator that waits; close it, or use ``with``."""
+        """What happens to objects from now on: an iterator that waits, and is to be closed."""
         return Events(self._connected())
 
     def pin(self, id: str, pinned: bool = True) -> None:
@@ -343,7 +343,7 @@ def connect(path: str | None = None) -> Client:
 
 
 def client_of(path: str) -> Client:
-    """This process's client for buffers that were pickled."""
+    """The process's client for buffers that were pickled."""
     with _clients_lock:
         found = _clients.get(path)
         if found is None:

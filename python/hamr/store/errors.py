@@ -36,9 +36,9 @@ class NameTaken(StoreError, ValueError):
 class StoreFull(StoreError, OutOfMemory):
     """There is no room: what could be evicted was not enough.
 
-    ``memory`` is ``"host"``, a device's UUID, or ``"table"``: what the server knows of objects. ``size``
-    bytes are needed, and ``used`` of ``limit`` are in use. ``holders`` has pairs of a process's
-    number and bytes that are kept for it, who has most first.
+    ``memory`` is ``"host"``, a device's UUID, or ``"table"``: what the server knows of objects.
+    ``size`` bytes are needed, and ``used`` of ``limit`` are in use. ``holders`` has pairs of a
+    process's number and bytes that are kept for it, who has most first.
     """
 
     memory: str = ""
