@@ -234,6 +234,18 @@ def create(
     value: complex | None,
     /,
 ) -> _A: ...
+def create_cached(
+    type: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    stream: int,
+    transfer: int,
+    shape: int | tuple[int, ...],
+    number: int,
+    generation: int,
+    /,
+) -> _A: ...
 def read_into(array: Array, out: object, /) -> bool: ...
 def waiting() -> list[tuple[int, int]]: ...
 def set_known_types(
