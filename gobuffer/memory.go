@@ -22,9 +22,9 @@ type Memory struct {
 	stream  atomic.Uintptr  // the same, resolved: its release is ordered on it
 	turns   atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
 	foreign func()          // called instead of freeing; nil for our own memory
-	taker   taker           // likewise, of memory that goes back in the order of its stream
 	shared  backends.Sharer // whose mapping it is; else nil
 	unmap   func() error    // ends what is at the addresses, instead of freeing; else nil
+	taker   taker           // likewise, of memory that goes back in the order of its stream
 	owned   bool
 	taken   bool        // owned, but not allocated by us
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference

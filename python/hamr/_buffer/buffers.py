@@ -18,7 +18,8 @@ from .._base.library import core
 from .._base.place import device_number
 from .contents import Contents
 from .handle import Handle, array_of, usm_interface_of
-from .lending import Caching, Lending
+from .lending import Caching
+from .mirroring import Mirroring
 from .pointers import Pointers
 from .spelling import UpstreamSpelling
 
@@ -48,7 +49,7 @@ class _Signature:
         return found.replace(parameters=shown, return_annotation="Self")
 
 
-class Buffer(Contents, Caching, Lending, Pointers, UpstreamSpelling, _native.Array):
+class Buffer(Contents, Caching, Mirroring, Pointers, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or

@@ -92,16 +92,6 @@ class Lending(_Base):
         """
         return Access(self, _HOST, mode, -1)
 
-    def mirror(self, initialize: bool = False) -> AbstractContextManager[Any]:
-        """A NumPy array of all elements, to be written: ``with b.mirror() as a: a[:] = 1``.
-
-        It is page-locked memory of the host where the elements are a device's, without them
-        unless ``initialize`` asks for them, and is copied back at the end of the block, not after
-        an exception. What the host reaches in place is used in place. Of a read-only buffer it has
-        the elements in any case, and is read-only. Vineyard's ``CUDABufferMirror`` is this in C++.
-        """
-        return Access(self, _HOST, "r" if self.readonly else "rw" if initialize else "w", -1)
-
     def on_cuda(self, mode: str, device: Device | None = None) -> AbstractContextManager[Handle]:
         """The elements for CUDA code: ``with b.on_cuda("rw") as h: cp.asarray(h)[...] += 1``.
 
@@ -181,7 +171,7 @@ class Access:
         if self._space != _HOST:
             return handle
         try:
-            given = _on_host(handle)
+            given = on_host_of(handle)
         except BaseException:
             self._end(False)
             raise
@@ -202,7 +192,7 @@ class Access:
             raise RuntimeError("this access has not begun") from None
         try:
             if given is not handle:
-                _protect(given)
+                protect(given)
         finally:
             try:
                 _native.end_access(handle, opened, commit)
@@ -211,7 +201,8 @@ class Access:
                 handle._close()
 
 
-def _on_host(handle: _native.Array) -> Any:
+def on_host_of(handle: _native.Array) -> Any:
+    """NumPy's array of elements that the host reaches, without NumPy a memoryview."""
     try:
         import numpy
     except ImportError:
@@ -219,7 +210,7 @@ def _on_host(handle: _native.Array) -> Any:
     return numpy.asarray(handle)
 
 
-def _protect(array: Any) -> None:
+def protect(array: Any) -> None:
     """Make later writes fail instead of being lost."""
     if isinstance(array, memoryview):
         try:
