@@ -403,7 +403,7 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
 _native.set_buffer_type(Buffer)
 _native.set_constructor(_construct, numbers, Allocator, {a.name: a for a in Allocator})
 Handle._buffer = Buffer
-for _base in (*Contents.__mro__, Caching, Lending, Pointers, UpstreamSpelling):
+for _base in (*Contents.__mro__, Caching, *Mirroring.__mro__, Pointers, UpstreamSpelling):
     for _name, _method in vars(_base).items():
         _method = getattr(_method, "__func__", _method)
         if type(_method) is type(_rebuild):
