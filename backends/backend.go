@@ -142,6 +142,14 @@ type HostDevices interface {
 	OnHost(device int) bool
 }
 
+// ProcessorDevices is implemented by backends whose devices may be processors such as the host's, which
+// their runtimes serve as devices of their own, with memory and queues: OpenCL's and SYCL's.
+type ProcessorDevices interface {
+	// OnProcessor reports whether a device is a CPU by its runtime's word. Work goes there only for
+	// who names it.
+	OnProcessor(device int) bool
+}
+
 // FreeWaiter is implemented by backends whose Free waits for the device before it
 // takes memory away. The core waits for whatever it knows of before it frees memory
 // of any other backend, save what is freed in stream order.

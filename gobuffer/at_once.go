@@ -50,7 +50,7 @@ func (m *Memory) ReleaseAtOnce() bool {
 		}
 	}
 	// Nobody else has a reference, nor can get one.
-	plain := left == 1 && m.atOnce != nil && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
+	plain := left == 1 && m.atOnce != nil && m.owned && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
 	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || !m.uses.on(m.backend, m.context(), m.ordered()) {
 		return false
 	}

@@ -26,6 +26,37 @@ func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, re
 	return m, nil
 }
 
+// taker takes memory back when the work is over that a stream holds now.
+type taker func(backends.Stream) error
+
+// AdoptInOrder is Adopt of memory whose owner takes it back in the order of a stream, as an allocator
+// does that hands it out again: nothing is waited for at the last Release but what no stream can run
+// after, and released is told the stream whose work, as it is enqueued then, is the last that uses the
+// memory. That is the one given here, unless Forget was told of its end. What released returns, Release
+// does. Whoever uses the memory on another stream runs after what the stream holds now.
+func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Stream, released func(backends.Stream) error) (*Memory, error) {
+	m, err := r.wrap(at, size, stream)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.resolveStream(); err != nil {
+		return nil, err
+	}
+	if m.streams != nil && size > 0 {
+		w := new(work)
+		if err := m.setWork(w, m.ordered()); err != nil {
+			return nil, err
+		}
+		m.uses.begin(w)
+	}
+	m.taker = released
+	r.counters[at.Allocator].adopted.Add(1)
+	if r.tracing() {
+		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
+	}
+	return m, nil
+}
+
 // TakeOver returns memory that was obtained from the allocator it names, by
 // this Runtime's backends or by equal ones, and that is freed here from now on.
 // After an error it is still the caller's.
@@ -62,6 +93,6 @@ func (m *Memory) Disown() {
 	if m == nil {
 		return
 	}
-	m.foreign = nil
+	m.foreign, m.taker = nil, nil
 	_ = m.Release()
 }

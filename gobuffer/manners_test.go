@@ -102,6 +102,8 @@ var receivers = []receiver{
 	}, want: gobuffer.ErrFreed, harmless: []string{"Release"}},
 	{name: "Handle", make: func(t *testing.T) any { return lent(t) }},
 
+	{name: "nil ImportedPool", make: fixed((*gobuffer.ImportedPool)(nil)), want: gobuffer.ErrZero, zero: true},
+	{name: "zero ImportedPool", make: fixed(new(gobuffer.ImportedPool)), want: gobuffer.ErrZero, zero: true},
 	{name: "nil Memory", make: fixed((*gobuffer.Memory)(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero Memory", make: fixed(new(gobuffer.Memory)), want: gobuffer.ErrZero, zero: true},
 	{name: "Memory", make: func(t *testing.T) any { return accessed(t).Detach() }},

@@ -22,7 +22,9 @@ type Memory struct {
 	stream  atomic.Uintptr  // the same, resolved: its release is ordered on it
 	turns   atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
 	foreign func()          // called instead of freeing; nil for our own memory
-	shared  backends.Sharer // whose mapping it is, which ends instead; else nil
+	shared  backends.Sharer // whose mapping it is; else nil
+	unmap   func() error    // ends what is at the addresses, instead of freeing; else nil
+	taker   taker           // likewise, of memory that goes back in the order of its stream
 	owned   bool
 	taken   bool        // owned, but not allocated by us
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
@@ -211,7 +213,7 @@ func (m *Memory) Size() int {
 func (m *Memory) Owned() bool { return m != nil && m.owned }
 
 // ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
-func (m *Memory) ends() bool { return m.owned || m.shared != nil }
+func (m *Memory) ends() bool { return m.owned || m.unmap != nil }
 
 // Asynchronous reports whether work may be pending on the memory.
 func (m *Memory) Asynchronous() bool { return m.check() == nil && m.streams != nil }

@@ -34,7 +34,7 @@ func (m *Memory) Release() error {
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	if !over || (m.ends() && (m.every.Load() || m.grower != nil || m.shared != nil)) {
+	if !over || m.unmap != nil || (m.every.Load() && (m.owned || m.taker != nil)) || (m.owned && m.grower != nil) {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -102,7 +102,7 @@ func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()
-	if m.shared != nil {
+	if m.unmap != nil {
 		return errors.Join(late, m.endShared())
 	}
 	if !m.owned {
@@ -112,6 +112,9 @@ func (m *Memory) giveBack() error {
 		}
 		if m.foreign != nil {
 			m.foreign()
+		}
+		if m.taker != nil {
+			late = errors.Join(late, m.taker(m.ordered()))
 		}
 		return late
 	}
@@ -153,8 +156,8 @@ func (m *Memory) retire() {
 	}
 }
 
-// freedInStreamOrder reports whether Free takes effect on the stream, after what
+// freedInStreamOrder reports whether the release takes effect on the stream, after what
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
-	return m.owned && m.inOrder
+	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
 }

@@ -66,7 +66,10 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 	}
 	b := r.byAllocator[a].backend
 	at, descriptor, err := s.NewShared(device, bytes)
-	if err != nil && (r.madeRoom(b, err) || r.relieved(err)) {
+	if err != nil && r.madeRoom(b, err) {
+		at, descriptor, err = s.NewShared(device, bytes)
+	}
+	if err != nil && r.relieved(err) {
 		at, descriptor, err = s.NewShared(device, bytes)
 	}
 	if err != nil {
@@ -101,11 +104,20 @@ func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, 
 
 // adoptShared makes a new mapping memory, or ends it.
 func (r *Runtime) adoptShared(s backends.Sharer, at backends.Region, size int) (*Memory, error) {
+	m, err := r.adoptMapping(at, size, func() error { return s.UnmapShared(at, size) })
+	if err == nil {
+		m.shared = s
+	}
+	return m, err
+}
+
+// adoptMapping makes what unmap ends memory, or ends it.
+func (r *Runtime) adoptMapping(at backends.Region, size int, unmap func() error) (*Memory, error) {
 	m, err := r.Adopt(at, size, 0, nil)
 	if err != nil {
-		return nil, errors.Join(err, s.UnmapShared(at, size))
+		return nil, errors.Join(err, unmap())
 	}
-	m.shared = s
+	m.unmap = unmap
 	return m, nil
 }
 
@@ -131,8 +143,8 @@ func (m *Memory) Protect() error {
 // endShared ends the mapping, or postpones it where its backend could not reach the device.
 func (m *Memory) endShared() error {
 	r := m.runtime
-	err := m.shared.UnmapShared(m.region, m.Size())
-	if refused(err) && refused(m.shared.UnmapShared(m.region, m.Size())) {
+	err := m.unmap()
+	if refused(err) && refused(m.unmap()) {
 		m.leaveStream()
 		r.postponed.add(m)
 		return err

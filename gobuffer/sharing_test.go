@@ -127,8 +127,16 @@ func TestSharingThatFailsLeavesNothing(t *testing.T) {
 	var full *backends.OutOfMemoryError
 	require.ErrorAs(t, err, &full)
 	calls := 0
-	made, _, err := w.runtime.NewShared(backends.CUDA, 1, 1<<20)
+	made, first, err := w.runtime.NewShared(backends.CUDA, 1, 1<<19)
 	require.NoError(t, err)
+	require.NoError(t, syscall.Close(first))
+	kept, first, err := w.runtime.NewShared(backends.CUDA, 1, 1<<18)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Close(first))
+	// It goes back first, and is not enough.
+	w.cuda.FailAt("UnmapShared", 0, &backends.NotFreedError{Reason: errors.New("no device")})
+	require.Error(t, kept.Release())
+	w.cuda.StopFailing()
 	remove := w.runtime.OnOutOfMemory(func(device, size int) bool {
 		calls++
 		assert.NoError(t, made.Release())

@@ -26,7 +26,8 @@ const all = -1
 // those that have streams and whose runtimes are there and serve, without those that are the host
 // itself. restrict says which of them may be used, else the environment variable HAMR_ACCELERATORS:
 // "cuda" for all devices of a backend, "cuda:1" for one, "cpu" or "none" for none, and any of them
-// with commas between. What is named and not there is left out; the error for other names is a
+// with commas between. A processor that OpenCL or SYCL serves is one only where it or its backend is
+// named. What is named and not there is left out; the error for other names is a
 // *gobuffer.ArgumentError.
 func (s *Scheduler) Accelerators(restrict ...string) ([]Place, error) {
 	if s == nil || s.caches.Load() == nil {
@@ -57,14 +58,23 @@ func allowedOf(b backends.Backend, allowed []restriction, restricted bool) (list
 	if err != nil {
 		return nil, err
 	}
-	hosts, _ := backends.As[backends.HostDevices](b)
 	for device := range count {
 		named := slices.ContainsFunc(mine, func(r restriction) bool { return r.device == all || r.device == device })
-		if (named || !restricted) && (hosts == nil || !hosts.OnHost(device)) {
+		if (named || !restricted && !onProcessor(b, device)) && !onHost(b, device) {
 			list = append(list, Place{b.Name(), device})
 		}
 	}
 	return list, nil
+}
+
+func onHost(b backends.Backend, device int) bool {
+	hosts, ok := backends.As[backends.HostDevices](b)
+	return ok && hosts.OnHost(device)
+}
+
+func onProcessor(b backends.Backend, device int) bool {
+	processors, ok := backends.As[backends.ProcessorDevices](b)
+	return ok && processors.OnProcessor(device)
 }
 
 // schedulable reports whether a backend has streams.

@@ -90,6 +90,65 @@ func TestWhatIsNoAccelerator(t *testing.T) {
 	assert.Equal(t, places(t, "cuda:0"), list)
 }
 
+// A processor that a runtime serves as a device of its own is taken by who names it, not instead of the
+// program's own way to work there.
+func TestProcessorsAreForThoseWhoNameThem(t *testing.T) {
+	t.Setenv(hetero.AcceleratorsSetting, "")
+	o := backendtest.FakeOptions{Space: backends.SpaceOpenCL, Devices: 2}
+	r, err := gobuffer.NewRuntime(host.New(), onProcessor{backendtest.NewFake(o)})
+	require.NoError(t, err)
+	s := hetero.New(r)
+	accelerators := func(restrict ...string) (names []string) {
+		list, err := s.Accelerators(restrict...)
+		require.NoError(t, err)
+		for _, p := range list {
+			names = append(names, p.String())
+		}
+		return names
+	}
+	for _, c := range []struct {
+		restrict, want []string
+		chosen         string
+	}{
+		{nil, []string{"opencl:0"}, "opencl"},
+		{[]string{"opencl"}, []string{"opencl:0", "opencl:1"}, "opencl"},
+		{[]string{"opencl:1"}, []string{"opencl:1"}, "opencl"},
+		{[]string{"cpu"}, nil, "cpu"},
+	} {
+		assert.Equal(t, c.want, accelerators(c.restrict...), "%v", c.restrict)
+		name, _, err := hetero.Switch(s, map[string]int{"opencl": 1, "cpu": 2}, c.restrict...)
+		require.NoError(t, err)
+		assert.Equal(t, c.chosen, name, "%v", c.restrict)
+	}
+	t.Setenv(hetero.AcceleratorsSetting, "opencl:1")
+	assert.Equal(t, []string{"opencl:1"}, accelerators())
+
+	o.Devices = 1
+	r, err = gobuffer.NewRuntime(host.New(), onlyProcessors{backendtest.NewFake(o)})
+	require.NoError(t, err)
+	s = hetero.New(r)
+	t.Setenv(hetero.AcceleratorsSetting, "")
+	name, _, err := hetero.Switch(s, map[string]int{"opencl": 1, "cpu": 2})
+	require.NoError(t, err)
+	assert.Equal(t, "cpu", name)
+	chooser, err := s.NewChooser(hetero.ChooserOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, chooser.Places())
+	chooser, err = s.NewChooser(hetero.ChooserOptions{Among: []string{"opencl"}})
+	require.NoError(t, err)
+	assert.Equal(t, places(t, "opencl:0"), chooser.Places())
+}
+
+// onProcessor has a CPU for its second device.
+type onProcessor struct{ *backendtest.Fake }
+
+func (onProcessor) OnProcessor(device int) bool { return device == 1 }
+
+// onlyProcessors has nothing else.
+type onlyProcessors struct{ *backendtest.Fake }
+
+func (onlyProcessors) OnProcessor(int) bool { return true }
+
 // onHost has the host's processors for its second device.
 type onHost struct{ *backendtest.Fake }
 

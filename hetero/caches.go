@@ -3,6 +3,7 @@ package hetero
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"hamr/backends"
@@ -19,7 +20,8 @@ type cache struct {
 	idleStreams  queue[backends.Stream] // given back: their work may still run
 	idleEvents   queue[backends.Event]  // likewise
 	out          map[backends.Stream]struct{}
-	streamCounts CacheCounts // without Kept and Out
+	all          map[backends.Stream]struct{} // that have been made and not destroyed
+	streamCounts CacheCounts                  // without Kept and Out
 	eventCounts  CacheCounts
 }
 
@@ -46,6 +48,16 @@ func (s *Scheduler) TakeStream(p Place) (backends.Stream, error) {
 		return 0, err
 	}
 	return c.takeStream()
+}
+
+// Has reports whether a stream is one that TakeStream has made: it does not end when nobody names it.
+func (s *Scheduler) Has(stream backends.Stream) bool {
+	return slices.ContainsFunc(s.sorted(), func(c *cache) bool {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		_, has := c.all[stream]
+		return has
+	})
 }
 
 // GiveStream gives a stream back that TakeStream has returned. Its work may still run.
@@ -148,7 +160,7 @@ func (c *cache) takeStream() (backends.Stream, error) {
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.out[stream] = struct{}{}
+	c.out[stream], c.all[stream] = struct{}{}, struct{}{}
 	c.streamCounts.Made++
 	c.streamCounts.Misses++
 	return stream, nil
@@ -248,11 +260,16 @@ func (c *cache) destroyEvent(e backends.Event) error {
 func (c *cache) destroyStream(stream backends.Stream) error {
 	over, err := c.forget(stream)
 	if over && err == nil {
+		// Before the handle may be another stream's.
+		c.mutex.Lock()
+		delete(c.all, stream)
+		c.mutex.Unlock()
 		err = c.streams.DestroyStream(c.place.Device, stream)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if !over || err != nil {
+		c.all[stream] = struct{}{}
 		c.idleStreams.push(stream)
 		return err
 	}

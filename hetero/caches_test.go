@@ -301,3 +301,23 @@ func TestManyGoroutinesShareACache(t *testing.T) {
 	users.Wait()
 	w.assertNeverBlocked()
 }
+
+func TestWhoseStreamsAreTheSchedulers(t *testing.T) {
+	w := newWorld(t, 1, late)
+	require.NoError(t, w.cuda.Probe())
+	foreign, err := w.cuda.NewStream(0)
+	require.NoError(t, err)
+	assert.False(t, w.scheduler.Has(foreign))
+	require.NoError(t, w.cuda.DestroyStream(0, foreign))
+	stream, err := w.scheduler.TakeStream(cuda0)
+	require.NoError(t, err)
+	assert.True(t, w.scheduler.Has(stream))
+	require.NoError(t, w.scheduler.GiveStream(cuda0, stream))
+	assert.True(t, w.scheduler.Has(stream), "it is kept")
+	w.cuda.FailAt("DestroyStream", 1, errInjected)
+	require.ErrorIs(t, w.scheduler.Trim(), errInjected)
+	assert.True(t, w.scheduler.Has(stream), "it is there still")
+	require.NoError(t, w.scheduler.Trim())
+	assert.False(t, w.scheduler.Has(stream))
+	assert.False(t, (*hetero.Scheduler)(nil).Has(stream))
+}

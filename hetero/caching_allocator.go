@@ -38,6 +38,7 @@ type CachingAllocator struct {
 	allocator backends.Allocator
 	device    int
 	backend   string
+	streams   backends.Streams
 	own       *line // what memory is taken on that has no order; nil: it is in a stream's order
 	limit     int64
 
@@ -45,7 +46,10 @@ type CachingAllocator struct {
 	bins      [largestBin + 1][]*Block
 	condemned []*Block // to be given back when their work is over
 	all       map[*gobuffer.Memory]struct{}
+	users     map[handle]*user
+	taking    int // calls that may add to all
 	closed    bool
+	ended     bool // it was closed, and nothing is left
 	counts    AllocatorStatistics
 }
 
@@ -59,24 +63,6 @@ type AllocatorStatistics struct {
 	CachedBytes    int64
 	Limit          int64 // of CachedBytes, or backends.NoLimit
 	Hits, Misses   int64 // how often a kept block was handed out, and how often memory was taken
-}
-
-// Block is memory that a CachingAllocator has handed out.
-type Block struct {
-	from   *CachingAllocator
-	memory *gobuffer.Memory
-	bin    int // or zero: it is not kept
-	size   int // asked for
-	line   *line
-	freed  bool
-	marks  []mark // until when it is in use
-}
-
-// mark is an event of a stream's work on a block.
-type mark struct {
-	cache  *cache
-	stream backends.Stream
-	event  backends.Event
 }
 
 // NewCachingAllocator returns an allocator that has no memory yet.
@@ -100,8 +86,8 @@ func (s *Scheduler) NewCachingAllocator(o CachingAllocatorOptions) (*CachingAllo
 		return nil, err
 	}
 	a := &CachingAllocator{
-		scheduler: s, allocator: o.Allocator, device: o.Device, backend: b.Name(), limit: o.Limit,
-		all: map[*gobuffer.Memory]struct{}{},
+		scheduler: s, allocator: o.Allocator, device: o.Device, backend: b.Name(), streams: c.streams, limit: o.Limit,
+		all: map[*gobuffer.Memory]struct{}{}, users: map[handle]*user{},
 	}
 	if kind == backends.Pinned {
 		a.device = backends.HostDevice
@@ -120,8 +106,9 @@ func (s *Scheduler) NewCachingAllocator(o CachingAllocatorOptions) (*CachingAllo
 		}
 	}
 	s.mutex.Lock()
-	s.allocators = append(s.allocators, a)
+	s.allocators = append(slices.Clone(s.allocators), a)
 	s.mutex.Unlock()
+	s.relief.Do(func() { s.runtime.OnOutOfMemory(s.makeRoom) })
 	return a, nil
 }
 
@@ -153,7 +140,7 @@ func cachedLimit(b backends.Backend) (int64, error) {
 // is kept could be given back for it.
 func (a *CachingAllocator) Allocate(c *Context, size int) (_ *Block, err error) {
 	if a == nil || a.scheduler == nil {
-		return nil, zeroError("allocator", "what NewCachingAllocator returns")
+		return nil, errNoAllocator
 	}
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -163,34 +150,98 @@ func (a *CachingAllocator) Allocate(c *Context, size int) (_ *Block, err error) 
 			err = errors.Join(err, left)
 		}
 	}()
-	here := Place{a.backend, a.device}
 	if place := c.Place(); place.Backend != a.backend || a.device != backends.HostDevice && place.Device != a.device {
-		return nil, &DeviceMismatchError{Have: here, Want: place}
+		return nil, &DeviceMismatchError{Have: Place{a.backend, a.device}, Want: place}
 	}
-	if size <= 0 {
-		return nil, valueError("size", size, "1 … 2**62 bytes")
-	}
-	a.mutex.Lock()
-	closed := a.closed
-	a.mutex.Unlock()
-	if closed {
-		return nil, fmt.Errorf("a caching allocator: %w", ErrReleased)
-	}
-	bin := binOf(size)
-	block, err := a.take(bin, c.line.stream)
-	if block == nil && err == nil {
-		block, err = a.grow(c, bin, size)
-	}
+	block, err := a.allocate(c.line.cache, c.line.stream, size)
 	if err != nil {
 		return nil, err
 	}
 	c.line.retain()
-	block.line, block.size = c.line, size
+	block.line = c.line
+	return block, nil
+}
+
+// AllocateOn is Allocate for use on a stream of the backend's, whoever has made it; zero is the default
+// one. The stream must exist until Free; before it is destroyed, Scheduler.ForgetStream is to be told.
+func (a *CachingAllocator) AllocateOn(stream backends.Stream, size int) (*Block, error) {
+	if a == nil || a.scheduler == nil {
+		return nil, errNoAllocator
+	}
+	c, resolved, err := a.placeOf(stream)
+	if err != nil {
+		return nil, err
+	}
+	return a.allocate(c, resolved, size)
+}
+
+// Memory is AllocateOn for memory with one reference, whose last Release is the block's Free: after all
+// that hamr knows to use it on whatever streams, and what its own stream holds then.
+func (a *CachingAllocator) Memory(stream backends.Stream, size int) (*gobuffer.Memory, error) {
+	b, err := a.AllocateOn(stream, size)
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.scheduler.runtime.AdoptInOrder(b.Region(), size, b.user.stream, b.freeOn)
+	if err != nil {
+		return nil, errors.Join(err, b.Free())
+	}
+	return m, nil
+}
+
+var errNoAllocator = zeroError("allocator", "what NewCachingAllocator returns")
+
+// placeOf returns the device of a stream, and the stream as every thread may name it.
+func (a *CachingAllocator) placeOf(stream backends.Stream) (c *cache, resolved backends.Stream, err error) {
+	device, number := max(a.device, 0), -1
+	if stream != 0 {
+		if number, err = a.streams.StreamDevice(stream); err != nil {
+			return nil, 0, err
+		}
+	}
+	switch {
+	case number < 0:
+	case a.device == backends.HostDevice:
+		device = number
+	case number != device:
+		return nil, 0, &DeviceMismatchError{Have: Place{a.backend, a.device}, Want: Place{a.backend, number}}
+	}
+	if resolved, err = a.streams.Resolve(device, stream); err != nil {
+		return nil, 0, err
+	}
+	c, err = a.scheduler.cacheOf(Place{a.backend, device})
+	return c, resolved, err
+}
+
+func (a *CachingAllocator) allocate(c *cache, stream backends.Stream, size int) (*Block, error) {
+	if size <= 0 {
+		return nil, valueError("size", size, "1 … 2**62 bytes")
+	}
 	a.mutex.Lock()
-	a.counts.Live++
-	a.counts.LiveBytes += block.room()
-	a.counts.RequestedBytes += int64(size)
+	if a.closed {
+		a.mutex.Unlock()
+		return nil, fmt.Errorf("a caching allocator: %w", ErrReleased)
+	}
+	a.taking++
 	a.mutex.Unlock()
+	u := a.userOf(c, stream)
+	bin := binOf(size)
+	block, err := a.take(bin, u)
+	if block == nil && err == nil {
+		block, err = a.grow(u, bin, size)
+	}
+	a.mutex.Lock()
+	a.taking--
+	if err == nil {
+		block.user, block.size = u, size
+		a.counts.Live++
+		a.counts.LiveBytes += block.room()
+		a.counts.RequestedBytes += int64(size)
+	}
+	a.mutex.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, a.end())
+	}
 	return block, nil
 }
 
@@ -204,20 +255,19 @@ func binOf(size int) int {
 }
 
 // take returns a block of a bin that a stream may use at once, or nil.
-func (a *CachingAllocator) take(bin int, stream backends.Stream) (*Block, error) {
+func (a *CachingAllocator) take(bin int, u *user) (*Block, error) {
 	if bin == 0 {
 		return nil, nil
 	}
-	block := a.pop(bin, func(b *Block) bool { return b.only(stream) })
+	block := a.pop(bin, func(b *Block) bool { return b.only(u) })
 	for asked := 0; block == nil && asked < mostAsked; asked++ {
 		candidate := a.pop(bin, func(*Block) bool { return true })
 		if candidate == nil {
 			return nil, nil
 		}
-		over, err := candidate.settled(stream)
+		over, err := candidate.settled(u)
 		if err != nil {
-			a.condemn(candidate)
-			return nil, err
+			return nil, errors.Join(err, a.dispose(candidate))
 		}
 		if !over {
 			a.keep(candidate)
@@ -229,7 +279,7 @@ func (a *CachingAllocator) take(bin int, stream backends.Stream) (*Block, error)
 		return nil, nil
 	}
 	for _, m := range block.marks {
-		m.cache.giveEvent(m.event)
+		m.user.cache.giveEvent(m.event)
 	}
 	a.mutex.Lock()
 	a.counts.Hits++
@@ -252,32 +302,13 @@ func (a *CachingAllocator) pop(bin int, wanted func(*Block) bool) *Block {
 	return found
 }
 
-// keep keeps a block for reuse if it is within the limit; else it is condemned.
-func (a *CachingAllocator) keep(b *Block) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if b.bin == 0 || a.closed || a.limit != backends.NoLimit && a.counts.CachedBytes+b.room() > a.limit {
-		a.condemned = append(a.condemned, b)
-		return
-	}
-	a.bins[b.bin] = append(a.bins[b.bin], b)
-	a.counts.Cached++
-	a.counts.CachedBytes += b.room()
-}
-
-func (a *CachingAllocator) condemn(b *Block) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	a.condemned = append(a.condemned, b)
-}
-
 // grow takes memory from the Runtime.
-func (a *CachingAllocator) grow(c *Context, bin, size int) (*Block, error) {
+func (a *CachingAllocator) grow(u *user, bin, size int) (*Block, error) {
 	room := size
 	if bin > 0 {
 		room = 1 << bin
 	}
-	stream := c.line.stream
+	stream := u.stream
 	if a.own != nil {
 		stream = a.own.stream
 	}
@@ -297,95 +328,4 @@ func (a *CachingAllocator) grow(c *Context, bin, size int) (*Block, error) {
 	a.all[memory] = struct{}{}
 	a.counts.Misses++
 	return &Block{from: a, memory: memory, bin: bin}, nil
-}
-
-// Region says where the block is.
-func (b *Block) Region() backends.Region { return b.memory.Region() }
-
-// Size returns how many bytes were asked for.
-func (b *Block) Size() int { return b.size }
-
-func (b *Block) room() int64 { return int64(b.memory.Size()) }
-
-// Free gives the block back when the work is over that the stream of the context holds now which it
-// was allocated in, and those of other contexts that have used it. It does not wait. The caller frees
-// a block once: another call is an error.
-func (b *Block) Free(users ...*Context) error {
-	a := b.from
-	a.mutex.Lock()
-	if b.freed {
-		a.mutex.Unlock()
-		return fmt.Errorf("a block: %w", ErrReleased)
-	}
-	b.freed = true
-	a.counts.Live--
-	a.counts.LiveBytes -= b.room()
-	a.counts.RequestedBytes -= int64(b.size)
-	a.mutex.Unlock()
-
-	failed := b.mark(b.line)
-	for _, c := range users {
-		if err := c.enter(); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		if c.line != b.line {
-			failed = errors.Join(failed, b.mark(c.line))
-		}
-		failed = errors.Join(failed, c.leave())
-	}
-	failed = errors.Join(failed, b.line.release())
-	if failed != nil {
-		a.condemn(b)
-	} else {
-		a.keep(b)
-	}
-	return errors.Join(failed, a.sweep())
-}
-
-// mark records until when a stream uses the block. If that fails, whoever releases the memory waits.
-func (b *Block) mark(l *line) error {
-	e, err := l.cache.record(l.stream)
-	if err != nil {
-		_ = b.memory.Leave(l.stream)
-		return err
-	}
-	b.marks = append(b.marks, mark{l.cache, l.stream, e})
-	return nil
-}
-
-// only reports whether no other stream has used the block since it was handed out.
-func (b *Block) only(stream backends.Stream) bool {
-	return !slices.ContainsFunc(b.marks, func(m mark) bool { return m.stream != stream })
-}
-
-// settled reports whether all work on a block is over but that of one stream; zero is none. It drops
-// the marks of what is, or has failed.
-func (b *Block) settled(stream backends.Stream) (bool, error) {
-	for len(b.marks) > 0 {
-		i := slices.IndexFunc(b.marks, func(m mark) bool { return stream == 0 || m.stream != stream })
-		if i < 0 {
-			break
-		}
-		m := b.marks[i]
-		done, err := m.cache.streams.Done(m.cache.place.Device, m.event)
-		if err != nil {
-			b.marks = slices.Delete(b.marks, i, i+1)
-			return false, errors.Join(m.cache.earlier(err), m.cache.destroyEvent(m.event))
-		}
-		if !done {
-			return false, nil
-		}
-		m.cache.giveEvent(m.event)
-		b.marks = slices.Delete(b.marks, i, i+1)
-	}
-	return true, nil
-}
-
-// discard gives memory back to the Runtime that nobody uses.
-func (a *CachingAllocator) discard(b *Block) error {
-	a.mutex.Lock()
-	delete(a.all, b.memory)
-	a.mutex.Unlock()
-	return b.memory.Release()
 }

@@ -2,11 +2,64 @@ package hetero
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"hamr/backends"
 	"hamr/gobuffer"
 )
+
+// keep keeps a block for reuse if it is within the limit; else it is given back when its work is over.
+func (a *CachingAllocator) keep(b *Block) error {
+	a.mutex.Lock()
+	within := a.limit == backends.NoLimit || a.counts.CachedBytes+b.room() <= a.limit
+	kept := b.bin != 0 && !a.closed && within
+	if kept {
+		a.bins[b.bin] = append(a.bins[b.bin], b)
+		a.counts.Cached++
+		a.counts.CachedBytes += b.room()
+	}
+	a.mutex.Unlock()
+	if kept {
+		return nil
+	}
+	return a.dispose(b)
+}
+
+// dispose gives a block back to the Runtime that is not to be kept: now if its work is over, else when
+// somebody calls sweep, for whom there is nobody to count on once the allocator was closed.
+func (a *CachingAllocator) dispose(b *Block) (failed error) {
+	over, err := b.settled(nil)
+	for ; err != nil; over, err = b.settled(nil) {
+		failed = errors.Join(failed, err)
+	}
+	if over {
+		return errors.Join(failed, a.discard(b))
+	}
+	a.mutex.Lock()
+	closed := a.closed
+	if !closed {
+		a.condemned = append(a.condemned, b)
+	}
+	a.mutex.Unlock()
+	if closed {
+		first, c := b.marks[0].event, b.marks[0].user.cache
+		ask := func() (bool, error) { return c.streams.Done(c.place.Device, first) }
+		a.scheduler.watcher.add(&watched{ask: ask, told: func(error) {
+			// Memory may have to be waited for, and others are told by this goroutine.
+			go func() { _ = a.dispose(b) }()
+		}})
+	}
+	return failed
+}
+
+// discard gives memory back to the Runtime that nobody uses.
+func (a *CachingAllocator) discard(b *Block) error {
+	a.mutex.Lock()
+	delete(a.all, b.memory)
+	a.mutex.Unlock()
+	return errors.Join(b.memory.Release(), a.end())
+}
 
 // sweep gives back those of the condemned blocks whose work is over.
 func (a *CachingAllocator) sweep() (failed error) {
@@ -15,13 +68,7 @@ func (a *CachingAllocator) sweep() (failed error) {
 	a.condemned = nil
 	a.mutex.Unlock()
 	for _, b := range list {
-		over, err := b.settled(0)
-		if over {
-			err = a.discard(b)
-		} else {
-			a.condemn(b)
-		}
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, a.dispose(b))
 	}
 	return failed
 }
@@ -30,7 +77,7 @@ func (a *CachingAllocator) sweep() (failed error) {
 // driver does so when memory is taken from it.
 func (a *CachingAllocator) Trim() error {
 	if a == nil || a.scheduler == nil {
-		return zeroError("allocator", "what NewCachingAllocator returns")
+		return errNoAllocator
 	}
 	a.mutex.Lock()
 	var kept []*Block
@@ -42,44 +89,85 @@ func (a *CachingAllocator) Trim() error {
 	a.mutex.Unlock()
 	var failed error
 	for _, b := range kept {
-		over, err := b.settled(0)
+		over, err := b.settled(nil)
 		switch {
 		case err != nil:
-			a.condemn(b)
+			err = errors.Join(err, a.dispose(b))
 		case over:
 			err = a.discard(b)
 		default:
-			a.keep(b)
+			err = a.keep(b)
 		}
 		failed = errors.Join(failed, err)
 	}
 	return errors.Join(failed, a.sweep())
 }
 
-// Close has the allocator hand out and keep nothing any more, and gives back what it keeps. What is
-// pending or handed out, it gives back when it is over: a later Free or Trim sees to that.
-func (a *CachingAllocator) Close() error {
-	if a == nil || a.scheduler == nil {
-		return zeroError("allocator", "what NewCachingAllocator returns")
-	}
-	a.mutex.Lock()
-	before := a.closed
-	a.closed = true
-	a.mutex.Unlock()
-	failed := a.Trim()
-	if a.own != nil && !before {
-		failed = errors.Join(failed, a.own.release())
-	}
-	a.mutex.Lock()
-	left := len(a.all)
-	a.mutex.Unlock()
-	if left == 0 {
-		s := a.scheduler
-		s.mutex.Lock()
-		s.allocators = slices.DeleteFunc(slices.Clone(s.allocators), func(other *CachingAllocator) bool { return other == a })
-		s.mutex.Unlock()
+// TrimAllocators is Trim of all CachingAllocators that were made here.
+func (s *Scheduler) TrimAllocators() (failed error) {
+	for _, a := range s.cachingAllocators() {
+		failed = errors.Join(failed, a.Trim())
 	}
 	return failed
+}
+
+// makeRoom is for memory of anybody's that has run out, and reports whether any was given back.
+func (s *Scheduler) makeRoom(int, int) (some bool) {
+	for _, a := range s.cachingAllocators() {
+		before := a.blocks()
+		_ = a.Trim() // what went wrong on a device is no reason to say that there is no room
+		some = some || a.blocks() < before
+	}
+	return some
+}
+
+func (a *CachingAllocator) blocks() int {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return len(a.all)
+}
+
+func (s *Scheduler) cachingAllocators() []*CachingAllocator {
+	if s == nil {
+		return nil
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.allocators
+}
+
+// Close has the allocator hand out and keep nothing any more, and gives back what it keeps. It does not
+// wait: what is pending or handed out goes back when that is over.
+func (a *CachingAllocator) Close() error {
+	if a == nil || a.scheduler == nil {
+		return errNoAllocator
+	}
+	a.mutex.Lock()
+	a.closed = true
+	a.mutex.Unlock()
+	return errors.Join(a.Trim(), a.end())
+}
+
+// end lets go of what a closed allocator needs for its last memory, once that is back.
+func (a *CachingAllocator) end() error {
+	a.mutex.Lock()
+	over := a.closed && !a.ended && len(a.all) == 0 && a.taking == 0
+	if over {
+		a.ended = true
+		clear(a.users)
+	}
+	a.mutex.Unlock()
+	if !over {
+		return nil
+	}
+	s := a.scheduler
+	s.mutex.Lock()
+	s.allocators = slices.DeleteFunc(slices.Clone(s.allocators), func(other *CachingAllocator) bool { return other == a })
+	s.mutex.Unlock()
+	if a.own == nil {
+		return nil
+	}
+	return a.own.release()
 }
 
 // Stats returns what there is now.
@@ -94,12 +182,11 @@ func (a *CachingAllocator) Stats() AllocatorStatistics {
 	return counts
 }
 
-// forget makes blocks do without a stream that is about to end. What it did on them is over.
-func (a *CachingAllocator) forget(c *cache, stream backends.Stream) (failed error) {
-	if a.backend != c.place.Backend {
-		return nil
-	}
+// forget makes blocks do without a stream that is about to end, and be nobody's whose handle is the same
+// later.
+func (a *CachingAllocator) forget(stream backends.Stream) (failed error) {
 	a.mutex.Lock()
+	maps.DeleteFunc(a.users, func(h handle, _ *user) bool { return h.stream == stream })
 	var using []*gobuffer.Memory
 	for m := range a.all {
 		if m.Uses(stream) {
@@ -113,19 +200,20 @@ func (a *CachingAllocator) forget(c *cache, stream backends.Stream) (failed erro
 	return failed
 }
 
+// ForgetStream has CachingAllocators do without a stream that is not of the Scheduler's and is about to
+// end: for who gives their memory out on such streams, see CachingAllocator.AllocateOn.
+func (s *Scheduler) ForgetStream(stream backends.Stream) (failed error) {
+	for _, a := range s.cachingAllocators() {
+		failed = errors.Join(failed, a.forget(stream))
+	}
+	return failed
+}
+
 // forget makes memory do without a stream that is about to end.
 func (c *cache) forget(stream backends.Stream) (over bool, err error) {
 	s := c.scheduler
-	if err := s.runtime.LeaveKept(stream); err != nil {
+	if err := errors.Join(s.runtime.LeaveKept(stream), s.ForgetStream(stream)); err != nil {
 		return false, err
-	}
-	s.mutex.Lock()
-	allocators := s.allocators
-	s.mutex.Unlock()
-	for _, a := range allocators {
-		if err := a.forget(c, stream); err != nil {
-			return false, err
-		}
 	}
 	if f := s.retire.Load(); f != nil && *f != nil {
 		return (*f)(stream)

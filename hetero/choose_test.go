@@ -1,6 +1,7 @@
 package hetero_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -177,9 +178,38 @@ func TestSwitch(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, name)
 		assert.Equal(t, c.cases[c.want], chosen)
-		if _, there := c.cases["cuda"]; !there {
-			assert.Zero(t, w.cuda.CallCount("Probe"), "nobody asks for it")
+		asked := map[string]int{"cuda": w.cuda.CallCount("Probe"), "hip": w.hip.CallCount("Probe")}
+		probed := map[string]int{"cuda": 0, "hip": 0}
+		for name := range probed {
+			_, there := c.cases[name]
+			allowed := c.restrict == "" || strings.HasPrefix(c.restrict, name)
+			if there && allowed && (name == "cuda" || c.want != "cuda") {
+				probed[name] = 1
+			}
 		}
+		assert.Equal(t, probed, asked, "what may be chosen and is before it is asked once: %+v", c)
+	}
+}
+
+func TestTheFirstOfNames(t *testing.T) {
+	for _, c := range []struct {
+		devices  int
+		names    []string
+		restrict string
+		want     string
+	}{
+		{1, []string{"hip", "cuda"}, "", "hip"},
+		{1, []string{"cpu", "hip"}, "", "hip"},
+		{1, []string{"hip", "cuda"}, "cuda", "cuda"},
+		{0, []string{"cpu", "hip"}, "", "cpu"},
+		{0, []string{"hip", "cuda"}, "", ""},
+		{1, []string{"sycl", "cuda"}, "", "cuda"},
+	} {
+		w := newWorld(t, c.devices, late)
+		t.Setenv(hetero.AcceleratorsSetting, c.restrict)
+		name, err := w.scheduler.FirstOf(c.names)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, name, "%+v", c)
 	}
 }
 

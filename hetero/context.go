@@ -150,7 +150,8 @@ func (c *Context) Done(ctx context.Context) <-chan error {
 	if err = errors.Join(err, c.leave()); err != nil {
 		return failed(err)
 	}
-	return cache.told(ctx, e, func(err error) error {
+	ask := func() (bool, error) { return cache.streams.Done(cache.place.Device, e) }
+	return cache.told(ctx, ask, func(err error) error {
 		if err != nil {
 			return errors.Join(err, cache.destroyEvent(e))
 		}
@@ -165,16 +166,16 @@ func failed(err error) <-chan error {
 	return told
 }
 
-// told is a channel for what becomes of an event. after is called before it receives, with the error
-// that the work had; the event may be pending still where that is nil.
-func (c *cache) told(ctx context.Context, e backends.Event, after func(error) error) <-chan error {
+// told is a channel for what becomes of an event, which ask asks. after is called before it receives, with
+// the error that the work had; the event may be pending still where that is nil.
+func (c *cache) told(ctx context.Context, ask func() (bool, error), after func(error) error) <-chan error {
 	told := make(chan error, 1)
 	if ctx.Done() == nil {
-		c.scheduler.watcher.add(&watched{cache: c, event: e, told: func(err error) { told <- after(err) }})
+		c.scheduler.watcher.add(&watched{ask: ask, told: func(err error) { told <- after(err) }})
 		return told
 	}
 	over := make(chan struct{})
-	number := c.scheduler.watcher.add(&watched{cache: c, event: e, told: func(err error) {
+	number := c.scheduler.watcher.add(&watched{ask: ask, told: func(err error) {
 		told <- after(err)
 		close(over)
 	}})

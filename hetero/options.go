@@ -34,6 +34,21 @@ func (c *Context) options(kind backends.MemoryKind) gobuffer.Options {
 	return o
 }
 
+// Preferred returns the allocator of a device's own memory (backends.DeviceOnly) or of page-locked memory
+// (backends.Pinned) that comes first in backends.Facts.Preference. Where the device has no such memory the
+// error is a *gobuffer.ArgumentError.
+func (s *Scheduler) Preferred(p Place, kind backends.MemoryKind) (backends.Allocator, error) {
+	c, err := s.cacheOf(p)
+	if err != nil {
+		return backends.None, err
+	}
+	a := c.preferred(kind)
+	if a == backends.None {
+		return a, valueError("kind", kind, "one of which "+p.String()+" has memory")
+	}
+	return a, nil
+}
+
 // preferred returns the allocator of the backend's that comes first in backends.Facts.Preference, or
 // None where the device has none of the kind.
 func (c *cache) preferred(kind backends.MemoryKind) backends.Allocator {

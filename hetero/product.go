@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"hamr/backends"
@@ -42,6 +43,7 @@ type made struct {
 	event  backends.Event
 	usage  usage
 	done   atomic.Bool           // the event was seen to be
+	asking sync.Mutex            // while the event is asked: who comes second is told what the first was
 	failed atomic.Pointer[error] // of the work, once somebody was told: a runtime may tell it only once
 }
 
@@ -95,6 +97,11 @@ func Migrate[T any](c *Context, p *Product[T], move func(value T, from Place) (T
 	if p.Place() == c.Place() {
 		return p.value, nil
 	}
+	// Until what it enqueues is enqueued the stream is the context's.
+	if err := c.enter(); err != nil {
+		return value, err
+	}
+	defer func() { err = errors.Join(err, c.leave()) }()
 	return move(p.value, p.Place())
 }
 
@@ -142,6 +149,11 @@ func (m *made) follow(c *Context, elsewhere bool) (err error) {
 
 // pending asks for the event.
 func (m *made) pending() (bool, error) {
+	if err := m.failure(); err != nil || m.done.Load() {
+		return false, err
+	}
+	m.asking.Lock()
+	defer m.asking.Unlock()
 	if err := m.failure(); err != nil || m.done.Load() {
 		return false, err
 	}
@@ -234,12 +246,11 @@ func (p *Product[T]) Done(ctx context.Context) <-chan error {
 	if err := p.enter(); err != nil {
 		return failed(err)
 	}
-	return p.line.cache.told(ctx, p.event, func(err error) error {
-		if err != nil {
-			err = p.fail(err)
-		}
-		return errors.Join(err, p.leave())
-	})
+	ask := func() (bool, error) {
+		pending, err := p.pending()
+		return !pending, err
+	}
+	return p.line.cache.told(ctx, ask, func(err error) error { return errors.Join(err, p.leave()) })
 }
 
 // Release gives the product's event back and, when nobody else has it, its stream. All calls but the

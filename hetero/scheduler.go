@@ -21,6 +21,7 @@ type Scheduler struct {
 	watcher watcher
 
 	allocators []*CachingAllocator // all that have memory, or may
+	relief     sync.Once
 }
 
 // New returns a Scheduler over the backends of a Runtime. Nothing is loaded before a device of theirs
@@ -102,7 +103,7 @@ func (s *Scheduler) newCache(p Place) (*cache, error) {
 		return c, nil
 	}
 	changed := maps.Clone(known)
-	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}}
+	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}, all: map[backends.Stream]struct{}{}}
 	changed[p] = made
 	s.caches.Store(&changed)
 	return made, nil

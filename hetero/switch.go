@@ -1,6 +1,7 @@
 package hetero
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,24 @@ func Switch[T any](s *Scheduler, cases map[string]T, restrict ...string) (name s
 }
 
 func (s *Scheduler) choose(cases, restrict []string) (string, error) {
+	list := s.Runtime().Backends()
+	slices.SortStableFunc(cases, func(a, b string) int { return cmp.Compare(indexOf(list, a), indexOf(list, b)) })
+	name, err := s.FirstOf(cases, restrict...)
+	if err != nil || name != "" {
+		return name, err
+	}
+	return "", valueError("cases", fmt.Sprintf("%q", cases), `"cpu", or a backend of which there is a device that may be used`)
+}
+
+func indexOf(list []backends.Backend, name string) int {
+	return slices.IndexFunc(list, func(b backends.Backend) bool { return b.Name() == name })
+}
+
+// FirstOf returns the first of some names of backends, as they are given, of which there is a device
+// that may be used, else "cpu" if that is one of the names, else "". Of backends that are not named, and
+// behind the first, nothing is loaded, nor of those that restrict leaves out; it is as for
+// Scheduler.Accelerators. The error is a *gobuffer.ArgumentError for other names.
+func (s *Scheduler) FirstOf(cases []string, restrict ...string) (string, error) {
 	if s == nil || s.caches.Load() == nil {
 		return "", zeroError("scheduler", "what New and Default return")
 	}
@@ -35,22 +54,24 @@ func (s *Scheduler) choose(cases, restrict []string) (string, error) {
 			return "", valueError("case", strconv.Quote(name), `"cpu" and names of backends that have streams, as `+s.names())
 		}
 	}
-	for _, b := range s.runtime.Backends() {
-		if !slices.Contains(cases, b.Name()) {
-			continue
+	list := s.runtime.Backends()
+	for _, name := range cases {
+		i := indexOf(list, name)
+		if i < 0 {
+			continue // "cpu", or this program was built without it
 		}
-		devices, err := allowedOf(b, allowed, restricted)
+		devices, err := allowedOf(list[i], allowed, restricted)
 		if err != nil {
 			return "", err
 		}
 		if len(devices) > 0 {
-			return b.Name(), nil
+			return name, nil
 		}
 	}
 	if slices.Contains(cases, CPU) {
 		return CPU, nil
 	}
-	return "", valueError("cases", fmt.Sprintf("%q", cases), `"cpu", or a backend of which there is a device that may be used`)
+	return "", nil
 }
 
 // caseName reports whether programs may have a case of that name: also for a runtime that this one

@@ -33,8 +33,7 @@ type watcher struct {
 
 type watched struct {
 	number Watched
-	cache  *cache
-	event  backends.Event
+	ask    func() (done bool, err error)
 	told   func(error)
 	since  time.Time
 
@@ -53,7 +52,8 @@ func (s *Scheduler) Watch(p Place, e backends.Event, told func(error)) (Watched,
 	if told == nil {
 		return 0, valueError("told", "nil", "a function")
 	}
-	return s.watcher.add(&watched{cache: c, event: e, told: told}), nil
+	ask := func() (bool, error) { return c.streams.Done(p.Device, e) }
+	return s.watcher.add(&watched{ask: ask, told: told}), nil
 }
 
 // Unwatch ends Watch without a call, and reports whether it did: false is that told was called or is
@@ -135,7 +135,7 @@ func (e *watched) look() (over bool, err error) {
 	if e.ended {
 		return false, nil
 	}
-	done, err := e.cache.streams.Done(e.cache.place.Device, e.event)
+	done, err := e.ask()
 	e.ended = done || err != nil
 	return e.ended, err
 }

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfDriver(t *testing.T) {
 	for _, kernels := range []string{"0", "1"} {
 		t.Run("kernels "+kernels, func(t *testing.T) {
-			r := openDriver(t, settings{KernelsSetting: kernels})
+			r := openDriver(t, settings{KernelsSetting: kernels, PoolSharingSetting: kernels})
 			backendtest.Run(t, modest{r.Backend}, backendtest.Options{OutOfMemory: tooMuch})
 		})
 	}

@@ -182,6 +182,11 @@ func (d *device) kindName() string {
 	return "other"
 }
 
+// OnProcessor reports whether a device is a CPU and nothing else.
+func (b *Backend) OnProcessor(number int) bool {
+	return number >= 0 && number < len(b.devices) && b.devices[number].kindName() == "cpu"
+}
+
 // info is what f(object, what, size, value, &size) tells.
 func info(f, object, what uintptr) ([]byte, int32) {
 	size := new(uintptr)

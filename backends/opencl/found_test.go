@@ -47,6 +47,13 @@ func TestKindsOfDevicesInTheirOrder(t *testing.T) {
 	assert.Equal(t, []string{"gpu", "gpu", "accelerator", "cpu", "other"}, names)
 }
 
+func TestProcessors(t *testing.T) {
+	b := &Backend{devices: []*device{{kind: deviceTypeGPU | deviceTypeCPU}, {kind: deviceTypeCPU | 1}, {kind: deviceTypeAccelerator}}}
+	for number, is := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 3: false} {
+		assert.Equal(t, is, b.OnProcessor(number), number)
+	}
+}
+
 // Only a call that allocates says by these codes that memory ran out.
 func TestOutOfMemory(t *testing.T) {
 	r := backends.Request{Allocator: backends.OpenCLDevice, Device: 3, Size: 5}

@@ -95,6 +95,11 @@ func (d *device) kindName() string {
 	return "other"
 }
 
+// OnProcessor reports whether a device is a CPU and nothing else.
+func (b *Backend) OnProcessor(number int) bool {
+	return number >= 0 && number < len(b.devices) && b.devices[number].kindName() == "cpu"
+}
+
 // text is what a function tells of an object, or "".
 func (b *Backend) text(function, object uintptr) string {
 	at := dl.Call(function, object)

@@ -46,6 +46,13 @@ func TestKindsOfDevicesInTheirOrder(t *testing.T) {
 	assert.Equal(t, []string{"gpu", "accelerator", "cpu", "other", "gpu"}, names)
 }
 
+func TestProcessors(t *testing.T) {
+	b := &Backend{devices: []*device{{kind: typeGPU | typeCPU}, {kind: typeCPU}, {kind: typeAccelerator}}}
+	for number, is := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 3: false} {
+		assert.Equal(t, is, b.OnProcessor(number), number)
+	}
+}
+
 func TestPatternsThatSYCLFillsWith(t *testing.T) {
 	for _, each := range []struct {
 		pattern, short string

@@ -15,7 +15,7 @@
 #include "hamr/allocators.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 14
+#define HAMR_ABI_VERSION 15
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -186,6 +186,9 @@ typedef struct hamr_functions {
     /* create without a value, where the memory is there and nobody is waited for: not the
      * driver, nor a thread that the driver may keep waiting. Else 0, and nothing has happened. */
     int32_t (*create_at_once)(hamr_array *array);
+    /* create without a value, of memory of a caching allocator of the core's, by its number. It goes back
+     * there with the last reference, in the order of the streams that the core knows to use it. */
+    hamr_error *(*create_cached)(uint64_t allocator, hamr_array *array);
     /* Makes array->memory a reference to memory that exists. key 0: it came from
      * array->allocator and is freed there; else it is foreign. */
     hamr_error *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);

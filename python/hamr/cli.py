@@ -35,6 +35,7 @@ ENVIRONMENT = {
     "HAMR_CUDA_POOL_RELEASE_THRESHOLD": "bytes of freed memory that each pool of a device keeps",
     "HAMR_CUDA_VMM_RESERVE": "bytes of addresses that each `cuda_vmm` allocation can grow to",
     "HAMR_CUDA_KERNELS": "0: convert and rearrange elements on the host, not on the device",
+    "HAMR_CUDA_POOL_SHARED": "1: other processes can import `cuda_async` memory",
     "HAMR_CUDA_PEER_ACCESS": "0: copy between devices through the host, as if none reached another",
     "HAMR_HIP_LIBRARY": "the HIP runtime to load, instead of libamdhip64.so",
     "HAMR_HIP_POOL": "as HAMR_CUDA_POOL, for `hip` memory; so on for _LIMIT, _RELEASE_THRESHOLD",

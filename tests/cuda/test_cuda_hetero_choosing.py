@@ -9,6 +9,7 @@ from hamr import hetero
 from tests.cuda import driver
 from tests.support.contents import on_host
 from tests.support.in_threads import in_threads
+from tests.support.processes import run_code
 
 N = 1000
 CUDA = [f"cuda:{i}" for i in range(driver.DEVICES)]
@@ -74,6 +75,24 @@ class TestChoosing:
         for wrong in ("cuda:0", "none", "cuda,hip", " cuda", ""):
             with pytest.raises(ValueError, match=f"'{wrong}'.*names of runtimes"):
                 hetero.Switch(**{wrong: 1, "cpu": 2})
+        with pytest.raises(ValueError, match=r'case is "metal".* cuda, '):
+            hetero.Switch(metal=1, cpu=2)
+        with pytest.raises(TypeError, match="has alternatives"):
+            hetero.Switch()
+
+    def test_a_switch_loads_what_it_may_choose(self):
+        """In the order as written, and nothing else."""
+        output = run_code(
+            """
+from hamr import hetero
+def loaded():
+    with open("/proc/self/maps") as maps:
+        return "libOpenCL" in maps.read()
+print(hetero.Switch(opencl=1, cpu=2, among="none").name, loaded())
+print(hetero.Switch(cuda=1, opencl=2, cpu=3, among="cuda,opencl").name, loaded())
+"""
+        )
+        assert output.split() == ["cpu", "False", "cuda", "False"]
 
 
 class TestContexts:

@@ -1,6 +1,7 @@
 """Products: who takes the stream over, who waits for what, and what goes back."""
 
 import dataclasses
+import gc
 
 import numpy as np
 import pytest
@@ -216,3 +217,23 @@ class TestOtherDevices:
         product = on_device(0).wrap([object()])
         with pytest.raises(TypeError, match=r"object object.*migrate=True"):
             on_device(1).get(product, migrate=True)
+
+
+class TestHandles:
+    """Streams of the cache that somebody names by their numbers, too."""
+
+    def test_a_name_that_ends_ends_no_stream_of_the_cache(self, emulator):
+        gc.collect()
+        hamr.trim()
+        token = hetero.DeviceChooser(among="cuda:0").choose(0)
+        handle = token.stream.ptr
+        del token
+        named = hamr.Stream(handle)  # nobody has the stream now
+        token = hetero.DeviceChooser(among="cuda:0").choose(0)
+        assert token.stream.ptr == handle
+        with hetero.ScopedContext(token):
+            block = hamr.Buffer(N, "f4", "cuda_async", device=0)
+            del named
+            gc.collect()
+            driver.write_late(handle, block.ptr, N, 5)
+            block.close()  # on the same stream: else the driver reports a violation

@@ -250,3 +250,81 @@ print(d.get("cuDeviceGetAttribute", 103, 0, kind=ctypes.c_int),
         run_script(library, script, HAMR_EMULATOR_SHARES="0")
         == f"0 {NOT_SUPPORTED} {NOT_SUPPORTED}"
     )
+
+
+def shared_pool(d):
+    pool = d.get("cuMemPoolCreate", ctypes.byref(PoolProperties(1, BY_DESCRIPTOR, 1, 0)))
+    descriptor = d.get(
+        "cuMemPoolExportToShareableHandle", pool, BY_DESCRIPTOR, 0, kind=ctypes.c_int
+    )
+    return pool, descriptor
+
+
+class PoolProperties(ctypes.Structure):
+    _fields_ = (
+        ("allocation", ctypes.c_int), ("handles", ctypes.c_int), ("kind", ctypes.c_int),
+        ("device", ctypes.c_int), ("unused", ctypes.c_byte * 72),
+    )  # fmt: skip
+
+
+def exported(d, at):
+    data = ctypes.create_string_buffer(64)
+    d.do("cuMemPoolExportPointer", data, at)
+    return data
+
+
+def test_allocations_of_a_pool_are_imported_one_by_one(d):
+    files = open_files()
+    with streams(d, 1) as (stream,):
+        pool, descriptor = shared_pool(d)
+        first, second = (d.get("cuMemAllocFromPoolAsync", 1000, pool, stream) for _ in range(2))
+        d.fill(first, 1, 1000, stream)
+        d.fill(second, 2, 1000, stream)
+        d.finish()
+        foreign = d.get("cuMemPoolImportFromShareableHandle", descriptor, BY_DESCRIPTOR, 0)
+        os.close(descriptor)
+        again = d.get("cuMemPoolImportPointer", foreign, exported(d, second))
+        assert d.get("cuPointerGetAttribute", 12, again) == 1000
+        assert d.get("cuPointerGetAttribute", 17, again) == foreign
+        assert d.peek(again, 1000) == bytes([2]) * 1000
+        d.fill(again, 3, 10, stream)
+        d.finish()
+        assert d.peek(second, 11) == bytes([3] * 10 + [2])
+        assert d.peek(first, 1000) == bytes([1]) * 1000
+        d.do("cuMemFreeAsync", again, stream)
+        d.finish()
+        d.do("cuMemPoolDestroy", foreign)
+        for at in (first, second):
+            d.do("cuMemFreeAsync", at, stream)
+        d.finish()
+        d.do("cuMemPoolDestroy", pool)
+    assert open_files() == files
+
+
+def test_misuse_of_shared_pools(d):
+    pool, descriptor = shared_pool(d)
+    foreign = d.get("cuMemPoolImportFromShareableHandle", descriptor, BY_DESCRIPTOR, 0)
+    own = d.get("cuMemPoolCreate", ctypes.byref(PoolProperties(1, 0, 1, 0)))
+    at, number, data = (
+        d.get("cuMemAlloc_v2", 10),
+        ctypes.c_uint64(),
+        ctypes.create_string_buffer(64),
+    )
+    for call in (
+        ("cuMemAllocFromPoolAsync", ctypes.byref(number), 10, foreign, 0),
+        ("cuMemPoolExportToShareableHandle", ctypes.byref(number), own, BY_DESCRIPTOR, 0),
+        ("cuMemPoolExportToShareableHandle", ctypes.byref(number), foreign, BY_DESCRIPTOR, 0),
+        ("cuMemPoolExportPointer", data, at),
+        ("cuMemPoolImportPointer", ctypes.byref(number), own, data),
+    ):
+        with violation(d, ""):
+            assert d.code(*call) == INVALID_VALUE, call
+    for call in (
+        ("cuMemPoolImportPointer", ctypes.byref(number), foreign, data),
+        ("cuMemPoolImportFromShareableHandle", ctypes.byref(number), 999, BY_DESCRIPTOR, 0),
+    ):
+        assert d.code(*call) == INVALID_VALUE, call
+    os.close(descriptor)
+    d.do("cuMemFree_v2", at)
+    for each in (own, foreign, pool):
+        d.do("cuMemPoolDestroy", each)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr import hetero
 from hamr.cli import information
 from tests.support.in_threads import in_threads
 from tests.support.processes import launch, run_code, scaled
@@ -220,3 +221,13 @@ def test_exit_is_clean():
     for _ in range(scaled(10, 2)):
         status, output = launch([sys.executable, "-X", "faulthandler", "-c", EXIT], 60)
         assert (status, output) == (0, "")
+
+
+def test_a_processor_is_an_accelerator_for_who_names_it(monkeypatch):
+    monkeypatch.delenv("HAMR_ACCELERATORS", raising=False)
+    kinds = [row["kind"] for row in hamr.backends()["sycl"]["devices"]]
+    places = [f"sycl:{i}" for i in range(len(kinds))]
+    by_default = [place for place, kind in zip(places, kinds, strict=True) if kind != "cpu"]
+    assert [p for p in hetero.accelerators() if p.startswith("sycl")] == by_default
+    assert hetero.accelerators("sycl") == places
+    assert hetero.DeviceChooser(among="sycl").choose(0).place == "sycl:0"

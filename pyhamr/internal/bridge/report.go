@@ -79,15 +79,15 @@ func LimitPool(a backends.Allocator, device int, bytes int64) (err error) {
 	return Runtime.LimitPool(a, device, bytes)
 }
 
-// Trim gives back temporaries that cached buffers keep, memory that could not be released yet and the
-// streams and events that scheduling keeps, and to the system what backends keep for reuse.
+// Trim gives back temporaries that cached buffers keep, memory that could not be released yet and what
+// scheduling keeps of memory, streams and events, and to the system what backends keep for reuse.
 func Trim() (err error) {
 	defer Guard(&err)
 	Runtime.DropKept()
 	if err := Runtime.ReleasePostponed(); err != nil {
 		return err
 	}
-	if err := Scheduler.Trim(); err != nil {
+	if err := errors.Join(Scheduler.TrimAllocators(), Scheduler.Trim()); err != nil {
 		return err
 	}
 	for _, b := range Runtime.Backends() {

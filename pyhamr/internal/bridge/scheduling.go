@@ -12,13 +12,9 @@ import (
 )
 
 // Scheduler is what Python's scheduling shares its streams and events with.
-var Scheduler = newScheduler()
+var Scheduler = hetero.New(Runtime)
 
-func newScheduler() *hetero.Scheduler {
-	s := hetero.New(Runtime)
-	s.OnRetire(Retire)
-	return s
-}
+func init() { Scheduler.OnRetire(Retire) }
 
 // TakeCachedStream returns a stream of a device on which nothing is pending.
 func TakeCachedStream(backend string, device int) (s backends.Stream, err error) {
@@ -85,11 +81,7 @@ func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int
 // before them shows, too.
 func Accelerators(among string, distinct bool) (list string, err error) {
 	defer Guard(&err)
-	var restrict []string
-	if among != "" {
-		restrict = strings.Split(among, ",")
-	}
-	places, err := Scheduler.Accelerators(restrict...)
+	places, err := Scheduler.Accelerators(restriction(among)...)
 	if distinct {
 		places = Scheduler.Distinct(places)
 	}
@@ -98,6 +90,19 @@ func Accelerators(among string, distinct bool) (list string, err error) {
 		names[i] = p.String()
 	}
 	return strings.Join(names, ","), err
+}
+
+func restriction(among string) []string {
+	if among == "" {
+		return nil
+	}
+	return strings.Split(among, ",")
+}
+
+// FirstAlternative is hetero.Scheduler.FirstOf of names with commas between.
+func FirstAlternative(names, among string) (name string, err error) {
+	defer Guard(&err)
+	return Scheduler.FirstOf(strings.Split(names, ","), restriction(among)...)
 }
 
 // watched is what Python waits for, by ticket, and the tickets that are to be taken, by descriptor.

@@ -181,6 +181,15 @@ func (t *table) using(s backends.Stream) []*gobuffer.Memory {
 // mostPatience is how long the end of a stream waits for calls of other threads.
 const mostPatience = time.Second
 
+// RetireNamed is Retire of a stream that nobody names any more. One of the Scheduler's does not end then:
+// who had no more than its number may have had it when somebody else took it.
+func RetireNamed(s backends.Stream) (over bool, err error) {
+	if Scheduler.Has(s) {
+		return true, nil
+	}
+	return Retire(s)
+}
+
 // Retire makes all memory that Python holds do without a stream that is about to
 // end, and reports whether no call under way may still have to do with the stream.
 func Retire(s backends.Stream) (over bool, err error) {
@@ -193,8 +202,10 @@ func Retire(s backends.Stream) (over bool, err error) {
 			failed = err
 		}
 	}
-	if err := Runtime.LeaveKept(s); err != nil && failed == nil {
-		failed = err
+	for _, forget := range []func(backends.Stream) error{Runtime.LeaveKept, Scheduler.ForgetStream} {
+		if err := forget(s); err != nil && failed == nil {
+			failed = err
+		}
 	}
 	return Calls.drain(mostPatience), failed
 }

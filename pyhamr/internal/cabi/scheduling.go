@@ -9,6 +9,11 @@ import (
 	"hamr/pyhamr/internal/bridge"
 )
 
+//export hamrCreateCached
+func hamrCreateCached(allocator C.uint64_t, array *C.hamr_array) *C.hamr_error {
+	return failure(bridge.CreateCached(uint64(allocator), descriptor(array)))
+}
+
 //export hamrTakeCachedStream
 func hamrTakeCachedStream(backend *C.constant_char, device C.int32_t, stream *C.uint64_t) *C.hamr_error {
 	taken, err := bridge.TakeCachedStream(goString(backend), int(device))

@@ -13,6 +13,7 @@ static hamr_functions functions = {
     .free = free,
     .create = hamrCreate,
     .create_at_once = hamrCreateAtOnce,
+    .create_cached = hamrCreateCached,
     .adopt = hamrAdopt,
     .adopt_device = hamrAdoptDevice,
     .release = hamrRelease,

@@ -63,6 +63,11 @@ def is_ordinary(number: int) -> bool:
     return number >= 0 and FACTS[number][1] == _PAGEABLE
 
 
+def is_pinned(number: int) -> bool:
+    """Whether an allocator hands out page-locked host memory."""
+    return number >= 0 and FACTS[number][1] == _PINNED
+
+
 #: The allocators of ordinary host memory.
 ORDINARY = [number for number in range(len(FACTS)) if is_ordinary(number)]
 

@@ -1,6 +1,7 @@
 """Which stream buffers take that are made in ``with stream:`` blocks.
 
-Blocks are what ``stream.blocks()`` returns: the innermost one's stream, and those around it.
+Blocks are what ``stream.blocks()`` returns: the innermost one's stream, and those around it; a
+ScopedContext's have it, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Blocks = tuple[Any, Any] | None
+    Blocks = tuple[Any, ...] | None
 
 #: The ``with stream:`` blocks that the caller is in, the innermost first: its stream, and the
 #: blocks around it. A thread begins outside of all, a task of asyncio with those of its maker.
@@ -30,13 +31,14 @@ def without(blocks: Blocks, stream: Any) -> Blocks:
     """
     inner = []
     while blocks is not None and blocks[0] is not stream:
-        inner.append(blocks[0])
+        inner.append(blocks)
         blocks = blocks[1]
     if blocks is None:
         raise RuntimeError(f"{stream!r}: the block ends in another thread or task than it began in")
     blocks = blocks[1]
     while inner:
-        blocks = inner.pop(), blocks
+        stream, _, *scope = inner.pop()
+        blocks = stream, blocks, *scope
     return blocks
 
 
@@ -47,7 +49,7 @@ def fitting(blocks: Blocks, backend: str, device: int | Callable[[], int] | None
     In a forked child the blocks that its parent had begun are none: their streams are not there.
     """
     while blocks is not None:
-        stream, blocks = blocks
+        stream, blocks = blocks[0], blocks[1]
         if stream._value > _LAST_DEFAULT and stream._generation != _native.generation():
             continue
         if stream._backend != backend:

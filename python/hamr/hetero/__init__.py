@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from .._native import Product, ScopedContext, Token
 from .caches import CacheCounts, CacheStatistics, cache_statistics
+from .caching import AllocatorStatistics, CachingAllocator
 from .choosing import DeviceChooser, accelerators, device_filter
 from .context import DeviceMismatch
 from .fallback import Switch, first_available
@@ -20,8 +21,10 @@ from .pipeline_modules import Producer, module
 from .pipeline_report import ModuleReport, Report
 
 __all__ = [
+    "AllocatorStatistics",
     "CacheCounts",
     "CacheStatistics",
+    "CachingAllocator",
     "DeviceChooser",
     "DeviceMismatch",
     "Event",

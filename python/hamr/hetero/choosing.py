@@ -29,8 +29,8 @@ VARIABLE = "HAMR_ACCELERATORS"
 def accelerators(among: Restriction = None) -> list[str]:
     """The devices that work may run on, as "cuda:0", the preferred runtime's first.
 
-    They are those of each runtime that is here and has streams, save the host's processors where a
-    runtime says that its device is that: OpenCL's and SYCL's do not.
+    They are those of each runtime that is here and has streams, save the host's processors: a
+    processor that OpenCL or SYCL serves is one only where ``among`` names it or its runtime.
     ``among`` restricts them: names of runtimes and devices, as ``["cuda:1", "hip"]`` or
     "cuda:1,hip"; "cpu" and "none" stand for no accelerator. Without it the environment variable
     HAMR_ACCELERATORS does. A name that is no runtime's is a ValueError.
@@ -39,11 +39,11 @@ def accelerators(among: Restriction = None) -> list[str]:
 
 
 def _listed(among: Restriction, distinct: bool) -> list[str]:
-    found = core().Accelerators(_spelled(among), distinct)
+    found = core().Accelerators(spelled(among), distinct)
     return found.split(",") if found else []
 
 
-def _spelled(among: Restriction) -> str:
+def spelled(among: Restriction) -> str:
     """What the core takes for a restriction; "" is none."""
     if among is None:
         return os.environ.get(VARIABLE, "")  # of which Go does not see changes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from contextlib import suppress
+from contextvars import copy_context
 from weakref import WeakKeyDictionary, finalize, ref
 
 import hamr._native as _native
@@ -108,9 +109,34 @@ def _told_of(loop: AbstractEventLoop) -> _Told:
 def when_completed(product: Product, tell: Tell) -> None:
     """Have ``tell(error)`` called by the running event loop once a product's work is over.
 
-    ``error`` is the device's, None if there is none. The product is kept until then.
+    ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
+    the caller's context variables: the loop's callback has those of whoever waited first.
     """
-    _told_of(get_running_loop()).begin(product, tell)
+    context = copy_context()
+    _told_of(get_running_loop()).begin(product, lambda error: context.run(tell, error))
+
+
+#: Seconds between two looks at what cannot be watched.
+_PAUSE = 0.001
+
+
+def when_completed_somehow(product: Product, tell: Tell) -> None:
+    """The same, by looks now and then where there is no descriptor for it."""
+    try:
+        when_completed(product, tell)
+    except Exception:
+        get_running_loop().call_later(_PAUSE, _look_at, product, tell)
+
+
+def _look_at(product: Product, tell: Tell) -> None:
+    try:
+        over, error = product.done, None
+    except Exception as failure:
+        over, error = True, failure
+    if over:
+        tell(error)
+    else:
+        get_running_loop().call_later(_PAUSE, _look_at, product, tell)
 
 
 async def completed(product: Product) -> None:

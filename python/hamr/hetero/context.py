@@ -33,12 +33,12 @@ async def _done(context: ScopedContext) -> None:
 
 @contextmanager
 def _suspended(context: ScopedContext) -> Iterator[None]:
-    """A block in which what was current outside of the scope is so again."""
-    scope = context._suspend()
+    """A block in which what was current outside of all scopes is so again."""
+    scopes = context._suspend()
     try:
         yield
     finally:
-        context._resume(scope)
+        context._resume(scopes)
 
 
 def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .choosing import accelerators
+from .._base.library import core
+from .choosing import accelerators, spelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ class Switch:
 
     Each is named by the runtime that it needs, ``cpu`` by none. The first one, as they are written,
     whose runtime has an accelerator is chosen; ``cpu`` is chosen where none has, wherever it is
-    written. ``among`` is what ``accelerators`` takes, without it HAMR_ACCELERATORS. ``name`` and
+    written. Other runtimes are not loaded, nor those behind the one that is chosen.
+    ``among`` is what ``accelerators`` takes, without it HAMR_ACCELERATORS. ``name`` and
     ``chosen`` say which one it is; a call is a call of that one. BackendUnavailable if none can be
     chosen; a name that is no runtime's is a ValueError.
     """
@@ -35,19 +37,15 @@ class Switch:
                 raise ValueError(
                     f"alternative {name!r} of a Switch: accepted are names of runtimes"
                 )
-            accelerators([name])  # refuses what is no runtime's name
-        here = {place.partition(":")[0] for place in accelerators(among)}
-        usable = [name for name in alternatives if name in here]
-        if not usable and _HOST in alternatives:
-            usable = [_HOST]
-        if not usable:
+        self.name: str = core().FirstAlternative(",".join(alternatives), spelled(among))
+        if not self.name:
             from .._base.errors import BackendUnavailable
 
+            here = ", ".join(accelerators(among)) or "no accelerators"
             raise BackendUnavailable(
                 f"none of {', '.join(alternatives)} has a device here that may be used: "
-                f"there are {', '.join(sorted(here)) or 'no accelerators'}"
+                f"there are {here}"
             )
-        self.name: str = usable[0]
         self.chosen: Any = alternatives[self.name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

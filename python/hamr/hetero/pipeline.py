@@ -9,6 +9,7 @@ from operator import index
 
 from .pipeline_engine import Engine, Plan
 from .pipeline_graph import graphs_of
+from .pipeline_interrupts import run_until_interrupted
 from .pipeline_modules import declaration_of
 from .pipeline_progress import Progress
 from .pipeline_report import Report
@@ -86,7 +87,7 @@ class Pipeline:
         module raises is in its event's result. With ``raise_errors`` it is an ExceptionGroup of
         ModuleErrors once all is over. A begin that fails is a ModuleError before the first event.
         Ctrl-C takes no further event, waits for what devices and threads are doing, and is then a
-        KeyboardInterrupt.
+        KeyboardInterrupt. More of them within a second are the same one.
         """
         try:
             asyncio.get_running_loop()
@@ -97,7 +98,9 @@ class Pipeline:
                 "run() would block the event loop: await run_async(…) in a coroutine"
             )
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            return runner.run(self.run_async(events, ordered=ordered, raise_errors=raise_errors))
+            return run_until_interrupted(
+                runner, self.run_async(events, ordered=ordered, raise_errors=raise_errors)
+            )
 
     async def run_async(
         self,
@@ -148,9 +151,8 @@ class Pipeline:
         if not hasattr(events, "__aiter__") and not hasattr(events, "__iter__"):
             raise TypeError(f"events is {events!r}: accepted are iterables, asynchronous ones, too")
         self.report = Report(self._rows)
-        trace = None if self._trace is None else Trace(self._trace)
-        total = len(events) if hasattr(events, "__len__") else None
-        progress = Progress(total) if self._progress else None
+        trace = None if self._trace is None else Trace(self._trace, len(self._rows))
+        progress = Progress(_count_of(events)) if self._progress else None
         return Engine(self._plan, events, self.report, deliver, room, progress, trace)
 
     def __repr__(self) -> str:
@@ -194,6 +196,13 @@ def _at_least_one(given: Any, name: str) -> int:
     if number < 1:
         raise ValueError(f"{name} is {given!r}: accepted is a number from 1")
     return number
+
+
+def _count_of(events: Any) -> int | None:
+    try:
+        return len(events)
+    except TypeError:  # of some that have __len__, too
+        return None
 
 
 def _known(names: Iterable[str], made: Iterable[str]) -> tuple[str, ...]:

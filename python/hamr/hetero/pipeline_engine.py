@@ -9,7 +9,7 @@ from contextvars import copy_context
 from time import perf_counter_ns
 from typing import NamedTuple
 
-from .._native import Product
+from .._native import Product, Token
 from .choosing import DeviceChooser
 from .completion import completed
 from .pipeline_events import Result
@@ -141,7 +141,7 @@ class Engine(Steps):
             pass
         except BaseException as error:
             if not self.stopping:
-                self._failure = error
+                self._failure = _for_a_future(error)
         finally:
             self._exhausted = True
 
@@ -168,19 +168,23 @@ class Engine(Steps):
             self.workers.drop(left)
         self._free.append(lane)
         self._active -= 1
-        try:
-            if not self.stopping:
-                self._deliver(result)
-                self._count(bool(flow.errors))
-        finally:  # though nothing can be told of the progress any more
-            self.more()
+        if not self.stopping:
+            self._deliver(result)
+            self._count(bool(flow.errors))
+        self.more()
 
     def _count(self, failed: bool) -> None:
         self.report.events += 1
         self.report.failed += failed
         self.report.seconds = (perf_counter_ns() - self._begun) / 1e9
+        self._progress_told(lambda progress: progress.one(failed))
+
+    def _progress_told(self, tell: Callable[[Progress], None]) -> None:
         if self._progress is not None:
-            self._progress.one(failed)
+            try:
+                tell(self._progress)
+            except Exception:  # nobody listens any more: events matter more
+                self._progress = None
 
     # The beginning and the end.
 
@@ -189,6 +193,8 @@ class Engine(Steps):
         chooser = DeviceChooser() if plan.chooser is None else plan.chooser
         for number in range(plan.streams):
             token = chooser.choose(number)
+            if token is not None and not isinstance(token, Token):
+                raise TypeError(f"{chooser!r} chose {token!r}: accepted are a Token and None")
             graph = plan.without if token is None else plan.with_device
             self._free.append(Lane(number, token, graph))
         begun: Future[Begin] = self._loop.create_future()
@@ -196,9 +202,14 @@ class Engine(Steps):
         if job.needed:
             self.workers.submit(job)
             await _through(begun)
-            await _through(asyncio.gather(*map(completed, job.work), return_exceptions=True))
+            waits = [completed(began.work) for began in job.began]
+            over = asyncio.gather(*waits, return_exceptions=True)
+            await _through(over)
             if job.error is not None:
                 raise job.error
+            for began, error in zip(job.began, over.result(), strict=True):
+                if isinstance(error, BaseException):
+                    raise began.lane.begin_failed(began.step, error) from error
 
     async def _end(self) -> None:
         self.stopping = self._exhausted = True
@@ -210,15 +221,19 @@ class Engine(Steps):
                 await _through(self._drained)
             await self._let_go_of_lanes()
         finally:
-            self.workers.end()
-            while self._free:
-                self._free.pop().let_go()
-            if self.over.done():
-                self.over.exception()  # somebody may have left without asking
-            if self._progress is not None:
-                self._progress.end()
-            if self.trace is not None:
-                self.trace.write()
+            try:
+                await _through(self.workers.end())
+            finally:
+                self._close()
+
+    def _close(self) -> None:
+        while self._free:
+            self._free.pop().let_go()
+        if self.over.done() and not self.over.cancelled():
+            self.over.exception()  # somebody may have left without asking
+        self._progress_told(lambda progress: progress.end())
+        if self.trace is not None:
+            self.trace.write()
 
     async def _let_go_of_lanes(self) -> None:
         """On a thread that may wait, as the end of memory may that modules had for the run."""
@@ -231,7 +246,7 @@ class Engine(Steps):
         """End the run with an error, once nothing is in flight any more."""
         self.stopping = self._exhausted = True
         if not self.over.done():
-            self.over.set_exception(error)
+            self.over.set_exception(_for_a_future(error))
 
     def _note(self, task: Task[Any]) -> None:
         self.tasks.add(task)
@@ -261,6 +276,15 @@ def _ends_at_once(value: Any) -> bool:
     """Whether the loop may let go of it; page-locked memory may wait for all of a device's work."""
     kind = type(value)
     return kind in _PLAIN or (kind.__module__ == "numpy" and value.base is None)
+
+
+def _for_a_future(error: BaseException) -> BaseException:
+    """A future takes no StopIteration, since it ends what awaits it without an error."""
+    if not isinstance(error, StopIteration):
+        return error
+    instead = RuntimeError("the source of events raised StopIteration")
+    instead.__cause__ = error
+    return instead
 
 
 async def _through(future: Future[Any]) -> None:

@@ -69,7 +69,9 @@ class ModuleError(Error):
         place: str | None,
     ) -> None:
         where = f"stream {stream} on {place or 'cpu'}" if event is None else f"event {event}"
-        super().__init__(f"{where}: {module} failed in {phase}: {type(cause).__name__}: {cause}")
+        super().__init__(
+            f"{where}: {module} failed in {phase}: {type(cause).__name__}: {_text(cause)}"
+        )
         self.event, self.module, self.phase, self.stream, self.place = (
             event,
             module,
@@ -88,6 +90,14 @@ class ModuleError(Error):
             self.stream,
             self.place,
         )
+
+
+def _text(cause: BaseException) -> str:
+    """Its own text, which is somebody else's code."""
+    try:
+        return str(cause)
+    except Exception:
+        return "<its text cannot be had>"
 
 
 def _again(*fields: Any) -> ModuleError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter_ns
+from types import CoroutineType
 
 from .._native import Product
 from .pipeline_events import Event
@@ -51,9 +52,7 @@ class Flow:
         """Keep what a module has made, by ``wrap`` if it is a device's."""
         outputs = step.outputs
         if len(outputs) == 1:
-            self.products[outputs[0]] = (
-                made if wrap is None or type(made) is Product else wrap(made)
-            )
+            self.products[outputs[0]] = _product(made, wrap)
             return
         if isinstance(made, dict):
             if made.keys() != set(outputs):
@@ -63,8 +62,15 @@ class Flow:
             made = [made[name] for name in outputs]
         elif not isinstance(made, (tuple, list)) or len(made) != len(outputs):
             raise ValueError(f"returned {type(made).__name__}: accepted is one each of {outputs}")
-        for name, one in zip(outputs, made, strict=True):
-            self.products[name] = one if wrap is None or type(one) is Product else wrap(one)
+        products = [_product(one, wrap) for one in made]
+        self.products |= zip(outputs, products, strict=True)  # all, or none
+
+
+def _product(made: Any, wrap: Callable[[Any], Product] | None) -> Any:
+    if type(made) is CoroutineType:
+        made.close()
+        raise TypeError("returned a coroutine, which nobody awaits: make it an async def itself")
+    return made if wrap is None or type(made) is Product else wrap(made)
 
 
 class HostJob:

@@ -30,9 +30,9 @@ class Step:
         #: A function that is external only enqueues; what it returns is the product.
         self.produces = not (function and kind == "external")
         target = declared.target
-        waits = iscoroutinefunction(target if function else target.produce)
+        waits = _waits(target if function else target.produce)
         self.produce_waits = waits and self.produces
-        self.acquire_waits = waits if function else iscoroutinefunction(target.acquire)
+        self.acquire_waits = waits if function else _waits(target.acquire)
 
     @property
     def on_host(self) -> bool:
@@ -158,6 +158,13 @@ class Graph:
             others = {self.maker[name].index for name in then.inputs if name in self.maker}
             if then.on_host and then.on_worker and others <= before[step.index] | {step.index}:
                 step.then = then
+
+
+def _waits(function: Any) -> bool:
+    """Whether a call makes a coroutine, of objects that are called, too."""
+    return iscoroutinefunction(function) or iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004
+    )
 
 
 def graphs_of(modules: list[Declaration]) -> tuple[Graph, Graph]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from copy import copy
 from traceback import clear_frames
+from typing import NamedTuple
 
 from .._native import ScopedContext
 from .pipeline_events import ModuleError
@@ -73,7 +75,7 @@ class Lane:
         if type(own).begin is not Producer.begin:
             self.producers.append((step, own))
 
-    def begin(self, began: list[Product]) -> None:
+    def begin(self, began: list[Began]) -> None:
         """Call begin of its modules; ``began`` gets what stands for the work that they enqueue."""
         for step, own in self.producers:
             ctx: ScopedContext | None = None
@@ -83,19 +85,28 @@ class Lane:
                     continue
                 with ScopedContext(self.token) as ctx:
                     own.begin(self.token.place)
-                    began.append(ctx.wrap(None))
+                    began.append(Began(self, step, ctx.wrap(None)))
             except BaseException as error:
                 shed(error)
                 del own, ctx  # the error's frames lead to this one
-                raise ModuleError(
-                    error, None, step.name, "begin", self.number, self.place
-                ) from error
+                if ends_the_run(error):
+                    raise
+                raise self.begin_failed(step, error) from error
+
+    def begin_failed(self, step: Step, error: BaseException) -> ModuleError:
+        """What is told of a module's begin that failed, or work that it had enqueued."""
+        return ModuleError(error, None, step.name, "begin", self.number, self.place)
 
     def let_go(self) -> None:
         """End what it has, though frames of errors lead to the lane."""
         self.token = None
         for owned in (self.acquire, self.produce, self.producers):
             owned.clear()
+
+
+def ends_the_run(error: BaseException) -> bool:
+    """Whether it is not for the pipeline, such as KeyboardInterrupt."""
+    return not isinstance(error, (Exception, CancelledError))
 
 
 def shed(error: BaseException) -> None:
@@ -115,6 +126,16 @@ def shed(error: BaseException) -> None:
         seen.add(id(one))
         clear_frames(one.__traceback__)
         left += [other for other in (one.__cause__, one.__context__) if other is not None]
+        if isinstance(one, BaseExceptionGroup):
+            left += one.exceptions
+
+
+class Began(NamedTuple):
+    """What a module's begin has enqueued."""
+
+    lane: Lane
+    step: Step
+    work: Product
 
 
 class Begin:
@@ -123,7 +144,7 @@ class Begin:
     def __init__(self, lanes: deque[Lane], told: Callable[[Begin], None]) -> None:
         self.lanes, self._told = lanes, told
         self.error: BaseException | None = None
-        self.work: list[Product] = []
+        self.began: list[Began] = []
 
     @property
     def needed(self) -> bool:
@@ -134,7 +155,7 @@ class Begin:
         """Call them, until one fails."""
         try:
             for lane in self.lanes:
-                lane.begin(self.work)
+                lane.begin(self.began)
         except BaseException as error:
             shed(error)
             self.error = error

@@ -8,10 +8,10 @@ from functools import partial
 from time import perf_counter_ns
 
 from .._native import Product, ScopedContext
-from .completion import completed, when_completed
+from .completion import completed, when_completed, when_completed_somehow
 from .pipeline_events import ModuleError
 from .pipeline_flow import Flow, HostJob
-from .pipeline_lanes import shed
+from .pipeline_lanes import ends_the_run, shed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Steps:
                 else:
                     self._acquire(flow, step)
             else:
-                self._produce(flow, step, None)
+                self._produce(flow, step, None, ready)
         flow.outstanding -= 1
         if not flow.outstanding:
             self._settle(flow)
@@ -138,7 +138,7 @@ class Steps:
         elif self.stopping:
             pass
         elif step.produces:
-            self._produce(flow, step, given)
+            self._produce(flow, step, given, ready)
         elif self._store(flow, step, made):
             self._follow(flow, step, ready)
         del given, made  # the event has them, and where it lets go of them may matter
@@ -148,22 +148,21 @@ class Steps:
     def _store(self, flow: Flow, step: Step, made: Any) -> bool:
         try:
             flow.store(step, made)
-        except ValueError as error:
+        except BaseException as error:
             self._failed(flow, step, "produce", error, None)
             return False
         return True
 
-    def _produce(self, flow: Flow, step: Step, given: Given | None) -> None:
-        """Have what is the host's called, by a thread or as a coroutine."""
+    def _produce(self, flow: Flow, step: Step, given: Given | None, ready: list[Step]) -> None:
+        """Have what is the host's called, here, by a thread or as a coroutine."""
         if step.produce_waits:
             self._spawn(flow, step, self._produce_awaiting(flow, step, given))
             return
         job = HostJob(flow, step, given, self._produced, self._is_stopping)
-        if self.lengths.short(step.index):
-            flow.outstanding += 1
+        if self.lengths.short(step):
             job.run(0)
             del given  # an error's frames lead to this one
-            job.over()
+            self._follow_job(job, ready)
             return
         try:
             self.workers.submit(job)
@@ -177,20 +176,23 @@ class Steps:
 
     def _produced(self, job: HostJob) -> None:
         """A thread is done."""
+        ready: list[Step] = []
+        self._follow_job(job, ready)
+        job.flow.outstanding -= 1
+        self.advance(job.flow, ready)
+
+    def _follow_job(self, job: HostJob, ready: list[Step]) -> None:
         flow = job.flow
-        flow.outstanding -= 1
         first = job.spans[0]
         self.report.modules[job.step.name].worker_stall_ns += first[1] - job.begun
-        self.lengths.took(job.step.index, job.spans[-1][2] - first[1])
+        self.lengths.took(job.step, job.spans[-1][2] - first[1])
         for step, begun, ended in job.spans:
             self._called(flow, step, "produce", begun, ended, job.thread)
-        ready: list[Step] = []
         if job.error is not None:
             self._failed(flow, job.error[0], "produce", job.error[1], None)
             job.error = None
         elif job.last is not None:
             self._follow(flow, job.last, ready)
-        self.advance(flow, ready)
 
     # Coroutines: a task each. They return whether there is a product now.
 
@@ -247,7 +249,10 @@ class Steps:
         if not step.produces:
             return self._store(flow, step, made)
         if not self.stopping:
-            self._produce(flow, step, given)
+            ready: list[Step] = []
+            self._produce(flow, step, given, ready)
+            given = values = event = made = None
+            self.advance(flow, ready)
         return False
 
     async def _produce_awaiting(self, flow: Flow, step: Step, given: Given | None) -> bool:
@@ -284,7 +289,7 @@ class Steps:
             ModuleError(error, flow.number, step.name, phase, lane.number, lane.place)
         )
         self.report.modules[step.name].failures += 1
-        if not isinstance(error, (Exception, CancelledError)):
+        if ends_the_run(error):
             self.abort(error)
 
     def _settle(self, flow: Flow) -> None:
@@ -303,15 +308,14 @@ class Steps:
         waiting = [(graph.maker.get(n), products[n]) for n in names if type(products[n]) is Product]
         for step, product in [*waiting, *((None, one) for one in flow.extra)]:
             over = partial(self._loose_completed, flow, step, product, now)
-            flow.outstanding += 1
             try:
                 if product.done:
-                    flow.outstanding -= 1
-                else:
-                    when_completed(product, over)
+                    continue
             except Exception as error:
-                flow.outstanding -= 1
                 self._loose_failed(flow, step, error)
+                continue
+            flow.outstanding += 1
+            when_completed_somehow(product, over)
 
     def _loose_completed(
         self, flow: Flow, step: Step | None, product: Product, begun: int, error: Exception | None

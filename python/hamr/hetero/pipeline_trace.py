@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 KEPT = 1_000_000
 
 _HOST, _STREAMS = 1, 2  # the "processes" of the trace
-_ROWS = 1000  # of a stream of events: its own, and those of modules that wait
 
 
 class Trace:
     """Spans in rows: threads that call modules, and events in flight with what they wait for."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], modules: int) -> None:
+        """``modules`` is how many there are: each may have a row in each stream of events."""
         with open(path, "w", encoding="utf-8"):  # else it would fail when all is done
             self._path = path
+        self._each = modules + 1
         self.begun = perf_counter_ns()
         self._spans: deque[tuple[int, int, str, str, int, int, int]] = deque(maxlen=KEPT)
         self._rows: dict[tuple[int, int], str] = {(_HOST, 0): "event loop"}
@@ -38,12 +39,12 @@ class Trace:
         self, stream: int, module: int, name: str, phase: str, begun: int, ended: int, event: int
     ) -> None:
         """Something that an event waited for, or a coroutine, which others run beside."""
-        row = stream * _ROWS + module + 1
+        row = stream * self._each + module + 1
         self._add(_STREAMS, row, f"stream {stream}: {name}", name, phase, begun, ended, event)
 
     def event(self, stream: int, begun: int, ended: int, event: int) -> None:
         """An event from its first module to its last."""
-        row = stream * _ROWS
+        row = stream * self._each
         self._add(_STREAMS, row, f"stream {stream}", f"event {event}", "event", begun, ended, event)
 
     def _add(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Future
+    from collections.abc import Callable, Hashable
     from contextvars import Context
     from typing import Any, Protocol
 
@@ -35,13 +36,13 @@ class Lengths:
     """
 
     def __init__(self) -> None:
-        self._longest: dict[int, float] = {}  # in nanoseconds, by kind
+        self._longest: dict[Hashable, float] = {}  # in nanoseconds, by kind
 
-    def short(self, kind: int) -> bool:
+    def short(self, kind: Hashable) -> bool:
         """Whether the next one is expected to be."""
         return self._longest.get(kind, _SHORT) < _SHORT
 
-    def took(self, kind: int, nanoseconds: int) -> None:
+    def took(self, kind: Hashable, nanoseconds: int) -> None:
         """One has taken so long."""
         before = self._longest.get(kind, 2 * _SHORT)
         self._longest[kind] = max(nanoseconds, before * 7 / 8)
@@ -61,6 +62,7 @@ class Workers:
         self._told = False  # the loop, that there are some
         self._busy = 0
         self.threads: list[Thread] = []
+        self._ended: Callable[[Thread], None]
 
     def submit(self, job: Job) -> None:
         """Have a thread do it, when one is free."""
@@ -89,13 +91,25 @@ class Workers:
                 thread.start()
                 self.threads.append(thread)
 
-    def end(self) -> None:
-        """Once all jobs are over."""
+    def end(self) -> Future[None]:
+        """Once all jobs are over; done when all threads are, which may let go of things yet."""
+        over: Future[None] = self._loop.create_future()
+        left = len(self.threads)
+
+        def ended(thread: Thread) -> None:
+            nonlocal left
+            thread.join()
+            left -= 1
+            if not left:
+                over.set_result(None)
+
+        self._ended = ended
         for _ in self.threads:
             self._jobs.put(None)
-        for thread in self.threads:
-            thread.join()
         self.threads.clear()
+        if not left:
+            over.set_result(None)
+        return over
 
     def _work(self, number: int) -> None:
         take, done = self._jobs.get, self._done
@@ -108,8 +122,12 @@ class Workers:
             del job  # it has what an event holds
             if not self._told:
                 self._told = True
-                with suppress(RuntimeError):  # the loop was closed by somebody
-                    self._loop.call_soon_threadsafe(self._collect, context=self._context)
+                self._tell(self._collect)
+        self._tell(self._ended, current_thread())
+
+    def _tell(self, what: Callable[..., None], *arguments: Any) -> None:
+        with suppress(RuntimeError):  # the loop was closed by somebody
+            self._loop.call_soon_threadsafe(what, *arguments, context=self._context)
 
     def _collect(self) -> None:
         self._told = False  # before it looks: what comes later is told of again

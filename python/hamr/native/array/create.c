@@ -95,6 +95,39 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return draft_finish((PyTypeObject *)arguments[0], &draft, NULL);
 }
 
+/* create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of
+ * a caching allocator of that generation of the core, which has the number there. */
+static PyObject *create_cached(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    (void)module;
+    if (arity(n, 9, "create_cached") < 0 || !is_array_type(arguments[0])) return NULL;
+    draft_start(&draft);
+    if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
+    uint64_t number = PyLong_AsUnsignedLongLong(arguments[7]), generation = PyLong_AsUnsignedLongLong(arguments[8]);
+    if (PyErr_Occurred() || core_load() < 0) return NULL;
+    hamr_error *error;
+    Relief relief = {0};
+    do {
+        if (generation != core_generation) {
+            free(relief.tried);
+            core_forked();
+            return NULL;
+        }
+        const hamr_functions *functions = core_functions();
+        Py_BEGIN_ALLOW_THREADS
+        error = functions->create_cached(number, &draft.array);
+        Py_END_ALLOW_THREADS
+    } while (error && core_relieves(&relief, &error, NULL));
+    free(relief.tried);
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    PyObject *made = draft_finish((PyTypeObject *)arguments[0], &draft, NULL);
+    if (made) ((Array *)made)->block->reused_in_order = 1;
+    return made;
+}
+
 /* The arguments that adopt_pointer and adopt_device share: element, allocator,
  * device, stream, transfer, pointer, shape, strides, readonly. */
 static int read_pointer(PyObject *const *arguments, Draft *draft) {
@@ -252,6 +285,8 @@ static PyObject *bytes_of(PyObject *module, PyObject *object) {
 
 PyMethodDef create_functions[] = {
     {"create", FAST(create), METH_FASTCALL, "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
+    {"create_cached", FAST(create_cached), METH_FASTCALL,
+     "create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of a caching allocator."},
     {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
      "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
     {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,

@@ -23,4 +23,11 @@ static inline int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
     return -1;
 }
 
+/* Has *reference name another object, of which it takes over a reference, before the end of what it named. */
+static inline void replace_reference(PyObject **reference, PyObject *object) {
+    PyObject *before = *reference;
+    *reference = object;
+    Py_XDECREF(before);
+}
+
 #endif

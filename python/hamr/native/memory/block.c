@@ -30,7 +30,7 @@ static int release_is_long(const Block *block) {
 
 /* Whether the core may keep the memory for who asks next. */
 static int may_be_kept(const Block *block) {
-    return !block->used_anywhere && memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
+    return !block->used_anywhere && !block->reused_in_order && memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
 }
 
 PyTypeObject *block_type;
@@ -118,7 +118,7 @@ int block_register(Block *block) {
  * whoever has its address relies on that. Memory of the driver's pool promises less, and so does
  * a temporary, wherever it is from. */
 static int waits_for_all(const Block *block) {
-    return block->address_known && !block->temporary && !block->used_anywhere && !block->owner && is_reused(block->allocator);
+    return block->address_known && !block->temporary && !block->reused_in_order && !block->used_anywhere && !block->owner && is_reused(block->allocator);
 }
 
 void block_release_unseen(int32_t allocator, uint64_t token) {

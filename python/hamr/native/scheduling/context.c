@@ -1,61 +1,21 @@
 #include "scheduling/context.h"
 
-#include <dlfcn.h>
-
-#include "array/construct.h"
 #include "base/heap_type.h"
 #include "base/python.h"
-#include "core/core.h"
-#include "core/errors.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
+#include "scheduling/scope.h"
 
-typedef struct {
-    PyObject_HEAD
-    StreamPlace place;
-    PyObject *outer;   /* the blocks around this one; NULL: it is not entered */
-    PyObject *blocks;  /* those with this one */
-    PyObject *token;   /* of the variable's, to have those around again */
-    Succession *succession;
-    uint64_t before;   /* what was current, for restore */
-    uint64_t inside;   /* what was when the scope was suspended */
-    unsigned long thread;
-    unsigned scope;       /* how often it was entered: a suspension is of one scope */
-    unsigned suspensions; /* which may be within each other, or of tasks that wait at the same time */
-    char activated;
-} Context;
-
-/* Python's functions of context variables, which the limited API lacks; NULL: ask the object. */
-static int (*variable_get)(PyObject *variable, PyObject *otherwise, PyObject **value);
-static PyObject *(*variable_set)(PyObject *variable, PyObject *value);
-static int (*variable_reset)(PyObject *variable, PyObject *token);
-
-/* What Python says: the variable of the blocks that a thread or task is in, how to leave one that
- * is not the innermost, and what cannot be done here. */
-static PyObject *blocks_variable, *without_block, *new_stream, *elsewhere, *when_done, *suspended;
-
-/* A new reference, or NULL with an exception. */
-static PyObject *get_blocks(void) {
-    PyObject *blocks = NULL;
-    if (!variable_get) return PyObject_CallMethod(blocks_variable, "get", NULL);
-    return variable_get(blocks_variable, NULL, &blocks) < 0 ? NULL : blocks;
-}
-
-/* The variable's token, or NULL with an exception. */
-static PyObject *set_blocks(PyObject *blocks) {
-    return variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
-}
+/* What Python says: how to have a stream of a device's, and what cannot be done here. */
+static PyObject *new_stream, *elsewhere, *when_done, *suspended;
 
 /* set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended) */
 static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
-    PyObject *hooks[6], **own[] = {&blocks_variable, &without_block, &new_stream, &elsewhere, &when_done, &suspended};
+    PyObject *variable, *without, *hooks[4], **own[] = {&new_stream, &elsewhere, &when_done, &suspended};
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "OOOOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3], &hooks[4], &hooks[5])) return NULL;
-    for (int i = 0; i < 6; i++) {
-        PyObject *old = *own[i];
-        *own[i] = Py_NewRef(hooks[i]);
-        Py_XDECREF(old);
-    }
+    if (!PyArg_ParseTuple(arguments, "OOOOOO", &variable, &without, &hooks[0], &hooks[1], &hooks[2], &hooks[3])) return NULL;
+    scope_set_hooks(variable, without);
+    for (int i = 0; i < 4; i++) replace_reference(own[i], Py_NewRef(hooks[i]));
     Py_RETURN_NONE;
 }
 
@@ -82,164 +42,27 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     return (PyObject *)self;
 }
 
-/* Whether the driver has made a context current. current is the one that was. */
-static int set_directly(const hamr_devices *devices, void *context, void **current) {
-    *current = NULL;
-    return devices && devices->cuda_context(current) == 0 && (*current == context || devices->cuda_set(context) == 0);
-}
-
-/* Makes the device the thread's current one, of runtimes that have that. 0, or -1 with an exception. */
-static int activate(Context *self) {
-    const hamr_functions *functions;
-    if (place_usable(&self->place, &functions) < 0) return -1;
-    const hamr_devices *devices = place_driver(&self->place, functions);
-    void *current;
-    if (devices && set_directly(devices, devices->cuda_contexts[self->place.device], &current)) {
-        self->before = (uint64_t)(uintptr_t)current;
-    } else {
-        int32_t has;
-        hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->before, &has);
-        if (error) return core_raise(error);
-        if (!has) return 0;
-    }
-    self->activated = 1;
-    return 0;
-}
-
-/* What was current before is so again. 0, or -1 with an exception. */
-static int restore(Context *self) {
-    const hamr_functions *functions = core_functions();
-    if (!self->activated) return 0;
-    self->activated = 0;
-    if (self->place.generation != core_generation || !functions) return 0; /* the driver does not survive a fork */
-    void *current;
-    if (set_directly(place_driver(&self->place, functions), (void *)(uintptr_t)self->before, &current)) return 0;
-    hamr_error *error = functions->restore(self->place.backend, self->before);
-    return error ? core_raise(error) : 0;
-}
-
-static int enter_blocks(Context *self) {
-    PyObject *outer = get_blocks();
-    PyObject *blocks = outer ? PyTuple_Pack(2, self->place.stream, outer) : NULL;
-    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) || !(self->token = set_blocks(blocks))) {
-        Py_XDECREF(outer);
-        Py_XDECREF(blocks);
-        return -1;
-    }
-    self->outer = outer;
-    self->blocks = blocks;
-    return 0;
-}
-
-static int leave_blocks(Context *self) {
-    PyObject *now = get_blocks(), *left = NULL;
-    int failed = !now;
-    if (now && (now != self->blocks || !variable_reset || variable_reset(blocks_variable, self->token) < 0)) {
-        PyErr_Clear(); /* in another context than the token's: a task's copy */
-        left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
-        PyObject *token = left ? set_blocks(left) : NULL;
-        failed = !token;
-        Py_XDECREF(token);
-    }
-    Py_XDECREF(now);
-    Py_XDECREF(left);
-    Py_CLEAR(self->token);
-    Py_CLEAR(self->outer);
-    Py_CLEAR(self->blocks);
-    return -failed;
-}
-
 static PyObject *context_enter(PyObject *object, PyObject *unused) {
-    Context *self = (Context *)object;
     (void)unused;
-    if (self->outer) {
-        PyErr_SetString(PyExc_RuntimeError, "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same token");
-        return NULL;
-    }
-    if (activate(self) < 0) return NULL;
-    if (enter_blocks(self) < 0) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (restore(self) < 0) PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
-        return NULL;
-    }
-    self->thread = PyThread_get_thread_ident();
-    self->scope++;
-    self->suspensions = 0;
-    return Py_NewRef(object);
-}
-
-static int on_own_thread(const Context *self) {
-    if (self->thread == PyThread_get_thread_ident()) return 1;
-    PyErr_SetString(PyExc_RuntimeError, "the scope of a hamr.hetero.ScopedContext ends on another thread than it began on");
-    return 0;
+    return scope_enter((Context *)object) < 0 ? NULL : Py_NewRef(object);
 }
 
 static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_ssize_t count) {
-    Context *self = (Context *)object;
     (void)arguments;
     (void)count;
-    if (!self->outer) {
-        PyErr_SetString(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
-        return NULL;
-    }
-    if (!on_own_thread(self)) return NULL;
-    int failed = restore(self) < 0;
-    PyObject *type = NULL, *value = NULL, *traceback = NULL;
-    if (failed) PyErr_Fetch(&type, &value, &traceback);
-    if (leave_blocks(self) < 0) failed = 1;
-    if (type) PyErr_Restore(type, value, traceback);
-    if (failed) return NULL;
+    if (scope_exit((Context *)object) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
-/* Notes what is current, which may be an inner scope's device. 0, or -1 with an exception. */
-static int note_inside(Context *self) {
-    const hamr_functions *functions;
-    void *current;
-    int32_t has;
-    if (place_usable(&self->place, &functions) < 0) return -1;
-    const hamr_devices *devices = place_driver(&self->place, functions);
-    if (devices && devices->cuda_context(&current) == 0) {
-        self->inside = (uint64_t)(uintptr_t)current;
-        return 0;
-    }
-    hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->inside, &has);
-    return error ? core_raise(error) : 0;
-}
-
-/* Makes current what note_inside has noted. 0, or -1 with an exception. */
-static int restore_inside(Context *self) {
-    if (activate(self) < 0) return -1;
-    if (!self->activated) return 0;
-    const hamr_functions *functions = core_functions();
-    void *current;
-    if (set_directly(place_driver(&self->place, functions), (void *)(uintptr_t)self->inside, &current)) return 0;
-    hamr_error *error = functions->restore(self->place.backend, self->inside);
-    return error ? core_raise(error) : 0;
-}
-
-/* _suspend() -> the scope: what is current on the thread outside of it is so until as many calls of resume.
- * A coroutine that waits leaves the thread to others. */
+/* _suspend() -> what was suspended, for _resume. */
 static PyObject *context_suspend(PyObject *object, PyObject *unused) {
-    Context *self = (Context *)object;
     (void)unused;
-    if (!self->outer) return PyLong_FromLong(0);
-    if (!on_own_thread(self)) return NULL;
-    if (self->activated && (note_inside(self) < 0 || restore(self) < 0)) return NULL;
-    self->suspensions++;
-    return PyLong_FromUnsignedLong(self->scope);
+    return scope_suspend((Context *)object);
 }
 
-/* _resume(scope): of one that has ended, nothing. */
-static PyObject *context_resume(PyObject *object, PyObject *number) {
-    Context *self = (Context *)object;
-    unsigned long scope = PyLong_AsUnsignedLong(number);
-    if (scope == (unsigned long)-1 && PyErr_Occurred()) return NULL;
-    if (!self->outer || scope != self->scope) Py_RETURN_NONE;
-    if (!on_own_thread(self)) return NULL;
-    if (self->suspensions && --self->suspensions == 0 && restore_inside(self) < 0) return NULL;
+static PyObject *context_resume(PyObject *object, PyObject *scopes) {
+    (void)object;
+    if (scope_resume(scopes) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -298,9 +121,7 @@ static void context_dealloc(PyObject *object) {
     Context *self = (Context *)object;
     PyObject_GC_UnTrack(object);
     succession_release(self->succession);
-    Py_CLEAR(self->token);
-    Py_CLEAR(self->outer);
-    Py_CLEAR(self->blocks);
+    scope_forget(self);
     Py_CLEAR(self->place.stream);
     type_free(object);
 }
@@ -310,7 +131,13 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(self->outer);
     Py_VISIT(self->blocks);
     Py_VISIT(self->token);
+    Py_VISIT(self->enclosing);
     return placed_traverse(object, visit, arg);
+}
+
+static int context_clear(PyObject *object) {
+    scope_forget((Context *)object);
+    return 0;
 }
 
 static PyMethodDef methods[] = {
@@ -320,7 +147,7 @@ static PyMethodDef methods[] = {
      "await done(): until all is over that has been enqueued on the stream so far.\n\n"
      "The event loop runs on meanwhile, with what was current outside of the scope. A device's error is\n"
      "raised here. Nothing is lost if the wait is cancelled: the work goes on."},
-    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of the scope is so again."},
+    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of all nested scopes is so again."},
     {"_suspend", context_suspend, METH_NOARGS, NULL},
     {"_resume", context_resume, METH_O, NULL},
     {"_wait", context_wait, METH_O, NULL},
@@ -331,7 +158,8 @@ static PyMethodDef methods[] = {
      "get(product, migrate=False) -> the object in it, which later work on the context's stream may use.\n\n"
      "The stream waits for the product's event if they are of different streams and the event is pending;\n"
      "the caller never does. A product of another device is a DeviceMismatch; with migrate its arrays are\n"
-     "copied to the context's device."},
+     "copied to the context's device: buffers and other libraries' arrays in a device's memory, in lists,\n"
+     "tuples, sets, dictionaries and dataclasses, which are rebuilt; what is of the host stays."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -341,6 +169,7 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_dealloc, context_dealloc},
     {Py_tp_traverse, context_traverse},
+    {Py_tp_clear, context_clear},
     {Py_tp_doc, "A scope in which work is enqueued: ``with ScopedContext(source) as ctx:``.\n"
                 "\n"
                 "``source`` is a Token, or a Product: then the device is that of the product, and the stream too\n"
@@ -369,9 +198,7 @@ static PyType_Spec spec = {
 
 int context_setup(PyObject *module) {
     static PyObject *type;
-    *(void **)&variable_get = dlsym(RTLD_DEFAULT, "PyContextVar_Get");
-    *(void **)&variable_set = dlsym(RTLD_DEFAULT, "PyContextVar_Set");
-    *(void **)&variable_reset = dlsym(RTLD_DEFAULT, "PyContextVar_Reset");
+    scope_setup();
     if (!type && !(type = PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
     return PyModule_AddObjectRef(module, "ScopedContext", type);
 }

@@ -1,0 +1,116 @@
+package bridge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+	"hamr/gobuffer"
+	"hamr/hetero"
+)
+
+// caching is the caching allocators that Python has, by number. Numbers start elsewhere in every copy of
+// the library, so that those of a parent process are none of a forked child's.
+var caching = struct {
+	sync.Mutex
+	last uint64
+	list map[uint64]*hetero.CachingAllocator
+}{last: rand.Uint64() >> 1, list: map[uint64]*hetero.CachingAllocator{}}
+
+// NewCachingAllocator makes an allocator of memory of a, or, if that is less than zero, of what is
+// preferred on a device of a backend: page-locked memory or the device's own. It returns its number and
+// which memory it is. limit is as in hetero.CachingAllocatorOptions.
+func NewCachingAllocator(a backends.Allocator, backend string, device int, pinned bool, limit int64) (number uint64, of backends.Allocator, err error) {
+	defer Guard(&err)
+	if a < 0 {
+		kind := backends.DeviceOnly
+		if pinned {
+			kind = backends.Pinned
+		}
+		if a, err = Scheduler.Preferred(hetero.Place{Backend: backend, Device: device}, kind); err != nil {
+			return 0, 0, err
+		}
+	}
+	made, err := Scheduler.NewCachingAllocator(hetero.CachingAllocatorOptions{Allocator: a, Device: device, Limit: limit})
+	if err != nil {
+		return 0, 0, err
+	}
+	announceDevices()
+	caching.Lock()
+	defer caching.Unlock()
+	caching.last++
+	caching.list[caching.last] = made
+	return caching.last, a, nil
+}
+
+// cachingAllocator is that of a number.
+func cachingAllocator(number uint64) (*hetero.CachingAllocator, error) {
+	caching.Lock()
+	defer caching.Unlock()
+	if a := caching.list[number]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("%w (caching allocator %#x)", gobuffer.ErrFreed, number)
+}
+
+// CreateCached is Create of memory of a caching allocator's, without a value. It goes back there with
+// its last reference.
+func CreateCached(number uint64, d *Descriptor) (err error) {
+	defer Guard(&err)
+	a, err := cachingAllocator(number)
+	if err != nil {
+		return err
+	}
+	t := arrayiface.ElementType(d.Element)
+	count, err := arrayiface.CountElements(t, d.borrowedShape())
+	if err != nil {
+		return err
+	}
+	var m *gobuffer.Memory
+	if count == 0 {
+		m, err = Runtime.NewElements(t, 0, d.Options(), gobuffer.Value{})
+	} else {
+		m, err = a.Memory(backends.Stream(d.Stream), count*t.Size())
+	}
+	if err != nil {
+		return err
+	}
+	d.describeNew(m, t, count)
+	return nil
+}
+
+// CachingStatistics returns the numbers of hetero.AllocatorStatistics, with spaces between.
+func CachingStatistics(number uint64) (line string, err error) {
+	defer Guard(&err)
+	a, err := cachingAllocator(number)
+	if err != nil {
+		return "", err
+	}
+	s := a.Stats()
+	return fmt.Sprint(s.Live, s.LiveBytes, s.RequestedBytes, s.Cached, s.CachedBytes, s.Limit, s.Hits, s.Misses), nil
+}
+
+// TrimCachingAllocator gives back what it keeps.
+func TrimCachingAllocator(number uint64) (err error) {
+	defer Guard(&err)
+	a, err := cachingAllocator(number)
+	if err != nil {
+		return err
+	}
+	return a.Trim()
+}
+
+// CloseCachingAllocator ends the number. What of the allocator's memory is in use goes back later.
+func CloseCachingAllocator(number uint64) (err error) {
+	defer Guard(&err)
+	a, err := cachingAllocator(number)
+	if err != nil {
+		return err
+	}
+	caching.Lock()
+	delete(caching.list, number)
+	caching.Unlock()
+	return a.Close()
+}

@@ -1,0 +1,252 @@
+"""Memory that is kept for reuse between pieces of work."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from operator import index
+from typing import NamedTuple
+from weakref import finalize
+
+import hamr._native as _native
+
+from .._base.allocator import (
+    Allocator,
+    allocator_from,
+    allocator_of,
+    backend_of,
+    is_ordinary,
+    is_pinned,
+    transfer_of,
+)
+from .._base.element import element_of
+from .._base.errors import BackendUnavailable, Error, FreedBuffer, before_fork
+from .._base.library import core
+from .._base.memory_stream import stream_for_memory
+from .._base.place import device_and_backend
+from .._base.stream import blocks
+from .._buffer.buffers import Buffer
+from .._buffer.pointers import dimensions_of
+from .._native import ScopedContext
+from .choosing import accelerators
+from .context import DeviceMismatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    from .._base.allocator import Transfer
+    from .._base.place import Device
+    from .._base.stream import Stream
+
+_UNLIMITED = -1  # what the core calls a limit that is none
+_KINDS = ("device", "pinned")
+
+
+class AllocatorStatistics(NamedTuple):
+    """What a CachingAllocator has. What waits to be given back is neither live nor cached."""
+
+    #: Blocks that buffers have.
+    live: int
+    #: Their bytes.
+    live_bytes: int
+    #: The bytes of those that were asked for.
+    requested_bytes: int
+    #: Blocks that are kept for reuse.
+    cached: int
+    #: Their bytes.
+    cached_bytes: int
+    #: The most bytes that are kept; None is no limit.
+    limit: int | None
+    #: How often a block that was kept has been handed out.
+    hits: int
+    #: How often memory had to be taken.
+    misses: int
+
+
+class CachingAllocator:
+    """Memory of a device, or page-locked memory, that is kept for reuse by CMSSW's rule.
+
+    Requests are rounded up to powers of two, from 256 bytes to 1 GiB; what is larger is not kept. A
+    block whose buffer has ended is handed out again at once on the stream that its last work is on,
+    and on others when that is over: nobody waits, nor is a driver asked for memory.
+
+    ``device`` is "cuda:1", or the number of a CUDA device or of one of ``allocator``'s runtime;
+    without it that of the ScopedContext that the caller is in, else the first accelerator.
+    ``kind`` is "device" or "pinned", page-locked host memory, which any device of the runtime can
+    use; ``allocator`` says which memory exactly. ``limit`` is how many bytes are kept at most: 0 is
+    CMSSW's rule, 0.8 of the memory that is free now on the device that has least, None no limit.
+
+    ``close()``, the end of a ``with`` block or that of the object give back what is kept, and later
+    what buffers have still. Any thread may use it. In a forked child that of the parent raises
+    ForkError. BackendUnavailable where there is no such device.
+    """
+
+    __slots__ = ("__weakref__", "_close", "_generation", "_number", "allocator", "device")
+
+    #: Whose memory it is.
+    allocator: Allocator
+    #: The device's number; -1 of page-locked memory.
+    device: int
+
+    def __init__(
+        self,
+        device: Device | None = None,
+        kind: str = "device",
+        *,
+        allocator: Allocator | int | str | None = None,
+        limit: int | None = 0,
+    ) -> None:
+        if kind not in _KINDS:
+            raise ValueError(f"kind is {kind!r}: accepted are 'device' and 'pinned'")
+        most = _UNLIMITED if limit is None else index(limit)
+        if limit is not None and not 0 <= most < 1 << 63:
+            raise ValueError(f"limit is {limit!r}: accepted are bytes, 0 for the rule, and None")
+        given = -1 if allocator is None else allocator_of(allocator)
+        if is_ordinary(given):
+            raise ValueError(
+                f"allocator is {allocator_from(given).name}: accepted are those of devices' memory "
+                "and of page-locked memory"
+            )
+        backend, number = _place(device, given)
+        self._generation = _native.generation()
+        made = core().NewCachingAllocator(given, backend, number, kind == "pinned", most)
+        self._number, of = map(int, made.split())
+        self.allocator = allocator_from(of)
+        self.device = -1 if is_pinned(of) else number
+        self._close = finalize(self, _close, self._generation, self._number)
+
+    def allocate(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: Any = "float64",
+        stream: Any = None,
+        *,
+        transfer: Transfer | int | str = "sync_host",
+    ) -> Buffer:
+        """A new buffer, whose elements are not set, for use on a stream at once.
+
+        ``stream`` is a ScopedContext or a stream; without it that of the ScopedContext or ``with
+        stream:`` block that the caller is in, else the default one. The buffer is one as any other,
+        and its memory goes back at its end: after what its stream holds then, and all that hamr
+        knows to use it on others. DeviceMismatch on another device. OutOfMemory where there is none
+        left when what is kept, and not in use, was given back.
+        """
+        if isinstance(stream, ScopedContext):
+            if stream.backend != backend_of(self.allocator) or -1 < self.device != stream.device:
+                raise DeviceMismatch(f"stream is {stream!r}: {self!r} serves another device")
+            stream = stream.stream
+        order = stream_for_memory(stream, self.allocator, self.device)
+        if order is None and stream is None:
+            self._refuse_elsewhere()
+        made = _native.create_cached(
+            Buffer,
+            element_of(dtype),
+            self.allocator,
+            self.device,
+            0 if order is None else order._value,
+            transfer_of(transfer),
+            shape if type(shape) is int else dimensions_of(shape),
+            self._usable(),
+            self._generation,
+        )
+        if order is not None:
+            made._set_order(order._value, made._transfer, order)
+        return made
+
+    def _refuse_elsewhere(self) -> None:
+        """A default stream is not what somebody means who is in a scope of another device."""
+        scope = _innermost(backend_of(self.allocator))
+        if scope is not None:
+            raise DeviceMismatch(f"the scope is on {scope!r}: {self!r} serves another device")
+
+    def stats(self) -> AllocatorStatistics:
+        """What there is now."""
+        numbers = [int(n) for n in core().CachingStatistics(self._usable()).split()]
+        found = AllocatorStatistics(*numbers)
+        return found._replace(limit=None) if found.limit == _UNLIMITED else found
+
+    def trim(self) -> None:
+        """Give back what is kept and not in use; ``hamr.trim()`` does so for all."""
+        core().TrimCachingAllocator(self._usable())
+
+    def close(self) -> None:
+        """Keep and hand out nothing any more; twice is harmless."""
+        self._close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._close.alive
+
+    def _usable(self) -> int:
+        if self._generation != _native.generation():
+            raise before_fork("caching allocator")
+        if self.closed:
+            raise FreedBuffer(f"{self!r} was closed")
+        return self._number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> str:
+        raise TypeError("a hamr.hetero.CachingAllocator cannot be pickled")
+
+    def __repr__(self) -> str:
+        where = f" on device {self.device}" if self.device >= 0 else ""
+        return f"<hamr.hetero.CachingAllocator of {self.allocator.name}{where}>"
+
+
+def _close(generation: int, number: int) -> None:
+    """The end of an object may come at any time, in a forked child, too."""
+    if generation == _native.generation():
+        core().CloseCachingAllocator(number)
+
+
+def _place(device: Device | None, allocator: int) -> tuple[str, int]:
+    """A runtime's name, and a device's number."""
+    backend = None if allocator < 0 else backend_of(allocator)
+    if device is None:
+        scope = _innermost(backend)
+        if scope is not None:
+            return scope._backend, scope._device
+        if backend is not None:
+            return backend, _current(backend)
+        found = accelerators()
+        if not found:
+            raise BackendUnavailable("there is no accelerator whose memory could be kept")
+        name, _, number = found[0].partition(":")
+        return name, int(number)
+    number_of, named = device_and_backend(device)
+    if backend is not None and named != backend:
+        if isinstance(device, str):
+            raise ValueError(
+                f"device is {device!r}: accepted for {allocator_from(allocator).name} memory are "
+                f"devices of {backend}"
+            )
+        named = backend
+    return named, _current(named) if number_of < 0 else number_of
+
+
+def _current(backend: str) -> int:
+    with suppress(Error):
+        return core().CurrentDevice(backend)
+    return 0
+
+
+def _innermost(backend: str | None) -> Stream | None:
+    """The stream of the innermost scope of a runtime, or of any, that says where it is."""
+    around = blocks()
+    while around is not None:
+        stream, around = around[0], around[1]
+        if stream._device >= 0 and backend in (None, stream._backend):
+            return stream  # type: ignore[no-any-return]
+    return None
