@@ -11,8 +11,8 @@ GROWTH_MUTATIONS = [
     Mutation(
         "memory that grows is freed before the device is at rest",
         "gobuffer/release.go",
-        "(m.every.Load() || m.grower != nil)",
-        "m.every.Load()",
+        "waits := m.grower != nil || m.unmap != nil",
+        "waits := m.unmap != nil",
     ),
     Mutation(
         "memory at other addresses knows nothing of the work at the old ones",
@@ -49,8 +49,8 @@ GROWTH_MUTATIONS = [
     Mutation(
         "a device that is connected does not reach memory that grew before",
         "backends/cuda/peers.go",
-        "if err := b.extents.openAll(b, second, first); err != nil {",
-        "if err := error(nil); err != nil {",
+        "errors.Join(b.extents.openAll(b, second, first), ",
+        "errors.Join(nil, ",
         CUDA,
     ),
 ]

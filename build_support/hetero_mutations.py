@@ -5,7 +5,7 @@ from __future__ import annotations
 from build_support.mutation import Mutation
 
 CACHES, PRODUCT, CONTEXT = "hetero/caches.go", "hetero/product.go", "hetero/context.go"
-WATCH, ALLOCATOR = "hetero/watch.go", "hetero/caching_allocator.go"
+WATCH, BLOCKS = "hetero/watch.go", "hetero/caching_allocator_blocks.go"
 TRIM, PACKAGE = "hetero/caching_allocator_trim.go", "./hetero"
 
 HETERO_MUTATIONS = [
@@ -116,37 +116,44 @@ HETERO_MUTATIONS = [
     ),
     Mutation(
         "a block is handed out that another stream uses",
-        ALLOCATOR,
-        "return m.stream != stream })\n}",
+        BLOCKS,
+        "return m.user != u })\n}",
         "return false })\n}",
         PACKAGE,
     ),
     Mutation(
         "a block is handed out whose work is pending",
-        ALLOCATOR,
+        BLOCKS,
         "if !done {\n\t\t\treturn false, nil",
         "if !done && false {\n\t\t\treturn false, nil",
         PACKAGE,
     ),
     Mutation(
         "a block does not wait for all its users",
-        ALLOCATOR,
-        "if c.line != b.line {",
-        "if false {",
+        BLOCKS,
+        "c.line.stream); u != b.user {",
+        "c.line.stream); u == nil {",
         PACKAGE,
     ),
     Mutation(
         "a block that cannot be marked is not waited for",
-        ALLOCATOR,
-        "_ = b.memory.Leave(l.stream)",
-        "_ = l",
+        BLOCKS,
+        "_ = b.memory.Leave(u.stream)",
+        "_ = u",
         PACKAGE,
     ),
     Mutation(
         "blocks are given to the driver whose work is pending",
         TRIM,
-        "if over {\n\t\t\terr = a.discard(b)",
-        "if over || true {\n\t\t\terr = a.discard(b)",
+        "case over:\n",
+        "case over || true:\n",
+        PACKAGE,
+    ),
+    Mutation(
+        "blocks that are not kept are given to the driver whose work is pending",
+        TRIM,
+        "if over {\n\t\treturn errors",
+        "if over || true {\n\t\treturn errors",
         PACKAGE,
     ),
     Mutation(

@@ -24,6 +24,7 @@ from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
 from build_support.stop_mutations import STOP_MUTATIONS
+from build_support.store_mutations import STORE_MUTATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +43,7 @@ MUTATIONS = [
     *POOL_MUTATIONS,
     *GROWTH_MUTATIONS,
     *HETERO_MUTATIONS,
+    *STORE_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

@@ -104,6 +104,33 @@ func TestSharedMemoryEndsWhenWorkWithItIsOver(t *testing.T) {
 	assert.Zero(t, live)
 }
 
+func TestSharedMemoryIsProtectedWhenAllWorkWithItIsOver(t *testing.T) {
+	w := newWorld(t, 2, late)
+	const size = 100000
+	sevens := bytes.Repeat([]byte{7}, size)
+	made, mapped := sharedTwice(t, w, size)
+	// Another library's work on its device.
+	require.NoError(t, w.cuda.Launch(1, w.stream(w.cuda, 1), func(memory func(backends.Address, int) []byte) {
+		copy(memory(made.Region().Address, size), sevens)
+	}))
+	require.NoError(t, made.Protect())
+	assert.Equal(t, sevens, w.cuda.Peek(mapped.Region().Address, size))
+
+	// This one's on another device.
+	layout, err := arrayiface.NewLayout(arrayiface.Uint8, []int{size}, nil)
+	require.NoError(t, err)
+	options := gobuffer.Options{Allocator: backends.CUDA, Device: 1, Transfer: gobuffer.Async}
+	source := gobuffer.View(mapped.Retain(), mapped.Region().Address, layout, size, true, options)
+	far := w.array(gobuffer.Options{Allocator: backends.CUDA, Stream: w.stream(w.cuda, 0), Transfer: gobuffer.Async}, counting(arrayiface.Uint8, size))
+	require.NoError(t, far.Assign(source))
+	assert.NotEqual(t, sevens, w.cuda.Peek(far.Address(), size), "it is enqueued")
+	require.NoError(t, mapped.Protect())
+	assert.Equal(t, sevens, w.cuda.Peek(far.Address(), size))
+	closeAll(t, source, far)
+	require.NoError(t, made.Release())
+	require.NoError(t, mapped.Release())
+}
+
 func TestSharedMemoryThatCannotBeUnmappedIsKept(t *testing.T) {
 	w := newWorld(t, 2, late)
 	made, mapped := sharedTwice(t, w, 10)

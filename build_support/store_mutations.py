@@ -1,0 +1,112 @@
+"""What the store and memory that processes share depend on, for mutations.py."""
+
+from __future__ import annotations
+
+from build_support.mutation import Mutation
+
+TABLES, EVICT, UNIT = "store/tables.go", "store/evict.go", "store/memory.go"
+HOST, CORE, PACKAGE = "backends/host/sharing.go", "gobuffer/sharing.go", "./store"
+
+STORE_MUTATIONS = [
+    Mutation(
+        "a sealed file is not sealed",
+        UNIT,
+        "if forGood, err = host.SealShared(u.descriptor.number); err != nil {",
+        "if forGood = true; err != nil {",
+        PACKAGE,
+    ),
+    Mutation(
+        "a slab is not sealed against others",
+        UNIT,
+        "unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE",
+        "unix.F_GET_SEALS, 0",
+        PACKAGE,
+    ),
+    Mutation(
+        "a lease does not keep an object from eviction",
+        TABLES,
+        "blocks := o.leases > 0 || (",
+        "blocks := (",
+        PACKAGE,
+    ),
+    Mutation(
+        "a deleted object's memory goes while it is leased",
+        TABLES,
+        "if o.leases == 0 {\n\t\ts.drop(o)\n\t\treturn\n\t}\n\to.update()\n\tif u",
+        "if true {\n\t\ts.drop(o)\n\t\treturn\n\t}\n\to.update()\n\tif u",
+        PACKAGE,
+    ),
+    Mutation(
+        "an unsealed object of a session that ended is kept",
+        TABLES,
+        "for o := range c.unsealed {\n\t\ts.remove(o, false, Deleted)\n",
+        "for o := range c.unsealed {\n\t\t_ = o\n",
+        PACKAGE,
+    ),
+    Mutation(
+        "a limit is not enforced",
+        EVICT,
+        "for d.limit > 0 && bytes > d.limit-d.used {",
+        "for false {",
+        PACKAGE,
+    ),
+    Mutation(
+        "who is at the other end is not looked at",
+        "store/path.go",
+        "if int(peer.Uid) != os.Geteuid() {",
+        "if false {",
+        PACKAGE,
+    ),
+    Mutation(
+        "a session lasts as long as a forked child's copy of its socket",
+        "store/deaths.go",
+        "_ = connection.Close()",
+        "_ = connection",
+        PACKAGE,
+    ),
+    Mutation(
+        "a mapping for reading is made for writing",
+        HOST,
+        "if !readOnly {\n",
+        "if true {\n",
+        "./backends/host",
+    ),
+    Mutation(
+        "a mapping for reading can be made writable",
+        HOST,
+        "unix.PROT_READ, unix.MAP_SHARED, readable)",
+        "unix.PROT_READ, unix.MAP_SHARED, descriptor)",
+        "./backends/host",
+    ),
+    Mutation(
+        "a device writes to shared memory that is for reading",
+        "backends/cuda/growing_memory.go",
+        "access.flags = readOnly",
+        "access.flags = readWrite",
+        "./backends/cuda",
+    ),
+    Mutation(
+        "shared memory is made read-only under work",
+        CORE,
+        "if err := m.settleIf(func(*work) bool { return true }); err != nil {",
+        "if err := error(nil); err != nil {",
+    ),
+    Mutation(
+        "shared memory is made read-only under other libraries' work",
+        CORE,
+        "_, err := settleDevice(m.backend, m.region.Device)",
+        "err := error(nil)",
+    ),
+    Mutation(
+        "shared memory is unmapped under work",
+        "gobuffer/release.go",
+        "waits := m.grower != nil || m.unmap != nil",
+        "waits := m.grower != nil",
+    ),
+    Mutation(
+        "shared memory that could not be unmapped is forgotten",
+        CORE,
+        "r.postponed.add(m)\n\t\treturn err",
+        "return err",
+    ),
+]
