@@ -26,7 +26,7 @@ var pythonRules = []rule{
 	{"store", []string{"_base", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
-	{"_benchmark", []string{"", "_base", "hetero"}},
+	{"_benchmark", []string{"", "_base", "hetero", "store"}},
 	{"_tuning", []string{"", "_base"}},
 	{"cli", []string{"", "_base", "_benchmark", "_tuning", "store"}},
 	{"__main__", []string{"cli"}},

@@ -1,0 +1,183 @@
+"""How soon another process has an array of a GPU's memory: by the store, and by others."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from functools import partial
+from importlib import import_module
+
+from .children import Child, answer, serving, told
+from .groups import MIB, Rows, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .driver import Driver
+    from .groups import Libraries
+
+#: Microseconds from the sender's call to the receiver's array, by size.
+LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
+_ROUNDS, _QUICK_ROUNDS = 30, 2
+_FILL = 7
+
+
+def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
+    """Memory of 1 MiB and 64 MiB, new each time, to a process that waits for it."""
+    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+        title = f"hand {size_text(nbytes)} of CUDA over to another process"
+        yield Rows(title, "us", partial(_rows, lib, driver, nbytes))
+
+
+def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
+    rounds = _QUICK_ROUNDS if lib.settings.quick else _ROUNDS
+    by_cupy = "cp.asarray(client.get(id))" if lib.cupy else "client.get(id)"
+    ways = [(f"hamr: seal, pipe, {by_cupy}", partial(_by_store, bool(lib.cupy)))]
+    if lib.cupy:
+        ways.append(("CuPy: ipcGetMemHandle, pipe, ipcOpenMemHandle", partial(_by_ipc, lib.cupy)))
+    if lib.torch:
+        ways.append(("torch.multiprocessing: queue.put, queue.get", partial(_by_queue, lib.torch)))
+    rows: list[dict[str, Any]] = []
+    for name, way in ways:
+        row: dict[str, Any] = {"operation": name}
+        try:
+            took = way(driver, nbytes, rounds + 1)[1:]  # the first one sets things up
+        except Exception as error:
+            rows.append({**row, "error": f"{type(error).__name__}: {error}"[:200]})
+            continue
+        finally:
+            lib.trim()
+        row["value"] = round(statistics.median(took), 3)
+        if not rows and nbytes in LIMITS:
+            row |= {"limit": LIMITS[nbytes], "met": row["value"] <= LIMITS[nbytes]}
+        elif rows and "value" in rows[0]:
+            row["ratio"] = round(row["value"] / rows[0]["value"], 3)
+        rows.append(row)
+    return rows
+
+
+def _by_store(with_cupy: bool, driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    from hamr.store import connect
+
+    took = []
+    with serving(MIB) as path, connect(path) as client:
+        child = Child.of("store_cuda.child_get", path, int(with_cupy))
+        try:
+            child.line()
+            for _ in range(rounds):
+                builder = client.create(nbytes, "u1", device=0)
+                builder.buffer.fill(_FILL)
+                driver.synchronize()
+                start = time.perf_counter_ns()
+                id = builder.seal()
+                child.tell(id)
+                took.append((int(child.line()) - start) / 1e3)
+                client.delete(id)
+        finally:
+            child.end()
+    return took
+
+
+def child_get(path: str, with_cupy: str) -> None:
+    """Have each object whose id it is told, and answer when."""
+    from hamr.store import connect
+
+    asarray: Callable[[Any], Any] = _cupy().asarray if int(with_cupy) else _itself
+    with connect(path) as client:
+        answer("ready")
+        for id in told():
+            found = asarray(client.get(id))
+            end = time.perf_counter_ns()
+            _check(found.get())
+            answer(end)
+            del found
+
+
+def _itself(array: Any) -> Any:
+    return array
+
+
+def _cupy() -> Any:
+    cupy = import_module("cupy")
+    cupy.zeros(1)
+    return cupy
+
+
+def _check(array: Any) -> None:
+    import numpy as np
+
+    if not (np.asarray(array) == _FILL).all():
+        raise SystemExit("wrong bytes")
+
+
+def _by_ipc(cupy: Any, driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    took = []
+    child = Child.of("store_cuda.child_ipc", nbytes)
+    try:
+        child.line()
+        for _ in range(rounds):
+            memory = cupy.cuda.Memory(nbytes)  # none of the pool's, which come in parts
+            cupy.cuda.runtime.memset(memory.ptr, _FILL, nbytes)
+            driver.synchronize()
+            start = time.perf_counter_ns()
+            child.tell(cupy.cuda.runtime.ipcGetMemHandle(memory.ptr).hex())
+            took.append((int(child.line()) - start) / 1e3)
+            child.line()  # it has closed the handle
+            del memory
+    finally:
+        child.end()
+    return took
+
+
+def child_ipc(nbytes: str) -> None:
+    """Open each handle that it is told, and answer when it had the array."""
+    cupy, size = _cupy(), int(nbytes)
+    cuda = cupy.cuda
+    answer("ready")
+    for text in told():
+        at = cuda.runtime.ipcOpenMemHandle(bytes.fromhex(text))
+        memory = cuda.MemoryPointer(cuda.UnownedMemory(at, size, None), 0)
+        found = cupy.ndarray((size,), "u1", memory)
+        end = time.perf_counter_ns()
+        _check(found.get())
+        answer(end)
+        cuda.runtime.ipcCloseMemHandle(at)
+        answer("closed")
+
+
+def _by_queue(torch: Any, driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    context = import_module("torch.multiprocessing").get_context("spawn")
+    tensors, answers = context.Queue(), context.Queue()
+    child = context.Process(target=child_queue, args=(tensors, answers), daemon=True)
+    took = []
+    child.start()
+    try:
+        answers.get(timeout=120)
+        for _ in range(rounds):
+            tensor = torch.full((nbytes,), _FILL, dtype=torch.uint8, device="cuda")
+            driver.synchronize()
+            start = time.perf_counter_ns()
+            tensors.put(tensor)
+            took.append((answers.get(timeout=120) - start) / 1e3)
+            answers.get(timeout=120)  # it has let go of the tensor
+            del tensor
+        tensors.put(None)
+        child.join(30)
+    finally:
+        child.kill()
+        child.join()
+    return took
+
+
+def child_queue(tensors: Any, answers: Any) -> None:
+    """Take tensors out of a queue until None comes, and answer when."""
+    import_module("torch").zeros(1, device="cuda")
+    answers.put("ready")
+    while (found := tensors.get()) is not None:
+        end = time.perf_counter_ns()
+        _check(found.cpu())
+        answers.put(end)
+        del found
+        answers.put("let go")
