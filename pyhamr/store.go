@@ -47,6 +47,13 @@ func StoreCreate(client uint64, element int, shape string, allocator, device, fl
 	return bridge.StoreCreate(client, element, shape, backends.Allocator(allocator), device, flags, metadata)
 }
 
+// StorePut makes and seals an object of the host's elements at an address.
+//
+//hamr:blocking
+func StorePut(client, address uint64, element int, shape string, flags int, metadata string) (string, error) {
+	return bridge.StorePut(client, backends.Address(address), element, shape, flags, metadata)
+}
+
 // StoreSeal seals an object.
 //
 //hamr:blocking

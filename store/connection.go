@@ -3,7 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"net"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +25,7 @@ type conversation struct {
 }
 
 // serve answers a connection until it ends, or breaks a rule.
-func (s *Server) serve(connection *net.UnixConn) {
+func (s *Server) serve(connection *os.File) {
 	defer s.connections.Done()
 	defer func() {
 		_ = connection.Close()

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"net"
+	"os"
 	"sync"
 	"syscall"
 
@@ -15,7 +15,7 @@ type deaths struct {
 	poll  int
 	wake  int
 	mu    sync.Mutex
-	conns map[int32]*net.UnixConn // by pidfd
+	conns map[int32]*os.File // by pidfd
 	done  chan struct{}
 }
 
@@ -34,7 +34,7 @@ func newDeaths() (*deaths, error) {
 		_ = unix.Close(poll)
 		return nil, err
 	}
-	d := &deaths{poll: poll, wake: wake, conns: map[int32]*net.UnixConn{}, done: make(chan struct{})}
+	d := &deaths{poll: poll, wake: wake, conns: map[int32]*os.File{}, done: make(chan struct{})}
 	go d.run()
 	return d, nil
 }
@@ -64,7 +64,7 @@ func (d *deaths) run() {
 
 // watch has the connection closed when its process ends, until the result is called. It is nil
 // where that cannot be told.
-func (d *deaths) watch(connection *net.UnixConn, raw syscall.RawConn) (stop func()) {
+func (d *deaths) watch(connection *os.File, raw syscall.RawConn) (stop func()) {
 	pidfd := -1
 	_ = raw.Control(func(descriptor uintptr) {
 		if got, err := unix.GetsockoptInt(int(descriptor), unix.SOL_SOCKET, peerPidfd); err == nil {

@@ -1,17 +1,22 @@
 package store
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 )
 
 // ID names an object: 16 random bytes, of which no server makes the same twice.
 type ID [16]byte
 
 func newID() (id ID) {
-	_, _ = rand.Read(id[:]) // never fails
-	return id
+	for {
+		// Fails for nothing but a signal: so few bytes come whole, once the machine has started.
+		if _, err := unix.Getrandom(id[:], 0); err == nil {
+			return id
+		}
+	}
 }
 
 // String returns 32 hexadecimal digits.

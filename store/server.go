@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -34,7 +33,7 @@ type Server struct {
 	options  ServerOptions
 	path     string
 	lock     *os.File
-	listener *net.UnixListener
+	listener *listener
 	instance ID
 	boot     string
 	deaths   *deaths
@@ -65,7 +64,7 @@ type Server struct {
 	breaches     int64
 
 	connections sync.WaitGroup
-	open        map[*net.UnixConn]struct{}
+	open        map[*os.File]struct{}
 	closed      bool
 }
 
@@ -95,17 +94,16 @@ func Listen(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	if err = removeStale(o.Path); err == nil {
-		s.listener, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Path, Net: "unixpacket"})
+		s.listener, err = listen(o.Path)
 	}
 	if err == nil {
-		s.listener.SetUnlinkOnClose(false) // see Close
 		if err = os.Chmod(o.Path, 0o600); err == nil {
 			s.deaths, err = newDeaths()
 		}
 	}
 	if err != nil {
 		if s.listener != nil {
-			_ = s.listener.Close()
+			_ = s.listener.close()
 		}
 		_ = s.lock.Close()
 		return nil, err
@@ -157,7 +155,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		options: o, path: o.Path, instance: newID(), boot: bootID(),
 		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, buried: map[ID]struct{}{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
-		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*net.UnixConn]struct{}{},
+		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*os.File]struct{}{},
 	}
 	s.moved = sync.NewCond(&s.mu)
 	return s, nil
@@ -173,7 +171,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	pause := time.Millisecond
 	for {
-		connection, err := s.listener.AcceptUnix()
+		connection, err := s.listener.accept()
 		if err != nil {
 			if s.isClosed() {
 				s.connections.Wait()
@@ -222,7 +220,7 @@ func (s *Server) Close() error {
 		_ = connection.Close()
 	}
 	s.mu.Unlock()
-	err := s.listener.Close()
+	err := s.listener.close()
 	s.connections.Wait()
 	s.mu.Lock()
 	for _, o := range s.objects {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -144,7 +144,7 @@ func (s *waitingSocket) close() { _ = unix.Close(s.descriptor) }
 
 // polledSocket is a transport whose calls wait in Go's poller, without a thread each.
 type polledSocket struct {
-	connection *net.UnixConn
+	connection *os.File
 	raw        syscall.RawConn
 	control    []byte
 	buffer     []byte
@@ -154,7 +154,7 @@ type polledSocket struct {
 	receiving  func(descriptor uintptr) bool
 }
 
-func newPolledSocket(connection *net.UnixConn) (*polledSocket, error) {
+func newPolledSocket(connection *os.File) (*polledSocket, error) {
 	raw, err := connection.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func newPolledSocket(connection *net.UnixConn) (*polledSocket, error) {
 func (s *polledSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
 	s.buffer = buffer
 	if err := s.raw.Read(s.receiving); err != nil {
-		if errors.Is(err, net.ErrClosed) {
+		if errors.Is(err, os.ErrClosed) {
 			err = io.EOF
 		}
 		return 0, nil, err

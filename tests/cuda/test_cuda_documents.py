@@ -25,6 +25,7 @@ def test_blocks(group, tmp_path):
         ),
         "threads.py",
         "event_pipeline.py",
+        "store.py",
         "hello.py",
     ],
 )

@@ -45,6 +45,12 @@ OUTPUT = {
         "spectra by ",
         "100 events, 1 failed, in ",
     ],
+    "store.py": [
+        "step 7, sums of rows: [     0. 250000. 500000. 750000.]",
+        "sealed: nobody writes to it any more",
+        "seen from here: [[1.0, 1.0], [2.0, 2.0]]",
+        "objects left: 0",
+    ],
     "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
 

@@ -256,12 +256,13 @@ def test_the_parts_are_small():
     sizes = {path.name.partition(".")[0]: path.stat().st_size / 2**20 for path in LIBRARIES}
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
-    assert sizes["_pyhamr"] < 5
-    sizes = dict.fromkeys(("_benchmark", "hetero", ""), 0)
+    assert sizes["_pyhamr"] < 6.5  # of which the store's server and client are 1
+    sizes = dict.fromkeys(("_benchmark", "hetero", "store", ""), 0)
     for path in PACKAGE.rglob("*.py"):
         folder = path.relative_to(PACKAGE).parts[0]
         sizes[folder if folder in sizes else ""] += path.stat().st_size
-    assert sizes["hetero"] < 110_000
+    assert sizes["hetero"] < 120_000
+    assert sizes["store"] < 60_000
     assert sizes[""] < 350_000
     assert sizes["_benchmark"] < 150_000
     headers = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.h")}

@@ -159,21 +159,15 @@ func StoreCreate(client uint64, element int, shape string, a backends.Allocator,
 	if err != nil {
 		return "", err
 	}
-	what := store.Description{
-		Type: arrayiface.ElementType(element), Allocator: a, Device: device, Metadata: []byte(metadata),
-		Evictable: flags&storeEvictable != 0, Pinned: flags&storePinned != 0, Separate: flags&storeSeparate != 0,
+	what, err := storeDescription(element, shape, flags, metadata)
+	if err != nil {
+		return "", err
 	}
+	what.Allocator, what.Device = a, device
 	if what.Device < 0 && a.Valid() && a.Kind() == backends.DeviceOnly {
 		if what.Device, err = CurrentDevice(a.Facts().Backend); err != nil {
 			return "", err
 		}
-	}
-	for _, n := range strings.Fields(shape) {
-		length, err := strconv.Atoi(n)
-		if err != nil {
-			return "", err
-		}
-		what.Shape = append(what.Shape, length)
 	}
 	b, err := c.Create(context.Background(), what)
 	if err != nil {
@@ -181,6 +175,49 @@ func StoreCreate(client uint64, element int, shape string, a backends.Allocator,
 	}
 	token := keepStoreThing(&storeObject{builder: b})
 	return storePlace(token, b.Array(), b.ID(), false), nil
+}
+
+func storeDescription(element int, shape string, flags int, metadata string) (what store.Description, err error) {
+	what = store.Description{
+		Type: arrayiface.ElementType(element), Metadata: []byte(metadata),
+		Evictable: flags&storeEvictable != 0, Pinned: flags&storePinned != 0, Separate: flags&storeSeparate != 0,
+	}
+	for _, n := range strings.Fields(shape) {
+		length, err := strconv.Atoi(n)
+		if err != nil {
+			return what, err
+		}
+		what.Shape = append(what.Shape, length)
+	}
+	return what, nil
+}
+
+// StorePut copies elements of the host that lie in C order at an address, on which no work is pending,
+// into a new object of the host's, seals it, and returns its id.
+func StorePut(client uint64, at backends.Address, element int, shape string, flags int, metadata string) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	c, err := storeThing[*store.Client](client)
+	if err != nil {
+		return "", err
+	}
+	what, err := storeDescription(element, shape, flags, metadata)
+	if err != nil {
+		return "", err
+	}
+	layout, err := arrayiface.NewLayout(what.Type, what.Shape, nil)
+	if err != nil {
+		return "", err
+	}
+	what.Allocator = backends.Shared
+	from := backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}
+	memory, err := Runtime.Adopt(from, layout.NBytes(), 0, nil)
+	if err != nil {
+		return "", err
+	}
+	source := gobuffer.View(memory, at, layout, layout.Count(), true, gobuffer.Options{Allocator: backends.Malloc})
+	id, err := c.Put(context.Background(), source, what)
+	return id.String(), errors.Join(err, source.Close())
 }
 
 // storePlace is a lease's token, where the elements start, the object's id, the allocator, the

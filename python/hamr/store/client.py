@@ -180,6 +180,11 @@ class Client:
         if allocator is None and device is None:
             allocator = core().StoreAllocator(source._allocator, source.device)
             device = source.device if source.device >= 0 else None
+        if allocator == Allocator.shared and source.is_contiguous and source.host_accessible():
+            id = self._put_at(
+                source, _EVICTABLE * evictable | _PINNED * pinned | _SEPARATE * separate, metadata
+            )
+            return self._named(id, name)
         builder = self.create(
             source.shape,
             name_of(source._element),
@@ -192,13 +197,24 @@ class Client:
         )
         with builder:
             builder.buffer[...] = source
+        return self._named(builder.id, name)
+
+    def _put_at(self, source: Buffer, flags: int, metadata: Any) -> ObjectID:
+        """Without mapping the object: its memory is written as a file is."""
+        source.synchronize()  # what others have enqueued that may write to page-locked memory
+        text = "" if metadata is None else _text_of(metadata)
+        what = source._element, _joined(source.shape), flags, text
+        return ObjectID(reply(core().StorePut(self._connected(), source.ptr, *what)))
+
+    def _named(self, id: ObjectID, name: str | None) -> ObjectID:
+        """An object that was made, with a name; without one that it cannot have it is deleted."""
         if name is not None:
             try:
-                self.put_name(builder.id, name)
+                self.put_name(id, name)
             except BaseException:
-                self.delete(builder.id)
+                self.delete(id)
                 raise
-        return builder.id
+        return id
 
     # Having objects.
 

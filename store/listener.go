@@ -1,0 +1,59 @@
+package store
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// listener is a socket whose Accept waits in Go's poller. Package net has one too, and names,
+// addresses and protocols besides, which would be a fifth of the library that Python loads.
+type listener struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+// mostWaiting is how many clients wait to be accepted at a time.
+const mostWaiting = 1024
+
+// listen binds a socket to a path, at which nothing may be.
+func listen(path string) (*listener, error) {
+	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err = os.NewSyscallError("bind", unix.Bind(descriptor, &unix.SockaddrUnix{Name: path})); err == nil {
+		err = os.NewSyscallError("listen", unix.Listen(descriptor, mostWaiting))
+	}
+	if err != nil {
+		_ = unix.Close(descriptor)
+		return nil, err
+	}
+	file := os.NewFile(uintptr(descriptor), path)
+	raw, err := file.SyscallConn()
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &listener{file, raw}, nil
+}
+
+// accept returns the next client's connection.
+func (l *listener) accept() (*os.File, error) {
+	descriptor, failed := -1, error(nil)
+	err := l.raw.Read(func(listening uintptr) bool {
+		descriptor, _, failed = unix.Accept4(int(listening), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return failed != unix.EAGAIN && failed != unix.EINTR
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("accept4", err)
+	}
+	return os.NewFile(uintptr(descriptor), "a client of "+l.file.Name()), nil
+}
+
+// close ends it, and an accept that waits. The path stays.
+func (l *listener) close() error { return l.file.Close() }
