@@ -71,6 +71,13 @@ func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (string
 	return bridge.StoreGet(client, id, unsealed, milliseconds)
 }
 
+// StoreDelete deletes an object.
+//
+//hamr:blocking
+func StoreDelete(client uint64, id string, force bool) (string, error) {
+	return bridge.StoreDelete(client, id, force)
+}
+
 // StoreRelease ends a lease.
 //
 //hamr:blocking

@@ -264,7 +264,7 @@ def test_the_parts_are_small():
     assert sizes["hetero"] < 120_000
     assert sizes["store"] < 60_000
     assert sizes[""] < 350_000
-    assert sizes["_benchmark"] < 150_000
+    assert sizes["_benchmark"] < 166_000  # of which the store's are 16_000
     headers = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.h")}
     names = "allocators", "functions", "types"
     assert headers == {f"include/hamr/{name}.h" for name in names}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -224,17 +223,21 @@ func StorePut(client uint64, at backends.Address, element int, shape string, fla
 // device, the number of bytes, whether the object is sealed, its type and its shape.
 func storePlace(token uint64, a *gobuffer.Array, id store.ID, sealed bool) string {
 	at, layout := a.Memory().Region(), a.Layout()
-	var b strings.Builder
-	flag := 0
+	flag := int64(0)
 	if sealed {
 		flag = 1
 	}
-	fmt.Fprintf(&b, "%d %d %s %d %d %d %d %s", token, uint64(a.Address()), id, at.Allocator, at.Device, layout.NBytes(), flag, layout.Type)
-	for _, n := range layout.Shape {
-		b.WriteByte(' ')
-		b.WriteString(strconv.Itoa(n))
+	text := strconv.AppendUint(make([]byte, 0, 128), token, 10)
+	text = strconv.AppendUint(append(text, ' '), uint64(a.Address()), 10)
+	text = append(append(text, ' '), id.String()...)
+	for _, n := range []int64{int64(at.Allocator), int64(at.Device), int64(layout.NBytes()), flag} {
+		text = strconv.AppendInt(append(text, ' '), n, 10)
 	}
-	return b.String()
+	text = append(append(text, ' '), layout.Type.String()...)
+	for _, n := range layout.Shape {
+		text = strconv.AppendInt(append(text, ' '), int64(n), 10)
+	}
+	return string(text)
 }
 
 // StoreSeal seals an object; its lease goes on.
@@ -291,6 +294,21 @@ func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (reply 
 	}
 	sealed := o.Info().Sealed
 	return storePlace(keepStoreThing(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+}
+
+// StoreDelete deletes an object.
+func StoreDelete(client uint64, id string, force bool) (reply string, err error) {
+	defer storeReply(&reply, &err)
+	defer Guard(&err)
+	c, err := storeThing[*store.Client](client)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := store.ParseID(id)
+	if err != nil {
+		return "", err
+	}
+	return "", c.Delete(context.Background(), parsed, force)
 }
 
 // StoreRelease ends a lease, whose memory is not used any more.

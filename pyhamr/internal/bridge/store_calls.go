@@ -15,13 +15,10 @@ type storeArguments struct {
 	Count        int
 	After        uint64
 	Milliseconds int
-	On, Force    bool
+	On           bool
 }
 
 var storeCalls = map[string]func(c *store.Client, a storeArguments, id store.ID) (any, error){
-	"delete": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
-		return nil, c.Delete(context.Background(), id, a.Force)
-	},
 	"put_name": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
 		return nil, c.PutName(context.Background(), a.Name, id, a.On)
 	},

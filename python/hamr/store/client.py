@@ -155,7 +155,7 @@ class Client:
     def _leased(self, told: str) -> tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]:
         """A lease, and the object's allocator and device, type and shape, of the core's reply."""
         lease, address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
-        id = ObjectID(digits)
+        id = ObjectID._of(digits)
         held = leases.Lease(int(lease), self.path, id, int(address), int(nbytes), sealed == "1")
         return held, (int(number), int(place)), dtype, tuple(map(int, shape))
 
@@ -258,7 +258,7 @@ class Client:
 
         With ``force`` it no longer counts against the limit, though somebody may have it still.
         """
-        self._call("delete", id=id_of(id), force=bool(force))
+        reply(core().StoreDelete(self._connected(), id_of(id), bool(force)))
 
     # Names.
 

@@ -28,6 +28,11 @@ class ObjectID(str):
             raise ValueError(f"id is {text!r}: accepted are 32 hexadecimal digits")
         return super().__new__(cls, digits)
 
+    @classmethod
+    def _of(cls, digits: str) -> Self:
+        """An id as the core writes it."""
+        return super().__new__(cls, digits)
+
     def __repr__(self) -> str:
         return f"ObjectID({str(self)!r})"
 
