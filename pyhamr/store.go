@@ -6,6 +6,8 @@ import (
 )
 
 // The replies of these functions are texts; what begins with "!" is an error of the store's, as JSON.
+// Those that ask a server take a number of the call's, which is Python's choice: on the thread that
+// handles signals they reply "?" after a while, and StoreProceed or StoreStop goes on with it.
 
 // StoreServe starts a server of the store; options and reply are JSON.
 //
@@ -25,7 +27,20 @@ func StoreEndServer(token uint64) (string, error) { return bridge.StoreEndServer
 // StoreConnect connects to a server; the reply is JSON.
 //
 //hamr:blocking
-func StoreConnect(path string) (string, error) { return bridge.StoreConnect(path) }
+func StoreConnect(call uint64, path string) (string, error) { return bridge.StoreConnect(call, path) }
+
+// StoreProceed waits for a call that has not ended.
+//
+//hamr:blocking
+func StoreProceed(call uint64) (string, error) { return bridge.StoreProceed(call) }
+
+// StoreStop ends a call whose reply nobody is to have.
+//
+//hamr:blocking
+func StoreStop(call uint64) int {
+	bridge.StoreStop(call)
+	return 0
+}
 
 // StoreDisconnect ends a client.
 //
@@ -43,39 +58,39 @@ func StoreAllocator(allocator, device int) int {
 // StoreCreate makes an object.
 //
 //hamr:blocking
-func StoreCreate(client uint64, element int, shape string, allocator, device, flags int, metadata string) (string, error) {
-	return bridge.StoreCreate(client, element, shape, backends.Allocator(allocator), device, flags, metadata)
+func StoreCreate(call, client uint64, element int, shape string, allocator, device, flags int, metadata string) (string, error) {
+	return bridge.StoreCreate(call, client, element, shape, backends.Allocator(allocator), device, flags, metadata)
 }
 
 // StorePut makes and seals an object of the host's elements at an address.
 //
 //hamr:blocking
-func StorePut(client, address uint64, element int, shape string, flags int, metadata string) (string, error) {
-	return bridge.StorePut(client, backends.Address(address), element, shape, flags, metadata)
+func StorePut(call, client, address uint64, element int, shape string, flags int, metadata string) (string, error) {
+	return bridge.StorePut(call, client, backends.Address(address), element, shape, flags, metadata)
 }
 
 // StoreSeal seals an object.
 //
 //hamr:blocking
-func StoreSeal(token uint64) (string, error) { return bridge.StoreSeal(token) }
+func StoreSeal(call, token uint64) (string, error) { return bridge.StoreSeal(call, token) }
 
 // StoreAbort gives one up that was not sealed.
 //
 //hamr:blocking
-func StoreAbort(token uint64) (string, error) { return bridge.StoreAbort(token) }
+func StoreAbort(call, token uint64) (string, error) { return bridge.StoreAbort(call, token) }
 
 // StoreGet gets an object.
 //
 //hamr:blocking
-func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (string, error) {
-	return bridge.StoreGet(client, id, unsealed, milliseconds)
+func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (string, error) {
+	return bridge.StoreGet(call, client, id, unsealed, milliseconds)
 }
 
 // StoreDelete deletes an object.
 //
 //hamr:blocking
-func StoreDelete(client uint64, id string, force bool) (string, error) {
-	return bridge.StoreDelete(client, id, force)
+func StoreDelete(call, client uint64, id string, force bool) (string, error) {
+	return bridge.StoreDelete(call, client, id, force)
 }
 
 // StoreRelease ends a lease.
@@ -89,20 +104,20 @@ func StoreRelease(token uint64) int {
 // StoreCall makes a client's call that is seldom made; arguments and reply are JSON.
 //
 //hamr:blocking
-func StoreCall(client uint64, operation, arguments string) (string, error) {
-	return bridge.StoreCall(client, operation, arguments)
+func StoreCall(call, client uint64, operation, arguments string) (string, error) {
+	return bridge.StoreCall(call, client, operation, arguments)
 }
 
 // StoreEvents begins to be told of what happens to objects.
 //
 //hamr:blocking
-func StoreEvents(client uint64) (string, error) { return bridge.StoreEvents(client) }
+func StoreEvents(call, client uint64) (string, error) { return bridge.StoreEvents(call, client) }
 
 // StoreNextEvents returns events as JSON, or nothing after so many milliseconds.
 //
 //hamr:blocking
-func StoreNextEvents(token uint64, milliseconds int) (string, error) {
-	return bridge.StoreNextEvents(token, milliseconds)
+func StoreNextEvents(call, token uint64, milliseconds int) (string, error) {
+	return bridge.StoreNextEvents(call, token, milliseconds)
 }
 
 // StoreEndEvents ends that.

@@ -243,14 +243,7 @@ func (b *Builder) Seal(ctx context.Context) (o *Object, err error) {
 func (b *Builder) seal(ctx context.Context) (*Object, error) {
 	c, h := b.client, b.held
 	fail := func(err error) (*Object, error) {
-		c.mu.Lock()
-		if !c.closed {
-			c.aborts = append(c.aborts, h.info.ID)
-		}
-		c.mu.Unlock()
-		if h.mapping == nil {
-			c.drop(h)
-		}
+		c.discard(h)
 		return nil, err
 	}
 	if err := b.array.Synchronize(); err != nil {
@@ -277,6 +270,14 @@ func (b *Builder) seal(ctx context.Context) (*Object, error) {
 			c.mu.Unlock()
 			return d.done()
 		},
+		undo: func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if !c.closed {
+				c.deletes = append(c.deletes, h.info.ID)
+				c.flushSoon(releaseWithin)
+			}
+		},
 	})
 	if err != nil {
 		return fail(err)
@@ -295,11 +296,40 @@ func (b *Builder) seal(ctx context.Context) (*Object, error) {
 func (b *Builder) Abort(ctx context.Context) error {
 	return b.use(func() error {
 		err := b.client.call(ctx, call{operation: opAbort, build: func(e *encoder) { e.id(b.held.info.ID) }})
+		if err != nil {
+			b.client.discard(b.held)
+			return errors.Join(err, b.array.Close())
+		}
+		b.client.mu.Lock()
+		b.held.deleted = true // another server is not told of it
+		b.client.mu.Unlock()
 		if b.held.mapping == nil {
 			b.client.drop(b.held)
 		}
-		return errors.Join(err, b.array.Close())
+		return b.array.Close()
 	})
+}
+
+// GiveUp is Abort without waiting: the server is told with the next request, or soon.
+func (b *Builder) GiveUp() error {
+	return b.use(func() error {
+		b.client.discard(b.held)
+		return b.array.Close()
+	})
+}
+
+// discard gives up an object of a Builder's, whose array is to be closed.
+func (c *Client) discard(h *held) {
+	c.mu.Lock()
+	h.deleted = true
+	if !c.closed {
+		c.aborts = append(c.aborts, h.info.ID)
+		c.flushSoon(releaseWithin)
+	}
+	c.mu.Unlock()
+	if h.mapping == nil {
+		c.drop(h)
+	}
 }
 
 // Object is a lease of an object.

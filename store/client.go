@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ type Client struct {
 	runtime *gobuffer.Runtime
 	path    string
 	turn    chan struct{} // held for a request
+	hangUp  *atomic.Bool  // whether requests that are under way are to end
 
 	// Of who holds turn.
 	socket    *waitingSocket
@@ -38,6 +40,7 @@ type Client struct {
 	releases []release
 	forgets  []ID
 	aborts   []ID
+	deletes  []ID // what was sealed though nobody waited for it any more
 	flushing bool
 	closed   bool
 	idle     []*waitingSocket // connections for waiting
@@ -74,7 +77,7 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 		}
 	}
 	c := &Client{
-		runtime: r, path: path, turn: make(chan struct{}, 1), in: make([]byte, mostPacket), abandoned: map[uint64]call{},
+		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), in: make([]byte, mostPacket), abandoned: map[uint64]call{},
 		held: map[ID]*held{}, slabs: map[ID]*mapping{}, names: map[string]ID{}, watches: map[*Watch]struct{}{},
 	}
 	var err error
@@ -88,6 +91,7 @@ func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 	if err != nil {
 		return nil, welcome{}, &LostError{c.path, err}
 	}
+	socket.hangUp = c.hangUp
 	w, err := greet(ctx, socket, c.path)
 	if err != nil {
 		socket.close()
@@ -189,7 +193,13 @@ func (c *Client) reconnect(ctx context.Context) error {
 		return err
 	}
 	c.socket, c.welcome, c.lost = socket, w, nil
-	return c.tellHeld(ctx)
+	if err := c.tellHeld(ctx); err != nil {
+		if c.socket != nil {
+			_ = c.lose(err) // so that the next call tells the rest
+		}
+		return err
+	}
+	return nil
 }
 
 // encodeReleases appends what nobody needs an answer to.
@@ -207,14 +217,21 @@ func (c *Client) encodeReleases(e *encoder) {
 		e.end(at)
 		c.releases = append(c.releases[:0], c.releases[n:]...)
 	}
-	for _, id := range c.aborts {
-		c.request++
-		c.abandoned[c.request] = call{operation: opAbort}
-		at := e.begin(opAbort, 0, c.request)
-		e.id(id)
-		e.end(at)
+	tell := func(operation uint16, ids []ID) {
+		for _, id := range ids {
+			c.request++
+			c.abandoned[c.request] = call{operation: operation}
+			at := e.begin(operation, 0, c.request)
+			e.id(id)
+			if operation == opDelete {
+				e.flag(false)
+			}
+			e.end(at)
+		}
 	}
-	c.aborts = c.aborts[:0]
+	tell(opAbort, c.aborts)
+	tell(opDelete, c.deletes)
+	c.aborts, c.deletes = c.aborts[:0], c.deletes[:0]
 	if n := min(len(c.forgets), 1000); n > 0 {
 		at := e.begin(opForget, 0, 0)
 		e.u32(uint32(n))
@@ -253,8 +270,12 @@ func (c *Client) flush() {
 	}
 }
 
+// closeWithin is how long Close waits for the answer to a request that is under way.
+const closeWithin = time.Second
+
 // Close ends the session, and with it its leases. What is mapped stays until it is released.
-// Closing again is harmless.
+// A request that is under way has a second to be answered; those that wait for something end at
+// once, with ErrClosed. Closing again is harmless.
 func (c *Client) Close() error {
 	if c == nil || c.turn == nil {
 		return nil
@@ -281,11 +302,13 @@ func (c *Client) Close() error {
 		}
 	}
 	c.mu.Unlock()
+	late := time.AfterFunc(closeWithin, func() { c.hangUp.Store(true) })
 	for w := range watches {
 		_ = w.Close()
 	}
-	// A request that is under way is answered, unless the server hangs: then its context ends it.
 	_ = c.take(context.Background())
+	late.Stop()
+	c.hangUp.Store(true)
 	if c.socket != nil {
 		_ = unix.Shutdown(c.socket.descriptor, unix.SHUT_RDWR)
 		c.socket.close()

@@ -67,7 +67,10 @@ func (c *Client) exchange(ctx context.Context, r call) error {
 				c.abandoned[c.request] = r
 				return err
 			}
-			return c.lose(err)
+			if lost := c.lose(err); err != ErrClosed {
+				return lost
+			}
+			return err
 		}
 		mine, err := c.sort(c.in[:n], descriptors, r)
 		if mine || err != nil {

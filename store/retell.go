@@ -11,7 +11,7 @@ import (
 // client may have told it before. The turn is the caller's.
 func (c *Client) tellHeld(ctx context.Context) error {
 	c.mu.Lock()
-	c.releases, c.forgets, c.aborts = nil, nil, nil
+	c.releases, c.forgets, c.aborts, c.deletes = nil, nil, nil, nil
 	slabs := map[*mapping]int64{}
 	var list []*held
 	var unused []*mapping

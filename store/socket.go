@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -88,6 +89,7 @@ type waitingSocket struct {
 	descriptor int
 	control    []byte
 	stopped    func() error // may be nil
+	hangUp     *atomic.Bool // may be nil
 }
 
 // lookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
@@ -131,6 +133,9 @@ func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err er
 		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, 0, soon)
 		if err != unix.EINTR && err != unix.EAGAIN {
 			return n, descriptors, err
+		}
+		if s.hangUp != nil && s.hangUp.Load() {
+			return 0, nil, ErrClosed
 		}
 		if s.stopped != nil {
 			if err := s.stopped(); err != nil {

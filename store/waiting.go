@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 const (
@@ -103,6 +104,8 @@ type Watch struct {
 	mu     sync.Mutex // of Next
 	aside  *Client
 	closed chan struct{}
+	hangUp context.Context // ends what the server does not answer
+	end    context.CancelFunc
 	once   sync.Once
 }
 
@@ -116,6 +119,7 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 		return nil, err
 	}
 	w := &Watch{client: c, closed: make(chan struct{})}
+	w.hangUp, w.end = context.WithCancel(context.Background())
 	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}}
 	if _, err := w.ask(ctx, 0); err != nil {
 		return nil, err
@@ -171,14 +175,18 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 		}
 		// The server answers at the latest after this, so that nobody is asked for what an ended
 		// context has left.
-		if list, err = w.ask(context.Background(), uint64(lookEvery)); err != nil {
+		if list, err = w.ask(w.hangUp, uint64(lookEvery)); err != nil {
+			if w.hangUp.Err() != nil {
+				err = ErrClosed
+			}
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// Close ends the watch; a Next that waits returns ErrClosed soon.
+// Close ends the watch; a Next that waits returns ErrClosed soon, within a second where the server
+// does not answer.
 func (w *Watch) Close() error {
 	if w == nil || w.client == nil {
 		return nil
@@ -188,8 +196,11 @@ func (w *Watch) Close() error {
 		w.client.mu.Lock()
 		delete(w.client.watches, w)
 		w.client.mu.Unlock()
+		late := time.AfterFunc(closeWithin, w.end)
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		late.Stop()
+		w.end()
 		if w.aside.socket != nil {
 			w.aside.socket.close()
 			w.aside.socket = nil

@@ -26,6 +26,7 @@ var storeThings = struct {
 type storeObject struct {
 	builder *store.Builder // nil once it was sealed or aborted
 	object  *store.Object
+	written *gobuffer.Memory // the builder's, which Python's buffers are over until the Lease ends
 }
 
 func keepStoreThing(thing any) uint64 {
@@ -104,14 +105,21 @@ func StoreEndServer(token uint64) (reply string, err error) {
 }
 
 // StoreConnect connects to a server at a path, or where servers are by default.
-func StoreConnect(path string) (reply string, err error) {
+func StoreConnect(call uint64, path string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := store.Connect(context.Background(), path, Runtime)
-	if err != nil {
-		return "", err
+	undo := func(reply string) {
+		var told struct{ Token uint64 }
+		_ = json.Unmarshal([]byte(reply), &told)
+		StoreDisconnect(told.Token)
 	}
-	return textOf(map[string]any{"token": keepStoreThing(c), "path": c.Path()})
+	return patiently(call, undo, func(ctx context.Context) (string, error) {
+		c, err := store.Connect(ctx, path, Runtime)
+		if err != nil {
+			return "", err
+		}
+		return textOf(map[string]any{"token": keepStoreThing(c), "path": c.Path()})
+	})
 }
 
 // StoreDisconnect ends a client.
@@ -151,7 +159,7 @@ const (
 )
 
 // StoreCreate makes an object, and returns what Python's Lease is of: see storePlace.
-func StoreCreate(client uint64, element int, shape string, a backends.Allocator, device, flags int, metadata string) (reply string, err error) {
+func StoreCreate(call, client uint64, element int, shape string, a backends.Allocator, device, flags int, metadata string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
@@ -168,12 +176,22 @@ func StoreCreate(client uint64, element int, shape string, a backends.Allocator,
 			return "", err
 		}
 	}
-	b, err := c.Create(context.Background(), what)
-	if err != nil {
-		return "", err
+	return patiently(call, undoLease, func(ctx context.Context) (string, error) {
+		b, err := c.Create(ctx, what)
+		if err != nil {
+			return "", err
+		}
+		token := keepStoreThing(&storeObject{builder: b, written: b.Array().Memory().Retain()})
+		return storePlace(token, b.Array(), b.ID(), false), nil
+	})
+}
+
+// undoLease ends a lease that nobody has taken from a reply.
+func undoLease(reply string) {
+	digits, _, _ := strings.Cut(reply, " ")
+	if token, err := strconv.ParseUint(digits, 10, 64); err == nil {
+		StoreRelease(token)
 	}
-	token := keepStoreThing(&storeObject{builder: b})
-	return storePlace(token, b.Array(), b.ID(), false), nil
 }
 
 func storeDescription(element int, shape string, flags int, metadata string) (what store.Description, err error) {
@@ -193,7 +211,7 @@ func storeDescription(element int, shape string, flags int, metadata string) (wh
 
 // StorePut copies elements of the host that lie in C order at an address, on which no work is pending,
 // into a new object of the host's, seals it, and returns its id.
-func StorePut(client uint64, at backends.Address, element int, shape string, flags int, metadata string) (reply string, err error) {
+func StorePut(call, client uint64, at backends.Address, element int, shape string, flags int, metadata string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
@@ -215,8 +233,15 @@ func StorePut(client uint64, at backends.Address, element int, shape string, fla
 		return "", err
 	}
 	source := gobuffer.View(memory, at, layout, layout.Count(), true, gobuffer.Options{Allocator: backends.Malloc})
-	id, err := c.Put(context.Background(), source, what)
-	return id.String(), errors.Join(err, source.Close())
+	undo := func(reply string) {
+		if id, err := store.ParseID(reply); err == nil {
+			_ = c.Delete(context.Background(), id, false)
+		}
+	}
+	return patiently(call, undo, func(ctx context.Context) (string, error) {
+		id, err := c.Put(ctx, source, what)
+		return id.String(), errors.Join(err, source.Close())
+	})
 }
 
 // storePlace is a lease's token, where the elements start, the object's id, the allocator, the
@@ -241,7 +266,7 @@ func storePlace(token uint64, a *gobuffer.Array, id store.ID, sealed bool) strin
 }
 
 // StoreSeal seals an object; its lease goes on.
-func StoreSeal(token uint64) (reply string, err error) {
+func StoreSeal(call, token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	o, err := storeThing[*storeObject](token)
@@ -251,13 +276,17 @@ func StoreSeal(token uint64) (reply string, err error) {
 	if o.builder == nil {
 		return "", store.ErrClosed
 	}
-	sealed, err := o.builder.Seal(context.Background())
-	o.builder, o.object = nil, sealed
-	return "", err
+	b := o.builder
+	o.builder = nil
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
+		sealed, err := b.Seal(ctx)
+		o.object = sealed
+		return "", err
+	})
 }
 
 // StoreAbort gives an object up.
-func StoreAbort(token uint64) (reply string, err error) {
+func StoreAbort(call, token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	o, err := storeThing[*storeObject](token)
@@ -267,12 +296,14 @@ func StoreAbort(token uint64) (reply string, err error) {
 	if o.builder == nil {
 		return "", store.ErrClosed
 	}
-	return "", o.builder.Abort(context.Background())
+	b := o.builder
+	o.builder = nil
+	return patiently(call, nil, func(ctx context.Context) (string, error) { return "", b.Abort(ctx) })
 }
 
 // StoreGet gets an object: see storePlace. With milliseconds above 0 it waits for that long, and
 // returns nothing if there is no sealed one by then.
-func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (reply string, err error) {
+func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
@@ -283,21 +314,27 @@ func StoreGet(client uint64, id string, unsealed bool, milliseconds int) (reply 
 	if err != nil {
 		return "", err
 	}
-	ctx, end := within(milliseconds)
-	defer end()
-	o, err := c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed, Wait: milliseconds > 0})
-	if milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
-		return "", nil
+	ask := promptly
+	if milliseconds > 0 {
+		ask = patiently
 	}
-	if err != nil {
-		return "", err
-	}
-	sealed := o.Info().Sealed
-	return storePlace(keepStoreThing(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+	return ask(call, undoLease, func(ctx context.Context) (string, error) {
+		ctx, end := within(ctx, milliseconds)
+		defer end()
+		o, err := c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed, Wait: milliseconds > 0})
+		if milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		sealed := o.Info().Sealed
+		return storePlace(keepStoreThing(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+	})
 }
 
 // StoreDelete deletes an object.
-func StoreDelete(client uint64, id string, force bool) (reply string, err error) {
+func StoreDelete(call, client uint64, id string, force bool) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
@@ -308,27 +345,31 @@ func StoreDelete(client uint64, id string, force bool) (reply string, err error)
 	if err != nil {
 		return "", err
 	}
-	return "", c.Delete(context.Background(), parsed, force)
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
+		return "", c.Delete(ctx, parsed, force)
+	})
 }
 
 // StoreRelease ends a lease, whose memory is not used any more.
 func StoreRelease(token uint64) {
 	o, err := takeStoreThing[*storeObject](token)
-	switch {
-	case err != nil:
-	case o.object != nil:
-		_ = o.object.Release()
-	case o.builder != nil:
-		_ = o.builder.Abort(context.Background())
+	if err != nil {
+		return
 	}
+	if o.object != nil {
+		_ = o.object.Release()
+	} else if o.builder != nil {
+		_ = o.builder.GiveUp()
+	}
+	_ = o.written.Release()
 }
 
-// within is a context that ends after so many milliseconds, or never for 0 and less.
-func within(milliseconds int) (context.Context, context.CancelFunc) {
+// within is a context that ends after so many milliseconds, or with its parent alone for 0 and less.
+func within(ctx context.Context, milliseconds int) (context.Context, context.CancelFunc) {
 	if milliseconds <= 0 {
-		return context.Background(), func() {}
+		return ctx, func() {}
 	}
-	return context.WithTimeout(context.Background(), time.Duration(milliseconds)*time.Millisecond)
+	return context.WithTimeout(ctx, time.Duration(milliseconds)*time.Millisecond)
 }
 
 func textOf(v any) (string, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
+	"time"
 
 	"hamr/store"
 )
@@ -18,15 +20,15 @@ type storeArguments struct {
 	On           bool
 }
 
-var storeCalls = map[string]func(c *store.Client, a storeArguments, id store.ID) (any, error){
-	"put_name": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
-		return nil, c.PutName(context.Background(), a.Name, id, a.On)
+var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error){
+	"put_name": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
+		return nil, c.PutName(ctx, a.Name, id, a.On)
 	},
-	"drop_name": func(c *store.Client, a storeArguments, _ store.ID) (any, error) {
-		return nil, c.DropName(context.Background(), a.Name)
+	"drop_name": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
+		return nil, c.DropName(ctx, a.Name)
 	},
-	"get_name": func(c *store.Client, a storeArguments, _ store.ID) (any, error) {
-		ctx, end := within(a.Milliseconds)
+	"get_name": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
+		ctx, end := within(ctx, a.Milliseconds)
 		defer end()
 		id, err := c.GetName(ctx, a.Name, a.Milliseconds > 0)
 		if a.Milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
@@ -34,23 +36,23 @@ var storeCalls = map[string]func(c *store.Client, a storeArguments, id store.ID)
 		}
 		return id.String(), err
 	},
-	"exists": func(c *store.Client, _ storeArguments, id store.ID) (any, error) {
-		there, _, err := c.Exists(context.Background(), id)
+	"exists": func(ctx context.Context, c *store.Client, _ storeArguments, id store.ID) (any, error) {
+		there, _, err := c.Exists(ctx, id)
 		return there, err
 	},
-	"info": func(c *store.Client, _ storeArguments, id store.ID) (any, error) {
-		info, err := c.Describe(context.Background(), id)
+	"info": func(ctx context.Context, c *store.Client, _ storeArguments, id store.ID) (any, error) {
+		info, err := c.Describe(ctx, id)
 		return storeInfo(info), err
 	},
-	"list": func(c *store.Client, a storeArguments, _ store.ID) (any, error) {
-		list, next, err := c.List(context.Background(), store.ListOptions{Unsealed: true, Named: a.Name != "", Prefix: a.Name, After: a.After})
+	"list": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
+		list, next, err := c.List(ctx, store.ListOptions{Unsealed: true, Named: a.Name != "", Prefix: a.Name, After: a.After})
 		objects := make([]any, len(list))
 		for i, info := range list {
 			objects[i] = storeInfo(info)
 		}
 		return map[string]any{"objects": objects, "after": next}, err
 	},
-	"wait": func(c *store.Client, a storeArguments, _ store.ID) (any, error) {
+	"wait": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
 		ids := make([]store.ID, len(a.IDs))
 		for i, text := range a.IDs {
 			var err error
@@ -58,11 +60,11 @@ var storeCalls = map[string]func(c *store.Client, a storeArguments, id store.ID)
 				return nil, err
 			}
 		}
-		ctx, end := within(max(a.Milliseconds, 1))
+		soon, end := within(ctx, max(a.Milliseconds, 1))
 		defer end()
-		ready, err := c.Wait(ctx, ids, a.Count)
+		ready, err := c.Wait(soon, ids, a.Count)
 		if errors.Is(err, context.DeadlineExceeded) {
-			ready, err = c.Wait(context.Background(), ids, 0)
+			ready, err = c.Wait(ctx, ids, 0)
 		}
 		texts := make([]string, len(ready))
 		for i, id := range ready {
@@ -70,26 +72,29 @@ var storeCalls = map[string]func(c *store.Client, a storeArguments, id store.ID)
 		}
 		return texts, err
 	},
-	"set_metadata": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
-		return nil, c.SetMetadata(context.Background(), id, []byte(a.Name))
+	"set_metadata": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
+		return nil, c.SetMetadata(ctx, id, []byte(a.Name))
 	},
-	"pin": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
+	"pin": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
 		if a.On {
-			return nil, c.Pin(context.Background(), id)
+			return nil, c.Pin(ctx, id)
 		}
-		return nil, c.Unpin(context.Background(), id)
+		return nil, c.Unpin(ctx, id)
 	},
-	"set_evictable": func(c *store.Client, a storeArguments, id store.ID) (any, error) {
-		return nil, c.SetEvictable(context.Background(), id, a.On)
+	"set_evictable": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
+		return nil, c.SetEvictable(ctx, id, a.On)
 	},
-	"statistics": func(c *store.Client, _ storeArguments, _ store.ID) (any, error) {
-		t, err := c.Statistics(context.Background())
+	"statistics": func(ctx context.Context, c *store.Client, _ storeArguments, _ store.ID) (any, error) {
+		t, err := c.Statistics(ctx)
 		return storeFigures(t), err
 	},
 }
 
+// storeQueries are those that change nothing, and wait for nothing.
+var storeQueries = map[string]bool{"exists": true, "info": true, "list": true, "statistics": true}
+
 // StoreCall makes a call of a client that is seldom made: arguments and reply are JSON.
-func StoreCall(client uint64, operation, arguments string) (reply string, err error) {
+func StoreCall(call, client uint64, operation, arguments string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
@@ -106,11 +111,17 @@ func StoreCall(client uint64, operation, arguments string) (reply string, err er
 			return "", err
 		}
 	}
-	result, err := storeCalls[operation](c, a, id)
-	if err != nil {
-		return "", err
+	ask := patiently
+	if storeQueries[operation] {
+		ask = promptly
 	}
-	return textOf(result)
+	return ask(call, nil, func(ctx context.Context) (string, error) {
+		result, err := storeCalls[operation](ctx, c, a, id)
+		if err != nil {
+			return "", err
+		}
+		return textOf(result)
+	})
 }
 
 func storeInfo(i store.Info) map[string]any {
@@ -149,43 +160,62 @@ func storeFigures(t store.Statistics) map[string]any {
 }
 
 // StoreEvents begins to be told of what happens to objects.
-func StoreEvents(client uint64) (reply string, err error) {
+func StoreEvents(call, client uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	c, err := storeThing[*store.Client](client)
 	if err != nil {
 		return "", err
 	}
-	w, err := c.Watch(context.Background())
-	if err != nil {
-		return "", err
+	return patiently(call, undoEvents, func(ctx context.Context) (string, error) {
+		w, err := c.Watch(ctx)
+		if err != nil {
+			return "", err
+		}
+		return textOf(keepStoreThing(w))
+	})
+}
+
+func undoEvents(reply string) {
+	if token, err := strconv.ParseUint(reply, 10, 64); err == nil {
+		StoreEndEvents(token)
 	}
-	return textOf(keepStoreThing(w))
 }
 
 // StoreNextEvents returns the events since the last call as JSON, nothing if there is none within so
 // many milliseconds.
-func StoreNextEvents(token uint64, milliseconds int) (reply string, err error) {
+func StoreNextEvents(call, token uint64, milliseconds int) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	w, err := storeThing[*store.Watch](token)
 	if err != nil {
 		return "", err
 	}
-	ctx, end := within(max(milliseconds, 1))
-	defer end()
-	list, err := w.Next(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	told := make([]any, len(list))
-	for i, e := range list {
-		told[i] = map[string]any{"kind": e.Kind.String(), "id": e.ID.String(), "name": e.Name, "missed": e.Missed}
-	}
-	return textOf(told)
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
+		soon, end := within(ctx, max(milliseconds, 1))
+		defer end()
+		over := make(chan struct{})
+		defer close(over)
+		defer context.AfterFunc(ctx, func() {
+			select {
+			case <-over:
+			case <-time.After(time.Second): // the server does not answer
+				_ = w.Close()
+			}
+		})()
+		list, err := w.Next(soon)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		told := make([]any, len(list))
+		for i, e := range list {
+			told[i] = map[string]any{"kind": e.Kind.String(), "id": e.ID.String(), "name": e.Name, "missed": e.Missed}
+		}
+		return textOf(told)
+	})
 }
 
 // StoreEndEvents ends it.

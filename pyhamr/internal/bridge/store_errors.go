@@ -61,7 +61,7 @@ func storeError(err error) map[string]any {
 		told["kind"] = "store"
 	case errors.Is(err, store.ErrClosed):
 		told["kind"], told["message"] = "value", "what is asked was closed, sealed or aborted"
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		told["kind"] = "timeout"
 	default:
 		return nil

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from .._base.library import core
-from .calls import reply
+from .calls import ask
+from .errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +22,8 @@ class Builder:
 
     ``buffer`` is its memory. ``seal`` lets others have it, and nobody write it any more; ``abort``
     gives it up. ``with builder:`` seals at the end of the block, and aborts after an exception. An
-    object whose builder goes, or whose process dies, before it is sealed, is given up.
+    object whose builder goes, or whose process dies, before it is sealed, is given up. Memory that
+    NumPy's arrays and others share stays theirs in any case.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_lease", "id")
@@ -37,11 +41,16 @@ class Builder:
         return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        if self._lease is not None:
-            if kind is None:
+        if self._lease is None:
+            return
+        if kind is None:
+            try:
                 self.seal()
-            else:
-                self.abort()
+            except BaseException:
+                self._given_up()
+                raise
+        else:
+            self._given_up()
 
     @property
     def buffer(self) -> Buffer:
@@ -55,23 +64,36 @@ class Builder:
 
         ``buffer`` is closed. What shares its memory, as NumPy's arrays, must not write any more: on
         the host such writes are nobody else's to see, if the object has memory of its own; on a
-        device they fail.
+        device they fail. If the store cannot seal it, the object is given up. Where the work has
+        failed, or was interrupted, it is left as it was, to be aborted.
         """
         lease, made = self._taken()
         made.synchronize()
-        reply(core().StoreSeal(lease.token()))
-        lease.sealed = True
+        token = lease.token()
         self._lease = self._buffer = None
-        made.close()
+        try:
+            ask(core().StoreSeal, token)
+            lease.sealed = True
+        finally:
+            made.close()
         return self.id
 
     def abort(self) -> None:
-        """Give the object up."""
+        """Give the object up, once the work is over that its buffer knows of."""
         lease, made = self._taken()
-        self._lease = self._buffer = None
-        made.synchronize()
-        made.close()
-        reply(core().StoreAbort(lease.token()))
+        token = lease.token()
+        try:
+            made.synchronize()
+        finally:
+            self._lease = self._buffer = None
+            made.close()
+            ask(core().StoreAbort, token)
+
+    def _given_up(self) -> None:
+        """Abort beside another error, which is the one to tell of."""
+        if self._lease is not None:
+            with suppress(StoreError):
+                self.abort()
 
     def _taken(self) -> tuple[Lease, Buffer]:
         if self._lease is None or self._buffer is None:

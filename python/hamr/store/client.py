@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from operator import index
 from threading import RLock
 from typing import NamedTuple
+from weakref import WeakSet
 
 import hamr._native as _native
 
@@ -16,8 +19,9 @@ from .._base.place import new_place
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.pointers import dimensions_of
 from . import leases
+from .arguments import flag_of, name_of_object, path_of, text_of, timeout_of
 from .builder import Builder
-from .calls import call, reply
+from .calls import ask, call
 from .errors import StoreTimeout
 from .events import Events
 from .ids import ObjectID, id_of
@@ -58,6 +62,10 @@ class ObjectInfo(NamedTuple):
         return cls(**told)
 
 
+#: Every client there is, whose lock a thread may have that a forked child has not.
+_all: WeakSet[Client] = WeakSet()
+
+
 class Client:
     """A connection to the store at ``path``; use ``connect``.
 
@@ -70,9 +78,10 @@ class Client:
 
     def __init__(self, path: str | None = None) -> None:
         self._lock = RLock()
+        _all.add(self)
         self._token = self._generation = 0
         self._closed = False
-        self.path = "" if path is None else str(path)
+        self.path = path_of("path", path)
         self._connected()
 
     def __enter__(self) -> Self:
@@ -93,7 +102,11 @@ class Client:
             self.close()
 
     def close(self) -> None:
-        """End the connection; what was had of the store stays mapped, and its leases."""
+        """End the connection and its leases; what was had of the store stays mapped.
+
+        A small object, which shares memory with others, must not be used any more once it is
+        deleted: its place may be another's then.
+        """
         self._closed = True
         token, self._token = self._token, 0
         if token and self._generation == _native.generation():
@@ -107,7 +120,7 @@ class Client:
             if self._closed:
                 raise ValueError("the client was closed")
             if not self._token or self._generation != _native.generation():
-                told = json.loads(reply(core().StoreConnect(self.path)))
+                told = json.loads(ask(core().StoreConnect, self.path))
                 self._token, self.path = told["token"], told["path"]
                 self._generation = _native.generation()
         return self._token
@@ -141,13 +154,12 @@ class Client:
         StoreFull if there is no room.
         """
         number, place = _place_of(allocator, device)
-        flags = _EVICTABLE * evictable | _PINNED * pinned | _SEPARATE * separate
+        flags = _flags(evictable, pinned, separate)
         dimensions, element = dimensions_of(shape), element_of(dtype)
         text = "" if metadata is None else _text_of(metadata)
-        told = reply(
-            core().StoreCreate(
-                self._connected(), element, _joined(dimensions), number, place, flags, text
-            )
+        told = ask(
+            core().StoreCreate,
+            *(self._connected(), element, _joined(dimensions), number, place, flags, text),
         )
         held, where, *_ = self._leased(told)
         return Builder(held, leases.over(Buffer, held, name_of(element), dimensions, where, False))
@@ -157,7 +169,9 @@ class Client:
         lease, address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
         id = ObjectID._of(digits)
         held = leases.Lease(int(lease), self.path, id, int(address), int(nbytes), sealed == "1")
-        return held, (int(number), int(place)), dtype, tuple(map(int, shape))
+        # The core's memory of an object without bytes is any.
+        where = (int(number) if held.nbytes else Allocator.shared), int(place)
+        return held, where, dtype, tuple(map(int, shape))
 
     def put(
         self,
@@ -176,15 +190,14 @@ class Client:
         ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
         object is where the array is: on its device, where that can share memory, else on the host.
         """
+        flags = _flags(evictable, pinned, separate)
+        name = None if name is None else name_of_object(name)
         source = buffer(array)
         if allocator is None and device is None:
             allocator = core().StoreAllocator(source._allocator, source.device)
             device = source.device if source.device >= 0 else None
         if allocator == Allocator.shared and source.is_contiguous and source.host_accessible():
-            id = self._put_at(
-                source, _EVICTABLE * evictable | _PINNED * pinned | _SEPARATE * separate, metadata
-            )
-            return self._named(id, name)
+            return self._named(self._put_at(source, flags, metadata), name)
         builder = self.create(
             source.shape,
             name_of(source._element),
@@ -204,7 +217,7 @@ class Client:
         source.synchronize()  # what others have enqueued that may write to page-locked memory
         text = "" if metadata is None else _text_of(metadata)
         what = source._element, _joined(source.shape), flags, text
-        return ObjectID(reply(core().StorePut(self._connected(), source.ptr, *what)))
+        return ObjectID(ask(core().StorePut, self._connected(), source.ptr, *what))
 
     def _named(self, id: ObjectID, name: str | None) -> ObjectID:
         """An object that was made, with a name; without one that it cannot have it is deleted."""
@@ -232,11 +245,14 @@ class Client:
 
         Who needs them elsewhere says so by ``allocator`` or ``device``, and has a copy of its own
         there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``,
-        which gives the memory as it is, for writing too. With ``wait`` the call waits until there
-        is an object of the id and it is sealed; a StoreTimeout after ``timeout`` seconds.
+        which gives the memory as it is, for writing too; a small one, which shares memory with
+        others, for reading only, and not before one of those is sealed. With ``wait`` the call
+        waits until there is an object of the id and it is sealed; a StoreTimeout after ``timeout``
+        seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
-        told = self._found(id_of(id), unsafe, wait, timeout)
+        unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
+        told = self._found(id_of(id), unsafe, wait, timeout_of(timeout))
         held, where, dtype, shape = self._leased(told)
         found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
         if wanted is None or wanted == (found._allocator, found.device):
@@ -247,7 +263,7 @@ class Client:
         until = _until(timeout)
         while True:
             left = max(1, _left(until)) if wait else 0
-            text = reply(core().StoreGet(self._connected(), id, unsafe, left))
+            text = ask(core().StoreGet, self._connected(), id, unsafe, left)
             if text:
                 return text
             if until is not None and time.monotonic() >= until:
@@ -258,23 +274,25 @@ class Client:
 
         With ``force`` it no longer counts against the limit, though somebody may have it still.
         """
-        reply(core().StoreDelete(self._connected(), id_of(id), bool(force)))
+        ask(core().StoreDelete, self._connected(), id_of(id), flag_of("force", force))
 
     # Names.
 
     def put_name(self, id: str, name: str, replace: bool = False) -> None:
         """Give an object a name; NameTaken if another one has it, unless it is to be replaced."""
-        self._call("put_name", id=id_of(id), name=_name(name), on=bool(replace))
+        self._call(
+            "put_name", id=id_of(id), name=name_of_object(name), on=flag_of("replace", replace)
+        )
 
     def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
         """The id of the object of a name; with ``wait`` once there is one, else ObjectNotFound.
 
         ``timeout`` is in seconds; a StoreTimeout after that.
         """
-        until = _until(timeout)
+        until, wait = _until(timeout_of(timeout)), flag_of("wait", wait)
         while True:
             left = max(1, _left(until)) if wait else 0
-            found = self._call("get_name", name=_name(name), milliseconds=left)
+            found = self._call("get_name", name=name_of_object(name), milliseconds=left)
             if found:
                 return ObjectID(found)
             if until is not None and time.monotonic() >= until:
@@ -282,7 +300,7 @@ class Client:
 
     def drop_name(self, name: str) -> None:
         """Take a name from its object."""
-        self._call("drop_name", name=_name(name))
+        self._call("drop_name", name=name_of_object(name))
 
     # What there is.
 
@@ -300,7 +318,7 @@ class Client:
 
     def list(self, name: str = "") -> Iterator[ObjectInfo]:
         """All objects, those first that were made first; with ``name`` those of names so begun."""
-        after = 0
+        after, name = 0, text_of("name", name)
         while True:
             page = self._call("list", name=name, after=after)
             yield from map(ObjectInfo._of, page["objects"])
@@ -316,11 +334,15 @@ class Client:
         Returns those that are, and the others. ``timeout`` is in seconds; less than ``count`` may
         be ready then. There may be up to 4,000 ids.
         """
+        if isinstance(ids, (str, bytes)) or not hasattr(type(ids), "__iter__"):
+            raise TypeError(f"ids is {ids!r}: accepted are several ids, as a list")
         wanted = list(dict.fromkeys(map(id_of, ids)))
-        most = len(wanted) if count is None else count
+        if count is not None and (isinstance(count, bool) or not hasattr(type(count), "__index__")):
+            raise TypeError(f"count is {count!r}: accepted is an int")
+        most = len(wanted) if count is None else index(count)
         if not 0 <= most <= len(wanted):
             raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")
-        until = _until(timeout)
+        until = _until(timeout_of(timeout))
         while True:
             told = self._call("wait", ids=wanted, count=most, milliseconds=_left(until))
             ready = set(told)
@@ -333,11 +355,11 @@ class Client:
 
     def pin(self, id: str, pinned: bool = True) -> None:
         """Keep an object from being evicted or spilled, or no longer."""
-        self._call("pin", id=id_of(id), on=bool(pinned))
+        self._call("pin", id=id_of(id), on=flag_of("pinned", pinned))
 
     def set_evictable(self, id: str, evictable: bool = True) -> None:
         """Let an object be deleted for want of room, or no longer."""
-        self._call("set_evictable", id=id_of(id), on=bool(evictable))
+        self._call("set_evictable", id=id_of(id), on=flag_of("evictable", evictable))
 
     def statistics(self) -> dict[str, Any]:
         """What the server counts: objects, leases, clients, and bytes of each memory."""
@@ -367,6 +389,16 @@ def client_of(path: str) -> Client:
         return found
 
 
+def _after_fork() -> None:
+    global _clients_lock
+    _clients_lock = RLock()
+    for client in _all:
+        client._lock = RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def _place_of(allocator: Allocator | int | str | None, device: Device | None) -> tuple[int, int]:
     """Allocator and device of memory that can be shared, where a user wants it."""
     if allocator is None and device is None:
@@ -380,6 +412,8 @@ def _place_of(allocator: Allocator | int | str | None, device: Device | None) ->
 def _text_of(metadata: Any) -> str:
     try:
         return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError("metadata is nested too deeply for JSON") from None
     except (TypeError, ValueError) as error:
         raise type(error)(f"metadata is {metadata!r}: accepted is what JSON has: {error}") from None
 
@@ -388,10 +422,12 @@ def _joined(shape: tuple[int, ...]) -> str:
     return " ".join(map(str, shape))
 
 
-def _name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"name is {name!r}: accepted is a text")
-    return name
+def _flags(evictable: bool, pinned: bool, separate: bool) -> int:
+    return (
+        _EVICTABLE * flag_of("evictable", evictable)
+        | _PINNED * flag_of("pinned", pinned)
+        | _SEPARATE * flag_of("separate", separate)
+    )
 
 
 def _until(timeout: float | None) -> float | None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from typing import NamedTuple
 
 import hamr._native as _native
 
 from .._base.library import core
-from .calls import reply
+from .arguments import seconds_of
+from .calls import ask
 from .ids import ObjectID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
+
+
+#: Seconds: so long a call waits before Python looks for signals.
+_SLICE = 0.25
 
 
 class StoreEvent(NamedTuple):
@@ -31,8 +37,8 @@ class Events:
 
     def __init__(self, client: int) -> None:
         self._left: deque[StoreEvent] = deque()
-        self._token = int(reply(core().StoreEvents(client)))
         self._generation = _native.generation()
+        self._token = int(ask(core().StoreEvents, client))
 
     def __iter__(self) -> Self:
         return self
@@ -50,20 +56,24 @@ class Events:
         while True:
             if not self._token or self._generation != _native.generation():
                 raise StopIteration
-            event = self.take(0.25)
+            event = self.take(_SLICE)
             if event is not None:
                 return event
 
     def take(self, timeout: float = 0.0) -> StoreEvent | None:
         """The next one, None if there is none within ``timeout`` seconds."""
-        if not self._left:
+        until = time.monotonic() + seconds_of("timeout", timeout)
+        while not self._left:
             if not self._token or self._generation != _native.generation():
                 raise ValueError("events: it was closed, or is the parent process's")
-            text = reply(core().StoreNextEvents(self._token, int(timeout * 1000)))
+            left = max(0.0, min(_SLICE, until - time.monotonic()))
+            text = ask(core().StoreNextEvents, self._token, int(left * 1000))
             told: list[dict[str, Any]] = json.loads(text) if text else []
             self._left += [
                 StoreEvent(e["kind"], ObjectID(e["id"]), e["name"], e["missed"]) for e in told
             ]
+            if time.monotonic() >= until:
+                break
         return self._left.popleft() if self._left else None
 
     def close(self) -> None:

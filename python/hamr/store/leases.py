@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left
+from collections import deque
+from itertools import count
 from weakref import ref
 
 import hamr._native as _native
@@ -19,11 +21,13 @@ from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from .ids import ObjectID
 
     _A = TypeVar("_A", bound=_native.Array)
+    #: Where it starts, a number, bytes, and whose it is.
+    _Region: TypeAlias = tuple[int, int, int, ref["Lease"]]
 
 
 class Lease:
@@ -32,6 +36,7 @@ class Lease:
     __slots__ = (
         "__weakref__",
         "_generation",
+        "_region",
         "_token",
         "address",
         "id",
@@ -46,12 +51,11 @@ class Lease:
         self._token, self._generation = token, _native.generation()
         self.path, self.id = path, id
         self.address, self.nbytes, self.sealed = address, nbytes, sealed
-        if nbytes:
-            _regions.add(self)
+        self._region = _regions.add(self) if nbytes else None
 
     def __del__(self) -> None:
-        if self.nbytes:
-            _regions.remove(self)
+        if self._region is not None:
+            _regions.remove(self._region)
         self.end()
 
     def end(self) -> None:
@@ -71,45 +75,94 @@ class Lease:
             )
         return self._token
 
-    def give_up(self) -> int:
-        """The core's number, for a call that ends the lease."""
-        token, self._token = self.token(), 0
-        return token
-
 
 class _Regions:
-    """Leases by where their memory starts; an object that is had twice has several at one place."""
+    """Leases by where their memory starts; an object that is had twice has several at one place.
+
+    A lease may end at any time on any thread: in a collection, or in a signal's handler, also while
+    this very thread is in a method here. So a change is noted by one step that nothing interrupts,
+    and made by whoever has the lock, one at a time.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a Lease may end on the thread that adds one
-        self._starts: list[int] = []
-        self._leases: dict[int, dict[int, ref[Lease]]] = {}
+        self._lock = threading.Lock()
+        self._owner = 0  # the thread that has the lock
+        self._numbers = count()
+        self._changes: deque[tuple[bool, _Region]] = deque()
+        self._regions: list[_Region] = []  # sorted
 
-    def add(self, lease: Lease) -> None:
-        with self._lock:
-            there = self._leases.setdefault(lease.address, {})
-            if not there:
-                insort(self._starts, lease.address)
-            there[id(lease)] = ref(lease)
+    def add(self, lease: Lease) -> _Region:
+        region = (lease.address, next(self._numbers), lease.nbytes, ref(lease))
+        self._changes.append((True, region))
+        self._settle()
+        return region
 
-    def remove(self, lease: Lease) -> None:
-        with self._lock:
-            there = self._leases.get(lease.address, {})
-            if there.pop(id(lease), None) and not there:
-                del self._leases[lease.address]
-                self._starts.pop(bisect_right(self._starts, lease.address) - 1)
+    def remove(self, region: _Region) -> None:
+        self._changes.append((False, region))
+        self._settle()
+
+    def _settle(self) -> None:
+        """Make the changes, unless somebody does, who sees to these, too."""
+        while self._changes and self._lock.acquire(blocking=False):
+            self._with_lock()
+
+    def _with_lock(self, address: int | None = None) -> Lease | None:
+        """Make the changes, and find a lease; the lock is given back."""
+        try:
+            self._owner = threading.get_ident()
+            while self._changes:
+                self._change(*self._changes[0])
+                self._changes.popleft()  # not before: who is interrupted has it made again
+            return None if address is None else self._found(address)
+        finally:
+            self._owner = 0
+            self._lock.release()
+
+    def _change(self, added: bool, region: _Region) -> None:
+        at = bisect_left(self._regions, region[:2])
+        there = at < len(self._regions) and self._regions[at][:2] == region[:2]
+        if added and not there:
+            self._regions.insert(at, region)
+        elif there and not added:
+            del self._regions[at]
 
     def find(self, address: int) -> Lease | None:
-        with self._lock:
-            at = bisect_right(self._starts, address)
-            for found in self._leases[self._starts[at - 1]].values() if at else ():
-                lease = found()
-                if lease is not None and address < lease.address + lease.nbytes:
-                    return lease
-        return None
+        if self._owner == threading.get_ident():  # in a handler of this thread's
+            added = [region for added, region in list(self._changes) if added]
+            return _first_of(address, [*self._regions, *added])
+        self._lock.acquire()
+        found = self._with_lock(address)
+        self._settle()
+        return found
+
+    def _found(self, address: int) -> Lease | None:
+        last = bisect_left(self._regions, (address + 1,))
+        if not last:
+            return None
+        first = bisect_left(self._regions, self._regions[last - 1][:1])
+        return _first_of(address, self._regions[first:last])
+
+    def before_fork(self) -> None:
+        if self._owner != threading.get_ident():
+            self._lock.acquire()
+            self._owner = threading.get_ident()
+            self._forking = True
 
     def after_fork(self) -> None:
-        self._lock = threading.RLock()
+        if self._forking:
+            self._forking = False
+            self._owner = 0
+            self._lock.release()
+
+    _forking = False
+
+
+def _first_of(address: int, regions: list[_Region]) -> Lease | None:
+    for start, _, nbytes, reference in regions:
+        lease = reference()
+        if lease is not None and start <= address < start + nbytes:
+            return lease
+    return None
 
 
 _regions = _Regions()
@@ -147,4 +200,8 @@ def over(
     return made
 
 
-os.register_at_fork(after_in_child=_regions.after_fork)
+os.register_at_fork(
+    before=_regions.before_fork,
+    after_in_parent=_regions.after_fork,
+    after_in_child=_regions.after_fork,
+)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import hamr._native as _native
 
 from .._base.library import core
 from .._base.size import size_of
+from .arguments import path_of
 from .calls import reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any, Self
 
     Limits = Mapping[str, int | str | None] | str
@@ -42,10 +43,10 @@ class Server:
         self._token = 0
         limits = limits_of(limit)
         options = {
-            "path": "" if path is None else str(path),
+            "path": path_of("path", path),
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
-            "spill": "" if spill is None else str(spill),
+            "spill": path_of("spill", spill),
             "metadata": size_of("metadata", metadata),
         }
         told = json.loads(reply(core().StoreServe(json.dumps(options))))
@@ -87,8 +88,10 @@ def limits_of(limit: Limits | None) -> dict[str, int]:
     if isinstance(limit, str):
         parts = (part.partition("=") for part in limit.split(","))
         pairs: dict[str, int | str | None] = {name: size for name, _, size in parts}
-    else:
+    elif isinstance(limit, Mapping):
         pairs = dict(limit)
+    else:
+        raise TypeError(f"limit is {limit!r}: accepted are texts, as 'host=8GiB', and mappings")
     unknown = set(pairs) - {"host", "gpu"}
     if unknown:
         raise ValueError(f"limit is {limit!r}: accepted are host=BYTES and gpu=BYTES")

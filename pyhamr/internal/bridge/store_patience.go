@@ -1,0 +1,112 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/store"
+)
+
+// storeBusy is the reply of a call that goes on: StoreProceed tells its outcome.
+const storeBusy = "?"
+
+// storeWait is a call of the store's that goes on while Python handles signals, or the outcome of
+// the last one, which an exception of a handler may have taken from Python.
+type storeWait struct {
+	operation
+	end   context.CancelFunc
+	reply string
+	undo  func(reply string)
+}
+
+// storeWaits are those calls by the numbers that Python gives them.
+var storeWaits = struct {
+	sync.Mutex
+	calls map[uint64]*storeWait
+}{calls: map[uint64]*storeWait{}}
+
+// patiently calls f with a context that StoreStop ends. On the thread that handles Python's
+// signals it returns after a slice at the latest, and undo, which may be nil, gives back what a
+// reply tells of that nobody took.
+func patiently(number uint64, undo func(reply string), f func(ctx context.Context) (string, error)) (string, error) {
+	if !handlesSignals() {
+		return f(context.Background())
+	}
+	ctx, end := context.WithCancel(context.Background())
+	w := &storeWait{operation: operation{over: make(chan struct{})}, end: end, undo: undo}
+	storeWaits.Lock()
+	for other, its := range storeWaits.calls {
+		select {
+		case <-its.over: // Python has it
+			delete(storeWaits.calls, other)
+		default:
+		}
+	}
+	storeWaits.calls[number] = w
+	storeWaits.Unlock()
+	go func() {
+		defer end()
+		defer close(w.over)
+		defer storeReply(&w.reply, &w.err)
+		defer Guard(&w.err)
+		w.reply, w.err = f(ctx)
+	}()
+	return w.outcome()
+}
+
+// promptly is patiently for what may be asked twice: on this thread at first, as an answer that
+// comes at once comes sooner by that.
+func promptly(number uint64, undo func(reply string), f func(ctx context.Context) (string, error)) (string, error) {
+	if handlesSignals() {
+		ctx, end := context.WithTimeout(context.Background(), slice)
+		reply, err := f(ctx)
+		end()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return reply, err
+		}
+	}
+	return patiently(number, undo, f)
+}
+
+// handlesSignals reports whether this is Python's main thread, which is a process's first one, in
+// a forked child, too.
+func handlesSignals() bool { return unix.Gettid() == os.Getpid() }
+
+// outcome is that of the call, or storeBusy after a slice.
+func (w *storeWait) outcome() (string, error) {
+	if !w.wait() {
+		return storeBusy, nil
+	}
+	return w.reply, w.err
+}
+
+// StoreProceed waits for a call for one more slice.
+func StoreProceed(number uint64) (string, error) {
+	storeWaits.Lock()
+	w := storeWaits.calls[number]
+	storeWaits.Unlock()
+	if w == nil {
+		return "", store.ErrClosed
+	}
+	return w.outcome()
+}
+
+// StoreStop ends a call whose outcome nobody is to have, and gives back what it has got.
+func StoreStop(number uint64) {
+	storeWaits.Lock()
+	w := storeWaits.calls[number]
+	delete(storeWaits.calls, number)
+	storeWaits.Unlock()
+	if w == nil {
+		return
+	}
+	w.end()
+	<-w.over
+	if w.err == nil && w.undo != nil && w.reply != "" && w.reply[0] != '!' {
+		w.undo(w.reply)
+	}
+}

@@ -1,0 +1,62 @@
+"""What users give the store's methods, checked before anything happens."""
+
+from __future__ import annotations
+
+import os
+from math import isnan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def flag_of(name: str, value: Any) -> bool:
+    """True or False, also NumPy's."""
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"{name} is {value!r}: accepted are True and False")
+
+
+def seconds_of(name: str, value: Any) -> float:
+    """A time: what is below 0 is over."""
+    if isinstance(value, (str, bool)) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"{name} is {value!r}: accepted is a number of seconds")
+    seconds = float(value)
+    if isnan(seconds):
+        raise ValueError(f"{name} is {value!r}: accepted is a number of seconds")
+    return seconds
+
+
+def timeout_of(value: Any) -> float | None:
+    """A time, or None: as long as it takes."""
+    return None if value is None else seconds_of("timeout", value)
+
+
+def text_of(name: str, value: Any) -> str:
+    """Text that UTF-8 has."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}: accepted is a text")
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise ValueError(f"{name} is {value!r}: accepted is text without half surrogates")
+    return value
+
+
+def name_of_object(value: Any) -> str:
+    """What an object can be called."""
+    name = text_of("name", value)
+    if not 0 < len(name.encode()) <= 255:
+        shown = f"{name[:40]!r}, of {len(name.encode())} bytes"
+        raise ValueError(f"name is {shown}: accepted are 1 to 255 bytes of UTF-8")
+    return name
+
+
+def path_of(name: str, value: Any) -> str:
+    """A path as text; "" for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes) or not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} is {value!r}: accepted is a path, as text or of pathlib")
+    path = os.fspath(value)
+    if not isinstance(path, str) or "\0" in path:
+        raise ValueError(f"{name} is {value!r}: accepted is a path, as text without NUL")
+    return path

@@ -1,0 +1,237 @@
+"""What users get wrong, and what comes at the wrong time."""
+
+import gc
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import hamr
+from hamr.store import ObjectNotFound, Server, StoreLost, connect, leases
+from tests.store.test_store_processes import wait_until
+from tests.support.processes import run_code
+
+
+@pytest.mark.parametrize("n", [1000, 1_000_000])
+def test_what_shares_an_aborted_objects_memory_keeps_it(client, n):
+    builder = client.create(n, "u1")
+    array = np.asarray(builder.buffer)
+    array[:] = 3
+    builder.abort()
+    assert not client.exists(builder.id)
+    assert array.sum() == 3 * n
+    del array, builder
+    gc.collect()
+    wait_until(lambda: client.statistics()["leases"] == 0)
+
+
+@pytest.mark.parametrize("n", [1000, 1_000_000])
+def test_an_object_that_cannot_be_sealed_is_given_up_whole(tmp_path, n):
+    with Server(str(tmp_path / "store" / "socket")) as server:
+        client = connect(server.path)
+        builder, other = client.create(n, "u1"), client.create(n, "u1")
+        array = np.asarray(builder.buffer)
+        array[:] = 3
+    with pytest.raises(StoreLost):
+        builder.seal()
+    assert array.sum() == 3 * n
+    for again in (builder.seal, builder.abort, lambda: builder.buffer):
+        with pytest.raises(ValueError, match="sealed or aborted"):
+            again()
+    with pytest.raises(KeyError), other:  # and not StoreLost
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "named"),
+    [
+        *(("create", {"shape": 3, key: 2}, key) for key in ("evictable", "pinned", "separate")),
+        *(("put", {"array": np.zeros(3), key: "x"}, key) for key in ("evictable", "pinned")),
+        ("put", {"array": np.zeros(3), "name": 3}, "name"),
+        ("put", {"array": np.zeros(3), "name": ""}, "name"),
+        ("put", {"array": np.zeros(3), "name": "\udc80"}, "name"),
+        ("put", {"array": np.zeros(3), "name": "ä" * 128}, "name"),
+        ("get", {"id": "ID", "unsafe": "no"}, "unsafe"),
+        ("get", {"id": "ID", "wait": 1}, "wait"),
+        ("get", {"id": "ID", "wait": True, "timeout": "1"}, "timeout"),
+        ("get", {"id": "ID", "wait": True, "timeout": float("nan")}, "timeout"),
+        ("delete", {"id": "ID", "force": 1}, "force"),
+        ("put_name", {"id": "ID", "name": "a", "replace": "x"}, "replace"),
+        ("wait", {"ids": "ID"}, "ids"),
+        ("wait", {"ids": 3}, "ids"),
+        ("wait", {"ids": [], "count": 0.0}, "count"),
+        ("wait", {"ids": ["0" * 32], "count": True}, "count"),
+        ("pin", {"id": "ID", "pinned": "x"}, "pinned"),
+        ("set_evictable", {"id": "ID", "evictable": None}, "evictable"),
+    ],
+)
+def test_wrong_arguments_are_named_before_anything_happens(client, method, arguments, named):
+    id = client.put(np.zeros(3))
+    before = client.statistics()
+    arguments = {key: id if str(value) == "ID" else value for key, value in arguments.items()}
+    with pytest.raises((TypeError, ValueError), match=rf"^{named} is "):
+        getattr(client, method)(**arguments)
+    after = client.statistics()
+    assert after["requests"] == before["requests"] + 1
+
+
+@pytest.mark.parametrize("wrong", [5, b"/tmp/x", "/tmp/a\0b", "relative"])
+def test_paths_are_checked(wrong):
+    for kind in (connect, Server):
+        with pytest.raises((TypeError, ValueError), match=r"^path is "):
+            kind(wrong)
+    with pytest.raises(TypeError, match=r"^limit is 5"):
+        Server(limit=5)
+    with pytest.raises(TypeError, match=r"^spill is 5"):
+        Server(spill=5)
+
+
+def test_an_event_is_waited_for_in_slices(client):
+    with client.events() as events:
+        for wrong in ("x", None, True, float("nan")):
+            with pytest.raises((TypeError, ValueError), match=r"^timeout is "):
+                events.take(wrong)
+        client.put(np.zeros(1))
+        assert events.take(float("inf")).kind == "created"
+
+
+def test_an_object_without_bytes_is_copied_as_others_are(client):
+    id = client.put(np.zeros((3, 0)))
+    copied = client.get(id, "malloc")
+    assert (copied.readonly, copied.allocator) == (False, hamr.Allocator.malloc)
+    assert client.get(id).allocator is hamr.Allocator.shared
+    assert client.get(id).readonly
+
+
+def test_pickles_of_any_view(client):
+    found = client.get(client.put(np.arange(24.0).reshape(4, 6)))
+    parts = [found.reshape(6, 4), found.T, found[::-1, ::-2], found[2:2], found[1, 3]]
+    for part in parts:
+        again = pickle.loads(pickle.dumps(part))
+        assert np.array_equal(np.asarray(again), np.asarray(part))
+    text = pickle.dumps(found)
+    del found, parts, part, again
+    gc.collect()
+    for info in list(client.list()):
+        client.delete(info.id)
+    with pytest.raises(ObjectNotFound, match="there is no object"):
+        pickle.loads(text)
+
+
+def test_leases_end_while_leases_are_looked_for(client):
+    """By the collector, by handlers and on other threads, in whatever place."""
+    ids = [client.put(np.zeros(10)) for _ in range(4)]
+    whole, ended = client.get(ids[0]), threading.Event()
+    lease = leases.find(whole)
+
+    def churn():
+        while not ended.is_set():
+            cycle = [client.get(id) for id in ids]
+            cycle.append(cycle)
+
+    threads = [threading.Thread(target=churn) for _ in range(2)]
+    before = gc.get_threshold()
+    gc.set_threshold(3)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(2000):
+            found = leases.find(whole)
+            assert found is not None
+            assert found.address == lease.address
+    finally:
+        gc.set_threshold(*before)
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_lease_that_ends_inside_of_a_change_is_taken_out_after_it(client):
+    id = client.put(np.zeros(10))
+    first, second = client.get(id), client.get(id)
+    regions = leases._regions
+    at = first.ptr
+    change = regions._change
+
+    def interrupted(added, region):
+        nonlocal first
+        if first is not None:
+            first = None  # its lease ends here
+            assert regions.find(at) is not None  # as a handler's pickle would look
+        change(added, region)
+
+    regions._change = interrupted
+    try:
+        third = client.get(id)
+    finally:
+        del regions._change
+    del second, third
+    assert regions.find(at) is None
+    assert regions._changes == type(regions._changes)()
+
+
+def test_a_child_forked_while_others_use_the_store(client):
+    id = client.put(np.arange(1000))
+    ended = threading.Event()
+
+    def churn():
+        while not ended.is_set():
+            client.get(id)
+
+    threads = [threading.Thread(target=churn) for _ in range(2)]
+    builder, events = client.create(100_000), client.events()
+    for thread in threads:
+        thread.start()
+    held = threading.Event()
+
+    def hold():
+        with client._lock:
+            held.set()
+            ended.wait()
+
+    threads.append(threading.Thread(target=hold))
+    threads[-1].start()
+    held.wait()
+    try:
+        for _ in range(5):
+            if not (pid := os.fork()):
+                status = 1
+                try:
+                    assert np.asarray(client.get(id)).sum() == 499500
+                    with pytest.raises(hamr.ForkError):
+                        builder.seal()
+                    assert list(events) == []
+                    with pytest.raises(ValueError, match="parent"):
+                        events.take()
+                    events.close()
+                    client.close()
+                    status = 0
+                finally:
+                    os._exit(status)
+            assert os.waitpid(pid, 0)[1] == 0
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    builder.seal()
+    assert events.take(5).kind == "sealed"
+    events.close()
+
+
+def test_a_process_ends_whatever_it_has_of_a_store(tmp_path):
+    code = f"""
+import threading, numpy as np
+from hamr.store import Server, connect
+server = Server({str(tmp_path / "store" / "socket")!r})
+client = connect(server.path)
+kept = [client.get(client.put(np.zeros(n))) for n in (0, 10, 100_000)]
+kept.append(kept)
+builder, events = client.create(100_000), client.events()
+array = np.asarray(builder.buffer)
+threading.Thread(target=lambda: client.get_name("none", wait=True), daemon=True).start()
+threading.Thread(target=lambda: list(events), daemon=True).start()
+print("end")
+"""
+    assert run_code(code) == "end\n"

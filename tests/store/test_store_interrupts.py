@@ -1,0 +1,146 @@
+"""Calls to a server that does not answer: Ctrl-C ends them, and closing does not wait for ever."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hamr.store import Server, connect
+from tests.store.test_store_processes import wait_until
+
+
+def stopped(process):
+    """Stop a server; returns when it stands still."""
+    pid = process.process.pid
+    process.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text())
+
+
+def wait_for_signal(entered, call):
+    entered.set()
+    call()
+    signal.pause()  # a call that came back too soon
+
+
+def interrupted(call):
+    """Call what hangs, and have Ctrl-C end it."""
+    entered = threading.Event()
+    timer = threading.Timer(0.08, lambda: (entered.wait(), os.kill(os.getpid(), signal.SIGINT)))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_signal(entered, call)
+    timer.join()
+
+
+def test_ctrl_c_ends_every_call(server_process, ctrl_c):
+    client = connect(server_process.path)
+    id = client.put(np.arange(30_000))
+    builder, other, events = client.create(70_000), client.create(7), client.events()
+    stopped(server_process)
+    for call in (
+        lambda: client.get(id),
+        lambda: client.get(id, wait=True),
+        lambda: client.create(100),
+        lambda: client.put(np.zeros(100)),
+        lambda: client.put_name(id, "name"),
+        lambda: client.get_name("nobody", wait=True),
+        lambda: client.exists(id),
+        lambda: list(client.list()),
+        lambda: client.wait([id]),
+        client.statistics,
+        client.events,
+        lambda: next(events),
+        lambda: connect(server_process.path),
+        other.abort,
+        builder.seal,
+    ):
+        interrupted(call)
+    server_process.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: client.statistics()["leases"] == 0)
+    wait_until(lambda: client.statistics()["objects"] == 1)
+    assert np.array_equal(client.get(id), np.arange(30_000))
+
+
+def test_closing_does_not_wait_for_a_server_that_stands_still(server_process):
+    client = connect(server_process.path)
+    id = client.put(np.arange(30_000))
+    found, waiting = client.get(id), []
+
+    def wait(call):
+        try:
+            call()
+        except (ValueError, OSError) as error:
+            waiting.append(error)
+
+    calls = (lambda: client.exists(id), lambda: client.get_name("nobody", wait=True))
+    stopped(server_process)
+    threads = [threading.Thread(target=wait, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    client.close()
+    for thread in threads:
+        thread.join(30)
+    assert [type(error) for error in waiting] == [ValueError] * 2, waiting
+    assert found.shape == (30_000,)
+    server_process.process.send_signal(signal.SIGCONT)
+
+
+def test_what_a_server_does_not_answer_is_given_up_without_waiting(server_process):
+    client = connect(server_process.path)
+    builder, found = client.create(100_000), client.get(client.put(np.zeros(100_000)))
+    stopped(server_process)
+    del builder, found
+    server_process.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: client.statistics()["unsealed"] == client.statistics()["leases"] == 0)
+
+
+def test_a_handler_may_use_the_client_that_it_interrupts(server_process, ctrl_c):
+    client = connect(server_process.path)
+    id = client.put(np.zeros(3))
+    found = []
+    signal.signal(signal.SIGUSR1, lambda *_: found.append(client.exists(id)))
+    try:
+        stopped(server_process)
+        pid = server_process.process.pid
+
+        def go_on():
+            os.kill(os.getpid(), signal.SIGUSR1)
+            threading.Event().wait(0.2)
+            os.kill(pid, signal.SIGCONT)
+
+        timer = threading.Timer(0.15, go_on)
+        timer.start()
+        client.delete(id)
+        timer.join()
+        wait_until(lambda: found)
+        assert found == [False]
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+
+
+def test_a_server_ends_while_clients_wait(tmp_path):
+    server = Server(str(tmp_path / "store" / "socket"))
+    client, errors = connect(server.path), []
+
+    def wait(call):
+        try:
+            call()
+        except ConnectionError as error:
+            errors.append(error)
+
+    calls = (
+        lambda: client.get_name("nobody", wait=True),
+        lambda: client.get("0" * 32, wait=True),
+        lambda: next(client.events()),
+    )
+    threads = [threading.Thread(target=wait, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: server.statistics()["connections"] >= 4)
+    server.close()
+    for thread in threads:
+        thread.join(30)
+    assert len(errors) == 3
