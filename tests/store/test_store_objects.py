@@ -1,6 +1,7 @@
 import copy
 import gc
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -219,6 +220,23 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_left(client, arguments, e
     with pytest.raises(error):
         client.create(*arguments)
     assert client.statistics()["objects"] == 0
+
+
+def test_what_was_had_of_a_closed_client_keeps_its_place(server):
+    """Small objects have places in memory that others share, which are used again."""
+    with connect(server.path) as maker:
+        id = filled(maker, 1000, 7)
+        with connect(server.path) as other:
+            kept = other.get(id)
+        assert maker.info(id).leases == 1
+        maker.delete(id)
+        for value in range(20):
+            filled(maker, 1000, value)
+        assert (np.asarray(kept) == 7).all()
+        del kept
+        gc.collect()
+        while maker.statistics()["connections"] > 1:  # the server is told when it comes to it
+            time.sleep(0.01)
 
 
 def test_what_was_had_outlives_the_client(server):

@@ -10,8 +10,6 @@ from threading import RLock
 from typing import NamedTuple
 from weakref import WeakSet
 
-import hamr._native as _native
-
 from .._base.allocator import Allocator, allocator_of
 from .._base.element import element_of, name_of
 from .._base.library import core
@@ -22,6 +20,7 @@ from . import leases
 from .arguments import flag_of, name_of_object, path_of, text_of, timeout_of
 from .builder import Builder
 from .calls import ask, call
+from .connection import Connection
 from .errors import StoreTimeout
 from .events import Events
 from .ids import ObjectID, id_of
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .._base.place import Device
 
     IDs: TypeAlias = list[ObjectID]
+    Leased: TypeAlias = tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]
 
 _EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
 #: Seconds: so long a call waits before Python looks for signals.
@@ -79,7 +79,7 @@ class Client:
     def __init__(self, path: str | None = None) -> None:
         self._lock = RLock()
         _all.add(self)
-        self._token = self._generation = 0
+        self._connection: Connection | None = None
         self._closed = False
         self.path = path_of("path", path)
         self._connected()
@@ -97,33 +97,29 @@ class Client:
     def __reduce__(self) -> tuple[Any, ...]:
         return connect, (self.path,)
 
-    def __del__(self) -> None:
-        if getattr(self, "_token", 0) and not self._closed:
-            self.close()
-
     def close(self) -> None:
-        """End the connection and its leases; what was had of the store stays mapped.
-
-        A small object, which shares memory with others, must not be used any more once it is
-        deleted: its place may be another's then.
-        """
+        """Make no more calls. The connection ends with the last lease of what was had by it."""
         self._closed = True
-        token, self._token = self._token, 0
-        if token and self._generation == _native.generation():
-            core().StoreDisconnect(token)
+        self._connection = None
 
-    def _connected(self) -> int:
-        """The core's number of this process's connection."""
-        if self._token and self._generation == _native.generation():
-            return self._token
+    def _session(self) -> Connection:
+        """The connection of this process."""
+        found = self._connection
+        if found is not None and found.is_here():
+            return found
         with self._lock:
             if self._closed:
                 raise ValueError("the client was closed")
-            if not self._token or self._generation != _native.generation():
+            found = self._connection
+            if found is None or not found.is_here():
                 told = json.loads(ask(core().StoreConnect, self.path))
-                self._token, self.path = told["token"], told["path"]
-                self._generation = _native.generation()
-        return self._token
+                found = self._connection = Connection(told["token"])
+                self.path = told["path"]
+        return found
+
+    def _connected(self) -> int:
+        """The core's number of this process's connection."""
+        return self._session().token
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return call(self._connected(), operation, **arguments)
@@ -157,18 +153,20 @@ class Client:
         flags = _flags(evictable, pinned, separate)
         dimensions, element = dimensions_of(shape), element_of(dtype)
         text = "" if metadata is None else _text_of(metadata)
+        session = self._session()
         told = ask(
             core().StoreCreate,
-            *(self._connected(), element, _joined(dimensions), number, place, flags, text),
+            *(session.token, element, _joined(dimensions), number, place, flags, text),
         )
-        held, where, *_ = self._leased(told)
+        held, where, *_ = self._leased(session, told)
         return Builder(held, leases.over(Buffer, held, name_of(element), dimensions, where, False))
 
-    def _leased(self, told: str) -> tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]:
+    def _leased(self, session: Connection, told: str) -> Leased:
         """A lease, and the object's allocator and device, type and shape, of the core's reply."""
         lease, address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
         id = ObjectID._of(digits)
-        held = leases.Lease(int(lease), self.path, id, int(address), int(nbytes), sealed == "1")
+        region = int(address), int(nbytes)
+        held = leases.Lease(int(lease), session, self.path, id, *region, sealed == "1")
         # The core's memory of an object without bytes is any.
         where = (int(number) if held.nbytes else Allocator.shared), int(place)
         return held, where, dtype, tuple(map(int, shape))
@@ -252,20 +250,20 @@ class Client:
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
         unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
-        told = self._found(id_of(id), unsafe, wait, timeout_of(timeout))
-        held, where, dtype, shape = self._leased(told)
+        held, where, dtype, shape = self._found(id_of(id), unsafe, wait, timeout_of(timeout))
         found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
 
-    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> str:
+    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Leased:
         until = _until(timeout)
         while True:
             left = max(1, _left(until)) if wait else 0
-            text = ask(core().StoreGet, self._connected(), id, unsafe, left)
+            session = self._session()
+            text = ask(core().StoreGet, session.token, id, unsafe, left)
             if text:
-                return text
+                return self._leased(session, text)
             if until is not None and time.monotonic() >= until:
                 raise StoreTimeout(f"object {id} was not sealed within {timeout} s")
 

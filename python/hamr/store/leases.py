@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
+    from .connection import Connection
     from .ids import ObjectID
 
     _A = TypeVar("_A", bound=_native.Array)
@@ -35,6 +36,7 @@ class Lease:
 
     __slots__ = (
         "__weakref__",
+        "_connection",
         "_generation",
         "_region",
         "_token",
@@ -46,9 +48,17 @@ class Lease:
     )
 
     def __init__(
-        self, token: int, path: str, id: ObjectID, address: int, nbytes: int, sealed: bool
+        self,
+        token: int,
+        connection: Connection,
+        path: str,
+        id: ObjectID,
+        address: int,
+        nbytes: int,
+        sealed: bool,
     ) -> None:
         self._token, self._generation = token, _native.generation()
+        self._connection = connection  # it ends with the last lease
         self.path, self.id = path, id
         self.address, self.nbytes, self.sealed = address, nbytes, sealed
         self._region = _regions.add(self) if nbytes else None
