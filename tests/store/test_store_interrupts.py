@@ -81,10 +81,11 @@ def test_closing_does_not_wait_for_a_server_that_stands_still(server_process):
     for thread in threads:
         thread.start()
     client.close()
+    assert found.shape == (30_000,)
+    del found  # the connection ends with the last lease
     for thread in threads:
         thread.join(30)
     assert [type(error) for error in waiting] == [ValueError] * 2, waiting
-    assert found.shape == (30_000,)
     server_process.process.send_signal(signal.SIGCONT)
 
 

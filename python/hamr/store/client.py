@@ -98,7 +98,11 @@ class Client:
         return connect, (self.path,)
 
     def close(self) -> None:
-        """Make no more calls. The connection ends with the last lease of what was had by it."""
+        """Make no more calls.
+
+        The connection ends with the last lease of what was had by it, and with it calls that are
+        under way in other threads.
+        """
         self._closed = True
         self._connection = None
 
