@@ -9,7 +9,8 @@ A pickle of such a buffer carries the id, not the elements.
 from __future__ import annotations
 
 from .builder import Builder
-from .client import Client, ObjectInfo, connect
+from .client import Client, connect
+from .description import ObjectInfo
 from .errors import (
     NameTaken,
     NotSealed,

@@ -7,7 +7,6 @@ import os
 import time
 from operator import index
 from threading import RLock
-from typing import NamedTuple
 from weakref import WeakSet
 
 from .._base.allocator import Allocator, allocator_of
@@ -21,6 +20,7 @@ from .arguments import flag_of, name_of_object, path_of, text_of, timeout_of
 from .builder import Builder
 from .calls import ask, call
 from .connection import Connection
+from .description import ObjectInfo
 from .errors import StoreTimeout
 from .events import Events
 from .ids import ObjectID, id_of
@@ -38,28 +38,6 @@ if TYPE_CHECKING:
 _EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
 #: Seconds: so long a call waits before Python looks for signals.
 _SLICE = 0.25
-
-
-class ObjectInfo(NamedTuple):
-    """What is known of an object."""
-
-    id: ObjectID
-    shape: tuple[int, ...]
-    dtype: str
-    nbytes: int
-    device: str  #: ``"host"``, or the UUID of the device that its memory is on
-    sealed: bool
-    evictable: bool
-    pinned: bool
-    leases: int  #: of all processes
-    names: tuple[str, ...]
-    metadata: Any
-
-    @classmethod
-    def _of(cls, told: dict[str, Any]) -> Self:
-        told["id"] = ObjectID(told["id"])
-        told["shape"], told["names"] = tuple(told["shape"]), tuple(told["names"])
-        return cls(**told)
 
 
 #: Every client there is, whose lock a thread may have that a forked child has not.

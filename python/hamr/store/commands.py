@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-    from .client import ObjectInfo
+    from .description import ObjectInfo
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

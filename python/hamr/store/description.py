@@ -1,0 +1,33 @@
+"""What is known of an object."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .ids import ObjectID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class ObjectInfo(NamedTuple):
+    """What is known of an object."""
+
+    id: ObjectID
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    device: str  #: ``"host"``, or the UUID of the device that its memory is on
+    sealed: bool
+    evictable: bool
+    pinned: bool
+    leases: int  #: of all processes
+    names: tuple[str, ...]
+    metadata: Any
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> Self:
+        told["id"] = ObjectID(told["id"])
+        told["shape"], told["names"] = tuple(told["shape"]), tuple(told["names"])
+        return cls(**told)
