@@ -88,9 +88,14 @@ func method(b *strings.Builder, f *doc.Func) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	line := fmt.Sprintf("    def %s(%s, /) -> %s: ...\n", f.Name, strings.Join(parameters, ", "), result)
+	// As ruff lays it out, which looks at the file, too.
+	all := strings.Join(parameters, ", ")
+	line := fmt.Sprintf("    def %s(%s, /) -> %s: ...\n", f.Name, all, result)
 	if len(line) > 101 {
-		line = fmt.Sprintf("    def %s(\n        %s, /\n    ) -> %s: ...\n", f.Name, strings.Join(parameters, ", "), result)
+		line = fmt.Sprintf("    def %s(\n        %s, /\n    ) -> %s: ...\n", f.Name, all, result)
+	}
+	if len(line) > 101 && len("        "+all+", /") > 100 {
+		line = fmt.Sprintf("    def %s(\n        %s,\n        /,\n    ) -> %s: ...\n", f.Name, strings.Join(parameters, ",\n        "), result)
 	}
 	b.WriteString(line)
 	return nil
