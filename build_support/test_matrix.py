@@ -89,10 +89,10 @@ LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
 HIP = replace(emulated(2, HAMR_TEST_HIP="1"), name="HIP, stand-in", folder="tests/hip")
 PAIRS = replace(HIP, name="pairs of spaces, CUDA emulated, HIP stand-in", folder="tests/pairs")
-#: The long tests repeat what they do: in full with --all, at a third on one Python with one driver
+#: The long tests repeat what they do: in full with --all, at a fifth on one Python with one driver
 #: otherwise, and at a tenth elsewhere.
-THIRD, SHORTENED = (
-    {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", scale)} for scale in ("0.3", "0.1")
+FIFTH, SHORTENED = (
+    {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", scale)} for scale in ("0.2", "0.1")
 )
 #: What says the same in each configuration of the driver: tests/conftest.py names it.
 NOT_AGAIN = ("-m", "not one_configuration")
@@ -302,7 +302,7 @@ def main() -> int:
             arguments = interpreters, wheel, options.pytest, options.record
             libraries = aside.submit(set_up_libraries, *arguments)
         for i, interpreter in enumerate([] if options.libraries else interpreters):
-            first = {} if options.all or options.gpu else THIRD
+            first = {} if options.all or options.gpu else FIFTH
             environment = SHORTENED if i else first
             try:
                 if options.gpu and has_requirements():
