@@ -10,6 +10,7 @@ import os
 from asyncio import get_running_loop
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from weakref import WeakKeyDictionary, finalize, ref
 
 import hamr._native as _native
@@ -82,6 +83,8 @@ class _Told:
                     tell(error)
                 else:  # asking failed, and does so no more: the work is still under way
                     self.begin(product, tell)
+                # The frames of an error that a later event has met lead to this one.
+                del tell, product, error
         except BaseException:  # a signal's, as a rule: what is left is not written for again
             self._loop().call_soon(self._look)
             raise
@@ -112,8 +115,8 @@ def when_completed(product: Product, tell: Tell) -> None:
     ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
     the caller's context variables: the loop's callback has those of whoever waited first.
     """
-    context = copy_context()
-    _told_of(get_running_loop()).begin(product, lambda error: context.run(tell, error))
+    # No function of Python's, whose frame would keep it: see _look.
+    _told_of(get_running_loop()).begin(product, partial(copy_context().run, tell))  # type: ignore[call-arg]
 
 
 #: Seconds between two looks at what cannot be watched.

@@ -320,6 +320,7 @@ class Steps:
     def _loose_completed(
         self, flow: Flow, step: Step | None, product: Product, begun: int, error: Exception | None
     ) -> None:
+        del product  # it was kept until now; an error's frames may lead to this one
         flow.outstanding -= 1
         if step is not None:
             self._stalled(flow, step, "completion", begun)
