@@ -43,6 +43,13 @@ type EventAdopter interface {
 	AdoptEvent(device int, handle uintptr) (Event, error)
 }
 
+// LegacyStreams is implemented by backends that have Streams, and a default stream that waits for
+// the work of some of the others, as they do for its.
+type LegacyStreams interface {
+	// NewLegacyStream is NewStream for a stream that takes turns with the device's default one.
+	NewLegacyStream(device int) (Stream, error)
+}
+
 // Timer is implemented by backends that have Streams, and events that keep the time at which
 // they were reached. Everything else is done to these events as to any other.
 type Timer interface {

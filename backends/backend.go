@@ -241,8 +241,12 @@ type Converter interface {
 // other.
 type Peers interface {
 	CanAccess(from, to int) (bool, error)
-	// Enable is idempotent: access that is already enabled is no error.
+	// Enable lets device from reach memory of device to. Access that is already enabled is no
+	// error, and one more that has asked for it.
 	Enable(from, to int) error
+	// Disable takes one Enable back; nothing, if there is none. With the last one access ends
+	// when work of both devices is over, unless somebody else than the backend has enabled it.
+	Disable(from, to int) error
 }
 
 // MemoryReporter is implemented by backends that know how full a device is.
@@ -278,6 +282,7 @@ type Shortcuts struct {
 	EventQuery        uintptr // cuEventQuery
 	StreamWaitEvent   uintptr // cuStreamWaitEvent
 	MemcpyToHost      uintptr // cuMemcpyDtoH
+	LaunchKernel      uintptr // cuLaunchKernel
 	// PrimaryContexts is where the CUcontext of each device is, one after the other:
 	// NULL until the backend first uses the device, and never changed after that.
 	PrimaryContexts uintptr

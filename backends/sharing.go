@@ -59,3 +59,28 @@ type PoolSharer interface {
 	// ClosePool gives an imported pool back, whose allocations last until they are closed.
 	ClosePool(pool uintptr) error
 }
+
+// AllocationSharer is implemented by backends whose memory, that of other libraries of the process
+// included, other processes open one allocation at a time by a few bytes, while its maker lives and has
+// not freed it. It cannot be opened by the process that has exported it.
+type AllocationSharer interface {
+	// ExportAllocation returns what the allocation that holds at is opened by, and the offset of at in
+	// it. The error is an *UnavailableError where the memory is of no such allocation. It must not be
+	// freed while anybody has it open; work on it is not waited for.
+	ExportAllocation(at Region) (exported []byte, offset int, err error)
+	// OpenAllocation returns another process's allocation, for reading and writing: the same memory
+	// each time until it was closed as often. It is given back by CloseAllocation, never by Free.
+	OpenAllocation(exported []byte, device int) (Region, error)
+	// CloseAllocation gives it back. Work with it that others do on the device is waited for. After an
+	// error that is a *NotFreedError it is there still.
+	CloseAllocation(at Region) error
+}
+
+// DescriptorOwner is implemented by Sharers some of whose memory, of Backend.Allocate, is a descriptor's, which
+// MapShared maps.
+type DescriptorOwner interface {
+	// DescriptorOf returns a descriptor of the memory that an allocation of the backend's starts at,
+	// closed on exec, which is the caller's to close, and its size in bytes, a multiple of
+	// SharedUnit. The error is an *UnavailableError where it has none.
+	DescriptorOf(at Region) (descriptor, size int, err error)
+}

@@ -79,7 +79,7 @@ type FakeOptions struct {
 // like any other, and so is the one called 2, which stands for the calling thread's, of
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
 // Peers, MemoryReporter, Describer, Identified, Contexts, Reacher, HostReacher,
-// EventAdopter, Reuser, Grower, Sharer and Device, and is safe for concurrent use.
+// EventAdopter, Reuser, Grower, Sharer, Launcher and Device, and is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 
@@ -104,8 +104,9 @@ type Fake struct {
 	elsewhere  map[backends.Address]bool // blocks of other contexts, by base
 	settled    int                       // what SynchronizeContext has waited for
 	produced   map[uintptr]*point        // by VendorEvent
-	worker     worker.Worker             // of OneThread
-	thread     int                       // its number; zero is none yet
+	modules    fakeModules
+	worker     worker.Worker // of OneThread
+	thread     int           // its number; zero is none yet
 }
 
 // NewFake returns a device backend for tests.
@@ -320,19 +321,24 @@ func (f *Fake) CanAccess(from, to int) (bool, error) {
 }
 
 // Enable succeeds where CanAccess is true.
-func (f *Fake) Enable(from, to int) error {
+func (f *Fake) Enable(from, to int) error { return f.checkPeers("Enable", from, to) }
+
+// Disable succeeds where Enable does.
+func (f *Fake) Disable(from, to int) error { return f.checkPeers("Disable", from, to) }
+
+func (f *Fake) checkPeers(call string, from, to int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.enter("Enable", "%d, %d", from, to); err != nil {
+	if err := f.enter(call, "%d, %d", from, to); err != nil {
 		return err
 	}
 	for _, device := range []int{from, to} {
-		if err := f.checkDevice("Enable", device); err != nil {
+		if err := f.checkDevice(call, device); err != nil {
 			return err
 		}
 	}
 	if from == to || f.options.NoPeers || f.platform(from) != f.platform(to) {
-		return f.violate("Enable", "device %d cannot access device %d", from, to)
+		return f.violate(call, "device %d cannot access device %d", from, to)
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 				t.Run("Growing", s.testGrowing)
 				t.Run("Context", s.testContext)
 				t.Run("Concurrent", s.testConcurrent)
+				t.Run("Kernels", s.testKernels)
 				t.Run("Streams", s.testStreams)
 				t.Run("Elsewhere", func(t *testing.T) { s.testWaitElsewhere(t, devices) })
 				t.Run("Between", func(t *testing.T) { s.testCopyBetween(t, devices) })
@@ -320,6 +321,9 @@ func testDevices(t *testing.T, b backends.Backend, count int) {
 			if can {
 				assert.NoError(t, p.Enable(device, other))
 				assert.NoError(t, p.Enable(device, other), "enabling twice is no error")
+				for range 3 {
+					assert.NoError(t, p.Disable(device, other), "disabling once more is no error")
+				}
 			}
 		}
 	}

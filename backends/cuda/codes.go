@@ -22,6 +22,7 @@ const (
 	notSupported       = 801
 	captureImplicit    = 906
 	peerAlreadyAllowed = 704
+	peerNotAllowed     = 705
 	firstOfCapture     = 900 // of a stream into a graph
 	lastOfCapture      = 908
 )

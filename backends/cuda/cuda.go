@@ -59,7 +59,8 @@ const (
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
 // CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier, Stager and Trimmer. Memory belongs to the caller until Free. All methods are
+// MemoryReporter, Describer, PropertyReporter, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier,
+// Stager, Launcher, Compiler and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
@@ -95,6 +96,8 @@ type Backend struct {
 	peers        peers
 	extents      extents
 	foreignPools foreignPools
+
+	foreignAllocations foreignAllocations
 }
 
 // New returns the backend. Probe reads the settings through lookup.
@@ -252,7 +255,8 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 	d := &b.driver
 	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, SetContext: d.CtxSetCurrent, PointerAttributes: d.PointerGetAttributes,
 		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
-		EventCreate: d.EventCreate, EventRecord: d.EventRecord, EventQuery: d.EventQuery, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost}
+		EventCreate: d.EventCreate, EventRecord: d.EventRecord, EventQuery: d.EventQuery, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost,
+		LaunchKernel: d.LaunchKernel}
 	if b.staging.Chunk > 0 {
 		s.MemcpyToHost = 0 // somebody has chosen what is staged
 	}

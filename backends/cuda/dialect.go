@@ -61,6 +61,8 @@ type Dialect struct {
 	// Kernels returns what the library loads the kernels from, for the thread's current device; nil where
 	// there are none.
 	Kernels func(library dl.Library) ([]byte, error)
+	// Compile is Backend.Compile, with the thread's current device that of the source. Nil is NVRTC's.
+	Compile func(library dl.Library, source backends.CodeSource) (backends.Code, error)
 }
 
 // Allocators are those that a backend serves; backends.None where it has none of a kind.

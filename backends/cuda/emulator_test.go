@@ -110,10 +110,17 @@ type settings map[string]string
 // HAMR_EMULATOR go to the emulator. The test fails for what it leaves behind.
 func emulate(t testing.TB, s settings) *rig {
 	t.Helper()
+	stayOnThread(t)
 	r := loadEmulated(t, s)
 	require.NoError(t, r.Probe())
 	t.Cleanup(func() { r.assertClean(t) })
 	return r
+}
+
+// stayOnThread keeps a test on one thread of the system's: on another one the per-thread stream is another.
+func stayOnThread(t testing.TB) {
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
 }
 
 func loadEmulated(t testing.TB, s settings) *rig {
@@ -148,6 +155,7 @@ func onEachDriver(t *testing.T, devices int, test func(t *testing.T, r *rig)) {
 
 func openDriver(t *testing.T, s settings) *rig {
 	t.Helper()
+	stayOnThread(t)
 	r := &rig{Backend: New(func(name string) string { return s[name] })}
 	err := r.Probe()
 	if errors.Is(err, backends.ErrUnavailable) {

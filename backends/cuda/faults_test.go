@@ -144,6 +144,12 @@ func operations() []operation {
 			r.reserve(t, backends.CUDAVMM, 1, 3000, 0)
 			return func() (func() error, error) { return nothing, r.Enable(0, 1) }
 		}},
+		{"disable peers", 2, func(t *testing.T, r *rig) func() (func() error, error) {
+			r.reserve(t, backends.CUDAAsync, 1, 3000, 0)
+			r.reserve(t, backends.CUDAVMM, 1, 3000, 0)
+			require.NoError(t, r.Enable(0, 1))
+			return func() (func() error, error) { return nothing, r.Disable(0, 1) }
+		}},
 		{"activate", 1, func(t *testing.T, r *rig) func() (func() error, error) {
 			return func() (func() error, error) {
 				before, err := r.Activate(0)

@@ -139,14 +139,11 @@ func (b *Backend) mapHandle(e *extent, size int, handle uintptr) error {
 	defer p.mu.Unlock()
 	at := e.end()
 	if err := b.call(b.driver.MemMap, uintptr(at), uintptr(size), 0, handle, 0); err != nil {
-		return errors.Join(err, b.call(b.driver.MemRelease, handle))
+		return errors.Join(err, b.release(handle))
 	}
 	err := b.openToUsers(e, at, size)
-	if released := b.call(b.driver.MemRelease, handle); err == nil {
+	if released := b.release(handle); err == nil {
 		err = released
-		if released != nil {
-			_ = b.call(b.driver.MemRelease, handle)
-		}
 	}
 	if err != nil {
 		return errors.Join(err, b.call(b.driver.MemUnmap, uintptr(at), uintptr(size)))
@@ -181,26 +178,26 @@ func (b *Backend) mapAgain(e, old *extent) error {
 
 // openToUsers lets an extent's device, and those that reach it, use some of its memory. peers.mu is held.
 func (b *Backend) openToUsers(e *extent, at backends.Address, size int) error {
-	err := b.open(e, at, size, e.device)
+	err := b.grant(e, at, size, e.device, readWrite)
 	for pair, enabled := range b.peers.pairs {
 		if err == nil && enabled && pair[1] == e.device.number {
-			err = b.open(e, at, size, b.devices[pair[0]])
+			err = b.grant(e, at, size, b.devices[pair[0]], readWrite)
 		}
 	}
 	return err
 }
 
-// open lets a device use an extent's mapped memory. peers.mu is held.
-func (b *Backend) open(e *extent, at backends.Address, size int, to *device) error {
-	access := &poolAccess{location{deviceLocation, to.handle}, readWrite}
-	if e.readOnly {
+// grant gives a device the right to an extent's mapped memory, as far as it has one. peers.mu is held.
+func (b *Backend) grant(e *extent, at backends.Address, size int, to *device, right int32) error {
+	access := &poolAccess{location{deviceLocation, to.handle}, right}
+	if e.readOnly && right == readWrite {
 		access.flags = readOnly
 	}
 	return b.callWithPointers(b.driver.MemSetAccess, uintptr(at), uintptr(size), uintptr(unsafe.Pointer(access)), 1)
 }
 
-// openAll lets a device use all memory of another one's extents. peers.mu is held.
-func (x *extents) openAll(b *Backend, of, to *device) error {
+// grantAll gives a device the right to all memory of another one's extents. peers.mu is held.
+func (x *extents) grantAll(b *Backend, of, to *device, right int32) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, e := range x.list {
@@ -209,7 +206,7 @@ func (x *extents) openAll(b *Backend, of, to *device) error {
 			if e.device != of {
 				break
 			}
-			if err := b.open(e, at, size, to); err != nil {
+			if err := b.grant(e, at, size, to, right); err != nil {
 				return err
 			}
 			at += backends.Address(size)

@@ -95,22 +95,32 @@ func (b *Backend) runsKernels(device int, stream backends.Stream) bool {
 	return err == nil && context == home
 }
 
-// launch enqueues a kernel that takes one structure by value, which is read before
-// launch returns. A function belongs to the primary context: on a stream of
-// another one the error is errors.ErrUnsupported.
-func (b *Backend) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
+// enterHome is enter for a stream of the device's primary context, which functions belong to: on one of
+// another context the error is errors.ErrUnsupported.
+func (b *Backend) enterHome(device int, stream backends.Stream) (*visit, error) {
 	home, err := b.primaryContext(device)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := b.enter(device, stream)
+	if err != nil {
+		return nil, err
+	}
+	if v.context != home {
+		v.leave()
+		return nil, errors.ErrUnsupported
+	}
+	return v, nil
+}
+
+// launch enqueues a kernel that takes one structure by value, which is read before
+// launch returns: see enterHome.
+func (b *Backend) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
+	v, err := b.enterHome(device, stream)
 	if err != nil {
 		return err
 	}
 	defer v.leave()
-	if v.context != home {
-		return errors.ErrUnsupported
-	}
 	v.pointer[0] = argument
 	return b.call(b.driver.LaunchKernel, function, uintptr(grid), 1, 1, uintptr(block), 1, 1, 0,
 		b.native(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)

@@ -12,6 +12,8 @@ import (
 type peers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]bool // whether it was possible
+	asked map[[2]int]int  // Enables that no Disable has taken back; connect's stay
+	own   map[[2]int]bool // where no other library had let the context reach the other one's before
 }
 
 // CanAccess reports whether kernels and copies of device from can reach memory of
@@ -57,38 +59,102 @@ func (b *Backend) Enable(from, to int) error {
 		return err
 	}
 	defer v.leave()
-	p := &b.peers
+	p, pair := &b.peers, [2]int{from, to}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pairs[[2]int{from, to}] {
-		return nil
-	}
 	if p.pairs == nil {
-		p.pairs = map[[2]int]bool{}
+		p.pairs, p.asked, p.own = map[[2]int]bool{}, map[[2]int]int{}, map[[2]int]bool{}
 	}
-	p.pairs[[2]int{from, to}] = false
-	code := b.try(b.driver.CtxEnablePeerAccess, b.place(far), 0)
-	if code != peerAlreadyAllowed {
-		if err := b.finish(b.driver.CtxEnablePeerAccess, code); err != nil {
+	if !p.pairs[pair] {
+		p.pairs[pair] = false
+		code := b.try(b.driver.CtxEnablePeerAccess, b.place(far), 0)
+		if code != peerAlreadyAllowed {
+			if err := b.finish(b.driver.CtxEnablePeerAccess, code); err != nil {
+				return err
+			}
+			p.own[pair] = true
+		}
+		if err := b.grantAll(second, first, readWrite); err != nil {
 			return err
 		}
+		p.pairs[pair] = true
 	}
-	if pool := second.pool.Load(); pool != 0 {
-		if err := b.openPool(pool, first); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(b.extents.openAll(b, second, first), b.openForeignPools(second, first)); err != nil {
-		return err
-	}
-	p.pairs[[2]int{from, to}] = true
+	p.asked[pair]++
 	return nil
 }
 
-// openPool lets a device reach the memory of another one's pool, for which access
-// between their contexts does nothing.
-func (b *Backend) openPool(pool uintptr, to *device) error {
-	access := &poolAccess{location{deviceLocation, to.handle}, readWrite}
+// Disable implements backends.Peers. Copies between the two devices ask for access by themselves: after
+// the first one a Disable only counts.
+func (b *Backend) Disable(from, to int) error {
+	first, second, err := b.pair(from, to)
+	if err != nil {
+		return err
+	}
+	p, pair := &b.peers, [2]int{from, to}
+	for waited := false; ; waited = true {
+		p.mu.Lock()
+		if p.asked[pair] != 1 || waited {
+			break
+		}
+		p.mu.Unlock() // what the devices wait for may want it
+		if err := errors.Join(b.SynchronizeDevice(from), b.SynchronizeDevice(to)); err != nil {
+			return err
+		}
+	}
+	defer p.mu.Unlock()
+	switch p.asked[pair] {
+	case 0:
+		return nil
+	case 1:
+		if err := b.separate(first, second, pair); err != nil {
+			return err
+		}
+	}
+	p.asked[pair]--
+	return nil
+}
+
+// separate takes access back, or leaves all as it was. peers.mu is held.
+func (b *Backend) separate(first, second *device, pair [2]int) error {
+	far, err := b.primaryContext(second.number)
+	if err != nil {
+		return err
+	}
+	v, err := b.enter(first.number, defaultStream)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	err = b.grantAll(second, first, noAccess)
+	if err == nil && b.peers.own[pair] {
+		if code := b.try(b.driver.CtxDisablePeerAccess, b.place(far)); code != peerNotAllowed {
+			err = b.finish(b.driver.CtxDisablePeerAccess, code)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, b.grantAll(second, first, readWrite))
+	}
+	delete(b.peers.own, pair)
+	delete(b.peers.pairs, pair) // a copy may connect them anew
+	return nil
+}
+
+// grantAll gives a device the right to memory of another one for which access between their contexts
+// does nothing. peers.mu is held.
+func (b *Backend) grantAll(of, to *device, right int32) error {
+	var err error
+	if pool := of.pool.Load(); pool != 0 {
+		err = b.grantPool(pool, to, right)
+	}
+	if err == nil {
+		err = errors.Join(b.extents.grantAll(b, of, to, right), b.grantForeignPools(of, to, right))
+	}
+	return err
+}
+
+// grantPool gives a device the right to the memory of another one's pool.
+func (b *Backend) grantPool(pool uintptr, to *device, right int32) error {
+	access := &poolAccess{location{deviceLocation, to.handle}, right}
 	return b.callWithPointers(b.driver.MemPoolSetAccess, pool, uintptr(unsafe.Pointer(access)), 1)
 }
 
@@ -98,7 +164,7 @@ func (p *peers) publish(b *Backend, d *device, pool uintptr) {
 	defer p.mu.Unlock()
 	for pair, enabled := range p.pairs {
 		// Without access the driver stages copies: slower, and no error.
-		if enabled && pair[1] == d.number && b.openPool(pool, b.devices[pair[0]]) != nil {
+		if enabled && pair[1] == d.number && b.grantPool(pool, b.devices[pair[0]], readWrite) != nil {
 			p.pairs[pair] = false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	pinnedAllocation = 1 // CU_MEM_ALLOCATION_TYPE_PINNED: in the driver's words, device memory
 	deviceLocation   = 1 // CU_MEM_LOCATION_TYPE_DEVICE
+	noAccess         = 0 // CU_MEM_ACCESS_FLAGS_PROT_NONE
 	readWrite        = 3 // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 	releaseThreshold = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 

@@ -142,7 +142,7 @@ func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
 	defer p.mu.Unlock()
 	for pair, enabled := range p.pairs {
 		if enabled && pair[1] == number {
-			if err := b.openPool(pool, b.devices[pair[0]]); err != nil {
+			if err := b.grantPool(pool, b.devices[pair[0]], readWrite); err != nil {
 				return 0, errors.Join(err, b.call(b.driver.MemPoolDestroy, pool))
 			}
 		}
@@ -154,11 +154,11 @@ func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
 	return pool, nil
 }
 
-// openForeignPools lets a device reach what was imported of pools of another one. peers.mu is held.
-func (b *Backend) openForeignPools(of, to *device) error {
+// grantForeignPools gives a device the right to what was imported of pools of another one. peers.mu is held.
+func (b *Backend) grantForeignPools(of, to *device, right int32) error {
 	for pool, d := range b.foreignPools.devices {
 		if d == of {
-			if err := b.openPool(pool, to); err != nil {
+			if err := b.grantPool(pool, to, right); err != nil {
 				return err
 			}
 		}

@@ -93,12 +93,12 @@ func (v *visit) streamOfThread(d *device) (backends.Stream, error) {
 		return *place, nil
 	}
 	var err error
-	*place, err = v.newStream()
+	*place, err = v.newStream(nonBlocking)
 	return *place, err
 }
 
-func (v *visit) newStream() (backends.Stream, error) {
-	if err := v.b.call(v.b.driver.StreamCreate, v.slot(0), nonBlocking); err != nil {
+func (v *visit) newStream(flags uintptr) (backends.Stream, error) {
+	if err := v.b.call(v.b.driver.StreamCreate, v.slot(0), flags); err != nil {
 		return 0, err
 	}
 	s := backends.Stream(v.out[0])
@@ -114,7 +114,18 @@ func (b *Backend) NewStream(device int) (backends.Stream, error) {
 		return 0, err
 	}
 	defer v.leave()
-	return v.newStream()
+	return v.newStream(nonBlocking)
+}
+
+// NewLegacyStream returns a stream that waits for the legacy one, and that one for it. It belongs to
+// the caller until DestroyStream.
+func (b *Backend) NewLegacyStream(device int) (backends.Stream, error) {
+	v, err := b.enter(device, defaultStream)
+	if err != nil {
+		return 0, err
+	}
+	defer v.leave()
+	return v.newStream(0)
 }
 
 // DestroyStream ends a stream. Work on it is still done.

@@ -50,6 +50,28 @@ func TestPerThreadStream(t *testing.T) {
 	})
 }
 
+// Work on the default stream is over before work that is enqueued later on a legacy stream begins.
+func TestLegacyStream(t *testing.T) {
+	onEachDriver(t, 1, func(t *testing.T, r *rig) {
+		const size = 1 << 20
+		first, second := r.reserve(t, backends.CUDA, 0, size, 0), r.reserve(t, backends.CUDA, 0, size, 0)
+		s, err := r.NewLegacyStream(0)
+		require.NoError(t, err)
+		device, err := r.StreamDevice(s)
+		require.NoError(t, err)
+		assert.Zero(t, device)
+		require.NoError(t, r.Fill(second.Region, []byte{1}, size, s))
+		require.NoError(t, r.Synchronize(0, s))
+		r.keepBusy(t, legacyStream)
+		require.NoError(t, r.Fill(first.Region, []byte{7}, size, legacyStream))
+		require.NoError(t, copied(r.Copy(second.Region, first.Region, size, s)))
+		require.Equal(t, size, bytes.Count(r.read(t, second.Region, size, s), []byte{7}))
+		require.NoError(t, r.DestroyStream(0, s))
+		_, err = r.NewLegacyStream(7)
+		assert.ErrorContains(t, err, "no device 7")
+	})
+}
+
 func TestPerThreadStreamsAreBounded(t *testing.T) {
 	r := emulate(t, nil)
 	var mu sync.Mutex

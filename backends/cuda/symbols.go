@@ -33,13 +33,14 @@ type EntryPoints struct {
 	DevicePrimaryCtxState  uintptr `dl:"cuDevicePrimaryCtxGetState"`
 
 	// Contexts.
-	CtxGetCurrent       uintptr `dl:"cuCtxGetCurrent"`
-	CtxSetCurrent       uintptr `dl:"cuCtxSetCurrent"`
-	CtxPushCurrent      uintptr `dl:"cuCtxPushCurrent_v2"`
-	CtxPopCurrent       uintptr `dl:"cuCtxPopCurrent_v2"`
-	CtxGetDevice        uintptr `dl:"cuCtxGetDevice"`
-	CtxSynchronize      uintptr `dl:"cuCtxSynchronize"`
-	CtxEnablePeerAccess uintptr `dl:"cuCtxEnablePeerAccess"`
+	CtxGetCurrent        uintptr `dl:"cuCtxGetCurrent"`
+	CtxSetCurrent        uintptr `dl:"cuCtxSetCurrent"`
+	CtxPushCurrent       uintptr `dl:"cuCtxPushCurrent_v2"`
+	CtxPopCurrent        uintptr `dl:"cuCtxPopCurrent_v2"`
+	CtxGetDevice         uintptr `dl:"cuCtxGetDevice"`
+	CtxSynchronize       uintptr `dl:"cuCtxSynchronize"`
+	CtxEnablePeerAccess  uintptr `dl:"cuCtxEnablePeerAccess"`
+	CtxDisablePeerAccess uintptr `dl:"cuCtxDisablePeerAccess"`
 
 	// Memory.
 	MemAlloc             uintptr `dl:"cuMemAlloc_v2"`
@@ -51,6 +52,9 @@ type EntryPoints struct {
 	MemHostUnregister    uintptr `dl:"cuMemHostUnregister,optional"`
 	MemGetInfo           uintptr `dl:"cuMemGetInfo_v2"`
 	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
+	IPCGetMemHandle      uintptr `dl:"cuIpcGetMemHandle,optional"`
+	IPCOpenMemHandle     uintptr `dl:"cuIpcOpenMemHandle_v2,optional"`
+	IPCCloseMemHandle    uintptr `dl:"cuIpcCloseMemHandle,optional"`
 
 	// Memory pools: 11.2.
 	MemPoolCreate        uintptr `dl:"cuMemPoolCreate"`
@@ -118,7 +122,12 @@ type EntryPoints struct {
 
 	// Kernels.
 	ModuleLoadData    uintptr `dl:"cuModuleLoadData"`
+	ModuleLoadDataEx  uintptr `dl:"cuModuleLoadDataEx,optional"`
+	ModuleUnload      uintptr `dl:"cuModuleUnload"`
 	ModuleGetFunction uintptr `dl:"cuModuleGetFunction"`
+	FuncGetAttribute  uintptr `dl:"cuFuncGetAttribute"`
+	FuncSetAttribute  uintptr `dl:"cuFuncSetAttribute"`
+	FuncGetParamInfo  uintptr `dl:"cuFuncGetParamInfo,optional"` // 12.4
 	LaunchKernel      uintptr `dl:"cuLaunchKernel"`
 }
 

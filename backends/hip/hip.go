@@ -48,6 +48,19 @@ var dialect = &cuda.Dialect{
 	Attributes: map[int]int{
 		cuda.AttributeMultiprocessors: 63, cuda.AttributeMajor: 23, cuda.AttributeMinor: 61,
 		cuda.AttributeManagedMemory: 24, cuda.AttributeHostPageTables: 66, cuda.AttributeMemoryPools: 88,
+		cuda.AttributeMaxThreads: 56, cuda.AttributeMaxBlockX: 26, cuda.AttributeMaxBlockY: 27,
+		cuda.AttributeMaxBlockZ: 28, cuda.AttributeMaxGridX: 29, cuda.AttributeMaxGridY: 30,
+		cuda.AttributeMaxGridZ: 31, cuda.AttributeSharedBytes: 74, cuda.AttributeConstantBytes: 83,
+		cuda.AttributeWarpSize: 87, cuda.AttributeMaxPitch: 58, cuda.AttributeRegisters: 71,
+		cuda.AttributeClockRate: 5, cuda.AttributeTextureAlignment: 81, cuda.AttributeKernelTimeout: 18,
+		cuda.AttributeIntegrated: 16, cuda.AttributeMapsHostMemory: 3, cuda.AttributeComputeMode: 6,
+		cuda.AttributeConcurrentKernels: 8, cuda.AttributeECC: 0, cuda.AttributeMemoryClockRate: 60,
+		cuda.AttributeMemoryBusWidth: 59, cuda.AttributeL2Bytes: 19, cuda.AttributeResidentThreads: 57,
+		cuda.AttributeCopyEngines: 2, cuda.AttributeUnifiedAddressing: 85, cuda.AttributeStreamPriorities: 78,
+		cuda.AttributeResidentSharedBytes: 76, cuda.AttributeResidentRegisters: 72,
+		cuda.AttributePageableMemory: 65, cuda.AttributeConcurrentManaged: 9, cuda.AttributeCooperativeLaunch: 10,
+		cuda.AttributeMaxSharedBytesOptIn: 75, cuda.AttributeMaxResidentBlocks: 25,
+		cuda.AttributeReservedBytesOfBlock: 73,
 	},
 	UUIDText: uuidText,
 	MemoryTypes: func(version int) (host, device, managed int32) {
@@ -63,6 +76,7 @@ var dialect = &cuda.Dialect{
 	ForgetsForks: true,
 	FreesForOne:  true,
 	Kernels:      func(library dl.Library) ([]byte, error) { return compile(library) },
+	Compile:      compileForUser,
 }
 
 // New returns the backend of the allocators HIP, HIPAsync, HIPUnified and HIPHost. Probe reads the

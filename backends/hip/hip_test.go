@@ -75,7 +75,7 @@ func TestKernelsCompileForAMD(t *testing.T) {
 		}
 	}
 	_, err = compile(library, "--offload-arch=gfx90a", "-Werror", "-DHAMR_UNROLL=mistake")
-	assert.ErrorContains(t, err, "hiprtcCompileProgram returned")
+	assert.ErrorContains(t, err, "hiprtcCompileProgram failed with")
 	assert.ErrorContains(t, err, "HAMR_UNROLL")
 }
 

@@ -26,13 +26,14 @@ type entryPoints struct {
 	DevicePrimaryCtxState  uintptr
 
 	// Contexts, or devices in their place.
-	CtxGetCurrent       uintptr
-	CtxSetCurrent       uintptr
-	CtxPushCurrent      uintptr
-	CtxPopCurrent       uintptr
-	CtxGetDevice        uintptr `dl:"hipGetDevice"`
-	CtxSynchronize      uintptr `dl:"hipDeviceSynchronize"`
-	CtxEnablePeerAccess uintptr `dl:"hipDeviceEnablePeerAccess"`
+	CtxGetCurrent        uintptr
+	CtxSetCurrent        uintptr
+	CtxPushCurrent       uintptr
+	CtxPopCurrent        uintptr
+	CtxGetDevice         uintptr `dl:"hipGetDevice"`
+	CtxSynchronize       uintptr `dl:"hipDeviceSynchronize"`
+	CtxEnablePeerAccess  uintptr `dl:"hipDeviceEnablePeerAccess"`
+	CtxDisablePeerAccess uintptr `dl:"hipDeviceDisablePeerAccess"`
 
 	// Memory. That of the host is not locked where it lies: devices may see it at other addresses then.
 	MemAlloc             uintptr `dl:"hipMalloc"`
@@ -44,6 +45,9 @@ type entryPoints struct {
 	MemHostUnregister    uintptr
 	MemGetInfo           uintptr `dl:"hipMemGetInfo"`
 	PointerGetAttributes uintptr
+	IPCGetMemHandle      uintptr
+	IPCOpenMemHandle     uintptr
+	IPCCloseMemHandle    uintptr
 
 	// Memory pools.
 	MemPoolCreate        uintptr `dl:"hipMemPoolCreate,optional"`
@@ -111,7 +115,12 @@ type entryPoints struct {
 
 	// Kernels.
 	ModuleLoadData    uintptr `dl:"hipModuleLoadData"`
+	ModuleLoadDataEx  uintptr // it compiles nothing, and has no log
+	ModuleUnload      uintptr `dl:"hipModuleUnload"`
 	ModuleGetFunction uintptr `dl:"hipModuleGetFunction"`
+	FuncGetAttribute  uintptr `dl:"hipFuncGetAttribute"`
+	FuncSetAttribute  uintptr // takes a function of the host's
+	FuncGetParamInfo  uintptr
 	LaunchKernel      uintptr `dl:"hipModuleLaunchKernel"`
 }
 

@@ -30,8 +30,8 @@ type Backend struct {
 func New() backends.Backend {
 	return &Backend{
 		c:      cHeap{},
-		medium: largeSpares{count: mostMedium, usual: mediumLimit},
-		large:  largeSpares{count: mostLarge, usual: func() int { return largeLimit() - mediumLimit() }},
+		medium: largeSpares{count: mostMedium, usual: mediumLimit, rest: usualRest},
+		large:  largeSpares{count: mostLarge, usual: func() int { return largeLimit() - mediumLimit() }, rest: usualRest},
 		cpp: sync.OnceValues(func() (heap, error) {
 			found, err := processOperators()
 			if err != nil {

@@ -27,13 +27,14 @@ const (
 	largeShare     = 16         // this part of the machine's memory
 )
 
-// rest is after what time the system may take a block's pages; tests set it.
-var rest = 500 * time.Millisecond
+// usualRest is after what time the system may take a block's pages.
+const usualRest = 500 * time.Millisecond
 
 // largeSpares holds blocks of the C library's heap, the oldest first.
 type largeSpares struct {
-	count int        // of blocks that it holds at most
-	usual func() int // bytes, without a choice
+	count int           // of blocks that it holds at most
+	usual func() int    // bytes, without a choice
+	rest  time.Duration // after which the system may take a block's pages
 
 	mutex   sync.Mutex
 	blocks  []block
@@ -101,7 +102,7 @@ func (s *largeSpares) put(b block, free func(backends.Address)) {
 	out := s.surplus()
 	s.most = max(s.most, s.bytes)
 	if s.timer == nil {
-		s.timer = time.AfterFunc(rest, func() { s.offer(free) })
+		s.timer = time.AfterFunc(s.rest, func() { s.offer(free) })
 	}
 	s.mutex.Unlock()
 	for _, b := range out {
@@ -120,7 +121,7 @@ func (s *largeSpares) offer(free func(backends.Address)) {
 	for _, b := range s.blocks {
 		switch {
 		case b.offered:
-		case time.Since(b.since) < rest:
+		case time.Since(b.since) < s.rest:
 			waiting = true
 		case advise(b, adviceFree):
 			b.offered = true
@@ -133,7 +134,7 @@ func (s *largeSpares) offer(free func(backends.Address)) {
 	}
 	s.blocks = left
 	if waiting {
-		s.timer = time.AfterFunc(rest, func() { s.offer(free) })
+		s.timer = time.AfterFunc(s.rest, func() { s.offer(free) })
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *largeSpares) held() (now struct {
 // each block is given back once.
 func TestLargeSparesHaveLimits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	s := largeSpares{count: mostLarge, usual: largeLimit}
+	s := largeSpares{count: mostLarge, usual: largeLimit, rest: usualRest}
 	b := New().(*Backend)
 	freed := map[backends.Address]int{}
 	alive := map[backends.Address]bool{}
@@ -141,9 +141,7 @@ func TestLargeSparesHaveLimits(t *testing.T) {
 // TestTheSystemMayTakeWhatHasWaited looks for the pages that the system may take in its account of
 // the process.
 func TestTheSystemMayTakeWhatHasWaited(t *testing.T) {
-	defer func(was time.Duration) { rest = was }(rest)
-	rest = 10 * time.Millisecond
-	s := largeSpares{count: mostLarge, usual: largeLimit}
+	s := largeSpares{count: mostLarge, usual: largeLimit, rest: 10 * time.Millisecond}
 	free := func(at backends.Address) { cHeap{}.free(at) }
 	defer s.drain(free)
 	const size = 64 << 20

@@ -65,7 +65,9 @@ uintptr_t hamr_shared_allocate(size_t size) {
     return 0;
   uintptr_t at = 0;
   // Whoever cuts a file that others have mapped ends them by SIGBUS.
-  if (ftruncate(descriptor, (off_t)size) == 0 &&
+  // Whole pages, as others may map no less.
+  const size_t page = page_size();
+  if (ftruncate(descriptor, (off_t)((size + page - 1) & ~(page - 1))) == 0 &&
       fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
     at = hamr_shared_map(descriptor, size, (hamr_shared_place){getpid(), descriptor});
   if (at == 0) {

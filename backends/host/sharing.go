@@ -64,7 +64,7 @@ var sharing = sync.OnceValue(func() error {
 		return lacks("/proc/self/fd", err)
 	}
 	_ = unix.Close(readable)
-	if _, err := unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil {
+	if err := SealMappings(descriptor); err != nil {
 		return lacks("F_SEAL_FUTURE_WRITE", err)
 	}
 	return nil
@@ -143,6 +143,13 @@ func ReadOnlyDescriptor(descriptor int) (int, error) {
 	return readable, nil
 }
 
+// SealMappings has nobody map the memory for writing any more that a writable descriptor is of; who has
+// it mapped so writes on. The error is the kernel's: EPERM where the descriptor is for reading.
+func SealMappings(descriptor int) error {
+	_, err := unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
+	return err
+}
+
 // SealShared has nobody write any more to the memory that a writable descriptor is of. forGood is
 // whether that holds of all; else somebody has it mapped for writing still, which nobody else can
 // do any more, or a device reads it: SealShared may be called again.
@@ -152,7 +159,7 @@ func SealShared(descriptor int) (forGood bool, err error) {
 		return true, nil
 	}
 	if errors.Is(err, unix.EBUSY) {
-		_, err = unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
+		err = SealMappings(descriptor)
 	}
 	if err != nil {
 		return false, fmt.Errorf("sealing the shared memory of descriptor %d: %w", descriptor, err)
