@@ -41,6 +41,7 @@ var rules = []rule{
 	{"backends/internal/pool", []string{"backends"}},
 	{"backends/waiting", nil},
 	{"backends/internal/setting", nil},
+	{"backends/internal/rtc", []string{"backends", "backends/internal/dl"}},
 	{"backends/internal/staging", []string{"backends", "backends/waiting", "backends/internal/setting"}},
 	// HIP is CUDA in other words: see cuda.Dialect.
 	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
@@ -49,7 +50,8 @@ var rules = []rule{
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
 	// The server makes and seals the host's memory without a runtime.
 	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface"}},
-	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/waiting", "pyhamr/internal/..."}},
+	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
+	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/..."}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"tests/...", nil},
 	{"docs/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
@@ -57,6 +59,7 @@ var rules = []rule{
 	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
 	{"internal/facadestub", nil},
+	{"internal/pythonsymbols", nil},
 }
 
 // testImports is what tests may use on top. Concrete backends are open to the
@@ -91,7 +94,7 @@ func Check(tree fs.FS) ([]string, error) {
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".py", ".pyi"}, path.Ext(name)) {
+		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".cpp", ".hpp", ".f90", ".py", ".pyi", ".pxd", ".pyx"}, path.Ext(name)) {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)

@@ -64,6 +64,9 @@ func TestBreachesAreFound(t *testing.T) {
 		{"arrayiface/a.go", source() + strings.Repeat("\n", mostLines), "more than 450"},
 		{"python/hamr/_base/a.py", strings.Repeat("\n", mostLines+1), "more than 450"},
 		{"backends/host/a.c", strings.Repeat("\n", mostLines+1), "more than 450"},
+		{"include/hamr/cpp/a.hpp", strings.Repeat("\n", mostLines+1), "more than 450"},
+		{"include/hamr.f90", strings.Repeat("\n", mostLines+1), "more than 450"},
+		{"python/hamr/a.pxd", strings.Repeat("\n", mostLines+1), "more than 450"},
 	} {
 		t.Run(c.file+"/"+c.want, func(t *testing.T) {
 			breaches, err := Check(fstest.MapFS{c.file: {Data: []byte(c.text)}})

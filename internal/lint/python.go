@@ -23,10 +23,12 @@ var pythonRules = []rule{
 	{"_upstream", []string{"_base", "_protocols", "_buffer"}},
 	{"dask", []string{"_base", "_buffer"}},
 	{"hetero", []string{"_base", "_buffer"}},
+	{"pygpu", []string{"_base", "_protocols", "_buffer"}},
 	{"store", []string{"_base", "_buffer"}},
+	{"pygpu", []string{"_base", "_protocols", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
-	{"_benchmark", []string{"", "_base", "hetero", "store"}},
+	{"_benchmark", []string{"", "_base", "hetero", "pygpu", "store"}},
 	{"_tuning", []string{"", "_base"}},
 	{"cli", []string{"", "_base", "_benchmark", "_tuning", "store"}},
 	{"__main__", []string{"cli"}},
