@@ -16,6 +16,7 @@ var ErrInUse = errors.New("the elements are in use")
 // claims are the elements that accesses have, of all memory of a Runtime.
 type claims struct {
 	writing atomic.Int64 // claims that write, so that changes need not look when there are none
+	all     atomic.Int64 // claims: see Runtime.Words
 	mutex   sync.Mutex
 	list    []*claim
 	last    uint32 // number
@@ -51,6 +52,7 @@ func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 	c.last = max(c.last+1, 1)
 	mine := &claim{piece: p, mode: mode, number: c.last, within: holder, temporary: true}
 	c.list = append(c.list, mine)
+	c.all.Add(1)
 	if mode.Writes() {
 		c.writing.Add(1)
 	}
@@ -72,6 +74,7 @@ func (c *claims) remove(old *claim) {
 		return
 	}
 	c.list = slices.Delete(c.list, i, i+1)
+	c.all.Add(-1)
 	if old.mode.Writes() {
 		c.writing.Add(-1)
 	}
@@ -83,6 +86,19 @@ func (c *claims) refuse(p piece, holder uint32) error {
 	defer c.mutex.Unlock()
 	if other := c.find(p, holder, false); other != nil {
 		return fmt.Errorf("%w: an access for %q has some of them; end it before changing the buffer", ErrInUse, other.mode)
+	}
+	return nil
+}
+
+// refuseUse is ErrInUse if an access excludes one that is about to read p's elements or to write some.
+func (c *claims) refuseUse(p piece, holder uint32, writes bool) error {
+	if c.all.Load() == 0 {
+		return nil
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if other := c.find(p, holder, writes); other != nil {
+		return fmt.Errorf("%w: an access for %q has some of them; end it before a kernel uses them", ErrInUse, other.mode)
 	}
 	return nil
 }

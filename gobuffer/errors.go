@@ -24,9 +24,13 @@ var (
 	errClosed   = fmt.Errorf("%w by Close; Free leaves one that can grow again", ErrFreed)
 	errReleased = fmt.Errorf("%w: the handle was released; ask a buffer for another", ErrFreed)
 
+	errModuleClosed = fmt.Errorf("%w: the module of kernels was closed", ErrFreed)
+
 	errNoArray   = zeroError("buffer", "what New, From, Adopt, View and Runtime.NewArray return")
 	errNoHandle  = zeroError("handle", "what Access, AccessMode and HostAccessible return")
+	errNoKernel  = zeroError("kernel", "what Module.Kernel returns")
 	errNoMemory  = zeroError("memory", "what Runtime.Allocate, Adopt and TakeOver return")
+	errNoModule  = zeroError("module", "what Runtime.NewModule returns")
 	errNoRuntime = zeroError("runtime", "what Default and NewRuntime return")
 )
 

@@ -15,15 +15,16 @@ func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, re
 	if err != nil {
 		return nil, err
 	}
-	if err := m.resolveStream(); err != nil {
-		return nil, err
-	}
 	m.foreign = released
+	r.countAdopted(at, size)
+	return m, nil
+}
+
+func (r *Runtime) countAdopted(at backends.Region, size int) {
 	r.counters[at.Allocator].adopted.Add(1)
 	if r.tracing() {
 		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
 	}
-	return m, nil
 }
 
 // taker takes memory back when the work is over that a stream holds now.
@@ -39,9 +40,6 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 	if err != nil {
 		return nil, err
 	}
-	if err := m.resolveStream(); err != nil {
-		return nil, err
-	}
 	if m.streams != nil && size > 0 {
 		w := new(work)
 		if err := m.setWork(w, m.ordered()); err != nil {
@@ -50,10 +48,7 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 		m.uses.begin(w)
 	}
 	m.taker = released
-	r.counters[at.Allocator].adopted.Add(1)
-	if r.tracing() {
-		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
-	}
+	r.countAdopted(at, size)
 	return m, nil
 }
 
@@ -63,9 +58,6 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
-		return nil, err
-	}
-	if err := m.resolveStream(); err != nil {
 		return nil, err
 	}
 	m.owned, m.taken = true, true
@@ -84,7 +76,7 @@ func (r *Runtime) wrap(at backends.Region, size int, stream backends.Stream) (*M
 	if size < 0 || (size > 0 && at.Address == 0) {
 		return nil, valueError("pointer", fmt.Sprintf("%#x with %d bytes", at.Address, size), "the address of existing memory")
 	}
-	return m, nil
+	return m, m.resolveStream()
 }
 
 // Disown drops the last reference to adopted memory without telling its owner,

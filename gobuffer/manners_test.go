@@ -104,6 +104,10 @@ var receivers = []receiver{
 
 	{name: "nil ImportedPool", make: fixed((*gobuffer.ImportedPool)(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero ImportedPool", make: fixed(new(gobuffer.ImportedPool)), want: gobuffer.ErrZero, zero: true},
+	{name: "nil Kernel", make: fixed((*gobuffer.Kernel)(nil)), want: gobuffer.ErrZero, zero: true},
+	{name: "zero Kernel", make: fixed(new(gobuffer.Kernel)), want: gobuffer.ErrZero, zero: true},
+	{name: "nil Module", make: fixed((*gobuffer.Module)(nil)), want: gobuffer.ErrZero, zero: true},
+	{name: "zero Module", make: fixed(new(gobuffer.Module)), want: gobuffer.ErrZero, zero: true},
 	{name: "nil Memory", make: fixed((*gobuffer.Memory)(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero Memory", make: fixed(new(gobuffer.Memory)), want: gobuffer.ErrZero, zero: true},
 	{name: "Memory", make: func(t *testing.T) any { return accessed(t).Detach() }},
@@ -115,6 +119,9 @@ var receivers = []receiver{
 		require.NoError(t, err)
 		return r
 	}},
+
+	{name: "nil Shared", make: fixed((*gobuffer.Shared)(nil)), want: gobuffer.ErrZero, zero: true},
+	{name: "zero Shared", make: fixed(new(gobuffer.Shared)), want: gobuffer.ErrZero, zero: true},
 
 	{name: "nil ArgumentError", make: fixed((*gobuffer.ArgumentError)(nil))},
 	{name: "zero ArgumentError", make: fixed(new(gobuffer.ArgumentError))},
@@ -128,6 +135,7 @@ var receivers = []receiver{
 // not the zero value of its type.
 var nobody = map[string]any{
 	"Allocator":       backends.None,
+	"Lease":           -1,
 	"DeviceAllocator": backends.None,
 	"HostAllocator":   backends.None,
 	"Owner":           backends.HostDevice,

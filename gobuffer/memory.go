@@ -14,27 +14,29 @@ import (
 // return one that is ErrZero, and the others their zero values; Retain and Release of memory
 // that was released before panic, since its bytes may be somebody else's.
 type Memory struct {
-	runtime *Runtime
-	*served // what the Runtime knows of the allocator
-	region  backends.Region
-	size    atomic.Int64    // bytes: they may become more, see extend
-	asked   atomic.Uintptr  // the stream as the caller named it
-	stream  atomic.Uintptr  // the same, resolved: its release is ordered on it
-	turns   atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
-	foreign func()          // called instead of freeing; nil for our own memory
-	shared  backends.Sharer // whose mapping it is; else nil
-	unmap   func() error    // ends what is at the addresses, instead of freeing; else nil
-	taker   taker           // likewise, of memory that goes back in the order of its stream
-	owned   bool
-	taken   bool        // owned, but not allocated by us
-	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
-	every   atomic.Bool // its release waits for all streams of the device
-	retired bool        // it counts as freed
-	refs    atomic.Int64
-	uses    uses     // enqueued and not yet waited for
-	first   pattern  // what it was filled with; here to save an allocation
-	watched *uint64  // what tells whether it was written to, of temporaries while tracing
-	mapping *mapping // of memory that the host maps, and of the host's view of it; else nil
+	runtime    *Runtime
+	*served    // what the Runtime knows of the allocator
+	region     backends.Region
+	size       atomic.Int64    // bytes: they may become more, see extend
+	asked      atomic.Uintptr  // the stream as the caller named it
+	stream     atomic.Uintptr  // the same, resolved: its release is ordered on it
+	turns      atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
+	foreign    func()          // called instead of freeing; nil for our own memory
+	shared     backends.Sharer // whose mapping it is; else nil
+	descriptor *Descriptor     // of the memory, which ends with it; else nil
+	lease      int             // a descriptor by which another process keeps the memory, plus one, or 0
+	unmap      func() error    // ends what is at the addresses, instead of freeing; else nil
+	taker      taker           // likewise, of memory that goes back in the order of its stream
+	owned      bool
+	taken      bool        // owned, but not allocated by us
+	keeps      bool        // temporaries of its elements were kept; for who drops the last reference
+	every      atomic.Bool // its release waits for all streams of the device
+	retired    bool        // it counts as freed
+	refs       atomic.Int64
+	uses       uses     // enqueued and not yet waited for
+	first      pattern  // what it was filled with; here to save an allocation
+	watched    *uint64  // what tells whether it was written to, of temporaries while tracing
+	mapping    *mapping // of memory that the host maps, and of the host's view of it; else nil
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero

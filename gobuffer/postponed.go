@@ -99,12 +99,12 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 
 // ReleasePostponed waits for the devices on which memory was kept at its release,
 // since they could not be waited for then, and gives it back, as what waits for work on it
-// to end. Memory whose device cannot be waited for now is kept further, and the error says so.
+// to end. So it does with the modules of kernels that nobody uses. Memory whose device cannot be waited for now is kept further, and the error says so.
 func (r *Runtime) ReleasePostponed() error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	failed := r.settleAside()
+	failed := errors.Join(r.modules.settle(), r.settleAside())
 	p := &r.postponed
 	list, ever := p.some()
 	if !ever {

@@ -25,7 +25,9 @@ type Runtime struct {
 	callbacks   callbacks
 	claims      claims
 	kept        kept
+	modules     loadedModules
 	same        sameDevices
+	leases      leases
 	trace       atomic.Pointer[func(string)]
 }
 
@@ -306,14 +308,15 @@ func (r *Runtime) tracef(format string, arguments ...any) {
 // tracing guards calls of tracef on paths where boxing the arguments would cost.
 func (r *Runtime) tracing() bool { return r.trace.Load() != nil }
 
-// Words are where two numbers of 64 bits are that are zero while the Runtime need not know of it when
-// host memory is written to: how many temporaries it keeps (see Array.Cached), and who is told of what
-// it does (see SetTrace). They are there as long as the Runtime.
-func (r *Runtime) Words() (kept, trace uintptr) {
+// Words are where numbers of 64 bits are that are zero while the Runtime need not know that host memory
+// is written to, or a device's: how many temporaries it keeps (see Array.Cached), who is told of what it
+// does (see SetTrace), and how many accesses have elements for their own (see Array.AccessMode). They are
+// there as long as the Runtime.
+func (r *Runtime) Words() (kept, trace, claims uintptr) {
 	if r.check() != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return uintptr(unsafe.Pointer(&r.kept.some)), uintptr(unsafe.Pointer(&r.trace))
+	return uintptr(unsafe.Pointer(&r.kept.some)), uintptr(unsafe.Pointer(&r.trace)), uintptr(unsafe.Pointer(&r.claims.all))
 }
 
 // Tracing reports whether SetTrace was given a function.

@@ -10,18 +10,27 @@ import (
 
 // sharer returns the backend that memory beside a's can be shared by, and the device that is meant.
 func (r *Runtime) sharer(a backends.Allocator, device int) (backends.Sharer, int, error) {
-	b, err := r.Backend(a)
+	s, device, err := ableOn[backends.Sharer](r, a, device, "its memory cannot be shared by descriptor")
 	if err != nil {
 		return nil, 0, err
 	}
-	if device, err = r.checkDevice(b, a, device); err != nil {
-		return nil, 0, err
-	}
-	s, ok := backends.As[backends.Sharer](b)
-	if !ok {
-		return nil, 0, &backends.UnavailableError{Backend: b.Name(), Reason: "its memory cannot be shared by descriptor"}
-	}
 	return s, device, s.Shares(device)
+}
+
+// ableOn returns the backend of an allocator as a T, and the device that is meant; lacks says why where it is none.
+func ableOn[T any](r *Runtime, a backends.Allocator, device int, lacks string) (able T, number int, err error) {
+	b, err := r.Backend(a)
+	if err != nil {
+		return able, 0, err
+	}
+	if number, err = r.checkDevice(b, a, device); err != nil {
+		return able, 0, err
+	}
+	able, ok := backends.As[T](b)
+	if !ok {
+		return able, 0, &backends.UnavailableError{Backend: b.Name(), Reason: lacks}
+	}
+	return able, number, nil
 }
 
 // SharedUnit returns what sizes of shared memory are rounded up to, in bytes, by the backend that
@@ -177,6 +186,9 @@ func (m *Memory) endShared() error {
 		m.leaveStream()
 		r.postponed.add(m)
 		return err
+	}
+	if d := m.descriptor; d != nil {
+		err = errors.Join(err, syscall.Close(d.Number))
 	}
 	r.counters[m.region.Allocator].adopted.Add(-1)
 	if r.tracing() {

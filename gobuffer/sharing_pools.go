@@ -10,18 +10,7 @@ import (
 
 // poolSharer returns the backend whose pools memory of allocator a is of, and the device that is meant.
 func (r *Runtime) poolSharer(a backends.Allocator, device int) (backends.PoolSharer, int, error) {
-	b, err := r.Backend(a)
-	if err != nil {
-		return nil, 0, err
-	}
-	if device, err = r.checkDevice(b, a, device); err != nil {
-		return nil, 0, err
-	}
-	s, ok := backends.As[backends.PoolSharer](b)
-	if !ok {
-		return nil, 0, &backends.UnavailableError{Backend: b.Name(), Reason: "its pools cannot be shared by descriptor"}
-	}
-	return s, device, nil
+	return ableOn[backends.PoolSharer](r, a, device, "its pools cannot be shared by descriptor")
 }
 
 // SharedPool returns a descriptor of the pool that memory of allocator a on a device is of, by which
@@ -55,6 +44,7 @@ func (m *Memory) ExportPooled() (exported []byte, offset int, err error) {
 // ImportedPool is another process's pool. Its methods are safe for concurrent use.
 type ImportedPool struct {
 	runtime *Runtime
+	backend backends.Backend
 	sharer  backends.PoolSharer
 	pool    uintptr
 	closed  atomic.Bool
@@ -72,7 +62,7 @@ func (r *Runtime) ImportPool(a backends.Allocator, device, descriptor int) (*Imp
 	if err != nil {
 		return nil, err
 	}
-	return &ImportedPool{runtime: r, sharer: s, pool: pool}, nil
+	return &ImportedPool{runtime: r, backend: r.byAllocator[a].backend, sharer: s, pool: pool}, nil
 }
 
 // Import returns size bytes from offset on of what Memory.ExportPooled has returned, with one
@@ -90,7 +80,7 @@ func (p *ImportedPool) Import(exported []byte, offset, size int) (*Memory, error
 		return nil, err
 	}
 	end := func() error { return p.sharer.ClosePooled(base) }
-	found, err := p.runtime.Locate(base.Address)
+	found, err := locateBy(p.backend, base.Address)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}

@@ -1,0 +1,313 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"hamr/backends"
+)
+
+// Kernel is a kernel of a Module's on one device. It is safe for concurrent use.
+type Kernel struct {
+	module *Module
+	on     *loadedModule
+	handle backends.Function
+	name   string
+	facts  backends.FunctionFacts
+	shared atomic.Int64 // bytes of shared memory that launches may ask for
+	asking sync.Mutex   // held while the runtime is told of more, since what it is told last counts
+}
+
+// Argument is one of a kernel's: where an Array's elements are, or the bytes of a value.
+type Argument struct {
+	Array *Array // or nil
+	Reads bool   // the kernel writes none of its elements
+	Value unsafe.Pointer
+	Size  int // bytes at Value
+}
+
+// Facts returns what is known of the kernel.
+func (k *Kernel) Facts() backends.FunctionFacts {
+	if k.check() != nil {
+		return backends.FunctionFacts{}
+	}
+	return k.facts
+}
+
+// Handle returns the runtime's own handle, as a CUfunction. It ends with the module.
+func (k *Kernel) Handle() backends.Function {
+	if k.check() != nil {
+		return 0
+	}
+	return k.handle
+}
+
+// SharedAllowed returns how many bytes of shared memory launches have asked for at most, or may ask for
+// without the runtime being told.
+func (k *Kernel) SharedAllowed() int {
+	if k.check() != nil {
+		return 0
+	}
+	return int(k.shared.Load())
+}
+
+func (k *Kernel) check() error {
+	if k == nil || k.module == nil {
+		return errNoKernel
+	}
+	return nil
+}
+
+// frame is what a launch hands to the runtime.
+type frame struct {
+	pointers  []unsafe.Pointer
+	addresses []backends.Address
+	before    []works
+}
+
+var frames = sync.Pool{New: func() any { return new(frame) }}
+
+// unknownParameters is how many arguments a kernel is given whose parameters nobody knows: those that
+// were not named are zeros, in place of whatever lies behind the list.
+const unknownParameters = 256
+
+var zeros = new([64]byte)
+
+// LaunchStream is the stream of a launch.
+type LaunchStream struct {
+	Stream backends.Stream
+	// MayEnd says that it may end before the module is closed without Runtime.ForgetStream being told.
+	MayEnd bool
+}
+
+// Launch runs the kernel on a stream of its device, after all work on the elements of its arguments, and
+// whoever uses or frees them later comes after the kernel. Values are read before it returns. Each array is
+// one that code on the device uses in place, and is not read-only unless the kernel only reads it. What is
+// wrong with an argument is an *ArgumentError that names it; then nothing was enqueued.
+func (k *Kernel) Launch(shape backends.LaunchShape, on LaunchStream, arguments []Argument) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	if err := errors.Join(k.checkShape(shape), k.checkArguments(arguments)); err != nil {
+		return err
+	}
+	k.on.mutex.RLock()
+	defer k.on.mutex.RUnlock()
+	if k.on.ended {
+		return errModuleClosed
+	}
+	if int64(shape.Shared) > k.shared.Load() {
+		if err := k.allowShared(int64(shape.Shared)); err != nil {
+			return err
+		}
+	}
+	w, err := k.workOn(on.Stream)
+	if err != nil {
+		return err
+	}
+	f := frames.Get().(*frame)
+	defer f.end()
+	return k.launch(f, w, on.MayEnd, shape, arguments)
+}
+
+func (k *Kernel) allowShared(bytes int64) error {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if bytes <= k.shared.Load() {
+		return nil
+	}
+	err := k.module.launcher.AllowShared(k.on.device, k.handle, int(bytes))
+	if err == nil {
+		k.shared.Store(bytes)
+	}
+	return err
+}
+
+// Launched is told of launches on a stream, from the next one on, that somebody makes by Handle: the module
+// is not unloaded before they are over. It need not be told of one stream twice while that exists.
+func (k *Kernel) Launched(stream backends.Stream) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	w, err := k.workOn(stream)
+	if err != nil {
+		return err
+	}
+	k.on.launched(w)
+	return nil
+}
+
+// Covers returns the Marks of a's memory if all that is recorded of it is what the stream holds, of the
+// kernel's device: until they change a launch there comes after it. Else, or if nothing is, it is zero.
+func (k *Kernel) Covers(a *Array, stream backends.Stream) uint64 {
+	if k.check() != nil || !a.live() || a.memory == nil || k.module.streams == nil {
+		return 0
+	}
+	s, err := k.module.streams.Resolve(k.on.device, stream)
+	if err != nil {
+		return 0
+	}
+	u := &a.memory.uses
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if len(u.named) > 0 || len(u.list) != 1 || !u.list[0].isAllOf(k.module.backend, k.on.device, s) {
+		return 0
+	}
+	return u.marks.Load()
+}
+
+// workOn stands for the launch on a stream of the kernel's device.
+func (k *Kernel) workOn(stream backends.Stream) (*work, error) {
+	m := k.module
+	w := &work{backend: m.backend, streams: m.streams, device: k.on.device, stream: stream}
+	if m.streams == nil {
+		return w, nil
+	}
+	if stream != 0 {
+		device, err := m.streams.StreamDevice(stream)
+		if err != nil {
+			return nil, err
+		}
+		if device >= 0 && device != k.on.device {
+			return nil, valueError("stream", fmt.Sprintf("%#x of device %d", uintptr(stream), device), fmt.Sprintf("a stream of device %d, where the arguments of %s are", k.on.device, k.name))
+		}
+	}
+	var err error
+	w.stream, err = m.streams.Resolve(k.on.device, stream)
+	return w, err
+}
+
+// launch enqueues the kernel on w's stream, and records it.
+func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchShape, arguments []Argument) (err error) {
+	defer func() {
+		for _, before := range f.before {
+			err = errors.Join(err, before.letGo())
+		}
+	}()
+	captured, err := k.module.launcher.Capturing(k.on.device, w.stream)
+	if err != nil {
+		return err
+	}
+	follow := w.follow
+	if captured {
+		k.on.captured.Store(true)
+		follow = notPending
+	}
+	if err := f.follow(w, arguments, follow); err != nil {
+		return err
+	}
+	f.point(arguments, k.facts.KnowsParameters)
+	err = k.module.launcher.LaunchFunction(k.on.device, w.stream, k.handle, shape, unsafe.Pointer(unsafe.SliceData(f.pointers)))
+	runtime.KeepAlive(arguments)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.stream)), "a stream of the device's primary context")
+	}
+	if err != nil {
+		return err
+	}
+	if k.module.runtime.tracing() {
+		k.module.runtime.tracef("launch %s on %s device %d, grid %v, block %v, %d bytes shared, stream %#x", k.name, k.module.backend.Name(), k.on.device,
+			shape.Grid, shape.Block, shape.Shared, uintptr(w.stream))
+	}
+	if mayEnd && !captured && w.streams != nil {
+		err = k.on.launchedByEvent(w)
+	} else {
+		k.on.launched(w)
+	}
+	next := 0
+	for _, argument := range arguments {
+		a := argument.Array
+		if a == nil || a.memory == nil {
+			continue
+		}
+		err = errors.Join(err, a.memory.mark(w, f.before[next]))
+		next++
+		if !argument.Reads {
+			k.module.runtime.kept.changed(a.all())
+		}
+	}
+	return err
+}
+
+// follow makes w's stream run after what is pending on the arguments, and after the streams of theirs,
+// where other libraries may have work on them: after each once.
+func (f *frame) follow(w *work, arguments []Argument, by func(before *work) error) error {
+	var followed works
+	follow := func(before *work) error {
+		if before.ticket == nil {
+			if before.holdsAll(w) || followed.cover(before) {
+				return nil
+			}
+			followed = append(followed, before)
+		}
+		return by(before)
+	}
+	for _, argument := range arguments {
+		if argument.Array == nil || argument.Array.memory == nil {
+			continue
+		}
+		p := argument.Array.all()
+		pending := p.memory.uses.recorded()
+		f.before = append(f.before, pending)
+		for _, before := range pending {
+			if err := follow(before); err != nil {
+				return err
+			}
+		}
+		if !p.hasStream() {
+			continue
+		}
+		own, err := p.work()
+		if err == nil {
+			err = follow(own)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notPending is follow for a stream that is being captured into a graph, which can wait for nothing that is
+// outside of that.
+func notPending(before *work) error {
+	idle, err := before.idle()
+	if errors.Is(err, backends.ErrCapturing) || idle && err == nil {
+		return nil
+	}
+	if err == nil {
+		err = valueError("stream", "being captured into a graph", "one that is not, or buffers on which nothing is pending: synchronize() them before the capture")
+	}
+	return err
+}
+
+// point lists where the arguments are.
+func (f *frame) point(arguments []Argument, known bool) {
+	for range arguments { // first, since the list must not move
+		f.addresses = append(f.addresses, 0)
+	}
+	for i, argument := range arguments {
+		at := argument.Value
+		if a := argument.Array; a != nil {
+			if a.layout.Count() > 0 {
+				f.addresses[i] = a.address
+			}
+			at = unsafe.Pointer(&f.addresses[i])
+		}
+		f.pointers = append(f.pointers, at)
+	}
+	for !known && len(f.pointers) < unknownParameters {
+		f.pointers = append(f.pointers, unsafe.Pointer(zeros))
+	}
+}
+
+func (f *frame) end() {
+	clear(f.pointers)
+	clear(f.before)
+	f.pointers, f.addresses, f.before = f.pointers[:0], f.addresses[:0], f.before[:0]
+	frames.Put(f)
+}

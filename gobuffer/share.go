@@ -1,0 +1,279 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/arrayiface"
+	"hamr/backends"
+)
+
+// Sharing is how Array.Share goes about it.
+type Sharing struct {
+	// Copy says whether elements whose memory other processes cannot have in place are copied,
+	// once, into memory that they can have; CopyAlways has it copied in any case.
+	Copy Copying
+	// ReadOnly has receivers map the memory for reading only, which its device enforces. It is refused
+	// where the memory cannot be mapped so, but for a copy.
+	ReadOnly bool
+	// Of is the memory that the elements lie in, if the Array does not know: that of an array that
+	// OpenShared has returned, of which this one is a view that somebody else has made.
+	Of *Memory
+	// Descriptor says what Of would, for memory that a descriptor of the caller's is of.
+	Descriptor *Descriptor
+	// Settled says that work on the elements is over.
+	Settled bool
+}
+
+// Descriptor is memory that a file descriptor is of, where it is mapped at Start, Size bytes.
+type Descriptor struct {
+	Number   int
+	Start    backends.Address
+	Size     int
+	ReadOnly bool // it is not to be mapped for writing
+}
+
+// Shared is what another process opens elements by: its Frame and its Descriptors, sent together by
+// Send or by a transport of the caller's that duplicates descriptors, as SCM_RIGHTS does. Memory lasts
+// while anybody has the descriptors or what was opened by them. Its methods are safe for concurrent use.
+type Shared struct {
+	mu          sync.Mutex
+	frame       []byte
+	descriptors []int
+	copied      bool
+	readOnly    bool
+}
+
+// Share returns what other processes open the elements by, in place where their memory allows it, else as
+// a copy: see Sharing. It waits for the work on them, so that receivers need not. In place is memory of
+// OpenShared, memory of allocator shared, memory of a pool that other processes import (HAMR_CUDA_POOL_SHARED),
+// and what CUDA's runtime has allocated, for this Array or another library. The caller closes it, once it
+// was sent.
+//
+// What is in place and no descriptor's stays allocated until all who could open it, or have, are gone:
+// processes that end, however, let go.
+func (a *Array) Share(s Sharing) (*Shared, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if !s.Settled {
+		if err := a.Synchronize(); err != nil {
+			return nil, err
+		}
+	}
+	f := &shareFrame{layout: a.layout, readOnly: s.ReadOnly || a.fixed, allocator: a.options.Allocator}
+	if a.memory != nil {
+		f.allocator = a.memory.region.Allocator
+	}
+	if a.layout.Count() == 0 {
+		f.layout.Strides = arrayiface.CStrides(f.layout.Shape, f.layout.Type.Size())
+		f.allocator = a.options.Allocator
+		at := backends.Region{Allocator: f.allocator, Device: a.options.Device}
+		if id, err := a.runtime.deviceID(at); err == nil && f.allocator.Kind() != backends.Pageable {
+			f.device = id
+		}
+		return f.shared(nil)
+	}
+	low, high := a.layout.Span()
+	f.size, f.first = high-low, -low
+	if s.Copy != CopyAlways {
+		made, err := a.shareInPlace(f, s, offset(a.address, low))
+		if made != nil || !errors.Is(err, backends.ErrUnavailable) {
+			return made, err
+		}
+		if s.Copy == CopyNever {
+			return nil, valueError("copy", "False", "None and True, since other processes cannot have the "+a.memory.String()+" in place: "+reason(err))
+		}
+		if s.ReadOnly {
+			return nil, valueError("readonly", "True", "it with copy=True, since other processes cannot have the "+a.memory.String()+
+				" in place for reading only: "+reason(err))
+		}
+	}
+	return a.shareCopy(f, s.ReadOnly)
+}
+
+func reason(err error) string {
+	var unavailable *backends.UnavailableError
+	if errors.As(err, &unavailable) {
+		return unavailable.Reason
+	}
+	return err.Error()
+}
+
+// shareInPlace returns an *UnavailableError where the elements that start at an address cannot be had in place.
+func (a *Array) shareInPlace(f *shareFrame, s Sharing, start backends.Address) (*Shared, error) {
+	d, err := a.descriptor(s)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		return f.ofDescriptor(a.runtime, a.memory.region, d, int(start-d.Start))
+	}
+	m := a.memory
+	if s.Of != nil {
+		m = s.Of
+	}
+	switch {
+	case s.ReadOnly:
+		return nil, cannotShare("it cannot be mapped for reading only")
+	case m.unmap != nil:
+		return nil, cannotShare("it is another process's")
+	case m.Mapped():
+		return nil, cannotShare("the host has it mapped")
+	}
+	f.share = newShareID()
+	var of func() ([]int, error)
+	switch pools, ok := backends.As[backends.PoolSharer](m.backend); {
+	case ok && m.owned && m.region.Allocator.Ordered():
+		of = func() ([]int, error) { return f.ofPool(a.runtime, pools, m, start) }
+	default:
+		allocations, able := backends.As[backends.AllocationSharer](m.backend)
+		if !able {
+			return nil, cannotShare("it is none that others can map or import")
+		}
+		of = func() ([]int, error) { return nil, f.ofAllocation(allocations, m, start) }
+	}
+	if f.device, err = a.runtime.deviceID(m.region); err != nil {
+		return nil, err
+	}
+	descriptors, err := of()
+	if err != nil {
+		return nil, err
+	}
+	lease, err := a.runtime.leases.lend(f.share, m, start)
+	if err != nil {
+		return nil, errors.Join(err, closeDescriptors(descriptors))
+	}
+	return f.shared(append(descriptors, lease))
+}
+
+func cannotShare(why string) error {
+	return &backends.UnavailableError{Backend: "sharing", Reason: why}
+}
+
+// descriptor returns one that the memory is of, which is the caller's to close; nil if there is none.
+func (a *Array) descriptor(s Sharing) (*Descriptor, error) {
+	found := s.Descriptor
+	if found == nil {
+		m := a.memory
+		if s.Of != nil {
+			m = s.Of
+		}
+		found = m.descriptor
+		if b, ok := backends.As[backends.DescriptorOwner](m.backend); found == nil && ok && m.owned && m.region.Address != 0 {
+			number, size, err := b.DescriptorOf(m.region)
+			if errors.Is(err, backends.ErrUnavailable) {
+				return nil, nil
+			}
+			return &Descriptor{Number: number, Start: m.region.Address, Size: size}, err
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	number, err := duplicate(found.Number)
+	if err != nil {
+		return nil, err
+	}
+	d := *found
+	d.Number = number
+	return &d, nil
+}
+
+func duplicate(descriptor int) (int, error) {
+	number, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("duplicating descriptor %d: %w", descriptor, err)
+	}
+	return number, nil
+}
+
+func closeDescriptors(list []int) (err error) {
+	for _, descriptor := range list {
+		err = errors.Join(err, unix.Close(descriptor))
+	}
+	return err
+}
+
+// shareCopy copies the elements to memory of the same device that is a descriptor's, or of the host.
+func (a *Array) shareCopy(f *shareFrame, readOnly bool) (*Shared, error) {
+	r := a.runtime
+	to, device := r.sharedBeside(a.memory.region)
+	layout, err := arrayiface.NewLayout(a.layout.Type, a.layout.Shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	m, descriptor, err := r.NewShared(to, device, layout.NBytes())
+	if err != nil {
+		return nil, err
+	}
+	at, size := m.region, m.Size()
+	copied := View(m, at.Address, layout, layout.Count(), false, Options{Allocator: at.Allocator, Device: at.Device, Transfer: Sync})
+	err = copied.Until(a.stop).Assign(a)
+	if err == nil {
+		err = copied.Synchronize()
+	}
+	if err = errors.Join(err, copied.Close()); err != nil {
+		return nil, errors.Join(err, unix.Close(descriptor))
+	}
+	if readOnly && at.Device == backends.HostDevice {
+		// Nobody has it mapped for writing any more, and nobody is to.
+		if _, err := unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
+			return nil, errors.Join(err, unix.Close(descriptor))
+		}
+	}
+	f.layout, f.copied, f.readOnly = layout, true, readOnly
+	f.size, f.first = layout.NBytes(), 0
+	return f.ofDescriptor(r, at, &Descriptor{Number: descriptor, Start: at.Address, Size: size}, 0)
+}
+
+// sharedBeside is where memory that a descriptor is of is taken beside other memory.
+func (r *Runtime) sharedBeside(at backends.Region) (backends.Allocator, int) {
+	if at.Device >= 0 {
+		if s, device, err := r.sharer(at.Allocator, at.Device); err == nil && s.Shares(device) == nil {
+			if _, err := r.deviceID(backends.Region{Allocator: at.Allocator, Device: device}); err == nil {
+				return at.Allocator, device
+			}
+		}
+	}
+	return backends.Shared, backends.HostDevice
+}
+
+// Frame is what goes with the descriptors, at most 4096 bytes.
+func (s *Shared) Frame() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.frame
+}
+
+// Descriptors returns those that go with the frame, in their order. They are closed by Close.
+func (s *Shared) Descriptors() []int {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.descriptors
+}
+
+// Copied reports whether receivers get a copy of the elements.
+func (s *Shared) Copied() bool { return s != nil && s.copied }
+
+// ReadOnly reports whether receivers get the elements for reading only.
+func (s *Shared) ReadOnly() bool { return s != nil && s.readOnly }
+
+// Close lets go of the descriptors. Closing twice is harmless.
+func (s *Shared) Close() error {
+	if s == nil || s.frame == nil {
+		return zeroError("share", "what Array.Share returns")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.descriptors
+	s.descriptors = nil
+	return closeDescriptors(list)
+}

@@ -1,0 +1,120 @@
+package gobuffer
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// leases are what keeps memory for other processes that is nobody else's to keep, and the pools that
+// processes share.
+//
+// A lease is a pair of connected sockets: one end stays here, the other one goes with a frame, to
+// as many processes as have it. When the kernel closes the last of these, for whatever reason, none of
+// them has the memory any more, and none can get it. Who opens the memory says so on its end, and
+// when it has let go: a process that ends without that may have work under way on a device still, until
+// the kernel is done with it.
+type leases struct {
+	mu      sync.Mutex
+	lent    map[shareID]lent
+	offered map[backends.Region]*sharedPool // by allocator and device
+	open    map[shareID]*openPool
+	uses    uint64
+	devices sync.Map // UUIDs of devices by deviceKey, and these by UUIDs
+}
+
+// lent is memory, and where in it what was shared starts.
+type lent struct {
+	memory *Memory
+	start  backends.Address
+}
+
+// sharedPool is a pool of this process.
+type sharedPool struct {
+	id         shareID
+	descriptor int
+}
+
+const (
+	leaseOpens = 1
+	leaseEnds  = 0
+	// Of a process that this one cannot see, nobody tells when it is gone.
+	afterDeath = time.Second
+)
+
+func newShareID() (id shareID) {
+	_, _ = rand.Read(id[:]) // it never fails
+	return id
+}
+
+// pool returns the pool that memory is of, whose descriptor stays the runtime's.
+func (l *leases) pool(s backends.PoolSharer, at backends.Region) (*sharedPool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at.Address = 0
+	if p := l.offered[at]; p != nil {
+		return p, nil
+	}
+	descriptor, err := s.SharedPool(at.Allocator, at.Device)
+	if err != nil {
+		return nil, err
+	}
+	if l.offered == nil {
+		l.offered = map[backends.Region]*sharedPool{}
+	}
+	p := &sharedPool{newShareID(), descriptor}
+	l.offered[at] = p
+	return p, nil
+}
+
+// lend keeps memory until all who have the descriptor that it returns are gone.
+func (l *leases) lend(id shareID, m *Memory, start backends.Address) (descriptor int, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		return -1, errors.Join(err, closeDescriptors(ends[:]))
+	}
+	l.mu.Lock()
+	if l.lent == nil {
+		l.lent = map[shareID]lent{}
+	}
+	l.lent[id] = lent{m.Retain(), start}
+	l.mu.Unlock()
+	if err := leaseWatcher.watch(&lease{of: l, id: id, end: ends[0]}); err != nil {
+		l.letGo(id)
+		return -1, errors.Join(err, closeDescriptors(ends[:]))
+	}
+	return ends[1], nil
+}
+
+// letGo ends a lease.
+func (l *leases) letGo(id shareID) {
+	l.mu.Lock()
+	m := l.lent[id].memory
+	delete(l.lent, id)
+	l.mu.Unlock()
+	_ = m.Release() // what fails is traced by the runtime, and nobody waits for this
+}
+
+// find returns a new reference to memory that this process has lent, nil if it has not.
+func (l *leases) find(id shareID) (*Memory, backends.Address) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := l.lent[id]
+	if found.memory == nil {
+		return nil, 0
+	}
+	return found.memory.Retain(), found.start
+}
+
+// tell says on a lease's end that this process has the memory, or has not any more. Nobody waits for it.
+func tell(lease int, what byte) {
+	_ = unix.Sendto(lease, []byte{what}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+}
