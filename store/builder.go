@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
-
-// releaseWithin is how long the end of a lease may wait for a request to go with.
-const releaseWithin = 5 * time.Millisecond
 
 // Builder is an object that is not sealed: an array to write to. One goroutine uses it at a time.
 type Builder struct {
@@ -34,7 +30,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 	err := c.call(ctx, call{
 		operation: opCreate,
 		build:     request.encode,
-		read: func(d *decoder, descriptors []int) error {
+		take: func(d *decoder, descriptors []int) error {
 			h, p, err := request.decode(d, descriptors)
 			if err != nil {
 				return err
@@ -151,7 +147,7 @@ func (b *Builder) attach(ctx context.Context, what Description, size int64) erro
 	if err != nil {
 		return err
 	}
-	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, writable: true, users: 1}
+	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, users: 1}
 	return c.call(ctx, call{
 		operation:   opAttach,
 		build:       func(e *encoder) { e.id(id) },
@@ -188,11 +184,7 @@ func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, erro
 
 // abandon gives up an object that was not sealed, and the use of it.
 func (c *Client) abandon(h *held) {
-	c.mu.Lock()
-	if !c.closed {
-		c.aborts = append(c.aborts, h.info.ID)
-	}
-	c.mu.Unlock()
+	c.tellLater(func() { c.aborts = append(c.aborts, h.info.ID) })
 	c.drop(h)
 }
 
@@ -226,72 +218,6 @@ func (b *Builder) use(f func() error) error {
 	return err
 }
 
-// Seal makes the object one that nobody writes to and everybody finds, when work on it is over.
-// Leases of it are the returned Object's. After an error the object is gone.
-func (b *Builder) Seal(ctx context.Context) (o *Object, err error) {
-	err = b.use(func() error {
-		o, err = b.seal(ctx)
-		return errors.Join(err, b.array.Close())
-	})
-	if err != nil && o != nil {
-		_ = o.Release()
-		o = nil
-	}
-	return o, err
-}
-
-func (b *Builder) seal(ctx context.Context) (*Object, error) {
-	c, h := b.client, b.held
-	fail := func(err error) (*Object, error) {
-		c.discard(h)
-		return nil, err
-	}
-	if err := b.array.Synchronize(); err != nil {
-		return fail(err)
-	}
-	crash("client-written")
-	if m := h.mapping; m != nil && !m.slab {
-		if err := c.part(h); err != nil {
-			return fail(err)
-		}
-	}
-	crash("client-sealing")
-	err := c.call(ctx, call{
-		operation: opSeal,
-		build:     func(e *encoder) { e.id(h.info.ID) },
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
-			d.flag()
-			c.mu.Lock()
-			h.info.Sealed = true
-			if h.mapping != nil {
-				h.mapping.sealed = true
-			}
-			c.mu.Unlock()
-			return d.done()
-		},
-		undo: func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if !c.closed {
-				c.deletes = append(c.deletes, h.info.ID)
-				c.flushSoon(releaseWithin)
-			}
-		},
-	})
-	if err != nil {
-		return fail(err)
-	}
-	crash("client-sealed")
-	c.mu.Lock()
-	h.users++
-	c.mu.Unlock()
-	if h.mapping == nil {
-		defer c.drop(h) // the builder's own use, which no memory ends
-	}
-	return c.object(h, true)
-}
-
 // Abort gives the object up.
 func (b *Builder) Abort(ctx context.Context) error {
 	return b.use(func() error {
@@ -320,13 +246,10 @@ func (b *Builder) GiveUp() error {
 
 // discard gives up an object of a Builder's, whose array is to be closed.
 func (c *Client) discard(h *held) {
-	c.mu.Lock()
-	h.deleted = true
-	if !c.closed {
+	c.tellLater(func() {
+		h.deleted = true
 		c.aborts = append(c.aborts, h.info.ID)
-		c.flushSoon(releaseWithin)
-	}
-	c.mu.Unlock()
+	})
 	if h.mapping == nil {
 		c.drop(h)
 	}

@@ -13,15 +13,6 @@ func checkName(name string) error {
 	return nil
 }
 
-func flagValue(d *decoder, into ...*bool) func() error {
-	return func() error {
-		for _, to := range into {
-			*to = d.flag()
-		}
-		return d.done()
-	}
-}
-
 // Delete takes an object away: nobody finds it any more, and its memory goes with the last lease.
 // Its bytes count until then unless force is set, by which also what another client has not
 // sealed yet can be deleted.
@@ -72,11 +63,7 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 				e.u64(0)
 			}
 		},
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
-			id = d.id()
-			return d.done()
-		},
+		read: func(d *decoder) { id = d.id() },
 	})
 	return id, err
 }
@@ -100,10 +87,7 @@ func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err err
 	err = c.call(ctx, call{
 		operation: opExists,
 		build:     func(e *encoder) { e.id(id) },
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
-			return flagValue(d, &there, &sealed)()
-		},
+		read:      func(d *decoder) { there, sealed = d.flag(), d.flag() },
 	})
 	return there, sealed, err
 }
@@ -113,11 +97,7 @@ func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
 	err = c.call(ctx, call{
 		operation: opDescribe,
 		build:     func(e *encoder) { e.id(id) },
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
-			info = decodeListed(d)
-			return d.done()
-		},
+		read:      func(d *decoder) { info = decodeListed(d) },
 	})
 	return info, err
 }
@@ -200,13 +180,11 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 			e.u8(filter)
 			e.text(o.Prefix)
 		},
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
+		read: func(d *decoder) {
 			list, next = nil, d.u64()
 			for range d.count(32) {
 				list = append(list, decodeListed(d))
 			}
-			return d.done()
 		},
 	})
 	return list, next, err
@@ -216,8 +194,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
 	err = c.call(ctx, call{
 		operation: opStatistics,
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
+		read: func(d *decoder) {
 			for _, v := range t.numbers() {
 				*v = int64(d.u64())
 			}
@@ -229,7 +206,6 @@ func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
 				}
 				t.Memories = append(t.Memories, m)
 			}
-			return d.done()
 		},
 	})
 	return t, err

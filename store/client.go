@@ -46,6 +46,8 @@ type Client struct {
 	idle     []*waitingSocket // connections for waiting
 	names    map[string]ID
 	watches  map[*Watch]struct{}
+
+	devices sync.Map // where devices' memory is mapped, by UUID
 }
 
 type release struct {
@@ -243,13 +245,22 @@ func (c *Client) encodeReleases(e *encoder) {
 	}
 }
 
-// flushSoon has releases reach the server though no request follows.
-func (c *Client) flushSoon(after time.Duration) {
-	if c.flushing || c.closed {
+// releaseWithin is how long the end of a lease may wait for a request to go with.
+const releaseWithin = 5 * time.Millisecond
+
+// tellLater has the server told of what note notes, with the next request, or soon though none
+// follows. The end of a session says it all.
+func (c *Client) tellLater(note func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
 		return
 	}
-	c.flushing = true
-	time.AfterFunc(after, c.flush)
+	note()
+	if !c.flushing {
+		c.flushing = true
+		time.AfterFunc(releaseWithin, c.flush)
+	}
 }
 
 func (c *Client) flush() {

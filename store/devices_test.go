@@ -143,3 +143,22 @@ func TestAnotherServerLearnsOfADevicesMemory(t *testing.T) {
 	require.NoError(t, got.Release())
 	require.NoError(t, o.Release())
 }
+
+// Who handles signals meanwhile is told by Prompt of what Seal would wait for.
+func TestASealWaitsForWorkOnItsDevice(t *testing.T) {
+	fake := backendtest.NewFake(backendtest.FakeOptions{Manual: true})
+	r, err := gobuffer.NewRuntime(fake, host.New())
+	require.NoError(t, err)
+	c, err := Connect(background, startServer(t, ServerOptions{}).Path(), r)
+	require.NoError(t, err)
+	defer c.Close()
+	b, err := c.Create(background, bytesOn(1000, 0))
+	require.NoError(t, err)
+	require.True(t, b.Prompt())
+	require.NoError(t, fake.Fill(b.Array().Memory().Region(), []byte{1}, 1000, 0))
+	require.False(t, b.Prompt(), "another library has work there")
+	o, err := b.Seal(background)
+	require.NoError(t, err)
+	assert.Equal(t, byte(1), contents(t, o.Array())[999])
+	require.NoError(t, o.Release())
+}

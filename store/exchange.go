@@ -11,8 +11,10 @@ type call struct {
 	operation   uint16
 	build       func(*encoder) // appends the fields
 	descriptors []int          // that go with it, and stay the caller's
-	// read takes the reply's fields and descriptors. Without it the reply has none.
-	read func(d *decoder, descriptors []int) error
+	// read reads the reply's fields; without it the reply has none.
+	read func(d *decoder)
+	// take is read of a reply that may have descriptors, which are its own to close.
+	take func(d *decoder, descriptors []int) error
 	// undo gives back what was read after the context had ended.
 	undo func()
 }
@@ -34,8 +36,42 @@ func (c *Client) call(ctx context.Context, r call) error {
 	return c.exchange(ctx, r)
 }
 
+// callWithin is call that may not have ended when soon has: then rest, which must be called, goes on with it. It is
+// not begun where there is no server to ask, or another request has the turn for as long.
+func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Context) error, err error) {
+	whole := func(ctx context.Context) error { return c.call(ctx, r) }
+	if soon.Err() != nil || c.take(soon) != nil {
+		return whole, nil
+	}
+	if c.socket == nil {
+		c.give()
+		return whole, nil
+	}
+	err = c.send(r)
+	waits := false
+	if err == nil {
+		waits, err = c.await(soon, r)
+	}
+	if !waits {
+		c.give()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer c.give()
+		return c.awaitOrUndo(ctx, r)
+	}, nil
+}
+
 // exchange sends a request and takes its reply. The turn is the caller's.
 func (c *Client) exchange(ctx context.Context, r call) error {
+	if err := c.send(r); err != nil {
+		return err
+	}
+	return c.awaitOrUndo(ctx, r)
+}
+
+// send sends a request, behind what nobody needs an answer to.
+func (c *Client) send(r call) error {
 	c.out.bytes = c.out.bytes[:0]
 	c.encodeReleases(&c.out)
 	c.request++
@@ -56,21 +92,31 @@ func (c *Client) exchange(ctx context.Context, r call) error {
 	if err := c.socket.send(c.out.bytes, r.descriptors); err != nil {
 		return c.lose(err)
 	}
-	c.socket.stopped = nil
-	if ctx.Done() != nil {
-		c.socket.stopped = ctx.Err
+	return nil
+}
+
+// awaitOrUndo is await that has what comes after the context's end undone.
+func (c *Client) awaitOrUndo(ctx context.Context, r call) error {
+	waits, err := c.await(ctx, r)
+	if waits {
+		c.abandoned[c.request] = r
 	}
+	return err
+}
+
+// await takes the reply to the last request. It waits still where the context has ended before.
+func (c *Client) await(ctx context.Context, r call) (waits bool, err error) {
+	c.socket.stopped = ctx.Err
 	for {
 		n, descriptors, err := c.socket.receive(c.in)
 		if err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				c.abandoned[c.request] = r
-				return err
+				return true, err
 			}
 			if lost := c.lose(err); err != ErrClosed {
-				return lost
+				return false, lost
 			}
-			return err
+			return false, err
 		}
 		mine, err := c.sort(c.in[:n], descriptors, r)
 		if mine || err != nil {
@@ -78,7 +124,7 @@ func (c *Client) exchange(ctx context.Context, r call) error {
 			if errors.As(err, &broken) {
 				_ = c.lose(err)
 			}
-			return err
+			return false, err
 		}
 	}
 }
@@ -131,9 +177,12 @@ func (c *Client) settle(f frame, descriptors []int, r call) error {
 		closeAll(descriptors)
 		return &ProtocolError{fmt.Sprintf("operation %d in the reply to %d", f.operation, r.operation)}
 	}
-	if r.read == nil {
-		closeAll(descriptors)
-		return d.done()
+	if r.take != nil {
+		return r.take(&d, descriptors)
 	}
-	return r.read(&d, descriptors)
+	closeAll(descriptors)
+	if r.read != nil {
+		r.read(&d)
+	}
+	return d.done()
 }

@@ -56,7 +56,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			}
 			e.u8(flags)
 		},
-		read: func(d *decoder, descriptors []int) (err error) {
+		take: func(d *decoder, descriptors []int) (err error) {
 			info := decodeInfo(d, id)
 			p := decodePlace(d)
 			if err = d.done(); err == nil {
@@ -86,10 +86,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 // hold counts a lease that the server has given, and a use of it.
 func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*held, error) {
 	giveBack := func(err error) (*held, error) {
-		c.mu.Lock()
-		c.releases = append(c.releases, release{info.ID, 1})
-		c.flushSoon(releaseWithin)
-		c.mu.Unlock()
+		c.tellLater(func() { c.releases = append(c.releases, release{info.ID, 1}) })
 		return nil, err
 	}
 	c.mu.Lock()

@@ -17,8 +17,6 @@ type mapping struct {
 	descriptor int // kept, so that another server can be told of the memory
 	size       int64
 	slab       bool
-	writable   bool
-	sealed     bool // a slab that nobody else can map for writing
 	users      int  // objects that are in use
 	gone       bool // a slab that has no use any more
 }
@@ -107,7 +105,7 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		closeAll(descriptors)
 		return nil, err
 	}
-	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, writable: writable, users: 1}
+	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, users: 1}
 	if m.slab {
 		c.mu.Lock()
 		c.slabs[p.unit] = m
@@ -153,17 +151,12 @@ func (c *Client) drop(h *held) {
 	if ended != nil {
 		_ = ended.end() // what fails is traced by the runtime, and nobody waits for this
 	}
-	c.mu.Lock()
-	if times > 0 && !c.closed {
+	c.tellLater(func() {
 		c.releases = append(c.releases, release{h.info.ID, times})
-	}
-	if ended != nil && ended.slab && !c.closed {
-		c.forgets = append(c.forgets, ended.id)
-	}
-	if len(c.releases)+len(c.forgets) > 0 {
-		c.flushSoon(releaseWithin)
-	}
-	c.mu.Unlock()
+		if ended != nil && ended.slab {
+			c.forgets = append(c.forgets, ended.id)
+		}
+	})
 }
 
 // part has the memory of an object that its maker seals mapped for reading, apart from where it was
@@ -218,15 +211,23 @@ func (c *Client) forgetSlabs(d *decoder) {
 	c.mu.Unlock()
 	for _, m := range ended {
 		_ = m.end()
-		c.mu.Lock()
-		c.forgets = append(c.forgets, m.id)
-		c.flushSoon(releaseWithin)
-		c.mu.Unlock()
+		c.tellLater(func() { c.forgets = append(c.forgets, m.id) })
 	}
 }
 
-// deviceOf finds a device by its UUID among those of which this process can map memory.
+// deviceOf finds a device by its UUID among those of which this process can map memory, once.
 func (c *Client) deviceOf(id backends.UUID) (a backends.Allocator, device int, err error) {
+	if found, ok := c.devices.Load(id); ok {
+		at := found.(backends.Region)
+		return at.Allocator, at.Device, nil
+	}
+	if a, device, err = c.findDevice(id); err == nil {
+		c.devices.Store(id, backends.Region{Allocator: a, Device: device})
+	}
+	return a, device, err
+}
+
+func (c *Client) findDevice(id backends.UUID) (a backends.Allocator, device int, err error) {
 	for _, a := range backends.Allocators() {
 		if a.Facts().Kind != backends.DeviceOnly {
 			continue

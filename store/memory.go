@@ -1,8 +1,6 @@
 package store
 
 import (
-	"golang.org/x/sys/unix"
-
 	"hamr/backends"
 	"hamr/backends/host"
 )
@@ -65,7 +63,7 @@ func (u *unit) seal() (forGood bool, err error) {
 		if forGood, err = host.SealShared(u.descriptor.number); err != nil {
 			return false, err
 		}
-	} else if _, err := unix.FcntlInt(uintptr(u.descriptor.number), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil {
+	} else if err := host.SealMappings(u.descriptor.number); err != nil {
 		return false, err
 	}
 	readable, err := host.ReadOnlyDescriptor(u.descriptor.number)

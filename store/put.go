@@ -46,24 +46,19 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 	if err := request.of(c, what); err != nil {
 		return ID{}, err
 	}
+	var made *held
 	descriptor := -1
 	giveUp := func() {
 		if descriptor >= 0 {
 			_ = unix.Close(descriptor)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
-			c.aborts = append(c.aborts, id)
-			c.releases = append(c.releases, release{id, 1})
-			c.flushSoon(releaseWithin)
-		}
+		c.abandon(made)
 	}
 	if err := c.call(ctx, call{
 		operation: opCreate,
 		build:     request.encode,
-		read: func(d *decoder, descriptors []int) error {
-			made, p, err := request.decode(d, descriptors)
+		take: func(d *decoder, descriptors []int) error {
+			got, p, err := request.decode(d, descriptors)
 			if err != nil {
 				return err
 			}
@@ -71,7 +66,7 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 				closeAll(descriptors)
 				return &ProtocolError{fmt.Sprintf("a large object in a place of kind %d", p.where)}
 			}
-			id, descriptor = made.info.ID, descriptors[0]
+			made, descriptor = got, descriptors[0]
 			return nil
 		},
 		undo: giveUp,
@@ -87,24 +82,13 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 	_ = unix.Close(descriptor)
 	descriptor = -1
 	crash("client-sealing")
-	if err := c.call(ctx, call{
-		operation: opSeal,
-		build:     func(e *encoder) { e.id(id) },
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
-			d.flag()
-			return d.done()
-		},
-	}); err != nil {
+	if err := c.call(ctx, c.sealing(made.info.ID, func() {})); err != nil {
 		giveUp()
 		return ID{}, err
 	}
 	crash("client-sealed")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.releases = append(c.releases, release{id, 1})
-	c.flushSoon(releaseWithin)
-	return id, nil
+	c.drop(made)
+	return made.info.ID, nil
 }
 
 func writeAll(ctx context.Context, descriptor int, from backends.Address, size int) error {

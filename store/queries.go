@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -99,11 +100,7 @@ func (c *conversation) exists(d *decoder, e *encoder) error {
 }
 
 func (c *conversation) describe(d *decoder, e *encoder) error {
-	id := d.id()
-	if err := d.done(); err != nil {
-		return err
-	}
-	o, err := c.server.find(id)
+	o, err := objectOf(d, c.server.find)
 	if err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ func encodeListed(e *encoder, o *object) {
 		n++
 		e.text(name)
 	}
-	e.bytes[at], e.bytes[at+1] = byte(n), byte(n>>8)
+	binary.LittleEndian.PutUint32(e.bytes[at:], n)
 }
 
 func decodeListed(d *decoder) Info {
@@ -176,9 +173,9 @@ func (c *conversation) list(d *decoder, e *encoder) error {
 		n++
 	}
 	if at < len(s.order) {
-		putUint64(e.bytes[next:], after)
+		binary.LittleEndian.PutUint64(e.bytes[next:], after)
 	}
-	e.bytes[next+8], e.bytes[next+9], e.bytes[next+10] = byte(n), byte(n>>8), byte(n>>16)
+	binary.LittleEndian.PutUint32(e.bytes[next+8:], n)
 	return nil
 }
 
@@ -287,12 +284,6 @@ func (c *conversation) mark(d *decoder) error {
 	}
 	o.update()
 	return nil
-}
-
-func putUint64(b []byte, v uint64) {
-	for i := range 8 {
-		b[i] = byte(v >> (8 * i))
-	}
 }
 
 func (c *conversation) statistics(d *decoder, e *encoder) error {

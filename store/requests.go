@@ -223,19 +223,24 @@ func (c *conversation) attach(d *decoder) error {
 	return nil
 }
 
-func (c *conversation) seal(d *decoder, e *encoder) error {
+// objectOf reads the last field of a request, an id, and finds what it names.
+func objectOf(d *decoder, find func(ID) (*object, error)) (*object, error) {
 	id := d.id()
 	if err := d.done(); err != nil {
-		return err
+		return nil, err
 	}
-	o, err := c.mine(id)
+	return find(id)
+}
+
+func (c *conversation) seal(d *decoder, e *encoder) error {
+	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
 	}
 	forGood := false
 	if u := o.unit; u != nil {
 		if u.descriptor == nil {
-			return &ArgumentError{"memory", "of object " + id.String(), "one that was attached"}
+			return &ArgumentError{"memory", "of object " + o.id.String(), "one that was attached"}
 		}
 		if forGood, err = u.seal(); err != nil {
 			return &SystemError{err.Error()}
@@ -245,19 +250,15 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	o.sealed, o.owner = true, nil
 	delete(c.session.unsealed, o)
 	o.update()
-	s.tell(Event{Kind: Sealed, ID: id})
-	s.ready(id, 1)
+	s.tell(Event{Kind: Sealed, ID: o.id})
+	s.ready(o.id, 1)
 	crash("server-sealed")
 	e.flag(forGood)
 	return nil
 }
 
 func (c *conversation) abort(d *decoder) error {
-	id := d.id()
-	if err := d.done(); err != nil {
-		return err
-	}
-	o, err := c.mine(id)
+	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/backends/host"
 )
 
 // tellHeld tells a server of what this client has, of which the server keeps what it can. Another
@@ -76,7 +78,7 @@ func (c *Client) tellHeld(ctx context.Context) error {
 
 func (c *Client) tellSlab(ctx context.Context, m *mapping, each int64) error {
 	// Its maker may have died, or this be it, before anything in it was sealed.
-	if _, err := unix.FcntlInt(uintptr(m.descriptor), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil && err != unix.EPERM {
+	if err := host.SealMappings(m.descriptor); err != nil && err != unix.EPERM {
 		return err
 	}
 	return c.exchange(ctx, call{

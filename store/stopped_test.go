@@ -87,6 +87,65 @@ func TestACallThatIsStoppedIsUndone(t *testing.T) {
 	}
 }
 
+// lookedAt is a context that calls a function before it is asked whether it has ended.
+type lookedAt struct {
+	context.Context
+	look func()
+}
+
+func (c lookedAt) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+// TestWhatIsSealedForNobodyGoes ends a put and a seal while the server, which has the request, stands
+// still: it seals the object all the same.
+func TestWhatIsSealedForNobodyGoes(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *Client) error{
+		"put": func(ctx context.Context, c *Client) error {
+			source, err := c.runtime.NewArray(bytesOf(1).Type, []int{200_000}, gobuffer.Options{Allocator: backends.Malloc})
+			require.NoError(t, err)
+			defer source.Close()
+			_, err = c.Put(ctx, source, Description{Allocator: backends.Malloc})
+			return err
+		},
+		"seal": func(ctx context.Context, c *Client) error {
+			b, err := c.Create(ctx, bytesOf(200_000))
+			require.NoError(t, err)
+			_, err = b.Seal(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startServer(t, ServerOptions{})
+			c := newClient(t, s)
+			inner, cancel := context.WithTimeout(background, time.Minute)
+			defer cancel()
+			stands := false
+			err := call(lookedAt{inner, func() {
+				switch asking := len(c.turn) > 0; {
+				case stands && asking:
+					cancel()
+				case !stands && !asking:
+					s.mu.Lock()
+					if stands = len(s.objects) > 0; !stands {
+						s.mu.Unlock()
+					}
+				}
+			}}, c)
+			require.True(t, stands)
+			s.mu.Unlock()
+			require.ErrorIs(t, err, context.Canceled)
+			eventually(t, func() bool {
+				_, _, err := c.Exists(background, newID()) // the reply that nobody waited for is in front of this one's
+				require.NoError(t, err)
+				f := s.Statistics()
+				return f.Objects == 0 && f.Leases == 0 && f.Memories[0].Used == 0
+			}, func() any { return s.Statistics() })
+		})
+	}
+}
+
 // TestWhoWaitsLearnsOfAServersDeath has calls that wait end with the server.
 func TestWhoWaitsLearnsOfAServersDeath(t *testing.T) {
 	s := startServer(t, ServerOptions{})

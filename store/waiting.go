@@ -86,13 +86,11 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 				e.id(id)
 			}
 		},
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
+		read: func(d *decoder) {
 			ready = nil
 			for range d.count(16) {
 				ready = append(ready, d.id())
 			}
-			return d.done()
 		},
 	})
 	return ready, err
@@ -138,15 +136,13 @@ func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err erro
 	r := call{
 		operation: opEvents,
 		build:     func(e *encoder) { e.u64(timeout) },
-		read: func(d *decoder, descriptors []int) error {
-			closeAll(descriptors)
+		read: func(d *decoder) {
 			if missed := d.u64(); missed > 0 {
 				list = append(list, Event{Kind: Missed, Missed: int64(missed)})
 			}
 			for range d.count(21) {
 				list = append(list, Event{Kind: EventKind(d.u8()), ID: d.id(), Name: d.text()})
 			}
-			return d.done()
 		},
 	}
 	return list, w.aside.exchange(ctx, r)

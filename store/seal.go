@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"hamr/backends"
+)
+
+// Seal makes the object one that nobody writes to and everybody finds, when work on it is over.
+// Leases of it are the returned Object's. After an error the object is gone.
+func (b *Builder) Seal(ctx context.Context) (o *Object, err error) {
+	err = b.use(func() error {
+		if err := b.part(); err != nil {
+			return err
+		}
+		o, err = b.sealed(b.client.call(ctx, b.client.sealing(b.held.info.ID, b.noteSealed)))
+		return err
+	})
+	return o, err
+}
+
+// SealSoon is Seal that may not have ended when a context has: then rest, which must be called, goes on
+// with it, on any goroutine.
+func (b *Builder) SealSoon(soon context.Context) (o *Object, rest func(context.Context) (*Object, error), err error) {
+	err = b.use(func() error {
+		if err := b.part(); err != nil {
+			return err
+		}
+		goOn, err := b.client.callWithin(soon, b.client.sealing(b.held.info.ID, b.noteSealed))
+		if goOn != nil {
+			rest = func(ctx context.Context) (*Object, error) { return b.sealed(goOn(ctx)) }
+			return nil
+		}
+		o, err = b.sealed(err)
+		return err
+	})
+	return o, rest, err
+}
+
+// Prompt reports whether Seal, as far as can be told, waits for no work of a device's.
+func (b *Builder) Prompt() bool {
+	if b == nil || b.held == nil || b.held.mapping == nil || b.held.mapping.slab || b.held.mapping.memory.Separable() {
+		return true
+	}
+	at := b.held.mapping.memory.Region()
+	backend, err := b.client.runtime.Backend(at.Allocator)
+	if err != nil {
+		return false
+	}
+	streams, able := backends.As[backends.Streams](backend)
+	if !able {
+		return false
+	}
+	idle, err := streams.Idle(at.Device, 0)
+	return idle && err == nil
+}
+
+// part has work on the object end, and its memory apart from where it was written to.
+func (b *Builder) part() error {
+	err := b.array.Synchronize()
+	if err == nil {
+		crash("client-written")
+		if m := b.held.mapping; m != nil && !m.slab {
+			err = b.client.part(b.held)
+		}
+	}
+	if err != nil {
+		return b.unsealed(err)
+	}
+	crash("client-sealing")
+	return nil
+}
+
+// unsealed gives the object up that was not sealed because of an error.
+func (b *Builder) unsealed(err error) error {
+	b.client.discard(b.held)
+	return errors.Join(err, b.array.Close())
+}
+
+func (b *Builder) noteSealed() {
+	c := b.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.held.info.Sealed = true
+}
+
+// sealed makes the Object of an object that the server has sealed, unless there was an error.
+func (b *Builder) sealed(err error) (*Object, error) {
+	if err != nil {
+		return nil, b.unsealed(err)
+	}
+	crash("client-sealed")
+	c, h := b.client, b.held
+	c.mu.Lock()
+	h.users++
+	c.mu.Unlock()
+	o, err := c.object(h, true)
+	if h.mapping == nil {
+		c.drop(h) // the builder's own use, which no memory ends
+	}
+	if err = errors.Join(err, b.array.Close()); err != nil {
+		if o != nil {
+			_ = o.Release()
+		}
+		return nil, err
+	}
+	return o, nil
+}
+
+// sealing is the request to seal an object, of which noted is told. Where the context ends before
+// the answer, the object is deleted: nobody would know of it.
+func (c *Client) sealing(id ID, noted func()) call {
+	return call{
+		operation: opSeal,
+		build:     func(e *encoder) { e.id(id) },
+		read: func(d *decoder) {
+			d.flag()
+			noted()
+		},
+		undo: func() { c.tellLater(func() { c.deletes = append(c.deletes, id) }) },
+	}
+}
