@@ -13,9 +13,10 @@
 #include <stdint.h>
 
 #include "hamr/allocators.h"
+#include "hamr/kernels.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 15
+#define HAMR_ABI_VERSION 18
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -81,6 +82,9 @@ typedef struct hamr_devices {
     void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
     uint64_t kept;    /* where it is counted, in 64 bits, how many temporaries the core keeps for HAMR_KEPT, which may be of bytes that change */
     uint64_t tracing; /* where 64 bits are that are not zero while the core tells what it does */
+    int (*cuda_launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                       unsigned shared, uint64_t stream, void **arguments, void **extra); /* cuLaunchKernel */
+    uint64_t accesses; /* where it is counted, in 64 bits, how many accesses are open: see open_access */
 } hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign
@@ -319,6 +323,23 @@ typedef struct hamr_functions {
      * does: not where the event is done. */
     hamr_error *(*wait_for_event)(const char *backend, int32_t device, uint64_t stream, int32_t event_device, uint64_t event, int32_t *waits);
 
+    /* Kernels that users bring as code for a backend's devices. */
+
+    /* Sets a module of code, which need not last, for close_module. */
+    hamr_error *(*open_module)(const char *backend, const void *image, int64_t size, uint64_t *module);
+    /* Ends a module and its kernels. What was launched goes on; the code is unloaded when it is over. */
+    hamr_error *(*close_module)(uint64_t module);
+    /* Loads the code into a device, if it is not there yet, and tells of a kernel. */
+    hamr_error *(*get_kernel)(uint64_t module, const char *name, int32_t device, hamr_kernel **kernel);
+    /* Runs a kernel on a stream of its device, after all work on the elements of its arguments, and has later
+     * work on them run after it. Values are read before it returns. may_end: the stream may end before the
+     * module without retire_stream. */
+    hamr_error *(*launch)(uint64_t kernel, hamr_shape *shape, uint64_t stream, int32_t may_end, int32_t count, hamr_argument *arguments);
+    /* Says, before the first one, that the caller launches the kernel on a stream by itself. */
+    hamr_error *(*launched)(uint64_t kernel, uint64_t stream);
+    /* Compiles text for a device: by NVRTC, or hipRTC. */
+    hamr_error *(*compile)(const char *backend, hamr_source *source, hamr_code **code);
+
     /* Devices. */
 
     hamr_error *(*device_count)(const char *backend, int32_t *count);
@@ -331,6 +352,8 @@ typedef struct hamr_functions {
     hamr_error *(*can_access)(const char *backend, int32_t from, int32_t to, int32_t *can);
     /* Lets a device reach another one's memory; twice is no error. */
     hamr_error *(*enable_peer)(const char *backend, int32_t from, int32_t to);
+    /* Takes one enable_peer back; nothing, if there is none. */
+    hamr_error *(*disable_peer)(const char *backend, int32_t from, int32_t to);
     /* In bytes. */
     hamr_error *(*memory_info)(const char *backend, int32_t device, int64_t *free, int64_t *total);
     /* Names and texts, in turn. */

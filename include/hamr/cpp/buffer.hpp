@@ -1,0 +1,411 @@
+/// hamr::buffer: a growable array in the memory of any device.
+#ifndef HAMR_CPP_BUFFER_HPP
+#define HAMR_CPP_BUFFER_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "storage.hpp"
+
+namespace hamr {
+
+/// Elements of type T. As with a container, many threads may read one at a time, and who changes it
+/// must be alone. A stream that is not given is the default stream, a transfer mode async.
+template <typename T>
+class buffer {
+    template <typename U>
+    friend class buffer;
+    static_assert(detail::element<T>() != HAMR_INVALID, "hamr::buffer<T>: hamr has no elements of type T");
+    static constexpr std::int32_t element = detail::element<T>();
+    template <typename D>
+    using if_deleter = std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, T *>, int>;
+
+public:
+    using value_type = T;
+    using allocator = buffer_allocator;
+    using transfer = buffer_transfer;
+
+    /// Without elements, in ordinary memory.
+    buffer() : buffer(allocator::malloc) {}
+    explicit buffer(allocator alloc) : buffer(alloc, hamr::stream()) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode = transfer::async) : buffer(alloc, strm, mode, 0) {}
+
+    /// n elements that are not initialised.
+    buffer(allocator alloc, std::size_t n) : buffer(alloc, hamr::stream(), n) {}
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t n) : buffer(alloc, strm, transfer::async, n) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n) : buffer(alloc, strm, mode, one_dimension(n)) {}
+
+    /// n elements of a value.
+    buffer(allocator alloc, std::size_t n, const T &value) : buffer(alloc, hamr::stream(), n, value) {}
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t n, const T &value) : buffer(alloc, strm, transfer::async, n, value) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const T &value) : buffer(alloc, strm, mode, one_dimension(n), value) {}
+
+    /// n elements that are in the host's memory, converted. They may be changed at return.
+    template <typename U>
+    buffer(allocator alloc, std::size_t n, const U *values) : buffer(alloc, hamr::stream(), n, values) {}
+    template <typename U>
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t n, const U *values) : buffer(alloc, strm, transfer::async, n, values) {}
+    template <typename U>
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const U *values) : buffer(alloc, strm, mode, n) {
+        detail::check(hamr_set_values(m_storage.get(), 0, detail::element<U>(), values, detail::count(n, "buffer")), "buffer");
+    }
+
+    /// Of a shape: buffer(alloc, {480, 640}, value).
+    buffer(allocator alloc, const extents &shape) : buffer(alloc, hamr::stream(), transfer::async, shape) {}
+    buffer(allocator alloc, const extents &shape, const T &value) : buffer(alloc, hamr::stream(), transfer::async, shape, value) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape)
+        : m_storage(element, detail::place_of(alloc, strm, mode), shape, nullptr, "buffer") {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape, const T &value)
+        : m_storage(element, detail::place_of(alloc, strm, mode), shape, &value, "buffer") {}
+
+    /// Shares size elements at ptr, which are of the allocator and on the device owner; of -1 the driver
+    /// is asked. The deleter, any function object of a T *, is called once, on any thread, when nobody
+    /// uses them any more; but not where the constructor throws.
+    template <typename D, if_deleter<D> = 0>
+    buffer(allocator alloc, std::size_t size, int owner, T *ptr, D &&deleter)
+        : buffer(alloc, hamr::stream(), size, owner, ptr, std::forward<D>(deleter)) {}
+    template <typename D, if_deleter<D> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, T *ptr, D &&deleter)
+        : buffer(alloc, strm, transfer::async, size, owner, ptr, std::forward<D>(deleter)) {}
+    template <typename D, if_deleter<D> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, D &&deleter)
+        : m_storage(element, detail::adopt_with<T>(detail::place_of(alloc, strm, mode), size, owner, ptr, std::forward<D>(deleter))) {}
+
+    /// Shares elements that the allocator frees, or if take is 0 the caller, after the buffer's end.
+    buffer(allocator alloc, std::size_t size, int owner, T *ptr, int take = 1) : buffer(alloc, hamr::stream(), size, owner, ptr, take) {}
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, T *ptr, int take = 1)
+        : buffer(alloc, strm, transfer::async, size, owner, ptr, take) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, int take = 1)
+        : m_storage(element, detail::adopt(element, detail::place_of(alloc, strm, mode), size, owner, ptr, take ? HAMR_ADOPT_TAKE : 0, nullptr, nullptr)) {}
+
+    /// Shares elements that a shared pointer keeps.
+    buffer(allocator alloc, std::size_t size, int owner, const std::shared_ptr<T> &ptr) : buffer(alloc, hamr::stream(), size, owner, ptr) {}
+    buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
+        : buffer(alloc, strm, transfer::async, size, owner, ptr) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
+        : buffer(alloc, strm, mode, size, owner, ptr.get(), detail::keeps<T>{ptr}) {}
+
+    /// Takes over a buffer of hamr.h's, whose elements must be T.
+    explicit buffer(hamr_buffer *made) : m_storage(element, checked(made)) {}
+
+    /// Copies, converted: as the source is kept, but for what is given.
+    buffer(const buffer &other) : m_storage(element, other.m_storage.copy(element, nullptr, "buffer").release()) {}
+    template <typename U>
+    buffer(const buffer<U> &other) : m_storage(element, other.m_storage.copy(element, nullptr, "buffer").release()) {}
+    template <typename U>
+    buffer(allocator alloc, const buffer<U> &other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), other) {}
+    template <typename U>
+    buffer(allocator alloc, const hamr::stream &strm, const buffer<U> &other) : buffer(alloc, strm, transfer::async, other) {}
+    template <typename U>
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, const buffer<U> &other)
+        : m_storage(element, copied(other, detail::place_of(alloc, strm, mode))) {}
+
+    /// Moves, which leave other without elements. Given an allocator that is not other's, or where
+    /// another device is active than owns the memory, the elements are copied instead.
+    buffer(buffer &&other) noexcept : m_storage(std::move(other.m_storage)), m_pointer(std::move(other.m_pointer)) {}
+    buffer(allocator alloc, buffer &&other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), std::move(other)) {}
+    buffer(allocator alloc, const hamr::stream &strm, buffer &&other) : buffer(alloc, strm, transfer::async, std::move(other)) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, buffer &&other)
+        : buffer(alloc == allocator::same ? other.get_allocator() : alloc, strm, mode, 0) {
+        *this = std::move(other);
+    }
+
+    ~buffer() = default;
+
+    /// The elements become other's; allocator, owner, stream and mode stay.
+    buffer &operator=(const buffer &other) { return assign_from(other); }
+    template <typename U>
+    buffer &operator=(const buffer<U> &other) {
+        return assign_from(other);
+    }
+    buffer &operator=(buffer &&other) {
+        if (this == &other) return *this;
+        const hamr_place mine = m_storage.place(), its = other.m_storage.place();
+        if (mine.allocator != its.allocator || mine.device != its.device) {
+            assign_from(other);
+            other.m_pointer.reset();
+            const detail::storage gone(std::move(other.m_storage));
+            return *this;
+        }
+        changing([&] { m_storage.take(other.m_storage, "buffer::operator="); });
+        other.m_pointer.reset();
+        return *this;
+    }
+
+    /// With allocators, owners, streams and modes.
+    void swap(buffer &other) noexcept {
+        m_storage.swap(other.m_storage);
+        m_pointer.swap(other.m_pointer);
+    }
+    friend void swap(buffer &one, buffer &other) noexcept { one.swap(other); }
+
+    /// To memory of another allocator, on the calling thread's device. Nothing, if it is there.
+    int move(allocator alloc) {
+        return change("buffer::move", [&](hamr_buffer *b) { return hamr_move(b, static_cast<int>(alloc), HAMR_CURRENT_DEVICE); });
+    }
+
+    /// Room for n elements, so that up to there nothing moves.
+    int reserve(std::size_t n) { return reserve_with(n, nullptr); }
+    int reserve(std::size_t n, const T &value) { return reserve_with(n, &value); }
+
+    /// n elements, of which new ones have the value, or are not initialised.
+    int resize(std::size_t n) { return resize_with([=] { return one_dimension(n); }, nullptr); }
+    int resize(std::size_t n, const T &value) { return resize_with([=] { return one_dimension(n); }, &value); }
+    int resize(const extents &shape) { return resize_with([&] { return shape; }, nullptr); }
+    int resize(const extents &shape, const T &value) { return resize_with([&] { return shape; }, &value); }
+
+    /// Leaves it without elements and memory, to be filled again where it was.
+    int free() {
+        return change("buffer::free", [](hamr_buffer *b) { return hamr_free(b); });
+    }
+
+    std::size_t size() const noexcept { return m_storage.info() ? static_cast<std::size_t>(m_storage.info()->size) : 0; }
+    bool empty() const noexcept { return size() == 0; }
+    std::size_t capacity() const noexcept { return m_storage.info() ? static_cast<std::size_t>(m_storage.info()->capacity) : 0; }
+    extents shape() const {
+        const hamr_info *info = m_storage.info();
+        return info ? extents(detail::listed(info->shape, info->ndim)) : extents(0);
+    }
+    /// In bytes, for each dimension.
+    std::vector<std::int64_t> strides() const {
+        const hamr_info *info = m_storage.info();
+        return info ? detail::listed(info->strides, info->ndim) : std::vector<std::int64_t>{static_cast<std::int64_t>(sizeof(T))};
+    }
+    bool is_contiguous() const noexcept { return !m_storage.info() || detail::is_contiguous(*m_storage.info()); }
+
+    /// The same elements in another shape, shared where that can be.
+    buffer reshape(const extents &shape) const {
+        hamr_buffer *made = nullptr;
+        detail::check(hamr_reshape(m_storage.get(), &made, shape.rank(), shape.data(), 0), "buffer::reshape");
+        return buffer(made);
+    }
+
+    /// The elements become n from src_start on of those in the host's memory, or in a buffer.
+    template <typename U>
+    int assign(const U *src, std::size_t src_start, std::size_t n) {
+        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign_values(b, detail::element<U>(), from(src, src_start), detail::count(n, "assign")); });
+    }
+    template <typename U>
+    int assign(const U *src, std::size_t n) {
+        return assign(src, 0, n);
+    }
+    template <typename U>
+    int assign(const buffer<U> &src, std::size_t src_start, std::size_t n) {
+        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign(b, part(src, src_start, n, "buffer::assign").get()); });
+    }
+    template <typename U>
+    int assign(const buffer<U> &src) {
+        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign(b, src.m_storage.get()); });
+    }
+
+    /// Adds n elements at the end.
+    template <typename U>
+    int append(const U *src, std::size_t src_start, std::size_t n) {
+        return change("buffer::append", [&](hamr_buffer *b) { return hamr_append_values(b, detail::element<U>(), from(src, src_start), detail::count(n, "append")); });
+    }
+    template <typename U>
+    int append(const U *src, std::size_t n) {
+        return append(src, 0, n);
+    }
+    template <typename U>
+    int append(const buffer<U> &src, std::size_t src_start, std::size_t n) {
+        return change("buffer::append", [&](hamr_buffer *b) { return hamr_append(b, part(src, src_start, n, "buffer::append").get()); });
+    }
+    template <typename U>
+    int append(const buffer<U> &src) {
+        return append(src, 0, src.size());
+    }
+
+    /// Writes n elements from dest_start on, all of which must be there.
+    template <typename U>
+    int set(std::size_t dest_start, const U *src, std::size_t src_start, std::size_t n) {
+        return contents("buffer::set", [&](hamr_buffer *b) {
+            return hamr_set_values(b, detail::count(dest_start, "set"), detail::element<U>(), from(src, src_start), detail::count(n, "set"));
+        });
+    }
+    template <typename U>
+    int set(std::size_t dest_start, const buffer<U> &src, std::size_t src_start, std::size_t n) {
+        return contents("buffer::set", [&](hamr_buffer *b) { return set_part(b, dest_start, src.m_storage.get(), src_start, n); });
+    }
+    template <typename U>
+    int set(const buffer<U> &src) {
+        return set(0, src, 0, src.size());
+    }
+
+    /// Reads n elements from src_start on; those in the host's memory are there at return.
+    template <typename U>
+    int get(std::size_t src_start, U *dest, std::size_t dest_start, std::size_t n) const {
+        return contents("buffer::get", [&](hamr_buffer *b) {
+            return hamr_get_values(b, detail::count(src_start, "get"), detail::element<U>(), dest ? dest + dest_start : dest, detail::count(n, "get"));
+        });
+    }
+    template <typename U>
+    int get(std::size_t src_start, buffer<U> &dest, std::size_t dest_start, std::size_t n) const {
+        return contents("buffer::get", [&](hamr_buffer *b) { return set_part(dest.m_storage.get(), dest_start, b, src_start, n); });
+    }
+    template <typename U>
+    int get(buffer<U> &dest) const {
+        return get(0, dest, 0, size());
+    }
+
+    /// The elements where code of the kind can read them, as long as the pointer lives: in place if it
+    /// uses the memory and, on devices, the calling thread's device owns it; else in a temporary, whose
+    /// contents, too, are only sure after synchronize() where the mode does not wait for them.
+    std::shared_ptr<const T> get_host_accessible() const { return accessible_in(space::host, "buffer::get_host_accessible"); }
+    std::shared_ptr<const T> get_cuda_accessible() const { return accessible_in(space::cuda, "buffer::get_cuda_accessible"); }
+    std::shared_ptr<const T> get_hip_accessible() const { return accessible_in(space::hip, "buffer::get_hip_accessible"); }
+    std::shared_ptr<const T> get_openmp_accessible() const { return accessible_in(space::openmp, "buffer::get_openmp_accessible"); }
+    std::shared_ptr<const T> get_device_accessible() const { return accessible_in(detail::device_space(), "buffer::get_device_accessible"); }
+
+    /// 1 if such code uses the allocator's memory in place, else 0.
+    int host_accessible() const { return hamr::host_accessible(get_allocator()); }
+    int cuda_accessible() const { return hamr::cuda_accessible(get_allocator()); }
+    int hip_accessible() const { return hamr::hip_accessible(get_allocator()); }
+    int openmp_accessible() const { return hamr::openmp_accessible(get_allocator()); }
+    int device_accessible() const { return hamr::device_accessible(get_allocator()); }
+
+    /// The elements for code in a space on a device, -1 being the calling thread's. What is written to
+    /// the view is the buffer's when it ends, wherever it was written.
+    view<const T> read(space where = space::host, int device = HAMR_CURRENT_DEVICE) const {
+        return view<const T>(m_storage.open(where, device, HAMR_READ, "buffer::read"));
+    }
+    view<T> write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
+        return view<T>(m_storage.open(where, device, HAMR_WRITE, "buffer::write"));
+    }
+    view<T> read_write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
+        return view<T>(m_storage.open(where, device, HAMR_READ_WRITE, "buffer::read_write"));
+    }
+
+    /// Where element zero is, for code that uses the memory in place; NULL where there is no memory.
+    T *data() noexcept { return static_cast<T *>(m_storage.data()); }
+    const T *data() const noexcept { return static_cast<const T *>(m_storage.data()); }
+
+    /// data(), kept alive by the pointer when the buffer has ended or has grown elsewhere. What this
+    /// refers to follows the buffer.
+    std::shared_ptr<T> &pointer() {
+        if (m_pointer.get() != data()) m_pointer = std::static_pointer_cast<T>(m_storage.shared());
+        return m_pointer;
+    }
+    std::shared_ptr<const T> pointer() const { return std::static_pointer_cast<const T>(std::shared_ptr<const void>(m_storage.shared())); }
+
+    allocator get_allocator() const noexcept { return static_cast<allocator>(m_storage.place().allocator); }
+    int get_owner() const noexcept { return m_storage.place().device; } ///< -1 is the host
+    hamr::stream get_stream() const noexcept { return hamr::stream::of(m_storage.place().stream, detail::stream_backend(get_allocator())); }
+    transfer get_transfer_mode() const noexcept { return static_cast<transfer>(m_storage.place().transfer); }
+
+    int set_stream(const hamr::stream &strm, transfer mode = transfer::async) {
+        return contents("buffer::set_stream", [&](hamr_buffer *b) { return hamr_set_stream(b, strm.native(), static_cast<int>(mode)); });
+    }
+    int set_transfer(transfer mode) {
+        return contents("buffer::set_transfer", [=](hamr_buffer *b) { return hamr_set_transfer(b, static_cast<int>(mode)); });
+    }
+    int set_transfer_asynchronous() { return set_transfer(transfer::async); }
+    int set_transfer_synchronous_host() { return set_transfer(transfer::sync_host); }
+    int set_transfer_synchronous() { return set_transfer(transfer::sync); }
+    int set_transfer_sycnhronous_host() { return set_transfer_synchronous_host(); } ///< as upstream spells it
+    int set_transfer_sycnhronous() { return set_transfer_synchronous(); }
+
+    /// Waits for all work on the elements.
+    int synchronize() const {
+        return contents("buffer::synchronize", [](hamr_buffer *b) { return hamr_synchronize(b); });
+    }
+
+    /// The elements, and where they are, on std::cerr.
+    int print() const {
+        return detail::status_of([this] { m_storage.print(); });
+    }
+
+    /// The buffer as hamr.h has it, which stays this one's.
+    hamr_buffer *native() { return m_storage.get(); }
+    const hamr_buffer *native() const { return m_storage.get(); }
+
+private:
+    static extents one_dimension(std::size_t n) { return extents(n); }
+
+    template <typename U>
+    static const U *from(const U *src, std::size_t start) noexcept {
+        return src ? src + start : src;
+    }
+
+    template <typename U>
+    static detail::owned_buffer part(const buffer<U> &src, std::size_t start, std::size_t n, const char *doing) {
+        return detail::part_of(src.m_storage.get(), start, n, doing);
+    }
+
+    static hamr_status set_part(hamr_buffer *dest, std::size_t dest_start, const hamr_buffer *src, std::size_t src_start, std::size_t n) {
+        return hamr_set(dest, detail::count(dest_start, "set"), src, detail::count(src_start, "set"), detail::count(n, "set"));
+    }
+
+    static hamr_buffer *checked(hamr_buffer *made) {
+        const hamr_info *info = hamr_info_of(made);
+        if (!info) detail::fail(HAMR_ERROR_VALUE, "buffer", hamr_last_error());
+        if (info->element != element)
+            detail::fail(HAMR_ERROR_TYPE, "buffer", std::string("the elements are ") + hamr_element_name(info->element) + ": accepted is " + hamr_element_name(element));
+        return made;
+    }
+
+    template <typename U>
+    static hamr_buffer *copied(const buffer<U> &other, hamr_place place) {
+        if (place.allocator == HAMR_SAME_ALLOCATOR) place.device = other.get_owner();
+        return other.m_storage.copy(element, &place, "buffer").release();
+    }
+
+    std::shared_ptr<const T> accessible_in(space where, const char *doing) const {
+        return std::static_pointer_cast<const T>(m_storage.accessible(where, doing));
+    }
+
+    template <typename U>
+    buffer &assign_from(const buffer<U> &other) {
+        if (static_cast<const void *>(this) != static_cast<const void *>(&other))
+            changing([&] { detail::check(hamr_assign(m_storage.get(), other.m_storage.get()), "buffer::operator="); });
+        return *this;
+    }
+
+    /// Without it, what pointer() has would keep memory that the buffer leaves.
+    template <typename F>
+    void changing(F &&function) {
+        const bool had = m_pointer != nullptr;
+        m_pointer.reset();
+        try {
+            function();
+        } catch (...) {
+            if (had) pointer();
+            throw;
+        }
+        if (had) pointer();
+    }
+
+    template <typename F>
+    int contents(const char *doing, F &&function) const {
+        return detail::status_of([&] { detail::check(function(m_storage.get()), doing); });
+    }
+
+    template <typename F>
+    int change(const char *doing, F &&function) {
+        return detail::status_of([&] { changing([&] { detail::check(function(m_storage.get()), doing); }); });
+    }
+
+    int reserve_with(std::size_t n, const T *value) {
+        return change("buffer::reserve", [&](hamr_buffer *b) { return hamr_reserve(b, detail::count(n, "buffer::reserve"), value); });
+    }
+
+    template <typename F>
+    int resize_with(F &&shape, const T *value) {
+        return change("buffer::resize", [&](hamr_buffer *b) {
+            const extents wanted = shape();
+            return hamr_resize(b, wanted.rank(), wanted.data(), value);
+        });
+    }
+
+    detail::storage m_storage;
+    std::shared_ptr<T> m_pointer; // empty until pointer() is called
+};
+
+} // namespace hamr
+
+#endif

@@ -1,0 +1,180 @@
+/// Which devices there are, and which one the calling thread uses.
+#ifndef HAMR_CPP_DEVICE_HPP
+#define HAMR_CPP_DEVICE_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator.hpp"
+
+namespace hamr {
+namespace detail {
+
+inline bool has_backend(const char *name) {
+    std::int32_t available = 0;
+    check(hamr_has_backend(name, &available, nullptr), "device");
+    return available != 0;
+}
+
+/// The runtime that get_device_accessible() is about, NULL where there is none.
+inline const char *device_backend() {
+    switch (device_space()) {
+    case space::cuda: return "cuda";
+    case space::hip: return "hip";
+    case space::openmp: return "openmp";
+    default: return nullptr;
+    }
+}
+
+inline const char *cuda_backend() { return has_backend("cuda") ? "cuda" : nullptr; }
+
+inline int active_device(const char *backend, const char *doing) {
+    std::int32_t device = HAMR_CURRENT_DEVICE;
+    if (backend) check(hamr_current_device(backend, &device), doing);
+    return device;
+}
+
+/// The host needs not be activated.
+inline std::uint64_t enter(const char *backend, int device, const char *doing) {
+    std::uint64_t before = 0;
+    if (device < 0) return before;
+    if (!backend) fail(HAMR_ERROR_UNAVAILABLE, doing, "there is no runtime with device " + std::to_string(device));
+    check(hamr_enter_device(backend, device, &before), doing);
+    return before;
+}
+
+inline int owner_of(const void *address, const char *doing) {
+    hamr_found found;
+    check(hamr_locate(address, &found), doing);
+    return found.allocator == HAMR_UNKNOWN_ALLOCATOR ? HAMR_CURRENT_DEVICE : found.device;
+}
+
+} // namespace detail
+
+/// Sets the number that stands for the host, -1.
+inline int get_host_identifier(int &device) noexcept {
+    device = HAMR_CURRENT_DEVICE;
+    return 0;
+}
+inline int get_host_identifier() noexcept { return HAMR_CURRENT_DEVICE; }
+
+/// Sets the calling thread's device, -1 where there is none.
+inline int get_active_device(int &device) {
+    return detail::status_of([&] { device = detail::active_device(detail::device_backend(), "get_active_device"); });
+}
+inline int get_active_cuda_device(int &device) {
+    return detail::status_of([&] { device = detail::active_device(detail::cuda_backend(), "get_active_cuda_device"); });
+}
+
+/// Sets the device that new memory is made on: the calling thread's, or -1, the host, where there is none.
+inline int get_device_identifier(int &device) { return get_active_device(device); }
+inline int get_cuda_device_identifier(int &device) { return get_active_cuda_device(device); }
+
+/// Makes a device the calling thread's; -1, the host, changes nothing.
+inline int set_active_device(int device) {
+    return detail::status_of([=] { detail::enter(detail::device_backend(), device, "set_active_device"); });
+}
+inline int set_active_cuda_device(int device) {
+    return detail::status_of([=] { detail::enter(detail::cuda_backend(), device, "set_active_cuda_device"); });
+}
+
+/// Sets the device that owns the memory at an address, -1 being the host.
+inline int get_device(const void *address, int &device) {
+    return detail::status_of([&] { device = detail::owner_of(address, "get_device"); });
+}
+inline int get_cuda_device(const void *address, int &device) {
+    return detail::status_of([&] { device = detail::owner_of(address, "get_cuda_device"); });
+}
+
+namespace detail {
+
+/// Makes a device the calling thread's while the object lives. To be made and ended in the same thread.
+class scoped_device {
+public:
+    scoped_device(const scoped_device &) = delete;
+    scoped_device &operator=(const scoped_device &) = delete;
+    ~scoped_device() {
+        if (m_entered)
+            status_of([this] { check(hamr_leave_device(m_backend, m_before), "activate_device"); });
+    }
+
+protected:
+    scoped_device(const char *backend, int device, const char *doing)
+        : m_backend(backend), m_before(enter(backend, device, doing)), m_entered(device >= 0) {}
+
+private:
+    const char *m_backend;
+    std::uint64_t m_before;
+    bool m_entered;
+};
+
+} // namespace detail
+
+/// Makes a device the calling thread's while the object lives; -1, the host, changes nothing.
+class activate_device : detail::scoped_device {
+public:
+    explicit activate_device(int device) : scoped_device(detail::device_backend(), device, "activate_device") {}
+};
+
+class activate_cuda_device : detail::scoped_device {
+public:
+    explicit activate_cuda_device(int device) : scoped_device(detail::cuda_backend(), device, "activate_cuda_device") {}
+};
+
+/// Lets one CUDA device reach the memory of another, until disable() or the object's end. Access is the
+/// process's: it stays while another object, hamr's own copies between the two, or another library has it.
+class access_cuda_peer {
+public:
+    access_cuda_peer() = default;
+    access_cuda_peer(const access_cuda_peer &) = delete;
+    access_cuda_peer &operator=(const access_cuda_peer &) = delete;
+    ~access_cuda_peer() { disable(); }
+
+    /// Lets dest reach src's memory and, if symmetric, src that of dest: both, or neither. Enabled already
+    /// is no error.
+    int enable(int dest, int src, bool symmetric = false) {
+        return detail::status_of([&] {
+            if (dest == src) return;
+            const std::size_t before = m_pairs.size();
+            try {
+                add(dest, src);
+                if (symmetric) add(src, dest);
+            } catch (...) {
+                if (m_pairs.size() > before) remove_last();
+                throw;
+            }
+        });
+    }
+
+    /// Takes back what enable() did, after the work of the devices.
+    int disable() noexcept {
+        return detail::status_of([this] {
+            while (!m_pairs.empty()) detail::check(remove_last(), "access_cuda_peer::disable");
+        });
+    }
+
+private:
+    void add(int user, int owner) {
+        const std::pair<int, int> wanted(user, owner);
+        if (std::find(m_pairs.begin(), m_pairs.end(), wanted) != m_pairs.end()) return;
+        m_pairs.reserve(m_pairs.size() + 1); // nothing can fail when access is there
+        detail::check(hamr_enable_peer("cuda", user, owner), "access_cuda_peer::enable");
+        m_pairs.push_back(wanted);
+    }
+
+    hamr_status remove_last() noexcept {
+        const hamr_status status = hamr_disable_peer("cuda", m_pairs.back().first, m_pairs.back().second);
+        if (status == HAMR_OK) m_pairs.pop_back();
+        return status;
+    }
+
+    std::vector<std::pair<int, int>> m_pairs; // who reaches whom
+};
+
+} // namespace hamr
+
+#endif

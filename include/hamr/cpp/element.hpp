@@ -1,0 +1,92 @@
+/// Which of hamr's element types a C++ type is.
+#ifndef HAMR_CPP_ELEMENT_HPP
+#define HAMR_CPP_ELEMENT_HPP
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#if defined(__has_include)
+#if __has_include(<stdfloat>) && __cplusplus >= 202302L
+#include <stdfloat>
+#endif
+#endif
+
+#include "hamr/types.h"
+
+namespace hamr {
+namespace detail {
+
+constexpr std::int32_t integer_type(std::size_t size, bool is_signed) {
+    switch (size) {
+    case 1: return is_signed ? HAMR_INT8 : HAMR_UINT8;
+    case 2: return is_signed ? HAMR_INT16 : HAMR_UINT16;
+    case 4: return is_signed ? HAMR_INT32 : HAMR_UINT32;
+    case 8: return is_signed ? HAMR_INT64 : HAMR_UINT64;
+    default: return HAMR_INVALID;
+    }
+}
+
+constexpr std::int32_t float_type(std::size_t size, int digits) {
+    if (size == 4 && digits == 24) return HAMR_FLOAT32;
+    return size == 8 && digits == 53 ? HAMR_FLOAT64 : HAMR_INVALID;
+}
+
+} // namespace detail
+
+/// value is the hamr_element_type of T, or HAMR_INVALID. May be specialised for a type whose bytes are
+/// those of one of hamr's, such as a library's half:
+///
+///     template <> struct hamr::element_type<half> : std::integral_constant<std::int32_t, HAMR_FLOAT16> {};
+template <typename T, typename = void>
+struct element_type : std::integral_constant<std::int32_t, HAMR_INVALID> {};
+
+template <typename T>
+struct element_type<T, std::enable_if_t<std::is_integral_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>>>
+    : std::integral_constant<std::int32_t, detail::integer_type(sizeof(T), std::is_signed_v<T>)> {};
+
+template <>
+struct element_type<bool> : std::integral_constant<std::int32_t, HAMR_BOOL> {
+    static_assert(sizeof(bool) == 1, "hamr's bool has one byte");
+};
+
+template <>
+struct element_type<float> : std::integral_constant<std::int32_t, detail::float_type(sizeof(float), __FLT_MANT_DIG__)> {};
+
+template <>
+struct element_type<double> : std::integral_constant<std::int32_t, detail::float_type(sizeof(double), __DBL_MANT_DIG__)> {};
+
+template <>
+struct element_type<std::complex<float>> : std::integral_constant<std::int32_t, HAMR_COMPLEX64> {};
+
+template <>
+struct element_type<std::complex<double>> : std::integral_constant<std::int32_t, HAMR_COMPLEX128> {};
+
+template <>
+struct element_type<std::byte> : std::integral_constant<std::int32_t, HAMR_UINT8> {};
+
+#ifdef __STDCPP_FLOAT16_T__
+template <>
+struct element_type<std::float16_t> : std::integral_constant<std::int32_t, HAMR_FLOAT16> {};
+#endif
+#ifdef __STDCPP_BFLOAT16_T__
+template <>
+struct element_type<std::bfloat16_t> : std::integral_constant<std::int32_t, HAMR_BFLOAT16> {};
+#endif
+
+namespace detail {
+
+/// The hamr_element_type of T, which must have one.
+template <typename T>
+constexpr std::int32_t element() {
+    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
+    static_assert(std::is_const_v<T> || std::is_volatile_v<T> || element_type<T>::value != HAMR_INVALID,
+                  "hamr: elements are of an arithmetic type of up to 8 bytes, std::complex<float>, std::complex<double>, "
+                  "or of a type that hamr::element_type is specialised for");
+    return element_type<T>::value;
+}
+
+} // namespace detail
+} // namespace hamr
+
+#endif

@@ -1,0 +1,56 @@
+/// The sizes of an array in each of its dimensions.
+#ifndef HAMR_CPP_EXTENTS_HPP
+#define HAMR_CPP_EXTENTS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "error.hpp"
+
+namespace hamr {
+
+/// extents(480, 640), or {480, 640} where a function takes them. Without any it is one element. A size
+/// may be -1 where what there is tells it, in buffer::reshape().
+class extents {
+public:
+    using size_type = std::int64_t;
+
+    extents() = default;
+
+    template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
+    explicit extents(N size) : m_sizes{checked(size)} {}
+
+    template <typename M, typename N, typename... More,
+              std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
+    extents(M first, N second, More... more) : m_sizes{checked(first), checked(second), checked(more)...} {}
+
+    explicit extents(std::vector<size_type> sizes) noexcept : m_sizes(std::move(sizes)) {}
+
+    std::int32_t rank() const noexcept { return static_cast<std::int32_t>(m_sizes.size()); }
+    size_type operator[](std::size_t dimension) const { return m_sizes.at(dimension); }
+    const size_type *data() const noexcept { return m_sizes.data(); }
+    auto begin() const noexcept { return m_sizes.begin(); }
+    auto end() const noexcept { return m_sizes.end(); }
+
+    friend bool operator==(const extents &one, const extents &other) { return one.m_sizes == other.m_sizes; }
+    friend bool operator!=(const extents &one, const extents &other) { return !(one == other); }
+
+private:
+    template <typename N>
+    static size_type checked(N size) {
+        if (std::is_unsigned_v<N> && static_cast<std::uint64_t>(size) > static_cast<std::uint64_t>(std::numeric_limits<size_type>::max()))
+            detail::fail(HAMR_ERROR_VALUE, "extents", "a size is " + std::to_string(size) + ": accepted are those that fit in 63 bits");
+        return static_cast<size_type>(size);
+    }
+
+    std::vector<size_type> m_sizes;
+};
+
+} // namespace hamr
+
+#endif

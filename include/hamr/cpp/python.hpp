@@ -1,0 +1,156 @@
+/// hamr::buffer as Python's hamr.Buffer, and the reverse, without a copy. Not of hamr.hpp, since it
+/// includes <Python.h>, which is to be included first.
+///
+///     PyObject *result = hamr::to_python(field);
+///     auto field = hamr::from_python<double>(argument);
+#ifndef HAMR_CPP_PYTHON_HPP
+#define HAMR_CPP_PYTHON_HPP
+
+#include "hamr/python.h"
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "buffer.hpp"
+
+namespace hamr {
+
+/// Python's exception is set, and says what is wrong: return to Python, or clear it.
+class python_error : public std::exception {
+public:
+    const char *what() const noexcept override { return "hamr: an exception of Python's is set"; }
+};
+
+namespace detail {
+
+inline bool is_read_only(const hamr_buffer *made) noexcept { return (hamr_info_of(made)->flags & HAMR_INFO_READ_ONLY) != 0; }
+
+/// TypeError.
+inline void set_wrong_element(std::int32_t got, std::int32_t wanted) noexcept {
+    PyErr_Format(PyExc_TypeError, "the buffer's elements are %s: accepted are %s", hamr_element_name(got), hamr_element_name(wanted));
+}
+
+} // namespace detail
+
+/// A new hamr.Buffer of the buffer's memory, which both then have. NULL, with an exception. With the GIL.
+template <typename T>
+PyObject *to_python(const buffer<T> &shared) noexcept {
+    try {
+        return hamr_to_python(shared.native());
+    } catch (const std::exception &) { // of hamr's, which has said why
+        return hamr_raise();
+    }
+}
+
+/// A buffer of the memory of a hamr.Buffer, or of whatever hamr.buffer() accepts. Throws python_error:
+/// of TypeError, too, where the elements are not T. With the GIL.
+template <typename T>
+buffer<T> from_python(PyObject *object) {
+    hamr_buffer *made = nullptr;
+    if (hamr_from_python(object, &made)) throw python_error();
+    detail::owned_buffer owner(made);
+    const std::int32_t got = hamr_info_of(made)->element, wanted = detail::element<T>();
+    if (got != wanted) {
+        detail::set_wrong_element(got, wanted);
+        throw python_error();
+    }
+    return buffer<T>(owner.release());
+}
+
+namespace detail {
+
+/// The exception that is set, which is cleared.
+inline PyObject *take_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030c0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API >= 0x030c0000)
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+#endif
+}
+
+class gil {
+public:
+    gil() noexcept : m_state(PyGILState_Ensure()) {}
+    gil(const gil &) = delete;
+    gil &operator=(const gil &) = delete;
+    ~gil() { PyGILState_Release(m_state); }
+
+private:
+    PyGILState_STATE m_state;
+};
+
+/// What casters have in common: an object as a hamr::buffer<T>, or what Python is told instead. That waits
+/// until the function is called, since casters of containers may neither throw nor leave exceptions set.
+template <typename T>
+class argument {
+public:
+    argument() = default;
+    argument(const argument &) = delete;
+    argument(argument &&other) noexcept : m_value(std::move(other.m_value)), m_problem(std::exchange(other.m_problem, nullptr)) {}
+    argument &operator=(const argument &) = delete;
+    argument &operator=(argument &&) = delete;
+    ~argument() { Py_XDECREF(m_problem); }
+
+    /// Whether the object has elements of T; last: or of another type, which no overload is left to accept.
+    bool load(PyObject *object, bool last) noexcept {
+        hamr_buffer *made = nullptr;
+        Py_CLEAR(m_problem);
+        m_value.reset();
+        if (object == Py_None) return false;
+        if (hamr_from_python(object, &made)) {
+            const bool is_other = PyErr_ExceptionMatches(PyExc_TypeError);
+            if (is_other) PyErr_Clear();
+            else m_problem = take_exception();
+            return !is_other;
+        }
+        const std::int32_t got = hamr_info_of(made)->element, wanted = element<T>();
+        if (got == wanted) {
+            m_value.emplace(made);
+            return true;
+        }
+        hamr_release(made);
+        if (!last) return false;
+        set_wrong_element(got, wanted);
+        m_problem = take_exception();
+        return true;
+    }
+
+    bool is_there(bool writing) const noexcept { return m_value && !(writing && is_read_only(m_value->native())); }
+
+    /// Throws E, of Python's exception, where there is no buffer, or none to write to. With or without the
+    /// GIL, since a function that runs without it is given its arguments without it.
+    template <typename E>
+    buffer<T> &get(bool writing) {
+        if (is_there(writing)) return *m_value;
+        const gil held;
+        if (m_problem) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(m_problem)), m_problem);
+        else if (m_value) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
+        else PyErr_SetString(PyExc_TypeError, "there is no buffer");
+        throw E();
+    }
+
+private:
+    std::optional<buffer<T>> m_value;
+    PyObject *m_problem = nullptr;
+};
+
+/// The reference that a function's parameter is given: a const one may be read-only.
+template <typename P, typename V>
+using parameter = std::conditional_t<!std::is_lvalue_reference_v<P>, V &&, std::conditional_t<std::is_const_v<std::remove_reference_t<P>>, const V &, V &>>;
+
+template <typename P>
+inline constexpr bool is_written = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+
+} // namespace detail
+} // namespace hamr
+
+#endif

@@ -1,0 +1,224 @@
+/// What every buffer does, whatever its elements are.
+#ifndef HAMR_CPP_STORAGE_HPP
+#define HAMR_CPP_STORAGE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "allocator.hpp"
+#include "element.hpp"
+#include "extents.hpp"
+#include "stream.hpp"
+#include "view.hpp"
+
+namespace hamr {
+namespace detail {
+
+inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer, int device = HAMR_CURRENT_DEVICE) noexcept {
+    return {static_cast<std::int32_t>(allocator), device, on.native(), static_cast<std::int32_t>(transfer), 0};
+}
+
+inline std::int64_t count(std::size_t n, const char *doing) {
+    if (n > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()))
+        fail(HAMR_ERROR_VALUE, doing, std::to_string(n) + " elements: accepted are numbers that fit in 63 bits");
+    return static_cast<std::int64_t>(n);
+}
+
+struct releases {
+    void operator()(hamr_buffer *buffer) const noexcept { hamr_release(buffer); }
+};
+using owned_buffer = std::unique_ptr<hamr_buffer, releases>;
+
+/// Elements of n from start on, in place where they lie in one row of memory.
+inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::size_t n, const char *doing) {
+    const auto size = static_cast<std::size_t>(hamr_size(from));
+    if (start > size || n > size - start)
+        fail(HAMR_ERROR_INDEX, doing, std::to_string(n) + " elements from " + std::to_string(start) + " on: the source has " + std::to_string(size));
+    hamr_buffer *made = nullptr;
+    const std::int64_t all = -1, wanted = count(n, doing);
+    owned_buffer flat;
+    if (hamr_info_of(from)->ndim != 1) {
+        check(hamr_reshape(from, &made, 1, &all, 0), doing);
+        flat.reset(made);
+        from = made;
+    }
+    const std::int64_t stride = hamr_info_of(from)->strides[0];
+    check(hamr_view(from, &made, n ? count(start, doing) * stride : 0, 0, 1, &wanted, &stride), doing);
+    return owned_buffer(made);
+}
+
+/// A buffer of the library's. One whose elements were moved away has none, and is made anew when it is
+/// needed, in the place where it was: on the default stream, since streams end without asking it.
+class storage {
+public:
+    storage(std::int32_t element, const hamr_place &place) noexcept : m_place(place), m_element(element) {}
+
+    storage(std::int32_t element, const hamr_place &place, const extents &shape, const void *value, const char *doing) : storage(element, place) {
+        check(hamr_create(&m_buffer, element, shape.rank(), shape.data(), &place, value), doing);
+    }
+
+    /// Takes the buffer over.
+    storage(std::int32_t element, hamr_buffer *buffer) noexcept : m_buffer(buffer), m_place(), m_element(element) {}
+
+    storage(storage &&other) noexcept : m_buffer(other.m_buffer), m_place(other.place()), m_element(other.m_element) {
+        other.m_place = m_place;
+        other.m_place.stream = nullptr;
+        other.m_buffer = nullptr;
+    }
+
+    storage &operator=(storage &&other) noexcept {
+        storage moved(std::move(other));
+        swap(moved);
+        return *this;
+    }
+
+    ~storage() {
+        if (m_buffer) hamr_release(m_buffer);
+    }
+
+    void swap(storage &other) noexcept {
+        std::swap(m_buffer, other.m_buffer);
+        std::swap(m_place, other.m_place);
+    }
+
+    /// Never NULL. Threads may do this at the same time.
+    hamr_buffer *get() const {
+        hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE), *made = nullptr;
+        const std::int64_t none = 0;
+        if (found) return found;
+        check(hamr_create(&made, m_element, 1, &none, &m_place, nullptr), "buffer");
+        if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
+        hamr_release(made);
+        return found;
+    }
+
+    /// NULL where the elements were moved away.
+    const hamr_info *info() const noexcept {
+        const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
+        return found ? hamr_info_of(found) : nullptr;
+    }
+
+    void *data() const noexcept {
+        const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
+        return found ? hamr_data(found) : nullptr;
+    }
+
+    hamr_place place() const noexcept {
+        const hamr_info *known = info();
+        if (!known) return m_place;
+        return {known->allocator, known->device, known->stream, known->transfer, 0};
+    }
+
+    owned_buffer copy(std::int32_t element, const hamr_place *place, const char *doing) const {
+        hamr_buffer *made = nullptr;
+        check(hamr_copy(get(), &made, element, place), doing);
+        return owned_buffer(made);
+    }
+
+    /// Where code in a space uses the elements: in place, else in a temporary. They last as long as
+    /// what this returns, which is empty where there are no elements.
+    std::shared_ptr<const void> accessible(space where, const char *doing) const {
+        const hamr_info *known = info();
+        if (!known || !known->size) return {};
+        owned_buffer contiguous;
+        if (!is_contiguous(*known)) contiguous = copy(m_element, nullptr, doing);
+        hamr_handle *handle = nullptr;
+        check(hamr_access(contiguous ? contiguous.get() : get(), static_cast<std::int32_t>(where), HAMR_CURRENT_DEVICE, HAMR_PLAIN, &handle), doing);
+        return std::shared_ptr<const void>(hamr_handle_data(handle), [handle](const void *) { hamr_release_handle(handle); });
+    }
+
+    /// The memory, kept alive by what this returns.
+    std::shared_ptr<void> shared() const {
+        const hamr_info *known = info();
+        void *const elements = data();
+        if (!elements) return {};
+        hamr_buffer *made = nullptr;
+        check(hamr_view(get(), &made, 0, 0, known->ndim, known->shape, known->strides), "buffer::pointer");
+        return std::shared_ptr<void>(elements, [made](void *) { hamr_release(made); });
+    }
+
+    hamr_handle *open(space where, int device, std::int32_t mode, const char *doing) const {
+        hamr_handle *handle = nullptr;
+        check(hamr_access(get(), static_cast<std::int32_t>(where), device, mode, &handle), doing);
+        return handle;
+    }
+
+    /// Takes over the elements of one of the same allocator and owner, and keeps stream and mode.
+    void take(storage &other, const char *doing) {
+        const hamr_place mine = place();
+        hamr_place its = other.place();
+        its.stream = nullptr;
+        if (!other.m_buffer) {
+            if (m_buffer) check(hamr_free(m_buffer), doing);
+            return;
+        }
+        check(hamr_set_stream(other.m_buffer, mine.stream, mine.transfer), doing);
+        storage moved(std::move(other));
+        other.m_place = its;
+        swap(moved);
+    }
+
+    void print() const {
+        const hamr_place where = place();
+        const hamr_info *known = info();
+        char *text = nullptr;
+        check(hamr_text(get(), 0, &text), "buffer::print");
+        const std::unique_ptr<char, decltype(&hamr_free_text)> owner(text, hamr_free_text);
+        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(where.allocator)) << ", owner " << where.device << ", size "
+                  << (known ? known->size : 0) << ", capacity " << (known ? known->capacity : 0) << ", address " << data() << "\n"
+                  << text << std::endl;
+    }
+
+private:
+    mutable hamr_buffer *m_buffer = nullptr;
+    hamr_place m_place; // of m_buffer where that is NULL
+    std::int32_t m_element;
+};
+
+/// What frees memory that was made elsewhere: any function object of a pointer, called once.
+template <typename T, typename D>
+struct deleter_of {
+    D function;
+
+    static void call(void *data, void *self) noexcept {
+        const std::unique_ptr<deleter_of> owner(static_cast<deleter_of *>(self));
+        owner->function(static_cast<T *>(data));
+    }
+};
+
+/// Keeps what is shared alive.
+template <typename T>
+struct keeps {
+    std::shared_ptr<T> memory;
+    void operator()(T *) noexcept { memory.reset(); }
+};
+
+/// Memory that exists. Without a deleter it stays the caller's. Of owner -1 the core asks the driver.
+inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t size, int owner, void *data, std::uint32_t flags, hamr_deleter deleter,
+                          void *context) {
+    const std::int64_t n = count(size, "buffer");
+    hamr_buffer *made = nullptr;
+    place.device = owner;
+    check(hamr_adopt(&made, data, element, 1, &n, nullptr, &place, flags, deleter, context), "buffer");
+    return made;
+}
+
+template <typename T, typename D>
+hamr_buffer *adopt_with(const hamr_place &place, std::size_t size, int owner, T *data, D &&function) {
+    using deleter = deleter_of<T, std::decay_t<D>>;
+    std::unique_ptr<deleter> context(new deleter{std::forward<D>(function)});
+    hamr_buffer *made = adopt(element<T>(), place, size, owner, data, 0, deleter::call, context.get());
+    context.release();
+    return made;
+}
+
+} // namespace detail
+} // namespace hamr
+
+#endif

@@ -1,0 +1,151 @@
+/// Elements that code reads or writes in place, wherever it runs.
+#ifndef HAMR_CPP_VIEW_HPP
+#define HAMR_CPP_VIEW_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if defined(__has_include)
+#if __cplusplus >= 202002L && __has_include(<span>)
+#include <span>
+#endif
+#if __cplusplus >= 202302L && __has_include(<mdspan>)
+#include <mdspan>
+#endif
+#endif
+
+#include "allocator.hpp"
+#include "extents.hpp"
+#include "stream.hpp"
+
+namespace hamr {
+namespace detail {
+
+/// Whether elements lie one after the other, in C order.
+inline bool is_contiguous(const hamr_info &info) noexcept {
+    std::int64_t step = info.size ? info.bytes / info.size : 0;
+    if (!info.size) return true;
+    for (std::int32_t i = info.ndim - 1; i >= 0; i--) {
+        if (info.shape[i] > 1 && info.strides[i] != step) return false;
+        step *= info.shape[i];
+    }
+    return true;
+}
+
+inline std::vector<std::int64_t> listed(const std::int64_t *first, std::int32_t count) {
+    return std::vector<std::int64_t>(first, first + count);
+}
+
+} // namespace detail
+
+/// All elements of a buffer, contiguous, for code in a space. Until it ends they are its own, and what
+/// is written is the buffer's then; it may not outlive the buffer. E is const for readers.
+template <typename E>
+class view {
+public:
+    using element_type = E;
+    using value_type = std::remove_cv_t<E>;
+    using iterator = E *;
+
+    /// Takes the handle over.
+    explicit view(hamr_handle *handle) : m_handle(handle) {
+        const hamr_info *info = hamr_handle_info(handle);
+        if (!info) detail::fail(HAMR_ERROR_RELEASED, "view", hamr_last_error());
+        if (!detail::is_contiguous(*info)) {
+            hamr_abandon_handle(handle);
+            detail::fail(HAMR_ERROR_VALUE, "view", "the elements do not lie one after the other: copy the buffer first");
+        }
+        m_data = static_cast<E *>(hamr_handle_data(handle));
+        m_size = static_cast<std::size_t>(info->size);
+    }
+
+    view(view &&other) noexcept
+        : m_handle(std::exchange(other.m_handle, nullptr)), m_data(std::exchange(other.m_data, nullptr)), m_size(std::exchange(other.m_size, 0)) {}
+    view &operator=(view &&other) noexcept {
+        if (this == &other) return *this;
+        view old(std::move(*this));
+        swap(other);
+        return *this;
+    }
+    ~view() {
+        if (!m_handle) return;
+        const hamr_status status = hamr_release_handle(m_handle);
+        if (!status) return;
+        detail::status_of([=] { detail::check(status, "view"); });
+        if (status == HAMR_ERROR_MEMORY) hamr_abandon_handle(m_handle);
+    }
+
+    void swap(view &other) noexcept {
+        std::swap(m_handle, other.m_handle);
+        std::swap(m_data, other.m_data);
+        std::swap(m_size, other.m_size);
+    }
+
+    /// Ends it, as its destructor does, and throws where what was written cannot be the buffer's. Where
+    /// memory ran out for that it is still there, to be tried again.
+    void release() {
+        const hamr_status status = hamr_release_handle(m_handle);
+        if (status != HAMR_ERROR_MEMORY) {
+            m_handle = nullptr;
+            m_data = nullptr;
+            m_size = 0;
+        }
+        detail::check(status, "view::release");
+    }
+
+    E *data() const noexcept { return m_data; }
+    std::size_t size() const noexcept { return m_size; }
+    bool empty() const noexcept { return m_size == 0; }
+    E *begin() const noexcept { return m_data; } ///< of a view for the host, as are end() and operator[]
+    E *end() const noexcept { return m_data + m_size; }
+    E &operator[](std::size_t i) const noexcept { return m_data[i]; }
+
+    hamr::extents extents() const {
+        const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
+        return info ? hamr::extents(detail::listed(info->shape, info->ndim)) : hamr::extents(0);
+    }
+
+    /// Whether it is memory of its own, and not the buffer's.
+    bool is_temporary() const {
+        const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
+        return info && info->flags & HAMR_INFO_TEMPORARY;
+    }
+
+    /// Where all work on the elements that came before is ordered.
+    hamr::stream stream() const {
+        const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
+        if (!info) return {};
+        return hamr::stream::of(info->stream, detail::stream_backend(static_cast<buffer_allocator>(info->allocator)));
+    }
+
+#ifdef __cpp_lib_span
+    std::span<E> span() const noexcept { return {m_data, m_size}; }
+    operator std::span<E>() const noexcept { return span(); }
+#endif
+
+#ifdef __cpp_lib_mdspan
+    /// The elements in the buffer's shape, which must have Rank dimensions.
+    template <std::size_t Rank>
+    std::mdspan<E, std::dextents<std::size_t, Rank>> mdspan() const {
+        const hamr::extents shape = extents();
+        if (shape.rank() != static_cast<std::int32_t>(Rank))
+            detail::fail(HAMR_ERROR_VALUE, "view::mdspan", "the buffer has " + std::to_string(shape.rank()) + " dimensions");
+        std::array<std::size_t, Rank> sizes{};
+        for (std::size_t i = 0; i < Rank; i++) sizes[i] = static_cast<std::size_t>(shape[i]);
+        return std::mdspan<E, std::dextents<std::size_t, Rank>>(m_data, sizes);
+    }
+#endif
+
+private:
+    hamr_handle *m_handle = nullptr;
+    E *m_data = nullptr;
+    std::size_t m_size = 0;
+};
+
+} // namespace hamr
+
+#endif
