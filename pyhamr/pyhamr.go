@@ -17,6 +17,7 @@ import (
 	"hamr/backends/all"
 	"hamr/pyhamr/internal/bridge"
 	"hamr/pyhamr/internal/cabi"
+	_ "hamr/pyhamr/internal/capi" // exported to C
 )
 
 //go:generate go run hamr/internal/facadestub ..

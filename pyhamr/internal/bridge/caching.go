@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"sync"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -11,13 +9,10 @@ import (
 	"hamr/hetero"
 )
 
-// caching is the caching allocators that Python has, by number. Numbers start elsewhere in every copy of
-// the library, so that those of a parent process are none of a forked child's.
-var caching = struct {
-	sync.Mutex
-	last uint64
-	list map[uint64]*hetero.CachingAllocator
-}{last: rand.Uint64() >> 1, list: map[uint64]*hetero.CachingAllocator{}}
+// caching is the caching allocators that Python has.
+var caching = newNumbered[*hetero.CachingAllocator](func(number uint64) error {
+	return fmt.Errorf("%w (caching allocator %#x)", gobuffer.ErrFreed, number)
+})
 
 // NewCachingAllocator makes an allocator of memory of a, or, if that is less than zero, of what is
 // preferred on a device of a backend: page-locked memory or the device's own. It returns its number and
@@ -38,28 +33,14 @@ func NewCachingAllocator(a backends.Allocator, backend string, device int, pinne
 		return 0, 0, err
 	}
 	announceDevices()
-	caching.Lock()
-	defer caching.Unlock()
-	caching.last++
-	caching.list[caching.last] = made
-	return caching.last, a, nil
-}
-
-// cachingAllocator is that of a number.
-func cachingAllocator(number uint64) (*hetero.CachingAllocator, error) {
-	caching.Lock()
-	defer caching.Unlock()
-	if a := caching.list[number]; a != nil {
-		return a, nil
-	}
-	return nil, fmt.Errorf("%w (caching allocator %#x)", gobuffer.ErrFreed, number)
+	return caching.keep(made), a, nil
 }
 
 // CreateCached is Create of memory of a caching allocator's, without a value. It goes back there with
 // its last reference.
 func CreateCached(number uint64, d *Descriptor) (err error) {
 	defer Guard(&err)
-	a, err := cachingAllocator(number)
+	a, err := caching.get(number)
 	if err != nil {
 		return err
 	}
@@ -84,7 +65,7 @@ func CreateCached(number uint64, d *Descriptor) (err error) {
 // CachingStatistics returns the numbers of hetero.AllocatorStatistics, with spaces between.
 func CachingStatistics(number uint64) (line string, err error) {
 	defer Guard(&err)
-	a, err := cachingAllocator(number)
+	a, err := caching.get(number)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +76,7 @@ func CachingStatistics(number uint64) (line string, err error) {
 // TrimCachingAllocator gives back what it keeps.
 func TrimCachingAllocator(number uint64) (err error) {
 	defer Guard(&err)
-	a, err := cachingAllocator(number)
+	a, err := caching.get(number)
 	if err != nil {
 		return err
 	}
@@ -105,12 +86,9 @@ func TrimCachingAllocator(number uint64) (err error) {
 // CloseCachingAllocator ends the number. What of the allocator's memory is in use goes back later.
 func CloseCachingAllocator(number uint64) (err error) {
 	defer Guard(&err)
-	a, err := cachingAllocator(number)
+	a, err := caching.take(number)
 	if err != nil {
 		return err
 	}
-	caching.Lock()
-	delete(caching.list, number)
-	caching.Unlock()
 	return a.Close()
 }

@@ -118,6 +118,11 @@ func EnablePeer(backend string, from, to int) error {
 	return do(backend, from, func(p backends.Peers, from int) error { return p.Enable(from, to) })
 }
 
+// DisablePeer takes one EnablePeer back; nothing, if there is none.
+func DisablePeer(backend string, from, to int) error {
+	return do(backend, from, func(p backends.Peers, from int) error { return p.Disable(from, to) })
+}
+
 // MemoryInfo returns how many bytes of a device are free, and how many there are.
 func MemoryInfo(backend string, device int) (free, total int64, err error) {
 	pair, err := with(backend, device, func(r backends.MemoryReporter, device int) (pair [2]int64, err error) {

@@ -12,7 +12,7 @@ import (
 
 // OnDevices is told, once CUDA is in use, how many devices there are and the driver's
 // functions, so that C need not ask Go, and where Runtime.Words are.
-var OnDevices func(count int, of backends.Shortcuts, words [2]uintptr)
+var OnDevices func(count int, of backends.Shortcuts, words [3]uintptr)
 
 var announced atomic.Bool
 
@@ -36,8 +36,8 @@ func announceDevices() {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {
-			kept, trace := Runtime.Words()
-			OnDevices(count, known.Shortcuts(), [2]uintptr{kept, trace})
+			kept, trace, claims := Runtime.Words()
+			OnDevices(count, known.Shortcuts(), [3]uintptr{kept, trace, claims})
 			announced.Store(true)
 		}
 	}

@@ -91,6 +91,8 @@ func Classify(err error) Failure {
 		}
 	case errors.As(err, &crash):
 		f.Kind, f.Stack = InternalError, crash.Stack
+	default:
+		f.classifyStore(err)
 	}
 	return f
 }

@@ -3,20 +3,15 @@ package bridge
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 
 	"hamr/backends"
 	"hamr/gobuffer"
 )
 
-// accesses are those that Python has opened and not ended. Their numbers start elsewhere in
-// every copy of the library, so that one of the parent process is unknown in a forked child.
-var accesses = struct {
-	mutex sync.Mutex
-	open  map[uint64]*gobuffer.Handle
-	last  uint64
-}{open: map[uint64]*gobuffer.Handle{}, last: uint64(rand.Uint32()) << 32}
+// accesses are those that Python has opened and not ended.
+var accesses = newNumbered[*gobuffer.Handle](func(number uint64) error {
+	return fmt.Errorf("%w: an access ends once (number %#x)", gobuffer.ErrFreed, number)
+})
 
 // OpenAccess describes at result where code in a space can use d's elements, which are its
 // own until EndAccess of the number that is set; see gobuffer's AccessMode.
@@ -37,11 +32,7 @@ func OpenAccess(d *Descriptor, space backends.Space, device int, mode gobuffer.M
 			return err
 		}
 		result.describe(h, h.Memory(), d)
-		accesses.mutex.Lock()
-		defer accesses.mutex.Unlock()
-		accesses.last++
-		*access = accesses.last
-		accesses.open[*access] = h
+		*access = accesses.keep(h)
 		return nil
 	})
 }
@@ -69,12 +60,9 @@ func EndAccess(access uint64, commit, streamOver bool, d, used *Descriptor) (err
 func endAccess(stop *backends.Stop, access uint64, commit, streamOver bool) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
-	accesses.mutex.Lock()
-	h, ok := accesses.open[access]
-	delete(accesses.open, access)
-	accesses.mutex.Unlock()
-	if !ok {
-		return fmt.Errorf("%w: an access ends once (number %#x)", gobuffer.ErrFreed, access)
+	h, err := accesses.take(access)
+	if err != nil {
+		return err
 	}
 	if streamOver {
 		h.LeaveStream()
@@ -83,9 +71,7 @@ func endAccess(stop *backends.Stop, access uint64, commit, streamOver bool) (err
 		err = h.CommitUntil(stop)
 		var full *backends.OutOfMemoryError
 		if errors.As(err, &full) {
-			accesses.mutex.Lock()
-			accesses.open[access] = h
-			accesses.mutex.Unlock()
+			accesses.restore(access, h)
 			return err
 		}
 	}

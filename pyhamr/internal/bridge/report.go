@@ -3,6 +3,7 @@ package bridge
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hamr/arrayiface"
@@ -59,10 +60,34 @@ func Report(name string) (r BackendReport, err error) {
 }
 
 // Statistics returns the counters of each allocator used.
-func Statistics() []gobuffer.Statistics { return Runtime.Statistics() }
+func Statistics() []gobuffer.Statistics {
+	reused, untold := DropSpares()
+	list := Runtime.Statistics()
+	i := slices.IndexFunc(list, func(s gobuffer.Statistics) bool { return s.Allocator >= backends.Malloc })
+	if i < 0 {
+		i = len(list)
+	}
+	if i == len(list) || list[i].Allocator != backends.Malloc {
+		if untold == 0 {
+			return list
+		}
+		list = slices.Insert(list, i, gobuffer.Statistics{Allocator: backends.Malloc})
+	}
+	list[i].Made += reused
+	list[i].Adopted += untold
+	return list
+}
+
+// DropSpares gives back the small memory that C keeps for reuse, which the core counts as in use, and
+// returns how many allocations it has stood in for since the start, and of how much foreign memory in
+// use the core has not been told yet. Package capi sets it.
+var DropSpares = func() (reused, untold int64) { return 0, 0 }
 
 // ResetPeaks makes every peak the present number of bytes.
-func ResetPeaks() { Runtime.ResetPeaks() }
+func ResetPeaks() {
+	DropSpares()
+	Runtime.ResetPeaks()
+}
 
 // Pools describes the pools of memory in lines of numbers.
 func Pools() string {
@@ -83,6 +108,7 @@ func LimitPool(a backends.Allocator, device int, bytes int64) (err error) {
 // scheduling keeps of memory, streams and events, and to the system what backends keep for reuse.
 func Trim() (err error) {
 	defer Guard(&err)
+	DropSpares()
 	Runtime.DropKept()
 	if err := Runtime.ReleasePostponed(); err != nil {
 		return err

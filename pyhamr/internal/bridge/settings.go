@@ -33,3 +33,10 @@ func (s *settings) Get(name string) string {
 	}
 	return os.Getenv(name)
 }
+
+// Said reports whether anything was set.
+func (s *settings) Said() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.known) > 0
+}

@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -32,13 +30,10 @@ type operation struct {
 	err  error // once it is over
 }
 
-// operations are those whose outcome C has yet to be told. Their numbers start elsewhere in every
-// copy of the library, as those of accesses do.
-var operations = struct {
-	mutex sync.Mutex
-	open  map[uint64]*operation
-	last  uint64
-}{open: map[uint64]*operation{}, last: uint64(rand.Uint32()) << 31}
+// operations are those whose outcome C has yet to be told.
+var operations = newNumbered[*operation](func(number uint64) error {
+	return fmt.Errorf("%w: the outcome of an operation is told once (number %#x)", gobuffer.ErrFreed, number)
+})
 
 // BusyError says that an operation goes on: Proceed or Stop tells its outcome.
 type BusyError struct{ Operation uint64 }
@@ -57,11 +52,7 @@ func inSlices(f func(stop *backends.Stop) error) error {
 	if o.wait() {
 		return o.err
 	}
-	operations.mutex.Lock()
-	defer operations.mutex.Unlock()
-	operations.last++
-	operations.open[operations.last] = o
-	return &BusyError{operations.last}
+	return &BusyError{operations.keep(o)}
 }
 
 // wait reports whether the operation is over within a slice.
@@ -79,14 +70,14 @@ func (o *operation) wait() bool {
 // Proceed waits for an operation for one more slice, and returns as inSlices does.
 func Proceed(number uint64) (err error) {
 	defer Guard(&err)
-	o, err := operationOf(number)
+	o, err := operations.get(number)
 	if err != nil {
 		return err
 	}
 	if !o.wait() {
 		return &BusyError{number}
 	}
-	forget(number)
+	_, _ = operations.take(number)
 	return o.err
 }
 
@@ -94,29 +85,14 @@ func Proceed(number uint64) (err error) {
 // unless it was over before.
 func Stop(number uint64) (err error) {
 	defer Guard(&err)
-	o, err := operationOf(number)
+	o, err := operations.get(number)
 	if err != nil {
 		return err
 	}
 	o.stop.Ask()
 	<-o.over
-	forget(number)
+	_, _ = operations.take(number)
 	return o.err
-}
-
-func operationOf(number uint64) (*operation, error) {
-	operations.mutex.Lock()
-	defer operations.mutex.Unlock()
-	if o := operations.open[number]; o != nil {
-		return o, nil
-	}
-	return nil, fmt.Errorf("%w: the outcome of an operation is told once (number %#x)", gobuffer.ErrFreed, number)
-}
-
-func forget(number uint64) {
-	operations.mutex.Lock()
-	defer operations.mutex.Unlock()
-	delete(operations.open, number)
 }
 
 // prompt reports whether C asks for a prompt return of a call that may take long.

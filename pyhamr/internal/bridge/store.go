@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"hamr/arrayiface"
@@ -15,12 +14,15 @@ import (
 	"hamr/store"
 )
 
-// storeThings are what Python names by tokens: servers, clients, objects and watches.
-var storeThings = struct {
-	sync.Mutex
-	last   uint64
-	things map[uint64]any
-}{things: map[uint64]any{}}
+// What Python has of the store, by tokens.
+var (
+	storeServers = newNumbered[*store.Server](storeClosed)
+	storeClients = newNumbered[*store.Client](storeClosed)
+	storeObjects = newNumbered[*storeObject](storeClosed)
+	storeWatches = newNumbered[*store.Watch](storeClosed)
+)
+
+func storeClosed(uint64) error { return store.ErrClosed }
 
 // storeObject is an object that Python's Lease is of.
 type storeObject struct {
@@ -29,64 +31,42 @@ type storeObject struct {
 	written *gobuffer.Memory // the builder's, which Python's buffers are over until the Lease ends
 }
 
-func keepStoreThing(thing any) uint64 {
-	s := &storeThings
-	s.Lock()
-	defer s.Unlock()
-	s.last++
-	s.things[s.last] = thing
-	return s.last
-}
-
-func storeThing[T any](token uint64) (thing T, err error) {
-	storeThings.Lock()
-	defer storeThings.Unlock()
-	thing, ok := storeThings.things[token].(T)
-	if !ok {
-		return thing, store.ErrClosed
-	}
-	return thing, nil
-}
-
-func takeStoreThing[T any](token uint64) (thing T, err error) {
-	storeThings.Lock()
-	defer storeThings.Unlock()
-	thing, ok := storeThings.things[token].(T)
-	if !ok {
-		return thing, store.ErrClosed
-	}
-	delete(storeThings.things, token)
-	return thing, nil
-}
-
 // StoreServe starts a server; options are JSON: path, host, device, spill, metadata.
 func StoreServe(options string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	var given struct {
-		Path, Spill      string
-		Host, Device     int64
-		Metadata, Tables int64
+		Path, Spill            string
+		Host, Device, Metadata int64
 	}
 	if err := json.Unmarshal([]byte(options), &given); err != nil {
 		return "", err
 	}
-	s, err := store.Listen(store.ServerOptions{
+	token, path, err := listen(store.ServerOptions{
 		Path: given.Path, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
-		MaxMetadata: int(given.Metadata), TableLimit: given.Tables,
+		MaxMetadata: int(given.Metadata),
 	})
 	if err != nil {
 		return "", err
 	}
+	return textOf(map[string]any{"token": token, "path": path})
+}
+
+// listen starts a server, and returns where.
+func listen(o store.ServerOptions) (token uint64, path string, err error) {
+	s, err := store.Listen(o)
+	if err != nil {
+		return 0, "", err
+	}
 	go func() { _ = s.Serve(context.Background()) }()
-	return textOf(map[string]any{"token": keepStoreThing(s), "path": s.Path()})
+	return storeServers.keep(s), s.Path(), nil
 }
 
 // StoreServed returns a server's figures.
 func StoreServed(token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	s, err := storeThing[*store.Server](token)
+	s, err := storeServers.get(token)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +77,7 @@ func StoreServed(token uint64) (reply string, err error) {
 func StoreEndServer(token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	s, err := takeStoreThing[*store.Server](token)
+	s, err := storeServers.take(token)
 	if err != nil {
 		return "", err
 	}
@@ -118,13 +98,14 @@ func StoreConnect(call uint64, path string) (reply string, err error) {
 		if err != nil {
 			return "", err
 		}
-		return textOf(map[string]any{"token": keepStoreThing(c), "path": c.Path()})
+		return textOf(map[string]any{"token": storeClients.keep(c), "path": c.Path()})
 	})
 }
 
 // StoreDisconnect ends a client.
 func StoreDisconnect(token uint64) {
-	if c, err := takeStoreThing[*store.Client](token); err == nil {
+	storeEndings.now()
+	if c, err := storeClients.take(token); err == nil {
 		_ = c.Close()
 	}
 }
@@ -143,10 +124,11 @@ func StoreAllocator(a backends.Allocator, device int) backends.Allocator {
 	if !ok || sharer.Shares(device) != nil {
 		return backends.Shared
 	}
-	for _, its := range backends.Allocators() {
-		facts := its.Facts()
-		if grower, ok := backends.As[backends.Grower](b); ok && facts.Backend == a.Facts().Backend && grower.Grows(its) {
-			return its
+	if grower, ok := backends.As[backends.Grower](b); ok {
+		for _, its := range backends.Allocators() {
+			if its.Facts().Backend == a.Facts().Backend && grower.Grows(its) {
+				return its
+			}
 		}
 	}
 	return a
@@ -162,7 +144,7 @@ const (
 func StoreCreate(call, client uint64, element int, shape string, a backends.Allocator, device, flags int, metadata string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -170,20 +152,26 @@ func StoreCreate(call, client uint64, element int, shape string, a backends.Allo
 	if err != nil {
 		return "", err
 	}
-	what.Allocator, what.Device = a, device
-	if what.Device < 0 && a.Valid() && a.Kind() == backends.DeviceOnly {
-		if what.Device, err = CurrentDevice(a.Facts().Backend); err != nil {
-			return "", err
-		}
+	if what.Allocator, what.Device, err = placeOfObject(a, device); err != nil {
+		return "", err
 	}
 	return patiently(call, undoLease, func(ctx context.Context) (string, error) {
 		b, err := c.Create(ctx, what)
 		if err != nil {
 			return "", err
 		}
-		token := keepStoreThing(&storeObject{builder: b, written: b.Array().Memory().Retain()})
+		token := storeObjects.keep(&storeObject{builder: b, written: b.Array().Memory().Retain()})
 		return storePlace(token, b.Array(), b.ID(), false), nil
 	})
+}
+
+// placeOfObject is where an object is made: of a device that is not named, the calling thread's.
+func placeOfObject(a backends.Allocator, device int) (backends.Allocator, int, error) {
+	if device >= 0 || !a.Valid() || a.Kind() != backends.DeviceOnly {
+		return a, device, nil
+	}
+	device, err := CurrentDevice(a.Facts().Backend)
+	return a, device, err
 }
 
 // undoLease ends a lease that nobody has taken from a reply.
@@ -194,11 +182,14 @@ func undoLease(reply string) {
 	}
 }
 
+// flagged is a description with what flags say.
+func flagged(flags int, what store.Description) store.Description {
+	what.Evictable, what.Pinned, what.Separate = flags&storeEvictable != 0, flags&storePinned != 0, flags&storeSeparate != 0
+	return what
+}
+
 func storeDescription(element int, shape string, flags int, metadata string) (what store.Description, err error) {
-	what = store.Description{
-		Type: arrayiface.ElementType(element), Metadata: []byte(metadata),
-		Evictable: flags&storeEvictable != 0, Pinned: flags&storePinned != 0, Separate: flags&storeSeparate != 0,
-	}
+	what = flagged(flags, store.Description{Type: arrayiface.ElementType(element), Metadata: []byte(metadata)})
 	for _, n := range strings.Fields(shape) {
 		length, err := strconv.Atoi(n)
 		if err != nil {
@@ -214,7 +205,7 @@ func storeDescription(element int, shape string, flags int, metadata string) (wh
 func StorePut(call, client uint64, at backends.Address, element int, shape string, flags int, metadata string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -265,21 +256,38 @@ func storePlace(token uint64, a *gobuffer.Array, id store.ID, sealed bool) strin
 	return string(text)
 }
 
+// takeBuilder returns an object and its builder, once.
+func takeBuilder(token uint64) (*storeObject, *store.Builder, error) {
+	o, err := storeObjects.get(token)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := o.builder
+	if b == nil {
+		return nil, nil, store.ErrClosed
+	}
+	o.builder = nil
+	return o, b, nil
+}
+
 // StoreSeal seals an object; its lease goes on.
 func StoreSeal(call, token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	o, err := storeThing[*storeObject](token)
+	o, b, err := takeBuilder(token)
 	if err != nil {
 		return "", err
 	}
-	if o.builder == nil {
-		return "", store.ErrClosed
+	seal := b.Seal
+	if handlesSignals() && b.Prompt() {
+		soon := newSliceContext()
+		defer soon.end()
+		if o.object, seal, err = b.SealSoon(soon); seal == nil {
+			return "", err
+		}
 	}
-	b := o.builder
-	o.builder = nil
 	return patiently(call, nil, func(ctx context.Context) (string, error) {
-		sealed, err := b.Seal(ctx)
+		sealed, err := seal(ctx)
 		o.object = sealed
 		return "", err
 	})
@@ -289,15 +297,10 @@ func StoreSeal(call, token uint64) (reply string, err error) {
 func StoreAbort(call, token uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	o, err := storeThing[*storeObject](token)
+	_, b, err := takeBuilder(token)
 	if err != nil {
 		return "", err
 	}
-	if o.builder == nil {
-		return "", store.ErrClosed
-	}
-	b := o.builder
-	o.builder = nil
 	return patiently(call, nil, func(ctx context.Context) (string, error) { return "", b.Abort(ctx) })
 }
 
@@ -306,7 +309,7 @@ func StoreAbort(call, token uint64) (reply string, err error) {
 func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -329,7 +332,7 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 			return "", err
 		}
 		sealed := o.Info().Sealed
-		return storePlace(keepStoreThing(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+		return storePlace(storeObjects.keep(&storeObject{object: o}), o.Array(), parsed, sealed), nil
 	})
 }
 
@@ -337,7 +340,7 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 func StoreDelete(call, client uint64, id string, force bool) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -350,12 +353,21 @@ func StoreDelete(call, client uint64, id string, force bool) (reply string, err 
 	})
 }
 
-// StoreRelease ends a lease, whose memory is not used any more.
+// StoreRelease ends a lease, whose memory is not used any more. That of the maker of a sealed object ends
+// soon: who seals does not wait for the end of what it has mapped.
 func StoreRelease(token uint64) {
-	o, err := takeStoreThing[*storeObject](token)
+	o, err := storeObjects.take(token)
 	if err != nil {
 		return
 	}
+	if o.object != nil && o.written != nil {
+		storeEndings.later(o)
+		return
+	}
+	o.end()
+}
+
+func (o *storeObject) end() {
 	if o.object != nil {
 		_ = o.object.Release()
 	} else if o.builder != nil {

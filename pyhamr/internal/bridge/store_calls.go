@@ -72,9 +72,6 @@ var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeAr
 		}
 		return texts, err
 	},
-	"set_metadata": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
-		return nil, c.SetMetadata(ctx, id, []byte(a.Name))
-	},
 	"pin": func(ctx context.Context, c *store.Client, a storeArguments, id store.ID) (any, error) {
 		if a.On {
 			return nil, c.Pin(ctx, id)
@@ -97,7 +94,7 @@ var storeQueries = map[string]bool{"exists": true, "info": true, "list": true, "
 func StoreCall(call, client uint64, operation, arguments string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +160,7 @@ func storeFigures(t store.Statistics) map[string]any {
 func StoreEvents(call, client uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	c, err := storeThing[*store.Client](client)
+	c, err := storeClients.get(client)
 	if err != nil {
 		return "", err
 	}
@@ -172,7 +169,7 @@ func StoreEvents(call, client uint64) (reply string, err error) {
 		if err != nil {
 			return "", err
 		}
-		return textOf(keepStoreThing(w))
+		return textOf(storeWatches.keep(w))
 	})
 }
 
@@ -187,7 +184,7 @@ func undoEvents(reply string) {
 func StoreNextEvents(call, token uint64, milliseconds int) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	w, err := storeThing[*store.Watch](token)
+	w, err := storeWatches.get(token)
 	if err != nil {
 		return "", err
 	}
@@ -220,7 +217,7 @@ func StoreNextEvents(call, token uint64, milliseconds int) (reply string, err er
 
 // StoreEndEvents ends it.
 func StoreEndEvents(token uint64) {
-	if w, err := takeStoreThing[*store.Watch](token); err == nil {
+	if w, err := storeWatches.take(token); err == nil {
 		_ = w.Close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,7 @@ var storeWaits = struct {
 // signals it returns after a slice at the latest, and undo, which may be nil, gives back what a
 // reply tells of that nobody took.
 func patiently(number uint64, undo func(reply string), f func(ctx context.Context) (string, error)) (string, error) {
+	storeEndings.now()
 	if !handlesSignals() {
 		return f(context.Background())
 	}
@@ -61,15 +63,52 @@ func patiently(number uint64, undo func(reply string), f func(ctx context.Contex
 // promptly is patiently for what may be asked twice: on this thread at first, as an answer that
 // comes at once comes sooner by that.
 func promptly(number uint64, undo func(reply string), f func(ctx context.Context) (string, error)) (string, error) {
+	storeEndings.now()
 	if handlesSignals() {
-		ctx, end := context.WithTimeout(context.Background(), slice)
-		reply, err := f(ctx)
-		end()
+		soon := newSliceContext()
+		reply, err := f(soon)
+		soon.end()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return reply, err
 		}
 	}
 	return patiently(number, undo, f)
+}
+
+// sliceContext is a context that ends after a slice. Unlike one of package context it sets no timer, for which Go
+// may have to wake a thread, unless it is asked for Done.
+type sliceContext struct {
+	context.Context
+	until time.Time
+	done  sync.Once
+	timed context.Context
+	stop  context.CancelFunc
+}
+
+func newSliceContext() *sliceContext {
+	return &sliceContext{Context: context.Background(), until: time.Now().Add(slice)}
+}
+
+func (p *sliceContext) Deadline() (time.Time, bool) { return p.until, true }
+
+func (p *sliceContext) Done() <-chan struct{} {
+	p.done.Do(func() { p.timed, p.stop = context.WithDeadline(p.Context, p.until) })
+	return p.timed.Done()
+}
+
+func (p *sliceContext) Err() error {
+	if time.Now().Before(p.until) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// end gives the timer back, if there is one.
+func (p *sliceContext) end() {
+	p.done.Do(func() {})
+	if p.stop != nil {
+		p.stop()
+	}
 }
 
 // handlesSignals reports whether this is Python's main thread, which is a process's first one, in

@@ -107,9 +107,10 @@ func (t *table) find(token uint64) (*slot, error) {
 
 // Live returns how many references Python holds.
 func Live() int {
+	_, untold := DropSpares()
 	tokens.mutex.Lock()
 	defer tokens.mutex.Unlock()
-	return len(tokens.slots) - len(tokens.free)
+	return len(tokens.slots) - len(tokens.free) + int(untold)
 }
 
 // mostAtOnce is how many slots a search looks at while other calls wait.
@@ -202,7 +203,7 @@ func Retire(s backends.Stream) (over bool, err error) {
 			failed = err
 		}
 	}
-	for _, forget := range []func(backends.Stream) error{Runtime.LeaveKept, Scheduler.ForgetStream} {
+	for _, forget := range []func(backends.Stream) error{Runtime.LeaveKept, Runtime.ForgetStream, Scheduler.ForgetStream} {
 		if err := forget(s); err != nil && failed == nil {
 			failed = err
 		}

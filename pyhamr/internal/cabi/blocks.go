@@ -89,6 +89,9 @@ func failure(err error) *C.hamr_error {
 	return e
 }
 
+// Failure is what C gets for an error, a hamr_error; nil for none.
+func Failure(err error) unsafe.Pointer { return unsafe.Pointer(failure(err)) }
+
 func strings(texts list) *C.hamr_strings {
 	at, b := newBlock(unsafe.Sizeof(C.hamr_strings{}), []list{texts})
 	s := (*C.hamr_strings)(at)

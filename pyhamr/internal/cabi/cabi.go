@@ -52,7 +52,7 @@ var version *C.char
 func SetVersion(text string) { version = C.CString(text) }
 
 func init() {
-	bridge.OnDevices = func(count int, of backends.Shortcuts, words [2]uintptr) {
+	bridge.OnDevices = func(count int, of backends.Shortcuts, words [3]uintptr) {
 		C.hamr_set_devices(C.hamr_devices{
 			cuda_count:      C.int32_t(count),
 			cuda_current:    (*[0]byte)(pointer(of.CurrentDevice)),
@@ -68,6 +68,8 @@ func init() {
 			cuda_download:   (*[0]byte)(pointer(of.MemcpyToHost)),
 			kept:            C.uint64_t(words[0]),
 			tracing:         C.uint64_t(words[1]),
+			cuda_launch:     (*[0]byte)(pointer(of.LaunchKernel)),
+			accesses:        C.uint64_t(words[2]),
 			cuda_contexts:   (*unsafe.Pointer)(pointer(of.PrimaryContexts)),
 		})
 	}

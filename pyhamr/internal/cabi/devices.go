@@ -51,6 +51,11 @@ func hamrEnablePeer(backend *C.constant_char, from, to C.int32_t) *C.hamr_error 
 	return failure(bridge.EnablePeer(goString(backend), int(from), int(to)))
 }
 
+//export hamrDisablePeer
+func hamrDisablePeer(backend *C.constant_char, from, to C.int32_t) *C.hamr_error {
+	return failure(bridge.DisablePeer(goString(backend), int(from), int(to)))
+}
+
 //export hamrMemoryInfo
 func hamrMemoryInfo(backend *C.constant_char, device C.int32_t, free, total *C.int64_t) *C.hamr_error {
 	left, all, err := bridge.MemoryInfo(goString(backend), int(device))

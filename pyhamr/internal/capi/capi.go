@@ -1,0 +1,49 @@
+// Package capi is hamr/interface.h, what C, C++ and Fortran programs rely on: handles and a table that
+// only grows, in C over package cabi's table, whose calls may change with each version. What needs
+// nothing of Go calls nothing of Go.
+//
+// In a forked child the functions and the handles of the parent's library go on being used, over the
+// table of a second copy of it: C survives a fork, Go does not. See fork.c.
+package capi
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../python/hamr/native -Wall -Wextra
+#include "hamr/functions.h"
+
+int64_t capi_drop_spares(int64_t *untold);
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"hamr/backends"
+	"hamr/pyhamr/internal/bridge"
+	"hamr/pyhamr/internal/cabi"
+)
+
+// hamrCore gives out cabi's table, and where the core says that it is being traced.
+//
+//export hamrCore
+func hamrCore(tracing *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
+	_, word, _ := bridge.Runtime.Words()
+	*tracing = C.uint64_t(word)
+	if bridge.Settings.Said() {
+		*configured = 1
+	}
+	table := uintptr(cabi.Table())
+	return *(**C.hamr_functions)(unsafe.Pointer(&table))
+}
+
+//export hamrLimitPool
+func hamrLimitPool(allocator, device C.int32_t, bytes C.int64_t) *C.hamr_error {
+	return (*C.hamr_error)(cabi.Failure(bridge.LimitPool(backends.Allocator(allocator), int(device), int64(bytes))))
+}
+
+func init() {
+	bridge.DropSpares = func() (reused, untold int64) {
+		var count C.int64_t
+		made := C.capi_drop_spares(&count)
+		return int64(made), int64(count)
+	}
+}

@@ -1,0 +1,40 @@
+/* This process's copy of the core. */
+#ifndef HAMR_CAPI_FORK_H
+#define HAMR_CAPI_FORK_H
+
+#include "hamr/functions.h"
+#include "hamr/interface.h"
+#include "store_calls.h"
+
+#define HAMR_EXPORT __attribute__((visibility("default")))
+
+/* What a copy of the library offers besides its table. */
+typedef struct {
+    const hamr_functions *functions;
+    hamr_error *(*limit_pool)(int32_t allocator, int32_t device, int64_t bytes);
+    const capi_store_calls *store;
+    uint64_t tracing;   /* address of 64 bits that are zero while nobody is told what the core does */
+    int32_t configured; /* somebody has told it the settings */
+} capi_core;
+
+extern uint64_t capi_generation; /* another one in each process */
+extern capi_core capi_own;      /* functions is NULL until the core was asked for */
+
+/* Makes sure that there is a core; else what is wrong, in words. */
+hamr_status capi_load(void);
+
+/* The table of a core that is there. */
+static inline const hamr_functions *capi_functions(void) { return __atomic_load_n(&capi_own.functions, __ATOMIC_ACQUIRE); }
+
+/* Whether somebody is told what the core does, which is there. */
+static inline int capi_traced(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.tracing, __ATOMIC_RELAXED) != 0; }
+
+#define CAPI_LOAD()                                           \
+    do {                                                      \
+        if (!capi_functions()) {                              \
+            hamr_status status_ = capi_load();                \
+            if (status_) return status_;                      \
+        }                                                     \
+    } while (0)
+
+#endif

@@ -1,0 +1,172 @@
+/* Elements that other processes have in place, without a server, and how they get there. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "stored.h"
+
+enum { HEADER = 16, LONGEST = 4096, MOST = 2 }; /* bytes of frames, and descriptors with one: see docs/sharing.md */
+
+#define GO capi_own.store
+
+static void close_all(const int *descriptors, int32_t count) {
+    for (int32_t i = 0; i < count; i++) close(descriptors[i]);
+}
+
+hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared **made) {
+    CHECK_RESULT(made, "made");
+    CHECK(buffer, BUFFER, "buffer");
+    if (flags & ~(uint32_t)(HAMR_SHARE_READ_ONLY | HAMR_SHARE_COPY | HAMR_SHARE_IN_PLACE))
+        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_SHARE_READ_ONLY, HAMR_SHARE_COPY and HAMR_SHARE_IN_PLACE", (unsigned)flags);
+    CAPI_LOAD();
+    Numbered *shared = numbered_new(SHARED);
+    if (!shared) return HAMR_ERROR_MEMORY;
+    hamr_status status = HAMR_ERROR_MEMORY;
+    if (!(shared->text = malloc(LONGEST))) {
+        fail(status, "no memory for a frame");
+    } else {
+        hamr_array array;
+        shared->flags = flags;
+        status = held_give(&buffer->held, &array);
+        if (!status)
+            status = keep(GO->share(&array, buffer->held.share ? buffer->held.share->lease : 0, &shared->flags, shared->text, &shared->bytes,
+                                shared->descriptors, &shared->count));
+    }
+    if (status) numbered_free(shared);
+    else *made = (hamr_shared *)shared;
+    return status;
+}
+
+hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors, int32_t *count, uint32_t *flags) {
+    CHECK(shared, SHARED, "shared");
+    if (frame) *frame = shared->numbered.text;
+    if (bytes) *bytes = shared->numbered.bytes;
+    if (descriptors) *descriptors = shared->numbered.descriptors;
+    if (count) *count = shared->numbered.count;
+    if (flags) *flags = shared->numbered.flags;
+    return HAMR_OK;
+}
+
+/* A forked child has the descriptors, too, and what they are of. */
+hamr_status shared_release(hamr_shared *shared) {
+    if (!shared) return HAMR_OK;
+    if (shared->numbered.head.kind != SHARED) return object_check(shared, SHARED, "shared");
+    close_all(shared->numbered.descriptors, shared->numbered.count);
+    numbered_free(&shared->numbered);
+    return HAMR_OK;
+}
+
+static hamr_status socket_failed(const char *what, int number) {
+    return fail(HAMR_ERROR_VALUE, "socket is %d, and %s fails: %s: accepted is a connected UNIX socket", number, what, strerror(errno));
+}
+
+typedef union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(MOST * sizeof(int))];
+} Control;
+
+hamr_status shared_send(const hamr_shared *shared, int socket) {
+    CHECK(shared, SHARED, "shared");
+    const Numbered *sent = &shared->numbered;
+    Control control = {.room = {0}};
+    struct iovec part = {.iov_base = sent->text, .iov_len = sent->bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (sent->count) {
+        message.msg_control = control.room;
+        message.msg_controllen = CMSG_SPACE((size_t)sent->count * sizeof(int));
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN((size_t)sent->count * sizeof(int));
+        memcpy(CMSG_DATA(rights), sent->descriptors, (size_t)sent->count * sizeof(int));
+    }
+    while (part.iov_len) {
+        ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return socket_failed("sendmsg", socket);
+        part.iov_base = (char *)part.iov_base + n;
+        part.iov_len -= (size_t)n;
+        message.msg_control = NULL; /* descriptors go with the first bytes */
+        message.msg_controllen = 0;
+    }
+    return HAMR_OK;
+}
+
+hamr_status shared_open_frame(const void *frame, size_t bytes, const int *descriptors, int32_t count, hamr_buffer **made) {
+    Draft result;
+    CHECK_RESULT(made, "made");
+    if (!frame || bytes > LONGEST) return fail(HAMR_ERROR_VALUE, "frame is %p, of %zu bytes: accepted is one of at most %d", frame, bytes, LONGEST);
+    if (count < 0 || count > MOST || (count && !descriptors)) return fail(HAMR_ERROR_VALUE, "count is %d: accepted are 0 ... %d, and so many descriptors", count, MOST);
+    CAPI_LOAD();
+    draft_start(&result);
+    hamr_status status = keep(GO->open_frame((void *)(uintptr_t)frame, bytes, (int *)(uintptr_t)descriptors, count, &result.array));
+    return status ? status : buffer_of(&result.array, made);
+}
+
+/* What has come. */
+typedef struct {
+    unsigned char frame[LONGEST];
+    size_t bytes;
+    int descriptors[MOST];
+    int32_t count;
+} Received;
+
+/* Receives up to so many bytes in all; 0: the other end was closed. */
+static ssize_t receive(int socket, Received *into, size_t upto) {
+    Control control = {.room = {0}};
+    struct iovec part = {.iov_base = into->frame + into->bytes, .iov_len = upto - into->bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    ssize_t n;
+    do n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return n;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        int found[MOST];
+        int32_t count = (int32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(found, CMSG_DATA(c), (size_t)count * sizeof(int)); /* room is for no more */
+        if (into->count) {
+            close_all(found, count); /* they belong to the first bytes */
+        } else {
+            memcpy(into->descriptors, found, (size_t)count * sizeof(int));
+            into->count = count;
+        }
+    }
+    into->bytes += (size_t)n;
+    return n;
+}
+
+/* A stream does not keep messages apart: of it no more is taken than the frame. */
+static hamr_status receive_frame(int socket, Received *into) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size)) return socket_failed("getsockopt", socket);
+    size_t wanted = type == SOCK_STREAM ? HEADER : LONGEST;
+    do {
+        ssize_t n = receive(socket, into, wanted);
+        if (n < 0) return socket_failed("recvmsg", socket);
+        if (n == 0) return fail(into->bytes ? HAMR_ERROR_VALUE : HAMR_ERROR_NOT_FOUND, "the other end of the socket was closed after %zu bytes of a shared handle", into->bytes);
+        if (type != SOCK_STREAM) return HAMR_OK;
+        if (into->bytes == HEADER && wanted == HEADER) {
+            wanted = (size_t)into->frame[12] | (size_t)into->frame[13] << 8;
+            if (memcmp(into->frame, "hamrshr\1", 8) != 0 || wanted < HEADER || wanted > LONGEST)
+                return fail(HAMR_ERROR_VALUE, "what comes by socket %d is no shared handle", socket);
+        }
+    } while (into->bytes < wanted);
+    return HAMR_OK;
+}
+
+hamr_status shared_open(int socket, hamr_buffer **made) {
+    Received received;
+    received.bytes = 0;
+    received.count = 0;
+    CHECK_RESULT(made, "made");
+    hamr_status status = receive_frame(socket, &received);
+    if (!status) status = shared_open_frame(received.frame, received.bytes, received.descriptors, received.count, made);
+    close_all(received.descriptors, received.count);
+    return status;
+}

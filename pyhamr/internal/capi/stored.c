@@ -1,0 +1,299 @@
+/* The store: sessions, and objects that are made and found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "stored.h"
+
+#define GO capi_own.store
+#define UNCONST(type, given) ((type *)(uintptr_t)(given)) /* Go's types have no const */
+
+#define CHECK_ID(id)                                                                                \
+    do {                                                                                            \
+        if (!(id)) return fail(HAMR_ERROR_VALUE, #id " is NULL: accepted is the id of an object");  \
+    } while (0)
+#define CHECK_NAME(name)                                                                \
+    do {                                                                                \
+        if (!(name)) return fail(HAMR_ERROR_VALUE, #name " is NULL: accepted is a name"); \
+    } while (0)
+#define CHECK_SESSION(store)        \
+    do {                            \
+        CHECK(store, SESSION, "store"); \
+        CAPI_LOAD();                \
+    } while (0)
+
+Numbered *numbered_new(Kind kind) {
+    Object *object = object_new(kind);
+    return object ? &object->numbered : NULL;
+}
+
+void numbered_free(Numbered *numbered) {
+    free(numbered->text);
+    object_free(numbered);
+}
+
+static int is_here(const Numbered *numbered) { return numbered->head.generation == capi_generation; }
+
+/* The one on a path that did not work is gone. */
+static hamr_status finish(Numbered *numbered, hamr_error *error) {
+    if (error) numbered_free(numbered);
+    return keep(error);
+}
+
+hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made) {
+    CHECK_RESULT(made, "made");
+    if (host_limit < 0 || device_limit < 0) return fail(HAMR_ERROR_VALUE, "a limit is %lld: accepted are 0 and more", (long long)(host_limit < 0 ? host_limit : device_limit));
+    CAPI_LOAD();
+    Numbered *server = numbered_new(SERVER);
+    if (!server) return HAMR_ERROR_MEMORY;
+    if (!path) path = getenv("HAMR_STORE");
+    hamr_status status = finish(server, GO->serve(UNCONST(char, path), UNCONST(char, spill), host_limit, device_limit, &server->token, &server->text));
+    if (!status) *made = (hamr_store_server *)server;
+    return status;
+}
+
+const char *stored_server_path(const hamr_store_server *server) { return object_check(server, SERVER, "server") ? NULL : server->numbered.text; }
+
+hamr_status stored_end_server(hamr_store_server *server) {
+    if (!server) return HAMR_OK;
+    if (server->numbered.head.kind != SERVER) return object_check(server, SERVER, "server");
+    hamr_status status = is_here(&server->numbered) ? keep(GO->end_server(server->numbered.token)) : HAMR_OK;
+    numbered_free(&server->numbered);
+    return status;
+}
+
+hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **made) {
+    CHECK_RESULT(made, "made");
+    CAPI_LOAD();
+    Numbered *session = numbered_new(SESSION);
+    if (!session) return HAMR_ERROR_MEMORY;
+    if (!path) path = getenv("HAMR_STORE"); /* Go sees what the environment was when the process started */
+    hamr_status status = finish(session, GO->connect(UNCONST(char, path), milliseconds, &session->token, &session->text));
+    if (!status) *made = (hamr_store *)session;
+    return status;
+}
+
+const char *stored_path(const hamr_store *store) { return object_check(store, SESSION, "store") ? NULL : store->numbered.text; }
+
+hamr_status stored_close(hamr_store *store) {
+    if (!store) return HAMR_OK;
+    if (store->numbered.head.kind != SESSION) return object_check(store, SESSION, "store");
+    hamr_status status = is_here(&store->numbered) ? keep(GO->disconnect(store->numbered.token)) : HAMR_OK;
+    numbered_free(&store->numbered);
+    return status;
+}
+
+static hamr_status check_metadata(const void *metadata, size_t bytes) {
+    if (bytes && !metadata) return fail(HAMR_ERROR_VALUE, "metadata is NULL: accepted is the address of %zu bytes", bytes);
+    return HAMR_OK;
+}
+
+static hamr_status check_flags(uint32_t flags, const void *metadata, size_t bytes) {
+    if (flags & ~(uint32_t)(HAMR_STORE_EVICTABLE | HAMR_STORE_PINNED | HAMR_STORE_SEPARATE))
+        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED and HAMR_STORE_SEPARATE", (unsigned)flags);
+    return check_metadata(metadata, bytes);
+}
+
+/* A buffer of what Go has described, with a lease, which it takes over, of the same elements, or 0. */
+hamr_status buffer_leased(const hamr_array *array, uint64_t lease, hamr_buffer **made) {
+    hamr_status status = buffer_of(array, made);
+    Share *share = status ? NULL : (*made)->held.share;
+    if (share) share->lease = lease;
+    else if (lease) GO->end_object(lease);
+    return status;
+}
+
+hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, uint32_t flags,
+                          const void *metadata, size_t metadata_bytes, hamr_store_builder **made) {
+    Draft draft;
+    CHECK_RESULT(made, "made");
+    CHECK_SESSION(store);
+    hamr_status status = check_flags(flags, metadata, metadata_bytes);
+    draft_start(&draft);
+    if (!status) status = draft_place(&draft, place);
+    if (!status) status = draft_shape(&draft, element, ndim, shape);
+    if (status) return status;
+    Numbered *builder = numbered_new(BUILDER);
+    if (!builder) return HAMR_ERROR_MEMORY;
+    status = finish(builder, GO->create(store->numbered.token, &draft.array, flags, UNCONST(void, metadata), metadata_bytes, &builder->id, &builder->token));
+    if (status) return status;
+    builder->memory = draft.array.memory;
+    if ((status = buffer_of(&draft.array, &builder->buffer))) {
+        GO->end_object(builder->token);
+        numbered_free(builder);
+        return status;
+    }
+    *made = (hamr_store_builder *)builder;
+    return HAMR_OK;
+}
+
+hamr_store_id stored_builder_id(const hamr_store_builder *builder) {
+    static const hamr_store_id none;
+    return object_check(builder, BUILDER, "builder") ? none : builder->numbered.id;
+}
+
+hamr_buffer *stored_builder_buffer(const hamr_store_builder *builder) {
+    return object_check(builder, BUILDER, "builder") ? NULL : builder->numbered.buffer;
+}
+
+static void end_builder(Numbered *builder) {
+    capi_release(builder->buffer);
+    numbered_free(builder);
+}
+
+static hamr_status check_elements(const Numbered *builder) {
+    if (builder->buffer->head.kind != BUFFER) return fail(HAMR_ERROR_VALUE, "the builder's buffer was released: that is the builder's to do");
+    if (memory_of(&builder->buffer->held) == builder->memory) return HAMR_OK;
+    return fail(HAMR_ERROR_VALUE, "the builder's buffer has other elements than the object's: accepted is one that was not resized, moved or swapped");
+}
+
+hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
+    Draft result;
+    CHECK(given, BUILDER, "builder");
+    CAPI_LOAD();
+    Numbered *builder = &given->numbered;
+    hamr_status status = check_elements(builder);
+    if (status) return status;
+    hamr_array written;
+    GIVE(&builder->buffer->held, &written);
+    draft_start(&result);
+    /* Also what is on the buffer's own stream. */
+    status = keep(capi_functions()->synchronize(&written));
+    if (!status) status = keep(GO->seal(builder->token, made ? &result.array : NULL));
+    if (!status && made) status = buffer_leased(&result.array, builder->token, made);
+    else GO->end_object(builder->token);
+    end_builder(builder);
+    return status;
+}
+
+hamr_status stored_abort(hamr_store_builder *given) {
+    if (!given) return HAMR_OK;
+    if (given->numbered.head.kind != BUILDER) return object_check(given, BUILDER, "builder");
+    hamr_status status = HAMR_OK;
+    if (is_here(&given->numbered)) {
+        status = keep(GO->abort(given->numbered.token));
+        GO->end_object(given->numbered.token);
+    }
+    end_builder(&given->numbered);
+    return status;
+}
+
+hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata, size_t metadata_bytes, hamr_store_id *id) {
+    CHECK_RESULT(id, "id");
+    CHECK(buffer, BUFFER, "buffer");
+    CHECK_SESSION(store);
+    hamr_status status = check_flags(flags, metadata, metadata_bytes);
+    if (status) return status;
+    hamr_array array;
+    GIVE(&buffer->held, &array);
+    return keep(GO->put(store->numbered.token, &array, flags, UNCONST(void, metadata), metadata_bytes, id));
+}
+
+hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds, hamr_buffer **made) {
+    Draft result;
+    uint64_t lease = 0;
+    CHECK_RESULT(made, "made");
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    draft_start(&result);
+    hamr_status status = keep(GO->get(store->numbered.token, UNCONST(hamr_store_id, id), unsafe, milliseconds, &result.array, &lease));
+    return status ? status : buffer_leased(&result.array, lease, made);
+}
+
+hamr_status stored_delete(hamr_store *store, const hamr_store_id *id, int32_t force) {
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->delete_object(store->numbered.token, UNCONST(hamr_store_id, id), force));
+}
+
+hamr_status stored_put_name(hamr_store *store, const char *name, const hamr_store_id *id, int32_t replace) {
+    CHECK_NAME(name);
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->put_name(store->numbered.token, UNCONST(char, name), UNCONST(hamr_store_id, id), replace));
+}
+
+hamr_status stored_get_name(hamr_store *store, const char *name, int64_t milliseconds, hamr_store_id *id) {
+    CHECK_RESULT(id, "id");
+    CHECK_NAME(name);
+    CHECK_SESSION(store);
+    return keep(GO->get_name(store->numbered.token, UNCONST(char, name), milliseconds, id));
+}
+
+hamr_status stored_drop_name(hamr_store *store, const char *name) {
+    CHECK_NAME(name);
+    CHECK_SESSION(store);
+    return keep(GO->drop_name(store->numbered.token, UNCONST(char, name)));
+}
+
+hamr_status stored_exists(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed) {
+    int32_t unasked;
+    CHECK_RESULT(there, "there");
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->exists(store->numbered.token, UNCONST(hamr_store_id, id), there, sealed ? sealed : &unasked));
+}
+
+hamr_status stored_describe(hamr_store *store, const hamr_store_id *id, hamr_store_info *info) {
+    CHECK_RESULT(info, "info");
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->describe(store->numbered.token, UNCONST(hamr_store_id, id), info));
+}
+
+hamr_status stored_metadata(hamr_store *store, const hamr_store_id *id, char **text, size_t *bytes) {
+    size_t unasked;
+    CHECK_RESULT(text, "text");
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->metadata(store->numbered.token, UNCONST(hamr_store_id, id), text, bytes ? bytes : &unasked));
+}
+
+hamr_status stored_pin(hamr_store *store, const hamr_store_id *id, int32_t on) {
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->pin(store->numbered.token, UNCONST(hamr_store_id, id), on));
+}
+
+hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on) {
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->set_evictable(store->numbered.token, UNCONST(hamr_store_id, id), on));
+}
+
+hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes) {
+    hamr_status status = check_metadata(metadata, metadata_bytes);
+    if (status) return status;
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->set_metadata(store->numbered.token, UNCONST(hamr_store_id, id), UNCONST(void, metadata), metadata_bytes));
+}
+
+hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids, int64_t room, int64_t *found) {
+    CHECK_RESULT(after, "after");
+    CHECK_RESULT(ids, "ids");
+    CHECK_RESULT(found, "found");
+    if (which & ~(uint32_t)(HAMR_STORE_LIST_UNSEALED | HAMR_STORE_LIST_NAMED))
+        return fail(HAMR_ERROR_VALUE, "which is %#x: accepted are HAMR_STORE_LIST_UNSEALED and HAMR_STORE_LIST_NAMED", (unsigned)which);
+    if (room < 1 || room > INT32_MAX) return fail(HAMR_ERROR_VALUE, "room is %lld: accepted are 1 ... %d", (long long)room, INT32_MAX);
+    CHECK_SESSION(store);
+    return keep(GO->list(store->numbered.token, which, UNCONST(char, prefix), after, ids, room, found));
+}
+
+hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready, int64_t *found) {
+    CHECK_RESULT(found, "found");
+    if (n < 0 || n > INT32_MAX) return fail(HAMR_ERROR_VALUE, "n is %lld: accepted are 0 ... %d", (long long)n, INT32_MAX);
+    if (count < 0 || count > n) return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 ... %lld, which is n", (long long)count, (long long)n);
+    CHECK_SESSION(store);
+    *found = 0;
+    if (!n) return HAMR_OK;
+    CHECK_RESULT(ready, "ready");
+    CHECK_ID(ids);
+    return keep(GO->wait(store->numbered.token, UNCONST(hamr_store_id, ids), n, count, milliseconds, ready, found));
+}
+
+hamr_status stored_figures(hamr_store *store, hamr_store_figures *figures) {
+    CHECK_RESULT(figures, "figures");
+    CHECK_SESSION(store);
+    return keep(GO->figures(store->numbered.token, figures));
+}
