@@ -70,6 +70,8 @@ if TYPE_CHECKING:
         zeros_like as zeros_like,
     )
     from ._buffer.many import copy_many
+    from ._buffer.opening import open_shared
+    from ._buffer.shares import SharedHandle
     from ._diagnostics.pool_limits import limits, set_limit
     from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
     from ._diagnostics.verbose import set_verbose
@@ -150,6 +152,7 @@ __all__ = [
     "OutOfMemory",
     "OutOfRange",
     "PinnedMemoryWarning",
+    "SharedHandle",
     "Stream",
     "Transfer",
     "access_cuda_peer",
@@ -219,6 +222,7 @@ __all__ = [
     "make_buffer",
     "memory_info",
     "on_out_of_memory",
+    "open_shared",
     "peer_access",
     "pointer",
     "reset_peaks",
@@ -235,7 +239,9 @@ __all__ = [
 #: Where the names are that are imported when they are first used; those of ``__all__``
 #: that are not here are upstream's.
 _LATE = {
+    "_C_API": "_native",
     "Event": "_base.stream",
+    "SharedHandle": "_buffer.shares",
     "Stream": "_base.stream",
     "backends": "_diagnostics.report",
     "copy_many": "_buffer.many",
@@ -249,6 +255,7 @@ _LATE = {
     "limits": "_diagnostics.pool_limits",
     "memory_info": "_base.cuda_devices",
     "on_out_of_memory": "_base.out_of_memory",
+    "open_shared": "_buffer.opening",
     "peer_access": "_base.cuda_devices",
     "reset_peaks": "_diagnostics.report",
     "set_limit": "_diagnostics.pool_limits",

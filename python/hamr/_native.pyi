@@ -1,6 +1,6 @@
 """What the C extension offers; see native/."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self, SupportsIndex, TypeVar, final
 
@@ -8,6 +8,7 @@ from ._facade import Facade
 
 blocks_entered: list[bool]  # empty as long as there was no with block of a stream
 functions: Any  # a capsule with a hamr_get_functions, see hamr/functions.h
+_C_API: Any  # a capsule with a hamr_python_api, see hamr/python.h
 
 class Block: ...
 
@@ -109,6 +110,7 @@ class Array:
 
 _A = TypeVar("_A", bound=Array)
 
+def path_in_process(file: str, /) -> str | None: ...
 def begin_load() -> bool: ...
 def bind(library: Facade, table: int, /) -> Facade: ...
 def library() -> Facade | None: ...
@@ -128,6 +130,7 @@ def sharing(
 def index(value: SupportsIndex, /) -> int: ...
 def fill_number(array: Array, value: object, /) -> bool: ...
 def write_plain(array: Array, value: object, /) -> bool: ...
+def write_from(array: Array, value: object, /) -> bool: ...
 def set_constructor(
     constructor: Callable[..., Array],
     elements: dict[Any, int],
@@ -159,6 +162,7 @@ def reshape(
 def text(array: Array, limit: int, /) -> str: ...
 def settle(array: Array, /) -> None: ...
 def settled(array: Array, /) -> bool: ...
+def token(array: Array, /) -> int: ...
 
 class Placed:
     @property
@@ -205,6 +209,52 @@ def set_context_hooks(
     /,
 ) -> None: ...
 def give_events() -> None: ...
+
+@final
+class KernelCode:
+    def __new__(cls, backend: str, image: bytes) -> Self: ...
+    def facts(self, name: str, device: int, /) -> dict[str, Any]: ...
+
+class KernelBase:
+    def __new__(
+        cls,
+        code: KernelCode,
+        name: str,
+        parameters: Sequence[tuple[str, str, int]] | None = None,
+    ) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def _code(self) -> KernelCode: ...
+    def __call__(
+        self,
+        *arguments: Any,
+        grid: SupportsIndex | Sequence[SupportsIndex],
+        block: SupportsIndex | Sequence[SupportsIndex],
+        stream: Any = None,
+        shared: SupportsIndex = 0,
+    ) -> None: ...
+
+def set_argument_hook(
+    hook: Callable[[int, str, Any, bool], tuple[int, Any, bool, bool, int]], /
+) -> None: ...
+def set_kernel_streams(
+    type: type,
+    hook: Callable[[Any, str], Any],
+    entered: list[bool],
+    wait: Callable[[Any], bool],
+    /,
+) -> None: ...
+def compile_kernels(
+    backend: str,
+    text: str,
+    name: str,
+    architecture: str,
+    options: tuple[str, ...],
+    libraries: tuple[str, ...],
+    device: int,
+    /,
+) -> tuple[bytes, str, bytes]: ...
 def new_timer() -> int: ...
 def set_timer(descriptor: int, seconds: float, /) -> None: ...
 def backends() -> list[tuple[str, str | None, tuple[str, ...], tuple[str, ...], bool, int]]: ...

@@ -1,4 +1,4 @@
-"""The command line: ``hamr info``, ``hamr bench``, ``hamr tune`` and ``hamr store``."""
+"""The command line: ``hamr info``, ``bench``, ``tune``, ``store`` and ``config``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 ENVIRONMENT = {
     "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
+    "HAMR_NVRTC_LIBRARY": "the NVRTC that hamr.pygpu.compile loads, instead of libnvrtc.so",
+    "HAMR_PYGPU_RUNTIME": "what serves hamr.pygpu: cuda or hip; by default the first with devices",
+    "HAMR_NVML_LIBRARY": "the NVIDIA management library to load, instead of libnvidia-ml.so.1",
     "HAMR_OPENCL_LIBRARY": "the OpenCL loader to load, instead of libOpenCL.so.1",
     "HAMR_OPENCL_MEMORY": "what OpenCL's devices are taken to have at most: usm, fine or coarse",
     "HAMR_OPENMP_LIBRARY": "the OpenMP runtime to use, instead of the one that the process has",
@@ -124,17 +127,28 @@ def main(arguments: list[str] | None = None) -> int:
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     tune.add_argument("--dry-run", action="store_true", help="write nothing")
     tune.add_argument("--quick", action="store_true", help="fewer sizes, one device of each kind")
+    config = commands.add_parser(
+        "config", help="what compilers and build systems of C, C++ and Fortran programs need"
+    )
     given = sys.argv[1:] if arguments is None else arguments
     store = commands.add_parser("store", help="memory that processes share: serve, list, stat, top")
     if given[:1] == ["store"]:
         from .store.commands import add_options
 
         add_options(store)
+    if given[:1] == ["config"]:
+        from ._base import compiling
+
+        compiling.add_options(config)
     chosen = parser.parse_args(given)
     if chosen.command == "store":
         from .store.commands import run
 
         return run(chosen)
+    if chosen.command == "config":
+        from ._base import compiling
+
+        return compiling.run(config, chosen)
     if chosen.command == "bench":
         return _bench(bench, chosen)
     if chosen.command == "tune":

@@ -3,6 +3,9 @@
 A child that calls into the Go runtime of its parent hangs, since Go's threads do
 not survive a fork. So the child forgets the parent's library and, at its first
 call, loads a second copy from a file of its own, which brings a fresh runtime.
+
+The library is one for the process: programs in C, and other extensions, use it through
+hamr.h, and may have loaded it, or the child's copy, before.
 """
 
 from __future__ import annotations
@@ -45,11 +48,12 @@ def load() -> Facade:
                 from .address_space import room
 
                 most = room()
-                raw = _import_copy() if _native.begin_load() else _import(library_path())
+                raw = _import_own(_native.begin_load())
                 _configure(raw)
                 if most is not None:
                     raw.Confine(*most)
-                raw.SetVerbose(max(0, min(_verbosity(), 1)))
+                if _verbosity() > 0:
+                    raw.SetVerbose(1)
                 raw = _native.bind(raw, raw.Table())
     return raw
 
@@ -69,8 +73,24 @@ def _import(path: str) -> Facade:
     return module
 
 
+def _import_own(inherited: bool) -> Facade:
+    """The generated module in this process's library, which C may have loaded before."""
+    path = library_path()
+    try:
+        own = _native.path_in_process(path)
+        if own:
+            return _import(own)
+    except (OSError, ImportError) as error:
+        raise _no_copy(error) from error
+    return _import_copy() if inherited else _import(path)
+
+
+def _no_copy(error: Exception) -> ForkError:
+    return ForkError(f"hamr cannot load a copy of its library in this forked child: {error}")
+
+
 def _import_copy() -> Facade:
-    """The generated module in a fresh copy of the library.
+    """The generated module in a fresh copy of the library that the parent was still loading.
 
     The loader takes files of the same name, and the same inode, for the same
     library: the process number makes the name unlike that of a parent's copy. The
@@ -87,9 +107,7 @@ def _import_copy() -> Facade:
     except (OSError, ImportError) as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise ForkError(
-            f"hamr cannot load a copy of its library in this forked child: {error}"
-        ) from error
+        raise _no_copy(error) from error
 
 
 def _configure(raw: Facade) -> None:

@@ -22,12 +22,14 @@ _CODE = "import sys; from hamr._benchmark import {0}; {0}.{1}(*sys.argv[1:])"
 class Child:
     """A process that is told lines by its standard input, and answers by its output."""
 
-    def __init__(self, *command: object) -> None:
+    def __init__(self, *command: object, socket: int = -1, **settings: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, *map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
+            pass_fds=[socket] if socket >= 0 else [],
+            env={**os.environ, **settings},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -35,9 +37,13 @@ class Child:
         self._read = b""
 
     @classmethod
-    def of(cls, function: str, *arguments: object) -> Self:
-        """A process that calls ``module.function`` of this folder with texts."""
-        return cls("-c", _CODE.format(*function.split(".")), *arguments)
+    def of(cls, function: str, *arguments: object, socket: int = -1, **settings: str) -> Self:
+        """A process that calls ``module.function`` of this folder with texts.
+
+        It inherits a ``socket``, and has environment variables of its own.
+        """
+        code = _CODE.format(*function.split("."))
+        return cls("-c", code, *arguments, socket=socket, **settings)
 
     def tell(self, text: str) -> None:
         """Send it a line, of which it knows when this returns, or about then."""

@@ -71,6 +71,7 @@ PARTS = (
     Part("peers", "cuda", "cuda_large:peers", "from one GPU to another", 2),
     Part("host-copies", "host", "host_copying:on_host", "copies on the host, by size", 25),
     Part("pipeline", "cuda", "pipelines:chains", "a chain of modules", 45, usual=False),
+    Part("pygpu", "cuda", "pygpu:items", "kernels and arrays of hamr.pygpu", 6, usual=False),
     Part("store", "host", "store:on_host", "objects of the store", 40, usual=False),
     Part("store-cuda", "cuda", "store_cuda:hand_over", "to another process", 30, usual=False),
     Part("scaling", "cuda", "processes:on_cores", "large copies on 1 to 16 cores", 40, usual=False),

@@ -12,6 +12,7 @@ from multiprocessing.shared_memory import SharedMemory
 
 from .children import Child, answer, serving, told
 from .groups import GIB, KIB, MIB, Case, Group, Rows, size_text
+from .share import on_host as handed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group | Rows]:
             by = f"{count} process{'es' * (count > 1)}"
             title = f"the life of an object of {size_text(SMALL)}, by {by}"
             yield Rows(title, "us", partial(_lives, path, count, lib.settings.quick))
+    yield handed_over(min(MIB, largest), lib.settings.quick)
 
 
 def _put(client: Any, nbytes: int) -> Group:

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from .children import Child, answer, serving, told
 from .groups import MIB, Rows, size_text
+from .share import took as shared_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
     rounds = _QUICK_ROUNDS if lib.settings.quick else _ROUNDS
     by_cupy = "cp.asarray(client.get(id))" if lib.cupy else "client.get(id)"
     ways = [(f"hamr: seal, pipe, {by_cupy}", partial(_by_store, bool(lib.cupy)))]
+    opened = "cp.asarray(open_shared(socket))" if lib.cupy else "open_shared(socket)"
+    pooled = f"hamr: share, send, {opened}, of cuda_async's pool"
+    ways.append((pooled, partial(_by_handle, "cuda_async")))
+    ways.append((f"hamr: share, send, {opened}, of cuda", partial(_by_handle, "cuda")))
     if lib.cupy:
         ways.append(("CuPy: ipcGetMemHandle, pipe, ipcOpenMemHandle", partial(_by_ipc, lib.cupy)))
     if lib.torch:
@@ -50,12 +55,16 @@ def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
         finally:
             lib.trim()
         row["value"] = round(statistics.median(took), 3)
-        if not rows and nbytes in LIMITS:
+        if (not rows and nbytes in LIMITS) or (name == pooled and nbytes == MIB):
             row |= {"limit": LIMITS[nbytes], "met": row["value"] <= LIMITS[nbytes]}
         elif rows and "value" in rows[0]:
             row["ratio"] = round(row["value"] / rows[0]["value"], 3)
         rows.append(row)
     return rows
+
+
+def _by_handle(allocator: str, driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    return shared_by(nbytes, rounds, allocator, HAMR_CUDA_POOL_SHARED="1")
 
 
 def _by_store(with_cupy: bool, driver: Driver, nbytes: int, rounds: int) -> list[float]:

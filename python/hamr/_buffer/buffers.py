@@ -21,6 +21,7 @@ from .handle import Handle, array_of, usm_interface_of
 from .lending import Caching
 from .mirroring import Mirroring
 from .pointers import Pointers
+from .sharing import Sharing
 from .spelling import UpstreamSpelling
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ class _Signature:
         return found.replace(parameters=shown, return_annotation="Self")
 
 
-class Buffer(Contents, Caching, Mirroring, Pointers, UpstreamSpelling, _native.Array):
+class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
     ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or

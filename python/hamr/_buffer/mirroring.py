@@ -94,6 +94,8 @@ class Mirroring(Lending):
 
 def _page_locked_beside(allocator: int) -> int | None:
     """The allocator of page-locked memory of the runtime that has an allocator's."""
-    backend = FACTS[allocator][5] if allocator >= 0 else None
-    numbers = (n for n in range(len(FACTS)) if is_pinned(n) and FACTS[n][5] == backend)
+    if allocator < 0:
+        return None
+    backend = backend_of(allocator)
+    numbers = (n for n in range(len(FACTS)) if is_pinned(n) and backend_of(n) == backend)
     return next(numbers, None)

@@ -97,7 +97,8 @@ def stats() -> Statistics:
     now, the most there ever were, the allocations made, the foreign arrays in use, the
     bytes in temporaries that ``b.cached()`` keeps, and how often one of these was
     handed out again. ``allocators``: the same for each allocator. ``references``: how many
-    allocations Python holds. Spaces and allocators never used are absent.
+    allocations Python holds. Spaces and allocators never used are absent. What C programs
+    in the process have, by ``hamr.h``, is counted as Python's own is.
 
     ``pools``: of the memory that is kept for reuse, ``pinned``, ``host`` (ordinary memory) and
     those of devices, as ``cuda:0``, the limit, the bytes in use, the most that were ever taken

@@ -75,10 +75,7 @@ class _Told:
             while ticket := core().TakeWatched(self.descriptor):
                 tell, product = self.waiting.pop(ticket)
                 self.tickets.discard(ticket)
-                try:
-                    over, error = product.done, None
-                except Exception as failure:
-                    over, error = True, failure
+                over, error = _outcome(product)
                 if over:
                     tell(error)
                 else:  # asking failed, and does so no more: the work is still under way
@@ -89,6 +86,15 @@ class _Told:
             self._loop().call_soon(self._look)
             raise
         self._end_reading()
+
+
+def _outcome(product: Product) -> tuple[bool, Exception | None]:
+    """Whether the work is over, as it is after an error, and the error."""
+    try:
+        return product.done, None
+    except Exception as error:
+        del product  # the error leads to this frame
+        return True, error
 
 
 def _close(descriptor: int, tickets: set[int], generation: int) -> None:
@@ -132,14 +138,12 @@ def when_completed_somehow(product: Product, tell: Tell) -> None:
 
 
 def _look_at(product: Product, tell: Tell) -> None:
-    try:
-        over, error = product.done, None
-    except Exception as failure:
-        over, error = True, failure
+    over, error = _outcome(product)
     if over:
         tell(error)
     else:
         get_running_loop().call_later(_PAUSE, _look_at, product, tell)
+    del product, tell, error  # as in _Told._look
 
 
 async def completed(product: Product) -> None:

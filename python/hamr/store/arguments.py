@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from math import isnan
 
@@ -9,12 +10,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
+
 
 def flag_of(name: str, value: Any) -> bool:
     """True or False, also NumPy's."""
     if type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise TypeError(f"{name} is {value!r}: accepted are True and False")
+
+
+def flags_of(evictable: Any, pinned: Any, separate: Any) -> int:
+    """What a new object is to be, as the core takes it."""
+    return (
+        _EVICTABLE * flag_of("evictable", evictable)
+        | _PINNED * flag_of("pinned", pinned)
+        | _SEPARATE * flag_of("separate", separate)
+    )
+
+
+def metadata_of(value: Any) -> str:
+    """What is said of an object as JSON; "" for None."""
+    if value is None:
+        return ""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError("metadata is nested too deeply for JSON") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"metadata is {value!r}: accepted is what JSON has: {error}") from None
 
 
 def seconds_of(name: str, value: Any) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from operator import index
 from threading import RLock
 from weakref import WeakSet
@@ -16,14 +15,22 @@ from .._base.place import new_place
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.pointers import dimensions_of
 from . import leases
-from .arguments import flag_of, name_of_object, path_of, text_of, timeout_of
+from .arguments import (
+    flag_of,
+    flags_of,
+    metadata_of,
+    name_of_object,
+    path_of,
+    text_of,
+    timeout_of,
+)
 from .builder import Builder
 from .calls import ask, call
 from .connection import Connection
 from .description import ObjectInfo
-from .errors import StoreTimeout
 from .events import Events
 from .ids import ObjectID, id_of
+from .patience import found_within, is_over, milliseconds_of, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +41,6 @@ if TYPE_CHECKING:
 
     IDs: TypeAlias = list[ObjectID]
     Leased: TypeAlias = tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]
-
-_EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
-#: Seconds: so long a call waits before Python looks for signals.
-_SLICE = 0.25
-
 
 #: Every client there is, whose lock a thread may have that a forked child has not.
 _all: WeakSet[Client] = WeakSet()
@@ -87,13 +89,13 @@ class Client:
     def _session(self) -> Connection:
         """The connection of this process."""
         found = self._connection
-        if found is not None and found.is_here():
+        if found is not None and found._is_here():
             return found
         with self._lock:
             if self._closed:
                 raise ValueError("the client was closed")
             found = self._connection
-            if found is None or not found.is_here():
+            if found is None or not found._is_here():
                 told = json.loads(ask(core().StoreConnect, self.path))
                 found = self._connection = Connection(told["token"])
                 self.path = told["path"]
@@ -101,7 +103,7 @@ class Client:
 
     def _connected(self) -> int:
         """The core's number of this process's connection."""
-        return self._session().token
+        return self._session()._token
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return call(self._connected(), operation, **arguments)
@@ -131,17 +133,23 @@ class Client:
 
         StoreFull if there is no room.
         """
-        number, place = _place_of(allocator, device)
-        flags = _flags(evictable, pinned, separate)
-        dimensions, element = dimensions_of(shape), element_of(dtype)
-        text = "" if metadata is None else _text_of(metadata)
+        place = _place_of(allocator, device)
+        flags = flags_of(evictable, pinned, separate)
+        what = dimensions_of(shape), element_of(dtype)
+        return self._created(*what, place, flags, metadata_of(metadata))
+
+    def _created(
+        self,
+        shape: tuple[int, ...],
+        element: int,
+        place: tuple[int, int],
+        flags: int,
+        metadata: str,
+    ) -> Builder:
         session = self._session()
-        told = ask(
-            core().StoreCreate,
-            *(session.token, element, _joined(dimensions), number, place, flags, text),
-        )
-        held, where, *_ = self._leased(session, told)
-        return Builder(held, leases.over(Buffer, held, name_of(element), dimensions, where, False))
+        what = session._token, element, _joined(shape), *place, flags, metadata
+        held, where, *_ = self._leased(session, ask(core().StoreCreate, *what))
+        return Builder(held, leases.over(Buffer, held, name_of(element), shape, where, False))
 
     def _leased(self, session: Connection, told: str) -> Leased:
         """A lease, and the object's allocator and device, type and shape, of the core's reply."""
@@ -170,33 +178,24 @@ class Client:
         ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
         object is where the array is: on its device, where that can share memory, else on the host.
         """
-        flags = _flags(evictable, pinned, separate)
+        what = flags_of(evictable, pinned, separate), metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = buffer(array)
         if allocator is None and device is None:
             allocator = core().StoreAllocator(source._allocator, source.device)
             device = source.device if source.device >= 0 else None
         if allocator == Allocator.shared and source.is_contiguous and source.host_accessible():
-            return self._named(self._put_at(source, flags, metadata), name)
-        builder = self.create(
-            source.shape,
-            name_of(source._element),
-            allocator,
-            device=device,
-            metadata=metadata,
-            evictable=evictable,
-            pinned=pinned,
-            separate=separate,
-        )
+            return self._named(self._put_at(source, *what), name)
+        place = _place_of(allocator, device)
+        builder = self._created(source.shape, source._element, place, *what)
         with builder:
             builder.buffer[...] = source
         return self._named(builder.id, name)
 
-    def _put_at(self, source: Buffer, flags: int, metadata: Any) -> ObjectID:
+    def _put_at(self, source: Buffer, flags: int, metadata: str) -> ObjectID:
         """Without mapping the object: its memory is written as a file is."""
         source.synchronize()  # what others have enqueued that may write to page-locked memory
-        text = "" if metadata is None else _text_of(metadata)
-        what = source._element, _joined(source.shape), flags, text
+        what = source._element, _joined(source.shape), flags, metadata
         return ObjectID(ask(core().StorePut, self._connected(), source.ptr, *what))
 
     def _named(self, id: ObjectID, name: str | None) -> ObjectID:
@@ -239,15 +238,12 @@ class Client:
         return found.copy(wanted[0], device=wanted[1])
 
     def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Leased:
-        until = _until(timeout)
-        while True:
-            left = max(1, _left(until)) if wait else 0
+        def look(milliseconds: int) -> Leased | None:
             session = self._session()
-            text = ask(core().StoreGet, session.token, id, unsafe, left)
-            if text:
-                return self._leased(session, text)
-            if until is not None and time.monotonic() >= until:
-                raise StoreTimeout(f"object {id} was not sealed within {timeout} s")
+            told = ask(core().StoreGet, session._token, id, unsafe, milliseconds)
+            return self._leased(session, told) if told else None
+
+        return found_within(timeout, wait, look, f"object {id} was not sealed")
 
     def delete(self, id: str, force: bool = False) -> None:
         """Delete an object: nobody finds it any more, and its memory goes with the last lease.
@@ -269,14 +265,13 @@ class Client:
 
         ``timeout`` is in seconds; a StoreTimeout after that.
         """
-        until, wait = _until(timeout_of(timeout)), flag_of("wait", wait)
-        while True:
-            left = max(1, _left(until)) if wait else 0
-            found = self._call("get_name", name=name_of_object(name), milliseconds=left)
-            if found:
-                return ObjectID(found)
-            if until is not None and time.monotonic() >= until:
-                raise StoreTimeout(f"no object had the name {name!r} within {timeout} s")
+        seconds, wait, name = timeout_of(timeout), flag_of("wait", wait), name_of_object(name)
+
+        def look(milliseconds: int) -> ObjectID | None:
+            found = self._call("get_name", name=name, milliseconds=milliseconds)
+            return ObjectID(found) if found else None
+
+        return found_within(seconds, wait, look, f"no object had the name {name!r}")
 
     def drop_name(self, name: str) -> None:
         """Take a name from its object."""
@@ -322,11 +317,11 @@ class Client:
         most = len(wanted) if count is None else index(count)
         if not 0 <= most <= len(wanted):
             raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")
-        until = _until(timeout_of(timeout))
+        until = until_of(timeout_of(timeout))
         while True:
-            told = self._call("wait", ids=wanted, count=most, milliseconds=_left(until))
+            told = self._call("wait", ids=wanted, count=most, milliseconds=milliseconds_of(until))
             ready = set(told)
-            if len(ready) >= most or (until is not None and time.monotonic() >= until):
+            if len(ready) >= most or is_over(until):
                 return [i for i in wanted if i in ready], [i for i in wanted if i not in ready]
 
     def events(self) -> Events:
@@ -389,32 +384,5 @@ def _place_of(allocator: Allocator | int | str | None, device: Device | None) ->
     return (core().StoreAllocator(number, place) if allocator is None else number), place
 
 
-def _text_of(metadata: Any) -> str:
-    try:
-        return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
-    except RecursionError:
-        raise ValueError("metadata is nested too deeply for JSON") from None
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"metadata is {metadata!r}: accepted is what JSON has: {error}") from None
-
-
 def _joined(shape: tuple[int, ...]) -> str:
     return " ".join(map(str, shape))
-
-
-def _flags(evictable: bool, pinned: bool, separate: bool) -> int:
-    return (
-        _EVICTABLE * flag_of("evictable", evictable)
-        | _PINNED * flag_of("pinned", pinned)
-        | _SEPARATE * flag_of("separate", separate)
-    )
-
-
-def _until(timeout: float | None) -> float | None:
-    return None if timeout is None else time.monotonic() + timeout
-
-
-def _left(until: float | None) -> int:
-    """Milliseconds that a call may wait before Python looks for signals."""
-    left = _SLICE if until is None else max(0.0, min(_SLICE, until - time.monotonic()))
-    return int(left * 1000)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import deque
 from typing import NamedTuple
-
-import hamr._native as _native
 
 from .._base.library import core
 from .arguments import seconds_of
 from .calls import ask
 from .ids import ObjectID
+from .owned import Owned
+from .patience import SLICE, is_over, milliseconds_of, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
-
-
-#: Seconds: so long a call waits before Python looks for signals.
-_SLICE = 0.25
 
 
 class StoreEvent(NamedTuple):
@@ -32,12 +27,12 @@ class StoreEvent(NamedTuple):
     missed: int = 0  #: of ``"missed"``: so many were more than were asked for in time
 
 
-class Events:
+class Events(Owned):
     """An iterator over what happens to objects; see ``Client.events``."""
 
     def __init__(self, client: int) -> None:
+        super().__init__()
         self._left: deque[StoreEvent] = deque()
-        self._generation = _native.generation()
         self._token = int(ask(core().StoreEvents, client))
 
     def __iter__(self) -> Self:
@@ -54,30 +49,28 @@ class Events:
 
     def __next__(self) -> StoreEvent:
         while True:
-            if not self._token or self._generation != _native.generation():
+            if not self._token or not self._is_here():
                 raise StopIteration
-            event = self.take(_SLICE)
+            event = self.take(SLICE)
             if event is not None:
                 return event
 
     def take(self, timeout: float = 0.0) -> StoreEvent | None:
         """The next one, None if there is none within ``timeout`` seconds."""
-        until = time.monotonic() + seconds_of("timeout", timeout)
+        until = until_of(seconds_of("timeout", timeout))
         while not self._left:
-            if not self._token or self._generation != _native.generation():
+            if not self._token or not self._is_here():
                 raise ValueError("events: it was closed, or is the parent process's")
-            left = max(0.0, min(_SLICE, until - time.monotonic()))
-            text = ask(core().StoreNextEvents, self._token, int(left * 1000))
+            text = ask(core().StoreNextEvents, self._token, milliseconds_of(until))
             told: list[dict[str, Any]] = json.loads(text) if text else []
             self._left += [
                 StoreEvent(e["kind"], ObjectID(e["id"]), e["name"], e["missed"]) for e in told
             ]
-            if time.monotonic() >= until:
+            if is_over(until):
                 break
         return self._left.popleft() if self._left else None
 
     def close(self) -> None:
         """Be told no more."""
-        token, self._token = getattr(self, "_token", 0), 0
-        if token and self._generation == _native.generation():
+        if token := self._taken():
             core().StoreEndEvents(token)

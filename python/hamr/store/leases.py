@@ -18,10 +18,11 @@ import hamr._native as _native
 from .._base.allocator import Transfer
 from .._base.element import element_of
 from .._base.library import core
+from .owned import Owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias, TypeVar
+    from typing import TypeAlias, TypeVar
 
     from .connection import Connection
     from .ids import ObjectID
@@ -31,15 +32,13 @@ if TYPE_CHECKING:
     _Region: TypeAlias = tuple[int, int, int, ref["Lease"]]
 
 
-class Lease:
+class Lease(Owned):
     """An object's memory, for as long as anything keeps this."""
 
     __slots__ = (
         "__weakref__",
         "_connection",
-        "_generation",
         "_region",
-        "_token",
         "address",
         "id",
         "nbytes",
@@ -57,7 +56,7 @@ class Lease:
         nbytes: int,
         sealed: bool,
     ) -> None:
-        self._token, self._generation = token, _native.generation()
+        super().__init__(token)
         self._connection = connection  # it ends with the last lease
         self.path, self.id = path, id
         self.address, self.nbytes, self.sealed = address, nbytes, sealed
@@ -70,14 +69,13 @@ class Lease:
 
     def end(self) -> None:
         """Tell the store, once; what is mapped is no longer to be used."""
-        token, self._token = self._token, 0
         # A forked child has the memory of its parent, and no part in its leases.
-        if token and self._generation == _native.generation():
+        if token := self._taken():
             core().StoreRelease(token)
 
     def token(self) -> int:
         """The core's number; a ForkError in a child of the process that has the lease."""
-        if self._generation != _native.generation():
+        if not self._is_here():
             from .._base.errors import ForkError
 
             raise ForkError(
@@ -190,14 +188,13 @@ def over(
     shape: tuple[int, ...],
     place: tuple[int, int],
     readonly: bool,
-    stream: Any = None,
 ) -> _A:
     """A buffer of an object's elements, which keeps its lease; ``place``: allocator and device."""
     made = _native.adopt_pointer(
         kind,
         element_of(dtype),
         *place,
-        0 if stream is None else stream._value,
+        0,
         Transfer.sync_host,
         lease.address,
         shape,
@@ -210,8 +207,15 @@ def over(
     return made
 
 
+def _before_fork() -> None:
+    # A child would have memory mapped that nobody uses any more.
+    if (raw := _native.library()) is not None:
+        raw.StoreSettle()
+    _regions.before_fork()
+
+
 os.register_at_fork(
-    before=_regions.before_fork,
+    before=_before_fork,
     after_in_parent=_regions.after_fork,
     after_in_child=_regions.after_fork,
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import hamr._native as _native
-
 from .._base.library import core
 from .._base.size import size_of
 from .arguments import path_of
 from .calls import reply
+from .owned import Owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     Limits = Mapping[str, int | str | None] | str
 
 
-class Server:
+class Server(Owned):
     """Keep objects for this user's processes, until ``close`` or the process's end.
 
     It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
@@ -40,7 +39,7 @@ class Server:
         spill: str | None = None,
         metadata: int | str = "32KiB",
     ) -> None:
-        self._token = 0
+        super().__init__()
         limits = limits_of(limit)
         options = {
             "path": path_of("path", path),
@@ -50,7 +49,6 @@ class Server:
             "metadata": size_of("metadata", metadata),
         }
         told = json.loads(reply(core().StoreServe(json.dumps(options))))
-        self._generation = _native.generation()
         self._token, self.path = told["token"], told["path"]
 
     def __enter__(self) -> Self:
@@ -60,8 +58,7 @@ class Server:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_token", 0):
-            self.close()
+        self.close()
 
     def __repr__(self) -> str:
         state = "" if self._token else ", closed"
@@ -69,15 +66,14 @@ class Server:
 
     def statistics(self) -> dict[str, Any]:
         """What it counts: objects, leases, clients, and bytes of each memory."""
-        if not self._token or self._generation != _native.generation():
+        if not self._token or not self._is_here():
             raise ValueError("the server was closed, or is the parent process's")
         found: dict[str, Any] = json.loads(reply(core().StoreServed(self._token)))
         return found
 
     def close(self) -> None:
         """End it. Clients keep what they have mapped."""
-        token, self._token = self._token, 0
-        if token and self._generation == _native.generation():
+        if token := self._taken():
             reply(core().StoreEndServer(token))
 
 

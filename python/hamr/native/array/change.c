@@ -61,7 +61,7 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
 static int is_of_parent(const Array *other) { return other && other->block && other->block->generation != core_generation; }
 
 /* Whether nobody has the memory but the array, and the snapshot of it that the core is given. */
-static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2; }
+static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2 && block_is_sole(self->block); }
 
 /* Whether a buffer has an array's shape and type. */
 static int fits(const hamr_array *array, const Py_buffer *view) {

@@ -1,5 +1,8 @@
 #include "core/core.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+
 #include "base/python.h"
 #include "core/errors.h"
 
@@ -68,6 +71,28 @@ static PyObject *begin_load(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(inherited);
 }
 
+/* C may have loaded the library before, and in a forked child a copy of it: that is then Python's, too. */
+static PyObject *path_in_process(PyObject *module, PyObject *file) {
+    (void)module;
+    PyObject *name = NULL;
+    if (!PyUnicode_FSConverter(file, &name)) return NULL;
+    void *known = dlopen(PyBytes_AsString(name), RTLD_LAZY | RTLD_NOLOAD);
+    Py_DECREF(name);
+    if (!known) Py_RETURN_NONE;
+    const char *(*ask)(void);
+    *(void **)&ask = dlsym(known, "hamr_path_in_process");
+    const char *path = "";
+    if (ask) {
+        Py_BEGIN_ALLOW_THREADS
+        path = ask();
+        Py_END_ALLOW_THREADS
+    }
+    int failed = errno;
+    dlclose(known);
+    errno = failed;
+    return path ? PyUnicode_DecodeFSDefault(path) : PyErr_SetFromErrno(PyExc_OSError);
+}
+
 static PyObject *before_fork(PyObject *module, PyObject *arguments) {
     int allocator;
     unsigned long long function;
@@ -129,6 +154,8 @@ static PyObject *generation(PyObject *module, PyObject *unused) {
 
 PyMethodDef core_methods[] = {
     {"begin_load", begin_load, METH_NOARGS, "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
+    {"path_in_process", path_in_process, METH_O,
+     "path_in_process(file) -> the file of this process's copy of the library, \"\" where that is file itself, or None: nobody has loaded it."},
     {"bind", bind, METH_VARARGS, "bind(library, table) -> library: connect with the Go core; the first one stays."},
     {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
     {"before_fork", before_fork, METH_VARARGS, "before_fork(allocator, function): what the child is to free this process's memory of an allocator with, if it is not 0."},

@@ -8,6 +8,7 @@
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "memory/exchange.h"
 #include "memory/owner.h"
 #include "memory/view.h"
 
@@ -91,6 +92,20 @@ void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t ge
 
 int block_foreign_work(const Block *block) { return !block->token && block->producer; }
 
+static void nothing(void *memory) { (void)memory; }
+
+/* In a forked child nobody counts who has memory that C had, too: others of its Blocks may be here. So it stays,
+ * and what keeps it. */
+static int leave_to_parent(Block *block) {
+    Owner *owner = owner_of_memory(block, nothing);
+    if (!owner) return -1;
+    block->owner = owner;
+    exchange_end(block->share, block->stream);
+    block->share = NULL;
+    block->lent_life = NULL;
+    return 0;
+}
+
 /* Makes sure that the copy of the Go core in this process knows the memory. */
 int block_register(Block *block) {
     if (block->token && block->generation == core_generation) return 0;
@@ -99,6 +114,7 @@ int block_register(Block *block) {
     if (block->token && block->generation == core_generation) return 0;
     int of_device = is_of_device(block->allocator);
     if (of_device && block->generation != core_generation) return core_forked();
+    if (block->share && leave_to_parent(block) < 0) return -1;
     int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
     hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
                         .allocator = block->allocator, .device = block->device, .element = HAMR_UINT8,
@@ -127,6 +143,11 @@ void block_release_unseen(int32_t allocator, uint64_t token) {
     functions->release(token);
 }
 
+static void give_back(const hamr_functions *functions, struct Share *share, uint64_t token, uint64_t stream) {
+    if (share) exchange_end(share, stream);
+    else functions->release(token);
+}
+
 static void block_release(Block *block) {
     const hamr_functions *functions = core_functions();
     uint64_t token = block->token;
@@ -138,16 +159,20 @@ static void block_release(Block *block) {
         if (waits_for_all(block)) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
-        if (is_long && may_be_kept(block) && functions->release_at_once(token)) {
+        if (is_long && !block->share && may_be_kept(block) && functions->release_at_once(token)) {
             /* Nobody had to be waited for. */
         } else if (is_long) {
             Py_BEGIN_ALLOW_THREADS
-            functions->release(token);
+            give_back(functions, block->share, token, block->stream);
             Py_END_ALLOW_THREADS
         } else {
-            functions->release(token);
+            give_back(functions, block->share, token, block->stream);
         }
+        block->share = NULL;
         owner_drain();
+    } else if (block->share) { /* the parent's, see leave_to_parent */
+        exchange_end(block->share, block->stream);
+        block->share = NULL;
     } else if (block->owner) {
         owner_finished((uint64_t)(uintptr_t)block->owner);
         block->owner = NULL;
@@ -156,6 +181,21 @@ static void block_release(Block *block) {
         core_free_directly(block->allocator, block->base);
     }
 }
+
+int block_share(Block *block) {
+    if (block_register(block) < 0) return -1;
+    if (block->share) return 0;
+    const hamr_exchange *exchange = exchange_get();
+    if (!exchange || block_register(block) < 0) return -1; /* again: Python code may have forked */
+    if (block->share) return 0;
+    hamr_array array = {.memory = block->token, .base = block->base, .size = block->size, .stream = block->stream, .marks = block->marks,
+                        .allocator = block->allocator, .device = block->device};
+    if (exchange->share(&array, block->owner != NULL, &block->share)) return exchange_raise();
+    block->several_streams = 1; /* C's */
+    return 0;
+}
+
+int block_is_sole(const Block *block) { return !block->share || exchange_users(block->share) == 1; }
 
 /* What the core can be asked about memory of a device that it knows; NULL else. */
 static const hamr_functions *known_by(const Block *block) {

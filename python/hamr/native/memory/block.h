@@ -20,6 +20,10 @@ typedef struct {
     int32_t allocator;
     int32_t device;
     Owner *owner;        /* NULL for memory of our own */
+    PyObject *lent_life; /* what share keeps last, for comparison: not owned */
+    struct Share *share; /* which has the token where C has the memory, too; or NULL */
+    uint64_t covered;    /* what was at marks, in 64 bits, when the stream below held all that was pending; or 0 */
+    uint64_t covered_by;
     char several_streams; /* arrays were used on others than stream, too */
     char used_by_default; /* others had it on the legacy default stream */
     char used_anywhere;   /* others had it on streams that may have ended since */
@@ -48,6 +52,8 @@ void block_keep(Block *block); /* what the core has handed out before */
 int block_leave(Block *block, uint64_t stream); /* whoever uses the memory waits for what the stream holds now; 0, or -1 with an exception */
 void block_shared_with(Block *block, int64_t stream); /* a consumer's, -1 unknown: the memory's release waits for what it holds */
 int block_foreign_work(const Block *block); /* the core does not know of the owner's work yet */
+int block_share(Block *block); /* makes sure that C can have it: there is a share; 0, or -1 with an exception */
+int block_is_sole(const Block *block); /* nobody in C has it */
 extern PyMethodDef block_functions[];
 int block_setup(PyObject *module);
 

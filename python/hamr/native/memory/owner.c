@@ -106,16 +106,26 @@ int owner_holds_gil(void) {
 
 /* Where this thread does not hold the GIL it must not wait for it: who holds it may
  * wait for this thread, and at the end of the interpreter nobody gets it any more. */
+static void ask_to_drain(void) {
+    atomic_fetch_add(&asking, 1);
+    if (!atomic_load(&ending) && !atomic_exchange(&drain_pending, 1) && Py_AddPendingCall(drain_when_asked, NULL) < 0)
+        atomic_store(&drain_pending, 0); /* its queue is full: the next call of hamr's drains */
+    atomic_fetch_sub(&asking, 1);
+}
+
 void owner_finished_soon(Owner *owner) {
     if (owner_holds_gil()) {
         owner_finished_here(owner);
         return;
     }
     owner_finished((uint64_t)(uintptr_t)owner);
-    atomic_fetch_add(&asking, 1);
-    if (!atomic_load(&ending) && !atomic_exchange(&drain_pending, 1) && Py_AddPendingCall(drain_when_asked, NULL) < 0)
-        atomic_store(&drain_pending, 0); /* its queue is full: the next call of hamr's drains */
-    atomic_fetch_sub(&asking, 1);
+    ask_to_drain();
+}
+
+void owner_drain_soon(void) {
+    if (!atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
+    if (owner_holds_gil()) owner_drain();
+    else ask_to_drain();
 }
 
 void owners_forget(void) {

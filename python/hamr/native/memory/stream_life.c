@@ -49,12 +49,17 @@ static const hamr_functions *functions_for(const Life *self) {
     return self->generation == core_generation ? core_functions() : NULL;
 }
 
+static uint64_t ended; /* how many streams were, or were about to be */
+
+uint64_t stream_lives_ended(void) { return ended; }
+
 /* Memory that names the stream turns to the default one, which waits for it. 0: a call of
  * another thread is still using the stream. */
 static int retire(Life *self) {
     const hamr_functions *functions = functions_for(self);
     int32_t over = 1;
     hamr_error *error;
+    ended++;
     if (!functions) return 1;
     Py_BEGIN_ALLOW_THREADS
     error = functions->retire_stream(self->handle, &over);

@@ -28,46 +28,56 @@ static const char *view_problem(const Py_buffer *view) {
     return bytes == view->len ? NULL : "its shape and its length in bytes differ";
 }
 
-/* adopt_buffer(type, object, stream, transfer): share what object exports by the
- * buffer protocol. None if it exports nothing, or elements that are not ours. */
-PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Draft draft;
-    (void)module;
-    if (arity(n, 4, "adopt_buffer") < 0 || !is_array_type(arguments[0])) return NULL;
-    draft_start(&draft);
-    hamr_array *array = &draft.array;
-    array->stream = PyLong_AsUnsignedLongLong(arguments[2]);
-    array->transfer = (int32_t)PyLong_AsLong(arguments[3]);
-    if ((array->stream == (uint64_t)-1 || array->transfer == -1) && PyErr_Occurred()) return NULL;
-    if (!PyObject_CheckBuffer(arguments[1])) Py_RETURN_NONE;
+int buffer_read(PyObject *object, Draft *draft, Py_buffer **exported) {
+    hamr_array *array = &draft->array;
+    if (!PyObject_CheckBuffer(object)) return 0;
     Py_buffer *view = PyMem_Malloc(sizeof *view);
-    if (!view) return PyErr_NoMemory();
-    if (PyObject_GetBuffer(arguments[1], view, PyBUF_FULL_RO) < 0) {
+    if (!view) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_FULL_RO) < 0) {
         PyMem_Free(view);
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
             !PyErr_ExceptionMatches(PyExc_TypeError))
-            return NULL;
+            return -1;
         PyErr_Clear();
-        Py_RETURN_NONE;
+        return 0;
     }
     array->element = element_from_format(view->format, view->itemsize);
     const char *problem = view_problem(view);
     if (problem || !array->element) {
-        if (problem) PyErr_Format(PyExc_ValueError, "%R cannot be shared: %s", (PyObject *)Py_TYPE(arguments[1]), problem);
+        if (problem) PyErr_Format(PyExc_ValueError, "%R cannot be shared: %s", (PyObject *)Py_TYPE(object), problem);
         PyBuffer_Release(view);
         PyMem_Free(view);
-        if (problem) return NULL;
-        Py_RETURN_NONE;
+        return problem ? -1 : 0;
     }
     array->ndim = view->ndim;
     array->device = HAMR_HOST_DEVICE;
-    array->allocator = 1; /* malloc */
+    array->allocator = HAMR_ALLOCATOR_MALLOC;
     array->flags = HAMR_HOST_REACHABLE | (view->readonly ? HAMR_READ_ONLY : 0);
     array->pointer = (uint64_t)(uintptr_t)view->buf;
     for (int i = 0; i < view->ndim; i++) array->shape[i] = view->shape ? view->shape[i] : view->len / view->itemsize;
     if (view->strides) memcpy(array->strides, view->strides, (size_t)view->ndim * sizeof *array->strides);
     else array_c_strides(array);
-    view = view_behind(view, array, arguments[1]);
+    *exported = view_behind(view, array, object);
+    return 1;
+}
+
+/* adopt_buffer(type, object, stream, transfer): share what object exports by the
+ * buffer protocol. None if it exports nothing, or elements that are not ours. */
+PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    Py_buffer *view;
+    (void)module;
+    if (arity(n, 4, "adopt_buffer") < 0 || !is_array_type(arguments[0])) return NULL;
+    draft_start(&draft);
+    draft.array.stream = PyLong_AsUnsignedLongLong(arguments[2]);
+    draft.array.transfer = (int32_t)PyLong_AsLong(arguments[3]);
+    if ((draft.array.stream == (uint64_t)-1 || draft.array.transfer == -1) && PyErr_Occurred()) return NULL;
+    int read = buffer_read(arguments[1], &draft, &view);
+    if (read < 0) return NULL;
+    if (!read) Py_RETURN_NONE;
     Owner *owner = owner_new(NULL, view);
     if (!owner) {
         PyBuffer_Release(view);

@@ -110,10 +110,18 @@ static PyObject *write_plain(PyObject *module, PyObject *const *arguments, Py_ss
     return truth(done ? done : changed(arguments[0], elements_of(arguments[1]), change_write));
 }
 
+/* write_from(array, value) -> bool */
+static PyObject *write_from(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    (void)module;
+    if (arity(n, 2, "write_from") < 0 || !is_array(arguments[0])) return NULL;
+    return truth(is_plain_exporter(arguments[1]) ? change_write_bytes(arguments[0], arguments[1]) : 0);
+}
+
 PyMethodDef plain_call_functions[] = {
     {"sharing", sharing, METH_VARARGS,
      "sharing(function, signature, module): hamr.buffer, in front of function, which does the same."},
     {"fill_number", FAST(fill_number), METH_FASTCALL, "fill_number(array, value) -> bool: set every element to a plain number, if value is one."},
     {"write_plain", FAST(write_plain), METH_FASTCALL, "write_plain(array, value) -> bool: set every element from a plain number, or an array known to share, if value is one."},
+    {"write_from", FAST(write_from), METH_FASTCALL, "write_from(array, value) -> bool: copy a plain array's elements to a device's of the same shape and type, if both lie in C order."},
     {NULL, NULL, 0, NULL},
 };

@@ -87,7 +87,7 @@ static PyObject *context_wrap(PyObject *object, PyObject *content) { return prod
 static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
     const Context *self = (const Context *)object;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (count < 1 || count + named > 2 || (named && !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate") == 0)) {
+    if (count < 1 || count + named > 2 || (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate"))) {
         PyErr_SetString(PyExc_TypeError, "get takes a product, and migrate");
         return NULL;
     }

@@ -6,6 +6,7 @@
 #include "array/description.h"
 #include "array/lend.h"
 #include "array/many.h"
+#include "array/snapshot.h"
 #include "array/wait.h"
 #include "base/allocators.h"
 #include "base/elements.h"
@@ -15,6 +16,10 @@
 #include "core/core.h"
 #include "core/machine.h"
 #include "core/relief.h"
+#include "kernels/code.h"
+#include "kernels/compile.h"
+#include "kernels/kernel.h"
+#include "kernels/launch.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "memory/stream_life.h"
@@ -30,13 +35,15 @@
 #include "scheduling/events.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
+#include "surface/c_interface.h"
 #include "surface/fork.h"
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, relief_methods, machine_functions, fork_functions, wait_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
+    core_methods, relief_methods, machine_functions, fork_functions, wait_functions, snapshot_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
     allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
+    launch_functions, kernel_functions, compile_functions,
 };
 
 static int setup(PyObject *module) {
@@ -47,7 +54,8 @@ static int setup(PyObject *module) {
     if (core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
         description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
         dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
-        placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0)
+        placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0 ||
+        launch_setup() < 0 || code_setup(module) < 0 || kernel_setup(module) < 0 || c_interface_setup(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;

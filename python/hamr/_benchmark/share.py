@@ -1,0 +1,164 @@
+"""How soon another process has an array by a handle over a socket of the program's own."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import time
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
+
+from .children import Child, answer, told
+from .groups import Rows, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+FILL = 7
+_ROUNDS, _QUICK_ROUNDS = 300, 3
+_TIME = struct.Struct("q")
+
+
+def took(nbytes: int, rounds: int, way: str, **settings: str) -> list[float]:
+    """Microseconds from the sender's call to the receiver's array, of new memory each time.
+
+    Both are processes of their own, so that the setting of pools is theirs.
+    """
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    children = []
+    try:
+        with near, far:
+            for name, end in (("receive", far), ("send", near)):
+                arguments = end.fileno(), nbytes, rounds, way
+                child = Child.of(f"share.child_{name}", *arguments, socket=end.fileno(), **settings)
+                children.append(child)
+        for child in children:
+            child.line()
+        children[1].tell("go")
+        return [int(each) / 1e3 for each in children[1].line().split()]
+    finally:
+        for child in children:
+            child.end()
+
+
+def child_send(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
+    """Hand memory over as often as it is to, and answer how long each took."""
+    import hamr
+
+    hand: Callable[[socket.socket, int], int] = partial(_hand_by_handle, hamr, way)
+    if way == "peer":
+        hand = _hand_by_name
+    with socket.socket(fileno=int(descriptor)) as connection:
+        answer("ready")
+        for _ in told():
+            answer(*[hand(connection, int(nbytes)) for _ in range(int(rounds))])
+
+
+def _hand_by_handle(hamr: Any, allocator: str, connection: socket.socket, nbytes: int) -> int:
+    source = hamr.Buffer(nbytes, "u1", allocator, fill=FILL)
+    source.synchronize()
+    start = time.perf_counter_ns()
+    with source.share() as handle:
+        handle.send(connection)
+    return _answered(connection) - start
+
+
+def _hand_by_name(connection: socket.socket, nbytes: int) -> int:
+    with _shared_memory(nbytes) as memory:
+        start = time.perf_counter_ns()
+        connection.send(memory.name.encode())
+        return _answered(connection) - start
+
+
+@contextmanager
+def _shared_memory(nbytes: int) -> Iterator[SharedMemory]:
+    memory = SharedMemory(create=True, size=nbytes)
+    try:
+        found = memory.buf
+        assert found is not None  # it is closed
+        found[:] = bytes([FILL]) * memory.size
+        del found
+        yield memory
+    finally:
+        memory.close()
+        memory.unlink()
+
+
+def _answered(connection: socket.socket) -> int:
+    end: int = _TIME.unpack(connection.recv(_TIME.size))[0]
+    connection.recv(1)  # it has let go
+    return end
+
+
+def child_receive(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
+    """Open what comes over a socket, and answer when it had the array."""
+    import numpy as np
+
+    import hamr
+
+    asarray = _asarray(way)
+    if way != "shared" and way != "peer":
+        hamr.Buffer(1, "u1", way, fill=0).synchronize()  # the driver is there
+    with socket.socket(fileno=int(descriptor)) as connection:
+        answer("ready")
+        for _ in range(int(rounds)):
+            if way == "peer":
+                name = connection.recv(256).decode()
+                memory = SharedMemory(name)
+                found: Any = np.ndarray(int(nbytes), "u1", memory.buf)
+                end, values = time.perf_counter_ns(), found.copy()
+                resource_tracker.unregister(f"/{name}", "shared_memory")  # it is its maker's
+            else:
+                found = asarray(hamr.open_shared(connection))
+                end, values = (
+                    time.perf_counter_ns(),
+                    np.asarray(getattr(found, "get", found.copy)()),
+                )
+            if not (values == FILL).all():
+                raise SystemExit("wrong bytes")
+            del found
+            if way == "peer":
+                memory.close()
+            connection.send(_TIME.pack(end))
+            connection.send(b".")
+
+
+def _asarray(way: str) -> Callable[[Any], Any]:
+    try:
+        library = import_module("numpy" if way == "shared" else "cupy")
+    except ImportError:
+        return _itself
+    library.zeros(1)
+    found: Callable[[Any], Any] = library.asarray
+    return found
+
+
+def _itself(array: Any) -> Any:
+    return array
+
+
+def on_host(nbytes: int, quick: bool) -> Rows:
+    """Beside a name that is sent, of memory that is created by name."""
+    ways = {
+        "SharedMemory(create=True): name, socket, SharedMemory(name)": "peer",
+        "hamr: share, send, np.asarray(open_shared(socket))": "shared",
+    }
+
+    def rows() -> list[dict[str, Any]]:
+        rounds = _QUICK_ROUNDS if quick else _ROUNDS
+        found: list[dict[str, Any]] = []
+        for operation, way in ways.items():
+            value = round(statistics.median(took(nbytes, rounds + 1, way)[1:]), 3)
+            row: dict[str, Any] = {"operation": operation, "value": value}
+            if found:
+                row["ratio"] = round(value / found[0]["value"], 3)
+            found.append(row)
+        return found
+
+    return Rows(f"hand {size_text(nbytes)} of the host over to another process", "us", rows)

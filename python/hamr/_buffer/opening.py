@@ -1,0 +1,132 @@
+"""Buffers of memory that another process, or this one, has shared by a handle."""
+
+from __future__ import annotations
+
+import socket
+from array import array
+from operator import index
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator, Transfer, is_ordinary
+from .._base.element import element_of
+from .._base.library import core
+from .buffers import Buffer
+from .shares import Opened, SharedHandle, check_socket, close_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_MAGIC = b"hamrshr\x01"
+_HEADER, _LONGEST, _MOST_DESCRIPTORS = 16, 4096, 2
+
+
+def opened(frame: bytes, descriptors: Iterable[int]) -> Buffer:
+    """The elements of a frame and its descriptors, which stay the caller's."""
+    reply = core().OpenShared(frame.hex(), " ".join(map(str, descriptors)))
+    place, shape, strides = reply.split(";")
+    token, address, allocator, device, readonly, lease, dtype = place.split(" ")
+    owner = Opened(int(token), int(lease))
+    dimensions = tuple(map(int, shape.split()))
+    where, number = int(allocator), int(device)
+    element, pointer = element_of(dtype), int(address)
+    if not pointer:
+        return _native.create(
+            Buffer, element, where, number, 0, Transfer.sync_host, dimensions, None
+        )
+    if is_ordinary(where) or where == Allocator.shared:
+        where = Allocator.malloc  # a pickle is to have the elements
+    made = _native.adopt_pointer(
+        Buffer,
+        element,
+        where,
+        number,
+        0,
+        Transfer.sync_host,
+        pointer,
+        dimensions,
+        tuple(map(int, strides.split())),
+        readonly == "1",
+        owner,
+        False,
+    )
+    made._source = "share"
+    return made
+
+
+def _opened_by(handle: SharedHandle) -> Buffer:
+    with handle._lock:
+        return opened(*handle._parts())
+
+
+def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer:
+    """A buffer of the memory that another process, or this one, has shared by ``Buffer.share()``.
+
+    ``source`` is a handle, a connected UNIX socket that one comes over, or what its ``to_bytes()``
+    returned; that alone has ``descriptors``, which stay the caller's. It is the same memory, for
+    reading and writing unless it was shared for reading only; the handle's maker has waited for the
+    work on it. It lasts as long as the buffer and whatever shares its memory, whatever becomes of
+    its maker, with one exception: what ``hamr.Allocator.cuda`` and CUDA libraries have allocated is
+    their process's, and must not be used once that has ended.
+
+    EOFError if the socket's other end was closed, ValueError if what comes is no handle, and
+    BackendUnavailable where this process does not have the device.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        numbers = [] if descriptors is None else [index(each) for each in descriptors]
+        return opened(bytes(source), numbers)
+    if descriptors is not None:
+        raise TypeError("descriptors are accepted with what to_bytes() returned only")
+    if isinstance(source, SharedHandle):
+        return _opened_by(source)
+    check_socket(source)
+    frame, received = _received(source)
+    try:
+        return opened(frame, received)
+    finally:
+        close_all(received)
+
+
+def _received(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """A frame, and its descriptors, which are the caller's."""
+    stream = connection.type == socket.SOCK_STREAM
+    room = socket.CMSG_SPACE(4 * _MOST_DESCRIPTORS)
+    first = _HEADER if stream else _LONGEST + 1
+    frame, messages, flags, _ = connection.recvmsg(first, room, socket.MSG_CMSG_CLOEXEC)
+    descriptors = array("i")
+    for level, kind, data in messages:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            descriptors.frombytes(data[: len(data) // 4 * 4])
+    try:
+        if flags & socket.MSG_CTRUNC:
+            raise ValueError(
+                "descriptors were lost: more came than a handle has, or this process has no room"
+            )
+        if not frame:
+            raise EOFError("the socket's other end was closed: no handle came")
+        if stream:
+            frame += _exactly(connection, _HEADER - len(frame))
+            frame += _exactly(connection, _length(frame) - _HEADER)
+    except BaseException:
+        close_all(descriptors)
+        raise
+    return frame, [*descriptors]
+
+
+def _length(header: bytes) -> int:
+    length = int.from_bytes(header[12:14], "little")
+    if not header.startswith(_MAGIC) or not _HEADER <= length <= _LONGEST:
+        raise ValueError(f"what came over the socket is no handle: it begins with {header!r}")
+    return length
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise EOFError("the socket's other end was closed in the middle of a handle")
+        data += more
+    return data

@@ -1,0 +1,215 @@
+"""Elements that other processes have in place, without a server: handles, and what they open.
+
+A handle is a frame, of which Go knows the format, and the descriptors that go with it. It travels
+by a socket of the program's own, by multiprocessing, or by whatever else duplicates descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from array import array
+from contextlib import suppress
+from multiprocessing.reduction import DupFd, ForkingPickler
+from threading import RLock
+from weakref import WeakSet
+
+import hamr._native as _native
+
+from .._base.errors import ForkError
+from .._base.library import core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn, Self
+
+_COPYING = {None: 0, False: 1, True: 2}
+
+
+class SharedHandle:
+    """What another process opens a buffer's memory by, of ``Buffer.share()``.
+
+    Send it by ``send`` over a connected UNIX socket, or as an argument of a process, by a queue or
+    a pipe of multiprocessing, or have a forked child inherit it; or send ``to_bytes()`` and
+    ``descriptors`` by a transport of your own. ``hamr.open_shared`` opens it, any number of times.
+    The memory lasts while anybody has the handle, or what was opened by it. ``close()``, the end of
+    a ``with`` block or of the object lets go of it; what multiprocessing is still to send must not
+    be closed before.
+    """
+
+    __slots__ = ("__weakref__", "_descriptors", "_frame", "_lock", "copied", "readonly")
+
+    def __init__(
+        self, frame: bytes, descriptors: Iterable[int], copied: bool, readonly: bool
+    ) -> None:
+        self._frame, self._descriptors = frame, (*descriptors,)
+        self._lock = RLock()
+        #: Whether receivers get a copy of the elements, in memory that nobody else has.
+        self.copied = copied
+        #: Whether they get them for reading only.
+        self.readonly = readonly
+        _handles.add(self)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "" if self._frame else " closed"
+        what = ", ".join(name for name in ("copied", "readonly") if getattr(self, name))
+        return f"<hamr.SharedHandle{state}{': ' * bool(what)}{what}>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "a pickle carries no descriptors: send the handle by multiprocessing or by "
+            "send(socket), or buffer.copy(), which a pickle carries"
+        )
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What goes with ``to_bytes()``; the handle's, which closes them."""
+        with self._lock:
+            return self._parts()[1]
+
+    def to_bytes(self) -> bytes:
+        """What goes with the descriptors; at most 4096 bytes."""
+        with self._lock:
+            return self._parts()[0]
+
+    def send(self, connection: socket.socket) -> None:
+        """Send the handle over a connected UNIX socket; ``hamr.open_shared`` receives it."""
+        check_socket(connection)
+        with self._lock:
+            frame, descriptors = self._parts()
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
+            sent = connection.sendmsg([frame], [rights] if descriptors else [])
+            if sent < len(frame):
+                connection.sendall(frame[sent:])
+
+    def close(self) -> None:
+        """Let go of it; closing twice is harmless. What was opened by it lasts."""
+        with self._lock:
+            descriptors, self._descriptors, self._frame = self._descriptors, (), b""
+        close_all(descriptors)
+
+    def _parts(self) -> tuple[bytes, tuple[int, ...]]:
+        if not self._frame:
+            raise ValueError("the handle was closed")
+        return self._frame, self._descriptors
+
+
+def close_all(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def check_socket(connection: Any) -> None:
+    if not isinstance(connection, socket.socket):
+        raise TypeError(f"socket is {connection!r}: accepted is a connected UNIX socket")
+    if connection.family != socket.AF_UNIX:
+        raise ValueError(f"socket is {connection!r}: accepted is a UNIX socket")
+
+
+# Making handles.
+
+
+def shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHandle:
+    """What ``Buffer.share`` returns."""
+    if copy not in _COPYING or not isinstance(copy, (bool, type(None))):
+        raise TypeError(f"copy is {copy!r}: accepted are None, True and False")
+    if not isinstance(readonly, bool):
+        raise TypeError(f"readonly is {readonly!r}: accepted are True and False")
+    elements = source._pin()
+    _native.settle(elements)
+    of, stored = _origin(elements._owner)
+    reply = core().Share(
+        _native.token(elements),
+        elements.ptr,
+        elements._element,
+        elements._allocator,
+        elements.device,
+        " ".join(map(str, elements.shape)),
+        " ".join(map(str, elements.strides)),
+        elements.readonly,
+        _COPYING[copy],
+        readonly,
+        of,
+        stored,
+    )
+    copied, only, frame, *descriptors = reply.split(" ")
+    return SharedHandle(bytes.fromhex(frame), map(int, descriptors), copied == "1", only == "1")
+
+
+def _origin(owner: Any) -> tuple[int, bool]:
+    """The core's number of what was opened, or of a store's object, and which of them."""
+    if isinstance(owner, Opened) and owner.is_here():
+        return owner.token, False
+    leases = sys.modules.get("hamr.store.leases")
+    if leases is not None and isinstance(owner, leases.Lease):
+        with suppress(ForkError):  # its parent's, of which this process has the elements alone
+            return owner.token(), True
+    return 0, False
+
+
+class Opened:
+    """Another process's elements, for as long as anything keeps this."""
+
+    __slots__ = ("__weakref__", "_generation", "lease", "token")
+
+    def __init__(self, token: int, lease: int) -> None:
+        self.token, self.lease = token, lease
+        self._generation = _native.generation()
+        if lease >= 0:
+            _leases.add(self)
+
+    def is_here(self) -> bool:
+        """Whether it is this process's, not its parent's."""
+        return self._generation == _native.generation()
+
+    def __del__(self) -> None:
+        if self.is_here():
+            core().EndShared(self.token)
+
+
+# Multiprocessing.
+
+
+def _reduced(handle: SharedHandle) -> tuple[Any, ...]:
+    with handle._lock:
+        frame, descriptors = handle._parts()
+        sent = [DupFd(each) for each in descriptors]
+    return _rebuilt, (frame, sent, handle.copied, handle.readonly)
+
+
+def _rebuilt(frame: bytes, sent: list[Any], copied: bool, readonly: bool) -> SharedHandle:
+    descriptors: list[int] = []
+    try:
+        for each in sent:
+            descriptors.append(each.detach())
+            os.set_inheritable(descriptors[-1], False)
+    except BaseException:
+        close_all(descriptors)
+        raise
+    return SharedHandle(frame, descriptors, copied, readonly)
+
+
+def _after_fork_in_child() -> None:
+    # Another thread may have had a handle's lock. What was opened is the parent's to keep.
+    for handle in list(_handles):
+        handle._lock = RLock()
+    for each in list(_leases):
+        os.close(each.lease)
+    _leases.clear()
+
+
+_handles: WeakSet[SharedHandle] = WeakSet()
+_leases: WeakSet[Opened] = WeakSet()
+ForkingPickler.register(SharedHandle, _reduced)
+os.register_at_fork(after_in_child=_after_fork_in_child)

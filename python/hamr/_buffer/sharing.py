@@ -1,0 +1,37 @@
+"""Memory of a buffer that other processes are to have."""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .shares import SharedHandle
+
+    _Base = _native.Array
+else:
+    _Base = object
+
+
+class Sharing(_Base):
+    """Sharing with other processes, without a server: see ``hamr.store`` for one with."""
+
+    __slots__ = ()
+
+    def share(self, *, copy: bool | None = None, readonly: bool = False) -> SharedHandle:
+        """A handle by which another process opens the same memory: see ``hamr.open_shared``.
+
+        In place is what other processes can have: memory that was opened or is of ``hamr.store``,
+        allocator shared, cuda, and cuda_async where HAMR_CUDA_POOL_SHARED is 1, and what other
+        libraries have of CUDA's ordinary allocation. All else is copied once, to memory of the same
+        device or the host; the handle's ``copied`` tells. ``copy=False`` is a ValueError there,
+        ``copy=True`` always copies. With ``readonly=True`` receivers cannot write, which the device
+        or the kernel enforces; a ValueError where that takes a copy, unless ``copy=True``.
+
+        It waits for the work that hamr knows of, and what the buffer's stream holds. What is
+        written later both processes see, and have to agree about. The memory stays allocated until
+        the handle and all that was opened by it are gone, also by the end of their processes.
+        """
+        from .shares import shared
+
+        return shared(self, copy, readonly)

@@ -1,0 +1,17 @@
+/* A module of kernels that a user has brought, of one backend's. */
+#ifndef HAMR_KERNELS_CODE_H
+#define HAMR_KERNELS_CODE_H
+
+#include "base/python.h"
+#include "hamr/functions.h"
+
+enum { BACKEND_NAME = 16 };
+
+int is_code(PyObject *object);
+const char *code_backend(PyObject *code);
+int code_is_cuda(PyObject *code);
+hamr_kernel *code_kernel(PyObject *code, PyObject *name, int32_t device); /* for free of the core; NULL with an exception */
+int code_usable(PyObject *code, const hamr_functions **functions); /* 0, or -1: ForkError in a child */
+int code_setup(PyObject *module); /* 0, or -1 with an exception */
+
+#endif

@@ -1,0 +1,116 @@
+"""Kernels as text: ``compile`` has the vendor's compiler, NVRTC or hipRTC, make a Module of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import hamr._native as _native
+
+from .._base.errors import DeviceError
+from .arguments import device_for
+from .modules import Module, module_of
+from .runtime import runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+#: Options that say what ``arch`` says.
+_ARCHITECTURE = ("--gpu-architecture", "-arch", "--offload-arch")
+
+
+class CompileError(DeviceError):
+    """A program did not compile; ``log`` is what the compiler has said."""
+
+    log: str = ""
+
+
+def compile(  # noqa: A001
+    source: str,
+    name: str = "kernels.cu",
+    options: Iterable[str] = (),
+    arch: str | None = None,
+    device: Any = None,
+) -> Module:
+    """Compile CUDA C++ (HIP's with HIP) for a device, by default the current one.
+
+    ``name`` stands for the file in the compiler's messages. ``options`` are the compiler's own, as
+    ``"-I/usr/local/cuda/include"``, without which NVRTC finds no headers but its own,
+    ``"--std=c++17"``, ``"-DN=3"`` or ``"--use_fast_math"``. ``arch`` is "sm_90" for code for such
+    devices alone, "compute_80" for PTX that later devices can take, too, or with HIP "gfx90a"; by
+    default it is the device's own or, if the compiler is older than that, PTX for the newest that
+    it knows. Kernels are declared ``extern "C" __global__``, so that their names stay.
+
+    NVRTC is looked for at the first call: the file that HAMR_NVRTC_LIBRARY names and no other, else
+    what the loader finds (libnvrtc.so, .so.13, .so.12, ...), what PyPI's packages nvidia-cuda-nvrtc
+    have installed beside Python, and below CUDA_HOME and CUDA_PATH. Without any it is
+    BackendUnavailable, which says what was looked for. A program that does not compile is a
+    CompileError with the compiler's ``log``; the log of one that does is ``Module.log``.
+    """
+    if not isinstance(source, str):
+        raise TypeError(f"source is {source!r}: accepted is a str")
+    given = _options(options)
+    if arch is not None and (not isinstance(arch, str) or not arch):
+        raise TypeError(f"arch is {arch!r}: accepted are None and a str, as 'sm_90'")
+    backend = runtime()
+    try:
+        image, log, text = _native.compile_kernels(
+            backend, source, name, arch or "", given, _libraries(), device_for(device, backend)
+        )
+    except DeviceError as error:
+        if error.api not in ("nvrtc", "hiprtc"):
+            raise
+        failed = CompileError(str(error))
+        failed.api, failed.name, failed.code = error.api, error.name, error.code
+        failed.log = _log_in(str(error))
+        raise failed from None
+    return module_of(image, log, name, text)
+
+
+def _options(options: Iterable[str]) -> tuple[str, ...]:
+    given = tuple(options)
+    if isinstance(options, str) or not all(isinstance(each, str) for each in given):
+        raise TypeError(f"options is {options!r}: accepted is a list of str")
+    for each in given:
+        if each.startswith(_ARCHITECTURE):
+            raise ValueError(f"options has {each!r}: accepted is arch=, which says it")
+    return given
+
+
+def _log_in(message: str) -> str:
+    """What stands behind the name and number of a code, in a message of the core's."""
+    return message.partition("): ")[2]
+
+
+def _libraries() -> tuple[str, ...]:
+    """The compilers that PyPI's packages have installed beside Python, newest first."""
+    if runtime() != "cuda":
+        return ()
+    found = []
+    for folder in dict.fromkeys(sys.path):
+        packages = os.path.join(folder, "nvidia")
+        for package in _names_in(packages):
+            libraries = os.path.join(packages, package, "lib")
+            found += [
+                os.path.join(libraries, file)
+                for file in _names_in(libraries)
+                if file.startswith("libnvrtc.so.")
+            ]
+    return tuple(sorted(found, key=_version_of, reverse=True))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _version_of(path: str) -> tuple[int, ...]:
+    numbers = os.path.basename(path).removeprefix("libnvrtc.so.").split(".")
+    return tuple(int(number) for number in numbers if number.isdecimal())
+
+
+CompileError.__module__ = compile.__module__ = "hamr.pygpu"  # where users find them

@@ -1,0 +1,35 @@
+"""What PybindGPU and PyCUDA have in their modules of this name: arrays, and what makes them."""
+
+from .allocators import Allocator, HostAllocator, PagelockedAllocator
+from .arrays import GPUArray
+from .making import (
+    arange,
+    empty,
+    empty_like,
+    ones,
+    ones_like,
+    to_gpu,
+    to_gpu_async,
+    zeros,
+    zeros_like,
+)
+from .types import SUPPORTED_DTYPES, UnsupportedDataType, dtype
+
+__all__ = [
+    "SUPPORTED_DTYPES",
+    "Allocator",
+    "GPUArray",
+    "HostAllocator",
+    "PagelockedAllocator",
+    "UnsupportedDataType",
+    "arange",
+    "dtype",
+    "empty",
+    "empty_like",
+    "ones",
+    "ones_like",
+    "to_gpu",
+    "to_gpu_async",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,43 @@
+"""Which runtime serves, CUDA or HIP by the same names, and its allocators."""
+
+from __future__ import annotations
+
+from .._base.allocator import Allocator
+from .choosing import device_count
+from .choosing import runtime as runtime
+
+_ALLOCATORS = {
+    "cuda": (Allocator.cuda, Allocator.cuda_uva, Allocator.cuda_host),
+    "hip": (Allocator.hip, Allocator.hip_uva, Allocator.hip_host),
+}
+
+#: The allocators of the runtime that serves, once that is known: of the devices' memory, as
+#: cudaMalloc's, of managed memory, and of page-locked host memory.
+serving: list[Allocator] = []
+
+
+def serve() -> list[Allocator]:
+    """What ``serving`` holds from now on."""
+    if not serving:
+        serving.extend(_ALLOCATORS[runtime()])
+    return serving
+
+
+def device_allocator() -> Allocator:
+    """Hamr's allocator of the devices' memory, as cudaMalloc's."""
+    return serve()[0]
+
+
+def pagelocked_allocator() -> Allocator:
+    """Hamr's allocator of page-locked host memory, as cudaMallocHost's."""
+    return serve()[2]
+
+
+def use_hip() -> bool:
+    """Whether HIP serves."""
+    return runtime() == "hip"
+
+
+def cuda_enabled() -> bool:
+    """Whether there is a device to use, of CUDA's or HIP's."""
+    return device_count(runtime()) > 0

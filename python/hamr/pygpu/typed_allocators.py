@@ -1,0 +1,119 @@
+"""Memory for elements of one type: ``HostAllocator_<dtype>`` and those of the other kinds."""
+
+from __future__ import annotations
+
+from .._base.allocator import Allocator as _Kinds
+from .._base.allocator import allocator_from
+from .._buffer.buffers import Buffer
+from .pointers import POINTERS, TypedPointer
+from .runtime import device_allocator, pagelocked_allocator
+from .status import call, cudaError_t
+from .types import NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+
+class TypedAllocator:
+    """What the three kinds have in common: memory for elements of one type, taken by ``allocate``.
+
+    Pointers from ``ptr()``, and arrays made of them, keep the memory, as the allocator does, until
+    another ``allocate()``.
+    """
+
+    __slots__ = ("__weakref__", "_memory")
+
+    _dtype: ClassVar[str]
+    _pointer: ClassVar[type[TypedPointer]]
+    _safe: ClassVar[bool]
+
+    def __init__(self) -> None:
+        self._memory: Buffer | None = None
+
+    def _kind(self) -> int:
+        return int(_Kinds.malloc)
+
+    def _take(self, n: Any) -> None:
+        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
+            raise TypeError(f"n is {n!r}: accepted is an int, a count of elements")
+        if n.__index__() < 0:
+            raise ValueError(f"n is {n!r}: accepted are counts of 0 and more")
+        self._memory = None  # as upstream, the old memory goes first
+        self._memory = Buffer(n.__index__(), self._dtype, allocator_from(self._kind()))
+
+    def ptr(self) -> TypedPointer:
+        """A pointer to the memory; a null pointer before ``allocate``."""
+        if self._memory is None:
+            return self._pointer()
+        return self._pointer(self._memory.ptr, self._safe, self._memory)
+
+    def __repr__(self) -> str:
+        n = 0 if self._memory is None else self._memory._count
+        return f"<{type(self).__name__} of {n} elements>"
+
+
+class HostAllocator(TypedAllocator):
+    """Ordinary host memory; ``allocate`` raises OutOfMemory where there is none."""
+
+    __slots__ = ()
+    _safe = True
+
+    def allocate(self, n: int) -> None:
+        """Take memory for ``n`` elements, not initialised, in place of what there was."""
+        self._take(n)
+
+
+class _OfRuntime(TypedAllocator):
+    """Memory that the runtime hands out, which says how that went."""
+
+    __slots__ = ()
+
+    def allocate(self, n: int) -> cudaError_t:
+        """Take memory for ``n`` elements, not initialised, in place of what there was."""
+        with call() as c:
+            self._take(n)
+        return c.status
+
+
+class DeviceAllocator(_OfRuntime):
+    """Memory of the device that is current at ``allocate``; its pointers are not safe."""
+
+    __slots__ = ()
+    _safe = False
+
+    def _kind(self) -> int:
+        return device_allocator()
+
+
+class PagelockedAllocator(_OfRuntime):
+    """Page-locked host memory."""
+
+    __slots__ = ()
+    _safe = True
+
+    def _kind(self) -> int:
+        return pagelocked_allocator()
+
+
+def _classes(base: type[Any]) -> dict[str, type[Any]]:
+    return {
+        name: type(
+            f"{base.__name__}_{name}",
+            (base,),
+            {
+                "__slots__": (),
+                "__module__": "hamr.pygpu",
+                "__doc__": f"{base.__doc__} For {name} elements.",
+                "_dtype": name,
+                "_pointer": POINTERS[name],
+            },
+        )
+        for name in NAMES
+    }
+
+
+#: The classes by the names of element types.
+HOST_ALLOCATORS: dict[str, type[HostAllocator]] = _classes(HostAllocator)
+DEVICE_ALLOCATORS: dict[str, type[DeviceAllocator]] = _classes(DeviceAllocator)
+PAGELOCKED_ALLOCATORS: dict[str, type[PagelockedAllocator]] = _classes(PagelockedAllocator)
