@@ -6,7 +6,7 @@ TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 SUMMARY = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel sdist clean
+.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist install clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
@@ -25,6 +25,8 @@ test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $
 bench: .venv ; $(PIP) install '.[plot]' && .venv/bin/hamr bench --only host --json docs/results/host.json && .venv/bin/python build_support/figures.py
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py
 wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
+wheels: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.wheels $(WHEELS)
 sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null
+install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv

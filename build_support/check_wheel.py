@@ -12,7 +12,18 @@ from pathlib import Path
 
 LIMIT = 4 << 20
 LIBRARIES = ("hamr/_gopy/_pyhamr.abi3.so", "hamr/_native.abi3.so")
-HEADERS = tuple(f"hamr/include/hamr/{name}.h" for name in ("allocators", "functions", "types"))
+INCLUDE = Path(__file__).parents[1] / "include"
+HEADERS = tuple(
+    f"hamr/include/{path.relative_to(INCLUDE).as_posix()}" for path in sorted(INCLUDE.rglob("*.*"))
+)
+FINDING = tuple(
+    f"hamr/lib/{folder}/{name}"
+    for folder, names in {
+        "cmake/hamr": ("hamr-config.cmake", "hamr-config-version.cmake"),
+        "pkgconfig": ("hamr.pc", "hamr-linked.pc"),
+    }.items()
+    for name in names
+)
 # The C library and what older ones split off it.
 ALLOWED = re.compile(r"(libc|libpthread|libdl|libm|librt|ld-linux[\w-]*)\.so\.\d+")
 
@@ -26,8 +37,10 @@ def problems(wheel: Path) -> list[str]:
         found.append(f"it is {wheel.stat().st_size} bytes, more than {LIMIT}")
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
         names = archive.namelist()
-        found += [f"{name} is missing" for name in (*LIBRARIES, *HEADERS) if name not in names]
-        sources = [name for name in names if name.endswith((".c", ".h", ".go"))]
+        wanted = (*LIBRARIES, *HEADERS, *FINDING)
+        found += [f"{name} is missing" for name in wanted if name not in names]
+        endings = (".c", ".cpp", ".f90", ".h", ".hpp", ".go")
+        sources = [name for name in names if name.endswith(endings)]
         found += [f"{name} is a source" for name in sources if name not in HEADERS]
         if not shutil.which("readelf"):
             return found

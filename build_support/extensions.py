@@ -14,7 +14,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import gopy, native, tags, toolchain
+from build_support import finding_files, gopy, native, tags, toolchain
 
 C_FLAGS = [
     "-O2",
@@ -24,6 +24,7 @@ C_FLAGS = [
     "-Wall",
     "-Wextra",
     "-Werror=implicit",
+    "-Werror=incompatible-pointer-types",  # as clang and GCC 14 have it by themselves
     "-Werror=switch",
     f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
 ]
@@ -38,7 +39,7 @@ EXTENSIONS = [
 
 
 class BuildModules(build_py):
-    """Copy the modules, and beside them the headers that hamr.get_include() names."""
+    """Copy the modules, and beside them the headers and what CMake and pkg-config read."""
 
     def run(self) -> None:
         """Leave the headers where they are if the modules stay there, too."""
@@ -47,6 +48,8 @@ class BuildModules(build_py):
             target = Path(self.build_lib) / "hamr" / "include"
             shutil.copytree(native.INCLUDE, target, dirs_exist_ok=True)
             tags.write_headers(target.parent)
+            version = self.distribution.get_version()
+            finding_files.write(target.parent, finding_files.WHEEL, version)
 
 
 class BuildExtensions(build_ext):

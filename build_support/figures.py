@@ -322,6 +322,20 @@ def with_runs(
     return text
 
 
+def rewrite(
+    page: Path, runs: dict[str, str], table: Callable[[dict[str, Any]], str], check: bool
+) -> int:
+    """Put the tables of the runs into a page, or with check only say whether they are there."""
+    text = page.read_text()
+    made = with_runs(text, {mark: RESULTS / name for mark, name in runs.items()}, table, page.name)
+    if not check:
+        page.write_text(made)
+        return 0
+    if made != text:
+        print(f"{page} is not what the runs in {RESULTS} say", file=sys.stderr)
+    return int(made != text)
+
+
 def records() -> tuple[dict[str, Any] | None, ...]:
     """Return the records of the host, of a GPU, and of two GPUs if that is another."""
     host, one, two = _read("host.json"), _read("h200.json"), _read("h200-x2.json")

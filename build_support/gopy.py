@@ -19,10 +19,37 @@ FACADE = toolchain.ROOT / "pyhamr"
 FACADE_IMPORT = "hamr/pyhamr"
 FOLDER = toolchain.ROOT / "python" / "hamr" / "_gopy"
 
+# How what the library exports is marked in Go and in C.
+EXPORT = r"^(?://export |HAMR_EXPORT .*?\b)(\w+)(?:$|\()"
+
 # Marks, in a doc comment in pyhamr, a function that may block and so must release the GIL.
 BLOCKING = "//hamr:blocking"
 
 GO_FLAGS = ["-trimpath", "-buildvcs=false", "-mod=readonly"]
+
+# The library must load in programs without Python, which may load Python later. So none of Python's
+# functions is needed to load it, and its data is looked for when it is used.
+WEAK_PYTHON = """\
+#ifndef WEAK_PYTHON
+#define WEAK_PYTHON
+#define PyAPI_FUNC(type) __attribute__((weak)) type
+#define PyAPI_DATA(type) extern __attribute__((weak)) type
+#include <Python.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+static inline PyObject *python_none(void) {
+\tstatic PyObject *none;
+\tif (!none) none = (PyObject *)dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+\treturn none;
+}
+#undef Py_None
+#define Py_None python_none()
+#define PyExc_ValueError (*(PyObject **)dlsym(RTLD_DEFAULT, "PyExc_ValueError"))
+#define PyExc_RuntimeError (*(PyObject **)dlsym(RTLD_DEFAULT, "PyExc_RuntimeError"))
+static inline void python_runtime_error(const char *words) {
+\tPyErr_SetString(PyExc_RuntimeError, words);
+}
+#endif"""
 
 # In pyhamr.go, each with the number of times it must be found. -Ofast and -ffast-math are never
 # given: at link time they would switch off denormal numbers for the whole process.
@@ -33,7 +60,7 @@ GO_PATCHES = [
     (r"^#cgo CFLAGS: .*$", "#cgo CFLAGS: @CFLAGS@", 1),
     (r"^#cgo LDFLAGS: .*$", "", 1),
     # What the limited API lacks.
-    (r"#include <Python\.h>", "#include <Python.h>\n#include <stdlib.h>", 1),
+    (r"#include <Python\.h>", WEAK_PYTHON, 1),
     (r"PyMethod_Check\(obj\)", "PyCallable_Check(obj)", 1),
     (r"^\tv := C\.PyComplex_AsCComplex\(o\)\n", "", 2),
     (r"\(v\.real\)", "(C.PyComplex_RealAsDouble(o))", 2),
@@ -42,7 +69,7 @@ GO_PATCHES = [
 
 C_PATCHES = [
     (r"^typedef PyAsyncMethods\* cmpfunc;$", "typedef void* cmpfunc;", 1),
-    (r"^#include <stddef\.h>$", "#include <stddef.h>\n#include <stdlib.h>", 1),
+    (r"^#include <Python\.h>$", WEAK_PYTHON, 1),
 ]
 
 # The names Python sees: Add, where gopy would have pyhamr_Add.
@@ -60,7 +87,7 @@ FAILURE = (
 RAISE = """\
 \t\tif !pyerror.Raise(__err) {
 \t\t\testr := C.CString(__err.Error())
-\t\t\tC.PyErr_SetString(C.PyExc_RuntimeError, estr)
+\t\t\tC.python_runtime_error(estr)
 \t\t\tC.free(unsafe.Pointer(estr))
 \t\t}
 """
@@ -147,11 +174,17 @@ def patch_script(text: str) -> str:
     return "".join(rest[:first] + sorted(calls, key=lambda line: line.split("'")[1]) + rest[first:])
 
 
+def for_this_machine(env: dict[str, str]) -> dict[str, str]:
+    """Return what tools run with, also when their output is for another machine."""
+    return {
+        **{key: env[key] for key in env if key not in ("CC", "GOARCH", "GOOS")},
+        "CGO_ENABLED": "0",
+    }
+
+
 def generate(go: str, env: dict[str, str], flags: list[str]) -> None:
     """Write pyhamr.go, pyhamr_go.h and pyhamr.c into FOLDER."""
-    # The tools run here even when their output is for another machine.
-    host = {key: env[key] for key in env if key not in ("CC", "GOARCH", "GOOS")}
-    host["CGO_ENABLED"] = "0"
+    host = for_this_machine(env)
     tool = {
         name: toolchain.run([go, "tool", "-n", name], env=host).strip()
         for name in ("gopy", "goimports")
@@ -213,12 +246,12 @@ def write_header(go: str, env: dict[str, str], scratch: Path, flags: list[str]) 
 
 
 def write_version_script(go: str, env: dict[str, str], scratch: Path) -> Path:
-    """List the symbols to export: the module's entry point and what Go exports to C."""
-    listing = "{{range .CgoFiles}}{{$.Dir}}/{{.}}\n{{end}}"
+    """List the symbols to export: the module's entry point, what Go exports to C, and C itself."""
+    listing = "{{range .CgoFiles}}{{$.Dir}}/{{.}}\n{{end}}{{range .CFiles}}{{$.Dir}}/{{.}}\n{{end}}"
     files = toolchain.run([go, "list", "-deps", "-f", listing, "."], cwd=FOLDER, env=env)
     names = {"PyInit__pyhamr"}
     for file in filter(None, files.splitlines()):
-        names |= set(re.findall(r"^//export (\w+)", Path(file).read_text(), re.MULTILINE))
+        names |= set(re.findall(EXPORT, Path(file).read_text(), re.MULTILINE))
     exports = " ".join(f"{name};" for name in sorted(names))
     script = scratch / "exports.map"
     script.write_text(f"{{ global: {exports} local: *; }};\n")
@@ -257,3 +290,5 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     toolchain.run([*command, "-o", output, "."], cwd=FOLDER, env=env)
     output.with_suffix(".h").unlink(missing_ok=True)
     toolchain.strip(output)
+    check: list[str | Path] = [go, "run", *GO_FLAGS, "hamr/internal/pythonsymbols", output]
+    toolchain.run(check, env=for_this_machine(env))

@@ -49,7 +49,7 @@ GROWTH_MUTATIONS = [
     Mutation(
         "a device that is connected does not reach memory that grew before",
         "backends/cuda/peers.go",
-        "errors.Join(b.extents.openAll(b, second, first), ",
+        "errors.Join(b.extents.grantAll(b, of, to, right), ",
         "errors.Join(nil, ",
         CUDA,
     ),

@@ -19,6 +19,7 @@ from pathlib import Path
 from build_support.growth_mutations import GROWTH_MUTATIONS
 from build_support.hetero_mutations import HETERO_MUTATIONS
 from build_support.kept_mutations import KEPT_MUTATIONS
+from build_support.kernel_mutations import KERNEL_MUTATIONS
 from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
@@ -44,6 +45,7 @@ MUTATIONS = [
     *GROWTH_MUTATIONS,
     *HETERO_MUTATIONS,
     *STORE_MUTATIONS,
+    *KERNEL_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

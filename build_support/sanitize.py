@@ -38,6 +38,8 @@ SUBSET = [
     "tests/sharing/arrow/test_arrow.py",
     "tests/sharing/arrow/test_arrow_import.py",
     "tests/sharing/arrow/test_arrow_fuzz.py",
+    "tests/c/test_python_exchange.py",
+    "tests/cpp/test_python_arguments.py",
 ]
 #: With the emulated driver, which is built as always.
 CUDA_SUBSET = [
@@ -53,7 +55,8 @@ CUDA_SUBSET = [
     "tests/cuda/test_cuda_transfer.py",
 ]
 #: Python never frees some of its own memory: leaks are tests/lifetime/test_leaks.py's matter.
-ASAN_OPTIONS = "detect_leaks=0:max_free_fill_size=4096"
+#: Requests of too much memory are hamr's to refuse.
+ASAN_OPTIONS = "detect_leaks=0:max_free_fill_size=4096:allocator_may_return_null=1"
 
 
 def installed() -> Path:
@@ -152,6 +155,36 @@ def run_valgrind(scratch: Path) -> str:
     return f"failed: {len(errors)} errors" if errors else "passed"
 
 
+def run_c_programs(scratch: Path) -> str:
+    """Run programs in C under valgrind: an access outside live heap blocks is an error."""
+    package, programs = installed(), TESTS / "c" / "programs"
+    errors: list[str] = []
+    for name in ("everything", "mistakes", "hand_overs", "store"):
+        program, log = scratch / name, scratch / f"{name}.log"
+        compiler = toolchain.find_cc() or ["cc"]
+        flags = ["-g", "-pthread", "-DEACH=300", f"-I{package / 'include'}", f"-I{programs}"]
+        toolchain.run([*compiler, *flags, programs / f"{name}.c", "-o", program, "-ldl"])
+        command: list[str | Path] = [
+            *("valgrind", "-q", "--undef-value-errors=no", "--num-callers=20"),
+            *("--leak-check=full", "--show-leak-kinds=definite", f"--log-file={log}", program),
+            *([scratch / "at" / "socket"] if name == "store" else []),
+        ]
+        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            return f"failed ({name}: exit status {done.returncode}: {done.stderr})"
+        reports = re.split(r"^==\d+== \n", log.read_text(), flags=re.MULTILINE)
+        # The C library itself loses a list of a vendor's library that is not there.
+        lost = [text for text in reports if " lost in loss record" in text and "dlopen" not in text]
+        errors += [text for text in reports if "a block of size" in text and not wide(text)] + lost
+    print(*errors, sep="\n")
+    return f"failed: {len(errors)} errors" if errors else "passed"
+
+
+def wide(report: str) -> bool:
+    """Return whether Go looked for a text's end, which it does 32 bytes at a time, in one page."""
+    return re.search(r"Invalid read of size 32\n.*at .*(_pyhamr|memfd:hamr)", report) is not None
+
+
 def by_extension(report: str) -> bool:
     """Return whether the C extension made an access, or what it called; not Go, which it calls."""
     return "_native" in re.split(r"_pyhamr|memfd:hamr", report)[0]
@@ -160,6 +193,7 @@ def by_extension(report: str) -> bool:
 CHECKS = [
     ("AddressSanitizer and UBSan", no_sanitizers, run_sanitizers),
     ("valgrind", no_valgrind, run_valgrind),
+    ("valgrind, C programs", no_valgrind, run_c_programs),
 ]
 
 

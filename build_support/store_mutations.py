@@ -18,8 +18,8 @@ STORE_MUTATIONS = [
     Mutation(
         "a slab is not sealed against others",
         UNIT,
-        "unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE",
-        "unix.F_GET_SEALS, 0",
+        "else if err := host.SealMappings(u.descriptor.number); err != nil {",
+        "else if err := error(nil); err != nil {",
         PACKAGE,
     ),
     Mutation(
@@ -108,5 +108,45 @@ STORE_MUTATIONS = [
         CORE,
         "r.postponed.add(m)\n\t\treturn err",
         "return err",
+    ),
+    Mutation(
+        "memory that was lent goes before the processes have ended that have it",
+        "gobuffer/share_watcher.go",
+        "l.left.Store(int32(len(l.holders)) + 1)",
+        "l.left.Store(1)",
+    ),
+    Mutation(
+        "memory that was lent stays where a process has let go of it",
+        "gobuffer/share_watcher.go",
+        "known.times--; known.times <= 0",
+        "known.times--; known.times < 0",
+    ),
+    Mutation(
+        "a reply that nobody waits for any more is nobody's",
+        "store/exchange.go",
+        "c.abandoned[c.request] = r",
+        "_ = r",
+        "./store",
+    ),
+    Mutation(
+        "who asked for a reply in vain goes on asking",
+        "store/socket.go",
+        "s.skips = s.skipped",
+        "s.skips = 0",
+        "./store",
+    ),
+    Mutation(
+        "who seals is made to wait for work of a device's that handles no signals",
+        "store/seal.go",
+        "return idle && err == nil",
+        "return idle || err == nil",
+        "./store",
+    ),
+    Mutation(
+        "leases of which the end was put off are still there when it is asked for",
+        "pyhamr/internal/bridge/store_endings.go",
+        "e.ending.Lock()\n\tdefer e.ending.Unlock()\n",
+        "",
+        "./pyhamr/internal/bridge",
     ),
 ]

@@ -96,16 +96,24 @@ FIFTH, SHORTENED = (
 )
 #: What says the same in each configuration of the driver: tests/conftest.py names it.
 NOT_AGAIN = ("-m", "not one_configuration")
-#: The full suite, which one Python runs.
+
+
+def again(*suites: Suite) -> list[Suite]:
+    """Return suites of other configurations, without what says the same in each of them."""
+    return [replace(s, settings=s.settings | SHORTENED, arguments=NOT_AGAIN) for s in suites]
+
+
+#: The full suite, which one Python runs: one device and no kernels come together.
 FULL = [
     *(HOST, CUDA, HIP, PAIRS),
-    *(
-        replace(suite, settings=suite.settings | SHORTENED, arguments=NOT_AGAIN)
-        for suite in (*map(emulated, (0, 1, 4)), emulated(2, HAMR_CUDA_KERNELS="0"))
-    ),
+    *again(emulated(0), emulated(1, HAMR_CUDA_KERNELS="0"), emulated(4)),
 ]
-#: What the other Pythons run, and with --all.
+#: With --all, each of the two by itself, too.
+APART = again(emulated(1), emulated(2, HAMR_CUDA_KERNELS="0"))
+#: What the newest Python runs, and of that what those between the oldest and it do, where forks,
+#: exits and counts of references are; with --all they run all.
 PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]
+BETWEEN = [replace(PART[0], folder="tests/lifetime")]
 #: What a system's packages run beside another Python of their version: NumPy is what differs.
 PACKAGES = [replace(suite, folder="tests/sharing") for suite in PART[:1]]
 WHOLE = [HOST, CUDA]
@@ -288,8 +296,8 @@ def main() -> int:
     if shutil.which("readelf") is None:
         left_out.append(("the wheel's needed libraries", "left out: readelf is not installed"))
 
-    # A suite is one thread for most of its time; a GPU is for one at a time.
-    workers = 1 if options.gpu else min(4, os.cpu_count() or 1)
+    # A suite is one thread, and waits for a quarter of its time; a GPU is for one at a time.
+    workers = 1 if options.gpu else min(4, (os.cpu_count() or 1) + 1)
     jobs: list[Future[Row]] = []
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -315,10 +323,16 @@ def main() -> int:
                 said = partial(str, f"not set up: {error}")
                 jobs.append(pool.submit(row, f"Python {interpreter.tag}", said))
                 continue
-            others = WHOLE if options.all else PART
-            if interpreter.system_packages and i and not options.all:
-                others = PACKAGES
-            for suite in GPU if options.gpu else others if i else FULL:
+            suites = FULL + APART if options.all else FULL
+            if options.gpu:
+                suites = GPU
+            elif i and options.all:
+                suites = WHOLE
+            elif i and interpreter.system_packages:
+                suites = PACKAGES
+            elif i:
+                suites = PART if interpreter is interpreters[-1] else BETWEEN
+            for suite in suites:
                 name = f"Python {interpreter.tag}, {suite.name}"
                 work = partial(run, python, suite, environment, options.pytest)
                 jobs.append(pool.submit(row, name, work))
