@@ -21,10 +21,12 @@ os.environ.setdefault("HAMR_TUNING", "0")  # what somebody measured here says no
 #: ends and pickles. What is left is Go's, which one build serves to every version; and fuzzing,
 #: which asks C what it refuses.
 EACH_PYTHON = (
+    "c/test_with_python.py",
     "concurrency",
     "hetero",
     "lifetime",
-    "package",
+    *("package/test_c_interface.py", "package/test_examples.py", "package/test_import.py"),
+    *("package/test_stubs.py", "package/test_without_numpy.py"),
     "sharing/array_interface",
     "sharing/arrow",
     "sharing/buffer_protocol",
@@ -42,10 +44,14 @@ EACH_PYTHON = (
 ONE_CONFIGURATION = (
     *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_collector.py"),
     *("cuda/test_cuda_copy_many.py", "cuda/test_cuda_documents.py", "cuda/test_cuda_fork.py"),
-    *("cuda/test_cuda_growth.py", "cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
+    *("cuda/test_cuda_fortran.py", "cuda/test_cuda_growth.py"),
+    *("cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
     *("cuda/test_cuda_interrupts.py", "cuda/test_cuda_out_of_memory.py"),
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_stress.py", "cuda/test_cuda_tuning.py"),
     *("cuda/test_cuda_hetero_absent.py", "cuda/test_cuda_hetero_bench.py"),
+    *("cuda/test_cuda_share.py", "cuda/test_cuda_pygpu_bench.py"),
+    "cuda/test_cuda_pygpu_compiling.py",
+    *("cuda/test_cuda_pygpu_examples.py", "cuda/test_cuda_pygpu_kernel_examples.py"),
     "cuda/test_cuda_store_bench.py",
 )
 HERE = Path(__file__).resolve().parent

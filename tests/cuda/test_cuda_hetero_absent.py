@@ -10,7 +10,11 @@ from tests.cuda import driver
 from tests.support import producers
 
 WAYS = {
-    "no driver": {"HAMR_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"},
+    # NVIDIA's OpenCL is another way to the same device.
+    "no driver": {
+        "HAMR_CUDA_LIBRARY": "/nonexistent/libcuda.so.1",
+        "HAMR_OPENCL_LIBRARY": "/nonexistent/libOpenCL.so.1",
+    },
     "no device": {"HAMR_EMULATOR_DEVICES": "0"},
     "none may be used": {"HAMR_ACCELERATORS": "none"},
 }

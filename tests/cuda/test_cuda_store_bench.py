@@ -25,6 +25,10 @@ def test_the_rows(tmp_path):
     assert "error" not in first
     assert first["value"] > 0
     assert first["met"] is (first["value"] <= first["limit"])
+    pooled, plain = group["rows"][1:3]
+    assert "of cuda_async's pool" in pooled["operation"]
+    assert pooled["met"] is (pooled["value"] <= pooled["limit"] == 60)
+    assert plain["value"] > 0
 
 
 def test_wrong_bytes_are_an_error(monkeypatch):
@@ -32,7 +36,7 @@ def test_wrong_bytes_are_an_error(monkeypatch):
     monkeypatch.setattr(store_cuda, "_FILL", 8)
     lib = Libraries(Settings(quick=True, largest=4096), load=False)
     (rows,) = store_cuda.hand_over(lib, Driver())
-    (row,) = rows.measure(lambda: None)["rows"]
+    row = rows.measure(lambda: None)["rows"][0]
     assert "it ended" in row["error"]
     assert "value" not in row
 

@@ -80,13 +80,16 @@ struct block *find_numbered(CUdeviceptr address, unsigned long number) {
 static int on_device(const struct block *b) { return b->kind <= POOL_MEMORY; }
 
 static char *map_file(const struct block *b) {
-  void *at = mmap(NULL, b->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, b->pool->file, (off_t)b->offset);
+  int file = b->opened ? b->opened - 1 : b->pool->file;
+  void *at = mmap(NULL, b->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)b->offset);
   return at == MAP_FAILED ? NULL : at;
 }
 
-static int in_file(const struct block *b) { return b->pool && b->pool->file >= 0; }
+static int in_file(const struct block *b) { return b->opened || (b->pool && b->pool->file >= 0); }
 
-static int imported(const struct block *b) { return b->pool && b->pool->imported; }
+static int imported(const struct block *b) { return b->opened || (b->pool && b->pool->imported); }
+
+struct block *next_block(int *i) { return *i < block_count ? blocks[(*i)++] : NULL; }
 
 static CUresult map_block(struct block *b) {
   b->mapped = rounded(b->size, page);
@@ -133,7 +136,7 @@ int make_room(enum kind kind, size_t size, int device) {
 }
 
 static CUresult add_block(enum kind kind, size_t size, int device, struct pool *pool, uint64_t offset,
-                          struct block **block) {
+                          int opened, struct block **block) {
   if (block_count > most_blocks)
     finish_frees(device); // a process may have only so many mappings
   struct block *b = calloc(1, sizeof *b);
@@ -143,6 +146,7 @@ static CUresult add_block(enum kind kind, size_t size, int device, struct pool *
   b->number = next_number();
   b->pool = pool;
   b->offset = offset;
+  b->opened = opened;
   if (map_block(b) != CUDA_SUCCESS) {
     free(b);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -162,7 +166,7 @@ static CUresult check_room(enum kind kind, size_t size, int device) {
 
 CUresult new_block(enum kind kind, size_t size, int device, struct block **block) {
   RETURN_IF_FAILED(check_room(kind, size, device));
-  return add_block(kind, size, device, NULL, 0, block);
+  return add_block(kind, size, device, NULL, 0, 0, block);
 }
 
 // In the pool's file, if it has one: each at a place of its own, which no other one has later.
@@ -174,20 +178,51 @@ CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block)
     if (ftruncate(pool->file, (off_t)pool->end) != 0)
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  return add_block(POOL_MEMORY, size, pool->device, pool, offset, block);
+  return add_block(POOL_MEMORY, size, pool->device, pool, offset, 0, block);
 }
 
 CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block) {
-  return add_block(POOL_MEMORY, size, pool->device, pool, offset, block);
+  return add_block(POOL_MEMORY, size, pool->device, pool, offset, 0, block);
+}
+
+// The file is the block's from now on, unless that fails.
+CUresult open_block(int file, size_t size, int device, struct block **block) {
+  return add_block(DEVICE_MEMORY, size, device, NULL, 0, file + 1, block);
+}
+
+static int imported_twice(const struct block *b) {
+  for (int i = 0; i < block_count; i++)
+    if (blocks[i] != b && !blocks[i]->freed && blocks[i]->pool == b->pool && blocks[i]->offset == b->offset)
+      return 1;
+  return 0;
+}
+
+static void leave_file(const struct block *b, int file) {
+  if (others_use(file, b->offset, b->size))
+    violate("%#llx is freed, which another process has imported", b->address);
+}
+
+static void close_files(struct block *b) {
+  if (b->exported) {
+    leave_file(b, b->exported - 1);
+    close(b->exported - 1);
+  }
+  if (b->opened)
+    close(b->opened - 1);
+  b->exported = 0;
 }
 
 static void leave_pool(const struct block *b) {
   if (imported(b)) {
+    if (!imported_twice(b))
+      use_part(b->pool->file, b->offset, b->size, 0);
     b->pool->used -= b->size;
     end_pool_if_unused(b->pool);
     return;
   }
   devices[b->device].used -= b->size;
+  if (in_file(b))
+    leave_file(b, b->pool->file);
   if (in_file(b))
     fallocate(b->pool->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)b->offset, (off_t)b->mapped);
   pool_gave_back(b->pool, b->size);
@@ -266,8 +301,9 @@ void release_block(struct block *b) {
          MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (b->pool)
     leave_pool(b);
-  else if (b->kind != PINNED_MEMORY)
+  else if (b->kind != PINNED_MEMORY && !b->opened)
     devices[b->device].used -= b->size;
+  close_files(b);
   release_item(b->birth);
   b->data = b->alias = NULL;
   b->birth = NULL;

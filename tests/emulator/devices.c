@@ -50,6 +50,16 @@ EXPORT CUresult cuDriverGetVersion(int *version) {
   return CUDA_SUCCESS;
 }
 
+// NVRTC asks a driver that is in the process for a table of functions, and takes it for granted that
+// there is one, unless it is told that there is none.
+EXPORT CUresult cuGetExportTable(const void **table, const void *identity) {
+  struct call call __attribute__((cleanup(leave))) = enter_uninitialised(__func__);
+  RETURN_IF_FAILED(call.result);
+  (void)identity;
+  *table = NULL;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 EXPORT CUresult cuDeviceGetCount(int *count) {
   CALL;
   *count = device_count;
@@ -103,17 +113,52 @@ static int attribute_of(int attribute) {
   switch (attribute) {
   case 1: // MAX_THREADS_PER_BLOCK
   case 2: // MAX_BLOCK_DIM_X
+  case 3: // MAX_BLOCK_DIM_Y
     return 1024;
+  case 4: // MAX_BLOCK_DIM_Z
+    return 64;
   case 5: // MAX_GRID_DIM_X
     return 0x7FFFFFFF;
+  case 6: // MAX_GRID_DIM_Y
+    return 65535;
+  case 7: // MAX_GRID_DIM_Z
+    return 65534;
+  case 8: // MAX_SHARED_MEMORY_PER_BLOCK
+    return default_shared;
+  case 9: // TOTAL_CONSTANT_MEMORY
+    return 65536;
   case 10: // WARP_SIZE
     return 32;
+  case 11: // MAX_PITCH
+    return 0x7FFFFFFE;
+  case 12: // MAX_REGISTERS_PER_BLOCK
+    return 65537;
   case 13: // CLOCK_RATE, kHz
     return 1000000;
+  case 14: // TEXTURE_ALIGNMENT
+    return 512;
   case 16: // MULTIPROCESSOR_COUNT
     return 8;
+  case 36: // MEMORY_CLOCK_RATE, kHz
+    return 5001000;
+  case 37: // GLOBAL_MEMORY_BUS_WIDTH, bits
+    return 256;
+  case 38: // L2_CACHE_SIZE
+    return 4194304;
   case 39: // MAX_THREADS_PER_MULTIPROCESSOR
-    return 1024;
+    return 2048;
+  case 40: // ASYNC_ENGINE_COUNT
+    return 3;
+  case 81: // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    return 102400;
+  case 82: // MAX_REGISTERS_PER_MULTIPROCESSOR
+    return 65538;
+  case 97: // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    return most_shared;
+  case 106: // MAX_BLOCKS_PER_MULTIPROCESSOR
+    return 16;
+  case 111: // RESERVED_SHARED_MEMORY_PER_BLOCK
+    return 1025;
   case 75: // COMPUTE_CAPABILITY_MAJOR
     return 7;
   case 76: // COMPUTE_CAPABILITY_MINOR

@@ -47,6 +47,21 @@ def as_argument(value):
     return ctypes.c_int64(value) if isinstance(value, int) else value
 
 
+class Properties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("allocation", ctypes.c_int), ("handles", ctypes.c_int), ("kind", ctypes.c_int),
+        ("device", ctypes.c_int), ("unused", ctypes.c_byte * 16),
+    )  # fmt: skip
+
+
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("kind", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int))
+
+
 class Driver:
     def __init__(self, library: str | os.PathLike):
         self.library = ctypes.CDLL(os.fspath(library))

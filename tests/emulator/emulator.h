@@ -164,6 +164,8 @@ struct block {
   int freed;                     // and that has run
   struct addresses *addresses;   // of virtual memory: what is reserved and mapped
   uint64_t offset;               // of memory of a pool that has a file: in that
+  int exported, opened;          // descriptors, plus one, of the file of what other processes open, and of what was; or 0
+  int opens;                     // of what was opened
 };
 
 // calls.c
@@ -273,6 +275,8 @@ CUresult unregister_block(CUdeviceptr address);
 CUresult new_block(enum kind kind, size_t size, int device, struct block **block);
 CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block);
 CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block);
+CUresult open_block(int file, size_t size, int device, struct block **block);
+struct block *next_block(int *i); // in order, freed ones included; null at the end
 struct block *find_block(CUdeviceptr address);
 struct block *find_numbered(CUdeviceptr address, unsigned long number);
 CUresult block_to_free(CUdeviceptr address, struct block **block);
@@ -329,9 +333,50 @@ void end_pool_if_unused(struct pool *pool);
 // files.c
 int new_file(const char *kind, int device);
 int device_of_file(const char *kind, int descriptor);
+int reopened(int process, int descriptor);
+void use_part(int file, uint64_t offset, uint64_t size, int use);
+int others_use(int file, uint64_t offset, uint64_t size);
 
 // modules.c
+struct hamr_host_kernel {
+  const char *name;
+  unsigned long argument_size;
+  void (*run)(const void *argument, unsigned long long thread, unsigned long long threads);
+};
+
+struct module {
+  struct module *next;
+  CUmodule handle;
+  char *text;
+  int pending; // launches that have yet to run
+};
+
+enum { most_parameters = 32, default_shared = 48 << 10, most_shared = 99 << 10 };
+
+// Functions go with their module.
+struct function {
+  struct function *next;
+  CUfunction handle;
+  struct module *module;
+  const struct hamr_host_kernel *kernel; // null without a host version
+  const struct user_kernel *user;        // likewise
+  int parameters, dynamic;
+  size_t sizes[most_parameters];
+};
 int count_modules(void);
+CUresult find_function(CUfunction handle, struct function **function);
+
+// user_kernels.c
+struct threads {
+  unsigned grid[3], block[3];
+};
+enum { user_parameters = 8 };
+struct user_kernel {
+  const char *name;
+  size_t sizes[user_parameters]; // of its parameters; zero ends them
+  void (*run)(const struct threads *threads, const void *const *arguments);
+};
+const struct user_kernel *find_user_kernel(const char *name, int count, const size_t *sizes);
 
 // kernels.c
 CUresult run_on_device(struct context *context, void (*kernel)(void *), void *argument);

@@ -45,6 +45,8 @@ static void finish_users(const struct block *block) {
 static CUresult free_now(CUdeviceptr address, int pinned) {
   struct block *b;
   RETURN_IF_FAILED(block_to_free(address, &b));
+  if (b->opened)
+    return invalid(CUDA_ERROR_INVALID_VALUE, "%#llx is to be closed, not freed", address);
   if (b->kind == VIRTUAL_MEMORY)
     return invalid(CUDA_ERROR_INVALID_VALUE, "%#llx is to be unmapped, not freed", address);
   if ((b->kind == PINNED_MEMORY) != pinned || b->kind == REGISTERED_MEMORY)

@@ -3,38 +3,11 @@
 #include "emulator.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct hamr_host_kernel {
-  const char *name;
-  unsigned long argument_size;
-  void (*run)(const void *argument, unsigned long long thread, unsigned long long threads);
-};
-
 extern const struct hamr_host_kernel hamr_host_kernels[] __attribute__((weak));
-
-struct module {
-  struct module *next;
-  CUmodule handle;
-  char *text;
-};
-
-// Functions go with their module.
-struct function {
-  struct function *next;
-  CUfunction handle;
-  struct module *module;
-  const struct hamr_host_kernel *kernel; // null without a host version
-};
-
-struct launch {
-  const struct hamr_host_kernel *kernel;
-  unsigned long long threads;
-  char argument[];
-};
-
-enum { most_threads_of_block = 1024 };
 
 static struct module *modules;
 static struct function *functions;
@@ -64,10 +37,24 @@ static const char *skip_comments(const char *text) {
   }
 }
 
-static CUresult load(CUmodule *handle, const char *text) {
+enum { ERROR_LOG = 5, ERROR_LOG_SIZE = 6 };
+
+// What is wrong with a text, as the driver's compiler would say; null if nothing is.
+static const char *fault_of(const char *text) {
+  if (strncmp(skip_comments(text), ".version", 8) != 0)
+    return "ptxas application ptx input, line 1; fatal   : Missing .version directive at start of file";
+  if (strstr(text, "nosuchinstruction"))
+    return "ptxas application ptx input, line 9; error   : Not a name of any known instruction: 'nosuchinstruction'";
+  return NULL;
+}
+
+static CUresult load(CUmodule *handle, const char *text, char *log, size_t room) {
   if (!text)
     return CUDA_ERROR_INVALID_VALUE;
-  if (strncmp(skip_comments(text), ".version", 8) != 0)
+  const char *fault = fault_of(text);
+  if (fault && log && room)
+    snprintf(log, room, "%s", fault);
+  if (fault)
     return CUDA_ERROR_INVALID_PTX;
   struct module *m = calloc(1, sizeof *m);
   m->text = strdup(text);
@@ -79,16 +66,21 @@ static CUresult load(CUmodule *handle, const char *text) {
 
 EXPORT CUresult cuModuleLoadData(CUmodule *handle, const void *image) {
   CALL_IN_CONTEXT;
-  return load(handle, image);
+  return load(handle, image, NULL, 0);
 }
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *handle, const void *image, unsigned count,
                                    int *options, void **values) {
   CALL_IN_CONTEXT;
-  (void)count;
-  (void)options;
-  (void)values;
-  return load(handle, image);
+  char *log = NULL;
+  size_t room = 0;
+  for (unsigned i = 0; i < count; i++) {
+    if (options[i] == ERROR_LOG)
+      log = values[i];
+    if (options[i] == ERROR_LOG_SIZE)
+      room = (size_t)(uintptr_t)values[i];
+  }
+  return load(handle, image, log, room);
 }
 
 static CUresult find_module(CUmodule handle, struct module **module) {
@@ -103,15 +95,37 @@ static CUresult find_module(CUmodule handle, struct module **module) {
 
 static int is_name_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$'; }
 
-static int has_entry(const char *text, const char *name) {
+// What follows the name of a kernel; null if there is none.
+static const char *find_entry(const char *text, const char *name) {
   size_t length = strlen(name);
   while ((text = strstr(text, ".entry"))) {
     text += strlen(".entry");
     text += strspn(text, " \t\r\n");
-    if (strncmp(text, name, length) == 0 && !is_name_character(text[length]))
-      return 1;
+    if (length && strncmp(text, name, length) == 0 && !is_name_character(text[length]))
+      return text + length;
   }
-  return 0;
+  return NULL;
+}
+
+// Reads sizes of parameters as ".param .u64 name" and ".param .align 8 .b8 name[16]".
+static int read_parameters(const char *text, size_t *sizes) {
+  int count = 0;
+  text += strspn(text, " \t\r\n");
+  if (*text != '(')
+    return 0;
+  const char *end = strchr(text, ')');
+  while (end && (text = strstr(text, ".param")) && text < end && count < most_parameters) {
+    size_t size = 0;
+    text += strlen(".param");
+    const char *next = text + strcspn(text, ",)");
+    for (const char *dot = text; (dot = memchr(dot, '.', (size_t)(next - dot))); dot++)
+      if (strchr("usbf", dot[1]) && isdigit((unsigned char)dot[2]))
+        size = (size_t)strtol(dot + 2, NULL, 10) / 8;
+    const char *bracket = memchr(text, '[', (size_t)(next - text));
+    sizes[count++] = bracket ? size * (size_t)strtol(bracket + 1, NULL, 10) : size;
+    text = next;
+  }
+  return count;
 }
 
 static const struct hamr_host_kernel *find_kernel(const char *name) {
@@ -125,11 +139,19 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *handle, CUmodule module, const c
   CALL_IN_CONTEXT;
   struct module *m;
   RETURN_IF_FAILED(find_module(module, &m));
-  if (!has_entry(m->text, name))
+  const char *entry = find_entry(m->text, name);
+  if (!entry)
     return CUDA_ERROR_NOT_FOUND;
   struct function *f = calloc(1, sizeof *f);
   f->module = m;
   f->kernel = find_kernel(name);
+  f->parameters = read_parameters(entry, f->sizes);
+  if (f->kernel) {
+    f->parameters = 1;
+    f->sizes[0] = f->kernel->argument_size;
+  }
+  f->user = find_user_kernel(name, f->parameters, f->sizes);
+  f->dynamic = default_shared;
   f->handle = *handle = new_handle();
   f->next = functions;
   functions = f;
@@ -153,6 +175,10 @@ EXPORT CUresult cuModuleUnload(CUmodule handle) {
   CALL_IN_CONTEXT;
   struct module *m, **at = &modules;
   RETURN_IF_FAILED(find_module(handle, &m));
+  if (m->pending) {
+    violate("a module is unloaded of which %d launches have yet to run", m->pending);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   forget_functions(m);
   while (*at != m)
     at = &(*at)->next;
@@ -162,17 +188,7 @@ EXPORT CUresult cuModuleUnload(CUmodule handle) {
   return CUDA_SUCCESS;
 }
 
-static void run_threads(void *argument) {
-  const struct launch *l = argument;
-  for (unsigned long long thread = 0; thread < l->threads; thread++)
-    l->kernel->run(l->argument, thread, l->threads);
-}
-
-static CUresult run_launch(struct item *item) {
-  return run_on_device(item->stream->context, run_threads, item->work);
-}
-
-static CUresult find_function(CUfunction handle, struct function **function) {
+CUresult find_function(CUfunction handle, struct function **function) {
   struct function *f = functions;
   while (f && f->handle != handle)
     f = f->next;
@@ -180,32 +196,4 @@ static CUresult find_function(CUfunction handle, struct function **function) {
   if (f)
     return CUDA_SUCCESS;
   return invalid(CUDA_ERROR_INVALID_HANDLE, "unknown function %#lx", (unsigned long)handle);
-}
-
-static CUresult launch(struct stream *stream, const struct hamr_host_kernel *kernel,
-                       unsigned long long threads, void **parameters) {
-  struct launch *l = malloc(sizeof *l + kernel->argument_size);
-  l->kernel = kernel;
-  l->threads = threads;
-  memcpy(l->argument, parameters[0], kernel->argument_size);
-  return enqueue(stream, new_item(run_launch, l));
-}
-
-EXPORT CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y,
-                               unsigned grid_z, unsigned block_x, unsigned block_y,
-                               unsigned block_z, unsigned shared_bytes, CUstream stream,
-                               void **parameters, void **extra) {
-  CALL_IN_CONTEXT;
-  (void)shared_bytes;
-  struct function *f;
-  struct stream *s;
-  RETURN_IF_FAILED(find_function(handle, &f));
-  RETURN_IF_FAILED(find_own_stream(stream, context, &s));
-  if (grid_x == 0 || block_x == 0 || block_x > most_threads_of_block)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!f->kernel || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || extra)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  if (!parameters)
-    return CUDA_ERROR_INVALID_VALUE;
-  return launch(s, f->kernel, (unsigned long long)grid_x * block_x, parameters);
 }

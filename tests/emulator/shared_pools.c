@@ -2,7 +2,6 @@
 // allocation's place is sent.
 #include "emulator.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +38,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *s
   int descriptor = (int)(intptr_t)shareable, device = device_of_file("pool", descriptor);
   if (device < 0 || check_device(device))
     return CUDA_ERROR_INVALID_VALUE;
-  int file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  int file = reopened(getpid(), descriptor);
   if (file < 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
   struct pool *p = new_pool(device);
@@ -60,7 +59,7 @@ EXPORT CUresult cuMemPoolExportPointer(struct exported *data, CUdeviceptr addres
   return CUDA_SUCCESS;
 }
 
-// Its maker frees it only when nobody has it any more: that nothing here can see.
+// Its maker frees it only when nobody has it any more.
 EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle, struct exported *data) {
   CALL;
   struct pool *p;
@@ -73,6 +72,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle
       data->offset > (uint64_t)file.st_size || data->size > (uint64_t)file.st_size - data->offset)
     return CUDA_ERROR_INVALID_VALUE;
   RETURN_IF_FAILED(import_block(p, data->offset, data->size, &b));
+  use_part(p->file, data->offset, data->size, 1);
   p->used += data->size;
   *address = b->address;
   return CUDA_SUCCESS;

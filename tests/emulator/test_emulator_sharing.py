@@ -14,6 +14,8 @@ from tests.emulator.emulated_driver import (
     ILLEGAL_ADDRESS,
     INVALID_VALUE,
     NOT_SUPPORTED,
+    Access,
+    Properties,
     device,
     run_script,
     streams,
@@ -23,17 +25,6 @@ from tests.support.paths import PATHS
 
 UNIT = 2 << 20
 BY_DESCRIPTOR, READ, READ_WRITE = 1, 1, 3
-
-
-class Properties(ctypes.Structure):
-    _fields_ = (
-        ("allocation", ctypes.c_int), ("handles", ctypes.c_int), ("kind", ctypes.c_int),
-        ("device", ctypes.c_int), ("unused", ctypes.c_byte * 16),
-    )  # fmt: skip
-
-
-class Access(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int))
 
 
 def create(d, handles=BY_DESCRIPTOR, on=0):

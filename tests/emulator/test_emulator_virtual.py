@@ -11,6 +11,8 @@ from tests.emulator.emulated_driver import (
     ILLEGAL_ADDRESS,
     INVALID_VALUE,
     OUT_OF_MEMORY,
+    Access,
+    Properties,
     device,
     run_script,
     streams,
@@ -18,17 +20,6 @@ from tests.emulator.emulated_driver import (
 )  # fmt: skip
 
 UNIT = 2 << 20
-
-
-class Properties(ctypes.Structure):
-    _fields_ = (
-        ("allocation", ctypes.c_int), ("handles", ctypes.c_int), ("kind", ctypes.c_int),
-        ("device", ctypes.c_int), ("unused", ctypes.c_byte * 16),
-    )  # fmt: skip
-
-
-class Access(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int))
 
 
 def properties(on=0):

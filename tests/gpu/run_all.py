@@ -33,12 +33,30 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-STEPS = ("cuda", "gpu", "runtimes", "interop", "bench", "memcheck")
+STEPS = (
+    *("cuda", "gpu", "runtimes", "programs", "interop", "bench"),
+    *("memcheck", "memcheck_pygpu"),
+)
 #: Tests of several technologies, as far as the machine has them.
 RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/pairs"
+#: Other processes and other languages, which share one device.
+PROGRAMS = "tests/c", "tests/cpp", "tests/hetero", "tests/pygpu", "tests/store"
+#: hamr.pygpu's tests that need a device, below tests.
+PYGPU = "cuda/test_cuda_pygpu_*.py"
 #: The processes that a step's files are dealt to, which run at the same time.
-SHARES = {"cuda": 4}
-LIMITS = {"cuda": 330, "gpu": 330, "runtimes": 120, "interop": 240, "bench": 250, "memcheck": 200}
+SHARES = {"cuda": 4, "programs": 4}
+#: Files that measure what the whole device has free, and so run when the others have ended.
+ALONE = "test_cuda_devices.py", "test_cuda_growth.py", "test_cuda_lifetime.py"
+LIMITS = {
+    "cuda": 330,
+    "gpu": 330,
+    "runtimes": 120,
+    "programs": 200,
+    "interop": 240,
+    "bench": 250,
+    "memcheck": 200,
+    "memcheck_pygpu": 150,
+}
 LOG_BYTES = 4 << 20
 PACKAGES = (
     "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "numba", "numba-cuda", "jax", "jaxlib",
@@ -46,6 +64,18 @@ PACKAGES = (
 )  # fmt: skip
 # What compute-sanitizer sees of hamr alone: no library's memory, no kernels but hamr's.
 WITHOUT_LIBRARIES = ("test_gpu_casts.py", "test_gpu_layouts.py", "test_gpu_contents.py")
+# Tests that compute-sanitizer is not to see, by a part of their names, and why.
+NOT_CHECKED = {
+    "no_memory_is_an_error": "takes all memory of the device, of which the tool needs some",
+}
+NOT_CHECKED_OF_PYGPU = {
+    "test_examples": "the programs, each of which runs under the tool by itself",
+    "a_kernel_from_ptx": "likewise",
+    "a_kernel_that_is_compiled": "likewise",
+    "a_library_of_nvccs": "likewise",
+    "test_the_rows": "times, of which the tool makes many seconds",
+    "test_threads_launch_and_close": "the tool stands still between leaks' stacks and modules",
+}
 
 
 def run(command: list[str], log: Path, seconds: float, env: dict[str, str]) -> int | str:
@@ -161,12 +191,14 @@ def counts_of_log(log: Path) -> dict[str, object]:
     }
 
 
-def dealt(paths: tuple[str, ...], shares: int) -> list[list[str]]:
-    """Folders as they are or, for several processes, their files in turns."""
+def dealt(paths: tuple[str, ...], shares: int) -> tuple[list[list[str]], list[str]]:
+    """Folders as they are or, for several processes, their files in turns, and those for after."""
     if shares == 1:
-        return [list(paths)]
+        return [list(paths)], []
     files = sorted(str(f.relative_to(ROOT)) for p in paths for f in (ROOT / p).rglob("test_*.py"))
-    return [files[i::shares] for i in range(shares)]
+    after = [file for file in files if file.endswith(ALONE)]
+    files = [file for file in files if file not in after]
+    return [files[i::shares] for i in range(shares)], after
 
 
 def merged(found: list[dict[str, Any]]) -> dict[str, object]:
@@ -183,6 +215,14 @@ def merged(found: list[dict[str, Any]]) -> dict[str, object]:
         if other.get("incomplete"):
             whole |= {"incomplete": True, "last": other["last"]}
     return whole
+
+
+def findings(report: str) -> dict[str, object]:
+    """What compute-sanitizer sums up; ``errors`` are None where it came to no end."""
+    summaries = re.findall(r"=+ ((?:ERROR|LEAK) SUMMARY:.*)", report)
+    found = [re.match(r"ERROR SUMMARY: (\d+) error", line) for line in summaries]
+    errors = [int(match[1]) for match in found if match]
+    return {"summaries": summaries, "errors": sum(errors) if errors else None}
 
 
 def pytest_command(*paths: str, junit: Path | None = None) -> list[str]:
@@ -226,6 +266,9 @@ class Runner:
     def runtimes(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, *(path for path in RUNTIMES if (ROOT / path).exists()))
 
+    def programs(self, log: Path, seconds: float) -> dict[str, object]:
+        return self._tests(log, seconds, *(path for path in PROGRAMS if (ROOT / path).exists()))
+
     def gpu(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, "tests/gpu")
 
@@ -234,16 +277,20 @@ class Runner:
         return self._tests(log, seconds, "tests/interop")
 
     def _tests(self, log: Path, seconds: float, *paths: str) -> dict[str, object]:
-        shares = dealt(paths, SHARES.get(log.stem, 1))
-        logs = [self.scratch / f"{log.stem}-{i}.log" for i in range(len(shares))]
+        shares, after = dealt(paths, SHARES.get(log.stem, 1))
+        logs = [self.scratch / f"{log.stem}-{i}.log" for i in range(len(shares) + bool(after))]
+        ends = time.monotonic() + seconds
 
         def share(files: list[str], part: Path) -> dict[str, object]:
             junit = part.with_suffix(".xml")
-            status = run(pytest_command(*files, junit=junit), part, seconds, self.env)
+            left = ends - time.monotonic()
+            status = run(pytest_command(*files, junit=junit), part, left, self.env)
             return {"status": status, **counts(junit, part)}
 
         with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
-            found = list(pool.map(share, shares, logs))
+            found = list(pool.map(share, shares, logs[: len(shares)]))
+        if after:
+            found.append(share(after, logs[-1]))
         log.write_bytes(b"".join(part.read_bytes() for part in logs if part.exists()))
         return merged(found)
 
@@ -268,22 +315,68 @@ class Runner:
         }
 
     def memcheck(self, log: Path, seconds: float) -> dict[str, object]:
-        tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-        report = self.scratch / "memcheck"
-        junit = self.scratch / "memcheck.xml"
-        # Tests that provoke errors of the driver's are no finding: memory errors and leaks are.
-        command = [tool, "--tool", "memcheck", "--leak-check", "full", "--report-api-errors", "no"]
-        command += ["--target-processes", "application-only", "--log-file", str(report)]
         paths = ["tests/cuda", *(f"tests/gpu/{name}" for name in WITHOUT_LIBRARIES)]
-        tests = pytest_command(*paths, junit=junit)
-        chosen = ["-k", "not no_memory_is_an_error"]
+        return self._checked_tests(log, seconds, paths, NOT_CHECKED)
+
+    def memcheck_pygpu(self, log: Path, seconds: float) -> dict[str, object]:
+        """Of hamr.pygpu all: its tests, and its programs, each in a process of its own."""
+        ends = time.monotonic() + seconds
+        folder = ROOT / "examples" / "pygpu"
+        programs = [
+            path
+            for path in sorted(folder.glob("*.py"))
+            if path.name != "nvcc_library.py" or shutil.which("nvcc")
+        ]
+        paths = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob(PYGPU)]
+
+        def program(path: Path) -> dict[str, object]:
+            part = self.scratch / f"memcheck-{path.stem}.log"
+            command = [sys.executable, str(HERE / "trimmed.py"), str(path)]
+            return self._checked(command, part, ends - time.monotonic(), self.env)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            each = dict(zip((p.name for p in programs), pool.map(program, programs), strict=True))
+        left = ends - time.monotonic()
+        found = self._checked_tests(log, left, sorted(paths), NOT_CHECKED_OF_PYGPU)
+        with log.open("ab") as file:
+            for path in programs:
+                part = self.scratch / f"memcheck-{path.stem}.log"
+                file.write(f"\n=== {path.name}\n".encode())
+                file.write(part.read_bytes() if part.exists() else b"not started\n")
+        parts = [found, *each.values()]
+        errors = [part["errors"] for part in parts]
+        known = [n for n in errors if isinstance(n, int)]
+        status = next((part["status"] for part in parts if part["status"] != 0), 0)
+        if status == 0 and (len(known) < len(errors) or sum(known)):
+            status = "errors were found" if sum(known) else "a report has no end"
+        return {**found, "status": status, "errors": sum(known), "programs": each}
+
+    def _checked_tests(
+        self, log: Path, seconds: float, paths: list[str], without: dict[str, str]
+    ) -> dict[str, object]:
+        junit = self.scratch / f"{log.stem}.xml"
+        chosen = ["-k", " and ".join(f"not {name}" for name in without)]
+        command = [*pytest_command(*paths, junit=junit), "-p", "tests.gpu.trimming", *chosen]
         env = {**self.env, "HAMR_TEST_SCALE": "0.02"}
-        status = run([*command, *tests, *chosen], log, seconds, env)
+        found = self._checked(command, log, seconds, env)
+        return {**found, **counts(junit, log), "not_checked": without}
+
+    def _checked(
+        self, command: list[str], log: Path, seconds: float, env: dict[str, str]
+    ) -> dict[str, object]:
+        """A command under compute-sanitizer: its status, and what the report says at its end."""
+        tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+        report = self.scratch / f"{log.stem}.report"
+        # Tests that provoke errors of the driver's are no finding: memory errors and leaks are.
+        checked = [tool, "--tool", "memcheck", "--leak-check", "full", "--report-api-errors", "no"]
+        checked += ["--target-processes", "application-only", "--log-file", str(report)]
+        # Of each allocation it would keep Python's frames, and what they have is never given back.
+        checked += ["--show-backtrace", "device"]
+        status = run([*checked, *command], log, seconds, env)
         text = report.read_text(errors="replace") if report.exists() else ""
         with log.open("a") as file:
             file.write(f"\n=== report of compute-sanitizer\n{text}")
-        summaries = re.findall(r"=+ ((?:ERROR|LEAK) SUMMARY:.*)", text)
-        return {"status": status, "summaries": summaries, **counts(junit, log)}
+        return {"status": status, **findings(text)}
 
 
 def install(wheel: Path, site: Path) -> None:
@@ -300,11 +393,15 @@ def summary(results: dict[str, object]) -> list[str]:
     steps = results["steps"]
     assert isinstance(steps, dict)
     for name, found in steps.items():
-        shown = {k: v for k, v in found.items() if k not in ("failures", "skip_reasons", "not_met")}
+        apart = "failures", "skip_reasons", "not_met", "not_checked", "programs"
+        shown = {k: v for k, v in found.items() if k not in apart}
         lines.append(f"{name}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
         for failure in found.get("failures", [])[:25]:
             message = failure.get("message", "").splitlines()
             lines.append(f"  FAILED {failure['test']}  {message[0][:160] if message else ''}")
+        for program, of in found.get("programs", {}).items():
+            if of["status"] != 0 or of["errors"] != 0:
+                lines.append(f"  {program}: status {of['status']}, {of['errors']} errors")
         lines += [f"  NOT MET {row}" for row in found.get("not_met", [])]
         lines += [f"  {n} skipped: {why}" for why, n in found.get("skip_reasons", {}).items()]
     return lines

@@ -341,7 +341,10 @@ for share in memoryview, lambda m: memoryview(m).cast("i", [4, 4]), lambda m: m:
 
 
 def test_what_returns_none_true_or_false_returns_a_reference():
-    """CPython counts those of 3.11's, whatever version's headers the extension was made with."""
+    """CPython counts those of 3.11's, whatever version's headers the extension was made with.
+
+    From 3.14 on it gives none of these back, so that there the counts rise.
+    """
     first, second = hamr.buffer(np.ones(1)), hamr.Buffer(3)
     out = np.zeros(1)
 
@@ -356,4 +359,5 @@ def test_what_returns_none_true_or_false_returns_a_reference():
     before = [sys.getrefcount(x) for x in (None, True, False)]
     use()
     after = [sys.getrefcount(x) for x in (None, True, False)]
-    assert all(abs(a - b) < 500 for a, b in zip(after, before, strict=True))
+    most = 500 if sys.version_info < (3, 14) else 4500
+    assert all(-500 < a - b < most for a, b in zip(after, before, strict=True))

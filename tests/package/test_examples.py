@@ -3,14 +3,18 @@
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.package.test_headers import LANGUAGES
+from tests.support.c_programs import EMBEDDED, compile_program, python_library, run
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"
+HEADERS = Path(sysconfig.get_path("include"), "Python.h")
 
 # Lines that the output must have, in this order.
 OUTPUT = {
@@ -50,6 +54,13 @@ OUTPUT = {
         "sealed: nobody writes to it any more",
         "seen from here: [[1.0, 1.0], [2.0, 2.0]]",
         "objects left: 0",
+    ],
+    "pybind11_module.py": [
+        "made by C++: Buffer (48, 64) 1600.0",
+        "written by C++, seen by NumPy: 1600.000000, of which 31.243 in one place",
+        "written by NumPy, seen by C++: 2000.000000",
+        "an array of NumPy's, too: 9.0",
+        "TypeError: the buffer's elements are float32: accepted are float64",
     ],
     "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
@@ -93,6 +104,21 @@ def test_every_example_compiles(path):
     compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
+def test_all_cores_on_a_field(tmp_path):
+    """Each element is written by one thread, and all are added."""
+    compiler = LANGUAGES["c++"][1]
+    empty = tmp_path / "empty.cpp"
+    empty.write_text("#include <omp.h>\nint main() { return omp_get_thread_num(); }\n")
+    command = [*compiler, "-fopenmp", empty, "-o", tmp_path / "empty"]
+    if not compiler or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no C++ compiler with OpenMP")
+    source, program = EXAMPLES / "openmp_field.cpp", tmp_path / "openmp_field"
+    compile_program(source, program, "-fopenmp", language="c++", standard="c++17")
+    for threads in ("1", "2", "5"):
+        printed = run(program, env={**EMBEDDED, "OMP_NUM_THREADS": threads})
+        assert printed == "sum 200000.000, in the middle 2.000000\n"
+
+
 @pytest.fixture(scope="module")
 def no_openmp():
     """Why the command that the OpenMP example runs cannot compile it, or ""."""
@@ -110,6 +136,10 @@ def no_openmp():
 def name(request):
     if request.param == "simulation.py" and shutil.which("cc") is None:
         pytest.skip("no cc, which the example runs")
+    if request.param == "pybind11_module.py":
+        pytest.importorskip("pybind11")
+        if shutil.which("c++") is None or not HEADERS.exists():
+            pytest.skip("no c++, or no headers of Python's, which the example needs")
     if request.param == "openmp_producer.py":
         reason = request.getfixturevalue("no_openmp")
         if reason:
@@ -119,3 +149,17 @@ def name(request):
 
 def test_example(name, tmp_path):
     run_example(name, tmp_path)
+
+
+@pytest.mark.skipif(not python_library(), reason="this Python has no library of its own to embed")
+@pytest.mark.skipif(not LANGUAGES["c++"][1], reason="no C++ compiler")
+@pytest.mark.skipif(not HEADERS.exists(), reason="no headers of Python's")
+def test_a_simulation_that_embeds_python(tmp_path):
+    library = python_library()
+    flags = [f"-isystem{HEADERS.parent}", library, f"-Wl,-rpath,{Path(library).parent}"]
+    source, program = EXAMPLES / "embedding.cpp", tmp_path / "embedding"
+    compile_program(source, program, *flags, language="c++", standard="c++17")
+    assert run(program, env=EMBEDDED).splitlines() == [
+        "means: [1.5, 2.25, 3.0] fields in this process: 1",
+        "after Python's end: 2",
+    ]

@@ -1,6 +1,7 @@
 """include/hamr/types.h, as a C and a C++ compiler read it from where hamr is installed."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -88,10 +89,86 @@ def test_compilers_read_the_cores_table(language, tmp_path):
     assert all(table[int(number) - 1][3] == int(size) for number, size in c_types)
 
 
+#: LBL's HAMR has headers of these names.
+UPSTREAM = [
+    "buffer", "buffer_allocator", "buffer_pointer", "buffer_transfer", "buffer_util", "config",
+    "cuda_device", "cuda_launch", "device", "stream",
+]  # fmt: skip
+CPP = [
+    "allocator", "buffer", "device", "element", "error", "extents", "launch", "python", "storage",
+    "store", "stream", "utilities", "view",
+]  # fmt: skip
+
+
 def test_the_folder_holds_the_headers_and_nothing_else():
     folder = Path(hamr.get_include())
-    assert [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*.h"))] == [
+    assert sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.*")) == sorted([
+        "hamr.h",
+        "hamr.f90",
+        "hamr.hpp",
+        "hamr_fortran.c",
         "hamr/allocators.h",
+        "hamr/exchange.h",
         "hamr/functions.h",
+        "hamr/interface.h",
+        "hamr/kernels.h",
+        "hamr/nanobind.h",
+        "hamr/open.h",
+        "hamr/pybind11.h",
+        "hamr/python.h",
+        "hamr/store.h",
+        "hamr/store_interface.h",
         "hamr/types.h",
-    ]
+        *(f"hamr/cpp/{name}.hpp" for name in CPP),
+        *(f"hamr_{name}.h" for name in UPSTREAM),
+    ])  # fmt: skip
+
+
+#: Which of the standard library's headers has a name. Older compilers' headers bring others along,
+#: GCC 13's do not.
+HOLDS = {
+    "algorithm": "find max min sort",
+    "array": "array",
+    "chrono": "chrono",
+    "complex": "complex",
+    "cstddef": "byte ptrdiff_t size_t",
+    "cstdint": (
+        "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t"
+    ),
+    "cstring": "memcmp memcpy strlen",
+    "exception": "exception terminate uncaught_exceptions",
+    "functional": "function hash",
+    "iostream": "cerr cout endl",
+    "limits": "numeric_limits",
+    "mdspan": "dextents mdspan",
+    "memory": "make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
+    "new": "bad_alloc",
+    "optional": "nullopt optional",
+    "ostream": "ostream",
+    "span": "span",
+    "stdexcept": "invalid_argument logic_error out_of_range runtime_error",
+    "stdfloat": "bfloat16_t float16_t",
+    "string": "string to_string",
+    "tuple": "get make_tuple tuple tuple_cat",
+    "type_traits": (
+        "conditional_t decay_t enable_if_t false_type integral_constant is_const_v is_integral_v "
+        "is_invocable_v is_lvalue_reference_v is_same_v is_signed_v is_unsigned_v is_volatile_v "
+        "remove_const_t remove_cv_t remove_reference_t true_type void_t"
+    ),
+    "utility": "exchange forward move pair swap",
+    "vector": "vector",
+}
+
+
+def test_headers_include_what_they_use():
+    holder = {name: header for header, names in HOLDS.items() for name in names.split()}
+    missing = []
+    for path in sorted(Path(hamr.get_include()).rglob("*.h*")):
+        if path.name == "types.h":  # it says what to include before it
+            continue
+        code = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+        included = set(re.findall(r"# *include <(\w+)>", code))
+        used = set(re.findall(r"\bstd::(\w+)", code))
+        assert used <= holder.keys(), path
+        missing += [f"{path.name}: <{header}>" for header in {holder[n] for n in used} - included]
+    assert missing == []

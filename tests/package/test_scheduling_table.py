@@ -5,6 +5,7 @@ import json
 import pytest
 
 from build_support import scheduling_table
+from build_support.figures import RESULTS
 
 
 def test_the_page_is_what_the_runs_say(monkeypatch):
@@ -14,7 +15,7 @@ def test_the_page_is_what_the_runs_say(monkeypatch):
 
 @pytest.mark.parametrize("name", scheduling_table.RUNS.values())
 def test_a_run_says_where_it_was_and_what_its_goals_were(name):
-    run = json.loads((scheduling_table.RESULTS / name).read_text())
+    run = json.loads((RESULTS / name).read_text())
     assert run["machine"]["commit"]
     assert run["machine"]["driver"]
     goals = [row for group in run["groups"] for row in group["rows"] if "met" in row]

@@ -19,12 +19,13 @@ def test_the_groups(tmp_path):
     assert cli.main(["bench", "--only", "store", *small]) == 0
     record = json.loads(path.read_text())
     assert record["skipped"] == []
-    put, get, alone, together = record["groups"]
+    put, get, alone, together, handed = record["groups"]
     assert [put["unit"], get["unit"], together["unit"]] == ["GB/s", "us", "us"]
     assert put["floor"] == "C: memmove to existing memory"
     assert [row["operation"][-5:] for row in get["rows"]] == ["1 KiB"] * 2 + ["4 KiB"] * 2
     for group in (alone, together):
         assert [row["operation"] for row in group["rows"]] == [NEW, OURS]
+    assert len(handed["rows"]) == 2
     for group in record["groups"]:
         assert all(row["value"] > 0 for row in group["rows"]), group
     bound = [row for group in record["groups"] for row in group["rows"] if "met" in row]

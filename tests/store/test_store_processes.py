@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +79,21 @@ def test_a_forked_child_has_what_its_parent_had_and_a_connection_of_its_own(serv
     assert np.asarray(client.get(os.read(reader, 32).decode())).sum() == 7
     assert client.info(found_id(client, found)).leases == 1
     assert server.statistics()["connections"] == before
+
+
+def mappings():
+    return Path("/proc/self/maps").read_text().count("memfd:")
+
+
+def test_a_child_forked_after_sealing_has_nothing_of_it(client):
+    for _ in range(5):
+        builder = client.create(100_000)
+        before = mappings()
+        builder.seal()
+        if not (pid := os.fork()):
+            os._exit(mappings() >= before)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert client.statistics()["leases"] == 0
 
 
 def found_id(client, found):

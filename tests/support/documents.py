@@ -1,10 +1,10 @@
 """The code blocks of README.md and docs/*.md: what each needs, how it is run, what it prints.
 
-The blocks below one heading belong together. Those of C, C++ and Go, and those of Python whose
-first line is a comment with a file's name, are files; then the shell blocks run, and what is left
-of Python is one program. A comment ``<!-- needs: torch -->`` above a block names what must be
-there beyond hamr, NumPy and, for C and Go, a compiler: one of NEEDS. A heading's blocks run once
-with those that need nothing and each other set of needs.
+The blocks below one heading belong together. Those of C, C++, Fortran, CMake and Go, and those of
+Python whose first line is a comment with a file's name, are files; then the shell blocks run, and
+what is left of Python is one program. A comment ``<!-- needs: torch -->`` above a block names what
+must be there beyond hamr, NumPy and, for C and Go, a compiler: one of NEEDS. A heading's blocks
+run once with those that need nothing and each other set of needs.
 
 All that the blocks print has to be shown, in ``# prints …`` at a line's end or in a ``text``
 block below, in which ``...`` stands for anything.
@@ -19,6 +19,7 @@ import re
 import shlex
 import shutil
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +29,15 @@ from typing import Any
 import pytest
 
 from build_support import toolchain
-from tests.support import emulation, kokkos, mpi, opencl_runtime, openmp_runtime, sycl_runtime
+from tests.support import (
+    emulation,
+    fortran_programs,
+    kokkos,
+    mpi,
+    opencl_runtime,
+    openmp_runtime,
+    sycl_runtime,
+)
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
@@ -37,9 +46,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Modules that stand in for libraries without which a block could not run on the emulator.
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 
-_FILE = re.compile(r"(?:#|//|/\*) ([\w.]+\.(?:py|cpp|c|go))(?: \*/)?")
-_PRINTS = re.compile(r"(?:#|//) prints (.*)$")
-_SETTINGS = {**mpi.SETTINGS, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+_FILE = re.compile(r"(?:#|//|/\*|!) ([\w.]+\.(?:pyx|py|cpp|c|f90|go|txt))(?: \*/)?")
+_PRINTS = re.compile(r"(?:#|//|!) prints (.*)$")
+_NVRTC = (
+    {"HAMR_NVRTC_LIBRARY": str(emulation.build(emulation.NVRTC))}
+    if emulation.CHOSEN == "emulator"
+    else {}
+)
+_SETTINGS = {**_NVRTC, **mpi.SETTINGS, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
 
 
 def _module(name: str) -> str:
@@ -49,36 +63,68 @@ def _module(name: str) -> str:
     return f"no {name}"
 
 
-def _compiler() -> str:
-    return "" if shutil.which("cc") else "no cc, which the block runs"
+def _compiler(name: str) -> str:
+    return "" if shutil.which(name) else f"no {name}, which the block runs"
+
+
+def _headers() -> str:
+    found = os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+    return "" if found else "no headers of Python's"
 
 
 def _go() -> str:
     return "" if toolchain.find_go() else "no go, or one that is too old"
 
 
+def _nvrtc() -> str:
+    if emulation.CHOSEN == "emulator":
+        return ""  # the stand-in runs
+    import hamr
+    from hamr import pygpu
+
+    try:
+        pygpu.compile("")
+    except hamr.BackendUnavailable as error:
+        return str(error)
+    return ""
+
+
 #: What a block may need: why it is absent, or "".
 NEEDS: dict[str, Callable[[], str]] = {
-    "cc": _compiler,
+    "c++": lambda: _compiler("c++"),
+    "cc": lambda: _compiler("cc"),
+    "cmake": lambda: _compiler("cmake"),
     "cuda": lambda: "",
+    "cython": lambda: _module("Cython") or _headers(),
     "cupy": lambda: "",  # without it the stand-in runs
     "dask": lambda: _module("distributed"),
     "dpctl": sycl_runtime.absent,
+    "gfortran": fortran_programs.absent,
     "go": _go,
     "kokkos": kokkos.absent,
     "mpi": lambda: mpi.MISSING or "",
     "opencl": opencl_runtime.absent,
+    "nvrtc": _nvrtc,
     "openmp": openmp_runtime.absent,
+    "pkg-config": lambda: _compiler("pkg-config"),
+    "pybind11": lambda: _module("pybind11") or _headers(),
     "pyopencl": lambda: _module("pyopencl"),
     "torch": lambda: _module("torch"),
 }
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
-ON_A_DEVICE = {"cuda", "cupy"}
+ON_A_DEVICE = {"cuda", "cupy", "nvrtc"}
 #: Those of the extra "interop".
 LIBRARIES = {"dask", "dpctl", "mpi", "pyopencl", "torch"}
 
 #: Who runs which language, and what that needs.
-LANGUAGES = {"python": set(), "sh": set(), "text": set(), "c": {"cc"}, "cpp": set(), "go": {"go"}}
+LANGUAGES: dict[str, set[str]] = {
+    "python": set(), "sh": set(), "text": set(), "c": {"cc"}, "cpp": set(),
+    "cmake": {"cmake"}, "cython": {"cython"}, "fortran": {"gfortran"}, "go": {"go"},
+}  # fmt: skip
+
+
+#: What a language of a heading needs, its shell blocks need with it.
+TOOLS = {"cc", "cmake", "gfortran", "go"}
 
 
 @dataclass(frozen=True)
@@ -119,7 +165,7 @@ class Group:
     def __str__(self) -> str:
         first = self.blocks[0]
         name = re.sub(r"\W+", "-", f"{first.page.stem} {first.heading}").strip("-")
-        return "-".join([name, *sorted(self.needs - {"cc", "go"})])
+        return "-".join([name, *sorted(self.needs - TOOLS)])
 
     def missing(self) -> str:
         """Why the blocks cannot run here, or ""."""
@@ -161,7 +207,7 @@ def groups_of(blocks: list[Block]) -> list[Group]:
     for key in headings:
         below = [block for block in blocks if (block.page, block.heading) == key]
         below = [replace(b, needs=b.needs | LANGUAGES.get(b.language, set())) for b in below]
-        shared = frozenset().union(*(b.needs & {"cc", "go"} for b in below))
+        shared = frozenset().union(*(b.needs & TOOLS for b in below))
         special = [b.needs - shared for b in below if b.language != "text"]
         for needs in dict.fromkeys(special):
             chosen = [b for b in below if b.needs - shared in (frozenset(), needs)]

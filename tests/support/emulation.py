@@ -24,7 +24,8 @@ CHOSEN = os.environ.get("HAMR_TEST_CUDA", "")
 
 #: Whether the stand-in for HIP's runtime is there beside the emulated driver, over which it is.
 HIP = CHOSEN == "emulator" and bool(os.environ.get("HAMR_TEST_HIP"))
-STAND_IN = [ROOT / "tests" / "hip" / "stand_in"]
+NVRTC = [ROOT / "tests" / "cuda" / "nvrtc"]
+STAND_IN = [ROOT / "tests" / "hip" / "stand_in", *NVRTC]
 
 
 def build(sources: list[Path] = SOURCES) -> Path:

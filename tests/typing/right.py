@@ -1,11 +1,14 @@
 """What type checkers are to accept: uses as README and the documents show them."""
 
+import socket
 from typing import Any, assert_type
 
 import numpy as np
 
 import hamr
+import hamr.pygpu as gpuarray
 from hamr import Allocator, Buffer, Handle, Stream, Transfer, from_dlpack
+from hamr.pygpu.gpuarray import GPUArray
 
 
 class Named(Buffer):
@@ -157,6 +160,16 @@ def counting() -> None:
     print(hamr.__version__.split("."), hamr.get_include())
 
 
+def sharing(b: Buffer, near: socket.socket) -> None:
+    with b.share(copy=None, readonly=True) as handle:
+        assert_type(handle, hamr.SharedHandle)
+        assert_type((handle.copied, handle.readonly), tuple[bool, bool])
+        handle.send(near)
+        numbers: tuple[int, ...] = handle.descriptors
+        assert_type(hamr.open_shared(handle.to_bytes(), numbers), Buffer)
+    assert_type(hamr.open_shared(near), Buffer)
+
+
 def enumerating() -> None:
     assert_type(Allocator(1), Allocator)
     assert_type(Allocator["cuda"], Allocator)
@@ -173,3 +186,24 @@ def enumerating() -> None:
 def comparing(b: Buffer) -> None:
     if b[0] == 3 or b[1] != 4.5 or b.get_host_accessible()[0] == 1j:
         print(bool(b[0] < 3), 3.0 in b)
+
+
+def light_control(array: np.ndarray[Any, Any]) -> None:
+    there = gpuarray.to_gpu(array)
+    assert_type(there, GPUArray)
+    assert_type(there.size, int)
+    assert_type(there.last_status, gpuarray.cudaError_t)
+    assert_type(there[1:].T.reshape(3, -1).fill(2), GPUArray)
+    print(there.get(array, async_=True, stream=gpuarray.cudaStream_t()).sum())
+    GPUArray((2, 3), np.float32, order="F").set_val(1, 2.5)
+    GPUArray(allocator=gpuarray.Allocator(there))
+    low = gpuarray.DeviceArray_float64([2, 3])
+    assert_type(low.shape(), list[int])
+    address: int = int(low.device_data())
+    milliseconds, status = gpuarray.cudaEventElapsedTime(
+        gpuarray.cudaEvent_t(), gpuarray.cudaEvent_t(2)
+    )
+    assert_type(milliseconds, float)
+    assert_type(gpuarray.cudaGetDeviceCount(), tuple[int, gpuarray.cudaError_t])
+    assert_type(gpuarray.cuda_enabled, bool)
+    print(address, status.as_int(), gpuarray.dtype.float64.value)

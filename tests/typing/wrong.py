@@ -3,6 +3,7 @@
 import numpy as np
 
 import hamr
+from hamr import pygpu
 
 
 async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -> None:
@@ -58,6 +59,9 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     b.accessible(1)  # expect: error
     await b.synchronize()  # expect: error
 
+    b.share(True)  # expect: error
+    b.share(copy="no")  # expect: error
+
     # Results that are something else.
     text: str = b.dtype  # expect: error
     number: int = b.get()  # expect: error
@@ -74,3 +78,13 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     hamr.stats()["allocators"]["malloc"]["nope"]  # expect: error
     hamr.backends()["cuda"]["nope"]  # expect: error
     hamr.devices()[0]["number"]  # expect: error
+
+
+def wrong_light_control(a: pygpu.GPUArray) -> None:
+    a.size()  # expect: error
+    a.size = 3  # expect: error
+    a.nope  # expect: error
+    pygpu.nope  # expect: error
+    pygpu.cudaSetDevice("a")  # expect: error
+    pygpu.cudaGetDevice() + 1  # expect: error
+    pygpu.cudaStream_t().last_status() + 1  # expect: error

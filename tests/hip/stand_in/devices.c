@@ -157,7 +157,13 @@ EXPORT int hipDeviceTotalMem(size_t *bytes, int number) {
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int number) {
   static const struct {
     int hip, cuda;
-  } numbers[] = {{23, 75}, {24, 83}, {61, 76}, {63, 16}, {66, 100}, {88, 115}};
+  } numbers[] = {
+      {0, 32}, {2, 40}, {3, 19}, {5, 13}, {6, 20}, {8, 31}, {9, 89}, {10, 95}, {16, 18},
+      {18, 17}, {19, 38}, {23, 75}, {24, 83}, {25, 106}, {26, 2}, {27, 3}, {28, 4}, {29, 5},
+      {30, 6}, {31, 7}, {56, 1}, {57, 39}, {58, 11}, {59, 37}, {60, 36}, {61, 76}, {63, 16},
+      {65, 88}, {66, 100}, {71, 12}, {72, 82}, {73, 111}, {74, 8}, {75, 97}, {76, 81},
+      {78, 78}, {81, 14}, {83, 9}, {85, 41}, {87, 10}, {88, 115},
+  };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (numbers[i].hip == attribute)
       return failed(DRIVER(cuDeviceGetAttribute, value, numbers[i].cuda, number));
@@ -171,6 +177,11 @@ EXPORT int hipDeviceCanAccessPeer(int *able, int from, int to) {
 EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
   void *context = context_of(peer);
   return context ? IN_CONTEXT(cuCtxEnablePeerAccess, context, flags) : failed(INVALID_DEVICE);
+}
+
+EXPORT int hipDeviceDisablePeerAccess(int peer) {
+  void *context = context_of(peer);
+  return context ? IN_CONTEXT(cuCtxDisablePeerAccess, context) : failed(INVALID_DEVICE);
 }
 
 EXPORT int hipDeviceSynchronize(void) { return IN_CONTEXT(cuCtxSynchronize); }

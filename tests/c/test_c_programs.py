@@ -1,0 +1,154 @@
+"""hamr.h: what a program in C or C++ does with it, and how it finds the library."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hamr
+from hamr._base.library import library_path
+from tests.package.test_headers import LANGUAGES
+from tests.support.c_programs import (
+    COMPILER,
+    PACKAGES,
+    PROGRAMS,
+    TENSORS,
+    compile_program,
+    python_library,
+    run,
+)
+from tests.support.processes import scaled
+
+pytestmark = pytest.mark.skipif(not COMPILER, reason="no C compiler")
+
+#: What each program prints at its end.
+ENDS = {
+    "everything": "all of it",
+    "mistakes": "all refused",
+    "hand_overs": "all handed over",
+    "forks": "all forked",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("c")
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_program(name, folder):
+    """Each says in its first line what it shows; no Python is in the process."""
+    program = compile_program(PROGRAMS / f"{name}.c", folder / name)
+    assert run(program).splitlines()[-1] == ENDS[name]
+
+
+def test_a_random_walk(folder):
+    """Of threads that each have buffers, views, handles and tensors of the same memory."""
+    program = compile_program(PROGRAMS / "walk.c", folder / "walk", TENSORS)
+    for seed in (1, 2, 3):
+        assert run(program, str(seed), str(scaled(2000, 100))) == "the model holds\n"
+
+
+@pytest.mark.skipif(not LANGUAGES["c++"][1], reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["everything", "mistakes"])
+def test_the_header_is_cplusplus_too(name, folder):
+    source = PROGRAMS / f"{name}.c"
+    program = compile_program(source, folder / f"{name}++", language="c++", standard="c++17")
+    assert run(program).splitlines()[-1] == ENDS[name]
+
+
+def test_every_function_is_called():
+    """By the programs above, or by the one for devices."""
+    table = (PROGRAMS.parents[2] / "include" / "hamr" / "interface.h").read_text()
+    named = re.findall(r"\(\*(\w+)\)\(", table[table.index("typedef struct hamr_table") :])
+    text = "".join(path.read_text() for path in PROGRAMS.iterdir())
+    usual = {"memory_usage": "usage_of"}
+    assert [n for n in named if f"hamr_{usual.get(n, n)}(" not in text and n not in usual] == []
+
+
+FINDING = '#include "check.h"\nint main(void) { OK(hamr_open()); puts("found"); return 0; }\n'
+
+
+def test_the_library_is_found_in_each_place(folder):
+    source = folder / "finding.c"
+    source.write_text(FINDING)
+    elsewhere = folder / "include"
+    shutil.copytree(hamr.get_include(), elsewhere)
+    prefix = folder / "prefix"
+    (prefix / "lib").mkdir(parents=True)
+    os.symlink(library_path(), prefix / "lib" / "libhamr.so")
+    include = str(elsewhere)
+    lonely = compile_program(source, folder / "lonely", include=include)
+    flag = f'-DHAMR_PREFIX="{prefix}"'
+    installed = compile_program(source, folder / "installed", flag, include=include)
+    beside = compile_program(source, folder / "beside")
+    nothing = {"HAMR_PYTHON": "/nowhere/python", "HAMR_LIBRARY": "", "PYTHONPATH": PACKAGES}
+    assert run(installed, env=nothing) == "found\n"
+    if "site-packages" in hamr.get_include():
+        assert run(beside, env=nothing) == "found\n"
+    assert run(lonely, env=nothing | {"HAMR_LIBRARY": library_path()}) == "found\n"
+    assert run(lonely, env=nothing | {"HAMR_PYTHON": sys.executable}) == "found\n"
+    for env, words in [
+        (nothing, ["this process", "HAMR_LIBRARY", f"{folder}/lib/libhamr.so", "/nowhere/python"]),
+        (nothing | {"HAMR_LIBRARY": "/nowhere/lib.so"}, ["/nowhere/lib.so", "cannot open"]),
+        (nothing | {"HAMR_LIBRARY": python_library() or "libm.so.6"}, ["too old"]),
+    ]:
+        done = subprocess.run(
+            [lonely], env=os.environ | env, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 1
+        assert "hamr's library was not found" in done.stderr
+        assert [word for word in words if word not in done.stderr] == []
+
+
+def test_a_linked_program(folder):
+    source = folder / "linked.c"
+    source.write_text(FINDING)
+    flags = ["-DHAMR_LINKED", library_path(), f"-Wl,-rpath,{os.path.dirname(library_path())}"]
+    assert run(compile_program(source, folder / "linked", *flags)) == "found\n"
+
+
+LAST = '#include "check.h"\nint main(void) {{ {body} return 0; }}\n'
+
+#: The headers that are changed lie elsewhere than the library.
+BESIDE = {"HAMR_LIBRARY": library_path()}
+
+
+def ends(folder, name, table, calls, body):
+    """A program with headers of another version does what body says."""
+    headers, source = folder / name, folder / f"{name}.c"
+    shutil.copytree(hamr.get_include(), headers)
+    (headers / "hamr" / "interface.h").write_text(table)
+    (headers / "hamr.h").write_text(calls)
+    source.write_text(LAST.format(body=body))
+    run(compile_program(source, folder / f"{name}.out", include=str(headers)), env=BESIDE)
+
+
+def test_older_and_newer_headers(folder):
+    """An old header does with a new library; the reverse fails, in words, where it must."""
+    include = Path(hamr.get_include())
+    table = (include / "hamr" / "interface.h").read_text()
+    calls = (include / "hamr.h").read_text()
+    last = re.search(r"    const void \*\(\*other_table\)[^;]*;\n", table)[0]
+    call = re.search(r"^HAMR_OTHER_FUNCTION\(const void \*, other_table,.*\n", calls, re.M)[0]
+    body = "OK(hamr_trim()); TRUE(hamr_get()->size > sizeof(hamr_table));"
+    ends(folder, "older", table.replace(last, ""), calls.replace(call, ""), body)
+
+    more = f"{last}    hamr_status (*juggle)(int32_t balls);\n"
+    more_calls = f"{call}HAMR_FUNCTION(juggle, (int32_t balls), (balls))\n"
+    body = """
+        OK(hamr_trim());
+        FAILS(hamr_juggle(3), HAMR_ERROR_LIBRARY, "older than this program: it has no hamr_juggle");
+        OK(hamr_trim());
+        TRUE(!*hamr_last_error());
+    """
+    ends(folder, "newer", table.replace(last, more), calls.replace(call, more_calls), body)
+
+    now = "#define HAMR_TABLE_VERSION 1u"
+    assert now in table
+    body = 'FAILS(hamr_trim(), HAMR_ERROR_LIBRARY, "of another version than this program");'
+    ends(folder, "another", table.replace(now, now.replace("1u", "2u")), calls, body)

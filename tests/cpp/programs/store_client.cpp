@@ -1,0 +1,168 @@
+// hamr/cpp/store.hpp: what its argument names, with a server or a socket that others have.
+#include <hamr/cpp/store.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <unordered_set>
+
+using namespace std::chrono_literals;
+
+static void require(bool condition, const char *what, int line) {
+    if (condition) return;
+    std::cerr << "line " << line << ": " << what << std::endl;
+    std::exit(1);
+}
+#define TRUE(condition) require(condition, #condition, __LINE__)
+
+static bool fails(hamr_status status, const std::function<void()> &call) {
+    try {
+        call();
+    } catch (const hamr::error &error) {
+        return error.status() == status;
+    }
+    return false;
+}
+
+static double sum(const hamr::buffer<double> &elements) {
+    const auto [owner, values] = hamr::get_host_accessible(elements);
+    return std::accumulate(values, values + elements.size(), 0.0);
+}
+
+static void fill(hamr::buffer<double> &elements, double value) { hamr::detail::check(hamr_fill(elements.native(), HAMR_FLOAT64, &value), "fill"); }
+
+// Each function of the header, with a server of its own.
+static void surface(const std::string &path) {
+    using hamr::store::id;
+    hamr::store::server server(path, 16 << 20);
+    TRUE(server.path() == path);
+    hamr::store::client client(path);
+    TRUE(client.path() == path && client.native());
+
+    auto builder = client.create<double>({2, 3}, hamr::buffer_allocator::malloc, HAMR_CURRENT_DEVICE, {"{\"a\": 1}", false, true, true});
+    const id first = builder.id();
+    TRUE(id(first.text()) == first && first != id() && id() < first && std::unordered_set<id>{first}.count(first));
+    TRUE(fails(HAMR_ERROR_VALUE, [] { id("12"); }));
+    TRUE(fails(HAMR_ERROR_NOT_SEALED, [&] { client.get<double>(first); }));
+    {
+        hamr::mirror<double> mirror(builder.buffer());
+        for (std::size_t i = 0; i < mirror.size(); i++) mirror.mutable_data()[i] = static_cast<double>(i);
+    }
+    TRUE(sum(client.get_unsafe<double>(first)) == 15);
+    {
+        hamr::mirror<double> mirror(builder.buffer(), true);
+        TRUE(mirror.native() && mirror.data()[5] == 5);
+        mirror.mutable_data()[0] = 1;
+        mirror.commit();
+        TRUE(!mirror.data() && mirror.size() == 0);
+    }
+    hamr::mirror<double>(builder.buffer(), true).abandon();
+    hamr::buffer<double> sealed = builder.seal_and_get();
+    TRUE(sum(sealed) == 16 && hamr_info_of(sealed.native())->ndim == 2);
+    TRUE(fails(HAMR_ERROR_RELEASED, [&] { builder.buffer(); }) && fails(HAMR_ERROR_RELEASED, [&] { builder.seal(); }));
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { hamr::mirror<double>(sealed).mutable_data(); }));
+    TRUE(fails(HAMR_ERROR_TYPE, [&] { client.get<float>(first); }));
+    TRUE(client.metadata(first) == "{\"a\": 1}" && client.describe(first).flags == (HAMR_STORE_PINNED | HAMR_STORE_SEALED));
+
+    const id second = client.put(hamr::buffer<double>(hamr::buffer_allocator::malloc, 4, 2.5));
+    TRUE(sum(client.get<double>(second)) == 10 && client.exists(second) && client.metadata(second).empty());
+    client.put_name("two", second);
+    TRUE(fails(HAMR_ERROR_NAME_TAKEN, [&] { client.put_name("two", first); }));
+    client.put_name("two", first, true);
+    TRUE(client.get_name("two") == first && client.list_named("tw").size() == 1 && client.list().size() == 2);
+    client.drop_name("two");
+    TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { client.get_name("two"); }) && fails(HAMR_ERROR_TIMEOUT, [&] { client.get_name("two", 20ms); }));
+    TRUE(client.wait({second, first}).size() == 2 && client.wait({second, id()}, 2, 20ms).size() == 1);
+
+    { // given up at its end
+        auto other = client.create<double>(3);
+        TRUE(client.list(true).size() == 3 && client.statistics().unsealed == 1);
+    }
+    TRUE(client.list(true).size() == 2);
+    auto moved = client.create<double>(3);
+    moved.buffer().resize(7);
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { moved.seal(); }));
+    moved.abort();
+
+    // Who waits for an object has it when it is sealed.
+    auto later = client.create<double>(20'000);
+    client.set_metadata(later.id(), "[4]");
+    client.pin(later.id());
+    client.set_evictable(later.id());
+    TRUE(client.metadata(later.id()) == "[4]" && client.describe(later.id()).flags == (HAMR_STORE_PINNED | HAMR_STORE_EVICTABLE));
+    client.pin(later.id(), false);
+    client.set_evictable(later.id(), false);
+    TRUE(client.describe(later.id()).flags == 0);
+    TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { client.pin(hamr::store::id(hamr_store_id{})); }));
+    std::thread reader([&, object = later.id()] { TRUE(client.get<double>(object, hamr::store::forever).size() == 20'000); });
+    later.seal();
+    reader.join();
+
+    const hamr::shared_handle shared(sealed);
+    TRUE(shared.read_only() && !shared.copied() && shared.native());
+    client.delete_object(first);
+    TRUE(!client.exists(first) && sum(sealed) == 16);
+}
+
+// An exception leaves the elements as they were.
+static void unwinding(const std::string &path) {
+    hamr::store::server server(path);
+    hamr::store::client client(path);
+    auto builder = client.create<double>(4, std::getenv("STORE_ON") ? hamr::buffer_allocator::cuda : hamr::buffer_allocator::malloc);
+    const bool in_place = builder.buffer().get_owner() < 0;
+    fill(builder.buffer(), 1);
+    try {
+        hamr::mirror<double> mirror(builder.buffer(), true);
+        TRUE(in_place == (mirror.data() == builder.buffer().data()));
+        TRUE(in_place || hamr_mirror_info(mirror.native())->allocator == HAMR_ALLOCATOR_CUDA_HOST);
+        mirror.mutable_data()[0] = 7;
+        throw std::runtime_error("no");
+    } catch (const std::runtime_error &) {
+    }
+    TRUE(sum(builder.buffer()) == (in_place ? 10 : 4));
+}
+
+// One object each way, by name.
+static void exchange(const std::string &path) {
+    hamr::store::client client(path);
+    auto builder = client.create<double>({3, 1000});
+    fill(builder.buffer(), 0.5);
+    client.put_name("from C++", builder.seal());
+    const hamr::store::id found = client.get_name("from Python", 60s);
+    std::cout << sum(client.get<double>(found)) << std::endl;
+}
+
+static void be_killed(const std::string &path) {
+    hamr::store::client client(path);
+    auto sealed = client.create<double>(20'000), unsealed = client.create<double>(20'000);
+    fill(sealed.buffer(), 2);
+    std::cout << unsealed.id().text() << ' ' << sealed.seal().text() << std::endl;
+    pause();
+}
+
+static void share(int socket) {
+    hamr::buffer<double> field(hamr::buffer_allocator::shared, 100, 1.5);
+    hamr::shared_handle(field).send(socket);
+    hamr::buffer<double> given = hamr::open_shared<double>(socket);
+    std::cout << sum(field) << ' ' << sum(given) << std::endl;
+}
+
+int main(int argc, char **argv) {
+    try {
+        const std::string what = argc == 3 ? argv[1] : "";
+        if (what == "surface") surface(argv[2]);
+        else if (what == "unwinding") unwinding(argv[2]);
+        else if (what == "exchange") exchange(argv[2]);
+        else if (what == "be_killed") be_killed(argv[2]);
+        else if (what == "share") share(std::stoi(argv[2]));
+        else return 2;
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << std::endl;
+        return 1;
+    }
+    return 0;
+}

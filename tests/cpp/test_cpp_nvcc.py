@@ -1,0 +1,67 @@
+"""The headers of C and C++ as nvcc takes them, and on a GPU machine what its programs do.
+
+nvcc needs no device: HAMR_TEST_NVCC names one, as PyPI's nvidia-cuda-nvcc brings it.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import hamr
+from tests.cpp.test_cpp_programs import PROGRAMS
+from tests.support import emulation
+from tests.support.c_programs import EMBEDDED, python_library, run
+from tests.support.paths import ROOT
+
+NVCC = os.environ.get("HAMR_TEST_NVCC") or shutil.which("nvcc")
+FLAGS = ["-arch=sm_75", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
+
+pytestmark = pytest.mark.skipif(not NVCC, reason="no nvcc")
+
+
+def build(source, output, *flags, standard="c++17"):
+    command = [NVCC, f"-std={standard}", *FLAGS, f"-I{hamr.get_include()}", "-x", "cu", *flags]
+    done = subprocess.run(
+        [*command, str(source), "-o", str(output)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return output
+
+
+@pytest.mark.parametrize(
+    ("name", "standard"), [("surface", "c++17"), ("upstream", "c++17"), ("views", "c++20")]
+)
+def test_the_headers_without_a_warning(name, standard, tmp_path):
+    folders = [f"-I{PROGRAMS}", f"-I{PROGRAMS.parents[1] / 'c' / 'programs'}"]
+    build(PROGRAMS / f"{name}.cpp", tmp_path / f"{name}.o", "-c", *folders, standard=standard)
+
+
+def test_kernels(tmp_path):
+    """They run where a driver is there: CUDA's runtime takes no emulated one."""
+    program = build(PROGRAMS / "kernels.cu", tmp_path / "kernels", "-cudart", "static")
+    if emulation.CHOSEN == "driver":
+        assert run(program).splitlines()[-1] == "the sums are right"
+
+
+@pytest.mark.skipif(not python_library(), reason="this Python has no library of its own to embed")
+@pytest.mark.skipif(
+    not Path(sysconfig.get_path("include"), "Python.h").exists(), reason="no headers of Python's"
+)
+def test_a_kernel_hands_memory_to_cupy(tmp_path):
+    """The example: it runs where there are a driver and CuPy."""
+    library = python_library()
+    folder, name = Path(library).parent, Path(library).name  # as a file it would be a source
+    flags = [f"-isystem={sysconfig.get_path('include')}", "-cudart", "static"]
+    flags += [f"-L{folder}", f"-l:{name}", f"-Xlinker=-rpath={folder}"]
+    program = build(ROOT / "examples" / "cuda_field.cu", tmp_path / "cuda_field", *flags)
+    if emulation.CHOSEN == "driver" and importlib.util.find_spec("cupy"):
+        assert run(program, env=EMBEDDED).splitlines() == [
+            "the same memory: True",
+            "maximum: 99.0",
+            "sum after Python's end: 10000000",
+        ]

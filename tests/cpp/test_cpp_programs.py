@@ -1,0 +1,184 @@
+"""hamr.hpp, and the headers of upstream's names: what programs in C++ do with them."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import hamr
+from hamr._base.library import library_path
+from tests.package.test_headers import LANGUAGES, compiler
+from tests.support.c_programs import compile_program, run
+from tests.support.paths import ROOT
+from tests.support.processes import scaled
+
+PROGRAMS = ROOT / "tests" / "cpp" / "programs"
+GCC = LANGUAGES["c++"][1]
+CLANG = compiler("HAMR_TEST_CLANG", "clang++")
+
+pytestmark = pytest.mark.skipif(not GCC, reason="no C++ compiler")
+
+
+def build(name, folder, *flags, standard="c++17"):
+    source = PROGRAMS / f"{name}.cpp"
+    flags = ("-O0", f"-I{PROGRAMS}", *flags)
+    return compile_program(source, folder / name, *flags, language="c++", standard=standard)
+
+
+def sanitizer(folder):
+    """Flags that have mistakes with memory found, where the compiler has what that needs."""
+    source, flag = folder / "empty.cpp", "-fsanitize=address"
+    source.write_text("int main() {}\n")
+    command = [*GCC, flag, source, "-o", folder / "empty"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return [flag] if done.returncode == 0 else []
+
+
+#: Requests of too much memory are hamr's to refuse; what the core keeps for reuse is no leak, and
+#: the program counts what lives.
+#: No device: the program adds with loops of its own what get_device_accessible gives it.
+HOST = {f"HAMR_{api}_LIBRARY": "/nowhere/lib.so" for api in ("CUDA", "HIP", "OPENMP")}
+SANITIZED = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0"}
+
+
+def test_the_whole_surface(tmp_path):
+    """Each constructor, method and function, under a sanitizer where there is one."""
+    program = build("surface", tmp_path, *sanitizer(tmp_path))
+    assert run(program, env=SANITIZED).splitlines()[-1] == "all of C++"
+
+
+def test_a_program_with_upstreams_header_names(tmp_path):
+    assert run(build("upstream", tmp_path), env=HOST).splitlines()[-1] == "the sums are right"
+
+
+@pytest.mark.skipif(not CLANG, reason="no clang++")
+@pytest.mark.parametrize("name", ["surface", "upstream"])
+def test_clang(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(LANGUAGES, "c++", ("c++17", CLANG))
+    run(build(name, tmp_path), env=HOST)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_walk(seed, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp()
+    program = folder / "model"
+    if not program.exists():
+        build("model", folder)
+    assert run(program, str(seed), str(scaled(600, 20))) == "the model holds\n"
+
+
+def newer_headers(folder):
+    """Those of a version whose table has one function more."""
+    shutil.copytree(hamr.get_include(), folder)
+    for name, last, more in [
+        (
+            "interface.h",
+            "(*other_table)(const char *name, uint32_t version);",
+            "(*juggle)(int32_t balls);",
+        ),
+        (
+            "../hamr.h",
+            "#undef HAMR_FUNCTION",
+            "HAMR_FUNCTION(juggle, (int32_t balls), (balls))\n#undef HAMR_FUNCTION",
+        ),
+    ]:
+        path = folder / "hamr" / name
+        text = path.read_text()
+        assert text.count(last) == 1
+        added = f"{last}\n    hamr_status {more}" if name == "interface.h" else more
+        path.write_text(text.replace(last, added))
+    return str(folder)
+
+
+JUGGLES = """
+#include <hamr.hpp>
+__attribute__((visibility("default"))) void juggles() {
+    hamr::detail::check(hamr_juggle(3), "juggle");
+}
+"""
+
+#: One part of a program calls what the library has not, and another one has the words.
+TELLS = """
+#include <hamr.hpp>
+#include <thread>
+void juggles();
+static bool told() {
+    hamr::buffer<int> b(hamr::buffer_allocator::malloc, 3, 1);
+    try {
+        juggles();
+    } catch (const hamr::error &problem) {
+        const std::string words = problem.what();
+        const bool named = words.find("has no hamr_juggle") != words.npos;
+        return named && problem.status() == HAMR_ERROR_LIBRARY;
+    }
+    return false;
+}
+int main() {
+    bool there = false;
+    std::thread([&] { there = told(); }).join();
+    return *hamr_last_error() || !there || !told();
+}
+"""
+
+
+def test_what_a_library_lacks_is_told_by_whoever_called(tmp_path):
+    """In another file of a program, and in a plug-in, whose exceptions others catch."""
+    newer = newer_headers(tmp_path / "newer")
+    for name, text in (("juggles", JUGGLES), ("tells", TELLS)):
+        (tmp_path / f"{name}.cpp").write_text(text)
+    known = {"HAMR_LIBRARY": library_path()}
+    cpp = {"language": "c++", "standard": "c++17", "include": newer}
+    both = compile_program(tmp_path / "juggles.cpp", tmp_path / "juggles.o", "-c", "-O0", **cpp)
+    flags = ("-O0", str(both))
+    program = compile_program(tmp_path / "tells.cpp", tmp_path / "tells", *flags, **cpp)
+    run(program, env=known)
+
+    plugin = tmp_path / "libjuggles.so"
+    for hidden in ("-fvisibility=hidden", "-fvisibility=default"):
+        flags = ("-O0", "-shared", "-fPIC", hidden)
+        compile_program(tmp_path / "juggles.cpp", plugin, *flags, **cpp)
+        if shutil.which("nm"):
+            listing = ["nm", "-DC", "--defined-only", plugin]
+            done = subprocess.run(listing, capture_output=True, text=True, check=True)
+            assert "typeinfo for hamr::error\n" in done.stdout
+    flags = ("-O0", "-rdynamic", f"-Wl,-rpath,{tmp_path}", str(plugin))
+    program = compile_program(
+        tmp_path / "tells.cpp", tmp_path / "loads", *flags, language="c++", standard="c++17"
+    )
+    run(program, env=known)
+
+
+def test_views_as_spans(tmp_path):
+    assert run(build("views", tmp_path, standard="c++20")) == "all views\n"
+
+
+def test_how_kernels_are_partitioned(tmp_path):
+    program = build("launch", tmp_path, "-D__CUDACC__", f"-I{PROGRAMS / 'stand_in'}")
+    assert run(program) == "all partitioned\n"
+
+
+def refusals(source, standard="c++17", *flags):
+    """What the compiler says of each line of a program."""
+    command = [*GCC, f"-std={standard}", *flags, "-fsyntax-only", f"-I{hamr.get_include()}", source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_other_element_types_are_refused():
+    """In words, and for each of them."""
+    said = refusals(PROGRAMS / "refused.cpp")
+    assert len(re.findall(r"error: .*: hamr: elements are of an arithmetic type", said)) == 4
+    assert len(re.findall(r"error: .*neither const nor volatile", said)) == 1
+    for name in ("particle", "long double", r"int\*", "const float", "other"):
+        assert re.search(rf"[=<] ?{name}[;>\]]", said), name
+
+
+def test_older_standards_and_hosts_are_refused(tmp_path):
+    source = tmp_path / "old.cpp"
+    source.write_text("#include <hamr.hpp>\n")
+    assert "hamr.hpp needs C++17" in refusals(source, "c++14")
+    assert "without them, as with -fno-exceptions" in refusals(source, "c++17", "-fno-exceptions")
+    source.write_text("#include <hamr_cuda_launch.h>\n")
+    assert "for nvcc, or clang that compiles CUDA" in refusals(source)

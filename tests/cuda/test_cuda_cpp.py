@@ -1,0 +1,32 @@
+"""hamr.hpp on devices: what the programs in tests/cpp/programs show."""
+
+import os
+
+import pytest
+
+from tests.package.test_headers import LANGUAGES
+from tests.support.c_programs import compile_program, run
+from tests.support.paths import ROOT
+from tests.support.processes import scaled
+
+pytestmark = [
+    pytest.mark.multigpu,
+    pytest.mark.skipif(not LANGUAGES["c++"][1], reason="no C++ compiler"),
+]
+
+DRIVER = os.environ.get("HAMR_CUDA_LIBRARY") or "libcuda.so.1"
+
+
+def build(name, folder):
+    source = ROOT / "tests" / "cpp" / "programs" / f"{name}.cpp"
+    return compile_program(source, folder / name, "-O0", language="c++", standard="c++17")
+
+
+def test_a_program_in_cpp(tmp_path):
+    assert run(build("cuda", tmp_path), DRIVER).splitlines()[-1] == "all of C++ on devices"
+
+
+def test_a_random_walk(tmp_path):
+    program = build("model", tmp_path)
+    for seed in (1, 2):
+        assert run(program, str(seed), str(scaled(300, 30)), DRIVER) == "the model holds\n"

@@ -1,0 +1,39 @@
+"""What tests/gpu/run_all.py reads of compute-sanitizer's reports."""
+
+import re
+
+import pytest
+
+from tests.gpu import run_all
+from tests.support.paths import ROOT
+
+
+@pytest.mark.parametrize(
+    ("report", "errors", "lines"),
+    [
+        ("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n", 0, 1),
+        ("========= ERROR SUMMARY: 1 error\n", 1, 1),
+        (
+            "========= LEAK SUMMARY: 96 bytes leaked in 2 allocations\n"
+            "========= ERROR SUMMARY: 12 errors\n",
+            12,
+            2,
+        ),
+        ("========= COMPUTE-SANITIZER\n========= Invalid __global__ read of size 4\n", None, 0),
+        ("", None, 0),
+    ],
+)
+def test_errors_are_counted(report, errors, lines):
+    found = run_all.findings(report)
+    assert found["errors"] == errors
+    assert len(found["summaries"]) == lines
+
+
+def test_what_is_left_out_is_there():
+    tests = "".join(
+        path.read_text()
+        for pattern in ("gpu/test_*.py", run_all.PYGPU)
+        for path in (ROOT / "tests").glob(pattern)
+    )
+    for name in (*run_all.NOT_CHECKED, *run_all.NOT_CHECKED_OF_PYGPU):
+        assert re.search(rf"^def \w*{name}", tests, re.MULTILINE), name

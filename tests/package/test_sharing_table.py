@@ -1,0 +1,25 @@
+"""The table of docs/sharing.md is that of the recorded run."""
+
+import json
+
+from build_support import sharing_table
+from build_support.figures import RESULTS
+
+
+def test_the_page_is_what_the_run_says(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["sharing_table", "--check"])
+    assert sharing_table.main() == 0
+
+
+def test_the_run_has_each_way_and_no_errors():
+    for name in sharing_table.RUNS.values():
+        run = json.loads((RESULTS / name).read_text())
+        assert run["machine"]["gpus"]
+        assert run["machine"]["commit"]
+        for group in run["groups"]:
+            said = " ".join(row["operation"] for row in group["rows"])
+            assert all(way in said for way in ("client.get", "open_shared", "CuPy", "torch"))
+            for row in group["rows"]:
+                assert "error" not in row
+                if "met" in row:
+                    assert row["met"] is (row["value"] <= row["limit"])

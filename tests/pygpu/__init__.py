@@ -1,0 +1,1 @@
+"""hamr.pygpu without a device, and with stand-ins."""
