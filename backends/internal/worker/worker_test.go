@@ -10,6 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// init keeps the process's first thread for the tests' main goroutine. It is the one thread that
+// stays when a goroutine ends that was locked to it, as the runtime cannot do without it.
+func init() { runtime.LockOSThread() }
+
 func TestOneThread(t *testing.T) {
 	var w Worker
 	threads, running := map[int]bool{}, 0
