@@ -17,17 +17,21 @@ const (
 )
 
 // Confine prepares the Go runtime for a process whose address space is limited: memory
-// is the most bytes that it should have, processors how many threads may run Go code.
+// is the most bytes that it should have, processors how many threads may run Go code,
+// and heap how many bytes of address space its heap is to have from the start.
 // Whatever the runtime asks the system for later, and does not get, ends the process.
 // So where there is little it is made to have its threads and what describes its heap
-// before they are needed, which takes a tenth of a second and 8 MiB.
+// before they are needed, which takes a tenth of a second and 8 MiB. The arena of 64 MiB
+// that it reserves at first is not enough for as large a heap: where in it the heap begins
+// is random, as near as 4 MiB to its end (runtime/mheap.go of Go 1.26, randomizeHeapBase).
 //
 //hamr:blocking
-func Confine(memory, processors int) int {
+func Confine(memory, processors, heap int) int {
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), int64(memory)))
 	runtime.GOMAXPROCS(max(1, min(runtime.GOMAXPROCS(0), processors)))
 	if memory < plenty {
 		startThreads(runtime.GOMAXPROCS(0) + spareThreads)
+		runtime.KeepAlive(make([]byte, heap)) // reserved, but not touched
 		exerciseHeap()
 	}
 	return 0

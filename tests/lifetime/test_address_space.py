@@ -36,13 +36,13 @@ def run(code, timeout=120):
     return processes.run_code(quiet + LIMITED + code, timeout)
 
 
-@pytest.mark.parametrize("mebibytes", range(100, 2400, 100))
+@pytest.mark.parametrize("mebibytes", range(100, 2800, 100))
 def test_every_limit(mebibytes):
     """A runtime that finds too little ends the process, or writes to memory of others."""
     output = run(f"limit({mebibytes})\nprint(attempt(), attempt())")
-    if mebibytes < 1800:
+    if mebibytes < 2100:
         assert "of address space" in output
-    elif mebibytes < 2300:  # how much Python itself takes is not the same everywhere
+    elif mebibytes < 2600:  # how much Python itself takes is not the same everywhere
         assert output == "1001 1001\n" or "of address space" in output
     else:
         assert output == "1001 1001\n"
@@ -125,7 +125,7 @@ second = int(attempt().split()[3])
 print(first, second)
 """)
     first, second = map(int, output.split())
-    assert second - first == 8 * 72
+    assert second - first == 12 * 72
 
 
 def test_data_is_limited_too():
@@ -162,7 +162,7 @@ print(len(os.listdir("/proc/self/task")))
         int(processes.run_code(LIMITED + code.format(room=room), env={"GOMAXPROCS": "64"}))
         for room in (needed() + 1, needed() + 6000)
     ]
-    assert threads[0] <= 9
+    assert threads[0] <= 12
     assert 20 < threads[1] < 40
 
 

@@ -4,8 +4,9 @@ The runtime reserves most of what it needs at once: summaries of the heap's page
 index for their release, 1097 MiB whatever the heap's size (runtime/mpagealloc_64bit.go of
 Go 1.26), the map of the heap's arenas, 32 MiB, and the first arena, 64 MiB, for which it
 may take as much again to align it. Refused the index, it goes on with one at address
-zero. Its threads have stacks as large as ``ulimit -s`` says, or of
-2 MiB, and glibc reserves 64 MiB for each that allocates.
+zero. Where in the first arena the heap begins is random, so a heap that small may need a
+second one. Threads have stacks as large as ``ulimit -s`` says, or of 2 MiB, and glibc
+reserves 64 MiB for each that allocates.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ import os
 from .errors import OutOfMemory
 
 _MIB = 1 << 20
-_RUNTIME = 1280 * _MIB
-_WRITABLE = 64 * _MIB  # of it, as RLIMIT_DATA counts
+_RUNTIME = 1344 * _MIB
+_WRITABLE = 64 * _MIB  # of it, as RLIMIT_DATA counts: one arena, where that alone is limited
 _ARENA = 64 * _MIB  # glibc's, of a thread
 _STACK = 2 * _MIB  # where the limit is none: ARCH_STACK_DEFAULT_SIZE
 
-#: Those that start with the library, and those that serve processors later.
-_THREADS, _BESIDE_PROCESSORS = 8, 6
+#: Those that start with the library, mostly 8 and on a busy machine up to 11, and how
+#: many of them serve no processor.
+_THREADS, _BESIDE_PROCESSORS = 12, 10
 
-#: The Go heap is to stay in its first arena where there is little room: then the
+#: The Go heap is to stay as small as an arena where there is little room: then the
 #: collector works more. It holds what is known of the memory that others see.
 _LEAST_HEAP = 64 * _MIB
 
 
-def room() -> tuple[int, int] | None:
-    """The most bytes and processors that Go should use; None where no limit is set.
+def room() -> tuple[int, int, int] | None:
+    """The most bytes and processors that Go should use, and the bytes to reserve for its heap.
+
+    None where no limit is set.
 
     OutOfMemory where the limits of the address space (RLIMIT_AS) or of private memory
     (RLIMIT_DATA) leave too little to start with.
@@ -41,15 +45,17 @@ def room() -> tuple[int, int] | None:
     stack = limits.get(b"Max stack size") or _STACK
     used = _used()
     thread = stack + _ARENA
+    reserved = 0
     left = [1 << 62]
     if space is not None:
         need = _RUNTIME + _THREADS * thread
         left.append(_check(space, used[0], need, "address space", "ulimit -v, RLIMIT_AS"))
+        reserved = _LEAST_HEAP
     if data is not None:
-        need = _WRITABLE + _THREADS * stack
+        need = _WRITABLE + reserved + _THREADS * stack  # what is reserved is writable at once
         left.append(_check(data, used[1], need, "data", "ulimit -d, RLIMIT_DATA"))
     spare = min(left) // 4
-    return max(spare, _LEAST_HEAP), _THREADS - _BESIDE_PROCESSORS + spare // thread
+    return max(spare, _LEAST_HEAP), _THREADS - _BESIDE_PROCESSORS + spare // thread, reserved
 
 
 def _check(limit: int, used: int, need: int, what: str, names: str) -> int:
