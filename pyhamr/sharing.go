@@ -26,10 +26,16 @@ func OpenShared(frame, descriptors string) (string, error) {
 	return bridge.OpenShared(frame, descriptors)
 }
 
-// EndShared gives opened elements back.
-//
-//hamr:blocking
+// EndShared gives opened elements back, soon.
 func EndShared(token uint64) int {
 	bridge.EndShared(token)
+	return 0
+}
+
+// Settle ends what was let go of, of the store or opened, and has not ended.
+//
+//hamr:blocking
+func Settle() int {
+	bridge.Settle()
 	return 0
 }

@@ -93,14 +93,6 @@ func StoreDelete(call, client uint64, id string, force bool) (string, error) {
 	return bridge.StoreDelete(call, client, id, force)
 }
 
-// StoreSettle ends the leases that were let go of and have not ended.
-//
-//hamr:blocking
-func StoreSettle() int {
-	bridge.StoreSettle()
-	return 0
-}
-
 // StoreRelease ends a lease.
 //
 //hamr:blocking

@@ -320,6 +320,20 @@ def adopt_pointer(
     take: bool,
     /,
 ) -> _A: ...
+def adopt_mapped(
+    type: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    stream: int,
+    transfer: int,
+    pointer: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    readonly: bool,
+    owner: object,
+    /,
+) -> _A: ...
 def adopt_dlpack(
     type: type[_A],
     object: object,

@@ -257,6 +257,7 @@ func ShareElements(d *Descriptor, how HowToShare, stored uint64) (made SharedEle
 // OpenElements describes at result what ShareElements was called for.
 func OpenElements(frame []byte, descriptors []int, result *Descriptor) (err error) {
 	defer Guard(&err)
+	shareEndings.now()
 	a, err := Runtime.OpenShared(frame, descriptors)
 	if err != nil {
 		return err

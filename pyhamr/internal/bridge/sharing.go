@@ -112,6 +112,7 @@ func OpenShared(frame, descriptors string) (reply string, err error) {
 	if err != nil {
 		return "", err
 	}
+	shareEndings.now()
 	a, err := Runtime.OpenShared(raw, list)
 	if err != nil {
 		return "", err
@@ -133,9 +134,15 @@ func OpenShared(frame, descriptors string) (reply string, err error) {
 	return string(text), nil
 }
 
-// EndShared gives opened elements back, which are not used any more.
+// EndShared gives opened elements back, which are not used any more. That may wait for the device, and nobody waits
+// for that.
 func EndShared(token uint64) {
 	if a, err := openedShares.take(token); err == nil {
-		_ = a.Close()
+		shareEndings.aside(openedShare{a})
 	}
 }
+
+// openedShare is what Python has let go of.
+type openedShare struct{ array *gobuffer.Array }
+
+func (o openedShare) end() { _ = o.array.Close() }

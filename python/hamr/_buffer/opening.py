@@ -38,7 +38,7 @@ def opened(frame: bytes, descriptors: Iterable[int]) -> Buffer:
         )
     if is_ordinary(where) or where == Allocator.shared:
         where = Allocator.malloc  # a pickle is to have the elements
-    made = _native.adopt_pointer(
+    made = _native.adopt_mapped(
         Buffer,
         element,
         where,
@@ -50,7 +50,6 @@ def opened(frame: bytes, descriptors: Iterable[int]) -> Buffer:
         tuple(map(int, strides.split())),
         readonly == "1",
         owner,
-        False,
     )
     made._source = "share"
     return made

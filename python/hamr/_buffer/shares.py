@@ -200,6 +200,12 @@ def _rebuilt(frame: bytes, sent: list[Any], copied: bool, readonly: bool) -> Sha
     return SharedHandle(frame, descriptors, copied, readonly)
 
 
+def _before_fork() -> None:
+    # A child would have what nobody uses any more, and its maker would keep it for the child.
+    if (raw := _native.library()) is not None:
+        raw.Settle()
+
+
 def _after_fork_in_child() -> None:
     # Another thread may have had a handle's lock. What was opened is the parent's to keep.
     for handle in list(_handles):
@@ -212,4 +218,4 @@ def _after_fork_in_child() -> None:
 _handles: WeakSet[SharedHandle] = WeakSet()
 _leases: WeakSet[Opened] = WeakSet()
 ForkingPickler.register(SharedHandle, _reduced)
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -190,7 +190,7 @@ def over(
     readonly: bool,
 ) -> _A:
     """A buffer of an object's elements, which keeps its lease; ``place``: allocator and device."""
-    made = _native.adopt_pointer(
+    made = _native.adopt_mapped(
         kind,
         element_of(dtype),
         *place,
@@ -201,7 +201,6 @@ def over(
         None,
         readonly,
         lease,
-        False,
     )
     made._source = "store"
     return made
@@ -210,7 +209,7 @@ def over(
 def _before_fork() -> None:
     # A child would have memory mapped that nobody uses any more.
     if (raw := _native.library()) is not None:
-        raw.StoreSettle()
+        raw.Settle()
     _regions.before_fork()
 
 

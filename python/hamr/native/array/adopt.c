@@ -152,6 +152,18 @@ static PyObject *adopt_later(PyTypeObject *type, Draft *draft, Owner *owner, uin
     return (PyObject *)self;
 }
 
+/* Memory that the core itself has found or mapped: it knows where that is, so that no driver is asked. */
+PyObject *draft_adopt_mapped(PyTypeObject *type, Draft *draft, Owner *owner) {
+    hamr_array *array = &draft->array;
+    int64_t low, high;
+    if (array->device < 0 || !array_span(array, &low, &high)) return draft_adopt_device(type, draft, owner, 0);
+    array->base = array->pointer + (uint64_t)low;
+    array->size = (uint64_t)high - (uint64_t)low;
+    array->capacity = array_count(array);
+    array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
+    return adopt_later(type, draft, owner, 0);
+}
+
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
     draft->array.allocator = HAMR_ALLOCATOR_ANY;
     draft->array.device = HAMR_HOST_DEVICE;

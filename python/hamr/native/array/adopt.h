@@ -16,6 +16,7 @@ PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner); /* what 
 PyObject *draft_adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
 PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner, int allocator); /* takes over owner */
+PyObject *draft_adopt_mapped(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
 
 #endif
