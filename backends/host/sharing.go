@@ -252,11 +252,13 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 	if !readOnly {
 		return b.mapWritable(descriptor, size)
 	}
-	readable, err := ReadOnlyDescriptor(descriptor)
-	if err != nil {
-		return backends.Region{}, err
+	readable := descriptor
+	if flags, err := unix.FcntlInt(uintptr(descriptor), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY {
+		if readable, err = ReadOnlyDescriptor(descriptor); err != nil {
+			return backends.Region{}, err
+		}
+		defer unix.Close(readable)
 	}
-	defer unix.Close(readable)
 	at, err := mapFile(0, size, unix.PROT_READ, unix.MAP_SHARED, readable)
 	if err != nil {
 		return backends.Region{}, ranOut(err, size)
