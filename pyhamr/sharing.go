@@ -26,7 +26,9 @@ func OpenShared(frame, descriptors string) (string, error) {
 	return bridge.OpenShared(frame, descriptors)
 }
 
-// EndShared gives opened elements back, soon.
+// EndShared gives opened elements back; a device's soon.
+//
+//hamr:blocking
 func EndShared(token uint64) int {
 	bridge.EndShared(token)
 	return 0

@@ -109,7 +109,7 @@ def test_users_end_well_whose_maker_was_killed(processes, device):
     maker.hands(user, "a")
     maker.kill()
     user.drop("a")
-    assert user.live("cuda") == (0, 0)
+    lets_go(user, "cuda")
 
 
 @pytest.mark.parametrize("way", WAYS)

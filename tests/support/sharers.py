@@ -32,6 +32,7 @@ class Sharer:
         self.connection = connection
         self.held: dict[str, Any] = {}
         self.handles: list[hamr.SharedHandle] = []
+        self.children: list[int] = []
 
     def make(self, name, shape, dtype, allocator, device, value):
         self.held[name] = hamr.Buffer(shape, dtype, allocator, device=device, fill=value)
@@ -50,6 +51,38 @@ class Sharer:
     def drop(self, name):
         del self.held[name]
         gc.collect()
+
+    def open_often(self, times):
+        """Open one handle again and again, of what the test sends next; the sums of its elements."""
+        frame, descriptors, _, _ = socket.recv_fds(self.connection, 4096, 4)
+        sums = set()
+        for _ in range(times):
+            found = hamr.open_shared(frame, descriptors)
+            sums.add(total(found))
+            del found
+        for each in descriptors:
+            os.close(each)
+        return sums
+
+    def drop_and_die(self, name):
+        del self.held[name]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def drop_and_fork(self, name):
+        """The child is there until `end_children`, and makes no call of hamr's."""
+        reader, writer = os.pipe()
+        del self.held[name]
+        if not os.fork():
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        os.close(reader)
+        self.children.append(writer)
+
+    def end_children(self):
+        while self.children:
+            os.close(self.children.pop())
+            os.wait()
 
     def keep(self, name, **how):
         """Make a handle that stays here."""

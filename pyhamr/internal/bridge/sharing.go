@@ -134,10 +134,15 @@ func OpenShared(frame, descriptors string) (reply string, err error) {
 	return string(text), nil
 }
 
-// EndShared gives opened elements back, which are not used any more. That may wait for the device, and nobody waits
-// for that.
+// EndShared gives opened elements back, which are not used any more. For a device's that waits for the device, and
+// nobody waits for it.
 func EndShared(token uint64) {
-	if a, err := openedShares.take(token); err == nil {
+	a, err := openedShares.take(token)
+	switch {
+	case err != nil:
+	case a.Owner() < 0:
+		_ = a.Close()
+	default:
 		shareEndings.aside(openedShare{a})
 	}
 }
