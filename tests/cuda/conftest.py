@@ -1,10 +1,13 @@
 """What the CUDA tests share: devices to skip without, and an emulator that must not be misused."""
 
+import json
+
 import pytest
 
 import hamr
 from hamr import hetero
 from tests.cuda import driver
+from tests.support.sharers import Process
 
 CUDA_ALLOCATORS = [
     hamr.Allocator.cuda,
@@ -104,3 +107,20 @@ def device_allocator(request):
 @pytest.fixture(params=range(max(driver.DEVICES, 1)), ids="device {}".format)
 def device(request):
     return request.param
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """Makes processes that share their memory, of which none may misuse the driver."""
+    report, made = tmp_path / "report", []
+
+    def make(**settings):
+        pools = {"HAMR_CUDA_POOL_SHARED": "1", "HAMR_EMULATOR_REPORT": str(report)}
+        made.append(Process(**pools, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.__exit__()
+    lines = report.read_text().splitlines() if report.exists() else []
+    assert [json.loads(line)["violations"] for line in lines] == [[]] * len(lines)

@@ -1,7 +1,6 @@
 """Memory of CUDA's devices that processes share by handles."""
 
 import gc
-import json
 import os
 import socket
 import subprocess
@@ -14,27 +13,10 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.support.paths import ROOT
-from tests.support.sharers import Process, total
+from tests.support.sharers import total
 
-#: How memory is had: cuda_async's in place by a setting alone.
+#: How memory is had: cuda_async's in place by a setting alone, which `processes` have.
 WAYS = ["cuda", "cuda_async"]
-POOLS = {"HAMR_CUDA_POOL_SHARED": "1"}
-
-
-@pytest.fixture
-def processes(tmp_path):
-    """Makes processes, of which none may misuse the driver."""
-    report, made = tmp_path / "report", []
-
-    def make(**settings):
-        made.append(Process(**POOLS, HAMR_EMULATOR_REPORT=str(report), **settings))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.__exit__()
-    lines = report.read_text().splitlines() if report.exists() else []
-    assert [json.loads(line)["violations"] for line in lines] == [[]] * len(lines)
 
 
 def until(condition):

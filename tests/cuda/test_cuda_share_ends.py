@@ -1,4 +1,4 @@
-"""What was opened of another process's memory ends beside the program, in whatever order that comes."""
+"""What was opened of another process's memory ends beside the program, in any order."""
 
 import os
 import random
@@ -6,12 +6,12 @@ import socket
 
 import pytest
 
-from tests.cuda.test_cuda_share import WAYS, lets_go, processes  # noqa: F401: a fixture
+from tests.cuda.test_cuda_share import WAYS, lets_go
 from tests.support.processes import scaled
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_memory_is_opened_again_as_soon_as_it_was_let_go_of(processes, device, way):  # noqa: F811
+def test_memory_is_opened_again_as_soon_as_it_was_let_go_of(processes, device, way):
     """The driver may have it open still: it opens no allocation twice."""
     source, user = processes(), processes()
     source.make("a", (1000,), "f4", way, device, 3)
@@ -27,7 +27,7 @@ def test_memory_is_opened_again_as_soon_as_it_was_let_go_of(processes, device, w
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_child_forked_at_once_has_nothing_of_it(processes, device, way):  # noqa: F811
+def test_a_child_forked_at_once_has_nothing_of_it(processes, device, way):
     maker, user = processes(), processes()
     for _ in range(3):
         maker.make("a", (1000,), "f4", way, device, 3)
@@ -39,7 +39,7 @@ def test_a_child_forked_at_once_has_nothing_of_it(processes, device, way):  # no
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_process_killed_at_once_lets_go(processes, device, way):  # noqa: F811
+def test_a_process_killed_at_once_lets_go(processes, device, way):
     maker = processes()
     for _ in range(2):
         user = processes()
@@ -51,8 +51,11 @@ def test_a_process_killed_at_once_lets_go(processes, device, way):  # noqa: F811
         lets_go(maker, way)
 
 
+STEPS = ["make", "hand", "hand", "hand", "drop", "drop", "fill", "read", "part"]
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_walk(processes, device, way):  # noqa: F811
+def test_walk(processes, device, way):
     """Beside a model: what each buffer has, and who has it open by which name."""
     chance = random.Random(15)
     maker, users = processes(), [processes() for _ in range(2)]
@@ -60,7 +63,7 @@ def test_walk(processes, device, way):  # noqa: F811
     for step in range(scaled(300, 60)):
         name, who = f"b{step}", chance.randrange(2)
         user, its = users[who], opened[who]
-        match chance.choice(["make", "hand", "hand", "hand", "drop", "drop", "fill", "read", "part"]):
+        match chance.choice(STEPS):
             case "make" if len(model) < 6:
                 model[name] = step
                 maker.make(name, (500,), "f4", way, device, step)

@@ -53,7 +53,7 @@ class Sharer:
         gc.collect()
 
     def open_often(self, times):
-        """Open one handle again and again, of what the test sends next; the sums of its elements."""
+        """Open what the test sends next again and again; the sums of its elements."""
         frame, descriptors, _, _ = socket.recv_fds(self.connection, 4096, 4)
         sums = set()
         for _ in range(times):
