@@ -1,12 +1,14 @@
 """Install wheels on many systems, run tests there, and write docs/wheels.md.
 
-python -m build_support.wheel_matrix [--root FOLDER[:PYTHON]] [--only 3.12] [--record] WHEEL...
+python -m build_support.wheel_matrix [--systems FOLDER] [--root FOLDER:PYTHON] [--only 3.12]
+    [--record] WHEEL...
 python -m build_support.wheel_matrix --check
 
-Places are the Pythons of this machine and, by --root, other systems below a folder, as debootstrap
-makes them, which need this user to be root. A system of another architecture runs where the kernel
-has an emulator for its programs. Each place has the wheel for its architecture, from no index, what
-the tests need, from PyPI, and runs an example and the tests of what differs from Python to Python.
+Places are the Pythons of this machine and, as root, those of other systems: --systems has
+build_support/wheel_systems.py make some, --root names one more. A system of another architecture
+runs where the kernel has an emulator for its programs. In each place the Python's own pip installs
+the wheel and NumPy into an environment that has nothing else, and README's first example runs;
+then come what the tests need, and the tests of what differs from Python to Python.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build_support import test_matrix, toolchain
+from build_support import test_matrix, toolchain, wheel_systems
 from build_support.figures import with_runs
 
 ROOT = toolchain.ROOT
@@ -40,8 +42,28 @@ FACTS = """
 import json, os, platform
 print(json.dumps([platform.python_version(), " ".join(platform.libc_ver()), os.uname().machine]))
 """
-#: What these tests need beside hamr, of PyPI's.
-REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100", "numpy>=1.24", "ml_dtypes>=0.5")
+#: Under an emulator, which takes ten times as long and more: import, host memory, one of the
+#: protocols, forks.
+EMULATED = (
+    "tests/package/test_import.py",
+    "tests/lifetime/test_lifetime.py",
+    "tests/sharing/dlpack/test_dlpack_import.py",
+    "tests/concurrency/test_fork.py",
+)
+#: What the first example needs beside hamr, of PyPI's, then the tests.
+ALONE = ("numpy>=1.24",)
+REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100")
+#: What tests leave out where there is no wheel of it for a Python.
+OPTIONAL = ("ml_dtypes>=0.5",)
+NO_WHEEL = "No matching distribution found for "
+#: For how many seconds pip may take, which waits for a network, and what runs in a place.
+PIP_LIMIT, LIMIT = 1800, 3 * 3600
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PRINTS = re.compile(r"# prints (.*)$", re.MULTILINE)
+
+
+class Failure(Exception):
+    """What went wrong in a place, for its row."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +73,8 @@ class Place:
     python: str
     root: Path | None = None
 
-    def run(
-        self, *arguments: str, cwd: str = "/", **settings: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run its Python."""
+    def run(self, *arguments: str, cwd: str = "/", **settings: str) -> str:
+        """Run its Python; return what it prints, or raise a Failure that ends with that."""
         command = [self.python, *arguments]
         env = {**os.environ, **settings}
         if self.root is not None:
@@ -65,69 +85,143 @@ class Place:
                 "LC_ALL": "C.UTF-8",
                 **settings,
             }
-        return subprocess.run(
-            command,
-            cwd=None if self.root else cwd,
-            env=env,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=None if self.root else cwd,
+                env=env,
+                text=True,
+                errors="replace",
+                capture_output=True,
+                check=False,
+                timeout=LIMIT,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"{arguments[0]}: no end after {LIMIT} s") from error
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip()[-2000:]
+            raise Failure(f"status {done.returncode} of {' '.join(arguments[:4])}: {said}")
+        return done.stdout
 
     @contextmanager
     def folder(self) -> Iterator[tuple[Path, str]]:
         """A folder that is there for a while, as this system and as the place names it."""
-        with tempfile.TemporaryDirectory(dir=self.root and self.root / "tmp") as name:
+        with ExitStack() as after:
+            if self.root is not None:
+                after.enter_context(wheel_systems.mounted(self.root))
+            parent = self.root and self.root / "tmp"
+            name = after.enter_context(tempfile.TemporaryDirectory(dir=parent))
             inside = f"/{Path(name).relative_to(self.root)}" if self.root else name
             yield Path(name), inside
 
 
+@dataclass(frozen=True)
+class Tags:
+    """For which Python, C library and processor wheels are to be."""
+
+    python: str
+    libc: str
+    machine: str
+
+    def download(self, target: Path, requirements: tuple[str, ...]) -> None:
+        """Have this system's pip bring wheels, as others may reach no registry by themselves."""
+        short = ".".join(re.findall(r"\d+", self.python)[:2])
+        command = [*test_matrix.PIP, "download", "--dest", str(target), "--python-version", short]
+        for platform in platforms(self.libc, self.machine):
+            command += ["--platform", platform]
+        command += ["--only-binary=:all:", *requirements]
+        try:
+            done = subprocess.run(
+                command, text=True, capture_output=True, check=False, timeout=PIP_LIMIT
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"pip: no end after {PIP_LIMIT} s") from error
+        if done.returncode:
+            raise Failure(f"pip download: {done.stderr.strip()[-500:]}")
+
+    def has_wheel(self, target: Path, requirement: str) -> bool:
+        """Download a wheel if there is one; a registry that does not answer is a Failure."""
+        try:
+            self.download(target, (requirement,))
+        except Failure as failure:
+            if NO_WHEEL not in str(failure):
+                raise
+            # pip says the same of a registry that it does not reach.
+            with tempfile.TemporaryDirectory() as elsewhere:
+                here = f"{sys.version_info.major}.{sys.version_info.minor}"
+                replace(self, python=here).download(Path(elsewhere), (requirement,))
+            return False
+        return True
+
+
 def attempt(place: Place, wheels: list[Path]) -> dict[str, Any]:
     """Install, run, and return a row of the table."""
-    asked = place.run("-c", FACTS)
-    if asked.returncode:
-        return {"python": place.python, "failed": asked.stderr[-500:]}
-    version, libc, machine = json.loads(asked.stdout)
-    row: dict[str, Any] = {"python": version, "libc": libc, "architecture": machine}
-    fit = [wheel for wheel in wheels if wheel.name.endswith(f"_{machine}.whl")]
-    if not fit:
-        return row | {"failed": f"no wheel for {machine}"}
-    row["wheel"] = fit[0].name
-    with place.folder() as (folder, inside):
-        for part in PARTS:
-            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, folder / part)
-        shutil.copy(fit[0], folder)
-        # This system's pip installs for others, whose Python may have none.
-        site = str(folder / "site")
-        for what in ([str(fit[0]), "--no-index", "--no-deps"], [*REQUIREMENTS]):
-            tags = re.sub(r"^(\d+)\.(\d+).*", r"\1.\2", version)
-            command = [*test_matrix.PIP, "install", "--target", site, "--python-version", tags]
-            for platform in platforms(libc, machine):
-                command += ["--platform", platform]
-            done = subprocess.run(
-                [*command, "--only-binary=:all:", "--upgrade", *what],
-                text=True,
-                capture_output=True,
-                check=False,
-            )
-            if done.returncode:
-                return row | {"failed": done.stderr[-500:]}
-        settings = {"PYTHONPATH": f"{inside}/site", "HAMR_TEST_CUDA": "", "HAMR_TEST_SCALE": "0.1"}
-        done = place.run("examples/hello.py", cwd=inside, **settings)
-        if done.returncode:
-            return row | {"failed": f"examples/hello.py: {done.stderr[-500:]}"}
-        options = ["-q", "-p", "no:cacheprovider", "-m", "each_python"]
-        done = place.run("-m", "pytest", *options, *TESTS, cwd=inside, **settings)
-    print(done.stdout[-2000:] + done.stderr[-2000:], file=sys.stderr)
-    counts = {
-        word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout)
-    }
-    row |= {word: counts.get(word, 0) for word in ("passed", "skipped")}
-    if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        row["failed"] = "; ".join(lines)[:500] or f"status {done.returncode}"
+    row: dict[str, Any] = {}
+    try:
+        with place.folder() as (folder, inside):
+            version, libc, machine = json.loads(place.run("-c", FACTS))
+            row |= {"python": version, "libc": libc, "architecture": machine}
+            fit = [wheel for wheel in wheels if wheel.name.endswith(f"_{machine}.whl")]
+            if not fit:
+                raise Failure(f"no wheel for {machine}")
+            row["wheel"] = fit[0].name
+            shutil.copy(fit[0], folder)
+            tags = Tags(version, libc, machine)
+            tags.download(folder / "wheels", ALONE)
+            place.run("-m", "venv", f"{inside}/venv")
+            own = Place(f"{inside}/venv/bin/python", place.root)
+            pip = ("-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check")
+            install = (*pip, "install", "--no-index", f"--find-links={inside}/wheels")
+            own.run(*install, f"{inside}/{fit[0].name}", *ALONE)
+            example = first_example(ROOT / "README.md")
+            if (said := own.run("-c", example, cwd=inside).split("\n")[:-1]) != prints(example):
+                raise Failure(f"README's first example printed {said}")
+            row["alone"] = "passed"
+            tags.download(folder / "wheels", REQUIREMENTS)
+            wanted, left_out = list(REQUIREMENTS), []
+            for requirement in OPTIONAL:
+                if tags.has_wheel(folder / "wheels", requirement):
+                    wanted.append(requirement)
+                else:
+                    name = re.split(r"[<>=]", requirement)[0]
+                    left_out.append(f"{name}, of which there is no wheel")
+            own.run(*install, *wanted)
+            for part in PARTS:
+                copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+                copy(ROOT / part, folder / part)
+            tests = TESTS
+            if machine != os.uname().machine:
+                tests = EMULATED
+                left_out.append("tests that are too long for the emulator")
+            row["left_out"] = left_out
+            row |= run_tests(own, inside, tests)
+    except Failure as failure:
+        row["failed"] = str(failure)
     return row
+
+
+def run_tests(place: Place, cwd: str, tests: tuple[str, ...]) -> dict[str, int]:
+    """Run tests of the checkout's copy; return how many passed and how many were skipped."""
+    settings = {"HAMR_TEST_CUDA": "", "HAMR_TEST_SCALE": "0.1"}
+    place.run("examples/hello.py", cwd=cwd, **settings)
+    options = ["-q", "-p", "no:cacheprovider", "-m", "each_python"]
+    said = place.run("-m", "pytest", *options, *tests, cwd=cwd, **settings)
+    print(said[-2000:], file=sys.stderr)
+    found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|skipped)", said)}
+    return {word: found.get(word, 0) for word in ("passed", "skipped")}
+
+
+def first_example(page: Path) -> str:
+    """Return the first block of Python that a page has."""
+    found = BLOCK.search(page.read_text(encoding="utf-8"))
+    if found is None:
+        toolchain.fail(f"{page.name} has no block of Python")
+    return found[1]
+
+
+def prints(example: str) -> list[str]:
+    """Return the lines that an example says it prints."""
+    return [line.rstrip() for line in PRINTS.findall(example)]
 
 
 def platforms(libc: str, machine: str) -> list[str]:
@@ -139,14 +233,14 @@ def platforms(libc: str, machine: str) -> list[str]:
     return [*named, f"manylinux2014_{machine}"]
 
 
-def places(roots: list[str], only: list[str]) -> list[Place]:
+def places(systems: Path | None, roots: list[str], only: list[str]) -> list[Place]:
     """Return the Pythons of this machine, then those of other systems."""
     here = [one for one in test_matrix.find_interpreters()[0] if not one.system_packages]
     found = [Place(one.path) for one in here if not only or one.version in only]
-    for root in roots:
-        folder, _, python = root.partition(":")
-        found.append(Place(python or "/usr/bin/python3", Path(folder)))
-    return found
+    made = [(root.partition(":")[0], root.partition(":")[2]) for root in roots]
+    if systems is not None:
+        made += wheel_systems.make_all(systems)
+    return [*found, *(Place(python or "/usr/bin/python3", Path(root)) for root, python in made)]
 
 
 def table(record: dict[str, Any]) -> str:
@@ -154,19 +248,14 @@ def table(record: dict[str, Any]) -> str:
     lines = [
         f"Version {record['version']}, commit {record['commit']}, {record['date']}.",
         "",
-        "| wheel | Python | C library | architecture | passed | skipped |",
-        "|---|---|---|---|---|---|",
+        "| wheel | Python | C library | architecture | README's example | tests passed | skipped "
+        "| left out |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in record["rows"]:
         tag = row["wheel"].removesuffix(".whl").split("-", 2)[2]
-        cells = [
-            tag,
-            row["python"],
-            row["libc"],
-            row["architecture"],
-            row["passed"],
-            row["skipped"],
-        ]
+        names = ("python", "libc", "architecture", "alone", "passed", "skipped")
+        cells = [tag, *(row[name] for name in names), "; ".join(row["left_out"])]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
@@ -186,6 +275,7 @@ def page(check: bool) -> int:
 def main() -> int:
     """Try the wheels wherever the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--systems", type=Path, help="a folder to make other systems in")
     parser.add_argument("--root", action="append", default=[], help="another system's folder")
     parser.add_argument("--only", action="append", default=[], metavar="VERSION", help="as 3.12")
     parser.add_argument("--record", action="store_true", help="write the result and the page")
@@ -197,7 +287,7 @@ def main() -> int:
     if not options.wheels:
         parser.error("no wheel is named: make wheels builds them")
     rows = []
-    for place in places(options.root, options.only):
+    for place in places(options.systems, options.root, options.only):
         rows.append(attempt(place, options.wheels))
         print(rows[-1], flush=True)
     failed = [row for row in rows if "failed" in row]
