@@ -6,11 +6,11 @@ TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 SUMMARY = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist install clean
+.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
-test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize
+test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize packaging
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)
@@ -26,7 +26,9 @@ bench: .venv ; $(PIP) install '.[plot]' && .venv/bin/hamr bench --only host --js
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py
 wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
 wheels: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.wheels $(WHEELS)
-sdist: .venv ; $(PIP) install build && .venv/bin/python -m build --sdist >/dev/null
+sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.source_archive $(if $(VENDOR),--vendor)
+packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial
+release: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.release --checks $(or $(CHECKS),test-all)
 install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv

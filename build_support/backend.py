@@ -13,7 +13,7 @@ from setuptools.build_meta import (
     prepare_metadata_for_build_wheel,
 )
 
-from build_support import toolchain
+from build_support import offline, toolchain
 
 __all__ = [
     "build_editable",
@@ -41,9 +41,10 @@ def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Name the build's requirements, refusing first what no package can mend."""
     toolchain.check_platform()
     toolchain.check_headers()
+    offline.check(packages=False)
     with _tidy():
         usual = build_meta.get_requires_for_build_wheel(config_settings)
-    return [*usual, "pybindgen==0.22.*", *toolchain.missing()]
+    return [*usual, "pybindgen==0.22.*", *([] if offline.wanted() else toolchain.missing())]
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel

@@ -14,7 +14,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import finding_files, gopy, native, tags, toolchain
+from build_support import finding_files, gopy, native, offline, staleness, tags, toolchain, versions
 
 C_FLAGS = [
     "-O2",
@@ -59,7 +59,14 @@ class BuildExtensions(build_ext):
         """Check that every tool is there before the first slow step."""
         toolchain.check_platform()
         toolchain.check_headers()
+        versions.check()
+        offline.check(packages=True)
         super().run()
+        if self._in_place():
+            staleness.write(gopy.FOLDER, toolchain.ROOT)
+
+    def _in_place(self) -> bool:
+        return bool(self.inplace or self.editable_mode)
 
     def build_extension(self, ext: Extension) -> None:
         """Build one of the two."""
@@ -88,6 +95,7 @@ class BuildExtensions(build_ext):
 
     def _build_c(self, cc: list[str], scratch: Path, output: Path) -> None:
         sources = native.sources()
+        flags = C_FLAGS + (["-DHAMR_IN_PLACE"] if self._in_place() else [])
         if not sources:
             toolchain.fail(f"{native.ROOT} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
@@ -100,7 +108,7 @@ class BuildExtensions(build_ext):
             *native.HEADER_FLAGS,
             *toolchain.header_flags(scratch),
         ]
-        command = [*cc, *C_FLAGS, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
+        command = [*cc, *flags, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])
         if not sanitizer:

@@ -13,10 +13,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from build_support import tags, toolchain
+from build_support import offline, tags, toolchain
 
 FACADE = toolchain.ROOT / "pyhamr"
-FACADE_IMPORT = "hamr/pyhamr"
+FACADE_IMPORT = f"{toolchain.go_module()}/pyhamr"
 FOLDER = toolchain.ROOT / "python" / "hamr" / "_gopy"
 
 # How what the library exports is marked in Go and in C.
@@ -25,7 +25,7 @@ EXPORT = r"^(?://export |HAMR_EXPORT .*?\b)(\w+)(?:$|\()"
 # Marks, in a doc comment in pyhamr, a function that may block and so must release the GIL.
 BLOCKING = "//hamr:blocking"
 
-GO_FLAGS = ["-trimpath", "-buildvcs=false", "-mod=readonly"]
+GO_FLAGS = ["-trimpath", "-buildvcs=false"]
 
 # The library must load in programs without Python, which may load Python later. So none of Python's
 # functions is needed to load it, and its data is looked for when it is used.
@@ -266,6 +266,7 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
         "CC": shlex.join(cc),
         "GOFLAGS": tags.go_flags(),
         "GOWORK": "off",
+        **offline.settings(),
         "PATH": os.pathsep.join([str(Path(go).parent), os.environ.get("PATH", "")]),
     }
     # Flags meant for other libraries, -Ofast among them, stay out.
@@ -285,10 +286,11 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
         f"-s -w -buildid= -B none -X {FACADE_IMPORT}.version={version} "
         f"'-extldflags=-Wl,-Bsymbolic -Wl,--version-script={exports}'"
     )
-    command = [go, "build", *GO_FLAGS, "-buildmode=c-shared", f"-ldflags={link}"]
+    go_flags = [*GO_FLAGS, *offline.go_flags()]
+    command = [go, "build", *go_flags, "-buildmode=c-shared", f"-ldflags={link}"]
     print(shlex.join(map(str, command)))
     toolchain.run([*command, "-o", output, "."], cwd=FOLDER, env=env)
     output.with_suffix(".h").unlink(missing_ok=True)
     toolchain.strip(output)
-    check: list[str | Path] = [go, "run", *GO_FLAGS, "hamr/internal/pythonsymbols", output]
+    check: list[str | Path] = [go, "run", *go_flags, "./internal/pythonsymbols", output]
     toolchain.run(check, env=for_this_machine(env))

@@ -14,11 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 import zipfile
 from pathlib import Path
 
-from build_support import finding_files, native, toolchain
+from build_support import finding_files, native, toolchain, versions
 
 MEMBER = "hamr/_gopy/_pyhamr.abi3.so"
 
@@ -33,12 +32,6 @@ def build(scratch: Path) -> Path:
         return Path(archive.extract(MEMBER, scratch))
 
 
-def version() -> str:
-    """The version that pyproject.toml names."""
-    text = (toolchain.ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text)["project"]["version"])
-
-
 def install(library: Path, folder: Path) -> None:
     """Copy all of it; a library that is in use is replaced and not written to."""
     (folder / "lib").mkdir(parents=True, exist_ok=True)
@@ -48,7 +41,7 @@ def install(library: Path, folder: Path) -> None:
     new.chmod(0o755)
     os.replace(new, target)
     shutil.copytree(native.INCLUDE, folder / "include", dirs_exist_ok=True)
-    finding_files.write(folder, finding_files.PREFIX, version())
+    finding_files.write(folder, finding_files.PREFIX, versions.read())
 
 
 def main() -> int:

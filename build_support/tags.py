@@ -23,5 +23,5 @@ def write_headers(root: Path) -> None:
         return
     (root / "include" / "hamr").mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "GOFLAGS": "", "GOWORK": "off"}
-    command: list[str | Path] = [go, "run", go_flags(), "hamr/internal/allocatorfacts", root]
+    command: list[str | Path] = [go, "run", go_flags(), "./internal/allocatorfacts", root]
     toolchain.run(command, cwd=toolchain.ROOT, env=env)

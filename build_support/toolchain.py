@@ -16,6 +16,9 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Holds the Go modules in archives that build without a network.
+VENDORED = ROOT / "vendor"
+
 # The oldest CPython whose stable ABI the extensions are compiled against.
 LIMITED_API = "0x030B0000"
 
@@ -83,12 +86,25 @@ def header_flags(scratch: Path) -> list[str]:
     return [f"-I{folder}" for folder in folders]
 
 
-def wanted_go() -> tuple[int, ...]:
-    """Return the Go version that go.mod asks for."""
+def go_module(root: Path = ROOT) -> str:
+    """Return the path by which Go programs import this module, which go.mod alone names."""
+    found = re.search(r"^module (\S+)$", (root / "go.mod").read_text(), re.MULTILINE)
+    if found is None:
+        fail("go.mod names no module")
+    return found[1]
+
+
+def go_text() -> str:
+    """Return the Go version that go.mod asks for, as it says that."""
     found = re.search(r"^go ([\d.]+)", (ROOT / "go.mod").read_text(), re.MULTILINE)
     if found is None:
         fail("go.mod names no Go version")
-    return tuple(int(part) for part in found[1].split("."))
+    return found[1]
+
+
+def wanted_go() -> tuple[int, ...]:
+    """Return the Go version that go.mod asks for."""
+    return tuple(int(part) for part in go_text().split("."))
 
 
 def find_go() -> str | None:

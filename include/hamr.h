@@ -15,6 +15,7 @@
 
 #include "hamr/interface.h"
 #include "hamr/open.h"
+#include "hamr/version.h"
 
 #ifdef __cplusplus
 extern "C" {

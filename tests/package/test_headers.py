@@ -119,6 +119,7 @@ def test_the_folder_holds_the_headers_and_nothing_else():
         "hamr/store.h",
         "hamr/store_interface.h",
         "hamr/types.h",
+        "hamr/version.h",
         *(f"hamr/cpp/{name}.hpp" for name in CPP),
         *(f"hamr_{name}.h" for name in UPSTREAM),
     ])  # fmt: skip

@@ -59,6 +59,11 @@ static int setup(PyObject *module) {
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
+#ifdef HAMR_IN_PLACE /* build_support/staleness.py wrote it */
+    PyObject *said = PyImport_ImportModule("hamr._gopy.in_place");
+    if (!said) return -1;
+    Py_DECREF(said);
+#endif
     return 0;
 }
 
