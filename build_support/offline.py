@@ -68,10 +68,7 @@ def check(*, packages: bool) -> None:
     if packages and not have_pybindgen():
         found.append("the Python package pybindgen 0.22")
     if go is not None and (said := missing_modules(go)):
-        found.append(
-            f"Go modules, which the folder vendor has in an archive of 'make sdist VENDOR=1': {said}"
-        )
+        found.append(f"Go modules; an archive of 'make sdist VENDOR=1' has them: {said}")
     if found:
-        toolchain.fail(
-            f"{VARIABLE}=1 forbids downloads, and this is missing:\n  " + "\n  ".join(found)
-        )
+        listed = "\n  ".join(found)
+        toolchain.fail(f"{VARIABLE}=1 forbids downloads, and this is missing:\n  {listed}")

@@ -61,11 +61,17 @@ class LeftOut(Exception):
     """What this machine lacks for a trial."""
 
 
-def run(*command: str | Path, path: str | None = None, fails: bool = False, **settings: str) -> str:
+def run(
+    *command: str | Path,
+    path: str | None = None,
+    fails: bool = False,
+    cwd: Path | None = None,
+    settings: dict[str, str] | None = None,
+) -> str:
     """Run a command, which must fail or must not; return all that it prints."""
-    env = {name: value for name, value in os.environ.items() if name not in OURS} | settings
+    env = {name: value for name, value in os.environ.items() if name not in OURS}
+    env |= settings or {}
     env["PATH"] = os.environ["PATH"] if path is None else path
-    cwd = settings.get("PWD")
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -106,7 +112,7 @@ def pip(python: Path, *words: str | Path) -> list[str | Path]:
 def first_example(python: Path, folder: Path) -> None:
     """Run README's first example by a Python that has hamr and NumPy."""
     example = wheel_matrix.first_example(toolchain.ROOT / "README.md")
-    said = run(python, "-c", example, PWD=str(folder))
+    said = run(python, "-c", example, cwd=folder)
     if said.splitlines() != wheel_matrix.prints(example):
         raise Unexpected(f"README's first example printed {said!r}")
 
@@ -134,7 +140,7 @@ def with_python_alone(scratch: Path) -> None:
     modules = str(scratch / "modules")
     # Go makes what it downloads read-only, which removing would stop at.
     settings = {"GOMODCACHE": modules, "GOFLAGS": "-modcacherw"}
-    run(*pip(python, "--no-cache-dir", archive, "numpy"), path=str(empty), **settings)
+    run(*pip(python, "--no-cache-dir", archive, "numpy"), path=str(empty), settings=settings)
     first_example(python, scratch)
 
 
@@ -149,18 +155,24 @@ def without_a_network(scratch: Path) -> None:
     plain = source_archive.build(scratch, vendor=False)
     vendored = source_archive.build(scratch, vendor=True)
     settings = {offline.VARIABLE: "1", "GOMODCACHE": str(scratch / "modules")}
-    install = [*alone, *pip(python, "--no-index", "--no-deps", "--no-build-isolation")]
+    install: list[str | Path] = [
+        *alone,
+        *pip(python, "--no-index", "--no-deps", "--no-build-isolation"),
+    ]
     tools = str(python.parent)
-    said = run(*install, plain, path=f"{tools}:/usr/sbin:/usr/bin", fails=True, **settings)
+    said = run(*install, plain, path=f"{tools}:/usr/sbin:/usr/bin", fails=True, settings=settings)
     expect(said, f"{offline.VARIABLE}=1 forbids downloads", "Go modules", "VENDOR=1")
     bare = scratch / "bare"
     bare.mkdir()
     (bare / "unshare").symlink_to(shutil.which("unshare") or "")
     nothing = environment(scratch / "nothing", "setuptools>=77")
-    words = [*alone, *pip(nothing, "--no-index", "--no-deps", "--no-build-isolation")]
-    said = run(*words, vendored, path=str(bare), fails=True, **settings)
+    words: list[str | Path] = [
+        *alone,
+        *pip(nothing, "--no-index", "--no-deps", "--no-build-isolation"),
+    ]
+    said = run(*words, vendored, path=str(bare), fails=True, settings=settings)
     expect(said, "this is missing", "Go 1.", "a C compiler", "pybindgen")
-    run(*install, vendored, path=f"{tools}:{bare}", **settings)
+    run(*install, vendored, path=f"{tools}:{bare}", settings=settings)
     first_example(python, scratch)
 
 
@@ -172,13 +184,13 @@ def in_place(scratch: Path) -> None:
     (tree,) = (path.parent for path in scratch.glob("hamr-*/pyproject.toml"))
     python = environment(scratch / "venv")
     install = pip(python, "--editable", tree)
-    ask = [python, "-c", "import hamr; print(hamr.Buffer(3, fill=1))"]
+    ask: list[str | Path] = [python, "-c", "import hamr; print(hamr.Buffer(3, fill=1))"]
     run(*install)
     source = tree / "gobuffer" / "access.go"
-    for change in (lambda: None, source.touch):
-        change()
+    for _ in range(2):
         if "older than" in (said := run(*ask)):
             raise Unexpected(f"nothing has changed: {said}")
+        source.touch()
     with source.open("a", encoding="utf-8") as file:
         file.write("\n// Changed.\n")
     (tree / "store" / "new.go").write_text("package store\n")
@@ -219,16 +231,16 @@ def under_another_path(scratch: Path) -> None:
             shutil.copy(toolchain.ROOT / name, tree / name)
     author = ("-c", "user.name=hamr", "-c", "user.email=hamr@example.org")
     for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "A copy"]):
-        run("git", *words, PWD=str(tree))
+        run("git", *words, cwd=tree)
     old = toolchain.go_module(tree)
     module_path.change(tree, EXAMPLE)
     for name, line in module_path.left(tree, old):
         raise Unexpected(f"{name} still has {line!r}")
-    used = run(go, "list", "-deps", "-test", "./...", PWD=str(tree)).splitlines()
+    used = run(go, "list", "-deps", "-test", "./...", cwd=tree).splitlines()
     if foreign := [name for name in used if name.partition("/")[0] == old]:
         raise Unexpected(f"packages of the old path are used: {foreign[:5]}")
-    run(go, "vet", "./...", PWD=str(tree))
-    run(go, "test", "-count=1", "./internal/...", PWD=str(tree))
+    run(go, "vet", "./...", cwd=tree)
+    run(go, "test", "-count=1", "./internal/...", cwd=tree)
     python = environment(scratch / "venv", "numpy")
     run(*pip(python, "--no-deps", tree))
     first_example(python, scratch)
@@ -245,11 +257,10 @@ def under_another_path(scratch: Path) -> None:
         "GONOSUMDB": EXAMPLE,
         "GOMODCACHE": str(scratch / "modules"),
         "GOFLAGS": "-modcacherw",
-        "PWD": str(program),
     }
-    run(go, "get", f"{EXAMPLE}/gobuffer@{version}", **settings)
-    run(go, "mod", "tidy", **settings)
-    if (said := run(go, "run", ".", **settings)) != "3\n":
+    run(go, "get", f"{EXAMPLE}/gobuffer@{version}", cwd=program, settings=settings)
+    run(go, "mod", "tidy", cwd=program, settings=settings)
+    if (said := run(go, "run", ".", cwd=program, settings=settings)) != "3\n":
         raise Unexpected(f"a program with the module printed {said!r}")
 
 

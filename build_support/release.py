@@ -42,7 +42,8 @@ def notes(text: str, version: str) -> str:
         )
     if not DATE.fullmatch(found[0][2] or ""):
         toolchain.fail(
-            f"CHANGELOG.md says {found[0][0]!r}: a release has a date, as '## {version} (2030-01-31)'"
+            f"CHANGELOG.md says {found[0][0]!r}: a release has a date, "
+            f"as '## {version} (2030-01-31)'"
         )
     following = HEADING.search(text, found[0].end())
     body = text[found[0].end() : following.start() if following else len(text)].strip()
@@ -100,11 +101,11 @@ def uploads(folder: Path, tag: str) -> list[list[str]]:
     packages = [path for path in sorted(folder.glob("hamr-*")) if "-vendored" not in path.name]
     packages = [path for path in packages if path.suffix in (".whl", ".gz")]
     files = sorted(path for path in folder.iterdir() if path.suffix != ".md")
+    words = ["--title", f"hamr {version}", "--notes-file", str(folder / "notes.md")]
     return [
         ["git", "push", "origin", "HEAD", tag],
         ["twine", "upload", *map(str, packages)],
-        ["gh", "release", "create", tag, "--title", f"hamr {version}"]
-        + ["--notes-file", str(folder / "notes.md"), *map(str, files)],
+        ["gh", "release", "create", tag, *words, *map(str, files)],
     ]
 
 
