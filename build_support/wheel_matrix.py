@@ -269,18 +269,31 @@ def places(systems: Path | None, roots: list[str], only: list[str]) -> list[Plac
 def table(record: dict[str, Any]) -> str:
     """Return a record as the page has it."""
     lines = [
-        f"Version {record['version']}, commit {record['commit']}, {record['date']}.",
+        f"Version {record['version']}.",
         "",
         "| wheel | Python | C library | architecture | README's example | tests passed | skipped "
-        "| left out |",
-        "|---|---|---|---|---|---|---|---|",
+        "| left out | commit | date |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in record["rows"]:
         tag = row["wheel"].removesuffix(".whl").split("-", 2)[2]
         names = ("python", "libc", "architecture", "alone", "passed", "skipped")
         cells = [tag, *(row[name] for name in names), "; ".join(row["left_out"])]
+        cells += [row["commit"], row["date"]]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
+
+
+def merged(record: dict[str, Any], version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a record with rows in place of those of the same places; another version has none."""
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        python = tuple(map(int, re.findall(r"\d+", row["python"])[:2]))
+        return row["architecture"] != "x86_64", row["libc"], python
+
+    old = record["rows"] if record.get("version") == version else []
+    kept = {place(row): row for row in [*old, *rows]}
+    return {"version": version, "rows": [kept[key] for key in sorted(kept)]}
 
 
 def page(check: bool) -> int:
@@ -309,16 +322,16 @@ def main() -> int:
         return page(check=True)
     if not options.wheels:
         parser.error("no wheel is named: make wheels builds them")
-    commit = toolchain.run(["git", "rev-parse", "--short", "HEAD"]).strip()
+    run = {
+        "commit": toolchain.run(["git", "rev-parse", "--short", "HEAD"]).strip(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
     rows = attempt_all(places(options.systems, options.root, options.only), options.wheels)
     failed = [row for row in rows if "failed" in row]
-    if options.record and not failed:
-        record = {
-            "version": options.wheels[0].name.split("-")[1],
-            "commit": commit,
-            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "rows": rows,
-        }
+    if options.record:
+        passed = [row | run for row in rows if "failed" not in row]
+        old = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+        record = merged(old, options.wheels[0].name.split("-")[1], passed)
         RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         page(check=False)
     return 1 if failed else 0

@@ -113,9 +113,9 @@ QUICKLY = """
 import sys
 from build_support import release
 def build(folder):
-    (folder / "hamr-0.3.0-py3-none-any.whl").write_text("a wheel")
-    (folder / "hamr-0.3.0.tar.gz").write_text("an archive")
-    (folder / "hamr-0.3.0-vendored.tar.gz").write_text("another")
+    (folder / "hamr-7.8.9-py3-none-any.whl").write_text("a wheel")
+    (folder / "hamr-7.8.9.tar.gz").write_text("an archive")
+    (folder / "hamr-7.8.9-vendored.tar.gz").write_text("another")
 release.build = build
 sys.exit(release.main())
 """
@@ -126,8 +126,8 @@ def checkout(tree):
     """A repository of its own with a version that could be released."""
     shutil.copytree(ROOT / "build_support", tree / "build_support")
     shutil.copy(ROOT / "go.mod", tree)
-    versions.write(tree, "0.3.0")
-    (tree / "CHANGELOG.md").write_text(SECTION.replace("1.2.0", "0.3.0").replace("- F", "# F"))
+    versions.write(tree, "7.8.9")
+    (tree / "CHANGELOG.md").write_text(SECTION.replace("1.2.0", "7.8.9").replace("- F", "# F"))
     (tree / "Makefile").write_text("good: ; @true\nbad: ; @false\n")
     (tree / ".gitignore").write_text("dist/\n__pycache__/\n")
     git(tree, "init", "-q")
@@ -147,22 +147,22 @@ def make_release(tree, checks="good"):
 def test_a_release_is_made_once_and_not_uploaded(checkout):
     done = make_release(checkout)
     assert done.returncode == 0, done.stderr
-    folder = checkout / "dist" / "0.3.0"
+    folder = checkout / "dist" / "7.8.9"
     # What looks like git's comments is in the tag, too.
-    assert git(checkout, "tag", "-l", "--format=%(contents)", "v0.3.0").startswith("# First.\n")
+    assert git(checkout, "tag", "-l", "--format=%(contents)", "v7.8.9").startswith("# First.\n")
     assert (folder / "notes.md").read_text() == "# First.\n"
     sums = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     subprocess.run(sums, cwd=folder, check=True, capture_output=True)
     assert len((folder / "SHA256SUMS").read_text().splitlines()) == 4
     said = done.stdout.partition("Nothing is uploaded. These commands would:")[2]
     pushed, packages, page = said.strip().splitlines()
-    assert pushed == "git push origin HEAD v0.3.0"
-    assert "0.3.0.tar.gz" in packages
+    assert pushed == "git push origin HEAD v7.8.9"
+    assert "7.8.9.tar.gz" in packages
     assert "vendored" not in packages
     assert all(name in page for name in ("vendored", "SHA256SUMS", ".whl", "notes.md"))
     again = make_release(checkout)
     assert again.returncode == 1
-    assert "the tag v0.3.0 is there" in again.stderr
+    assert "the tag v7.8.9 is there" in again.stderr
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -171,9 +171,9 @@ def test_a_release_is_refused(checkout, reason, tmp_path_factory):
     words = {
         "dirty": "the tree is not what is committed",
         "untracked": "the tree is not what is committed",
-        "section": "has 0 sections of version 0.3.0",
-        "header": "is not that of version 0.3.0",
-        "remote": "the tag v0.3.0 is there in origin",
+        "section": "has 0 sections of version 7.8.9",
+        "header": "is not that of version 7.8.9",
+        "remote": "the tag v7.8.9 is there in origin",
         "checks": "make bad fails",
     }[reason]
     if reason == "dirty":
@@ -188,10 +188,10 @@ def test_a_release_is_refused(checkout, reason, tmp_path_factory):
         git(checkout, "commit", "-qam", "Another header")
     if reason == "remote":
         other = tmp_path_factory.mktemp("remote") / "hamr.git"
-        git(checkout, "tag", "v0.3.0")
+        git(checkout, "tag", "v7.8.9")
         git(checkout, "clone", "-q", "--bare", str(checkout), str(other))
         git(checkout, "remote", "add", "origin", str(other))
-        git(checkout, "tag", "-d", "v0.3.0")
+        git(checkout, "tag", "-d", "v7.8.9")
     done = make_release(checkout, "bad" if reason == "checks" else "good")
     assert done.returncode == 1
     assert words in done.stderr

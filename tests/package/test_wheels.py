@@ -5,11 +5,13 @@ import csv
 import hashlib
 import io
 import json
+import os
+import sys
 import zipfile
 
 import pytest
 
-from build_support import wheel_contents, wheel_matrix
+from build_support import wheel_contents, wheel_matrix, wheel_systems
 from build_support.wheel_contents import Component
 
 RECORD = "hamr-1.0.dist-info/RECORD"
@@ -98,3 +100,92 @@ def test_a_c_library_loads_older_wheels():
     ]
     with pytest.raises(SystemExit, match="musl"):
         wheel_matrix.platforms("musl 1.2", "x86_64")
+
+
+def row(python, libc="glibc 2.36", machine="x86_64", **facts):
+    """A place's row, with all that the table shows."""
+    told = {"wheel": f"hamr-1.0-cp311-abi3-x_{machine}.whl", "alone": "passed", "left_out": []}
+    told |= {"passed": 3, "skipped": 1, "commit": "abc", "date": "2030-01-31"}
+    return {"python": python, "libc": libc, "architecture": machine} | told | facts
+
+
+def test_a_place_that_ran_again_replaces_its_row():
+    old = {"version": "1.0", "rows": [row("3.9.1"), row("3.12.1", passed=2)]}
+    new = [row("3.12.4", passed=7), row("3.12.1", machine="aarch64"), row("3.12.1", "glibc 2.31")]
+    record = wheel_matrix.merged(old, "1.0", new)
+    assert [(one["python"], one["libc"][-2:], one["architecture"]) for one in record["rows"]] == [
+        ("3.12.1", "31", "x86_64"),
+        ("3.9.1", "36", "x86_64"),
+        ("3.12.4", "36", "x86_64"),
+        ("3.12.1", "36", "aarch64"),
+    ]
+    assert record["rows"][2]["passed"] == 7
+    assert wheel_matrix.merged(old, "1.1", new[:1])["rows"] == new[:1]
+    shown = wheel_matrix.table(record).splitlines()
+    assert len(shown) == 8
+    assert shown[4].startswith("| cp311-abi3-x_x86_64 | 3.12.1 | glibc 2.31 | x86_64 | passed |")
+
+
+def test_the_first_example_is_readmes(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("```sh\nls\n```\n```python\nprint(1)  # prints 1\n```\n```python\nx\n```\n")
+    example = wheel_matrix.first_example(page)
+    assert (example, wheel_matrix.prints(example)) == ("print(1)  # prints 1\n", ["1"])
+    page.write_text("Nothing.\n")
+    with pytest.raises(SystemExit, match="has no block of Python"):
+        wheel_matrix.first_example(page)
+
+
+@pytest.fixture
+def tags(monkeypatch, tmp_path):
+    """What brings wheels, by a pip that says what the test wants."""
+
+    def answer(**said):
+        words = [f"if '--python-version {key[1:]} ' in ' '.join(sys.argv): sys.exit({value!r})"
+                 for key, value in said.items()]  # fmt: skip
+        script = tmp_path / "pip.py"
+        script.write_text("\n".join(["import sys", *(w.replace("_", ".") for w in words)]))
+        monkeypatch.setattr(wheel_matrix.test_matrix, "PIP", [sys.executable, str(script)])
+        return wheel_matrix.Tags("3.99.0", "glibc 2.36", "x86_64")
+
+    return answer
+
+
+HERE = f"_{sys.version_info.major}_{sys.version_info.minor}"
+
+
+def test_what_has_no_wheel_is_told_from_a_registry_that_is_away(tags, tmp_path):
+    none = wheel_matrix.NO_WHEEL + "x"
+    assert tags().has_wheel(tmp_path, "x")
+    assert not tags(_3_99=none).has_wheel(tmp_path, "x")
+    with pytest.raises(wheel_matrix.Failure, match="No matching distribution"):
+        tags(_3_99=none, **{HERE: none}).has_wheel(tmp_path, "x")
+    with pytest.raises(wheel_matrix.Failure, match="no route"):
+        tags(_3_99="no route").has_wheel(tmp_path, "x")
+
+
+def test_pip_has_a_limit_of_time(monkeypatch, tmp_path):
+    script = tmp_path / "pip.py"
+    script.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(wheel_matrix.test_matrix, "PIP", [sys.executable, str(script)])
+    monkeypatch.setattr(wheel_matrix, "PIP_LIMIT", 0.1)
+    with pytest.raises(wheel_matrix.Failure, match=r"pip: no end after 0\.1 s"):
+        wheel_matrix.Tags("3.12.0", "glibc 2.36", "x86_64").download(tmp_path, ("x",))
+
+
+@pytest.mark.parametrize("missing", ["debootstrap", "qemu"])
+def test_systems_say_what_they_lack(monkeypatch, tmp_path, missing):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(wheel_systems, "BINFMT", tmp_path)
+    (tmp_path / "register").touch()
+    found = {"debootstrap": "x"} if missing == "qemu" else {}
+    monkeypatch.setattr(wheel_systems.shutil, "which", found.get)
+    foreign = "arm64" if os.uname().machine == "x86_64" else "amd64"
+    with pytest.raises(SystemExit, match=f"apt install {missing}"):
+        wheel_systems.check_tools(foreign)
+
+
+def test_systems_need_root(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(SystemExit, match="only root"):
+        wheel_systems.check_tools("amd64")
