@@ -51,9 +51,10 @@ EMULATED = (
     "tests/sharing/dlpack/test_dlpack_import.py",
     "tests/concurrency/test_fork.py",
 )
-#: What an emulator itself does otherwise: it prints when a signal ends a process, and its
-#: mappings are in the process.
+#: What an emulator itself does otherwise: it prints when a signal ends a process, and its threads
+#: and memory are the process's.
 EMULATORS_OWN = (
+    "tests/package/test_import.py::test_memory_of_import_and_first_use",
     "tests/package/test_import.py::test_import_loads_neither_the_library_nor_numpy",
     "tests/package/test_import.py::test_signals_still_end_the_process",
 )
