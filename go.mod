@@ -9,7 +9,7 @@ tool (
 
 require (
 	github.com/ebitengine/purego v0.11.3 // indirect
-	github.com/go-python/gopy v0.4.10 // indirect
+	github.com/go-python/gopy v0.4.10
 	github.com/gonuts/commander v0.1.0 // indirect
 	github.com/gonuts/flag v0.1.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect

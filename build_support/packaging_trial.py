@@ -32,6 +32,7 @@ EXAMPLE = "github.invalid/someone/hamr"
 PROGRAM = """package main
 
 import (
+	"context"
 	"fmt"
 
 	"{module}/backends"
@@ -48,7 +49,13 @@ func main() {{
 		panic(err)
 	}}
 	defer b.Close()
-	fmt.Println(b.Len())
+	read := func(values []float64) error {{
+		fmt.Println(values)
+		return nil
+	}}
+	if err := b.OnHost(context.Background(), gobuffer.ReadWrite, read); err != nil {{
+		panic(err)
+	}}
 }}
 """
 
@@ -260,7 +267,7 @@ def under_another_path(scratch: Path) -> None:
     }
     run(go, "get", f"{EXAMPLE}/gobuffer@{version}", cwd=program, settings=settings)
     run(go, "mod", "tidy", cwd=program, settings=settings)
-    if (said := run(go, "run", ".", cwd=program, settings=settings)) != "3\n":
+    if (said := run(go, "run", ".", cwd=program, settings=settings)) != "[1 2 3]\n":
         raise Unexpected(f"a program with the module printed {said!r}")
 
 

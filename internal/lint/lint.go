@@ -58,6 +58,7 @@ var rules = []rule{
 	{"internal/lint", nil},
 	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
+	{"internal/generated", nil},
 	{"internal/facadestub", nil},
 	{"internal/pythonsymbols", nil},
 }
