@@ -6,7 +6,7 @@ TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 SUMMARY = .venv/bin/python -m build_support.summary
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install clean
+.PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
@@ -30,5 +30,7 @@ sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_suppor
 packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial
 release: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.release --checks $(or $(CHECKS),test-all)
 install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
+docs: .venv ; $(PIP) install '.[docs,numpy]' && HAMR_DOCS_GO=required $(TOOLS) .venv/bin/python -m build_support.site
+docs-look: docs ; $(PIP) install 'selenium==4.51.0' && .venv/bin/python -m build_support.site_look
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv

@@ -1,7 +1,8 @@
-"""``python -m hamr``."""
+"""``python -m hamr`` is the command ``hamr``."""
 
 import sys
 
 from .cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # and not for tools that import every module to look at it
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""What mkdocs does beside its plugins: pages for files of the repository and Go's reference.
+
+Pages of ``docs`` link to examples and headers as they lie in the repository. On the site each of
+these is a page that shows the file.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+#: Go packages that programs import.
+GO_PACKAGES = ("gobuffer", "backends", "hetero", "store", "arrayiface")
+
+LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)((?:#[^)\s]*)?)\)")
+LANGUAGES = {
+    ".py": "python", ".c": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".cu": "cpp",
+    ".f90": "fortran", ".go": "go", ".mod": "text", ".sum": "text", ".ptx": "text",
+}  # fmt: skip
+
+
+def outside(page: str, link: str) -> str:
+    """Return where a link of a page leads in the repository, or "" if that is a page, too."""
+    target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link))
+    return "" if target.startswith("docs/") else target
+
+
+def page_of(target: str) -> str:
+    """Return the site's page for a file or folder of the repository."""
+    return f"files/{target}.md" if target != "README.md" else "index.md"
+
+
+def linked(folder: Path) -> dict[str, Path]:
+    """Return the files and folders that pages link to, by their places in the repository."""
+    found = {}
+    for path in sorted(folder.rglob("*.md")):
+        page = path.relative_to(folder).as_posix()
+        for link, _ in LINK.findall(path.read_text(encoding="utf-8")):
+            target = outside(page, link)
+            if target and target != "README.md":
+                if not (ROOT / target).exists():
+                    raise FileNotFoundError(f"{page} links to {target}, which is not there")
+                found[target] = ROOT / target
+    return found
+
+
+def shown(target: str, path: Path) -> str:
+    """Return a page that shows a file, or the files of a folder."""
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    files = [p for p in files if p.suffix in LANGUAGES and p.suffix != ".sum"]
+    parts = [f"# {target}\n"]
+    for file in files:
+        if path.is_dir():
+            parts.append(f"## {file.relative_to(path)}\n")
+        text = file.read_text(encoding="utf-8")
+        parts.append(f"````{LANGUAGES[file.suffix]}\n{text}````\n")
+    return "\n".join(parts)
+
+
+def go_reference() -> str:
+    """Return what ``go doc`` says of the packages, or that there was no Go to ask."""
+    if not shutil.which("go"):
+        if os.environ.get("HAMR_DOCS_GO") == "required":
+            raise FileNotFoundError("no go, which tells what the Go packages have")
+        return "This site was built without Go: `go doc -all hamr/gobuffer` shows a package.\n"
+    parts = []
+    for name in GO_PACKAGES:
+        command = ["go", "doc", "-all", f"./{name}"]
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
+        parts.append(go_page(f"hamr/{name}", done.stdout))
+    return "\n".join(parts)
+
+
+def go_page(name: str, told: str) -> str:
+    """Return what ``go doc -all`` told of a package, a heading for each type and function."""
+    lines: list[str] = [f"## {name}\n"]
+    code: list[str] = []
+
+    def end_code() -> None:
+        while code and not code[-1].strip():
+            code.pop()
+        if code:
+            language = "go" if any(line.startswith("###") for line in lines) else "text"
+            lines.append(f"```{language}\n" + "\n".join(code) + "\n```\n")
+        code.clear()
+
+    start, _, declared = told.partition("\n\n")
+    lines.append(f"`{start.strip()}`\n")
+    for line in declared.split("\n"):
+        title = re.match(r"(CONSTANTS|VARIABLES|FUNCTIONS|TYPES)$", line)
+        found = re.match(r"(?:func (?:\([^)]*\) )?|type )(\w+)", line)
+        if title:
+            end_code()
+            lines.append(f"### {name}: {title[1].lower()}\n")
+        else:
+            if found and line.startswith("type "):
+                end_code()
+                lines.append(f"#### {name.rpartition('/')[2]}.{found[1]}\n")
+            code.append(line)
+    end_code()
+    return "\n".join(lines)
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the pages of files that others link to."""
+    for target, path in linked(DOCS).items():
+        file = File.generated(config, page_of(target), content=shown(target, path))
+        file.inclusion = file.inclusion.NOT_IN_NAV
+        files.append(file)
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Point links that leave ``docs`` to the pages of those files."""
+    source = page.file.src_uri
+    if source.startswith("files/"):
+        # Documents that are shown link as they do in the repository: their text is what counts.
+        return re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", markdown)
+
+    def moved(match: re.Match[str]) -> str:
+        target = outside(source, match[1])
+        if not target:
+            return match[0]
+        way = posixpath.relpath(page_of(target), posixpath.dirname(source) or ".")
+        return f"]({way}{match[2]})"
+
+    markdown = LINK.sub(moved, markdown)
+    if source == "api/go.md":
+        markdown = markdown.replace("<!-- go reference -->", go_reference())
+    return markdown
