@@ -20,6 +20,8 @@ def test_blocks(group, tmp_path):
 
 @pytest.mark.parametrize("block", documents.BLOCKS, ids=lambda block: block.place)
 def test_every_block_is_run_by_somebody(block):
+    if block.not_run:
+        pytest.skip(f"{block.place} is not run: {block.not_run}")
     assert block.language in documents.LANGUAGES, f"nobody runs {block.language!r}"
     runs = [
         group
@@ -46,7 +48,7 @@ def anchors(path):
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
         name, _, anchor = target.partition("#")
@@ -78,6 +80,15 @@ def test_wrong_output_is_found(tmp_path, code, told):
     with pytest.raises(AssertionError) as caught:
         documents.run(group, tmp_path)
     assert told in str(caught.value)
+
+
+def test_a_block_that_is_not_run_says_why(tmp_path):
+    text = "# A\n<!-- not run: it never ends -->\n```sh\nsleep inf\n```\n```sh\ntrue\n```\n"
+    blocks = documents.blocks_of(page(tmp_path, text))
+    assert [block.not_run for block in blocks] == ["it never ends", ""]
+    assert [len(group.blocks) for group in documents.groups_of(blocks)] == [1]
+    with pytest.raises(pytest.skip.Exception, match="it never ends"):
+        test_every_block_is_run_by_somebody(blocks[0])
 
 
 def test_blocks_of_a_heading_share_names_and_output(tmp_path):

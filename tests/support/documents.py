@@ -1,10 +1,11 @@
-"""The code blocks of README.md and docs/*.md: what each needs, how it is run, what it prints.
+"""The code blocks of README.md and the pages in docs: what each needs, how it is run, what it prints.
 
 The blocks below one heading belong together. Those of C, C++, Fortran, CMake and Go, and those of
 Python whose first line is a comment with a file's name, are files; then the shell blocks run, and
 what is left of Python is one program. A comment ``<!-- needs: torch -->`` above a block names what
 must be there beyond hamr, NumPy and, for C and Go, a compiler: one of NEEDS. A heading's blocks
-run once with those that need nothing and each other set of needs.
+run once with those that need nothing and each other set of needs. What nobody can run has
+``<!-- not run: REASON -->`` above it; it is skipped with the reason, so that pytest counts it.
 
 All that the blocks print has to be shown, in ``# prints …`` at a line's end or in a ``text``
 block below, in which ``...`` stands for anything.
@@ -41,7 +42,7 @@ from tests.support import (
 from tests.support.paths import PATHS, ROOT
 from tests.support.processes import launch
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 #: Modules that stand in for libraries without which a block could not run on the emulator.
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
@@ -137,6 +138,7 @@ class Block:
     language: str
     needs: frozenset[str]
     text: str
+    not_run: str = ""
 
     @property
     def place(self) -> str:
@@ -175,7 +177,7 @@ class Group:
 def blocks_of(page: Path) -> list[Block]:
     """All blocks of a page. One that is not closed, or needs what nobody knows, is an error."""
     found: list[Block] = []
-    heading = language = needs = fence = ""
+    heading = language = needs = fence = not_run = ""
     start = 0
     lines = page.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, 1):
@@ -186,8 +188,8 @@ def blocks_of(page: Path) -> list[Block]:
                 if names - NEEDS.keys():
                     raise ValueError(f"{page.name}:{start}: needs {sorted(names)}: {[*NEEDS]}")
                 text = "".join(f"{one}\n" for one in lines[start : number - 1])
-                found.append(Block(page, start + 1, heading, language, names, text))
-                fence = needs = ""
+                found.append(Block(page, start + 1, heading, language, names, text, not_run))
+                fence = needs = not_run = ""
         elif mark:
             fence, language, start = mark[1], mark[2].strip(), number
         elif line.startswith("#"):
@@ -195,6 +197,8 @@ def blocks_of(page: Path) -> list[Block]:
         elif line:
             comment = re.fullmatch(r"<!-- needs: (.*) -->", line)
             needs = comment[1] if comment else ""
+            comment = re.fullmatch(r"<!-- not run: (.+) -->", line)
+            not_run = comment[1] if comment else ""
     if fence:
         raise ValueError(f"{page.name}:{start}: the block is not closed")
     return found
@@ -203,6 +207,7 @@ def blocks_of(page: Path) -> list[Block]:
 def groups_of(blocks: list[Block]) -> list[Group]:
     """What is run: the blocks of each heading, once for each set of needs."""
     groups: list[Group] = []
+    blocks = [block for block in blocks if not block.not_run]
     headings = dict.fromkeys((block.page, block.heading) for block in blocks)
     for key in headings:
         below = [block for block in blocks if (block.page, block.heading) == key]
@@ -281,7 +286,7 @@ def _python(program: list[Block], folder: Path) -> str:
     text = ""
     for block in program:
         text += "\n" * (block.line - 1 - text.count("\n")) + block.text
-    path = folder / program[0].page.with_suffix(".py").name
+    path = folder / f"page_{program[0].page.stem}.py"  # which imports no page as a module
     path.write_text(text, encoding="utf-8")
     needs = frozenset().union(*(block.needs for block in program))
     env = sycl_runtime.environment() if "dpctl" in needs else {}
