@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
-test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize packaging
+test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize packaging docs
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)
@@ -30,7 +30,7 @@ sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_suppor
 packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial
 release: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.release --checks $(or $(CHECKS),test-all)
 install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
-docs: .venv ; $(PIP) install '.[docs,numpy]' && HAMR_DOCS_GO=required $(TOOLS) .venv/bin/python -m build_support.site
+docs: .venv ; $(PIP) install '.[docs,dask]' numpy && HAMR_DOCS_GO=required $(TOOLS) .venv/bin/python -m build_support.site
 docs-look: docs ; $(PIP) install 'selenium==4.51.0' && .venv/bin/python -m build_support.site_look
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv

@@ -1,4 +1,4 @@
-"""Build the documentation site into build/site, and check it.
+"""Build the documentation site into build/site, and check it; run the notebooks.
 
 python -m build_support.site
 """
@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+from build_support import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
@@ -39,6 +41,11 @@ def main() -> int:
     )
     if spelled.returncode or built.returncode:
         return 1
+    for name in notebooks.NAMES:
+        missing = notebooks.absent(name)
+        print(f"{name}.ipynb: {f'left out: {missing}' if missing else 'runs'}")
+        if not missing:
+            notebooks.execute(name)
     found = loaded_from_elsewhere(SITE)
     print(*found, sep="\n", file=sys.stderr) if found else print(f"{SITE.relative_to(ROOT)}: built")
     return 1 if found else 0

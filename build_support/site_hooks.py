@@ -6,17 +6,19 @@ these is a page that shows the file.
 
 from __future__ import annotations
 
+import inspect
 import os
 import posixpath
 import re
 import shutil
 import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # mkdocs runs this file by itself
 DOCS = ROOT / "docs"
 
 #: Go packages that programs import.
@@ -113,11 +115,34 @@ def go_page(name: str, told: str) -> str:
     return "\n".join(lines)
 
 
-def on_files(files: Files, *, config: Any) -> Files:
-    """Add the pages of files that others link to."""
+def members(name: str) -> str:
+    """Return a table of a class's public members that no page of its file's texts has.
+
+    These are made as the class is, or are those of C's types.
+    """
+    module, _, kind = name.rpartition(".")
+    found = getattr(import_module(module), kind)
+    rows = []
+    for member in sorted(n for n in dir(found) if not n.startswith("_") and not n.startswith("set_transfer_syc")):
+        value = inspect.getattr_static(found, member)
+        lines = (inspect.getdoc(getattr(found, member)) or "").strip().split("\n\n")
+        told = " ".join(lines[0].split()).replace("|", "\\|")
+        if told and not told.startswith("Not hamr's") and not hasattr(int, member):
+            rows.append(f"| `{member}{'()' if callable(value) else ''}` | {told} |")
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the pages of files that others link to, and the notebooks."""
+    from build_support import notebooks
+    from mkdocs.structure.files import File, InclusionLevel
+
+    for name, text in notebooks.made().items():
+        file = File.generated(config, f"notebooks/{name}.ipynb", content=text)
+        files.append(file)
     for target, path in linked(DOCS).items():
         file = File.generated(config, page_of(target), content=shown(target, path))
-        file.inclusion = file.inclusion.NOT_IN_NAV
+        file.inclusion = InclusionLevel.NOT_IN_NAV
         files.append(file)
     return files
 
@@ -139,4 +164,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     markdown = LINK.sub(moved, markdown)
     if source == "api/go.md":
         markdown = markdown.replace("<!-- go reference -->", go_reference())
-    return markdown
+    if source == "examples.md":
+        markdown = re.sub(
+            r"(\[(\w+)\.py\].*)\| yes \|", r"\1| [notebook](notebooks/\2.ipynb) |", markdown
+        )
+    return re.sub(r"<!-- members: (\S+) -->", lambda found: members(found[1]), markdown)

@@ -1,5 +1,9 @@
-"""Buffers in a Dask cluster: they are tasks' arguments and results, and chunks of arrays."""
+# %% [markdown]
+# # Buffers in a Dask cluster
+#
+# They are tasks' arguments and results, and chunks of arrays. Host memory without gaps leaves and arrives without a copy.
 
+# %%
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -7,10 +11,12 @@ from distributed import Client, LocalCluster
 import hamr
 
 
+# %%
 def scaled(b: hamr.Buffer, factor: float) -> hamr.Buffer:
     return hamr.buffer(np.asarray(b.get_host_accessible()) * factor)
 
 
+# %%
 if __name__ == "__main__":
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,

@@ -27,6 +27,8 @@ def test_blocks(group, tmp_path):
         "event_pipeline.py",
         "store.py",
         "hello.py",
+        "in_situ_plot.py",
+        "two_processes.py",
     ],
 )
 def test_examples_that_run_anywhere_run_on_a_device(name, tmp_path):

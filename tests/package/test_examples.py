@@ -62,6 +62,19 @@ OUTPUT = {
         "an array of NumPy's, too: 9.0",
         "TypeError: the buffer's elements are float32: accepted are float64",
     ],
+    "in_situ_plot.py": [
+        "step 20: peak 84.5, 10.4% of the grid is warm",
+        "step 60: peak 47.6, 18.7% of the grid is warm",
+    ],
+    "two_libraries.py": [
+        "elements: [0, ",
+        "the first library has the buffer's memory: True",
+    ],
+    "two_processes.py": [
+        "a copy was made: False",
+        "the child says: written",
+        "the parent's buffer: [1, 1, 1, 1, 7, 7, 7, 7]",
+    ],
     "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
 
