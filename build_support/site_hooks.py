@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # mkdocs runs this file by itself
 DOCS = ROOT / "docs"
 
 #: Go packages that programs import.
@@ -134,8 +133,11 @@ def members(name: str) -> str:
 
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the pages of files that others link to, and the notebooks."""
-    from build_support import notebooks
+    if str(ROOT) not in sys.path:  # mkdocs runs this file by itself
+        sys.path.insert(0, str(ROOT))
     from mkdocs.structure.files import File, InclusionLevel
+
+    from build_support import notebooks
 
     for name, text in notebooks.made().items():
         file = File.generated(config, f"notebooks/{name}.ipynb", content=text)
