@@ -122,7 +122,9 @@ def members(name: str) -> str:
     module, _, kind = name.rpartition(".")
     found = getattr(import_module(module), kind)
     rows = []
-    for member in sorted(n for n in dir(found) if not n.startswith("_") and not n.startswith("set_transfer_syc")):
+    for member in sorted(
+        n for n in dir(found) if not n.startswith("_") and not n.startswith("set_transfer_syc")
+    ):
         value = inspect.getattr_static(found, member)
         lines = (inspect.getdoc(getattr(found, member)) or "").strip().split("\n\n")
         told = " ".join(lines[0].split()).replace("|", "\\|")

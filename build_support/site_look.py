@@ -33,7 +33,7 @@ LIMIT = 60  # seconds until the search must have answered
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves files, and says nothing of it."""
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         """Say nothing."""
 
 

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Buffers in a Dask cluster
 #
-# They are tasks' arguments and results, and chunks of arrays. Host memory without gaps leaves and arrives without a copy.
+# They are tasks' arguments and results, and chunks of arrays. Host memory without gaps leaves
+# and arrives without a copy.
 
 # %%
 import dask.array as da

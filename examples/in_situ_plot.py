@@ -1,7 +1,8 @@
 # %% [markdown]
 # # In-situ analysis with a plot
 #
-# A simulation steps on, and every few steps its field is analysed where it lies: no file is written, and on the
+# A simulation steps on, and every few steps its field is analysed where it lies: no file is
+# written, and on the
 # host nothing is copied. The picture goes to `heat.svg` where matplotlib is installed.
 
 # %%
@@ -12,7 +13,8 @@ import hamr
 # %% [markdown]
 # ## The simulation
 #
-# Heat spreads on a grid of 64 × 64 points. The field is a buffer: ask for `device="cuda"`, and the same lines run
+# Heat spreads on a grid of 64 by 64 points. The field is a buffer: ask for `device="cuda"`,
+# and the same lines run
 # with the memory on a GPU.
 
 # %%

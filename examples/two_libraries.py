@@ -1,7 +1,8 @@
 # %% [markdown]
 # # CuPy and PyTorch on one buffer
 #
-# Two libraries work on the same elements, without a copy: CuPy and PyTorch where there is a GPU, NumPy in CuPy's
+# Two libraries work on the same elements, without a copy: CuPy and PyTorch where there is a
+# GPU, NumPy in CuPy's
 # place elsewhere. What is not installed is said and left out.
 
 # %%
@@ -44,4 +45,6 @@ else:
 
 # %%
 print("elements:", b.get().astype(int).tolist())
-print("the first library has the buffer's memory:", not b.get_host_accessible().is_temporary or on_gpu)
+print(
+    "the first library has the buffer's memory:", not b.get_host_accessible().is_temporary or on_gpu
+)

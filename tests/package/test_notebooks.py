@@ -16,7 +16,7 @@ jupytext = pytest.importorskip("jupytext")
 def test_a_notebook_has_all_of_its_script(name):
     script = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     cells = notebooks.notebook(name).cells
-    assert [cell.cell_type for cell in cells][0] == "markdown"
+    assert cells[0].cell_type == "markdown"
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     written = [line for line in script.split("\n") if line and not line.startswith("#")]
     assert [line for line in code.split("\n") if line] == written

@@ -1,4 +1,4 @@
-"""The code blocks of README.md and the pages in docs: what each needs, how it is run, what it prints.
+"""The code blocks of README.md and the pages in docs: needs, runs, and what they print.
 
 The blocks below one heading belong together. Those of C, C++, Fortran, CMake and Go, and those of
 Python whose first line is a comment with a file's name, are files; then the shell blocks run, and
