@@ -2,8 +2,8 @@
 # # In-situ analysis with a plot
 #
 # A simulation steps on, and every few steps its field is analysed where it lies: no file is
-# written, and on the
-# host nothing is copied. The picture goes to `heat.svg` where matplotlib is installed.
+# written, and on the host nothing is copied. The picture goes to `heat.svg` where matplotlib
+# is installed.
 
 # %%
 import numpy as np
@@ -14,8 +14,7 @@ import hamr
 # ## The simulation
 #
 # Heat spreads on a grid of 64 by 64 points. The field is a buffer: ask for `device="cuda"`,
-# and the same lines run
-# with the memory on a GPU.
+# and the same lines run with the memory on a GPU.
 
 # %%
 field = hamr.zeros((64, 64), dtype="float64")

@@ -2,8 +2,7 @@
 # # CuPy and PyTorch on one buffer
 #
 # Two libraries work on the same elements, without a copy: CuPy and PyTorch where there is a
-# GPU, NumPy in CuPy's
-# place elsewhere. What is not installed is said and left out.
+# GPU, NumPy in CuPy's place elsewhere. What is not installed is said and left out.
 
 # %%
 import importlib.util

@@ -2,8 +2,7 @@
 # # Two processes on one device's memory
 #
 # A parent makes a buffer, on a GPU if there is one, else in memory of the host that processes
-# can share. Its child gets a
-# handle, opens the same memory, and writes to it.
+# can share. Its child gets a handle, opens the same memory, and writes to it.
 
 # %%
 import socket
