@@ -164,6 +164,15 @@ def test_example(name, tmp_path):
     run_example(name, tmp_path)
 
 
+@pytest.mark.libraries
+def test_two_libraries_have_one_memory(tmp_path):
+    pytest.importorskip("torch")
+    command = [sys.executable, EXAMPLES / "two_libraries.py"]
+    done = subprocess.run(command, text=True, capture_output=True, check=True, cwd=tmp_path)
+    assert "torch has the buffer's address: True\n" in done.stdout
+    assert "elements: [0, 10, 20, 30, 40, 50]\n" in done.stdout
+
+
 @pytest.mark.skipif(not python_library(), reason="this Python has no library of its own to embed")
 @pytest.mark.skipif(not LANGUAGES["c++"][1], reason="no C++ compiler")
 @pytest.mark.skipif(not HEADERS.exists(), reason="no headers of Python's")

@@ -2,12 +2,14 @@
 
 import importlib
 import inspect
+import json
 import re
 import types
+from xml.etree import ElementTree
 
 import pytest
 
-from build_support import site, site_hooks
+from build_support import site, site_hooks, trace_figure
 from tests.support import documents
 from tests.support.paths import ROOT
 
@@ -111,6 +113,22 @@ def test_what_go_tells_becomes_a_page():
     assert "```text\nPackage p is small.\n```" in page
     assert "### hamr/p: functions\n\n```go\n\nfunc F() int\n    F is one.\n```" in page
     assert "#### p.T\n\n```go\ntype T struct{}" in page
+
+
+def test_the_picture_of_a_pipeline_is_that_of_its_record(tmp_path):
+    trace = json.loads(trace_figure.RESULT.read_text(encoding="utf-8"))
+    assert trace_figure.drawn(trace) == trace_figure.PICTURE.read_text(encoding="utf-8")
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    bars = ElementTree.fromstring(trace_figure.drawn(trace)).findall(".//{*}rect/{*}title")
+    assert len(bars) == len(spans) > 0
+
+
+def test_a_new_trace_can_be_drawn(tmp_path):
+    pytest.importorskip("numpy")
+    trace_figure.record(tmp_path / "trace.json")
+    picture = trace_figure.drawn(json.loads((tmp_path / "trace.json").read_text()))
+    for name in ("worker 1", "stream 3", "read, event 7", "peak, event 0"):
+        assert name in picture
 
 
 @pytest.mark.parametrize(
