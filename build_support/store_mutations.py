@@ -144,7 +144,7 @@ STORE_MUTATIONS = [
     ),
     Mutation(
         "leases of which the end was put off are still there when it is asked for",
-        "pyhamr/internal/bridge/store_endings.go",
+        "pyhamr/internal/bridge/endings.go",
         "e.ending.Lock()\n\tdefer e.ending.Unlock()\n",
         "",
         "./pyhamr/internal/bridge",
