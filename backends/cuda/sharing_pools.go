@@ -13,11 +13,11 @@ import (
 // exportedSize is that of the driver's CUmemPoolPtrExportData, in bytes.
 const exportedSize = 64
 
-// foreignPools are pools of other processes, and what was imported of them.
+// foreignPools are pools of other processes, and what was imported of them, and how often.
 type foreignPools struct {
-	mu      sync.Mutex
 	devices map[uintptr]*device // by pool; peers.mu guards it
-	bases   map[backends.Address]bool
+	mu      sync.Mutex
+	times   map[backends.Address]int
 }
 
 // sharesPools reports whether the driver has the functions that pools need to be shared.
@@ -176,7 +176,8 @@ func (b *Backend) foreignPool(pool uintptr) (*device, error) {
 	return d, nil
 }
 
-// ImportPooled returns memory of CUDAAsync.
+// ImportPooled returns memory of CUDAAsync. It counts by itself: the driver gives what is imported again the
+// same address, and all of them end with the first free.
 func (b *Backend) ImportPooled(pool uintptr, exported []byte) (backends.Region, error) {
 	d, err := b.foreignPool(pool)
 	if err != nil {
@@ -191,31 +192,45 @@ func (b *Backend) ImportPooled(pool uintptr, exported []byte) (backends.Region, 
 		return backends.Region{}, err
 	}
 	defer v.leave()
+	f := &b.foreignPools
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := b.callWithPointers(b.driver.MemPoolImportPointer, v.slot(0), pool, uintptr(unsafe.Pointer(data))); err != nil {
 		return backends.Region{}, err
 	}
 	at := backends.Region{Address: backends.Address(v.out[0]), Allocator: b.dialect.Allocators.Ordered, Device: d.number}
-	b.foreignPools.add(at.Address)
+	if f.times == nil {
+		f.times = map[backends.Address]int{}
+	}
+	f.times[at.Address]++
 	return at, nil
 }
 
 // ClosePooled waits for the devices that reach the memory before it gives it back, and until it is
 // given back: its maker may free it then.
-func (b *Backend) ClosePooled(at backends.Region) (late error) {
+func (b *Backend) ClosePooled(at backends.Region) error {
 	d, err := b.device(at.Device)
 	if err != nil {
 		return err
 	}
-	if !b.foreignPools.take(at.Address) {
-		return fmt.Errorf("no allocation was imported at %#x", at.Address)
-	}
-	late = b.waitForUsers(d)
-	if !refused(late) {
-		late = errors.Join(late, b.freeForeign(at))
-	}
+	late := b.waitForUsers(d)
 	if refused(late) {
-		b.foreignPools.add(at.Address)
+		return late
 	}
+	f := &b.foreignPools
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch f.times[at.Address] {
+	case 0:
+		return errors.Join(late, fmt.Errorf("no allocation was imported at %#x", at.Address))
+	case 1:
+		err := b.freeForeign(at)
+		if !refused(err) {
+			delete(f.times, at.Address)
+		}
+		return errors.Join(late, err)
+	}
+	f.times[at.Address]--
 	return late
 }
 
@@ -229,23 +244,6 @@ func (b *Backend) freeForeign(at backends.Region) error {
 		return &backends.NotFreedError{Reason: err}
 	}
 	return b.call(b.driver.StreamSynchronize, b.native(legacyStream))
-}
-
-func (f *foreignPools) add(at backends.Address) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.bases == nil {
-		f.bases = map[backends.Address]bool{}
-	}
-	f.bases[at] = true
-}
-
-// take reports whether an allocation was imported, and that it is not any more.
-func (f *foreignPools) take(at backends.Address) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	defer delete(f.bases, at)
-	return f.bases[at]
 }
 
 // ClosePool ends a pool of ImportPool.

@@ -70,6 +70,21 @@ func TestAnImportedAllocationIsCountedByItsMaker(t *testing.T) {
 	assert.Equal(t, files+1, openFiles(t), "the pool's own")
 }
 
+func TestWhatIsImportedTwiceLastsUntilTheSecondEnd(t *testing.T) {
+	r := emulate(t, withSharedPools(1))
+	made, foreign, pool := r.imported(t, 0, 3000)
+	exported, _, err := r.ExportPooled(made)
+	require.NoError(t, err)
+	again, err := r.ImportPooled(pool, exported)
+	require.NoError(t, err)
+	assert.Equal(t, foreign, again)
+	require.NoError(t, r.ClosePooled(foreign))
+	require.NoError(t, copied(r.Copy(again, made, 3000, 0)))
+	require.NoError(t, r.ClosePooled(again))
+	assert.ErrorContains(t, r.ClosePooled(again), "no allocation was imported")
+	require.NoError(t, r.ClosePool(pool))
+}
+
 func TestPoolsAreSharedWhereThatIsAskedFor(t *testing.T) {
 	r := emulate(t, withDevices(1))
 	_, err := r.SharedPool(backends.CUDAAsync, 0)
@@ -100,11 +115,13 @@ func TestPoolsAreSharedWhereThatIsAskedFor(t *testing.T) {
 
 // poolSharing are the operations of backends.PoolSharer for TestEveryCallFails: each leaves no descriptor.
 func poolSharing() []operation {
-	on := func(name string, do func(r *rig, made backends.Region, pool uintptr) (undo func() error, err error)) operation {
+	on := func(name string, do func(r *rig, made backends.Region, pool uintptr) (undo func() error, err error)) operation { // made is not imported yet
 		return operation{name, 2, func(t *testing.T, r *rig) func() (func() error, error) {
 			r.sharedPools = true
 			r.connect(0, 1)
-			made, foreign, pool := r.imported(t, 0, 3000)
+			_, foreign, pool := r.imported(t, 0, 3000)
+			made := r.reserve(t, backends.CUDAAsync, 0, 3000, 0).Region
+			require.NoError(t, r.SynchronizeDevice(0))
 			t.Cleanup(func() {
 				require.NoError(t, r.ClosePooled(foreign))
 				require.NoError(t, r.ClosePool(pool))
@@ -145,8 +162,7 @@ func poolSharing() []operation {
 			if err != nil {
 				return nothing, err
 			}
-			if err = r.ClosePooled(at); r.foreignPools.take(at.Address) {
-				r.foreignPools.add(at.Address)
+			if err = r.ClosePooled(at); r.foreignPools.times[at.Address] > 0 {
 				r.stopFailing()
 				if again := r.ClosePooled(at); again != nil {
 					return nothing, again

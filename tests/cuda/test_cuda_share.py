@@ -115,9 +115,10 @@ def test_a_handle_keeps_memory_that_nobody_has_opened(processes, device, way):
         before = files
 
 
-def test_one_allocation_is_opened_once(processes, device):
+@pytest.mark.parametrize("way", WAYS)
+def test_one_allocation_is_opened_once(processes, device, way):
     maker, user = processes(), processes()
-    maker.make("a", (1000,), "f4", "cuda", device, 3)
+    maker.make("a", (1000,), "f4", way, device, 3)
     maker.part("b", "a", slice(10, 20))
     for name in "ab":
         maker.hands(user, name)
@@ -127,7 +128,7 @@ def test_one_allocation_is_opened_once(processes, device):
     user.drop("b")
     for name in "ba":
         maker.drop(name)
-    lets_go(maker, "cuda")
+    lets_go(maker, way)
 
 
 @pytest.mark.parametrize("way", ["cuda", "cuda_vmm", "cuda_uva", "cuda_host"])

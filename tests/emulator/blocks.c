@@ -181,20 +181,27 @@ CUresult new_block_of_pool(struct pool *pool, size_t size, struct block **block)
   return add_block(POOL_MEMORY, size, pool->device, pool, offset, 0, block);
 }
 
+// That of a place in an imported pool which nobody has freed yet, or null.
+static struct block *imported_block(const struct pool *pool, uint64_t offset) {
+  for (int i = 0; i < block_count; i++)
+    if (!blocks[i]->freeing && blocks[i]->pool == pool && blocks[i]->offset == offset)
+      return blocks[i];
+  return NULL;
+}
+
+// What is imported already keeps its address, and is not counted: one free ends it.
 CUresult import_block(struct pool *pool, uint64_t offset, size_t size, struct block **block) {
-  return add_block(POOL_MEMORY, size, pool->device, pool, offset, 0, block);
+  if ((*block = imported_block(pool, offset)))
+    return CUDA_SUCCESS;
+  RETURN_IF_FAILED(add_block(POOL_MEMORY, size, pool->device, pool, offset, 0, block));
+  use_part(pool->file, offset, size, 1);
+  pool->used += size;
+  return CUDA_SUCCESS;
 }
 
 // The file is the block's from now on, unless that fails.
 CUresult open_block(int file, size_t size, int device, struct block **block) {
   return add_block(DEVICE_MEMORY, size, device, NULL, 0, file + 1, block);
-}
-
-static int imported_twice(const struct block *b) {
-  for (int i = 0; i < block_count; i++)
-    if (blocks[i] != b && !blocks[i]->freed && blocks[i]->pool == b->pool && blocks[i]->offset == b->offset)
-      return 1;
-  return 0;
 }
 
 static void leave_file(const struct block *b, int file) {
@@ -214,7 +221,7 @@ static void close_files(struct block *b) {
 
 static void leave_pool(const struct block *b) {
   if (imported(b)) {
-    if (!imported_twice(b))
+    if (!imported_block(b->pool, b->offset)) // again, while this one was being freed
       use_part(b->pool->file, b->offset, b->size, 0);
     b->pool->used -= b->size;
     end_pool_if_unused(b->pool);

@@ -72,8 +72,6 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle
       data->offset > (uint64_t)file.st_size || data->size > (uint64_t)file.st_size - data->offset)
     return CUDA_ERROR_INVALID_VALUE;
   RETURN_IF_FAILED(import_block(p, data->offset, data->size, &b));
-  use_part(p->file, data->offset, data->size, 1);
-  p->used += data->size;
   *address = b->address;
   return CUDA_SUCCESS;
 }

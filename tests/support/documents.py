@@ -54,7 +54,13 @@ _NVRTC = (
     if emulation.CHOSEN == "emulator"
     else {}
 )
-_SETTINGS = {**_NVRTC, **mpi.SETTINGS, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+_SETTINGS = {
+    **_NVRTC,
+    **mpi.SETTINGS,
+    "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+    # Newer Pythons say so of every fork with threads; the page on forks says it, too.
+    "PYTHONWARNINGS": "ignore:This process:DeprecationWarning",
+}
 
 
 def _module(name: str) -> str:
