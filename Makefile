@@ -5,11 +5,13 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TOOLS = .venv/bin/python -m build_support.tools
 MATRIX = $(TOOLS) .venv/bin/python -m build_support.test_matrix
 SUMMARY = .venv/bin/python -m build_support.summary
+# The site is built by packages that the tests are to do without.
+DOCS = .venvs/docs/bin/python
 MAKEFLAGS += --no-print-directory
 .PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize
+test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize docs
 test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize packaging docs
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
@@ -30,7 +32,8 @@ sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_suppor
 packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial
 release: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.release --checks $(or $(CHECKS),test-all)
 install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
-docs: .venv ; $(PIP) install '.[docs,dask]' numpy && HAMR_DOCS_GO=required $(TOOLS) .venv/bin/python -m build_support.site
-docs-look: docs ; $(PIP) install 'selenium==4.51.0' && .venv/bin/python -m build_support.site_look
+docs: .venv .venvs/docs ; $(DOCS) -m pip --quiet --disable-pip-version-check install '.[docs,dask]' numpy && HAMR_DOCS_GO=required $(TOOLS) $(DOCS) -m build_support.site
+docs-look: docs ; $(DOCS) -m pip --quiet install 'selenium==4.51.0' && $(DOCS) -m build_support.site_look
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv
+.venvs/docs: ; $(PYTHON) -m venv .venvs/docs
