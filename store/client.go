@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/gobuffer"
+	"hamr/internal/deadline"
 )
 
 // Client is a session with a server: what it has leases of, it has until it lets go of it, is
@@ -24,6 +25,7 @@ type Client struct {
 	path    string
 	turn    chan struct{} // held for a request
 	hangUp  *atomic.Bool  // whether requests that are under way are to end
+	timeout atomic.Int64  // in nanoseconds; none where it is 0
 
 	// Of who holds turn.
 	socket    *waitingSocket
@@ -85,6 +87,28 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 	var err error
 	c.socket, c.welcome, err = c.connect(ctx)
 	return c, err
+}
+
+// SetTimeout ends each request by [context.DeadlineExceeded] that the server has not answered for so long, as
+// where it stands still; 0, as at first, is no limit. Calls that wait for others end by their contexts alone.
+func (c *Client) SetTimeout(timeout time.Duration) error {
+	if c == nil || c.turn == nil {
+		return &ArgumentError{"client", "nil", "what Connect returns"}
+	}
+	if timeout < 0 {
+		return &ArgumentError{"timeout", timeout.String(), "0 for none, or more"}
+	}
+	c.timeout.Store(int64(timeout))
+	return nil
+}
+
+// limited is a context that ends with the client's timeout, too.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if timeout := time.Duration(c.timeout.Load()); timeout > 0 {
+		c := deadline.Until(ctx, time.Now().Add(timeout))
+		return c, c.End
+	}
+	return ctx, func() {}
 }
 
 // connect opens a connection and greets the server.

@@ -23,6 +23,8 @@ func (c *Client) call(ctx context.Context, r call) error {
 	if c == nil || c.turn == nil {
 		return &ArgumentError{"client", "nil", "what Connect returns"}
 	}
+	ctx, end := c.limited(ctx)
+	defer end()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -58,6 +60,8 @@ func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Con
 	}
 	return func(ctx context.Context) error {
 		defer c.give()
+		ctx, end := c.limited(ctx)
+		defer end()
 		return c.awaitOrUndo(ctx, r)
 	}, nil
 }

@@ -43,6 +43,16 @@ func TestACallThatIsStoppedIsUndone(t *testing.T) {
 	held, err := other.Get(background, large, GetOptions{})
 	require.NoError(t, err)
 
+	limit := func(ctx context.Context, c *Client, call func(context.Context, *Client) error) error {
+		timed, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		return call(timed, c)
+	}
+	limitAll := func(ctx context.Context, c *Client, call func(context.Context, *Client) error) error {
+		require.NoError(t, c.SetTimeout(30*time.Millisecond))
+		defer func() { require.NoError(t, c.SetTimeout(0)) }()
+		return call(ctx, c)
+	}
 	for name, call := range map[string]func(context.Context, *Client) error{
 		"create a small one": func(ctx context.Context, c *Client) error { _, err := c.Create(ctx, bytesOf(5000)); return err },
 		"create a large one": func(ctx context.Context, c *Client) error { _, err := c.Create(ctx, bytesOf(70_000)); return err },
@@ -57,11 +67,13 @@ func TestACallThatIsStoppedIsUndone(t *testing.T) {
 		"wait":    func(ctx context.Context, c *Client) error { _, err := c.Wait(ctx, []ID{newID()}, 1); return err },
 		"connect": func(ctx context.Context, c *Client) error { _, err := Connect(ctx, c.Path(), c.runtime); return err },
 	} {
-		for _, client := range []*Client{c, other} {
+		for i, client := range []*Client{c, other, c, other} {
+			ended := limit
+			if waits := name == "wait" || name == "connect"; i > 1 && !waits {
+				ended = limitAll
+			}
 			standStill(t, server.Process)
-			ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
-			err := call(ctx, client)
-			cancel()
+			err := ended(background, client, call)
 			require.NoError(t, server.Process.Signal(syscall.SIGCONT))
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
 			// The reply that nobody waited for is in front of this one's.

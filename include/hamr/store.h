@@ -76,6 +76,7 @@ HAMR_STORE_FUNCTION(set_metadata, (hamr_store *store, const hamr_store_id *id, c
                     metadata_bytes))
 HAMR_STORE_FUNCTION(pin, (hamr_store *store, const hamr_store_id *id, int32_t on), (store, id, on))
 HAMR_STORE_FUNCTION(set_evictable, (hamr_store *store, const hamr_store_id *id, int32_t on), (store, id, on))
+HAMR_STORE_FUNCTION(set_timeout, (hamr_store *store, int64_t milliseconds), (store, milliseconds))
 HAMR_STORE_FUNCTION(list, (hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids, int64_t room, int64_t *found),
                     (store, which, prefix, after, ids, room, found))
 HAMR_STORE_FUNCTION(wait, (hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready,

@@ -159,6 +159,10 @@ typedef struct hamr_store_table {
     hamr_status (*set_evictable)(hamr_store *store, const hamr_store_id *id, int32_t on);
     /* Replaces the JSON of an object that this session has made and not sealed. */
     hamr_status (*set_metadata)(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes);
+    /* Ends with HAMR_ERROR_TIMEOUT each call of the session that the server has not answered for so many
+     * milliseconds, 1 or more; -1, as at first, is no limit. What the server does of such a call later is
+     * undone. Calls that wait for others end by their own milliseconds alone. */
+    hamr_status (*set_timeout)(hamr_store *store, int64_t milliseconds);
 } hamr_store_table;
 
 #endif

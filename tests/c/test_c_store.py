@@ -56,6 +56,22 @@ def test_the_surface_of_c_plus_plus(client_program, tmp_path):
     run(Path(client_program), "surface", str(tmp_path / "at" / "socket"))
 
 
+def test_calls_end_where_the_server_stands_still(client_program, server):
+    command = [client_program, "limited", server.path]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as program:
+        assert program.stdout.readline() == "begun\n"
+        server.process.send_signal(signal.SIGSTOP)
+        while ") T " not in Path(f"/proc/{server.process.pid}/stat").read_text():
+            time.sleep(0.001)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        told = program.stdout.readline()
+        server.process.send_signal(signal.SIGCONT)
+        assert (told, program.stderr.read()) == ("ended\n", "")
+        assert program.wait() == 0
+
+
 def test_a_mirror_that_an_exception_ends(client_program, tmp_path):
     run(Path(client_program), "unwinding", str(tmp_path / "at" / "socket"))
 

@@ -276,6 +276,9 @@ public:
         detail::check(hamr_store_set_evictable(m_store.get(), object.native(), on), "store::client::set_evictable");
     }
 
+    /// Ends calls by an exception that the server does not answer for so long; `forever`, as at first, is no limit.
+    void set_timeout(milliseconds timeout) { detail::check(hamr_store_set_timeout(m_store.get(), timeout.count()), "store::client::set_timeout"); }
+
     /// All objects, or those that have a name which begins so.
     std::vector<id> list(bool unsealed = false) { return listed(unsealed * std::uint32_t{HAMR_STORE_LIST_UNSEALED}, nullptr); }
     std::vector<id> list_named(const std::string &prefix) { return listed(HAMR_STORE_LIST_NAMED, prefix.c_str()); }

@@ -9,6 +9,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/internal/deadline"
 	"hamr/store"
 )
 
@@ -59,7 +60,8 @@ func soon(milliseconds int64) (context.Context, context.CancelFunc) {
 	if milliseconds < 0 || milliseconds > math.MaxInt64/int64(time.Millisecond) {
 		return context.Background(), func() {}
 	}
-	return context.WithTimeout(context.Background(), time.Duration(milliseconds)*time.Millisecond)
+	c := deadline.Until(context.Background(), time.Now().Add(time.Duration(milliseconds)*time.Millisecond))
+	return c, c.End
 }
 
 // Serve starts a server of the store in this process; 0 is what ServerOptions take it for.
@@ -88,6 +90,19 @@ func Connect(path string, milliseconds int64) (token uint64, found string, err e
 		return 0, "", err
 	}
 	return storeClients.keep(c), c.Path(), nil
+}
+
+// LimitAnswers ends requests of a session that are not answered for so many milliseconds; -1 is no limit.
+func LimitAnswers(token uint64, milliseconds int64) (err error) {
+	defer Guard(&err)
+	c, err := storeClients.get(token)
+	if err != nil {
+		return err
+	}
+	if milliseconds > math.MaxInt64/int64(time.Millisecond) {
+		milliseconds = -1
+	}
+	return c.SetTimeout(time.Duration(max(milliseconds, 0)) * time.Millisecond)
 }
 
 // Disconnect ends it.

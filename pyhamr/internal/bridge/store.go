@@ -11,6 +11,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/internal/deadline"
 	"hamr/store"
 )
 
@@ -281,7 +282,7 @@ func StoreSeal(call, token uint64) (reply string, err error) {
 	seal := b.Seal
 	if handlesSignals() && b.Prompt() {
 		soon := newSliceContext()
-		defer soon.end()
+		defer soon.End()
 		if o.object, seal, err = b.SealSoon(soon); seal == nil {
 			return "", err
 		}
@@ -381,7 +382,8 @@ func within(ctx context.Context, milliseconds int) (context.Context, context.Can
 	if milliseconds <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, time.Duration(milliseconds)*time.Millisecond)
+	c := deadline.Until(ctx, time.Now().Add(time.Duration(milliseconds)*time.Millisecond))
+	return c, c.End
 }
 
 func textOf(v any) (string, error) {

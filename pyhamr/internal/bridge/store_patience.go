@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"hamr/internal/deadline"
 	"hamr/store"
 )
 
@@ -67,7 +68,7 @@ func promptly(number uint64, undo func(reply string), f func(ctx context.Context
 	if handlesSignals() {
 		soon := newSliceContext()
 		reply, err := f(soon)
-		soon.end()
+		soon.End()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return reply, err
 		}
@@ -75,40 +76,8 @@ func promptly(number uint64, undo func(reply string), f func(ctx context.Context
 	return patiently(number, undo, f)
 }
 
-// sliceContext is a context that ends after a slice. Unlike one of package context it sets no timer, for which Go
-// may have to wake a thread, unless it is asked for Done.
-type sliceContext struct {
-	context.Context
-	until time.Time
-	done  sync.Once
-	timed context.Context
-	stop  context.CancelFunc
-}
-
-func newSliceContext() *sliceContext {
-	return &sliceContext{Context: context.Background(), until: time.Now().Add(slice)}
-}
-
-func (p *sliceContext) Deadline() (time.Time, bool) { return p.until, true }
-
-func (p *sliceContext) Done() <-chan struct{} {
-	p.done.Do(func() { p.timed, p.stop = context.WithDeadline(p.Context, p.until) })
-	return p.timed.Done()
-}
-
-func (p *sliceContext) Err() error {
-	if time.Now().Before(p.until) {
-		return nil
-	}
-	return context.DeadlineExceeded
-}
-
-// end gives the timer back, if there is one.
-func (p *sliceContext) end() {
-	p.done.Do(func() {})
-	if p.stop != nil {
-		p.stop()
-	}
+func newSliceContext() *deadline.Context {
+	return deadline.Until(context.Background(), time.Now().Add(slice))
 }
 
 // handlesSignals reports whether this is Python's main thread, which is a process's first one, in

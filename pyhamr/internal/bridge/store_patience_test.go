@@ -1,31 +1,14 @@
 package bridge
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
 )
-
-func TestASliceEnds(t *testing.T) {
-	soon := newSliceContext()
-	defer soon.end()
-	require.NoError(t, soon.Err())
-	assert.Nil(t, soon.timed, "it has no timer")
-	<-soon.Done()
-	require.ErrorIs(t, soon.Err(), context.DeadlineExceeded)
-
-	unasked := newSliceContext()
-	unasked.until = time.Now()
-	require.ErrorIs(t, unasked.Err(), context.DeadlineExceeded)
-	unasked.end()
-	assert.Nil(t, unasked.timed)
-}
 
 // leased is what a lease of an object that was sealed has, of which ended is told.
 func leased(t *testing.T, ended func()) *storeObject {

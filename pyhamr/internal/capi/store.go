@@ -170,6 +170,11 @@ func hamrStoreSetEvictable(session C.uint64_t, id *C.hamr_store_id, on C.int32_t
 	return failed(bridge.SetEvictable(uint64(session), object(id), on != 0))
 }
 
+//export hamrStoreSetTimeout
+func hamrStoreSetTimeout(session C.uint64_t, milliseconds C.int64_t) *C.hamr_error {
+	return failed(bridge.LimitAnswers(uint64(session), int64(milliseconds)))
+}
+
 //export hamrStoreSetMetadata
 func hamrStoreSetMetadata(session C.uint64_t, id *C.hamr_store_id, metadata unsafe.Pointer, bytes C.size_t) *C.hamr_error {
 	return failed(bridge.SetMetadata(uint64(session), object(id), copied(metadata, bytes)))

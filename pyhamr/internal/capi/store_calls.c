@@ -28,4 +28,5 @@ const capi_store_calls capi_store_of_this_copy = {
     .pin = hamrStorePin,
     .set_evictable = hamrStoreSetEvictable,
     .set_metadata = hamrStoreSetMetadata,
+    .set_timeout = hamrStoreSetTimeout,
 };

@@ -34,6 +34,7 @@ typedef struct capi_store_calls {
     hamr_error *(*pin)(uint64_t session, hamr_store_id *id, int32_t on);
     hamr_error *(*set_evictable)(uint64_t session, hamr_store_id *id, int32_t on);
     hamr_error *(*set_metadata)(uint64_t session, hamr_store_id *id, void *metadata, size_t bytes);
+    hamr_error *(*set_timeout)(uint64_t session, int64_t milliseconds);
 } capi_store_calls;
 
 extern const capi_store_calls capi_store_of_this_copy;

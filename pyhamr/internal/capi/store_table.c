@@ -44,6 +44,7 @@ static const hamr_store_table table = {
     .pin = stored_pin,
     .set_evictable = stored_set_evictable,
     .set_metadata = stored_set_metadata,
+    .set_timeout = stored_set_timeout,
 };
 
 const void *capi_other_table(const char *name, uint32_t version) {

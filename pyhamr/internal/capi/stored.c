@@ -269,6 +269,13 @@ hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, cons
     return keep(GO->set_metadata(store->numbered.token, UNCONST(hamr_store_id, id), UNCONST(void, metadata), metadata_bytes));
 }
 
+hamr_status stored_set_timeout(hamr_store *store, int64_t milliseconds) {
+    CHECK_SESSION(store);
+    if (milliseconds < -1 || milliseconds == 0)
+        return fail(HAMR_ERROR_VALUE, "milliseconds is %lld: accepted are -1 for no limit, and 1 or more", (long long)milliseconds);
+    return keep(GO->set_timeout(store->numbered.token, milliseconds));
+}
+
 hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids, int64_t room, int64_t *found) {
     CHECK_RESULT(after, "after");
     CHECK_RESULT(ids, "ids");

@@ -35,6 +35,7 @@ hamr_status stored_figures(hamr_store *store, hamr_store_figures *figures);
 hamr_status stored_pin(hamr_store *store, const hamr_store_id *id, int32_t on);
 hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on);
 hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes);
+hamr_status stored_set_timeout(hamr_store *store, int64_t milliseconds);
 hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror **made);
 const hamr_info *mirror_info(const hamr_mirror *mirror);
 void *mirror_data(const hamr_mirror *mirror);

@@ -143,6 +143,18 @@ static void marks(void) {
     FAILS(hamr_store_pin(store, &id, 1), HAMR_ERROR_NOT_FOUND, "");
 }
 
+static void timeouts(void) {
+    int32_t there;
+    hamr_store_id none;
+    memset(&none, 9, sizeof none);
+    OK(hamr_store_set_timeout(store, 60000));
+    OK(hamr_store_exists(store, &none, &there, NULL));
+    FAILS(hamr_store_set_timeout(store, 0), HAMR_ERROR_VALUE, "milliseconds is 0");
+    FAILS(hamr_store_set_timeout(store, -2), HAMR_ERROR_VALUE, "milliseconds is -2");
+    FAILS(hamr_store_set_timeout(NULL, 1), HAMR_ERROR_VALUE, "store is NULL");
+    OK(hamr_store_set_timeout(store, -1));
+}
+
 /* What is not sealed, and what is put. */
 static void builders(void) {
     hamr_store_builder *builder;
@@ -366,6 +378,7 @@ int main(int argc, char **argv) {
     objects();
     names();
     marks();
+    timeouts();
     builders();
     mistakes(argv[1]);
     forks(argv[1]);

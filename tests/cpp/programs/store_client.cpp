@@ -127,6 +127,21 @@ static void unwinding(const std::string &path) {
 }
 
 // One object each way, by name.
+/* The server stands still when a line was read, and goes on when one was written. */
+static void limited(const std::string &path) {
+    hamr::store::client client(path);
+    const auto made = client.put(hamr::buffer<double>(hamr::buffer_allocator::malloc, 20'000, 2.5));
+    client.set_timeout(50ms);
+    std::string line;
+    std::cout << "begun" << std::endl;
+    std::getline(std::cin, line);
+    TRUE(fails(HAMR_ERROR_TIMEOUT, [&] { client.get<double>(made); }));
+    TRUE(fails(HAMR_ERROR_TIMEOUT, [&] { client.put(hamr::buffer<double>(hamr::buffer_allocator::malloc, 20'000, 1.0)); }));
+    client.set_timeout(hamr::store::forever);
+    std::cout << "ended" << std::endl;
+    TRUE(client.exists(made) && client.list().size() == 1);
+}
+
 static void exchange(const std::string &path) {
     hamr::store::client client(path);
     auto builder = client.create<double>({3, 1000});
@@ -156,6 +171,7 @@ int main(int argc, char **argv) {
         const std::string what = argc == 3 ? argv[1] : "";
         if (what == "surface") surface(argv[2]);
         else if (what == "unwinding") unwinding(argv[2]);
+        else if (what == "limited") limited(argv[2]);
         else if (what == "exchange") exchange(argv[2]);
         else if (what == "be_killed") be_killed(argv[2]);
         else if (what == "share") share(std::stoi(argv[2]));
