@@ -26,7 +26,12 @@ _TIME = struct.Struct("q")
 
 
 def took(nbytes: int, rounds: int, way: str, **settings: str) -> list[float]:
-    """Microseconds from the sender's call to the receiver's array, of new memory each time.
+    """Microseconds from the sender's call to the receiver's array, of new memory each time."""
+    return [int(each) / 1e3 for each in between("share", (nbytes, rounds, way), settings)]
+
+
+def between(module: str, arguments: tuple[object, ...], settings: dict[str, str]) -> list[str]:
+    """What a module's ``child_send`` answers, which talks to its ``child_receive`` by a socket.
 
     Both are processes of their own, so that the setting of pools is theirs.
     """
@@ -35,13 +40,13 @@ def took(nbytes: int, rounds: int, way: str, **settings: str) -> list[float]:
     try:
         with near, far:
             for name, end in (("receive", far), ("send", near)):
-                arguments = end.fileno(), nbytes, rounds, way
-                child = Child.of(f"share.child_{name}", *arguments, socket=end.fileno(), **settings)
+                told_it = end.fileno(), *arguments
+                child = Child.of(f"{module}.child_{name}", *told_it, socket=end.fileno(), **settings)
                 children.append(child)
         for child in children:
             child.line()
         children[1].tell("go")
-        return [int(each) / 1e3 for each in children[1].line().split()]
+        return children[1].line().split()
     finally:
         for child in children:
             child.end()

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from .children import Child, answer, serving, told
 from .groups import MIB, Rows, size_text
+from .hand_over_parts import by_handle, by_store
 from .share import took as shared_by
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 #: Microseconds from the sender's call to the receiver's array, by size.
 LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 _ROUNDS, _QUICK_ROUNDS = 30, 2
+_PART_ROUNDS = 100
 _FILL = 7
 
 
@@ -30,6 +32,30 @@ def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
         title = f"hand {size_text(nbytes)} of CUDA over to another process"
         yield Rows(title, "us", partial(_rows, lib, driver, nbytes))
+    yield from _in_parts(lib, driver)
+
+
+def _in_parts(lib: Libraries, driver: Driver) -> Iterator[Rows]:
+    """The steps of some of it, so that one sees where the time goes."""
+    rounds = _QUICK_ROUNDS if lib.settings.quick else _PART_ROUNDS
+    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+        size = size_text(nbytes)
+        for allocator in ("cuda_async", "cuda"):
+            title = f"the steps of a handle of {size} of {allocator}"
+            yield Rows(title, "us", partial(_tried, lib, by_handle, nbytes, rounds, allocator))
+        title = f"the steps of an object of {size} of the store"
+        steps = partial(_tried, lib, by_store, nbytes, rounds, lambda: driver.synchronize())
+        yield Rows(title, "us", steps)
+
+
+def _tried(lib: Libraries, way: Callable[..., Any], *arguments: object) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = way(*arguments)
+    except Exception as error:
+        rows = [{"operation": "all steps", "error": f"{type(error).__name__}: {error}"[:200]}]
+    finally:
+        lib.trim()
+    return rows
 
 
 def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
