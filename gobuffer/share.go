@@ -143,8 +143,8 @@ func (a *Array) shareInPlace(f *shareFrame, s Sharing, start backends.Address) (
 	if err != nil {
 		return nil, err
 	}
-	lease, err := a.runtime.leases.lend(f.share, m, start)
-	if err != nil {
+	var lease int
+	if lease, f.note, err = a.runtime.leases.lend(f.share, m, start); err != nil {
 		return nil, errors.Join(err, closeDescriptors(descriptors))
 	}
 	return f.shared(append(descriptors, lease))

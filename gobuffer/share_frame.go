@@ -47,6 +47,7 @@ type shareFrame struct {
 	first     int // where in them the first one is
 	exported  []byte
 	layout    arrayiface.Layout
+	note      leaseNote // of a lease
 }
 
 // shared makes what is sent of a frame; the descriptors are its own from now on.
@@ -103,6 +104,9 @@ func (f *shareFrame) ofAllocation(s backends.AllocationSharer, m *Memory, start 
 	return err
 }
 
+// lent reports whether a lease's descriptor goes with the frame.
+func (f *shareFrame) lent() bool { return f.way == sharePool || f.way == shareAllocation }
+
 func (f *shareFrame) encode() []byte {
 	name := f.layout.Type.String()
 	flags := byte(0)
@@ -125,6 +129,10 @@ func (f *shareFrame) encode() []byte {
 		for _, n := range list {
 			b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		}
+	}
+	if f.lent() {
+		b = binary.LittleEndian.AppendUint64(append(b, f.note.maker[:]...), uint64(f.note.slot))
+		b = binary.LittleEndian.AppendUint64(b, f.note.generation)
 	}
 	binary.LittleEndian.PutUint16(b[12:], uint16(len(b)))
 	return b
@@ -209,6 +217,10 @@ func decodeShare(frame []byte) (*shareFrame, error) {
 		for i := range list {
 			list[i] = r.number()
 		}
+	}
+	if f.lent() {
+		copy(f.note.maker[:], r.bytes(16))
+		f.note.slot, f.note.generation = r.number(), uint64(r.number())
 	}
 	if r.short || len(r.rest) > 0 {
 		return nil, badFrame("%d bytes, which is too short or too long", len(frame))

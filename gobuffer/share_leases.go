@@ -16,12 +16,15 @@ import (
 //
 // A lease is a pair of connected sockets: one end stays here, the other one goes with a frame, to
 // as many processes as have it. When the kernel closes the last of these, for whatever reason, none of
-// them has the memory any more, and none can get it. Who opens the memory says so on its end, and
-// when it has let go: a process that ends without that may have work under way on a device still, until
+// them has the memory any more, and none can get it. Who opens the memory says so on its end, or in its
+// lane, and when it has let go: a process that ends without that may have work under way on a device still, until
 // the kernel is done with it.
 type leases struct {
 	mu      sync.Mutex
 	lent    map[shareID]lent
+	maker   shareID // as which others know these leases; zero before there is one
+	slots   slots
+	lanes   []*readLane                     // the watcher alone uses them
 	offered map[backends.Region]*sharedPool // by allocator and device
 	open    map[shareID]*openPool
 	uses    uint64
@@ -32,6 +35,7 @@ type leases struct {
 type lent struct {
 	memory *Memory
 	start  backends.Address
+	slot   int
 }
 
 // sharedPool is a pool of this process.
@@ -72,35 +76,38 @@ func (l *leases) pool(s backends.PoolSharer, at backends.Region) (*sharedPool, e
 	return p, nil
 }
 
-// lend keeps memory until all who have the descriptor that it returns are gone.
-func (l *leases) lend(id shareID, m *Memory, start backends.Address) (descriptor int, err error) {
+// lend keeps memory until all who have the descriptor that it returns are gone. The note is for who opens it.
+func (l *leases) lend(id shareID, m *Memory, start backends.Address) (descriptor int, note leaseNote, err error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, err
+		return -1, note, err
 	}
 	if err := unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		return -1, errors.Join(err, closeDescriptors(ends[:]))
+		return -1, note, errors.Join(err, closeDescriptors(ends[:]))
 	}
 	l.mu.Lock()
 	if l.lent == nil {
-		l.lent = map[shareID]lent{}
+		l.lent, l.maker = map[shareID]lent{}, newShareID()
 	}
-	l.lent[id] = lent{m.Retain(), start}
+	note.maker = l.maker
+	note.slot, note.generation = l.slots.take()
+	l.lent[id] = lent{m.Retain(), start, note.slot}
 	l.mu.Unlock()
-	if err := leaseWatcher.watch(&lease{of: l, id: id, end: ends[0]}); err != nil {
+	if err := leaseWatcher.watch(&lease{of: l, id: id, end: ends[0], slot: note.slot, generation: note.generation}); err != nil {
 		l.letGo(id)
-		return -1, errors.Join(err, closeDescriptors(ends[:]))
+		return -1, note, errors.Join(err, closeDescriptors(ends[:]))
 	}
-	return ends[1], nil
+	return ends[1], note, nil
 }
 
 // letGo ends a lease.
 func (l *leases) letGo(id shareID) {
 	l.mu.Lock()
-	m := l.lent[id].memory
+	ended := l.lent[id]
 	delete(l.lent, id)
+	l.slots.give(ended.slot)
 	l.mu.Unlock()
-	_ = m.Release() // what fails is traced by the runtime, and nobody waits for this
+	_ = ended.memory.Release() // what fails is traced by the runtime, and nobody waits for this
 }
 
 // find returns a new reference to memory that this process has lent, nil if it has not.

@@ -78,13 +78,18 @@ func (r *Runtime) openMemory(f *shareFrame, a backends.Allocator, device int, de
 	if err != nil {
 		return nil, 0, err
 	}
+	inLane := ownLanes.opens(f.note, lease)
+	end := func() error {
+		ownLanes.ends(f.note, lease, inLane)
+		return unix.Close(lease)
+	}
 	if f.way == sharePool {
 		m, err = r.openPooled(f, a, device, descriptors[0])
 	} else {
 		m, err = r.openAllocation(f, a, device)
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, endLease(lease))
+		return nil, 0, errors.Join(err, end())
 	}
 	unmap := m.unmap
 	m.lease = lease + 1
@@ -93,7 +98,7 @@ func (r *Runtime) openMemory(f *shareFrame, a backends.Allocator, device int, de
 		if refused(err) {
 			return err
 		}
-		return errors.Join(err, endLease(lease))
+		return errors.Join(err, end())
 	}
 	return m, m.region.Address, nil
 }
@@ -112,16 +117,7 @@ func openLease(descriptor int) (int, error) {
 	if err != nil || kind != unix.SOCK_SEQPACKET {
 		return -1, valueError("descriptors", descriptor, "the socket that goes with the frame")
 	}
-	lease, err := duplicate(descriptor)
-	if err == nil {
-		tell(lease, leaseOpens)
-	}
-	return lease, err
-}
-
-func endLease(lease int) error {
-	tell(lease, leaseEnds)
-	return unix.Close(lease)
+	return duplicate(descriptor)
 }
 
 // openPooled imports an allocation of a pool, which is imported once.

@@ -18,6 +18,9 @@ type lease struct {
 	end     int // the end that stays here
 	holders map[int32]*holder
 	left    atomic.Int32 // who had the memory when nobody could get it any more, and has not ended
+
+	slot       int // its word in lanes, 0 if it has none
+	generation uint64
 }
 
 // holder is a process that has memory open, by the number that this one knows it by, or 0.
@@ -34,10 +37,11 @@ type watcher struct {
 	watched map[int]watched
 }
 
-// watched is a lease's end, or a process of which a lease waits for the end.
+// watched is a lease's end, or a process of which a lease waits for the end, or that a lane is of.
 type watched struct {
 	lease   *lease
 	process bool
+	lane    *readLane
 }
 
 var leaseWatcher watcher
@@ -117,6 +121,8 @@ func (w *watcher) happened(descriptor int) {
 	w.mu.Unlock()
 	l := found.lease
 	switch {
+	case found.lane != nil:
+		found.lane.over()
 	case l == nil:
 	case found.process:
 		w.forget(descriptor)
@@ -136,7 +142,7 @@ func (w *watcher) wait(l *lease) {
 			continue
 		}
 		w.mu.Lock()
-		err := w.add(each.process, watched{l, true})
+		err := w.add(each.process, watched{lease: l, process: true})
 		w.mu.Unlock()
 		if err != nil {
 			each.close()
@@ -144,6 +150,14 @@ func (w *watcher) wait(l *lease) {
 		}
 	}
 	l.holders = nil
+	if l.slot != 0 {
+		for _, each := range l.of.lanes {
+			if each.has(l) {
+				l.left.Add(1)
+				each.waiting = append(each.waiting, l)
+			}
+		}
+	}
 	l.done()
 }
 
@@ -165,27 +179,42 @@ func (l *lease) hear() bool {
 		case errors.Is(err, unix.EAGAIN):
 			return true
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNRESET): // the last one has not read everything: the end comes next
-		case err != nil || n == 0:
+		case err != nil || (n == 0 && size == 0): // an empty message names its sender, an end nobody
 			return false
 		default:
-			l.note(sender(room[:size]), said[0] == leaseOpens)
+			number, files := sender(room[:size])
+			if n > 0 {
+				l.note(number, said[0] == leaseOpens)
+			}
+			l.read(number, files)
 		}
 	}
 	return true
 }
 
-// sender is whom the kernel names.
-func sender(said []byte) int32 {
+// read begins to read the lane that came with a message.
+func (l *lease) read(number int32, files []int) {
+	if len(files) == 1 && l.of.read(number, files[0]) == nil {
+		return
+	}
+	_ = closeDescriptors(files)
+}
+
+// sender is whom the kernel names, and what descriptors he has sent.
+func sender(said []byte) (number int32, files []int) {
 	messages, err := unix.ParseSocketControlMessage(said)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
 	for i := range messages {
 		if who, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
-			return who.Pid
+			number = who.Pid
+		}
+		if found, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			files = append(files, found...)
 		}
 	}
-	return 0
+	return number, files
 }
 
 func (l *lease) note(number int32, opens bool) {

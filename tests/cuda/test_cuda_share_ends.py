@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.cuda.test_cuda_share import WAYS, lets_go
+from tests.cuda.test_cuda_share import WAYS, lets_go, until
 from tests.support.processes import scaled
 
 
@@ -96,3 +96,74 @@ def test_walk(processes, device, way):
     for each in model:
         maker.drop(each)
     lets_go(maker, way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_walk_of_processes_that_are_killed(processes, device, way):
+    """Beside a model, as above; what a process has open stays as it is until it lets go or ends."""
+    chance = random.Random(23)
+    makers = [processes() for _ in range(2)]
+    users, first = [processes() for _ in range(3)], processes()
+    files = {}
+    for maker in makers:
+        maker.make("a", (500,), "f4", way, device, 1)
+        maker.hands(first, "a")
+        maker.drop("a")
+        first.drop("a")
+    first.kill()
+    for maker in makers:
+        lets_go(maker, way)
+        files[maker] = maker.files()
+    model = {}  # the value, who has made it, and where it is in place there
+    opened = {user: set() for user in users}
+    for step in range(scaled(400, 80)):
+        who = chance.randrange(3)
+        user = users[who]
+        its = opened[user]
+        match chance.choice(["make", "hand", "hand", "hand", "drop", "forget", "read", "end"]):
+            case "make" if len(model) < 8:
+                maker = chance.choice(makers)
+                maker.make(f"b{step}", (500,), "f4", way, device, step)
+                model[f"b{step}"] = [step, maker, True]
+            case "hand" if there := sorted(n for n in model.keys() - its if model[n][2]):
+                name = chance.choice(there)
+                model[name][1].hands(user, name)
+                its.add(name)
+            case "drop" if its:
+                name = chance.choice(sorted(its))
+                user.drop(name)
+                its.remove(name)
+            case "forget" if there := sorted(n for n in model if model[n][2]):
+                name = chance.choice(there)
+                model[name][1].drop(name)  # users have it still
+                model[name][2] = False
+            case "read":
+                for name in its:
+                    assert user.values(name) == [model[name][0]] * 500
+            case "end" if chance.randrange(2):
+                if its and chance.randrange(2):
+                    user.drop_and_fork(its.pop())
+                    user.end_children()
+                user.kill()
+                del opened[user]
+                users[who] = processes()
+                opened[users[who]] = set()
+        model = {
+            name: each
+            for name, each in model.items()
+            if each[2] or any(name in had for had in opened.values())
+        }
+    for user, its in opened.items():
+        for name in its:
+            assert user.values(name) == [model[name][0]] * 500
+    makers[1].kill()  # users let go of what was its
+    for user, its in opened.items():
+        for name in sorted(its):
+            user.drop(name)
+        until(lambda user=user: user.live(way)[1] == 0)
+        user.kill()
+    for name, (_, maker, there) in model.items():
+        if there and maker is makers[0]:
+            maker.drop(name)
+    lets_go(makers[0], way)
+    until(lambda: makers[0].files() <= files[makers[0]])  # nobody is watched

@@ -1,0 +1,27 @@
+package gobuffer
+
+// FillSlots has a Runtime's next shares lie in no lane, until one that has a slot ends.
+func FillSlots(r *Runtime) {
+	r.leases.mu.Lock()
+	defer r.leases.mu.Unlock()
+	r.leases.slots.used, r.leases.slots.free = laneWords-1, nil
+}
+
+// Noted is how many shares this process's lanes say to be open.
+func Noted() (count int) {
+	ownLanes.mu.Lock()
+	defer ownLanes.mu.Unlock()
+	for _, each := range ownLanes.to {
+		count += len(each.open)
+	}
+	return count
+}
+
+// LanesMade is how many lanes this process has.
+func LanesMade() int {
+	ownLanes.mu.Lock()
+	defer ownLanes.mu.Unlock()
+	return len(ownLanes.to)
+}
+
+const MostMakers = mostMakers
