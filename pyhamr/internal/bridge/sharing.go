@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -54,11 +53,14 @@ func Share(memory uint64, at backends.Address, element int, a backends.Allocator
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%d %d %x", bit(made.Copied()), bit(made.ReadOnly()), made.Frame())
+	frame := made.Frame()
+	text := strconv.AppendInt(make([]byte, 0, 2*len(frame)+32), int64(bit(made.Copied())), 10)
+	text = strconv.AppendInt(append(text, ' '), int64(bit(made.ReadOnly())), 10)
+	text = hex.AppendEncode(append(text, ' '), frame)
 	for _, descriptor := range made.Descriptors() {
-		text += " " + strconv.Itoa(descriptor)
+		text = strconv.AppendInt(append(text, ' '), int64(descriptor), 10)
 	}
-	return text, nil
+	return string(text), nil
 }
 
 func bit(on bool) int {

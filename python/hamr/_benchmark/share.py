@@ -40,8 +40,9 @@ def between(module: str, arguments: tuple[object, ...], settings: dict[str, str]
     try:
         with near, far:
             for name, end in (("receive", far), ("send", near)):
-                told_it = end.fileno(), *arguments
-                child = Child.of(f"{module}.child_{name}", *told_it, socket=end.fileno(), **settings)
+                number = end.fileno()
+                told_it = number, *arguments
+                child = Child.of(f"{module}.child_{name}", *told_it, socket=number, **settings)
                 children.append(child)
         for child in children:
             child.line()
