@@ -43,38 +43,46 @@ type leaseNote struct {
 	generation uint64
 }
 
+// makerKey is whom a lane is sent to: a frame may name another maker than the process whose socket goes with it.
+type makerKey struct {
+	maker   shareID
+	process int32
+}
+
 // lanes are this process's, whatever Runtime opens something.
 type lanes struct {
 	mu   sync.Mutex
-	to   map[shareID]*lane // by maker
+	to   map[makerKey]*lane
 	uses uint64
 }
 
 var ownLanes lanes
 
-// opens tells a lease's maker that this process has the memory, and reports whether the lane says so. Nobody
-// waits for it.
-func (l *lanes) opens(n leaseNote, lease int) (inLane bool) {
-	if n.slot <= 0 || n.slot >= laneWords || n.generation == 0 {
+// opens tells a lease's maker that this process has the memory, and returns the lane that says so; nil where a
+// message does. Nobody waits for it.
+func (l *lanes) opens(n leaseNote, lease int) *lane {
+	peer, err := unix.GetsockoptUcred(lease, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if n.slot <= 0 || n.slot >= laneWords || n.generation == 0 || err != nil || peer.Pid <= 0 {
 		tell(lease, leaseOpens)
-		return false
+		return nil
 	}
+	key := makerKey{n.maker, peer.Pid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found := l.to[n.maker]
+	found := l.to[key]
 	if found == nil {
-		if !l.begin(n.maker, lease) {
+		if !l.begin(key, lease) {
 			tell(lease, leaseOpens)
 		}
-		return false
+		return nil
 	}
 	l.uses++
 	found.used = l.uses
 	if !found.note(n) {
 		tell(lease, leaseOpens)
-		return false
+		return nil
 	}
-	return true
+	return found
 }
 
 // note reports whether the lane has it now: not if its maker does not read it, nor if another share has
@@ -97,14 +105,13 @@ func (a *lane) note(n leaseNote) bool {
 }
 
 // ends takes back what opens has told.
-func (l *lanes) ends(n leaseNote, lease int, inLane bool) {
-	if !inLane {
+func (l *lanes) ends(n leaseNote, lease int, found *lane) {
+	if found == nil {
 		tell(lease, leaseEnds)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found := l.to[n.maker]
 	known := found.open[n.slot]
 	if known.times--; known.times == 0 {
 		delete(found.open, n.slot)
@@ -114,7 +121,7 @@ func (l *lanes) ends(n leaseNote, lease int, inLane bool) {
 
 // begin makes a lane for a maker, and sends it with the message that says that the lease is open. It reports
 // whether that was said.
-func (l *lanes) begin(maker shareID, lease int) bool {
+func (l *lanes) begin(maker makerKey, lease int) bool {
 	if len(l.to) >= mostMakers && !l.dropOldest() {
 		return false
 	}
@@ -130,7 +137,7 @@ func (l *lanes) begin(maker shareID, lease int) bool {
 		return false
 	}
 	if l.to == nil {
-		l.to = map[shareID]*lane{}
+		l.to = map[makerKey]*lane{}
 	}
 	l.uses++
 	made.used = l.uses
@@ -141,7 +148,7 @@ func (l *lanes) begin(maker shareID, lease int) bool {
 // dropOldest gives up the lane that says nothing and was not used for longest, and reports whether there was one.
 func (l *lanes) dropOldest() bool {
 	var oldest *lane
-	var its shareID
+	var its makerKey
 	for maker, each := range l.to {
 		if len(each.open) == 0 && (oldest == nil || each.used < oldest.used) {
 			oldest, its = each, maker

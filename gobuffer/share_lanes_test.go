@@ -1,6 +1,7 @@
 package gobuffer_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -121,8 +122,8 @@ func TestLanesThatLie(t *testing.T) {
 	require.NoError(t, err)
 	const whole = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	lies := [][]int{
-		{pipe[0]}, {null}, {memory(0, 1 << 15)}, {memory(unix.F_SEAL_GROW, 1 << 15)},
-		{memory(whole|unix.F_SEAL_WRITE, 1 << 15)}, {memory(whole, 0)}, {pipe[0], pipe[1]}, {pipe[0], pipe[1], null, null},
+		{pipe[0]}, {null}, {memory(0, 1<<15)}, {memory(unix.F_SEAL_GROW, 1<<15)},
+		{memory(whole|unix.F_SEAL_WRITE, 1<<15)}, {memory(whole, 0)}, {pipe[0], pipe[1]}, {pipe[0], pipe[1], null, null},
 	}
 	for _, files := range lies {
 		for _, message := range [][]byte{{1}, {0}, {9}, {}} {
@@ -144,6 +145,25 @@ func TestLanesThatLie(t *testing.T) {
 	}
 	require.NoError(t, unix.Close(pipe[1]))
 	require.Eventually(t, func() bool { return openFiles(t) == before }, time.Minute, time.Millisecond)
+}
+
+// Who has a maker's frame, and a socket of his own, gets a lane that the maker is never told by.
+func TestALaneIsOfTheProcessWhoseSocketItIs(t *testing.T) {
+	_, here, there := sharers(t)
+	liar := newOpener(t)
+	socket := liar.makes()
+	shared := lendsNew(t, here)
+	gobuffer.DropLanes()
+	before := gobuffer.LanesMade()
+	theirs, err := there.OpenShared(shared.Frame(), []int{socket})
+	require.NoError(t, err)
+	assert.Equal(t, before+1, gobuffer.LanesMade())
+	again, err := there.OpenShared(shared.Frame(), shared.Descriptors())
+	require.NoError(t, err)
+	assert.Equal(t, before+2, gobuffer.LanesMade())
+	require.NoError(t, errors.Join(theirs.Close(), again.Close(), shared.Close(), unix.Close(socket)))
+	ends(t, here, backends.CUDA)
+	liar.kill()
 }
 
 // Many lanes of one process are refused, with what came.

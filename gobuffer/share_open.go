@@ -78,9 +78,9 @@ func (r *Runtime) openMemory(f *shareFrame, a backends.Allocator, device int, de
 	if err != nil {
 		return nil, 0, err
 	}
-	inLane := ownLanes.opens(f.note, lease)
+	lane := ownLanes.opens(f.note, lease)
 	end := func() error {
-		ownLanes.ends(f.note, lease, inLane)
+		ownLanes.ends(f.note, lease, lane)
 		return unix.Close(lease)
 	}
 	if f.way == sharePool {

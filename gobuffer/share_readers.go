@@ -22,7 +22,7 @@ type readLane struct {
 const (
 	// mostLanes is how many lanes a process reads, and mostOfOne how many of one other process, which has
 	// another one after an exec, and when it has given one up.
-	mostLanes = 1024
+	mostLanes = 128
 	mostOfOne = 8
 )
 

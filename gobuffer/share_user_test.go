@@ -23,6 +23,7 @@ const (
 	tellClose = 'c'
 	tellLose  = 'l' // close the descriptors of all, as the kernel does before it is done with a process
 	tellNoted = 'n' // how many of those are in a lane?
+	tellMake  = 'm' // make a pair of sockets, and send one end
 )
 
 // openShares is such a process: it does what comes by descriptor 3.
@@ -73,6 +74,15 @@ func openShares() error {
 			}
 		case tellNoted:
 			answer = byte(gobuffer.Noted())
+		case tellMake:
+			ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			if err := unix.Sendmsg(3, []byte{0}, unix.UnixRights(ends[1]), nil, 0); err != nil {
+				return err
+			}
+			continue
 		}
 		if _, err := unix.Write(3, []byte{answer}); err != nil {
 			return err
@@ -116,6 +126,20 @@ func (o *opener) tell(word, name byte, frame []byte, descriptors ...int) byte {
 	require.NoError(o.t, err)
 	require.Equal(o.t, 1, n, fmt.Sprintf("the process has ended at %c", word))
 	return answer[0]
+}
+
+// makes returns a socket that the process has the other end of.
+func (o *opener) makes() int {
+	o.t.Helper()
+	require.NoError(o.t, unix.Sendto(o.socket, []byte{tellMake, 0}, 0, nil))
+	room := make([]byte, 64)
+	_, size, _, _, err := unix.Recvmsg(o.socket, make([]byte, 1), room, unix.MSG_CMSG_CLOEXEC)
+	require.NoError(o.t, err)
+	messages, err := unix.ParseSocketControlMessage(room[:size])
+	require.NoError(o.t, err)
+	descriptors, err := unix.ParseUnixRights(&messages[0])
+	require.NoError(o.t, err)
+	return descriptors[0]
 }
 
 func (o *opener) open(name byte, shared *gobuffer.Shared) {
