@@ -11,7 +11,7 @@ import (
 // backends.AtOnce; else m is nil, and nothing has happened. It reports no errors: NewElements
 // meets them.
 func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Options) (m *Memory) {
-	if r.check() != nil || o.Allocator < 0 || int(o.Allocator) >= allocatorSlots || r.tracing() {
+	if r.check() != nil || o.Allocator < 0 || int(o.Allocator) >= allocatorSlots || r.tracing() || r.books.watched.Load() != 0 {
 		return nil
 	}
 	// Other streams than the default one may have to be asked for first.
@@ -33,7 +33,7 @@ func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Optio
 	}
 	m.owned, m.region.Address = true, at
 	m.uses.begin(w)
-	r.counters[o.Allocator].add(size)
+	m.come(size)
 	return m
 }
 
@@ -51,13 +51,13 @@ func (m *Memory) ReleaseAtOnce() bool {
 	}
 	// Nobody else has a reference, nor can get one.
 	plain := left == 1 && m.atOnce != nil && m.owned && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
-	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || !m.uses.on(m.backend, m.context(), m.ordered()) {
+	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 || !m.uses.on(m.backend, m.context(), m.ordered()) {
 		return false
 	}
 	if !m.atOnce.FreeAtOnce(m.region, m.Size(), m.ordered()) {
 		return false
 	}
 	m.refs.Store(0)
-	m.runtime.counters[m.region.Allocator].remove(m.Size())
+	m.gone()
 	return true
 }

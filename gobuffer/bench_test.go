@@ -43,15 +43,16 @@ func BenchmarkCounting(b *testing.B) {
 	}
 	b.Run("come and go", func(b *testing.B) {
 		b.RunParallel(func(p *testing.PB) {
+			m := new(Memory)
 			for p.Next() {
-				r.counters[backends.Malloc].add(4096)
-				r.counters[backends.Malloc].remove(4096)
+				r.counters[backends.Malloc].add(m, 4096)
+				r.counters[backends.Malloc].remove(m, 4096)
 			}
 		})
 	})
 	b.Run("grow", func(b *testing.B) {
 		for b.Loop() {
-			r.counters[backends.CPP].add(4096)
+			r.counters[backends.CPP].grow(4096)
 		}
 	})
 }

@@ -79,9 +79,9 @@ func (r *Runtime) newElements(m *Memory, t arrayiface.ElementType, count int, o 
 	}
 	err := r.allocate(m, o.Allocator, o.Device, count*t.Size(), o.Stream, false)
 	if o.OrPageable && o.Allocator.Kind() == backends.Pinned && outOfMemory(err) {
-		pattern := m.first
+		pattern, library := m.first, m.library
 		*m = Memory{}
-		m.first = pattern
+		m.first, m.library = pattern, library
 		err = r.allocate(m, backends.Temporaries(backends.SpaceHost)[0], backends.HostDevice, count*t.Size(), 0, false)
 	}
 	if err != nil {

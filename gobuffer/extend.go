@@ -99,7 +99,7 @@ func (m *Memory) extend(size, wanted int) error {
 		return err
 	}
 	m.size.Store(int64(has))
-	m.runtime.counters[m.region.Allocator].grow(has - had)
+	m.grown(has - had)
 	if r := m.runtime; r.tracing() {
 		r.tracef("grow %s device %d at %#x from %d to %d bytes", m.region.Allocator, m.region.Device, m.region.Address, had, has)
 	}
@@ -128,7 +128,8 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 	for _, w := range pending {
 		_ = next.mark(w, nil) // takes the ticket over, and drops none
 	}
-	r.counters[m.region.Allocator].add(has)
+	next.library = m.library
+	next.come(has)
 	if r.tracing() {
 		r.tracef("relocate %s device %d from %#x to %#x of %d bytes", m.region.Allocator, m.region.Device, m.region.Address, at, has)
 	}

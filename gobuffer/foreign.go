@@ -61,7 +61,7 @@ func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream)
 		return nil, err
 	}
 	m.owned, m.taken = true, true
-	r.counters[at.Allocator].add(size)
+	m.come(size)
 	if r.tracing() {
 		r.tracef("take over %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
 	}

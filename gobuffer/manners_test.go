@@ -112,6 +112,10 @@ var receivers = []receiver{
 	{name: "zero Memory", make: fixed(new(gobuffer.Memory)), want: gobuffer.ErrZero, zero: true},
 	{name: "Memory", make: func(t *testing.T) any { return accessed(t).Detach() }},
 
+	{name: "nil Recorder", make: fixed((*gobuffer.Recorder)(nil)), zero: true},
+	{name: "zero Recorder", make: fixed(new(gobuffer.Recorder)), zero: true},
+	{name: "nil Tracker", make: fixed((*gobuffer.Tracker)(nil)), zero: true},
+	{name: "zero Tracker", make: fixed(new(gobuffer.Tracker)), zero: true},
 	{name: "nil Runtime", make: fixed((*gobuffer.Runtime)(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero Runtime", make: fixed(new(gobuffer.Runtime)), want: gobuffer.ErrZero, zero: true},
 	{name: "Runtime", make: func(t *testing.T) any {
@@ -127,6 +131,7 @@ var receivers = []receiver{
 	{name: "zero ArgumentError", make: fixed(new(gobuffer.ArgumentError))},
 	{name: "Copying", make: fixed(gobuffer.CopyIfNeeded)},
 	{name: "Fault", make: fixed(gobuffer.BadValue)},
+	{name: "Library", make: fixed(gobuffer.LibraryHamr)},
 	{name: "Mode", make: fixed(gobuffer.Read)},
 	{name: "Transfer", make: fixed(gobuffer.Async)},
 }

@@ -21,6 +21,7 @@ type Memory struct {
 	asked      atomic.Uintptr  // the stream as the caller named it
 	stream     atomic.Uintptr  // the same, resolved: its release is ordered on it
 	turns      atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
+	place      uint32          // in the list of its part of the counter
 	foreign    func()          // called instead of freeing; nil for our own memory
 	shared     backends.Sharer // whose mapping it is; else nil
 	descriptor *Descriptor     // of the memory, which ends with it; else nil
@@ -32,6 +33,9 @@ type Memory struct {
 	keeps      bool        // temporaries of its elements were kept; for who drops the last reference
 	every      atomic.Bool // its release waits for all streams of the device
 	retired    bool        // it counts as freed
+	part       uint8       // of the counter
+	library    Library
+	booked     bool // its bytes count in books.used; guarded by books.mutex
 	refs       atomic.Int64
 	uses       uses     // enqueued and not yet waited for
 	first      pattern  // what it was filled with; here to save an allocation
@@ -91,12 +95,12 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
-		at, err := m.backend.Allocate(request)
+		at, err := m.take(request)
 		if err != nil && r.madeRoom(m.backend, err) {
-			at, err = m.backend.Allocate(request)
+			at, err = m.take(request)
 		}
 		if err != nil && r.relieved(err) {
-			at, err = m.backend.Allocate(request)
+			at, err = m.take(request)
 		}
 		if err != nil {
 			return err
@@ -106,11 +110,27 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 			m.uses.begin(w)
 		}
 	}
-	r.counters[a].add(size)
+	m.come(size)
 	if r.tracing() {
 		r.tracef("allocate %s device %d size %d at %#x", a, m.region.Device, size, m.region.Address)
 	}
 	return nil
+}
+
+// take is the backend's Allocate, within the limits of the library that the memory is for.
+func (m *Memory) take(request backends.Request) (backends.Address, error) {
+	books := &m.runtime.books
+	if !books.limited.Load() {
+		return m.backend.Allocate(request)
+	}
+	if err := books.reserve(m, request.Size); err != nil {
+		return 0, err
+	}
+	at, err := m.backend.Allocate(request)
+	if err != nil {
+		books.unreserve(m, request.Size)
+	}
+	return at, err
 }
 
 // place makes m size bytes at a region whose allocator and device are checked,

@@ -98,3 +98,16 @@ func (r *Runtime) relieved(err error) (some bool) {
 	}
 	return some
 }
+
+// Segments returns how the memory of the pools is divided, of backends that can tell.
+func (r *Runtime) Segments() (list []backends.Segment) {
+	if r.check() != nil {
+		return nil
+	}
+	for _, b := range r.list {
+		if s, ok := backends.As[backends.SegmentReporter](b); ok {
+			list = append(list, s.Segments()...)
+		}
+	}
+	return list
+}

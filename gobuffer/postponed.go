@@ -164,7 +164,7 @@ func (m *Memory) leaveStream() {
 // device. It counts as living again, and goes back when the device was waited for.
 func (m *Memory) postpone() {
 	m.retired = false
-	m.runtime.counters[m.region.Allocator].restore(m.Size())
+	m.back()
 	if m.runtime.tracing() {
 		m.runtime.tracef("keep %v at %#x until its device can be reached", m, m.region.Address)
 	}

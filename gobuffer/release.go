@@ -151,7 +151,7 @@ func (m *Memory) retire() {
 	m.retired = true
 	m.tellWritten()
 	r, a := m.runtime, m.region.Allocator
-	r.counters[a].remove(m.Size())
+	m.gone()
 	if r.tracing() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
 	}

@@ -20,6 +20,7 @@ type Runtime struct {
 	byAllocator [allocatorSlots]served
 	temporaries [][]backends.Allocator // by space
 	counters    [allocatorSlots]counter
+	books       books
 	postponed   postponed
 	aside       aside
 	callbacks   callbacks

@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,19 +17,31 @@ const (
 	partBytes = 128
 )
 
-// counter counts the memory of one allocator.
+// counter counts and lists the memory of one allocator.
 type counter struct {
 	adopted tally
 	parts   [partCount]part
+	roomy   atomic.Uint32 // a bit for each part that ever had room
 	mutex   sync.Mutex
 	peak    int64 // the bytes in use and all room; guarded by mutex
 }
 
 // part is what some goroutines have counted.
 type part struct {
-	made, freed atomic.Int64
-	room        atomic.Int64 // bytes that may come to be used without a new peak
-	_           [partBytes - 3*8]byte
+	mutex sync.Mutex // of what follows
+	made  int64
+	freed int64
+	room  int64    // bytes that may come to be used without a new peak
+	lives []living // by Memory.place
+	free  []uint32 // places that nobody has
+	roomy bool     // its bit is set in counter.roomy
+	_     [partBytes - 5*8 - 2*3*8]byte
+}
+
+// living is memory that is not freed yet.
+type living struct {
+	memory *Memory
+	record *record // nil, or of the Recorder that saw it come
 }
 
 // tally is a number that is the sum of its parts.
@@ -56,20 +69,56 @@ func here() int {
 	return int(uint32(uintptr(unsafe.Pointer(&onStack))>>smallestStack) * spread >> (32 - partBits))
 }
 
-func (c *counter) add(size int) {
-	c.parts[here()].made.Add(1)
-	c.grow(size)
+// add counts and lists new memory.
+func (c *counter) add(m *Memory, size int) {
+	i := here()
+	p := &c.parts[i]
+	p.mutex.Lock()
+	p.made++
+	p.list(m, i)
+	fits := p.use(size)
+	p.mutex.Unlock()
+	if !fits {
+		c.rise(i, size)
+	}
+}
+
+// list keeps the memory among those that live.
+func (p *part) list(m *Memory, i int) {
+	m.part = uint8(i)
+	if last := len(p.free) - 1; last >= 0 {
+		m.place = p.free[last]
+		p.free = p.free[:last]
+		p.lives[m.place].memory = m
+		return
+	}
+	m.place = uint32(len(p.lives))
+	p.lives = append(p.lives, living{memory: m})
+}
+
+// use takes room for bytes, if there is enough.
+func (p *part) use(size int) bool {
+	if p.room < int64(size) {
+		return false
+	}
+	p.room -= int64(size)
+	return true
 }
 
 // grow counts bytes that an allocation has more.
 func (c *counter) grow(size int) {
 	i := here()
-	own := &c.parts[i]
-	for room := own.room.Load(); room >= int64(size); room = own.room.Load() {
-		if own.room.CompareAndSwap(room, room-int64(size)) {
-			return
-		}
+	p := &c.parts[i]
+	p.mutex.Lock()
+	fits := p.use(size)
+	p.mutex.Unlock()
+	if !fits {
+		c.rise(i, size)
 	}
+}
+
+// rise is grow where the part has too little room.
+func (c *counter) rise(i, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	rooms, sum := c.takeRoom()
@@ -80,25 +129,65 @@ func (c *counter) grow(size int) {
 	c.giveRoom(i, rooms, sum-int64(size))
 }
 
-func (c *counter) remove(size int) {
-	own := &c.parts[here()]
-	own.freed.Add(1)
-	own.room.Add(int64(size))
+func (c *counter) remove(m *Memory, size int) {
+	p := &c.parts[m.part]
+	p.mutex.Lock()
+	p.freed++
+	p.room += int64(size)
+	if !p.roomy {
+		p.roomy = true
+		c.roomy.Or(1 << m.part)
+	}
+	p.lives[m.place] = living{}
+	p.free = append(p.free, m.place)
+	p.mutex.Unlock()
 }
 
 // restore undoes remove.
-func (c *counter) restore(size int) {
-	c.parts[here()].freed.Add(-1)
-	c.grow(size)
+func (c *counter) restore(m *Memory, size int) {
+	i := here()
+	p := &c.parts[i]
+	p.mutex.Lock()
+	p.freed--
+	p.list(m, i)
+	fits := p.use(size)
+	p.mutex.Unlock()
+	if !fits {
+		c.rise(i, size)
+	}
 }
 
-// takeRoom takes all room away, with the mutex held, so that whoever adds waits.
-func (c *counter) takeRoom() (rooms [partCount]int64, sum int64) {
-	for i := range rooms {
-		if part := &c.parts[i]; part.room.Load() != 0 {
-			rooms[i] = part.room.Swap(0)
-			sum += rooms[i]
+// each calls f with all memory that lives, of a part at a time, which nobody frees meanwhile.
+func (c *counter) each(f func(l *living)) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mutex.Lock()
+		for place := range p.lives {
+			if l := &p.lives[place]; l.memory != nil {
+				f(l)
+			}
 		}
+		p.mutex.Unlock()
+	}
+}
+
+// remember says how memory came to be.
+func (c *counter) remember(m *Memory, known *record) {
+	p := &c.parts[m.part]
+	p.mutex.Lock()
+	p.lives[m.place].record = known
+	p.mutex.Unlock()
+}
+
+// takeRoom takes all room away, with the counter's mutex held, so that whoever adds waits.
+func (c *counter) takeRoom() (rooms [partCount]int64, sum int64) {
+	for left := c.roomy.Load(); left != 0; left &= left - 1 {
+		i := bits.TrailingZeros32(left)
+		p := &c.parts[i]
+		p.mutex.Lock()
+		rooms[i], p.room = p.room, 0
+		p.mutex.Unlock()
+		sum += rooms[i]
 	}
 	return rooms, sum
 }
@@ -112,19 +201,36 @@ func (c *counter) giveRoom(i int, rooms [partCount]int64, sum int64) {
 	}
 	for other, room := range rooms {
 		if room > 0 {
-			c.parts[other].room.Add(sum / shares)
+			c.give(other, sum/shares)
 		}
 	}
-	c.parts[i].room.Add(sum % shares)
+	c.give(i, sum%shares)
+}
+
+func (c *counter) give(i int, room int64) {
+	if room == 0 {
+		return
+	}
+	p := &c.parts[i]
+	p.mutex.Lock()
+	p.room += room
+	p.mutex.Unlock()
+	c.roomy.Or(1 << i)
 }
 
 func (c *counter) allocations() (made, live int64) {
 	// What is freed was made before.
 	for i := range c.parts {
-		live -= c.parts[i].freed.Load()
+		p := &c.parts[i]
+		p.mutex.Lock()
+		live -= p.freed
+		p.mutex.Unlock()
 	}
 	for i := range c.parts {
-		made += c.parts[i].made.Load()
+		p := &c.parts[i]
+		p.mutex.Lock()
+		made += p.made
+		p.mutex.Unlock()
 	}
 	return made, made + live
 }
@@ -135,7 +241,7 @@ func (c *counter) bytes() (current, peak int64) {
 	rooms, sum := c.takeRoom()
 	for i, room := range rooms {
 		if room > 0 {
-			c.parts[i].room.Add(room)
+			c.give(i, room)
 		}
 	}
 	return c.peak - sum, c.peak

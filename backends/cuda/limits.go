@@ -187,3 +187,19 @@ func (b *Backend) trimDevice(d *device) error {
 	}
 	return nil
 }
+
+// Segments returns how the memory of the pools is divided. Of its own the driver does not tell.
+func (b *Backend) Segments() (list []backends.Segment) {
+	if !b.ready.Load() {
+		return nil
+	}
+	if p := b.pinned.Load(); p != nil {
+		list = append(list, p.Segments(b.dialect.Allocators.Pinned, backends.HostDevice)...)
+	}
+	for _, d := range b.devices {
+		if p := d.reused.Load(); p != nil {
+			list = append(list, p.Segments(b.dialect.Allocators.Plain, d.number)...)
+		}
+	}
+	return list
+}

@@ -30,7 +30,7 @@ var pythonRules = []rule{
 	// Programs, which use the package as everybody does.
 	{"_benchmark", []string{"", "_base", "hetero", "pygpu", "store"}},
 	{"_tuning", []string{"", "_base"}},
-	{"cli", []string{"", "_base", "_benchmark", "_tuning", "store"}},
+	{"cli", []string{"", "_base", "_diagnostics", "_benchmark", "_tuning", "store"}},
 	{"__main__", []string{"cli"}},
 }
 

@@ -6,6 +6,7 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
 """
 
+from os import environ
 from sys import modules
 
 from ._base.allocator import Allocator, Transfer
@@ -72,8 +73,11 @@ if TYPE_CHECKING:
     from ._buffer.many import copy_many
     from ._buffer.opening import open_shared
     from ._buffer.shares import SharedHandle
+    from ._diagnostics.memory_recording import record_memory, track
+    from ._diagnostics.memory_server import MemoryServer, serve_memory
     from ._diagnostics.pool_limits import limits, set_limit
     from ._diagnostics.report import backends, devices, reset_peaks, stats, trim
+    from ._diagnostics.snapshots import MemorySnapshot, memory_snapshot
     from ._diagnostics.verbose import set_verbose
     from ._protocols.location import device_of
     from ._upstream.functions import (
@@ -149,6 +153,8 @@ __all__ = [
     "Handle",
     "InUse",
     "InternalError",
+    "MemoryServer",
+    "MemorySnapshot",
     "OutOfMemory",
     "OutOfRange",
     "PinnedMemoryWarning",
@@ -221,17 +227,21 @@ __all__ = [
     "limits",
     "make_buffer",
     "memory_info",
+    "memory_snapshot",
     "on_out_of_memory",
     "open_shared",
     "peer_access",
     "pointer",
+    "record_memory",
     "reset_peaks",
+    "serve_memory",
     "set_active_cuda_device",
     "set_limit",
     "set_verbose",
     "stats",
     "stream",
     "synchronize",
+    "track",
     "trim",
 ]
 
@@ -241,6 +251,8 @@ __all__ = [
 _LATE = {
     "_C_API": "_native",
     "Event": "_base.stream",
+    "MemoryServer": "_diagnostics.memory_server",
+    "MemorySnapshot": "_diagnostics.snapshots",
     "SharedHandle": "_buffer.shares",
     "Stream": "_base.stream",
     "backends": "_diagnostics.report",
@@ -254,13 +266,17 @@ _LATE = {
     "get_include": "_base.headers",
     "limits": "_diagnostics.pool_limits",
     "memory_info": "_base.cuda_devices",
+    "memory_snapshot": "_diagnostics.snapshots",
     "on_out_of_memory": "_base.out_of_memory",
     "open_shared": "_buffer.opening",
     "peer_access": "_base.cuda_devices",
+    "record_memory": "_diagnostics.memory_recording",
     "reset_peaks": "_diagnostics.report",
+    "serve_memory": "_diagnostics.memory_server",
     "set_limit": "_diagnostics.pool_limits",
     "set_verbose": "_diagnostics.verbose",
     "stats": "_diagnostics.report",
+    "track": "_diagnostics.memory_recording",
     "trim": "_diagnostics.report",
 }
 _UPSTREAM = "_upstream.functions"
@@ -336,7 +352,12 @@ _rebuild.__module__ = "hamr.buffer"
 _rebuild_shared.__module__ = "hamr"
 modules["hamr.buffer"] = modules["hamr._buffer.buffers"]
 modules["hamr.allocator"] = modules["hamr._base.allocator"]
-del _name, modules
+if environ.get("HAMR_MEMORY"):
+    from ._diagnostics.memory_server import serve_if_asked
+
+    serve_if_asked()
+    del serve_if_asked
+del _name, environ, modules
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The command line: ``hamr info``, ``bench``, ``tune``, ``store`` and ``config``."""
+"""The command line: ``hamr info``, ``bench``, ``tune``, ``store``, ``memory``, ``config``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = {
     "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
+    "HAMR_MEMORY": "1: `hamr memory`, run by the same user, may ask the process what it has",
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
     "HAMR_NVRTC_LIBRARY": "the NVRTC that hamr.pygpu.compile loads, instead of libnvrtc.so",
     "HAMR_PYGPU_RUNTIME": "what serves hamr.pygpu: cuda or hip; by default the first with devices",
@@ -136,6 +137,11 @@ def main(arguments: list[str] | None = None) -> int:
         from .store.commands import add_options
 
         add_options(store)
+    memory = commands.add_parser("memory", help="what memory processes have that opted in")
+    if given[:1] == ["memory"]:
+        from ._diagnostics import memory_command
+
+        memory_command.add_options(memory)
     if given[:1] == ["config"]:
         from ._base import compiling
 
@@ -145,6 +151,10 @@ def main(arguments: list[str] | None = None) -> int:
         from .store.commands import run
 
         return run(chosen)
+    if chosen.command == "memory":
+        from ._diagnostics import memory_command
+
+        return memory_command.run(chosen)
     if chosen.command == "config":
         from ._base import compiling
 

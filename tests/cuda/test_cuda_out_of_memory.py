@@ -143,7 +143,10 @@ def test_each_operation_fails_as_ever_where_nobody_helps(emulator, register, nam
         assert not asked
         assert (on_host(made) == expected).all()
         return
-    assert str(error).endswith("; tried: what hamr itself keeps, 1 callback")
+    asked_for, held, tried = str(error).splitlines()
+    assert asked_for.startswith(f"out of memory: {error.size} bytes from allocator ")
+    assert held.startswith("held on ")
+    assert tried == "tried: what hamr itself keeps, 1 callback"
     assert [nbytes for _, nbytes in asked] == [error.size]
     assert (on_host(device) == RAMP).all()
     assert (on_host(host) == RAMP).all()
@@ -287,7 +290,7 @@ def test_threads_that_run_out_at_the_same_time(emulator, register):
 def test_the_host_can_be_full(register):
     asked = []
     register(lambda *arguments: asked.append(arguments))
-    with pytest.raises(hamr.OutOfMemory, match=r"allocator malloc.*tried"):
+    with pytest.raises(hamr.OutOfMemory, match=r"allocator malloc\nheld on the host.*\ntried"):
         hamr.Buffer(2**60, "u1", "malloc")
     assert asked == [(-1, 2**60)]
 

@@ -153,7 +153,9 @@ def _after_fork_in_child() -> None:
     _native.after_fork()
 
 
-def _relieve(device: int, nbytes: int, allocator: str, asked: int, limited: int) -> tuple[int, str]:
+def _relieve(
+    device: int, nbytes: int, allocator: str, asked: int, limited: int
+) -> tuple[int, str, str]:
     from .out_of_memory import relieve
 
     return relieve(device, nbytes, allocator, asked, limited)

@@ -59,24 +59,41 @@ def on_out_of_memory(callback: Callable[[int, int], object]) -> OutOfMemoryCallb
     return added
 
 
-def relieve(device: int, nbytes: int, allocator: str, asked: int, limited: int) -> tuple[int, str]:
-    """What the operation that ran out of memory is to do, and what was tried; for the extension.
+def relieve(
+    device: int, nbytes: int, allocator: str, asked: int, limited: int
+) -> tuple[int, str, str]:
+    """What the operation that ran out of memory is to do, what was tried and who has the memory.
+
+    It is for the extension.
 
     ``asked`` is how often it was told before, ``limited`` whether it is hamr's own limit that
     leaves no more.
     """
     if getattr(_here, "asking", False):
-        return _GIVE_UP, ""
+        return _GIVE_UP, "", ""
     kind = Allocator[allocator]
     pinned = device < 0 and not is_ordinary(kind)
     tried = ""
     if not asked:
         some, tried = _ask(device, nbytes, pinned, not limited and backend_of(kind) == "cuda")
         if some:
-            return _AGAIN, tried
+            return _AGAIN, tried, ""
     if pinned and _pageable(nbytes):
-        return _OR_PAGEABLE, tried
-    return _GIVE_UP, tried
+        return _OR_PAGEABLE, tried, ""
+    return _GIVE_UP, tried, _held(backend_of(kind), device)
+
+
+def _held(backend: str, device: int) -> str:
+    """Who has the memory; nothing where that cannot be asked now."""
+    from .held_memory import sentence
+
+    _here.asking = True  # what fails meanwhile asks nobody
+    try:
+        return sentence(backend, device)
+    except Exception:  # the error that is about to be raised says more
+        return ""
+    finally:
+        _here.asking = False
 
 
 def _ask(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool, str]:

@@ -33,8 +33,13 @@ if TYPE_CHECKING:
         pinned: int | None
         host: int | None
         devices: dict[int, int | None]
+        libraries: dict[str, dict[str, int]]
 
 
+#: Whom memory can be for.
+LIBRARIES = ("hamr", "cupy", "torch", "numba")
+
+_NO_LIMIT = -1  # for the core
 _DEFAULT = -2  # for the core: what a limit is at the start
 
 
@@ -52,6 +57,7 @@ def set_limit(
     host: Bytes = _UNSAID,
     device: Device | None = None,
     bytes: Bytes = _UNSAID,  # noqa: A002 -- as users call it
+    library: str | None = None,
 ) -> None:
     """Limit how many bytes hamr takes: a number, a text such as "4GiB", or None.
 
@@ -61,7 +67,14 @@ def set_limit(
     ``host`` is how much freed ordinary memory is kept for reuse. None is what it was at the
     start. More than that raises OutOfMemory, or is ordinary memory instead of page-locked. What
     is kept beyond a limit is given back at once, which waits for the device.
+
+    With ``library``, "hamr", "cupy", "torch" or "numba", ``bytes`` limits what that library has in
+    use through hamr on ``device``, by any allocators, or without ``device`` on all devices
+    together; None is no limit. What it has already stays.
     """
+    if library is not None:
+        _limit_library(library, device, bytes, pinned is _UNSAID and host is _UNSAID)
+        return
     if (device is None) != (bytes is _UNSAID):
         given = "device" if bytes is _UNSAID else "bytes"
         raise ValueError(f"{given} is given alone: accepted are device and bytes together")
@@ -75,6 +88,30 @@ def set_limit(
         wanted.append((Allocator.malloc, -1, _bytes("host", host)))
     for allocator, number, count in wanted:
         core().LimitPool(int(allocator), number, count)
+
+
+def _limit_library(library: Any, device: Any, count: Any, alone: bool) -> None:
+    if not isinstance(library, str):
+        raise TypeError(f"library is {library!r}: accepted is a str")
+    if library not in LIBRARIES:
+        raise ValueError(f"library is {library!r}: accepted are {', '.join(LIBRARIES)}")
+    if count is _UNSAID:
+        raise ValueError("library is given without bytes: accepted are both together")
+    if not alone:
+        raise ValueError("library is given with pinned or host: accepted are bytes and device")
+    number, backend = (-1, "") if device is None else device_and_backend(device)
+    most = _NO_LIMIT if count is None else _bytes("bytes", count)
+    core().LimitLibrary(library, backend, number, most)
+
+
+def library_limits() -> dict[str, dict[str, int]]:
+    """The limits of libraries, by name and by device, as "cuda:0", or "all"."""
+    found: dict[str, dict[str, int]] = {}
+    for line in sorted(core().LibraryLimits().splitlines()):
+        library, backend, device, limit, _ = line.split()
+        place = "all" if backend == "-" else f"{backend}:{device}"
+        found.setdefault(library, {})[place] = int(limit)
+    return found
 
 
 def pools() -> dict[str, Pool]:
@@ -105,7 +142,8 @@ def _name(allocator: Allocator, device: int) -> str:
 def limits() -> Limits:
     """The limits of now, in bytes; None is no limit. Devices not yet used are absent.
 
-    Devices are CUDA's; the limits of others are among the figures of ``stats``.
+    Devices are CUDA's; the limits of others are among the figures of ``stats``. ``libraries`` has
+    those of single libraries, by device, as "cuda:0", or "all".
     """
     found = pools()
     devices: dict[int, int | None] = {}
@@ -121,4 +159,5 @@ def limits() -> Limits:
         "pinned": found["pinned"]["limit"] if "pinned" in found else None,
         "host": found["host"]["limit"],
         "devices": devices,
+        "libraries": library_limits(),
     }

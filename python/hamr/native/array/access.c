@@ -224,7 +224,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         return NULL;
     }
     int cached = self->cached;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         functions = core_functions();
         result_start(&result, source);
@@ -237,7 +237,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         source->array.flags &= ~HAMR_PROMPT;
         source->array.flags &= ~HAMR_KEPT;
     } while (error && core_relieves(&relief, &error, NULL));
-    free(relief.tried);
+    relief_end(&relief);
     if (cached && (self->closed || !self->cached)) { /* by another thread meanwhile */
         hamr_error *late = array_changed(source);
         if (late) functions->free(late);

@@ -6,7 +6,6 @@
  * and one that changes another's could wait for a thread that waits for this one. */
 #include "array/change.h"
 
-#include <stdlib.h>
 
 #include "array/array.h"
 #include "array/in_turn.h"
@@ -117,7 +116,7 @@ static PyObject *make(PyObject *object, Change *change) {
     if (pin_other(change) < 0) return NULL;
     change->spare = change->bytes ? NULL : block_spare();
     Outcome outcome;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     uint32_t flags = 0;
     do {
         Py_XDECREF((PyObject *)change->source);
@@ -126,7 +125,7 @@ static PyObject *make(PyObject *object, Change *change) {
         change->source = array_new(array_type);
         outcome = change->source && (change->spare || change->bytes) ? in_turn((Array *)object, run, pin_other, change) : FAILED;
     } while (change->error && core_relieves(&relief, &change->error, &flags));
-    free(relief.tried);
+    relief_end(&relief);
     if (outcome == FREED) array_freed((Array *)object);
     else if (change->error) core_raise(change->error);
     PyObject *type, *value, *traceback;

@@ -1,6 +1,5 @@
 #include "array/copy.h"
 
-#include <stdlib.h>
 
 #include "array/array.h"
 #include "array/result.h"
@@ -35,7 +34,7 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
     hamr_error *error;
     const hamr_functions *functions = functions_for(self, &source);
     if (!functions) return NULL;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         functions = core_functions();
         result_start(&result, NULL);
@@ -46,7 +45,7 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
         error = patience_outcome(error);
         source->array.flags &= ~HAMR_PROMPT;
     } while (error && core_relieves(&relief, &error, &source->array.flags));
-    free(relief.tried);
+    relief_end(&relief);
     source->array.flags &= ~HAMR_OR_PAGEABLE;
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, type, source);
@@ -81,7 +80,7 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
     if (ndim < 0 || read_int32(arguments[3], "copying", &copying) < 0) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[1], &source);
     if (!functions) return NULL;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         functions = core_functions();
         result_start(&result, source);
@@ -89,7 +88,7 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
         error = functions->reshape(&source->array, ndim, shape, copying, &result.array, &view);
         Py_END_ALLOW_THREADS
     } while (error && core_relieves(&relief, &error, &source->array.flags));
-    free(relief.tried);
+    relief_end(&relief);
     source->array.flags &= ~HAMR_OR_PAGEABLE;
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, (PyTypeObject *)arguments[0], source);
@@ -108,7 +107,7 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     if (limit == -1 && PyErr_Occurred()) return NULL;
     const hamr_functions *functions = functions_for((Array *)arguments[0], &source);
     if (!functions) return NULL;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         functions = core_functions();
         source->array.flags |= patience_flags();
@@ -118,7 +117,7 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         error = patience_outcome(error);
         source->array.flags &= ~HAMR_PROMPT;
     } while (error && core_relieves(&relief, &error, NULL));
-    free(relief.tried);
+    relief_end(&relief);
     Py_DECREF(source);
     if (error) {
         if (elements && core_functions()) core_functions()->free(elements); /* of the last moment */

@@ -1,6 +1,5 @@
 #include "array/create.h"
 
-#include <stdlib.h>
 
 #include "array/access.h"
 #include "array/adopt.h"
@@ -60,7 +59,7 @@ int create_draft(Draft *draft, void *value, int32_t value_element) {
         if (functions->create_at_once(array)) return 0;
     }
     for (int i = 0; i < array->ndim && total < LONG_FILL; i++) total *= array->shape[i] > LONG_FILL ? LONG_FILL : array->shape[i] < 0 ? 0 : array->shape[i];
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         functions = core_functions();
         if (total >= LONG_FILL / 16 || creation_is_long(array, functions)) {
@@ -71,7 +70,7 @@ int create_draft(Draft *draft, void *value, int32_t value_element) {
             error = functions->create(array, value, value_element);
         }
     } while (error && core_relieves(&relief, &error, &array->flags));
-    free(relief.tried);
+    relief_end(&relief);
     return error ? core_raise(error) : 0;
 }
 
@@ -106,10 +105,10 @@ static PyObject *create_cached(PyObject *module, PyObject *const *arguments, Py_
     uint64_t number = PyLong_AsUnsignedLongLong(arguments[7]), generation = PyLong_AsUnsignedLongLong(arguments[8]);
     if (PyErr_Occurred() || core_load() < 0) return NULL;
     hamr_error *error;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         if (generation != core_generation) {
-            free(relief.tried);
+            relief_end(&relief);
             core_forked();
             return NULL;
         }
@@ -118,7 +117,7 @@ static PyObject *create_cached(PyObject *module, PyObject *const *arguments, Py_
         error = functions->create_cached(number, &draft.array);
         Py_END_ALLOW_THREADS
     } while (error && core_relieves(&relief, &error, NULL));
-    free(relief.tried);
+    relief_end(&relief);
     if (error) {
         core_raise(error);
         return NULL;

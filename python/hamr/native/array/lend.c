@@ -1,7 +1,6 @@
 #include "array/lend.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "array/access.h"
 #include "array/array.h"
@@ -67,14 +66,14 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
     OPEN(object);
     if (array_usable((Array *)object) < 0) return NULL;
     Outcome outcome;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         Py_XDECREF((PyObject *)opening.source);
         opening.error = NULL;
         opening.source = array_new(array_type);
         outcome = opening.source ? in_turn((Array *)object, run, NULL, &opening) : FAILED;
     } while (opening.error && core_relieves(&relief, &opening.error, NULL));
-    free(relief.tried);
+    relief_end(&relief);
     if (opening.error && opening.error->kind == HAMR_INTERRUPTED && opening.access && opening.result.generation == core_generation) {
         /* The access has been opened in the last moment, and nobody is told of it. */
         hamr_error *late = end(opening.source, NULL, opening.access, 0);
@@ -117,11 +116,11 @@ static PyObject *end_access(PyObject *module, PyObject *arguments) {
         Py_RETURN_NONE;
     }
     hamr_error *error;
-    Relief relief = {0};
+    Relief relief = relief_begin();
     do {
         error = end(source, handle, access, commit);
     } while (error && core_relieves(&relief, &error, NULL));
-    free(relief.tried);
+    relief_end(&relief);
     if (error && commit && error->kind == HAMR_OUT_OF_MEMORY && generation == core_generation) {
         hamr_error *late = end(source, handle, access, 0);
         if (late) core_functions()->free(late);

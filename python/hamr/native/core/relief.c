@@ -1,24 +1,43 @@
 #include "core/relief.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/python.h"
 #include "core/core.h"
+#include "core/stacks.h"
 
 enum { GIVE_UP, AGAIN, OR_PAGEABLE }; /* what relieve() answers, as _base/out_of_memory.py numbers them */
 
-static PyObject *relieve; /* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried) */
+static PyObject *relieve; /* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried, who has the memory) */
+
+Relief relief_begin(void) {
+    stacks_note();
+    return (Relief){0};
+}
+
+void relief_end(Relief *relief) {
+    free(relief->tried);
+    free(relief->held);
+    relief->tried = relief->held = NULL;
+}
+
+static void keep(char **text, const char *given) {
+    if (!*given) return;
+    free(*text);
+    *text = strdup(given);
+}
 
 static int ask(Relief *relief, const hamr_error *error) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *both = relieve ? PyObject_CallFunction(relieve, "iLsii", (int)error->code, (long long)error->size, error->source ? error->source : "", relief->asked, error->name && *error->name) : NULL;
     int answer = GIVE_UP;
-    const char *tried = NULL;
-    if (both && PyArg_ParseTuple(both, "is", &answer, &tried) && *tried) {
-        free(relief->tried);
-        relief->tried = strdup(tried);
+    const char *tried = NULL, *held = NULL;
+    if (both && PyArg_ParseTuple(both, "iss", &answer, &tried, &held)) {
+        keep(&relief->tried, tried);
+        keep(&relief->held, held);
     }
     if (PyErr_Occurred()) {
         PyErr_WriteUnraisable(relieve);
@@ -29,18 +48,19 @@ static int ask(Relief *relief, const hamr_error *error) {
     return answer;
 }
 
-/* The same error, with what was tried. */
-static hamr_error *told(hamr_error *error, const char *tried) {
-    static const char between[] = "; tried: ";
-    size_t message = strlen(error->message), source = error->source ? strlen(error->source) : 0;
-    char *block = malloc(sizeof *error + message + sizeof between + strlen(tried) + source + 1);
+static size_t length(const char *text) { return text ? strlen(text) : 0; }
+
+/* The same error, with who has the memory and what was tried on lines of their own. */
+static hamr_error *told(hamr_error *error, const Relief *relief) {
+    static const char tried[] = "\ntried: ";
+    size_t room = length(error->message) + length(relief->held) + length(relief->tried) + sizeof tried + 2, source = length(error->source);
+    char *block = malloc(sizeof *error + room + source + 1);
     if (!block) return error;
     hamr_error *longer = (hamr_error *)block;
-    char *text = block + sizeof *longer, *name = text + message + sizeof between + strlen(tried);
+    char *text = block + sizeof *longer, *name = text + room;
     *longer = (hamr_error){.kind = error->kind, .code = error->code, .size = error->size, .message = text, .source = name};
-    memcpy(text, error->message, message);
-    memcpy(text + message, between, sizeof between - 1);
-    strcpy(text + message + sizeof between - 1, tried);
+    int held = relief->held != NULL, asked = relief->tried != NULL;
+    snprintf(text, room, "%s%s%s%s%s", error->message, held ? "\n" : "", held ? relief->held : "", asked ? tried : "", asked ? relief->tried : "");
     memcpy(name, error->source ? error->source : "", source + 1);
     free(error);
     return longer;
@@ -58,9 +78,8 @@ int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags) {
         if (answer == OR_PAGEABLE) *flags |= HAMR_OR_PAGEABLE;
         return 1;
     }
-    if (full && relief->tried) *error = told(*error, relief->tried);
-    free(relief->tried);
-    relief->tried = NULL;
+    if (full && (relief->tried || relief->held)) *error = told(*error, relief);
+    relief_end(relief);
     return 0;
 }
 
@@ -74,6 +93,6 @@ static PyObject *set_relief(PyObject *module, PyObject *function) {
 
 PyMethodDef relief_methods[] = {
     {"set_relief", set_relief, METH_O,
-     "set_relief(relieve): relieve(device, bytes, allocator, asked, limited) -> (what is to be done, what was tried): called when memory has run out."},
+     "set_relief(relieve): relieve(device, bytes, allocator, asked, limited) -> (what is to be done, what was tried, who has the memory): called when memory has run out."},
     {NULL, NULL, 0, NULL},
 };

@@ -5,11 +5,16 @@
 #include "base/python.h"
 #include "hamr/functions.h"
 
-/* Of one operation; zero at its start. */
+/* Of one operation. */
 typedef struct {
     char *tried; /* what was done, for the error */
+    char *held;  /* who has the device's memory, likewise */
     int asked;
 } Relief;
+
+/* With the GIL, before an operation that may take memory. */
+Relief relief_begin(void);
+void relief_end(Relief *relief);
 
 /* With the GIL, after the core's answer to an operation that has left everything as it was: whether it
  * is to be tried again, after *error was freed. flags, if not NULL, are those of the array whose

@@ -123,11 +123,11 @@ static int take_memory(Allocation *allocation, int64_t bytes, const Complaint *c
     const hamr_functions *functions = core_functions();
     if (functions) {
         hamr_error *error;
-        Relief relief = {0};
+        Relief relief = owner_holds_gil() ? relief_begin() : (Relief){0};
         do {
             error = core_functions()->create(array, NULL, 0);
         } while (error && owner_holds_gil() && core_relieves(&relief, &error, NULL));
-        free(relief.tried);
+        relief_end(&relief);
         return error ? complain_of(complaint, error) : 0;
     }
     if (is_of_device(array->allocator))

@@ -16,6 +16,7 @@
 #include "core/core.h"
 #include "core/machine.h"
 #include "core/relief.h"
+#include "core/stacks.h"
 #include "kernels/code.h"
 #include "kernels/compile.h"
 #include "kernels/kernel.h"
@@ -40,7 +41,7 @@
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, relief_methods, machine_functions, fork_functions, wait_functions, snapshot_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
+    core_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, snapshot_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
     allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
     launch_functions, kernel_functions, compile_functions,

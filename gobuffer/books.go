@@ -1,0 +1,222 @@
+package gobuffer
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"hamr/backends"
+)
+
+// books is what is written down of allocations while somebody wants to know, or limits them.
+type books struct {
+	watched  atomic.Int32 // how many Recorders, Trackers and limits there are
+	limited  atomic.Bool  // whether there are limits
+	mutex    sync.Mutex   // of what follows
+	limits   map[share]int64
+	used     map[share]int64 // of what is booked, where there are limits
+	trackers []*Tracker
+	recorder *Recorder
+}
+
+// share is the memory of one library on a device, or with no backend's name on all devices.
+type share struct {
+	library Library
+	backend string
+	device  int
+}
+
+func shareOf(m *Memory) share {
+	return share{m.library, m.backend.Name(), m.region.Device}
+}
+
+func everywhere(l Library) share { return share{l, "", 0} }
+
+// isOfDevice reports whether limits of libraries speak of the memory.
+func (m *Memory) isOfDevice() bool { return m.region.Device >= 0 && m.backend != nil }
+
+func (b *books) come(m *Memory, size int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !m.booked {
+		b.book(m, size)
+	}
+	for _, t := range b.trackers {
+		t.come(m, size)
+	}
+	if b.recorder != nil {
+		b.recorder.come(m, size)
+	}
+}
+
+func (b *books) gone(m *Memory, size int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if m.booked {
+		b.unbook(m, size)
+	}
+	for _, t := range b.trackers {
+		t.gone(m, size)
+	}
+	if b.recorder != nil {
+		b.recorder.gone(m, size)
+	}
+}
+
+// grown counts bytes more of an allocation, at the addresses behind it.
+func (b *books) grown(m *Memory, by int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if m.booked {
+		b.count(m, by)
+	}
+	for _, t := range b.trackers {
+		t.come(m, by)
+	}
+	if b.recorder != nil {
+		b.recorder.grown(m, by)
+	}
+}
+
+func (b *books) book(m *Memory, size int) {
+	if len(b.limits) > 0 && m.isOfDevice() {
+		m.booked = true
+		b.count(m, size)
+	}
+}
+
+func (b *books) unbook(m *Memory, size int) {
+	m.booked = false
+	b.count(m, -size)
+}
+
+func (b *books) count(m *Memory, bytes int) {
+	b.used[shareOf(m)] += int64(bytes)
+	b.used[everywhere(m.library)] += int64(bytes)
+}
+
+// reserve books memory that is about to be taken, or more of it, if the limits allow that.
+func (b *books) reserve(m *Memory, size int) error {
+	if !m.isOfDevice() {
+		return nil
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, s := range []share{shareOf(m), everywhere(m.library)} {
+		if limit, is := b.limits[s]; is && b.used[s]+int64(size) > limit {
+			return &backends.OutOfMemoryError{Allocator: m.region.Allocator, Device: m.region.Device, Size: size, Limited: true,
+				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, m.library, s.where(), b.used[s])}
+		}
+	}
+	if len(b.limits) > 0 {
+		m.booked = true
+		b.count(m, size)
+	}
+	return nil
+}
+
+func (s share) where() string {
+	if s.backend == "" {
+		return " on all devices"
+	}
+	return ""
+}
+
+// unreserve takes reserve back.
+func (b *books) unreserve(m *Memory, size int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if m.booked {
+		b.unbook(m, size)
+	}
+}
+
+// LimitLibrary limits how many bytes a library may have in use, by any allocators of a device of the
+// backend; with no backend's name, on all devices together. backends.NoLimit ends that. What is more fails
+// with a *backends.OutOfMemoryError; what is in use already stays.
+func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int64) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if bytes < backends.NoLimit {
+		return valueError("bytes", bytes, "a count of zero or more, and backends.NoLimit")
+	}
+	if l >= libraryCount {
+		return valueError("library", uint8(l), "one of the constants")
+	}
+	s := everywhere(l)
+	if backend != "" {
+		b, err := r.Named(backend)
+		if err != nil {
+			return err
+		}
+		count, err := b.DeviceCount()
+		if err != nil {
+			return err
+		}
+		if device == backends.HostDevice {
+			if device, err = currentDevice(b); err != nil {
+				return err
+			}
+		}
+		if device < 0 || device >= count {
+			return valueError("device", device, deviceNumbers(count, "the "+backend+" backend"))
+		}
+		s = share{l, backend, device}
+	}
+	b := &r.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	_, had := b.limits[s]
+	switch {
+	case bytes == backends.NoLimit && had:
+		delete(b.limits, s)
+		b.watched.Add(-1)
+	case bytes == backends.NoLimit:
+	default:
+		if !had {
+			b.watched.Add(1)
+		}
+		if b.limits == nil {
+			b.limits = map[share]int64{}
+		}
+		b.limits[s] = bytes
+	}
+	b.limited.Store(len(b.limits) > 0)
+	switch {
+	case len(b.limits) == 0:
+		b.used = nil
+		r.eachLiving(func(l *living) { l.memory.booked = false })
+	case b.used == nil:
+		b.used = map[share]int64{}
+		r.eachLiving(func(l *living) {
+			if !l.memory.booked {
+				b.book(l.memory, l.memory.Size())
+			}
+		})
+	}
+	return nil
+}
+
+// LibraryLimit is a limit that LimitLibrary has set.
+type LibraryLimit struct {
+	Library Library
+	Backend string // "" for all devices together
+	Device  int
+	Limit   int64
+	Current int64 // bytes in use
+}
+
+// LibraryLimits returns the limits of LimitLibrary.
+func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
+	if r.check() != nil {
+		return nil
+	}
+	b := &r.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for s, limit := range b.limits {
+		list = append(list, LibraryLimit{s.library, s.backend, s.device, limit, b.used[s]})
+	}
+	return list
+}

@@ -1,0 +1,127 @@
+package gobuffer
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// Action is what an Event tells.
+type Action uint8
+
+// What is told of memory.
+const (
+	Allocated Action = iota
+	Freed
+	Grown // Size bytes more
+)
+
+// Event is something that was done with memory while there was a Recorder.
+type Event struct {
+	Action  Action
+	Library Library
+	Thread  int32
+	Region  backends.Region
+	Size    int
+	Stream  backends.Stream
+	Time    int64 // nanoseconds since 1970
+	Stack   int64
+}
+
+// record is what an allocation knows of how it came to be.
+type record struct {
+	thread int
+	time   int64
+	stack  int64
+}
+
+// Recorder writes down what is done with memory from Record to Stop.
+type Recorder struct {
+	runtime *Runtime
+	stack   func() int64
+	most    int
+	events  []Event // the oldest at first, once there are most
+	first   int
+	dropped int64
+	stopped bool
+}
+
+var errRecording = errors.New("memory is being recorded already")
+
+// Record begins to write down what is done with memory: up to most events, of which then the oldest
+// are dropped. Allocations know their thread and time from now on. stack, if it is not nil, is called on
+// the thread that allocates, with locks of the Runtime's held, so that it must call nothing of it; it
+// returns a number that stands for the caller's stack, or zero. There is one Recorder at a time.
+func (r *Runtime) Record(most int, stack func() int64) (*Recorder, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if most < 1 {
+		return nil, valueError("most", most, "a count of 1 or more")
+	}
+	b := &r.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.recorder != nil {
+		return nil, errRecording
+	}
+	b.recorder = &Recorder{runtime: r, stack: stack, most: most}
+	b.watched.Add(1)
+	return b.recorder, nil
+}
+
+func (o *Recorder) come(m *Memory, size int) {
+	known := o.now()
+	if o.stack != nil {
+		known.stack = o.stack()
+	}
+	m.runtime.counters[m.region.Allocator].remember(m, known)
+	o.add(Allocated, m, size, known)
+}
+
+func (o *Recorder) gone(m *Memory, size int) { o.add(Freed, m, size, o.now()) }
+
+func (o *Recorder) grown(m *Memory, by int) { o.add(Grown, m, by, o.now()) }
+
+func (o *Recorder) now() *record { return &record{thread: unix.Gettid(), time: time.Now().UnixNano()} }
+
+func (o *Recorder) add(a Action, m *Memory, size int, known *record) {
+	e := Event{a, m.library, int32(known.thread), m.region, size, m.ordered(), known.time, known.stack}
+	if len(o.events) < o.most {
+		o.events = append(o.events, e)
+		return
+	}
+	o.events[o.first] = e
+	o.first = (o.first + 1) % o.most
+	o.dropped++
+}
+
+// Events returns what was written down, the oldest first, and how many events before that were dropped.
+func (o *Recorder) Events() (list []Event, dropped int64) {
+	if o == nil || o.runtime == nil {
+		return nil, 0
+	}
+	b := &o.runtime.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	list = append(list, o.events[o.first:]...)
+	return append(list, o.events[:o.first]...), o.dropped
+}
+
+// Stop ends the recording. What was written down stays; again it changes nothing.
+func (o *Recorder) Stop() {
+	if o == nil || o.runtime == nil {
+		return
+	}
+	b := &o.runtime.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !o.stopped {
+		o.stopped = true
+		b.recorder = nil
+		b.watched.Add(-1)
+	}
+}

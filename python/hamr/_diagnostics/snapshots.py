@@ -1,0 +1,178 @@
+"""Which memory is in use, and whose it is: ``memory_snapshot``."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator, backend_of
+from .._base.held_memory import held, text_of
+from .._base.library import core
+from .contents import Contents, place_of
+from .memory_page import page
+from .torch_format import to_torch
+from .written_files import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .._base.held_memory import Held
+    from .contents import Allocation, Frame, Segment
+
+_ACTIONS = ("alloc", "free", "grow")
+FORMATS = (".json", ".pickle", ".html")
+
+
+class MemorySnapshot(Contents):
+    """What ``memory_snapshot`` returns. All sizes are bytes.
+
+    ``allocations``: what is in use, each with ``library``, ``allocator``, ``device`` (-1 is the
+    host), ``address``, ``size``, ``stream`` and, if it was taken while memory was recorded, else
+    None, ``thread`` (the system's number), ``thread_name`` and ``time`` (seconds since 1970), and
+    ``stack``, the innermost frame first. ``events``: what was recorded, the oldest first, and
+    ``dropped``, how many before. ``segments``: how pools have divided their memory. ``devices``:
+    by name, as "cuda:0", what is ``used`` of the ``total``, by ``libraries``, ``kept`` for reuse
+    by hamr, in ``own_pools`` of other libraries and by ``others``. ``time`` and ``pid``.
+    """
+
+    def to_torch(self) -> dict[str, Any]:
+        """The snapshot in the format of ``torch.cuda.memory._snapshot()``."""
+        return to_torch(self)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a file: for ``.html`` a page to look at, else what torch's viewer reads.
+
+        https://pytorch.org/memory_viz opens a ``.pickle``; ``.json`` has the same as text. The file
+        is there as a whole or not at all, with what was there before. ValueError for other names,
+        OSError where it cannot be written.
+        """
+        name = os.fspath(path)
+        ending = ending_of(name)
+        if ending == ".html":
+            content = page(self).encode()
+        elif ending == ".json":
+            content = json.dumps(self.to_torch()).encode()
+        else:
+            content = pickle.dumps(self.to_torch(), protocol=4)
+        replace_file(name, content)
+
+    def summary(self) -> str:
+        """Some lines for people."""
+        lines = []
+        for library, places in sorted(self.by_library().items()):
+            for place, size in sorted(places.items()):
+                count = sum(
+                    a["library"] == library and place_of(a["allocator"], a["device"]) == place
+                    for a in self.allocations
+                )
+                lines.append(f"{library:8} {place:10} {text_of(size):>12} in {count} allocations")
+        for name, device in sorted(self.devices.items()):
+            if device["used"] is None or device["total"] is None or device["others"] is None:
+                continue
+            lines.append(
+                f"{name}: {text_of(device['used'])} of {text_of(device['total'])} used; hamr "
+                f"keeps {text_of(device['kept'])} for reuse, others have "
+                f"{text_of(device['others'])}"
+            )
+        return "\n".join(lines) or "no memory in use"
+
+    def __repr__(self) -> str:
+        total = sum(a["size"] for a in self.allocations)
+        count = len(self.allocations)
+        return f"<hamr.MemorySnapshot of {count} allocations, {text_of(total)}>"
+
+
+def ending_of(name: Any) -> str:
+    """The ending of a file's name, which says its format."""
+    if not isinstance(name, str):
+        raise TypeError(f"path is {name!r}: accepted is a str or an os.PathLike of one")
+    ending = os.path.splitext(name)[1].lower()
+    if ending not in FORMATS:
+        raise ValueError(f"path is {name!r}: accepted are names that end in {', '.join(FORMATS)}")
+    return ending
+
+
+def memory_snapshot() -> MemorySnapshot:
+    """Which memory is in use now, and whose it is, see ``MemorySnapshot``.
+
+    It has memory that was taken through hamr; what other libraries have by themselves is in the
+    figures of ``devices``. Threads, times and stacks are known of what was allocated within
+    ``record_memory``.
+    """
+    rows: dict[str, list[list[str]]] = {kind: [] for kind in "aedsb"}
+    pieces: list[list[tuple[int, int, bool]]] = []  # of each segment
+    for line in core().MemorySnapshot().splitlines():
+        kind, *row = line.split()
+        if kind == "b":
+            pieces[-1].append((int(row[0]), int(row[1]), row[2] == "1"))
+        else:
+            rows[kind].append(row)
+            if kind == "s":
+                pieces.append([])
+    stacks = _stacks({int(row[-1]) for row in (*rows["a"], *rows["e"])} - {0})
+    threads = {t.native_id: t.name for t in threading.enumerate()}
+    allocations = [_allocation(row, stacks, threads) for row in rows["a"]]
+    events: list[Any] = [
+        {"action": _ACTIONS[int(action)], **_allocation(row, stacks, threads)}
+        for action, *row in rows["e"]
+    ]
+    segments: list[Segment] = []
+    for row, blocks in zip(rows["s"], pieces, strict=True):
+        allocator, device, address, size = map(int, row)
+        name = Allocator(allocator).name
+        segments.append(
+            {
+                "allocator": name,
+                "device": device,
+                "address": address,
+                "size": size,
+                "blocks": blocks,
+            }
+        )
+    return MemorySnapshot(
+        allocations, events, segments, _devices(allocations, segments), int(rows["d"][0][0])
+    )
+
+
+def _devices(allocations: list[Allocation], segments: list[Segment]) -> dict[str, Held]:
+    """The devices that memory of is in use or kept; others are not asked, nor started."""
+    used: Iterable[Any] = (*allocations, *segments)
+    places = {(backend_of(Allocator[a["allocator"]]), a["device"]) for a in used}
+    return {f"{b}:{d}": held(b, d) for b, d in sorted(places) if d >= 0}
+
+
+def _stacks(wanted: set[int]) -> dict[int, list[Frame]]:
+    """The stacks that are spoken of, by number."""
+    stacks: dict[int, list[Frame]] = {}
+    for parts, number in _native.recorded_stacks().items() if wanted else ():
+        if number in wanted:
+            stacks[number] = [
+                {"filename": code.co_filename, "name": code.co_qualname, "line": line or 0}
+                for code, line in zip(parts[::2], parts[1::2], strict=True)
+            ]
+    return stacks
+
+
+def _allocation(
+    row: list[str], stacks: dict[int, list[Frame]], threads: dict[int | None, str]
+) -> Allocation:
+    library = row[0]
+    allocator, device, address, size, stream, thread, at, stack = map(int, row[1:])
+    return {
+        "library": library,
+        "allocator": Allocator(allocator).name,
+        "device": device,
+        "address": address,
+        "size": size,
+        "stream": stream,
+        "thread": thread or None,
+        "thread_name": threads.get(thread),
+        "time": at / 1e9 if at else None,
+        "stack": stacks.get(stack, []),
+    }

@@ -1,0 +1,92 @@
+#include "core/stacks.h"
+
+#include <stdint.h>
+
+#include "base/python.h"
+
+#define MOST_FRAMES 64
+
+static int wanted;           /* memory is recorded, with stacks */
+static PyObject *known;      /* {(code, line, ...): number}: the innermost frame first */
+static _Thread_local int64_t current; /* of what this thread does; 0: not known */
+static _Thread_local int noting;
+
+/* (code, line, code, line, ...), or NULL with an exception. */
+static PyObject *take(void) {
+    PyObject *parts[2 * MOST_FRAMES];
+    Py_ssize_t n = 0;
+    PyObject *frame = Py_XNewRef((PyObject *)PyEval_GetFrame());
+    while (frame && n < 2 * MOST_FRAMES) {
+        parts[n] = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
+        parts[n + 1] = PyLong_FromLong(PyFrame_GetLineNumber((PyFrameObject *)frame));
+        n += 2;
+        PyObject *back = parts[n - 1] ? PyObject_GetAttrString(frame, "f_back") : NULL;
+        replace_reference(&frame, Py_IsNone(back) ? NULL : back);
+        if (!frame && back) Py_DECREF(back);
+        if (!back) break;
+    }
+    Py_XDECREF(frame);
+    PyObject *stack = PyErr_Occurred() ? NULL : PyTuple_New(n);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (stack) PyTuple_SetItem(stack, i, parts[i]);
+        else Py_XDECREF(parts[i]);
+    }
+    return stack;
+}
+
+static int64_t number_of(PyObject *stack) {
+    PyObject *number = PyDict_GetItemWithError(known, stack);
+    if (number) return PyLong_AsLongLong(number);
+    if (PyErr_Occurred()) return 0;
+    int64_t next = PyDict_Size(known) + 1;
+    number = PyLong_FromLongLong(next);
+    int kept = number && PyDict_SetItem(known, stack, number) == 0;
+    Py_XDECREF(number);
+    return kept ? next : 0;
+}
+
+void stacks_note(void) {
+    if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED)) return;
+    if (noting || !known) return; /* a finaliser of what is collected below */
+    noting = 1;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *stack = take();
+    current = stack ? number_of(stack) : 0;
+    Py_XDECREF(stack);
+    PyErr_Restore(type, value, traceback); /* without a stack it goes on */
+    noting = 0;
+}
+
+/* What the core calls, on any thread, with or without the GIL. */
+static int64_t stack_here(void) { return current; }
+
+static PyObject *record_stacks(PyObject *module, PyObject *on) {
+    (void)module;
+    int is = PyObject_IsTrue(on);
+    if (is < 0) return NULL;
+    PyObject *before = known;
+    if (is) {
+        PyObject *fresh = PyDict_New();
+        if (!fresh) return NULL;
+        known = fresh;
+    }
+    current = 0;
+    __atomic_store_n(&wanted, is, __ATOMIC_RELAXED);
+    if (is) Py_XDECREF(before);
+    return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
+}
+
+static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return known ? PyDict_Copy(known) : PyDict_New();
+}
+
+PyMethodDef stacks_methods[] = {
+    {"record_stacks", record_stacks, METH_O,
+     "record_stacks(on) -> int: begin anew to number the stacks of threads that take memory, or end it; the address of the C function that tells the number."},
+    {"recorded_stacks", recorded_stacks, METH_NOARGS,
+     "recorded_stacks() -> {(code, line, code, line, ...): number}: the innermost frame first."},
+    {NULL, NULL, 0, NULL},
+};
