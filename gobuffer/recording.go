@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,13 @@ type Recorder struct {
 	first   int
 	dropped int64
 	stopped bool
+	behalf  map[int]origin // by the thread that works for another
+}
+
+// origin is whom an allocation is for.
+type origin struct {
+	thread int
+	stack  int64
 }
 
 var errRecording = errors.New("memory is being recorded already")
@@ -68,25 +76,78 @@ func (r *Runtime) Record(most int, stack func() int64) (*Recorder, error) {
 	if b.recorder != nil {
 		return nil, errRecording
 	}
-	b.recorder = &Recorder{runtime: r, stack: stack, most: most}
+	b.recorder = &Recorder{runtime: r, stack: stack, most: most, behalf: map[int]origin{}}
 	b.watched.Add(1)
 	return b.recorder, nil
 }
 
 func (o *Recorder) come(m *Memory, size int) {
 	known := o.now()
-	if o.stack != nil {
-		known.stack = o.stack()
+	if m.library != LibraryHamr {
+		known.stack = 0 // whoever allocates for others was not asked
 	}
 	m.runtime.counters[m.region.Allocator].remember(m, known)
 	o.add(Allocated, m, size, known)
 }
 
-func (o *Recorder) gone(m *Memory, size int) { o.add(Freed, m, size, o.now()) }
+func (o *Recorder) gone(m *Memory, size int) {
+	known := o.now()
+	known.stack = 0 // of what was allocated last
+	o.add(Freed, m, size, known)
+}
 
 func (o *Recorder) grown(m *Memory, by int) { o.add(Grown, m, by, o.now()) }
 
-func (o *Recorder) now() *record { return &record{thread: unix.Gettid(), time: time.Now().UnixNano()} }
+func (o *Recorder) now() *record {
+	from := o.here()
+	return &record{from.thread, time.Now().UnixNano(), from.stack}
+}
+
+// here is whom the calling goroutine works for.
+func (o *Recorder) here() origin {
+	thread := unix.Gettid()
+	if from, is := o.behalf[thread]; is {
+		return from
+	}
+	from := origin{thread: thread}
+	if o.stack != nil {
+		from.stack = o.stack()
+	}
+	return from
+}
+
+// Delegate returns what another goroutine calls before it works for the calling one, so that what it
+// does with memory is recorded as the caller's; that returns what it calls at the end.
+func (r *Runtime) Delegate() (begin func() (end func())) {
+	nothing := func() func() { return func() {} }
+	if r.check() != nil {
+		return nil
+	}
+	if r.books.watched.Load() == 0 {
+		return nothing
+	}
+	b := &r.books
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	o := b.recorder
+	if o == nil {
+		return nothing
+	}
+	from := o.here()
+	return func() func() {
+		runtime.LockOSThread()
+		thread := unix.Gettid()
+		b.mutex.Lock()
+		defer b.mutex.Unlock()
+		o.behalf[thread] = from
+		return func() {
+			b.mutex.Lock()
+			delete(o.behalf, thread)
+			b.mutex.Unlock()
+			runtime.UnlockOSThread()
+		}
+	}
+}
 
 func (o *Recorder) add(a Action, m *Memory, size int, known *record) {
 	e := Event{a, m.library, int32(known.thread), m.region, size, m.ordered(), known.time, known.stack}

@@ -24,6 +24,10 @@ def sizes(snapshot, allocator="malloc"):
     return sorted(a["size"] for a in snapshot.allocations if a["allocator"] == allocator)
 
 
+def address(buffer):
+    return buffer.__array_interface__["data"][0]
+
+
 def test_what_is_in_use_is_told():
     before = sizes(hamr.memory_snapshot())
     held = [hamr.Buffer(n * KIB, "u1") for n in (1, 2, 3)]

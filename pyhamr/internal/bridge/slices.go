@@ -44,9 +44,11 @@ func (e *BusyError) Error() string { return fmt.Sprintf("operation %#x goes on",
 // *BusyError if there is none within a slice.
 func inSlices(f func(stop *backends.Stop) error) error {
 	o := &operation{over: make(chan struct{})}
+	begin := Runtime.Delegate()
 	go func() {
 		defer close(o.over)
 		defer Guard(&o.err)
+		defer begin()()
 		o.err = f(&o.stop)
 	}()
 	if o.wait() {

@@ -21,6 +21,7 @@ void relief_end(Relief *relief) {
     free(relief->tried);
     free(relief->held);
     relief->tried = relief->held = NULL;
+    stacks_forget();
 }
 
 static void keep(char **text, const char *given) {
@@ -76,6 +77,7 @@ int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags) {
         free(*error);
         *error = NULL;
         if (answer == OR_PAGEABLE) *flags |= HAMR_OR_PAGEABLE;
+        stacks_note(); /* Python code was run meanwhile */
         return 1;
     }
     if (full && (relief->tried || relief->held)) *error = told(*error, relief);

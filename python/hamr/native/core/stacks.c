@@ -58,6 +58,10 @@ void stacks_note(void) {
     noting = 0;
 }
 
+void stacks_forget(void) {
+    if (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) current = 0;
+}
+
 /* What the core calls, on any thread, with or without the GIL. */
 static int64_t stack_here(void) { return current; }
 
