@@ -95,12 +95,12 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
-		at, err := m.take(request)
+		at, err := m.take(&request)
 		if err != nil && r.madeRoom(m.backend, err) {
-			at, err = m.take(request)
+			at, err = m.take(&request)
 		}
 		if err != nil && r.relieved(err) {
-			at, err = m.take(request)
+			at, err = m.take(&request)
 		}
 		if err != nil {
 			return err
@@ -118,15 +118,15 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 }
 
 // take is the backend's Allocate, within the limits of the library that the memory is for.
-func (m *Memory) take(request backends.Request) (backends.Address, error) {
+func (m *Memory) take(request *backends.Request) (backends.Address, error) {
 	books := &m.runtime.books
 	if !books.limited.Load() {
-		return m.backend.Allocate(request)
+		return m.backend.Allocate(*request)
 	}
 	if err := books.reserve(m, request.Size); err != nil {
 		return 0, err
 	}
-	at, err := m.backend.Allocate(request)
+	at, err := m.backend.Allocate(*request)
 	if err != nil {
 		books.unreserve(m, request.Size)
 	}

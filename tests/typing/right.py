@@ -157,6 +157,17 @@ def counting() -> None:
         return device < nbytes
 
     give_back.remove()
+    hamr.set_limit(library="torch", bytes="1GiB")
+    assert_type(hamr.limits()["libraries"]["torch"]["all"], int)
+    with hamr.record_memory("x.html", stacks=False) as record, hamr.track(device="cpu") as t:
+        assert_type((t.peak, t.allocated, t.allocations, t.freed), tuple[int, int, int, int])
+    if record.snapshot is not None:
+        record.snapshot.write("x.json")
+        first = record.snapshot.events[0]
+        print(first["action"], first["time"], first["stack"][0]["line"] + 1)
+    assert_type(hamr.memory_snapshot().by_library(), dict[str, dict[str, int]])
+    assert_type(hamr.memory_snapshot().devices["cuda:0"]["others"], int | None)
+    hamr.serve_memory().close()
     print(hamr.__version__.split("."), hamr.get_include())
 
 

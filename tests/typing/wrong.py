@@ -75,6 +75,10 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     hamr.limits()["nope"]  # expect: error
     hamr.set_limit(host=1.5)  # expect: error
     hamr.on_out_of_memory(3)  # expect: error
+    hamr.set_limit(library=3, bytes=1)  # expect: error
+    hamr.track(library=3)  # expect: error
+    hamr.record_memory(most="3")  # expect: error
+    hamr.memory_snapshot().events[0]["nope"]  # expect: error
     hamr.stats()["allocators"]["malloc"]["nope"]  # expect: error
     hamr.backends()["cuda"]["nope"]  # expect: error
     hamr.devices()[0]["number"]  # expect: error

@@ -192,7 +192,10 @@ def ask(process: int) -> dict[str, Any]:
             size += len(part)
             if size > _MOST:
                 raise OSError(f"process {process} says more than {_MOST} bytes")
-    found: dict[str, Any] = json.loads(b"".join(parts))
+    found: Any = json.loads(b"".join(parts))
+    if not isinstance(found, dict):
+        raise OSError(f"process {process} does not answer as hamr does")
     if "error" in found:
         raise OSError(f"process {process}: {found['error']}")
-    return found
+    answer: dict[str, Any] = found
+    return answer

@@ -12,16 +12,10 @@ enum { GIVE_UP, AGAIN, OR_PAGEABLE }; /* what relieve() answers, as _base/out_of
 
 static PyObject *relieve; /* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried, who has the memory) */
 
-Relief relief_begin(void) {
-    stacks_note();
-    return (Relief){0};
-}
-
-void relief_end(Relief *relief) {
+void relief_free(Relief *relief) {
     free(relief->tried);
     free(relief->held);
     relief->tried = relief->held = NULL;
-    stacks_forget();
 }
 
 static void keep(char **text, const char *given) {

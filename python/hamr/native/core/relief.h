@@ -3,6 +3,7 @@
 #define HAMR_CORE_RELIEF_H
 
 #include "base/python.h"
+#include "core/stacks.h"
 #include "hamr/functions.h"
 
 /* Of one operation. */
@@ -13,8 +14,16 @@ typedef struct {
 } Relief;
 
 /* With the GIL, before an operation that may take memory. */
-Relief relief_begin(void);
-void relief_end(Relief *relief);
+static inline Relief relief_begin(void) {
+    stacks_note();
+    return (Relief){0};
+}
+
+void relief_free(Relief *relief);
+static inline void relief_end(Relief *relief) {
+    if (relief->tried || relief->held) relief_free(relief);
+    stacks_forget();
+}
 
 /* With the GIL, after the core's answer to an operation that has left everything as it was: whether it
  * is to be tried again, after *error was freed. flags, if not NULL, are those of the array whose

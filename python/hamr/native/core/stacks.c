@@ -6,8 +6,8 @@
 
 #define MOST_FRAMES 64
 
-static int wanted;           /* memory is recorded, with stacks */
-static PyObject *known;      /* {(code, line, ...): number}: the innermost frame first */
+int stacks_wanted;
+static PyObject *known; /* {(code, line, ...): number}: the innermost frame first */
 static _Thread_local int64_t current; /* of what this thread does; 0: not known */
 static _Thread_local int noting;
 
@@ -45,8 +45,7 @@ static int64_t number_of(PyObject *stack) {
     return kept ? next : 0;
 }
 
-void stacks_note(void) {
-    if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED)) return;
+void stacks_take(void) {
     if (noting || !known) return; /* a finaliser of what is collected below */
     noting = 1;
     PyObject *type, *value, *traceback;
@@ -58,9 +57,7 @@ void stacks_note(void) {
     noting = 0;
 }
 
-void stacks_forget(void) {
-    if (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) current = 0;
-}
+void stacks_drop(void) { current = 0; }
 
 /* What the core calls, on any thread, with or without the GIL. */
 static int64_t stack_here(void) { return current; }
@@ -76,7 +73,7 @@ static PyObject *record_stacks(PyObject *module, PyObject *on) {
         known = fresh;
     }
     current = 0;
-    __atomic_store_n(&wanted, is, __ATOMIC_RELAXED);
+    __atomic_store_n(&stacks_wanted, is, __ATOMIC_RELAXED);
     if (is) Py_XDECREF(before);
     return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
 }
