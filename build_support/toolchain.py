@@ -52,8 +52,13 @@ def check_platform() -> None:
         fail(f"only Linux is supported, this is {sys.platform}")
     if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
         fail("musl cannot load a Go library at run time; use a Python built for glibc")
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        fail("free-threaded Python cannot load stable-ABI extensions; use the ordinary build")
+    if "t" in sys.abiflags or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        fail(  # the words of hamr/_base/free_threaded.py
+            f"free-threaded CPython {version}t lays its objects out otherwise than the stable ABI "
+            f"(abi3) that hamr is compiled for: use an ordinary CPython, 3.11 or newer, as "
+            f"python{version}"
+        )
 
 
 def check_headers() -> None:

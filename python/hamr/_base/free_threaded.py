@@ -1,0 +1,24 @@
+"""Free-threaded CPython, which extensions for the stable ABI are not for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from _imp import extension_suffixes
+
+#: Of files that other interpreters load, or that do not say whose they are.
+_OTHERS = (".abi3.so", ".so")
+
+
+def check() -> None:
+    """Raise ImportError before any file for another interpreter is loaded, which might crash."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for suffix in extension_suffixes():
+        if suffix not in _OTHERS and os.path.exists(os.path.join(folder, "_native" + suffix)):
+            return
+    version = "{}.{}".format(*sys.version_info)
+    raise ImportError(
+        f"hamr: free-threaded CPython {version}t lays its objects out otherwise than the stable "
+        f"ABI (abi3) that hamr is compiled for: use an ordinary CPython, 3.11 or newer, as "
+        f"python{version}"
+    )
