@@ -26,16 +26,17 @@ C_FLAGS = [
     "-Werror=implicit",
     "-Werror=incompatible-pointer-types",  # as clang and GCC 14 have it by themselves
     "-Werror=switch",
-    f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
+    *toolchain.api_flags(),
 ]
 
 GO_EXTENSION = "hamr._gopy._pyhamr"
 C_EXTENSION = "hamr._native"
 
-EXTENSIONS = [
-    Extension(GO_EXTENSION, sources=[], py_limited_api=True),
-    Extension(C_EXTENSION, sources=[], py_limited_api=True),
-]
+
+def extensions() -> list[Extension]:
+    """Return the two; those of free-threaded CPython are for the one version that builds them."""
+    names, limited = (GO_EXTENSION, C_EXTENSION), not toolchain.FREE_THREADED
+    return [Extension(name, sources=[], py_limited_api=limited) for name in names]
 
 
 class BuildModules(build_py):
@@ -122,9 +123,14 @@ def temporary_build_base() -> str:
     return folder
 
 
+def wheel_options() -> dict[str, str]:
+    """Return what the wheel's name says."""
+    limited = {} if toolchain.FREE_THREADED else {"py_limited_api": "cp311"}
+    return {**limited, "plat_name": toolchain.platform_tag()}
+
+
 COMMANDS = {"build_py": BuildModules, "build_ext": BuildExtensions}
 
-OPTIONS = {
-    "build": {"build_base": temporary_build_base()},
-    "bdist_wheel": {"py_limited_api": "cp311", "plat_name": toolchain.platform_tag()},
-}
+EXTENSIONS = extensions()
+
+OPTIONS = {"build": {"build_base": temporary_build_base()}, "bdist_wheel": wheel_options()}

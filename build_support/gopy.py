@@ -51,6 +51,13 @@ static inline void python_runtime_error(const char *words) {
 }
 #endif"""
 
+# Go has locks of its own, as C programs call the same functions on any thread.
+WITHOUT_GIL = """\
+#ifdef Py_GIL_DISABLED
+    PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED);
+#endif
+    return MOD_RETURN(m);"""
+
 # In pyhamr.go, each with the number of times it must be found. -Ofast and -ffast-math are never
 # given: at link time they would switch off denormal numbers for the whole process.
 GO_PATCHES = [
@@ -70,6 +77,7 @@ GO_PATCHES = [
 C_PATCHES = [
     (r"^typedef PyAsyncMethods\* cmpfunc;$", "typedef void* cmpfunc;", 1),
     (r"^#include <Python\.h>$", WEAK_PYTHON, 1),
+    (r"^    return MOD_RETURN\(m\);$", WITHOUT_GIL, 1),
 ]
 
 # The names Python sees: Add, where gopy would have pyhamr_Add.
@@ -274,7 +282,7 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
         env.pop(name, None)
     flags = [
         "-O2",
-        f"-DPy_LIMITED_API={toolchain.LIMITED_API}",
+        *toolchain.api_flags(),
         *toolchain.header_flags(scratch),
     ]
     generate(go, env, flags)

@@ -22,6 +22,9 @@ VENDORED = ROOT / "vendor"
 # The oldest CPython whose stable ABI the extensions are compiled against.
 LIMITED_API = "0x030B0000"
 
+#: Free-threaded CPython lays objects out otherwise than the stable ABI: its build is for it alone.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -52,13 +55,6 @@ def check_platform() -> None:
         fail(f"only Linux is supported, this is {sys.platform}")
     if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
         fail("musl cannot load a Go library at run time; use a Python built for glibc")
-    if "t" in sys.abiflags or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        fail(  # the words of hamr/_base/free_threaded.py
-            f"free-threaded CPython {version}t lays its objects out otherwise than the stable ABI "
-            f"(abi3) that hamr is compiled for: use an ordinary CPython, 3.11 or newer, as "
-            f"python{version}"
-        )
 
 
 def check_headers() -> None:
@@ -71,6 +67,11 @@ def check_headers() -> None:
         f"{include}/Python.h is missing; install it with 'apt install python3-dev' "
         f"(or python{version}-dev), 'dnf install python3-devel', or use a Python that brings it"
     )
+
+
+def api_flags() -> list[str]:
+    """Return what says which of CPython's ABIs is compiled for."""
+    return [] if FREE_THREADED else [f"-DPy_LIMITED_API={LIMITED_API}"]
 
 
 def header_flags(scratch: Path) -> list[str]:

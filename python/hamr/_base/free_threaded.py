@@ -19,6 +19,6 @@ def check() -> None:
     version = "{}.{}".format(*sys.version_info)
     raise ImportError(
         f"hamr: free-threaded CPython {version}t lays its objects out otherwise than the stable "
-        f"ABI (abi3) that hamr is compiled for: use an ordinary CPython, 3.11 or newer, as "
-        f"python{version}"
+        f"ABI (abi3) that this copy of hamr is compiled for: install hamr there from source, or "
+        f"use an ordinary CPython, 3.11 or newer, as python{version}"
     )

@@ -33,7 +33,8 @@ _lock = RLock()
 def library_path() -> str:
     """The file that holds the Go library."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return os.path.join(package, "_gopy", MODULE_NAME + ".abi3.so")
+    suffix = os.path.basename(_native.__file__).removeprefix("_native")
+    return os.path.join(package, "_gopy", MODULE_NAME + suffix)
 
 
 def load() -> Facade:

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/exclusive.h"
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -149,6 +150,6 @@ static PyType_Spec spec = {
 };
 
 int code_setup(PyObject *module) {
-    if (!code_type && !(code_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL))) return -1;
+    if (!code_type && !(code_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
     return PyModule_AddObjectRef(module, "KernelCode", (PyObject *)code_type);
 }

@@ -6,6 +6,7 @@
 #include "array/snapshot.h"
 #include "base/allocators.h"
 #include "base/heap_type.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -397,7 +398,7 @@ int kernel_setup(PyObject *module) {
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return -1;
-    if (!kernel_type && !(kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL))) return -1;
+    if (!kernel_type && !(kernel_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
     return PyModule_AddObjectRef(module, "KernelBase", (PyObject *)kernel_type);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/allocators.h"
 #include "base/heap_type.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -274,7 +275,7 @@ static PyType_Spec spec = {
 
 int block_setup(PyObject *module) {
     if (!block_type)
-    block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    block_type = (PyTypeObject *)exclusive_type(module, &spec, NULL);
     return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap_type.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -242,7 +243,7 @@ static PyType_Spec spec = {
 int stream_life_setup(PyObject *module) {
     static PyMethodDef ends = {"owner_ends", owner_ends, METH_O, NULL};
     if (!life_name && !(life_name = PyUnicode_InternFromString("_life"))) return -1;
-    if (!watch_callback && !(watch_callback = PyCFunction_New(&ends, NULL))) return -1;
-    if (!life_type && !(life_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL))) return -1;
+    if (!watch_callback && !(watch_callback = exclusive_function(&ends, NULL, NULL))) return -1;
+    if (!life_type && !(life_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
     return PyModule_AddObjectRef(module, "StreamLife", (PyObject *)life_type);
 }

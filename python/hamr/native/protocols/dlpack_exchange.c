@@ -10,6 +10,7 @@
 #include "base/allocators.h"
 #include "base/dlpack.h"
 #include "base/elements.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -43,6 +44,22 @@ static int to_object(DLManagedTensorVersioned *tensor, void **object) {
     int on_host = tensor->version.major == DLPACK_MAJOR && tensor->dl_tensor.device.device_type == kDLCPU;
     *object = dlpack_adopt(type, tensor, 0, SYNC_HOST, on_host ? 0 : LEGACY_STREAM);
     return *object ? 0 : -1;
+}
+
+static int from_object_in_section(void *object, DLManagedTensorVersioned **tensor) {
+    int made;
+    EXCLUSIVE_BEGIN
+    made = from_object(object, tensor);
+    EXCLUSIVE_END
+    return made;
+}
+
+static int to_object_in_section(DLManagedTensorVersioned *tensor, void **object) {
+    int made;
+    EXCLUSIVE_BEGIN
+    made = to_object(tensor, object);
+    EXCLUSIVE_END
+    return made;
 }
 
 /* NULL is CUDA's legacy default stream, which all of hamr's work is ordered with. */
@@ -178,8 +195,8 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **tensor, void
 static DLPackExchangeAPI table = {
     .header = {.version = {DLPACK_MAJOR, DLPACK_MINOR}},
     .managed_tensor_allocator = allocate,
-    .managed_tensor_from_py_object_no_sync = from_object,
-    .managed_tensor_to_py_object_no_sync = to_object,
+    .managed_tensor_from_py_object_no_sync = from_object_in_section,
+    .managed_tensor_to_py_object_no_sync = to_object_in_section,
     .current_work_stream = current_stream,
 };
 

@@ -10,6 +10,7 @@
 #include "array/construct.h"
 #include "array/copy.h"
 #include "array/create.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "protocols/adopt_known.h"
 
@@ -61,7 +62,7 @@ static PyObject *sharing(PyObject *module, PyObject *arguments) {
     Py_XDECREF(old);
     definition.ml_name = "buffer";
     definition.ml_doc = kept;
-    return PyCFunction_NewEx(&definition, NULL, name);
+    return exclusive_function(&definition, NULL, name);
 }
 
 /* A number as an array; None for anything else, and for what no element of 64 bits holds. */

@@ -1,6 +1,7 @@
 #include "scheduling/context.h"
 
 #include "base/heap_type.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
@@ -199,7 +200,7 @@ static PyType_Spec spec = {
 int context_setup(PyObject *module) {
     static PyObject *type;
     scope_setup();
-    if (!type && !(type = PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
+    if (!type && !(type = exclusive_type(module, &spec, placed_type()))) return -1;
     return PyModule_AddObjectRef(module, "ScopedContext", type);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/exclusive.h"
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -163,7 +164,7 @@ static PyType_Spec token_spec = {
 };
 
 int placed_setup(PyObject *module) {
-    if (!base && !(base = (PyTypeObject *)PyType_FromModuleAndSpec(module, &base_spec, NULL))) return -1;
-    if (!token && !(token = (PyTypeObject *)PyType_FromModuleAndSpec(module, &token_spec, (PyObject *)base))) return -1;
+    if (!base && !(base = (PyTypeObject *)exclusive_type(module, &base_spec, NULL))) return -1;
+    if (!token && !(token = (PyTypeObject *)exclusive_type(module, &token_spec, (PyObject *)base))) return -1;
     return PyModule_AddObjectRef(module, "Placed", (PyObject *)base) < 0 ? -1 : PyModule_AddObjectRef(module, "Token", (PyObject *)token);
 }

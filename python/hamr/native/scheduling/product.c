@@ -1,6 +1,7 @@
 #include "scheduling/product.h"
 
 #include "base/heap_type.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "scheduling/events.h"
 #include "scheduling/placed.h"
@@ -149,6 +150,6 @@ static PyType_Spec spec = {
 };
 
 int product_setup(PyObject *module) {
-    if (!product_type && !(product_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, placed_type()))) return -1;
+    if (!product_type && !(product_type = (PyTypeObject *)exclusive_type(module, &spec, placed_type()))) return -1;
     return PyModule_AddObjectRef(module, "Product", (PyObject *)product_type);
 }

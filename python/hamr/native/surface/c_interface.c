@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "array/turn.h"
 #include "base/elements.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "hamr/python.h"
@@ -145,13 +146,29 @@ static int from_python(const hamr_table *table, PyObject *object, hamr_buffer **
     return taken;
 }
 
+static PyObject *to_python_in_section(const hamr_table *table, const hamr_buffer *buffer) {
+    PyObject *made;
+    EXCLUSIVE_BEGIN
+    made = to_python(table, buffer);
+    EXCLUSIVE_END
+    return made;
+}
+
+static int from_python_in_section(const hamr_table *table, PyObject *object, hamr_buffer **made) {
+    int taken;
+    EXCLUSIVE_BEGIN
+    taken = from_python(table, object, made);
+    EXCLUSIVE_END
+    return taken;
+}
+
 static void raise(const hamr_failure *failure) { exchange_raise_as(failure); }
 
 static const hamr_python_api api = {
     .version = HAMR_PYTHON_API_VERSION,
     .size = sizeof api,
-    .to_python = to_python,
-    .from_python = from_python,
+    .to_python = to_python_in_section,
+    .from_python = from_python_in_section,
     .raise = raise,
 };
 

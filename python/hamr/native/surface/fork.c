@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "memory/block.h"
@@ -11,6 +12,7 @@
 /* Runs inside fork(): before CPython comes to Python's hooks it drops what other
  * threads held, and hooks of others may drop buffers, too. */
 static void forget_parent(void) {
+    exclusive_forget();
     core_forget();
     blocks_forget();
     owners_forget();

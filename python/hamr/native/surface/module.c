@@ -11,6 +11,7 @@
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/numbers.h"
+#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/timer.h"
 #include "core/core.h"
@@ -52,14 +53,14 @@ static int setup(PyObject *module) {
         PyErr_SetString(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
         return -1;
     }
-    if (core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
+    if (exclusive_setup() < 0 || core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
         description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
         dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
         placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0 ||
         launch_setup() < 0 || code_setup(module) < 0 || kernel_setup(module) < 0 || c_interface_setup(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
+        if (exclusive_functions(module, functions[i]) < 0) return -1;
 #ifdef HAMR_IN_PLACE /* build_support/staleness.py wrote it */
     PyObject *said = PyImport_ImportModule("hamr._gopy.in_place");
     if (!said) return -1;
@@ -70,6 +71,9 @@ static int setup(PyObject *module) {
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, setup},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* base/exclusive.h says what stands for it */
+#endif
     {0, NULL},
 };
 
