@@ -201,3 +201,14 @@ type AtOnce interface {
 	// FreeAtOnce is Free, likewise.
 	FreeAtOnce(at Region, size int, s Stream) (ok bool)
 }
+
+// StreamKeeper is implemented by backends whose pools may ask a stream of somebody else's at any time how
+// far it is, once they know that it stays.
+type StreamKeeper interface {
+	// KeepStream returns the stream that means the same as s on every thread, which must not end before
+	// DropStream; EveryStream for one that means another on each thread.
+	KeepStream(device int, s Stream) (Stream, error)
+	// DropStream tells that a stream may end. Nobody may give memory back in its order afterwards. Of a
+	// stream that KeepStream was not told of it does nothing.
+	DropStream(device int, s Stream) error
+}

@@ -29,6 +29,7 @@ type Runtime struct {
 	modules     loadedModules
 	same        sameDevices
 	leases      leases
+	grants      grants
 	trace       atomic.Pointer[func(string)]
 }
 

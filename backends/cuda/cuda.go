@@ -91,6 +91,7 @@ type Backend struct {
 	reserve        int                       // see GrowthSetting; zero is the default
 
 	streams      ownStreams
+	kept         keptStreams
 	substitutes  substitutes
 	timed        timedEvents
 	peers        peers

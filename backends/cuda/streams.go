@@ -138,12 +138,7 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 	// Afterwards the handle may be another's at once.
 	_, own := b.streams.contextOf(s)
 	if own {
-		for _, d := range b.devices {
-			if p := d.reused.Load(); p != nil {
-				p.EndStream(s)
-			}
-		}
-		b.streams.set(s, 0)
+		b.endStream(s)
 	}
 	if b.dialect.EndsWork {
 		err = b.call(b.driver.StreamSynchronize, b.native(s))

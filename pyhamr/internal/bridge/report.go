@@ -109,6 +109,7 @@ func LimitPool(a backends.Allocator, device int, bytes int64) (err error) {
 func Trim() (err error) {
 	defer Guard(&err)
 	DropSpares()
+	Runtime.SettleGrants()
 	Runtime.DropKept()
 	if err := Runtime.ReleasePostponed(); err != nil {
 		return err

@@ -1,0 +1,199 @@
+package gobuffer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"hamr/backends"
+)
+
+// grantedAs is the allocator that libraries have their memory of.
+const grantedAs = backends.CUDA
+
+// AllocateFor returns size bytes of a CUDA device's memory for a library that work on stream s uses
+// first and last, until FreeFor: what is enqueued on s from now on runs after all earlier uses. s has
+// to stay until DropStream. For backends.EveryStream nothing uses the memory any more, and nobody says
+// what will. A *backends.OutOfMemoryError is returned when hamr itself has no more to give back,
+// and the callbacks of OnOutOfMemory neither.
+func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (backends.Address, error) {
+	if !l.Valid() {
+		return 0, valueError("library", int32(l), "that of cupy, torch and numba")
+	}
+	if size < 0 || int64(size) > math.MaxInt64/2 {
+		return 0, valueError("size", size, "0 … 2**62 bytes")
+	}
+	b, err := r.Backend(grantedAs)
+	if err != nil {
+		return 0, err
+	}
+	if device, err = r.checkDevice(b, grantedAs, device); err != nil || size == 0 {
+		return 0, err
+	}
+	if s, err = keptStream(b, device, s); err != nil {
+		return 0, err
+	}
+	if l == Numba {
+		// It frees many at a time, which it expects to be there again.
+		r.grants.wait()
+	}
+	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
+	at, err := b.Allocate(request)
+	for _, relief := range []func() bool{
+		func() bool { return outOfMemory(err) && r.grants.wait() },
+		func() bool { return r.madeRoom(b, err) },
+		func() bool { return r.relieved(err) },
+	} {
+		if err != nil && relief() {
+			at, err = b.Allocate(request)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.grant(at, grant{library: l, device: device, size: size, stream: s})
+	return at, nil
+}
+
+// keptStream makes a library's stream one that its backend may ask about at any time; the one that is another
+// for each thread is nobody's.
+func keptStream(b backends.Backend, device int, s backends.Stream) (backends.Stream, error) {
+	keeper, ok := backends.As[backends.StreamKeeper](b)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	if s == backends.EveryStream {
+		return s, nil
+	}
+	return keeper.KeepStream(device, s)
+}
+
+func (r *Runtime) grant(at backends.Address, of grant) {
+	r.grants.add(at, of)
+	r.counters[grantedAs].add(of.size)
+	if r.tracing() {
+		r.tracef("grant %s device %d size %d at %#x to %s", grantedAs, of.device, of.size, at, of.library)
+	}
+}
+
+// AllocateForAtOnce is AllocateFor where that waits for nobody, see backends.AtOnce; else it returns zero,
+// and nothing has happened.
+func (r *Runtime) AllocateForAtOnce(l Library, device, size int, s backends.Stream) backends.Address {
+	if r.check() != nil || size <= 0 || int64(size) > math.MaxInt64/2 || r.tracing() {
+		return 0
+	}
+	b := r.byAllocator[grantedAs].atOnce
+	if b == nil {
+		return 0
+	}
+	at, ok := b.AllocateAtOnce(backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s})
+	if !ok {
+		return 0
+	}
+	r.grants.add(at, grant{library: l, device: device, size: size, stream: s})
+	r.counters[grantedAs].add(size)
+	return at
+}
+
+// UseFor makes memory of a library's wait, when FreeFor frees it, for what is then on another stream, too.
+// The error is for memory that no library has.
+func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
+	b, err := r.Backend(grantedAs)
+	if err != nil {
+		return err
+	}
+	device, ok := r.grants.deviceOf(at)
+	if ok {
+		if s, err = keptStream(b, device, s); err != nil {
+			s = backends.EveryStream
+		}
+		ok = r.grants.use(at, s)
+	}
+	if !ok {
+		return valueError("address", fmt.Sprintf("%#x", uintptr(at)), "memory that a library has from hamr")
+	}
+	return nil
+}
+
+// FreeFor takes back what AllocateFor returned, in the order of its stream. It waits for nobody: what
+// cannot be freed at once is freed aside. Memory whose users nobody says waits for the device. It is
+// false for memory that the library does not have.
+func (r *Runtime) FreeFor(at backends.Address) bool {
+	if r.check() != nil {
+		return false
+	}
+	of, ok := r.grants.take(at)
+	if !ok {
+		return false
+	}
+	r.counters[grantedAs].remove(of.size)
+	if r.tracing() {
+		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, of.device, of.size, at, of.library)
+	}
+	where := backends.Region{Allocator: grantedAs, Device: of.device, Address: at}
+	if b := r.byAllocator[grantedAs].atOnce; len(of.uses) == 0 && of.stream != backends.EveryStream && b != nil && b.FreeAtOnce(where, of.size, of.stream) {
+		return true
+	}
+	r.grants.aside(func() { r.endGrant(where, of) })
+	return true
+}
+
+// endGrant frees memory that may have to wait.
+func (r *Runtime) endGrant(where backends.Region, of grant) {
+	served, s := &r.byAllocator[grantedAs], of.stream
+	for _, used := range of.uses {
+		if s == backends.EveryStream {
+			break
+		}
+		if used == backends.EveryStream || follow(served.streams, of.device, s, used) != nil {
+			s = backends.EveryStream
+		}
+	}
+	if s == backends.EveryStream && r.rested(of.device) {
+		s = 0
+	}
+	// The pool keeps what the driver does not take.
+	_ = served.backend.Free(where, of.size, s)
+}
+
+// rested waits for all work on a device, and reports whether it is over.
+func (r *Runtime) rested(device int) bool {
+	waiter, ok := backends.As[backends.DeviceSynchronizer](r.byAllocator[grantedAs].backend)
+	return ok && waiter.SynchronizeDevice(device) == nil
+}
+
+// follow makes what comes on a stream run after what another one holds now.
+func follow(streams backends.Streams, device int, s, other backends.Stream) error {
+	e, err := streams.NewEvent(device)
+	if err != nil {
+		return err
+	}
+	if err = streams.Record(device, e, other); err == nil {
+		err = streams.Wait(device, s, e)
+	}
+	return errors.Join(err, streams.DestroyEvent(device, e))
+}
+
+// DropStream tells that a stream that AllocateFor was told of may end, and reports false while some library
+// has memory of it, or what it had is being freed. It waits for nobody.
+func (r *Runtime) DropStream(device int, s backends.Stream) (bool, error) {
+	b, err := r.Backend(grantedAs)
+	if err != nil {
+		return false, err
+	}
+	if r.grants.pending() || r.grants.onStream(s) {
+		return false, nil
+	}
+	keeper, ok := backends.As[backends.StreamKeeper](b)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	return true, keeper.DropStream(device, s)
+}
+
+// SettleGrants returns when all memory that libraries have freed is free.
+func (r *Runtime) SettleGrants() {
+	if r.check() == nil {
+		r.grants.wait()
+	}
+}

@@ -1,0 +1,140 @@
+package gobuffer
+
+import (
+	"slices"
+	"sync"
+
+	"hamr/backends"
+)
+
+// grant is memory that a library has.
+type grant struct {
+	library Library
+	device  int
+	size    int
+	stream  backends.Stream   // of what is enqueued first and last; backends.EveryStream: nobody says
+	uses    []backends.Stream // others that use it, too
+}
+
+// Addresses are multiples of 512.
+const (
+	grantShift  = 9
+	grantBits   = 6
+	grantShards = 1 << grantBits
+)
+
+// grants are what libraries have, by address.
+type grants struct {
+	shards [grantShards]grantShard
+	ending sync.Mutex
+	over   *sync.Cond // with ending: fewer are ending
+	ends   int        // that end on goroutines of their own
+}
+
+type grantShard struct {
+	mutex sync.Mutex
+	held  map[backends.Address]grant
+	_     [partBytes - 16]byte
+}
+
+func (l *grants) shard(at backends.Address) *grantShard {
+	const spread = 0x9e3779b97f4a7c15
+	return &l.shards[uint64(at>>grantShift)*spread>>(64-grantBits)]
+}
+
+func (l *grants) add(at backends.Address, of grant) {
+	s := l.shard(at)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held == nil {
+		s.held = map[backends.Address]grant{}
+	}
+	s.held[at] = of
+}
+
+// take ends a grant; ok is false where there is none.
+func (l *grants) take(at backends.Address) (of grant, ok bool) {
+	s := l.shard(at)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if of, ok = s.held[at]; ok {
+		delete(s.held, at)
+	}
+	return of, ok
+}
+
+// use remembers that another stream uses the memory of a grant; false where there is none.
+func (l *grants) use(at backends.Address, stream backends.Stream) bool {
+	s := l.shard(at)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	of, ok := s.held[at]
+	if ok && of.stream != stream && !slices.Contains(of.uses, stream) {
+		of.uses = append(slices.Clip(of.uses), stream)
+		s.held[at] = of
+	}
+	return ok
+}
+
+// deviceOf returns the device of a grant; false where there is none.
+func (l *grants) deviceOf(at backends.Address) (device int, ok bool) {
+	s := l.shard(at)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	of, ok := s.held[at]
+	return of.device, ok
+}
+
+// onStream reports whether any grant is of a stream.
+func (l *grants) onStream(stream backends.Stream) bool {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mutex.Lock()
+		for _, of := range s.held {
+			if of.stream == stream || slices.Contains(of.uses, stream) {
+				s.mutex.Unlock()
+				return true
+			}
+		}
+		s.mutex.Unlock()
+	}
+	return false
+}
+
+// aside runs end on another thread, which wait waits for.
+func (l *grants) aside(end func()) {
+	l.ending.Lock()
+	l.ends++
+	l.ending.Unlock()
+	go func() {
+		defer func() {
+			l.ending.Lock()
+			defer l.ending.Unlock()
+			l.ends--
+			if l.over != nil {
+				l.over.Broadcast()
+			}
+		}()
+		end()
+	}()
+}
+
+// wait waits for all that aside has begun, and reports whether there was any.
+func (l *grants) wait() (some bool) {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	if l.over == nil {
+		l.over = sync.NewCond(&l.ending)
+	}
+	for ; l.ends > 0; some = true {
+		l.over.Wait()
+	}
+	return some
+}
+
+// pending reports whether any are ending.
+func (l *grants) pending() bool {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	return l.ends > 0
+}

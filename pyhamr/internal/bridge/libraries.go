@@ -1,0 +1,46 @@
+package bridge
+
+import (
+	"fmt"
+
+	"hamr/backends"
+	"hamr/gobuffer"
+)
+
+// AllocateFor returns memory for a library, see gobuffer.
+func AllocateFor(l gobuffer.Library, device, size int, s backends.Stream) (at backends.Address, err error) {
+	defer Guard(&err)
+	return Runtime.AllocateFor(l, device, size, s)
+}
+
+// AllocateForAtOnce is AllocateFor where that waits for nobody; else it returns zero.
+func AllocateForAtOnce(l gobuffer.Library, device, size int, s backends.Stream) (at backends.Address) {
+	defer func() {
+		if recover() != nil {
+			at = 0
+		}
+	}()
+	return Runtime.AllocateForAtOnce(l, device, size, s)
+}
+
+// FreeFor takes memory back from a library.
+func FreeFor(at backends.Address) (err error) {
+	defer Guard(&err)
+	if !Runtime.FreeFor(at) {
+		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "address", Value: fmt.Sprintf("%#x", uintptr(at)),
+			Accepted: "memory that a library has from hamr"}
+	}
+	return nil
+}
+
+// UseFor makes a library's memory wait, once it is freed, for another stream, too.
+func UseFor(at backends.Address, s backends.Stream) (err error) {
+	defer Guard(&err)
+	return Runtime.UseFor(at, s)
+}
+
+// DropStream tells that a library's stream may end; false while some library has memory of it.
+func DropStream(device int, s backends.Stream) (dropped bool, err error) {
+	defer Guard(&err)
+	return Runtime.DropStream(device, s)
+}

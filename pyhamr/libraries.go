@@ -1,0 +1,27 @@
+package pyhamr
+
+import (
+	"hamr/backends"
+	"hamr/gobuffer"
+	"hamr/pyhamr/internal/bridge"
+)
+
+// AllocateFor returns the address of memory of a CUDA device for a library, whose number is one of
+// gobuffer's. Work on the stream uses it first and last, and the stream has to stay until DropStream.
+//
+//hamr:blocking
+func AllocateFor(library, device, size int, stream uint64) (uint64, error) {
+	at, err := bridge.AllocateFor(gobuffer.Library(library), device, size, backends.Stream(stream))
+	return uint64(at), err
+}
+
+// FreeFor takes that memory back, without waiting for anybody.
+func FreeFor(address uint64) (int, error) {
+	return 0, bridge.FreeFor(backends.Address(address))
+}
+
+// DropStream tells that a stream that AllocateFor was told of may end, and reports whether no library has
+// memory of it any more. With Python's lock no library allocates meanwhile by a hook of Python's.
+func DropStream(device int, stream uint64) (bool, error) {
+	return bridge.DropStream(device, backends.Stream(stream))
+}

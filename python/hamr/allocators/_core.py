@@ -1,0 +1,59 @@
+"""The calls of the Go library that all libraries' hooks share."""
+
+from __future__ import annotations
+
+import hamr._native as _native
+
+from .._base.errors import BackendUnavailable, OutOfMemory
+from .._base.library import core, library_path
+from .._base.out_of_memory import relieve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+
+CUPY, TORCH, NUMBA = 1, 2, 3  # gobuffer.Library
+ANY_STREAM = 2**64 - 1  # backends.EveryStream
+
+_AGAIN = 1  # what relieve() answers
+_TRIES = 2
+
+
+def allocate(library: int, device: int, size: int, stream: int) -> int:
+    """The address of memory; what others keep is asked for before OutOfMemory is raised."""
+    for asked in range(_TRIES):
+        try:
+            return core().AllocateFor(library, device, size, stream)
+        except OutOfMemory:
+            answer, _ = relieve(device, size, "cuda", asked, 0)
+            if answer != _AGAIN:
+                raise
+    return core().AllocateFor(library, device, size, stream)
+
+
+def free(address: int) -> None:
+    """Take memory back, in the order of its stream."""
+    core().FreeFor(address)
+
+
+def hooks() -> tuple[str, ctypes.CDLL]:
+    """The file of this process's copy of the library, and what C calls in it."""
+    import ctypes
+
+    core()
+    file = library_path()
+    path = _native.path_in_process(file) or file
+    return path, ctypes.CDLL(path)
+
+
+def address_of(function: object) -> int:
+    """Where a function of ``hooks()`` is."""
+    import ctypes
+
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
+def refuse_rocm(library: str, is_rocm: bool) -> None:
+    """Libraries that were built for AMD's devices have no CUDA memory."""
+    if is_rocm:
+        raise BackendUnavailable(f"{library} was built for ROCm: hamr serves CUDA's memory to it")

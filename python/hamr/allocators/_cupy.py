@@ -1,0 +1,173 @@
+"""CuPy's memory from hamr's pool.
+
+CuPy's hook for allocators in C says no stream, neither when it allocates nor when it frees. So
+hamr's asks a C function of CuPy's own for the thread's current stream, and the Go library
+remembers it with the memory. The hook, which has Python's lock, hands out what is there at
+once; what may have to wait is allocated here without the lock, and offered to the hook.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+
+from .._base.errors import ForkError, OutOfMemory
+from .._base.library import core
+from ._core import CUPY, address_of, allocate, free, hooks, refuse_rocm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
+
+_FEW_STREAMS = 64  # that are kept without a look whether they are needed
+_SIGNATURE = b"intptr_t (void)"
+_TRIES = 8  # a finaliser may take what was offered
+
+_made: _Allocator | None = None
+_lock = Lock()
+
+
+class CuPyUse:
+    """CuPy's use of hamr's pool; the end of the ``with`` block, or ``end()``, ends it."""
+
+    def __init__(self, cupy: Any, allocator: Callable[[int], Any]) -> None:
+        self._cupy, self._allocator = cupy, allocator
+        self._before: Any = cupy.cuda.get_allocator()
+        cupy.cuda.set_allocator(allocator)
+
+    def end(self) -> None:
+        """Give CuPy the allocator back that it had; arrays made meanwhile stay. Twice is harmless."""
+        before, self._before = self._before, None
+        if before is not None and self._cupy.cuda.get_allocator() is self._allocator:
+            self._cupy.cuda.set_allocator(before)
+
+    def __enter__(self) -> CuPyUse:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"<hamr.allocators.CuPyUse{'' if self._before is not None else ', ended'}>"
+
+
+def use_in_cupy() -> CuPyUse:
+    """Make CuPy take its device memory from hamr's pool, on all threads and devices, from now on.
+
+    Memory is of the stream that was current when it was allocated, as with CuPy's own pool.
+    When there is no more, CuPy's ``OutOfMemoryError`` is raised from ``hamr.OutOfMemory``.
+    ImportError without CuPy; ``hamr.BackendUnavailable`` without CUDA; ValueError inside of
+    ``cupy.cuda.using_allocator``, by CuPy.
+    """
+    global _made
+    import cupy
+
+    with _lock:
+        if _made is None:
+            _made = _Allocator(cupy)
+        return CuPyUse(cupy, _made.malloc)
+
+
+class _Allocator:
+    """``malloc`` is what CuPy calls."""
+
+    def __init__(self, cupy: Any) -> None:
+        runtime = cupy.cuda.runtime
+        refuse_rocm("CuPy", bool(runtime.is_hip))
+        _, library = hooks()
+        core().AllocateFor(CUPY, runtime.getDevice(), 0, 0)  # raises where there is no CUDA
+        offer = library.hamr_cupy_offer
+        offer.argtypes, offer.restype = _offer_types()
+        self.cupy = cupy
+        self.offer: Callable[[int | None, int], int | None] = offer
+        self.streams: dict[tuple[int, int], Any] = {}  # that the pool may ask
+        self.few = _FEW_STREAMS
+        self.lock = Lock()
+        self.process = os.getpid()
+        hook = cupy.cuda.CFunctionAllocator(
+            _current_stream(),
+            address_of(library.hamr_cupy_alloc),
+            address_of(library.hamr_cupy_free),
+            library,
+        )
+        self.hook = hook.malloc
+        self.malloc = self._made_malloc()
+
+    def _made_malloc(self) -> Callable[[int], Any]:
+        hook, slow = self.hook, self._malloc_slowly
+
+        def malloc(size: int) -> Any:
+            pointer = hook(size)
+            if pointer.ptr or not size:
+                return pointer
+            return slow(size)
+
+        return malloc
+
+    def _malloc_slowly(self, size: int) -> Any:
+        """Allocate without Python's lock, and have the hook return that."""
+        if os.getpid() != self.process:
+            raise ForkError(
+                "CuPy's memory is hamr's, which the process had used before it was forked: start "
+                "processes by multiprocessing's spawn or forkserver"
+            )
+        device: int = self.cupy.cuda.runtime.getDevice()
+        stream = self.cupy.cuda.get_current_stream()
+        self._keep(device, stream)
+        for _ in range(_TRIES):
+            try:
+                address = allocate(CUPY, device, size, stream.ptr)
+            except OutOfMemory as error:
+                raise self.cupy.cuda.memory.OutOfMemoryError(size, -1, 0) from error
+            try:
+                self.offer(address, size)
+                pointer = self.hook(size)
+            finally:
+                left = self.offer(None, 0)
+                if left:
+                    free(left)
+            if pointer.ptr:
+                return pointer
+        raise self.cupy.cuda.memory.OutOfMemoryError(size, -1, 0)
+
+    def _keep(self, device: int, stream: Any) -> None:
+        """Keep a stream as long as the pool may ask it: its handle would be another one's."""
+        with self.lock:
+            self.streams[device, stream.ptr] = stream
+            if len(self.streams) <= self.few:
+                return
+            for key in list(self.streams):
+                if key != (device, stream.ptr) and core().DropStream(*key):
+                    del self.streams[key]
+            self.few = max(_FEW_STREAMS, 2 * len(self.streams))
+
+
+def _offer_types() -> tuple[list[Any], Any]:
+    import ctypes
+
+    return [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
+
+
+def _current_stream() -> int:
+    """CuPy's C function that returns the thread's current stream, as Cython exports it."""
+    import ctypes
+
+    from cupy_backends.cuda import stream
+
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = getattr(stream, "__pyx_capi__", {}).get("get_current_stream_ptr")
+    if capsule is None or api.PyCapsule_GetName(capsule) != _SIGNATURE:
+        return 0  # each allocation then takes the slow way
+    found: int = api.PyCapsule_GetPointer(capsule, _SIGNATURE)
+    return found

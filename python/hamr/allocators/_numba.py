@@ -1,0 +1,101 @@
+"""Numba's memory from hamr's pool, by Numba's interface for other memory managers (EMM).
+
+Numba says no streams: memory that it frees waits for all work on the device, as with cuMemFree,
+and memory that it gets is used by nobody.
+"""
+
+from __future__ import annotations
+
+from .._base.errors import OutOfMemory
+from .._base.library import core
+from ._core import ANY_STREAM, NUMBA, allocate, free
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_INTERFACE = 1  # version of Numba's interface
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+
+_manager: Any = None
+
+
+def use_in_numba() -> None:
+    """Make Numba take its device memory from hamr's pool, until the process ends.
+
+    It has to be called before Numba's first use of a device, else RuntimeError: Numba chooses when it
+    makes its context. Handles for other processes, ``defer_cleanup`` and pinned memory work
+    as without. When there is no more memory, Numba's ``CudaAPIError`` with code 2 is raised from
+    ``hamr.OutOfMemory``. ImportError without Numba; ``hamr.BackendUnavailable`` without CUDA.
+    """
+    global _manager
+    from numba import cuda
+
+    if _manager is None:
+        core().AllocateFor(NUMBA, 0, 0, 0)  # raises where there is no CUDA
+        _refuse_contexts(cuda)
+        made = _manager_of(cuda)
+        cuda.set_memory_manager(made)
+        _manager = made
+
+
+def _refuse_contexts(cuda: Any) -> None:
+    """Contexts that are there keep their memory manager."""
+    devices = vars(cuda.cudadrv.devices.gpus).get("lst", [])
+    if any(getattr(device, "primary_context", None) is not None for device in devices):
+        raise RuntimeError(
+            "Numba has used a device already, with a memory manager that stays: call use_in_numba() "
+            "before its first use of CUDA"
+        )
+
+
+def _manager_of(cuda: Any) -> Any:
+    """The class, whose bases are Numba's."""
+    from numba.cuda.cudadrv.driver import CudaAPIError
+
+    class HamrMemoryManager(
+        cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager  # type: ignore[misc]
+    ):
+        """Device memory of hamr's, page-locked memory of Numba's."""
+
+        def initialize(self) -> None:
+            """Let as much wait for its release as Numba's own manager does."""
+            if not self.deallocations.memory_capacity:
+                self.deallocations.memory_capacity = self.get_memory_info().total
+
+        def memalloc(self, size: int) -> Any:
+            """Memory that nobody uses, on the device of the context."""
+            from ctypes import c_void_p
+            from weakref import proxy
+
+            device: int = self.context.device.id
+
+            def taken() -> int:
+                try:
+                    return allocate(NUMBA, device, size, ANY_STREAM)
+                except OutOfMemory as error:
+                    raise CudaAPIError(_OUT_OF_MEMORY, str(error)) from error
+
+            address = self._attempt_allocation(taken)
+            later = self.deallocations
+
+            def finalizer() -> None:
+                later.add_item(free, address, size)
+
+            return cuda.MemoryPointer(
+                proxy(self.context), c_void_p(address), size, finalizer=finalizer
+            )
+
+        def get_memory_info(self) -> Any:
+            """What the device has, and what of it is free: what hamr keeps is not."""
+            from .._base.cuda_devices import memory_info
+
+            there = memory_info(self.context.device.id)
+            return cuda.MemoryInfo(free=there.free, total=there.total)
+
+        @property
+        def interface_version(self) -> int:
+            """That of Numba's interface."""
+            return _INTERFACE
+
+    return HamrMemoryManager

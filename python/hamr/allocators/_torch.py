@@ -1,0 +1,142 @@
+"""torch's memory from hamr's pool: the functions that torch calls are in the Go library."""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+
+from .._base.library import core
+from ._core import TORCH, address_of, hooks, refuse_rocm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+    from typing import Any, Literal
+
+_allocator: Any = None  # torch may call it as long as the process lives
+_everywhere = False
+_open: list[TorchUse] = []  # those that have not ended
+
+
+class TorchUse:
+    """A region of one thread's code whose memory torch takes from hamr's pool.
+
+    ``pool`` is the ``torch.cuda.MemPool``, for ``torch.cuda.use_mem_pool`` on other threads; None
+    once the region has ended. The end of the ``with`` block, or ``end()``, ends it.
+    """
+
+    def __init__(self, torch: Any, device: int) -> None:
+        with torch.cuda.device(device):
+            self.pool: Any = torch.cuda.MemPool(_torch_allocator(torch).allocator())
+        region: AbstractContextManager[None] = torch.cuda.use_mem_pool(self.pool, device)
+        region.__enter__()
+        self._region: AbstractContextManager[None] | None = region
+        _open.append(self)
+
+    def end(self) -> None:
+        """End the region: hamr gets back what torch keeps of it and no tensor uses.
+
+        Tensors stay; their memory comes back when they are gone, at the next
+        ``torch.cuda.empty_cache()`` or when torch runs out. Twice is harmless.
+        """
+        region, self._region = self._region, None
+        if region is not None:
+            _open.remove(self)
+            region.__exit__(None, None, None)
+            self.pool = None
+
+    def __enter__(self) -> TorchUse:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"<hamr.allocators.TorchUse{'' if self._region is not None else ', ended'}>"
+
+
+def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> TorchUse | None:
+    """Make torch take its device memory from hamr's pool.
+
+    A region by default, from the call to the end of the ``with`` block or ``end()``: what the
+    calling thread allocates on the device, a number, by default the current one. torch's caching
+    allocator stays between, in a ``torch.cuda.MemPool``, with its statistics, its
+    ``OutOfMemoryError`` and ``record_stream``. Other threads, as those of a backward pass, are not
+    part of it.
+
+    With ``everywhere`` all threads and devices, until the process ends: torch's allocator is
+    replaced, and returns None. It has to be called before torch's first CUDA memory, else
+    RuntimeError. torch then counts nothing (``memory_stats`` raises), and captures no graphs.
+    When there is no more memory, torch's ``OutOfMemoryError`` is raised.
+
+    ImportError without torch; ``hamr.BackendUnavailable`` without CUDA.
+    """
+    import torch
+
+    if not isinstance(everywhere, bool):
+        raise TypeError(f"everywhere is {everywhere!r}: accepted are True and False")
+    if everywhere and device is not None:
+        raise ValueError(f"device is {device!r}: with everywhere=True it is every one")
+    refuse_rocm("torch", torch.version.hip is not None)
+    number = device if device is not None else 0 if everywhere else torch.cuda.current_device()
+    core().AllocateFor(TORCH, number, 0, 0)  # raises where there is no CUDA, or no such device
+    if not everywhere:
+        return TorchUse(torch, number)
+    _replace(torch)
+    return None
+
+
+def _replace(torch: Any) -> None:
+    """Make hamr's torch's only allocator."""
+    global _everywhere
+    if _everywhere:
+        return
+    wrapper = _torch_allocator(torch)
+    inner = wrapper.allocator()
+    record = getattr(inner, "set_record_stream_fn", None)
+    if record is None:
+        warnings.warn(
+            "this torch has no set_record_stream_fn: Tensor.record_stream does nothing, and memory "
+            "used on several streams must be kept until they are done",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    else:
+        record(address_of(_functions().hamr_torch_record_stream))
+    try:
+        torch.cuda.memory.change_current_allocator(wrapper)
+    except RuntimeError as error:
+        raise RuntimeError(
+            "torch has CUDA memory already: call use_in_torch(everywhere=True) before its first "
+            "use of CUDA, or use_in_torch() for a region"
+        ) from error
+    _everywhere = True
+
+
+def _functions() -> ctypes.CDLL:
+    return hooks()[1]
+
+
+def _torch_allocator(torch: Any) -> Any:
+    """The one of the process."""
+    global _allocator
+    if _allocator is None:
+        path, _ = hooks()
+        _allocator = torch.cuda.memory.CUDAPluggableAllocator(
+            path, "hamr_torch_alloc", "hamr_torch_free"
+        )
+    return _allocator
+
+
+@atexit.register
+def _end_all() -> None:
+    """torch ends the process where a pool goes that is in use."""
+    for use in list(_open):
+        use.end()
