@@ -205,10 +205,14 @@ type AtOnce interface {
 // StreamKeeper is implemented by backends whose pools may ask a stream of somebody else's at any time how
 // far it is, once they know that it stays.
 type StreamKeeper interface {
-	// KeepStream returns the stream that means the same as s on every thread, which must not end before
-	// DropStream; EveryStream for one that means another on each thread.
-	KeepStream(device int, s Stream) (Stream, error)
+	// KeepStream tells that a stream does not end before DropStream.
+	KeepStream(device int, s Stream) error
 	// DropStream tells that a stream may end. Nobody may give memory back in its order afterwards. Of a
 	// stream that KeepStream was not told of it does nothing.
 	DropStream(device int, s Stream) error
+	// Kept reports whether a stream does not end, or not before the pools are told.
+	Kept(s Stream) bool
+	// Collect returns a stream of the backend's own that runs after what others hold now, of which nothing
+	// is asked later. It waits for nobody; the error is ErrCapturing for one that is captured into a graph.
+	Collect(device int, others ...Stream) (Stream, error)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"hamr/backends"
 )
@@ -11,9 +12,11 @@ import (
 // grantedAs is the allocator that libraries have their memory of.
 const grantedAs = backends.CUDA
 
+// perThread is CUDA's name for a stream that each thread has one of.
+const perThread backends.Stream = 2
+
 // AllocateFor returns size bytes of a CUDA device's memory for a library that work on stream s uses
-// first and last, until FreeFor: what is enqueued on s from now on runs after all earlier uses. s has
-// to stay until DropStream. For backends.EveryStream nothing uses the memory any more, and nobody says
+// first and last, until FreeFor: what is enqueued on s from now on runs after all earlier uses. For backends.EveryStream nothing uses the memory any more, and nobody says
 // what will. A *backends.OutOfMemoryError is returned when hamr itself has no more to give back,
 // and the callbacks of OnOutOfMemory neither.
 func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (backends.Address, error) {
@@ -30,8 +33,9 @@ func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (b
 	if device, err = r.checkDevice(b, grantedAs, device); err != nil || size == 0 {
 		return 0, err
 	}
-	if s, err = keptStream(b, device, s); err != nil {
-		return 0, err
+	if s == perThread {
+		// Another one on each thread: nothing can be said of it.
+		s = backends.EveryStream
 	}
 	if l == Numba {
 		// It frees many at a time, which it expects to be there again.
@@ -53,19 +57,6 @@ func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (b
 	}
 	r.grant(at, grant{library: l, device: device, size: size, stream: s})
 	return at, nil
-}
-
-// keptStream makes a library's stream one that its backend may ask about at any time; the one that is another
-// for each thread is nobody's.
-func keptStream(b backends.Backend, device int, s backends.Stream) (backends.Stream, error) {
-	keeper, ok := backends.As[backends.StreamKeeper](b)
-	if !ok {
-		return 0, errors.ErrUnsupported
-	}
-	if s == backends.EveryStream {
-		return s, nil
-	}
-	return keeper.KeepStream(device, s)
 }
 
 func (r *Runtime) grant(at backends.Address, of grant) {
@@ -98,26 +89,21 @@ func (r *Runtime) AllocateForAtOnce(l Library, device, size int, s backends.Stre
 // UseFor makes memory of a library's wait, when FreeFor frees it, for what is then on another stream, too.
 // The error is for memory that no library has.
 func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
-	b, err := r.Backend(grantedAs)
-	if err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
-	device, ok := r.grants.deviceOf(at)
-	if ok {
-		if s, err = keptStream(b, device, s); err != nil {
-			s = backends.EveryStream
-		}
-		ok = r.grants.use(at, s)
+	if s == perThread {
+		s = backends.EveryStream
 	}
-	if !ok {
+	if !r.grants.use(at, s) {
 		return valueError("address", fmt.Sprintf("%#x", uintptr(at)), "memory that a library has from hamr")
 	}
 	return nil
 }
 
-// FreeFor takes back what AllocateFor returned, in the order of its stream. It waits for nobody: what
-// cannot be freed at once is freed aside. Memory whose users nobody says waits for the device. It is
-// false for memory that the library does not have.
+// FreeFor takes back what AllocateFor returned, in the order of its stream, which must not have ended. It
+// waits for nobody: what cannot be freed at once is freed aside. Memory whose users nobody says waits for
+// the device. It is false for memory that no library has.
 func (r *Runtime) FreeFor(at backends.Address) bool {
 	if r.check() != nil {
 		return false
@@ -130,30 +116,41 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 	if r.tracing() {
 		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, of.device, of.size, at, of.library)
 	}
-	where := backends.Region{Allocator: grantedAs, Device: of.device, Address: at}
-	if b := r.byAllocator[grantedAs].atOnce; len(of.uses) == 0 && of.stream != backends.EveryStream && b != nil && b.FreeAtOnce(where, of.size, of.stream) {
+	served := &r.byAllocator[grantedAs]
+	where, s := backends.Region{Allocator: grantedAs, Device: of.device, Address: at}, of.stream
+	if len(of.uses) == 0 && served.freedAtOnce(where, of.size, s) {
 		return true
 	}
-	r.grants.aside(func() { r.endGrant(where, of) })
+	if keeper, ok := backends.As[backends.StreamKeeper](served.backend); ok && s != backends.EveryStream && (len(of.uses) > 0 || !keeper.Kept(s)) {
+		if s = collected(keeper, of); served.freedAtOnce(where, of.size, s) {
+			return true
+		}
+	}
+	r.grants.aside(func() {
+		if s == backends.EveryStream && r.rested(of.device) {
+			s = 0
+		}
+		// The pool keeps what the driver does not take.
+		_ = served.backend.Free(where, of.size, s)
+	})
 	return true
 }
 
-// endGrant frees memory that may have to wait.
-func (r *Runtime) endGrant(where backends.Region, of grant) {
-	served, s := &r.byAllocator[grantedAs], of.stream
-	for _, used := range of.uses {
-		if s == backends.EveryStream {
-			break
-		}
-		if used == backends.EveryStream || follow(served.streams, of.device, s, used) != nil {
-			s = backends.EveryStream
-		}
+func (s *served) freedAtOnce(at backends.Region, size int, stream backends.Stream) bool {
+	return stream != backends.EveryStream && s.atOnce != nil && s.atOnce.FreeAtOnce(at, size, stream)
+}
+
+// collected returns a stream that stays, and runs after all that uses memory now.
+func collected(keeper backends.StreamKeeper, of grant) backends.Stream {
+	users := append(slices.Clone(of.uses), of.stream)
+	if slices.Contains(users, backends.EveryStream) {
+		return backends.EveryStream
 	}
-	if s == backends.EveryStream && r.rested(of.device) {
-		s = 0
+	s, err := keeper.Collect(of.device, users...)
+	if err != nil {
+		return backends.EveryStream
 	}
-	// The pool keeps what the driver does not take.
-	_ = served.backend.Free(where, of.size, s)
+	return s
 }
 
 // rested waits for all work on a device, and reports whether it is over.
@@ -162,19 +159,25 @@ func (r *Runtime) rested(device int) bool {
 	return ok && waiter.SynchronizeDevice(device) == nil
 }
 
-// follow makes what comes on a stream run after what another one holds now.
-func follow(streams backends.Streams, device int, s, other backends.Stream) error {
-	e, err := streams.NewEvent(device)
+// KeepStream tells that a stream of a library does not end before DropStream: memory that is freed in its order
+// is there for it at once, and others need no event of each. What is not kept must end after the memory of
+// its is freed.
+func (r *Runtime) KeepStream(device int, s backends.Stream) error {
+	b, err := r.Backend(grantedAs)
 	if err != nil {
 		return err
 	}
-	if err = streams.Record(device, e, other); err == nil {
-		err = streams.Wait(device, s, e)
+	if device, err = r.checkDevice(b, grantedAs, device); err != nil {
+		return err
 	}
-	return errors.Join(err, streams.DestroyEvent(device, e))
+	keeper, ok := backends.As[backends.StreamKeeper](b)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return keeper.KeepStream(device, s)
 }
 
-// DropStream tells that a stream that AllocateFor was told of may end, and reports false while some library
+// DropStream tells that a stream that KeepStream was told of may end, and reports false while some library
 // has memory of it, or what it had is being freed. It waits for nobody.
 func (r *Runtime) DropStream(device int, s backends.Stream) (bool, error) {
 	b, err := r.Backend(grantedAs)

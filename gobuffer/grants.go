@@ -76,15 +76,6 @@ func (l *grants) use(at backends.Address, stream backends.Stream) bool {
 	return ok
 }
 
-// deviceOf returns the device of a grant; false where there is none.
-func (l *grants) deviceOf(at backends.Address) (device int, ok bool) {
-	s := l.shard(at)
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	of, ok := s.held[at]
-	return of.device, ok
-}
-
 // onStream reports whether any grant is of a stream.
 func (l *grants) onStream(stream backends.Stream) bool {
 	for i := range l.shards {

@@ -7,7 +7,7 @@ import (
 )
 
 // AllocateFor returns the address of memory of a CUDA device for a library, whose number is one of
-// gobuffer's. Work on the stream uses it first and last, and the stream has to stay until DropStream.
+// gobuffer's. Work on the stream uses it first and last.
 //
 //hamr:blocking
 func AllocateFor(library, device, size int, stream uint64) (uint64, error) {
@@ -20,7 +20,12 @@ func FreeFor(address uint64) (int, error) {
 	return 0, bridge.FreeFor(backends.Address(address))
 }
 
-// DropStream tells that a stream that AllocateFor was told of may end, and reports whether no library has
+// KeepStream tells that a stream does not end before DropStream.
+func KeepStream(device int, stream uint64) (int, error) {
+	return 0, bridge.KeepStream(device, backends.Stream(stream))
+}
+
+// DropStream tells that a stream that KeepStream was told of may end, and reports whether no library has
 // memory of it any more. With Python's lock no library allocates meanwhile by a hook of Python's.
 func DropStream(device int, stream uint64) (bool, error) {
 	return bridge.DropStream(device, backends.Stream(stream))

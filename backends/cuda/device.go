@@ -42,6 +42,7 @@ type device struct {
 	kernels    kernels
 	units      *units // nil until they are asked for
 	perThread  [perThreadStreams]backends.Stream
+	collecting backends.Stream // see Collect
 
 	events eventList
 }

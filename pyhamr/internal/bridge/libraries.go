@@ -39,6 +39,12 @@ func UseFor(at backends.Address, s backends.Stream) (err error) {
 	return Runtime.UseFor(at, s)
 }
 
+// KeepStream tells that a library's stream does not end before DropStream.
+func KeepStream(device int, s backends.Stream) (err error) {
+	defer Guard(&err)
+	return Runtime.KeepStream(device, s)
+}
+
 // DropStream tells that a library's stream may end; false while some library has memory of it.
 func DropStream(device int, s backends.Stream) (dropped bool, err error) {
 	defer Guard(&err)

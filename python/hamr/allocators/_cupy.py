@@ -138,15 +138,22 @@ class _Allocator:
         raise self.cupy.cuda.memory.OutOfMemoryError(size, -1, 0)
 
     def _keep(self, device: int, stream: Any) -> None:
-        """Keep a stream as long as the pool may ask it: its handle would be another one's."""
+        """Keep a stream as long as the pool may ask it: its handle could be another one's then.
+
+        One that CuPy does not own may end whenever its owner likes: the pool asks nothing of it.
+        """
+        if isinstance(stream, self.cupy.cuda.ExternalStream):
+            return
         with self.lock:
-            self.streams[device, stream.ptr] = stream
-            if len(self.streams) <= self.few:
+            if (device, stream.ptr) in self.streams:
                 return
-            for key in list(self.streams):
-                if key != (device, stream.ptr) and core().DropStream(*key):
-                    del self.streams[key]
-            self.few = max(_FEW_STREAMS, 2 * len(self.streams))
+            if len(self.streams) >= self.few:
+                for key in list(self.streams):
+                    if core().DropStream(*key):
+                        del self.streams[key]
+                self.few = max(_FEW_STREAMS, 2 * len(self.streams))
+            core().KeepStream(device, stream.ptr)
+            self.streams[device, stream.ptr] = stream
 
 
 def _offer_types() -> tuple[list[Any], Any]:

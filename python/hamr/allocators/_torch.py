@@ -10,10 +10,11 @@ from ._core import TORCH, address_of, hooks, refuse_rocm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ctypes
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, Literal
+
+_TORCH_STREAMS = 32  # of a device and a priority, which it hands out in turn
 
 _allocator: Any = None  # torch may call it as long as the process lives
 _everywhere = False
@@ -109,7 +110,7 @@ def _replace(torch: Any) -> None:
             stacklevel=3,
         )
     else:
-        record(address_of(_functions().hamr_torch_record_stream))
+        record(address_of(hooks()[1].hamr_torch_record_stream))
     try:
         torch.cuda.memory.change_current_allocator(wrapper)
     except RuntimeError as error:
@@ -118,10 +119,10 @@ def _replace(torch: Any) -> None:
             "use of CUDA, or use_in_torch() for a region"
         ) from error
     _everywhere = True
-
-
-def _functions() -> ctypes.CDLL:
-    return hooks()[1]
+    # torch's own streams never end: it makes all of a device's when it is asked for the first.
+    for _ in range(_TORCH_STREAMS):
+        stream = torch.cuda.Stream()
+        core().KeepStream(stream.device_index, stream.cuda_stream)
 
 
 def _torch_allocator(torch: Any) -> Any:
