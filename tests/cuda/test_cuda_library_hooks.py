@@ -80,19 +80,21 @@ def stream_of():
         return stream
 
     yield make
+    hamr.trim()  # nothing is being freed any more
     for stream in made:
-        stream.synchronize()
         assert core().DropStream(0, stream.handle)
 
 
-def test_the_same_stream_has_it_at_once_whichever_library_asks(hooks, stream_of):
+def test_the_same_stream_has_it_at_once_whichever_library_asks(hooks, stream_of, emulator):
     stream = stream_of()
+    with driver.on(0):
+        emulator.hold(stream.handle)
     first = hooks.alloc(_core.TORCH, 3 * MIB, stream.handle)
     driver.write_late(stream, first, 100, 1)
     hooks.free(first, 3 * MIB, stream.handle)
-    assert not stream.idle()
     second = hooks.alloc(_core.CUPY, 3 * MIB, stream.handle)
     assert second == first
+    emulator.let_go()
     stream.synchronize()
     hooks.free(second, 3 * MIB, stream.handle)
 
@@ -104,13 +106,16 @@ def test_hamrs_own_buffers_are_of_the_same_memory(hooks):
         assert buffer.ptr == first
 
 
-def test_another_stream_has_it_when_the_work_is_over(hooks, stream_of):
+def test_another_stream_has_it_when_the_work_is_over(hooks, stream_of, emulator):
     one, other = stream_of(), stream_of()
+    with driver.on(0):
+        emulator.hold(one.handle)
     first = hooks.alloc(_core.TORCH, 3 * MIB, one.handle)
     driver.write_late(one, first, 100, 1)
     hooks.free(first, 3 * MIB, one.handle)
     second = hooks.alloc(_core.CUPY, 3 * MIB, other.handle)
     assert second != first
+    emulator.let_go()
     one.synchronize()
     third = hooks.alloc(_core.CUPY, 3 * MIB, other.handle)
     assert third == first
@@ -118,9 +123,11 @@ def test_another_stream_has_it_when_the_work_is_over(hooks, stream_of):
         hooks.free(address, 3 * MIB, other.handle)
 
 
-def test_a_recorded_stream_is_waited_for(hooks, stream_of):
+def test_a_recorded_stream_is_waited_for(hooks, stream_of, emulator):
     """torch's Tensor.record_stream, which its plug-in allocators are told of."""
     one, other, third = stream_of(), stream_of(), stream_of()
+    with driver.on(0):
+        emulator.hold(other.handle)
     first = hooks.alloc(_core.TORCH, 3 * MIB, one.handle)
     driver.write_late(other, first, 100, 1)
     hooks.record_stream(first, other.handle)
@@ -129,6 +136,7 @@ def test_a_recorded_stream_is_waited_for(hooks, stream_of):
         taken = hooks.alloc(_core.TORCH, 3 * MIB, user.handle)
         assert taken != first
         hooks.free(taken, 3 * MIB, user.handle)
+    emulator.let_go()
     other.synchronize()
     hamr.trim()
     taken = hooks.alloc(_core.TORCH, 3 * MIB, third.handle)

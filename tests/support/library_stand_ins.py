@@ -21,8 +21,8 @@ _cupy_free = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_
 class CuPyStream:
     """What ``cupy.cuda.get_current_stream()`` returns; 0 is the default stream."""
 
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
+    def __init__(self, ptr: int, owner: object = None) -> None:
+        self.ptr, self.owner = ptr, owner
 
 
 class CuPyExternalStream(CuPyStream):
@@ -75,6 +75,7 @@ class CuPy:
             runtime=types.SimpleNamespace(is_hip=False, getDevice=lambda: 0),
             CFunctionAllocator=CuPyHook,
             ExternalStream=CuPyExternalStream,
+            Device=contextlib.nullcontext,
             get_current_stream=lambda: self.stream,
             set_allocator=set_allocator,
             get_allocator=lambda: self._allocator,
@@ -82,6 +83,9 @@ class CuPy:
         )
         cupy: Any = types.ModuleType("cupy")
         cupy.cuda = cuda
+        cupy.get_default_memory_pool = lambda: types.SimpleNamespace(
+            free_bytes=lambda: 0, free_all_blocks=lambda: None
+        )
         backends: Any = types.ModuleType("cupy_backends")
         backends.cuda = types.ModuleType("cupy_backends.cuda")
         backends.cuda.stream = types.SimpleNamespace(

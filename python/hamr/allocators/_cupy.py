@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FEW_STREAMS = 64  # that are kept without a look whether they are needed
 _SIGNATURE = b"intptr_t (void)"
+_LAST_OF_CUDA = 2  # handles up to it are the default streams
 _TRIES = 8  # a finaliser may take what was offered
 
 _made: _Allocator | None = None
@@ -142,7 +143,7 @@ class _Allocator:
 
         One that CuPy does not own may end whenever its owner likes: the pool asks nothing of it.
         """
-        if isinstance(stream, self.cupy.cuda.ExternalStream):
+        if stream.ptr <= _LAST_OF_CUDA or isinstance(stream, self.cupy.cuda.ExternalStream):
             return
         with self.lock:
             if (device, stream.ptr) in self.streams:
