@@ -46,7 +46,7 @@ def put(monkeypatch):
         return stand_in
 
     monkeypatch.setattr(_cupy, "_made", None)
-    monkeypatch.setattr(_torch, "_allocator", None)
+    monkeypatch.setattr(_torch, "_allocators", {})
     monkeypatch.setattr(_torch, "_everywhere", False)
     monkeypatch.setattr(_numba, "_manager", None)
     return install

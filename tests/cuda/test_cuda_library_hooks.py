@@ -364,11 +364,16 @@ def test_random_walks_beside_a_model(hooks, stream_of, keep):
     assert moved > 0  # else nothing was shown
 
 
+def walks(pool, streams: list[driver.Stream]) -> None:
+    """Walk until something is wrong."""
+    for seed in itertools.count():
+        walk(pool, seed, 150, streams)
+
+
 def test_the_model_notices_a_pool_without_events(emulator):
     pool, streams = Careless(), [driver.Stream() for _ in range(3)]
     try:
         with pytest.raises(AssertionError, match="before its event"):
-            for seed in itertools.count():
-                walk(pool, seed, 150, streams)
+            walks(pool, streams)
     finally:
         pool.end()

@@ -64,7 +64,10 @@ class CuPy:
         self._function = _current_type(lambda: self.stream.ptr)
         self._allocator: Callable[[int], Any] = lambda size: ("own", size)
         new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        new.restype, new.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+        )
         self._signature = signature
         capsule = new(ctypes.cast(self._function, ctypes.c_void_p), self._signature, None)
 
@@ -96,6 +99,7 @@ class CuPy:
             "cupy": cupy,
             "cupy_backends": backends,
             "cupy_backends.cuda": backends.cuda,
+            "cupy_backends.cuda.stream": backends.cuda.stream,
         }
 
     def alloc(self, size: int) -> Any:

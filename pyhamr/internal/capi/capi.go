@@ -7,7 +7,7 @@
 package capi
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../python/hamr/native -Wall -Wextra
+#cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../python/hamr/native -Wall -Wextra -fexceptions
 #include "hamr/functions.h"
 
 int64_t capi_drop_spares(int64_t *untold);

@@ -10,6 +10,7 @@
 
 #include "_cgo_export.h"
 #include "fork.h"
+#include "torch_error.h"
 
 enum { CUPY = 1, TORCH }; /* gobuffer.Library */
 
@@ -30,10 +31,23 @@ static void give_back(void *memory) {
     if (memory && !forked) hamrFreeFor(number(memory));
 }
 
-/* For torch.cuda.memory.CUDAPluggableAllocator. NULL: there is no memory, or none was asked for. */
-HAMR_EXPORT void *hamr_torch_alloc(ssize_t size, int device, void *stream) {
+static void *torch_memory(ssize_t size, int device, void *stream, char *why, size_t room) {
     if (size <= 0 || forked) return NULL;
-    return (void *)(uintptr_t)hamrAllocateFor(TORCH, device, (uint64_t)size, number(stream), 1);
+    uint64_t memory = hamrAllocateForAtOnce(TORCH, device, (uint64_t)size, number(stream));
+    if (!memory) memory = hamrAllocateFor(TORCH, device, (uint64_t)size, number(stream), why, room);
+    return (void *)(uintptr_t)memory;
+}
+
+/* For torch.cuda.memory.CUDAPluggableAllocator below a torch.cuda.MemPool, which makes torch's error of NULL:
+ * there is no memory, or none was asked for. */
+HAMR_EXPORT void *hamr_torch_alloc(ssize_t size, int device, void *stream) { return torch_memory(size, device, stream, NULL, 0); }
+
+/* The same as torch's only allocator, of which torch takes NULL for memory: it throws torch's error. */
+HAMR_EXPORT void *hamr_torch_alloc_or_throw(ssize_t size, int device, void *stream) {
+    char why[512] = "the process was forked, which CUDA does not survive: start processes by spawn";
+    void *memory = torch_memory(size, device, stream, why, sizeof why);
+    if (!memory && size > 0) throw_out_of_memory(size, device, why);
+    return memory;
 }
 
 HAMR_EXPORT void hamr_torch_free(void *memory, size_t size, int device, void *stream) {
@@ -56,7 +70,7 @@ HAMR_EXPORT void *hamr_cupy_alloc(void *current_stream, size_t size, int device)
     }
     if (size == 0 || forked || !current_stream) return NULL;
     memcpy(&ask, &current_stream, sizeof ask);
-    return (void *)(uintptr_t)hamrAllocateFor(CUPY, device, size, (uint64_t)ask(), 0);
+    return (void *)(uintptr_t)hamrAllocateForAtOnce(CUPY, device, size, (uint64_t)ask());
 }
 
 HAMR_EXPORT void hamr_cupy_free(void *parameter, void *memory, int device) {

@@ -1,22 +1,32 @@
 package capi
 
+// #include <stddef.h>
 // #include <stdint.h>
 import "C"
 
 import (
+	"unsafe"
+
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 )
 
-// hamrAllocateFor is for a library that hamr serves; zero where there is no memory.
+// hamrAllocateForAtOnce is for a library that hamr serves; zero where there is no memory at once.
+//
+//export hamrAllocateForAtOnce
+func hamrAllocateForAtOnce(library, device C.int32_t, size, stream C.uint64_t) C.uint64_t {
+	return C.uint64_t(bridge.AllocateForAtOnce(gobuffer.Library(library), int(device), int(size), backends.Stream(stream)))
+}
+
+// hamrAllocateFor may wait; where there is no memory it returns zero and says why, if there is room.
 //
 //export hamrAllocateFor
-func hamrAllocateFor(library, device C.int32_t, size, stream C.uint64_t, waiting C.int32_t) C.uint64_t {
-	l, s := gobuffer.Library(library), backends.Stream(stream)
-	at := bridge.AllocateForAtOnce(l, int(device), int(size), s)
-	if at == 0 && waiting != 0 {
-		at, _ = bridge.AllocateFor(l, int(device), int(size), s)
+func hamrAllocateFor(library, device C.int32_t, size, stream C.uint64_t, why *C.char, room C.size_t) C.uint64_t {
+	at, err := bridge.AllocateFor(gobuffer.Library(library), int(device), int(size), backends.Stream(stream))
+	if err != nil && room > 0 {
+		text := unsafe.Slice((*byte)(unsafe.Pointer(why)), int(room))
+		text[copy(text[:room-1], err.Error())] = 0
 	}
 	return C.uint64_t(at)
 }

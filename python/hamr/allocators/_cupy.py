@@ -9,6 +9,7 @@ once; what may have to wait is allocated here without the lock, and offered to t
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from threading import Lock
 
 from .._base.errors import ForkError, OutOfMemory
@@ -39,7 +40,7 @@ class CuPyUse:
         cupy.cuda.set_allocator(allocator)
 
     def end(self) -> None:
-        """Give CuPy the allocator back that it had; arrays made meanwhile stay. Twice is harmless."""
+        """Give CuPy back the allocator that it had; arrays stay. Twice is harmless."""
         before, self._before = self._before, None
         if before is not None and self._cupy.cuda.get_allocator() is self._allocator:
             self._cupy.cuda.set_allocator(before)
@@ -68,7 +69,7 @@ def use_in_cupy() -> CuPyUse:
     ``cupy.cuda.using_allocator``, by CuPy.
     """
     global _made
-    import cupy
+    cupy: Any = import_module("cupy")
 
     with _lock:
         if _made is None:
@@ -167,8 +168,7 @@ def _current_stream() -> int:
     """CuPy's C function that returns the thread's current stream, as Cython exports it."""
     import ctypes
 
-    from cupy_backends.cuda import stream
-
+    stream = import_module("cupy_backends.cuda.stream")
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

@@ -6,6 +6,8 @@ and memory that it gets is used by nobody.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from .._base.errors import OutOfMemory
 from .._base.library import core
 from ._core import ANY_STREAM, NUMBA, allocate, free
@@ -23,13 +25,13 @@ _manager: Any = None
 def use_in_numba() -> None:
     """Make Numba take its device memory from hamr's pool, until the process ends.
 
-    It has to be called before Numba's first use of a device, else RuntimeError: Numba chooses when it
-    makes its context. Handles for other processes, ``defer_cleanup`` and pinned memory work
+    It has to be called before Numba's first use of a device, when it makes its context, else
+    RuntimeError. Handles for other processes, ``defer_cleanup`` and pinned memory work
     as without. When there is no more memory, Numba's ``CudaAPIError`` with code 2 is raised from
     ``hamr.OutOfMemory``. ImportError without Numba; ``hamr.BackendUnavailable`` without CUDA.
     """
     global _manager
-    from numba import cuda
+    cuda: Any = import_module("numba.cuda")
 
     if _manager is None:
         core().AllocateFor(NUMBA, 0, 0, 0)  # raises where there is no CUDA
@@ -44,18 +46,17 @@ def _refuse_contexts(cuda: Any) -> None:
     devices = vars(cuda.cudadrv.devices.gpus).get("lst", [])
     if any(getattr(device, "primary_context", None) is not None for device in devices):
         raise RuntimeError(
-            "Numba has used a device already, with a memory manager that stays: call use_in_numba() "
+            "Numba has used a device already, and its memory manager stays: call use_in_numba() "
             "before its first use of CUDA"
         )
 
 
 def _manager_of(cuda: Any) -> Any:
     """The class, whose bases are Numba's."""
-    from numba.cuda.cudadrv.driver import CudaAPIError
+    failure: Any = import_module("numba.cuda.cudadrv.driver").CudaAPIError
+    bases: Any = type("Bases", (cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager), {})
 
-    class HamrMemoryManager(
-        cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager  # type: ignore[misc]
-    ):
+    class HamrMemoryManager(bases):  # type: ignore[misc]
         """Device memory of hamr's, page-locked memory of Numba's."""
 
         def initialize(self) -> None:
@@ -74,7 +75,7 @@ def _manager_of(cuda: Any) -> Any:
                 try:
                     return allocate(NUMBA, device, size, ANY_STREAM)
                 except OutOfMemory as error:
-                    raise CudaAPIError(_OUT_OF_MEMORY, str(error)) from error
+                    raise failure(_OUT_OF_MEMORY, str(error)) from error
 
             address = self._attempt_allocation(taken)
             later = self.deallocations

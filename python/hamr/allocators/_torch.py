@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import warnings
+from importlib import import_module
 
 from .._base.library import core
 from ._core import TORCH, address_of, hooks, refuse_rocm
@@ -12,11 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import Any, Literal
+    from typing import Any
 
 _TORCH_STREAMS = 32  # of a device and a priority, which it hands out in turn
 
-_allocator: Any = None  # torch may call it as long as the process lives
+_allocators: dict[str, Any] = {}  # torch may call them as long as the process lives
 _everywhere = False
 _open: list[TorchUse] = []  # those that have not ended
 
@@ -30,7 +31,8 @@ class TorchUse:
 
     def __init__(self, torch: Any, device: int) -> None:
         with torch.cuda.device(device):
-            self.pool: Any = torch.cuda.MemPool(_torch_allocator(torch).allocator())
+            allocator = _torch_allocator(torch, "hamr_torch_alloc").allocator()
+            self.pool: Any = torch.cuda.MemPool(allocator)
         region: AbstractContextManager[None] = torch.cuda.use_mem_pool(self.pool, device)
         region.__enter__()
         self._region: AbstractContextManager[None] | None = region
@@ -79,7 +81,7 @@ def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> Torc
 
     ImportError without torch; ``hamr.BackendUnavailable`` without CUDA.
     """
-    import torch
+    torch: Any = import_module("torch")
 
     if not isinstance(everywhere, bool):
         raise TypeError(f"everywhere is {everywhere!r}: accepted are True and False")
@@ -99,7 +101,7 @@ def _replace(torch: Any) -> None:
     global _everywhere
     if _everywhere:
         return
-    wrapper = _torch_allocator(torch)
+    wrapper = _torch_allocator(torch, "hamr_torch_alloc_or_throw")
     inner = wrapper.allocator()
     record = getattr(inner, "set_record_stream_fn", None)
     if record is None:
@@ -125,19 +127,18 @@ def _replace(torch: Any) -> None:
         core().KeepStream(stream.device_index, stream.cuda_stream)
 
 
-def _torch_allocator(torch: Any) -> Any:
-    """The one of the process."""
-    global _allocator
-    if _allocator is None:
+def _torch_allocator(torch: Any, function: str) -> Any:
+    """The one of the process that calls a function."""
+    if function not in _allocators:
         path, _ = hooks()
-        _allocator = torch.cuda.memory.CUDAPluggableAllocator(
-            path, "hamr_torch_alloc", "hamr_torch_free"
+        _allocators[function] = torch.cuda.memory.CUDAPluggableAllocator(
+            path, function, "hamr_torch_free"
         )
-    return _allocator
+    return _allocators[function]
 
 
 @atexit.register
 def _end_all() -> None:
-    """torch ends the process where a pool goes that is in use."""
+    """Keep torch from ending process, as it does where a pool goes that is in use."""
     for use in list(_open):
         use.end()
