@@ -24,11 +24,12 @@ var pythonRules = []rule{
 	{"dask", []string{"_base", "_buffer"}},
 	{"hetero", []string{"_base", "_buffer"}},
 	{"pygpu", []string{"_base", "_protocols", "_buffer"}},
+	{"allocators", []string{"_base"}},
 	{"store", []string{"_base", "_buffer"}},
 	{"pygpu", []string{"_base", "_protocols", "_buffer"}},
 	{"", []string{"_base", "_protocols", "_buffer", "_diagnostics", "_upstream"}},
 	// Programs, which use the package as everybody does.
-	{"_benchmark", []string{"", "_base", "hetero", "pygpu", "store"}},
+	{"_benchmark", []string{"", "_base", "allocators", "hetero", "pygpu", "store"}},
 	{"_tuning", []string{"", "_base"}},
 	{"cli", []string{"", "_base", "_diagnostics", "_benchmark", "_tuning", "store"}},
 	{"__main__", []string{"cli"}},

@@ -19,6 +19,7 @@ MODULES = {
     "hamr": ("api/hamr.md", "api/upstream.md"),
     "hamr.store": ("api/store.md",),
     "hamr.hetero": ("api/hetero.md",),
+    "hamr.allocators": ("api/allocators.md",),
     "hamr.pygpu": ("api/pygpu.md",),
     "hamr.pygpu.gpuarray": ("api/pygpu.md",),
     "hamr.pygpu.nvml": ("api/pygpu.md",),
