@@ -200,6 +200,8 @@ def test_torch_everywhere(put):
     assert hamr.allocators.use_in_torch(everywhere=True) is None
     assert hamr.allocators.use_in_torch(everywhere=True) is None  # it is so already
     assert torch.current.record_stream
+    with pytest.raises(RuntimeError, match="no region is needed"):
+        hamr.allocators.use_in_torch()
     handle = streams[0].handle
     address = torch.current.alloc(3 * MIB, 0, handle)
     driver.write_late(streams[0], address, 100, 1)
@@ -242,6 +244,12 @@ def test_builds_for_rocm_are_refused(put, library):
         stand_in.modules["torch"].version.hip = "6.2"
     with pytest.raises(hamr.BackendUnavailable, match="ROCm"):
         getattr(hamr.allocators, f"use_in_{library}")()
+
+
+def test_a_torch_without_cuda_is_refused(put):
+    put(stand_ins.Torch()).modules["torch"].version.cuda = None
+    with pytest.raises(hamr.BackendUnavailable, match="without CUDA"):
+        hamr.allocators.use_in_torch()
 
 
 def test_numbas_memory(put):

@@ -187,7 +187,7 @@ class Torch:
                     return types.SimpleNamespace(alloc=inner.alloc, free=inner.free)
 
         torch: Any = types.ModuleType("torch")
-        torch.version = types.SimpleNamespace(hip=None)
+        torch.version = types.SimpleNamespace(hip=None, cuda="13.0")
         torch.cuda = types.SimpleNamespace(
             current_device=lambda: 0,
             device=lambda number: contextlib.nullcontext(),
@@ -204,7 +204,9 @@ class Torch:
     def _stream(self) -> Any:
         """torch.cuda.Stream: the next one of the device's."""
         self.streams.rotate(-1)
-        return types.SimpleNamespace(device_index=0, cuda_stream=self.streams[0])
+        return types.SimpleNamespace(
+            device=types.SimpleNamespace(index=0), cuda_stream=self.streams[0]
+        )
 
     def alloc(self, size: int, stream: int) -> int | None:
         """A segment, as torch's caching allocator takes it in the region."""
@@ -293,6 +295,7 @@ class Numba:
             "numba.cuda": cuda,
             "numba.cuda.cudadrv": cudadrv,
             "numba.cuda.cudadrv.driver": driver,
+            "numba.cuda.cudadrv.devices": cudadrv.devices,
         }
 
     def context(self) -> Any:

@@ -35,15 +35,16 @@ def use_in_numba() -> None:
 
     if _manager is None:
         core().AllocateFor(NUMBA, 0, 0, 0)  # raises where there is no CUDA
-        _refuse_contexts(cuda)
+        _refuse_contexts()
         made = _manager_of(cuda)
         cuda.set_memory_manager(made)
         _manager = made
 
 
-def _refuse_contexts(cuda: Any) -> None:
+def _refuse_contexts() -> None:
     """Contexts that are there keep their memory manager."""
-    devices = vars(cuda.cudadrv.devices.gpus).get("lst", [])
+    gpus = import_module("numba.cuda.cudadrv.devices").gpus
+    devices = vars(gpus).get("lst", [])  # to ask for them would look for a driver
     if any(getattr(device, "primary_context", None) is not None for device in devices):
         raise RuntimeError(
             "Numba has used a device already, and its memory manager stays: call use_in_numba() "

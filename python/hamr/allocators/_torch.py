@@ -6,6 +6,7 @@ import atexit
 import warnings
 from importlib import import_module
 
+from .._base.errors import BackendUnavailable
 from .._base.library import core
 from ._core import TORCH, address_of, hooks, refuse_rocm
 
@@ -79,7 +80,8 @@ def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> Torc
     RuntimeError. torch then counts nothing (``memory_stats`` raises), and captures no graphs.
     When there is no more memory, torch's ``OutOfMemoryError`` is raised.
 
-    ImportError without torch; ``hamr.BackendUnavailable`` without CUDA.
+    ImportError without torch; ``hamr.BackendUnavailable`` without CUDA; RuntimeError for a region
+    after ``everywhere``.
     """
     torch: Any = import_module("torch")
 
@@ -88,12 +90,15 @@ def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> Torc
     if everywhere and device is not None:
         raise ValueError(f"device is {device!r}: with everywhere=True it is every one")
     refuse_rocm("torch", torch.version.hip is not None)
-    number = device if device is not None else 0 if everywhere else torch.cuda.current_device()
-    core().AllocateFor(TORCH, number, 0, 0)  # raises where there is no CUDA, or no such device
-    if not everywhere:
-        return TorchUse(torch, number)
-    _replace(torch)
-    return None
+    core().AllocateFor(TORCH, device or 0, 0, 0)  # raises where there is no CUDA, or no such device
+    if torch.version.cuda is None:
+        raise BackendUnavailable("this torch was built without CUDA")
+    if everywhere:
+        _replace(torch)
+        return None
+    if _everywhere:
+        raise RuntimeError("all of torch's memory is from hamr's pool already: no region is needed")
+    return TorchUse(torch, device if device is not None else torch.cuda.current_device())
 
 
 def _replace(torch: Any) -> None:
@@ -124,7 +129,7 @@ def _replace(torch: Any) -> None:
     # torch's own streams never end: it makes all of a device's when it is asked for the first.
     for _ in range(_TORCH_STREAMS):
         stream = torch.cuda.Stream()
-        core().KeepStream(stream.device_index, stream.cuda_stream)
+        core().KeepStream(stream.device.index, stream.cuda_stream)
 
 
 def _torch_allocator(torch: Any, function: str) -> Any:
