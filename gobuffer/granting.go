@@ -15,13 +15,13 @@ const grantedAs = backends.CUDA
 // perThread is CUDA's name for a stream that each thread has one of.
 const perThread backends.Stream = 2
 
-// AllocateFor returns size bytes of a CUDA device's memory for a library that work on stream s uses
+// Grant returns size bytes of a CUDA device's memory for a library that work on stream s uses
 // first and last, until FreeFor: what is enqueued on s from now on runs after all earlier uses. For backends.EveryStream nothing uses the memory any more, and nobody says
 // what will. A *backends.OutOfMemoryError is returned when hamr itself has no more to give back,
 // and the callbacks of OnOutOfMemory neither.
-func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (backends.Address, error) {
-	if !l.Valid() {
-		return 0, valueError("library", int32(l), "that of cupy, torch and numba")
+func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backends.Address, error) {
+	if l == LibraryHamr || l >= libraryCount {
+		return 0, valueError("library", uint8(l), "that of cupy, torch and numba")
 	}
 	if size < 0 || int64(size) > math.MaxInt64/2 {
 		return 0, valueError("size", size, "0 … 2**62 bytes")
@@ -37,52 +37,61 @@ func (r *Runtime) AllocateFor(l Library, device, size int, s backends.Stream) (b
 		// Another one on each thread: nothing can be said of it.
 		s = backends.EveryStream
 	}
-	if l == Numba {
+	if l == LibraryNumba {
 		// It frees many at a time, which it expects to be there again.
 		r.grants.wait()
 	}
 	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
-	at, err := b.Allocate(request)
+	m := &Memory{library: l}
+	if err := r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s); err != nil {
+		return 0, err
+	}
+	at, err := m.take(&request)
 	for _, relief := range []func() bool{
 		func() bool { return outOfMemory(err) && r.grants.wait() },
 		func() bool { return r.madeRoom(b, err) },
 		func() bool { return r.relieved(err) },
 	} {
 		if err != nil && relief() {
-			at, err = b.Allocate(request)
+			at, err = m.take(&request)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	r.grant(at, grant{library: l, device: device, size: size, stream: s})
+	r.granted(m, at)
+	if r.tracing() {
+		r.tracef("grant %s device %d size %d at %#x to %s", grantedAs, device, size, at, l)
+	}
 	return at, nil
 }
 
-func (r *Runtime) grant(at backends.Address, of grant) {
-	r.grants.add(at, of)
-	r.counters[grantedAs].add(of.size)
-	if r.tracing() {
-		r.tracef("grant %s device %d size %d at %#x to %s", grantedAs, of.device, of.size, at, of.library)
-	}
+// granted books what a library has from now on.
+func (r *Runtime) granted(m *Memory, at backends.Address) {
+	m.region.Address = at
+	r.grants.add(at, grant{memory: m})
+	m.come(m.Size())
 }
 
-// AllocateForAtOnce is AllocateFor where that waits for nobody, see backends.AtOnce; else it returns zero,
+// GrantAtOnce is Grant where that waits for nobody, see backends.AtOnce; else it returns zero,
 // and nothing has happened.
-func (r *Runtime) AllocateForAtOnce(l Library, device, size int, s backends.Stream) backends.Address {
-	if r.check() != nil || size <= 0 || int64(size) > math.MaxInt64/2 || r.tracing() {
+func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) backends.Address {
+	if r.check() != nil || size <= 0 || int64(size) > math.MaxInt64/2 || r.tracing() || r.books.watched.Load() != 0 {
 		return 0
 	}
 	b := r.byAllocator[grantedAs].atOnce
 	if b == nil {
 		return 0
 	}
+	m := &Memory{library: l}
+	if r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s) != nil {
+		return 0
+	}
 	at, ok := b.AllocateAtOnce(backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s})
 	if !ok {
 		return 0
 	}
-	r.grants.add(at, grant{library: l, device: device, size: size, stream: s})
-	r.counters[grantedAs].add(size)
+	r.granted(m, at)
 	return at
 }
 
@@ -101,7 +110,7 @@ func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
 	return nil
 }
 
-// FreeFor takes back what AllocateFor returned, in the order of its stream, which must not have ended. It
+// FreeFor takes back what Grant returned, in the order of its stream, which must not have ended. It
 // waits for nobody: what cannot be freed at once is freed aside. Memory whose users nobody says waits for
 // the device. It is false for memory that no library has.
 func (r *Runtime) FreeFor(at backends.Address) bool {
@@ -112,26 +121,25 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 	if !ok {
 		return false
 	}
-	r.counters[grantedAs].remove(of.size)
+	of.memory.gone()
+	served, where, size, s := of.memory.served, of.memory.region, of.memory.Size(), of.memory.ordered()
 	if r.tracing() {
-		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, of.device, of.size, at, of.library)
+		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.memory.library)
 	}
-	served := &r.byAllocator[grantedAs]
-	where, s := backends.Region{Allocator: grantedAs, Device: of.device, Address: at}, of.stream
-	if len(of.uses) == 0 && served.freedAtOnce(where, of.size, s) {
+	if len(of.uses) == 0 && served.freedAtOnce(where, size, s) {
 		return true
 	}
 	if keeper, ok := backends.As[backends.StreamKeeper](served.backend); ok && s != backends.EveryStream && (len(of.uses) > 0 || !keeper.Kept(s)) {
-		if s = collected(keeper, of); served.freedAtOnce(where, of.size, s) {
+		if s = collected(keeper, of); served.freedAtOnce(where, size, s) {
 			return true
 		}
 	}
 	r.grants.aside(func() {
-		if s == backends.EveryStream && r.rested(of.device) {
+		if s == backends.EveryStream && r.rested(where.Device) {
 			s = 0
 		}
 		// The pool keeps what the driver does not take.
-		_ = served.backend.Free(where, of.size, s)
+		_ = served.backend.Free(where, size, s)
 	})
 	return true
 }
@@ -142,11 +150,11 @@ func (s *served) freedAtOnce(at backends.Region, size int, stream backends.Strea
 
 // collected returns a stream that stays, and runs after all that uses memory now.
 func collected(keeper backends.StreamKeeper, of grant) backends.Stream {
-	users := append(slices.Clone(of.uses), of.stream)
+	users := append(slices.Clone(of.uses), of.memory.ordered())
 	if slices.Contains(users, backends.EveryStream) {
 		return backends.EveryStream
 	}
-	s, err := keeper.Collect(of.device, users...)
+	s, err := keeper.Collect(of.memory.region.Device, users...)
 	if err != nil {
 		return backends.EveryStream
 	}

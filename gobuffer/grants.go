@@ -9,11 +9,10 @@ import (
 
 // grant is memory that a library has.
 type grant struct {
-	library Library
-	device  int
-	size    int
-	stream  backends.Stream   // of what is enqueued first and last; backends.EveryStream: nobody says
-	uses    []backends.Stream // others that use it, too
+	// Nobody has a reference to it. Its stream is that of what is enqueued first and last, and
+	// backends.EveryStream where nobody says.
+	memory *Memory
+	uses   []backends.Stream // others that use it, too
 }
 
 // Addresses are multiples of 512.
@@ -69,7 +68,7 @@ func (l *grants) use(at backends.Address, stream backends.Stream) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	of, ok := s.held[at]
-	if ok && of.stream != stream && !slices.Contains(of.uses, stream) {
+	if ok && of.memory.ordered() != stream && !slices.Contains(of.uses, stream) {
 		of.uses = append(slices.Clip(of.uses), stream)
 		s.held[at] = of
 	}
@@ -82,7 +81,7 @@ func (l *grants) onStream(stream backends.Stream) bool {
 		s := &l.shards[i]
 		s.mutex.Lock()
 		for _, of := range s.held {
-			if of.stream == stream || slices.Contains(of.uses, stream) {
+			if of.memory.ordered() == stream || slices.Contains(of.uses, stream) {
 				s.mutex.Unlock()
 				return true
 			}

@@ -10,7 +10,7 @@ import (
 // AllocateFor returns memory for a library, see gobuffer.
 func AllocateFor(l gobuffer.Library, device, size int, s backends.Stream) (at backends.Address, err error) {
 	defer Guard(&err)
-	return Runtime.AllocateFor(l, device, size, s)
+	return Runtime.Grant(l, device, size, s)
 }
 
 // AllocateForAtOnce is AllocateFor where that waits for nobody; else it returns zero.
@@ -20,7 +20,7 @@ func AllocateForAtOnce(l gobuffer.Library, device, size int, s backends.Stream) 
 			at = 0
 		}
 	}()
-	return Runtime.AllocateForAtOnce(l, device, size, s)
+	return Runtime.GrantAtOnce(l, device, size, s)
 }
 
 // FreeFor takes memory back from a library.
