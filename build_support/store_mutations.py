@@ -122,6 +122,18 @@ STORE_MUTATIONS = [
         "known.times--; known.times < 0",
     ),
     Mutation(
+        "what a lane says does not keep memory until its process has ended",
+        "gobuffer/share_watcher.go",
+        "if each.has(l) {",
+        "if each.has(l) && l.slot < 0 {",
+    ),
+    Mutation(
+        "what a lane says stays where its process has let go of it",
+        "gobuffer/share_lanes.go",
+        "atomic.StoreUint64(&found.words[n.slot], 0)",
+        "_ = found",
+    ),
+    Mutation(
         "a reply that nobody waits for any more is nobody's",
         "store/exchange.go",
         "c.abandoned[c.request] = r",
