@@ -100,6 +100,40 @@ func TestLimitsOfLibraries(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Limits that come and go while memory does leave the sums right.
+func TestLimitsThatComeAndGoMeanwhile(t *testing.T) {
+	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA}))
+	require.NoError(t, err)
+	limit := func(bytes int64) {
+		assert.NoError(t, r.LimitLibrary(gobuffer.LibraryTorch, "cuda", 0, bytes))
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			for range 2000 {
+				m, err := r.AllocateFor(gobuffer.LibraryTorch, backends.CUDA, 0, 100, 0)
+				if err == nil {
+					assert.NoError(t, m.Release())
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		for range 500 {
+			limit(150)
+			limit(backends.NoLimit)
+		}
+	})
+	group.Wait()
+	limit(150)
+	assert.Zero(t, r.LibraryLimits()[0].Current)
+	m, err := r.AllocateFor(gobuffer.LibraryTorch, backends.CUDA, 0, 150, 0)
+	require.NoError(t, err)
+	assert.EqualValues(t, 150, r.LibraryLimits()[0].Current)
+	require.NoError(t, m.Release())
+	assert.Zero(t, r.LibraryLimits()[0].Current)
+}
+
 func TestARecorderKeepsTheNewest(t *testing.T) {
 	r, err := gobuffer.NewRuntime(host.New())
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ type books struct {
 	mutex    sync.Mutex   // of what follows
 	limits   map[share]int64
 	used     map[share]int64 // of what is booked, where there are limits
+	epoch    uint32          // becomes another one when the first limit comes and the last one goes
 	trackers []*Tracker
 	recorder *Recorder
 }
@@ -38,7 +39,7 @@ func (m *Memory) isOfDevice() bool { return m.region.Device >= 0 && m.backend !=
 func (b *books) come(m *Memory, size int) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if !m.booked {
+	if m.booked != b.epoch {
 		b.book(m, size)
 	}
 	for _, t := range b.trackers {
@@ -52,7 +53,7 @@ func (b *books) come(m *Memory, size int) {
 func (b *books) gone(m *Memory, size int) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if m.booked {
+	if b.has(m) {
 		b.unbook(m, size)
 	}
 	for _, t := range b.trackers {
@@ -67,7 +68,7 @@ func (b *books) gone(m *Memory, size int) {
 func (b *books) grown(m *Memory, by int) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if m.booked {
+	if b.has(m) {
 		b.count(m, by)
 	}
 	for _, t := range b.trackers {
@@ -78,15 +79,18 @@ func (b *books) grown(m *Memory, by int) {
 	}
 }
 
+// has reports whether the memory's bytes are in used.
+func (b *books) has(m *Memory) bool { return len(b.limits) > 0 && m.booked == b.epoch }
+
 func (b *books) book(m *Memory, size int) {
 	if len(b.limits) > 0 && m.isOfDevice() {
-		m.booked = true
+		m.booked = b.epoch
 		b.count(m, size)
 	}
 }
 
 func (b *books) unbook(m *Memory, size int) {
-	m.booked = false
+	m.booked = 0
 	b.count(m, -size)
 }
 
@@ -109,7 +113,7 @@ func (b *books) reserve(m *Memory, size int) error {
 		}
 	}
 	if len(b.limits) > 0 {
-		m.booked = true
+		m.booked = b.epoch
 		b.count(m, size)
 	}
 	return nil
@@ -126,7 +130,7 @@ func (s share) where() string {
 func (b *books) unreserve(m *Memory, size int) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if m.booked {
+	if b.has(m) {
 		b.unbook(m, size)
 	}
 }
@@ -186,13 +190,12 @@ func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int6
 	switch {
 	case len(b.limits) == 0:
 		b.used = nil
-		r.eachLiving(func(l *living) { l.memory.booked = false })
+		b.epoch++
 	case b.used == nil:
 		b.used = map[share]int64{}
+		b.epoch++
 		r.eachLiving(func(l *living) {
-			if !l.memory.booked {
-				b.book(l.memory, l.memory.Size())
-			}
+			b.book(l.memory, l.memory.Size())
 		})
 	}
 	return nil

@@ -35,7 +35,7 @@ type Memory struct {
 	retired    bool        // it counts as freed
 	part       uint8       // of the counter
 	library    Library
-	booked     bool // its bytes count in books.used; guarded by books.mutex
+	booked     uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
 	refs       atomic.Int64
 	uses       uses     // enqueued and not yet waited for
 	first      pattern  // what it was filled with; here to save an allocation
