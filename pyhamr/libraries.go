@@ -2,7 +2,6 @@ package pyhamr
 
 import (
 	"hamr/backends"
-	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -11,7 +10,7 @@ import (
 //
 //hamr:blocking
 func AllocateFor(library, device, size int, stream uint64) (uint64, error) {
-	at, err := bridge.AllocateFor(gobuffer.Library(library), device, size, backends.Stream(stream))
+	at, err := bridge.AllocateFor(library, device, size, backends.Stream(stream))
 	return uint64(at), err
 }
 

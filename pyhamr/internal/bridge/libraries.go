@@ -2,24 +2,41 @@ package bridge
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 
 	"hamr/backends"
 	"hamr/gobuffer"
 )
 
+func numberedLibrary(library int) (gobuffer.Library, error) {
+	if library < 0 || library > math.MaxUint8 {
+		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "library", Value: strconv.Itoa(library), Accepted: "that of cupy, torch and numba"}
+	}
+	return gobuffer.Library(library), nil
+}
+
 // AllocateFor returns memory for a library, see gobuffer.
-func AllocateFor(l gobuffer.Library, device, size int, s backends.Stream) (at backends.Address, err error) {
+func AllocateFor(library, device, size int, s backends.Stream) (at backends.Address, err error) {
 	defer Guard(&err)
+	l, err := numberedLibrary(library)
+	if err != nil {
+		return 0, err
+	}
 	return Runtime.Grant(l, device, size, s)
 }
 
 // AllocateForAtOnce is AllocateFor where that waits for nobody; else it returns zero.
-func AllocateForAtOnce(l gobuffer.Library, device, size int, s backends.Stream) (at backends.Address) {
+func AllocateForAtOnce(library, device, size int, s backends.Stream) (at backends.Address) {
 	defer func() {
 		if recover() != nil {
 			at = 0
 		}
 	}()
+	l, err := numberedLibrary(library)
+	if err != nil {
+		return 0
+	}
 	return Runtime.GrantAtOnce(l, device, size, s)
 }
 

@@ -8,7 +8,6 @@ import (
 	"unsafe"
 
 	"hamr/backends"
-	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 )
 
@@ -16,14 +15,14 @@ import (
 //
 //export hamrAllocateForAtOnce
 func hamrAllocateForAtOnce(library, device C.int32_t, size, stream C.uint64_t) C.uint64_t {
-	return C.uint64_t(bridge.AllocateForAtOnce(gobuffer.Library(library), int(device), int(size), backends.Stream(stream)))
+	return C.uint64_t(bridge.AllocateForAtOnce(int(library), int(device), int(size), backends.Stream(stream)))
 }
 
 // hamrAllocateFor may wait; where there is no memory it returns zero and says why, if there is room.
 //
 //export hamrAllocateFor
 func hamrAllocateFor(library, device C.int32_t, size, stream C.uint64_t, why *C.char, room C.size_t) C.uint64_t {
-	at, err := bridge.AllocateFor(gobuffer.Library(library), int(device), int(size), backends.Stream(stream))
+	at, err := bridge.AllocateFor(int(library), int(device), int(size), backends.Stream(stream))
 	if err != nil && room > 0 {
 		text := unsafe.Slice((*byte)(unsafe.Pointer(why)), int(room))
 		text[copy(text[:room-1], err.Error())] = 0

@@ -25,7 +25,7 @@ def allocate(library: int, device: int, size: int, stream: int) -> int:
         try:
             return core().AllocateFor(library, device, size, stream)
         except OutOfMemory:
-            answer, _ = relieve(device, size, "cuda", asked, 0)
+            answer, *_ = relieve(device, size, "cuda", asked, 0)
             if answer != _AGAIN:
                 raise
     return core().AllocateFor(library, device, size, stream)

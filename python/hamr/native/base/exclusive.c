@@ -172,7 +172,7 @@ static int change_function(PyMethodDef *function) {
     return 0;
 }
 
-static int change_functions(PyMethodDef *functions) {
+static int wrap_functions(PyMethodDef *functions) {
     for (; functions->ml_name; functions++)
         if (change_function(functions) < 0) return -1;
     return 0;
@@ -214,7 +214,7 @@ static int change_slot(PyType_Slot *slot) {
     case Py_tp_doc:
     case Py_tp_members:
     case Py_tp_traverse: return 0; /* the collector has stopped all threads */
-    case Py_tp_methods: return change_functions(slot->pfunc);
+    case Py_tp_methods: return wrap_functions(slot->pfunc);
     case Py_tp_getset: return change_attributes(slot->pfunc);
     case Py_tp_new:
     case Py_tp_call: kind = &ternary; break;
@@ -239,7 +239,7 @@ PyObject *exclusive_type(PyObject *module, PyType_Spec *spec, PyObject *base) {
 }
 
 int exclusive_functions(PyObject *module, PyMethodDef *functions) {
-    return change_functions(functions) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+    return wrap_functions(functions) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }
 
 PyObject *exclusive_function(PyMethodDef *function, PyObject *self, PyObject *module) {
