@@ -131,7 +131,7 @@ POOL_MUTATIONS = [
     ),
     Mutation(
         "the pool of plain memory is not told that a stream ends",
-        "backends/cuda/streams.go",
+        "backends/cuda/kept_streams.go",
         "p.EndStream(s)",
         "_ = p",
         "./backends/cuda",
