@@ -20,6 +20,9 @@ const perThread backends.Stream = 2
 // what will. A *backends.OutOfMemoryError is returned when hamr itself has no more to give back,
 // and the callbacks of OnOutOfMemory neither.
 func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backends.Address, error) {
+	if err := r.check(); err != nil {
+		return 0, err
+	}
 	if l == LibraryHamr || l >= libraryCount {
 		return 0, valueError("library", uint8(l), "that of cupy, torch and numba")
 	}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hamr
-from build_support import extensions, toolchain
+from build_support import toolchain
 from tests.support import free_threaded
 from tests.support.processes import launch, run_code
 
@@ -62,6 +62,9 @@ def test_a_build_of_its_own_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("free", [False, True])
 def test_a_build_is_for_the_stable_abi_or_for_the_interpreter_alone(monkeypatch, free):
+    pytest.importorskip("setuptools")
+    from build_support import extensions
+
     monkeypatch.setattr(toolchain, "FREE_THREADED", free)
     assert any("Py_LIMITED_API" in flag for flag in toolchain.api_flags()) is not free
     assert extensions.wheel_options().get("py_limited_api") == (None if free else "cp311")

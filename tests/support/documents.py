@@ -83,6 +83,12 @@ def _go() -> str:
     return "" if toolchain.find_go() else "no go, or one that is too old"
 
 
+def _cupy_itself() -> str:
+    if emulation.CHOSEN == "emulator":
+        return "the stand-in for CuPy takes no memory"
+    return _module("cupy")
+
+
 def _nvrtc() -> str:
     if emulation.CHOSEN == "emulator":
         return ""  # the stand-in runs
@@ -104,6 +110,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "cuda": lambda: "",
     "cython": lambda: _module("Cython") or _headers(),
     "cupy": lambda: "",  # without it the stand-in runs
+    "cupy-itself": _cupy_itself,
     "dask": lambda: _module("distributed"),
     "dpctl": sycl_runtime.absent,
     "gfortran": fortran_programs.absent,
@@ -119,7 +126,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "torch": lambda: _module("torch"),
 }
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
-ON_A_DEVICE = {"cuda", "cupy", "nvrtc"}
+ON_A_DEVICE = {"cuda", "cupy", "cupy-itself", "nvrtc"}
 #: Those of the extra "interop".
 LIBRARIES = {"dask", "dpctl", "mpi", "pyopencl", "torch"}
 

@@ -274,9 +274,8 @@ class Numba:
         cuda.HostOnlyCUDAMemoryManager = _HostOnly
         cuda.MemoryPointer = _NumbaPointer
         cuda.MemoryInfo = namedtuple("MemoryInfo", "free,total")
-        gpus = types.SimpleNamespace()
-        if used:
-            gpus.lst = [types.SimpleNamespace(primary_context=object())]
+        context = object() if used else None
+        gpus = types.SimpleNamespace(lst=[types.SimpleNamespace(primary_context=context)])
 
         def set_memory_manager(manager: Any) -> None:
             assert manager(context=None).interface_version == 1
@@ -285,6 +284,7 @@ class Numba:
         cuda.set_memory_manager = set_memory_manager
         driver: Any = types.ModuleType("numba.cuda.cudadrv.driver")
         driver.CudaAPIError = CudaAPIError
+        driver.driver = types.SimpleNamespace(is_initialized=used)
         cudadrv: Any = types.ModuleType("numba.cuda.cudadrv")
         cudadrv.driver, cudadrv.devices = driver, types.SimpleNamespace(gpus=gpus)
         cuda.cudadrv = cudadrv

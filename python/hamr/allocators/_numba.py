@@ -43,9 +43,10 @@ def use_in_numba() -> None:
 
 def _refuse_contexts() -> None:
     """Contexts that are there keep their memory manager."""
-    gpus = import_module("numba.cuda.cudadrv.devices").gpus
-    devices = vars(gpus).get("lst", [])  # to ask for them would look for a driver
-    if any(getattr(device, "primary_context", None) is not None for device in devices):
+    if not import_module("numba.cuda.cudadrv.driver").driver.is_initialized:
+        return  # to ask for devices would look for a driver
+    devices = import_module("numba.cuda.cudadrv.devices").gpus.lst
+    if any(device.primary_context is not None for device in devices):
         raise RuntimeError(
             "Numba has used a device already, and its memory manager stays: call use_in_numba() "
             "before its first use of CUDA"
