@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from build_support import site, site_hooks, trace_figure
+from hamr.pygpu import SUPPORTED_DTYPES
 from tests.support import documents
 from tests.support.paths import ROOT
 
@@ -52,6 +53,21 @@ def test_every_public_name_is_on_the_reference(name):
     shown, named = referred(MODULES[name])
     found = {one.rpartition(".")[2] for one in shown} | named
     assert set(public(name)) - found == set()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_in_an_example_of_the_reference(name):
+    """One that runs: tests/support/documents.py says how."""
+    blocks = [block for page in MODULES[name] for block in documents.blocks_of(DOCS / page)]
+    said = "\n".join(block.text for block in blocks if block.language == "python")
+
+    def is_in(one):
+        stem, _, kind = one.rpartition("_")
+        stem = re.sub("^(Device|Host|Pagelocked)(?=Allocator)", "{place}", stem)
+        family = kind in SUPPORTED_DTYPES and f"{stem}_{{kind}}" in said
+        return family or re.search(rf"\b{one}\b", said)
+
+    assert [one for one in public(name) if not is_in(one)] == []
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,6 +11,7 @@ from hamr.store import (
     NotSealed,
     ObjectID,
     ObjectNotFound,
+    Sealed,
     StoreTimeout,
     connect,
 )
@@ -74,10 +75,19 @@ def test_a_block_that_raises_gives_its_object_up(client):
     with pytest.raises(KeyError), client.create(10) as builder:
         raise KeyError
     assert not client.exists(builder.id)
-    with pytest.raises(ValueError, match="sealed or aborted"):
+    with pytest.raises(ValueError, match="was given up"):
         builder.seal()
-    with pytest.raises(ValueError, match="sealed or aborted"):
+    with pytest.raises(ValueError, match="was given up"):
         builder.buffer  # noqa: B018
+
+
+def test_a_sealed_object_is_sealed_for_good(client):
+    with client.create(10) as builder:
+        builder.buffer.fill(3)
+    for again in (builder.seal, builder.abort, lambda: builder.buffer):
+        with pytest.raises(Sealed, match=f"object {builder.id} was sealed: get it"):
+            again()
+    assert client.get(builder.id)[9] == 3
 
 
 def test_a_builder_that_goes_gives_its_object_up(client):

@@ -89,6 +89,12 @@ def _cupy_itself() -> str:
     return _module("cupy")
 
 
+def _numba() -> str:
+    if emulation.CHOSEN == "emulator":
+        return "Numba asks the emulated driver for what it has not"
+    return _module("numba_cuda") and _module("numba")
+
+
 def _nvrtc() -> str:
     if emulation.CHOSEN == "emulator":
         return ""  # the stand-in runs
@@ -117,6 +123,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "go": _go,
     "kokkos": kokkos.absent,
     "mpi": lambda: mpi.MISSING or "",
+    "numba": _numba,
     "opencl": opencl_runtime.absent,
     "nvrtc": _nvrtc,
     "openmp": openmp_runtime.absent,
@@ -126,7 +133,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "torch": lambda: _module("torch"),
 }
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
-ON_A_DEVICE = {"cuda", "cupy", "cupy-itself", "nvrtc"}
+ON_A_DEVICE = {"cuda", "cupy", "cupy-itself", "numba", "nvrtc"}
 #: Those of the extra "interop".
 LIBRARIES = {"dask", "dpctl", "mpi", "pyopencl", "torch"}
 

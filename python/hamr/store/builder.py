@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from .._base.library import core
 from .calls import ask
-from .errors import StoreError
+from .errors import Sealed, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ class Builder:
     NumPy's arrays and others share stays theirs in any case.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_lease", "id")
+    __slots__ = ("__weakref__", "_buffer", "_lease", "_sealed", "id")
 
     def __init__(self, lease: Lease, made: Buffer) -> None:
         self._lease: Lease | None = lease
         self._buffer: Buffer | None = made
+        self._sealed = False
         self.id: ObjectID = lease.id
 
     def __repr__(self) -> str:
@@ -54,10 +55,8 @@ class Builder:
 
     @property
     def buffer(self) -> Buffer:
-        """The memory, to be written; a ValueError once it was sealed or aborted."""
-        if self._buffer is None:
-            raise ValueError(f"object {self.id} was sealed or aborted: get it to read it")
-        return self._buffer
+        """The memory, to be written; Sealed once it was sealed, a ValueError once aborted."""
+        return self._taken()[1]
 
     def seal(self) -> ObjectID:
         """Let others have the object, once the work is over that its buffer knows of.
@@ -65,7 +64,8 @@ class Builder:
         ``buffer`` is closed. What shares its memory, as NumPy's arrays, must not write any more: on
         the host such writes are nobody else's to see, if the object has memory of its own; on a
         device they fail. If the store cannot seal it, the object is given up. Where the work has
-        failed, or was interrupted, it is left as it was, to be aborted.
+        failed, or was interrupted, it is left as it was, to be aborted. An object that was sealed
+        already is Sealed, one that was aborted a ValueError.
         """
         lease, made = self._taken()
         made.synchronize()
@@ -73,7 +73,7 @@ class Builder:
         self._lease = self._buffer = None
         try:
             ask(core().StoreSeal, token)
-            lease.sealed = True
+            lease.sealed = self._sealed = True
         finally:
             made.close()
         return self.id
@@ -97,5 +97,7 @@ class Builder:
 
     def _taken(self) -> tuple[Lease, Buffer]:
         if self._lease is None or self._buffer is None:
-            raise ValueError(f"object {self.id} was sealed or aborted")
+            if self._sealed:
+                raise Sealed(f"object {self.id} was sealed: get it to read it")
+            raise ValueError(f"object {self.id} was given up")
         return self._lease, self._buffer
