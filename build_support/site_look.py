@@ -22,7 +22,10 @@ from typing import Any
 
 from build_support.site import SITE
 
-SHOWN = ("index", "start/arrays", "compare", "api/hamr", "faq", "figures")
+SHOWN = (
+    *("index", "start/arrays", "compare", "api/hamr", "api/pygpu", "allocators"),
+    *("guides/memory", "faq", "figures"),
+)
 SIZES = {"desktop": (1360, 900), "phone": (390, 844)}
 SCHEMES = {"light": "default", "dark": "slate"}
 #: What people search for, and a page that has to be among what is found.
