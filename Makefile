@@ -11,8 +11,8 @@ MAKEFLAGS += --no-print-directory
 .PHONY: demo test test-all check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(SUMMARY) check go-test trial-go py-test sanitize docs
-test-all: .venv ; $(SUMMARY) check go-test py-test-all trial sanitize packaging docs
+test: .venv ; $(TOOLS) $(SUMMARY) check+go-test trial-go py-test sanitize docs
+test-all: .venv ; $(TOOLS) $(SUMMARY) check+go-test py-test-all trial sanitize packaging docs
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)

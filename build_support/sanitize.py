@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from build_support import native, toolchain
@@ -118,11 +120,22 @@ def run_sanitizers(scratch: Path) -> str:
     }
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     cuda = {"HAMR_TEST_CUDA": "emulator", "HAMR_EMULATOR_DEVICES": "2"}
-    results = [
-        subprocess.run([*pytest, *SUBSET], cwd=toolchain.ROOT, env=env, check=False),
-        subprocess.run([*pytest, *CUDA_SUBSET], cwd=toolchain.ROOT, env=env | cuda, check=False),
-    ]
-    statuses = [done.returncode for done in results]
+
+    def run(subset: list[str], more: dict[str, str]) -> int:
+        done = subprocess.run(
+            [*pytest, *subset],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=toolchain.ROOT,
+            env=env | more,
+            check=False,
+        )
+        print(done.stdout, end="", flush=True)
+        return done.returncode
+
+    with ThreadPoolExecutor() as pool:
+        statuses = list(pool.map(run, (SUBSET, CUDA_SUBSET), ({}, cuda)))
     return "passed" if not any(statuses) else f"failed (pytest statuses {statuses})"
 
 
@@ -199,14 +212,19 @@ CHECKS = [
 
 def main() -> int:
     """Run what there are tools for."""
-    rows: list[Row] = []
     missing = {name: lacks() for name, lacks, _ in CHECKS}
     if not all(missing.values()):
         install()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, _, check in CHECKS:
-            reason = missing[name]
-            rows.append((name, f"left out: {reason}" if reason else check(Path(folder))))
+
+    def run(name: str, check: Callable[[Path], str]) -> Row:
+        if missing[name]:
+            return name, f"left out: {missing[name]}"
+        with tempfile.TemporaryDirectory() as folder:
+            return name, check(Path(folder))
+
+    # Each is one thread, and the first takes as long as the others together.
+    with ThreadPoolExecutor() as pool:
+        rows = list(pool.map(run, [c[0] for c in CHECKS], [c[2] for c in CHECKS]))
     return report(rows)
 
 

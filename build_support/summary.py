@@ -1,6 +1,7 @@
 """Run the steps of `make test` one after the other, and end with a line for each of their parts.
 
-python -m build_support.summary STEP..., each a target of the Makefile
+python -m build_support.summary STEP..., each a target of the Makefile, or several as ONE+OTHER that
+run at the same time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 #: What was run, and "passed …", "left out: …" with the reason, or what went wrong.
@@ -48,22 +51,41 @@ def report(rows: list[Row]) -> int:
     return int(failed(rows))
 
 
-def run_step(step: str) -> list[Row]:
-    """Make a target; return a row for it and those it reported."""
+def run_step(step: str, *, alone: bool = True) -> list[Row]:
+    """Make a target; return a row for it and those it reported.
+
+    What it prints comes at once, or if it is not alone when it has ended.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows"
         started = time.monotonic()
-        done = subprocess.run(["make", step], env={**os.environ, VARIABLE: str(path)}, check=False)
+        done = subprocess.run(
+            ["make", step],
+            env={**os.environ, VARIABLE: str(path)},
+            text=True,
+            stdout=None if alone else subprocess.PIPE,
+            stderr=None if alone else subprocess.STDOUT,
+            check=False,
+        )
         seconds = time.monotonic() - started
+        print(done.stdout or "", end="", flush=True)
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     outcome = "passed" if done.returncode == 0 else f"failed (status {done.returncode})"
     rows = [tuple(json.loads(line)) for line in lines]
     return [(f"make {step}", f"{outcome} in {seconds:.0f} s"), *((f"  {n}", o) for n, o in rows)]
 
 
+def run_steps(steps: str) -> list[Row]:
+    """Run a step, or several at the same time; return their rows in the order of the steps."""
+    together = steps.split("+")
+    with ThreadPoolExecutor(len(together)) as pool:
+        each = pool.map(partial(run_step, alone=len(together) == 1), together)
+        return [row for rows in each for row in rows]
+
+
 def main() -> int:
     """Run all steps, whether one failed or not, so that one run shows all that fails."""
-    rows = [row for step in sys.argv[1:] for row in run_step(step)]
+    rows = [row for steps in sys.argv[1:] for row in run_steps(steps)]
     show(rows)
     return int(failed(rows))
 

@@ -97,6 +97,7 @@ def test_gos_skips_are_counted_and_its_failures_shown(capsys):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize(
     ("outcomes", "status", "last"),
     [
@@ -109,14 +110,14 @@ def test_gos_skips_are_counted_and_its_failures_shown(capsys):
         ({"one": [("a", "failed (status 3)")], "two": [("b", "passed")]}, 1, "  b: passed"),
     ],
 )
-def test_the_summary_names_every_part(tmp_path, outcomes, status, last):
+def test_the_summary_names_every_part(tmp_path, outcomes, status, last, together):
     lines = ["MAKEFLAGS += --no-print-directory"]
     for step, rows in outcomes.items():
         code = f"import sys; from build_support import summary; sys.exit(summary.report({rows!r}))"
-        lines.append(f'{step}: ; @{sys.executable} -c "{code}"')
+        lines.append(f'{step}: ; @echo "this is {step}" && {sys.executable} -c "{code}"')
     (tmp_path / "Makefile").write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        [sys.executable, "-m", "build_support.summary", *outcomes],
+        [sys.executable, "-m", "build_support.summary", *(["one+two"] if together else outcomes)],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
         text=True,
@@ -128,6 +129,10 @@ def test_the_summary_names_every_part(tmp_path, outcomes, status, last):
     assert shown[-1].startswith(last)
     rows = [row for reported in outcomes.values() for row in reported]
     assert [line for line in shown if line.startswith("  ")] == [f"  {n}: {o}" for n, o in rows]
+    assert sorted(line for line in shown if line.startswith("this is")) == [
+        "this is one",
+        "this is two",
+    ]
 
 
 @pytest.mark.parametrize(
