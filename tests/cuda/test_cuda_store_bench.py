@@ -1,11 +1,13 @@
 """``hamr bench --only store-cuda`` with a device: another process has the bytes."""
 
 import json
+import socket
 
 import pytest
 
 from hamr import cli
-from hamr._benchmark import hand_over_parts, store_cuda
+from hamr._benchmark import bare_hand_over, hand_over_parts, store_cuda
+from hamr._benchmark.children import Child
 from hamr._benchmark.driver import Driver
 from hamr._benchmark.groups import Libraries, Settings
 
@@ -18,7 +20,7 @@ def test_the_rows(tmp_path):
     assert cli.main(["bench", "--only", "store-cuda", *small]) == 0
     record = json.loads(path.read_text())
     assert record["skipped"] == []
-    group, *in_parts = record["groups"]
+    group, bare, *in_parts = record["groups"]
     assert group["group"] == "hand 1 MiB of CUDA over to another process"
     first = group["rows"][0]
     assert first["operation"].startswith(OURS)
@@ -29,6 +31,9 @@ def test_the_rows(tmp_path):
     assert "of cuda_async's pool" in pooled["operation"]
     assert pooled["met"] is (pooled["value"] <= pooled["limit"] == 60)
     assert plain["value"] > 0
+    assert group["rows"][-1]["operation"] == store_cuda.BARE
+    assert group["rows"][-1]["value"] > 0
+    check_bare(bare["rows"])
     for kind, each in zip(("cuda_async", "cuda", "the store"), in_parts, strict=True):
         assert each["group"].startswith("the steps of ")
         assert each["group"].endswith(f" of 1 MiB of {kind}")
@@ -36,6 +41,53 @@ def test_the_rows(tmp_path):
         assert alone["operation"] == hand_over_parts.ALONE
         assert all(row["value"] > 0 for row in (alone, *steps))
         assert total["value"] > max(row["value"] for row in steps)
+
+
+def check_bare(rows):
+    """Single ones and those right after the other, of three steps and their sum each."""
+    assert len(rows) == 8
+    for *steps, total in (rows[:4], rows[4:]):
+        assert all(row["value"] > 0 for row in steps)
+        assert total["operation"].startswith("sum, ")
+        assert total["value"] > max(row["value"] for row in steps)
+
+
+def test_the_driver_alone_without_a_compiler(monkeypatch):
+    """Then ctypes calls it, and the rows say so."""
+    with bare_hand_over.calls() as (by, library):
+        assert by == ("compiled C" if library else "ctypes")
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    rows = bare_hand_over.rows(4096, 3)
+    check_bare(rows)
+    assert [row["operation"].partition(", ")[2] for row in rows[:4]] == ["by ctypes"] * 4
+
+
+def test_wrong_bytes_of_the_driver_alone_are_an_error(monkeypatch):
+    """The receiver checks what it has."""
+    monkeypatch.setattr(bare_hand_over, "between", unlike)
+    with pytest.raises(RuntimeError, match="it ended"):
+        bare_hand_over.rows(4096, 1)
+
+
+def unlike(module, arguments, settings):
+    """Its processes, of which the second one is told of more bytes than the first."""
+    nbytes, *rest = arguments
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with near, far:
+        ends = {"receive": (far, 2 * nbytes), "send": (near, nbytes)}
+        children = [
+            Child.of(f"{module}.child_{name}", end.fileno(), size, *rest, socket=end.fileno())
+            for name, (end, size) in ends.items()
+        ]
+    try:
+        for child in children:
+            child.line()
+        children[1].tell("go")
+        children[0].line()
+    finally:
+        for child in children:
+            child.end()
 
 
 def test_wrong_bytes_are_an_error(monkeypatch):
@@ -53,4 +105,5 @@ def test_a_size_for_each_limit(bound):
     lib = Libraries(Settings(largest=bound), load=False)
     titles = [item.title for item in store_cuda.hand_over(lib, None)]
     sizes = sum(n <= bound for n in store_cuda.LIMITS)
-    assert len(titles) == len(set(titles)) == sizes * 4  # and three ways in parts
+    ways_in_parts, driver_alone = 3, 1
+    assert len(titles) == len(set(titles)) == sizes * (1 + ways_in_parts) + driver_alone

@@ -7,6 +7,7 @@ import time
 from functools import partial
 from importlib import import_module
 
+from . import bare_hand_over
 from .children import Child, answer, serving, told
 from .groups import MIB, Rows, size_text
 from .hand_over_parts import by_handle, by_store
@@ -25,6 +26,8 @@ LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 _ROUNDS, _QUICK_ROUNDS = 30, 2
 _PART_ROUNDS = 100
 _FILL = 7
+#: The least that a hand-over of a pool's memory takes.
+BARE = "the driver and one message alone: cuMemPoolExportPointer, sendmsg, cuMemPoolImportPointer"
 
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
@@ -32,12 +35,24 @@ def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
         title = f"hand {size_text(nbytes)} of CUDA over to another process"
         yield Rows(title, "us", partial(_rows, lib, driver, nbytes))
+    yield from _bare(lib)
     yield from _in_parts(lib, driver)
+
+
+def _bare(lib: Libraries) -> Iterator[Rows]:
+    """What the driver and the kernel take by themselves, whoever calls them."""
+    nbytes, rounds = min(MIB, lib.settings.largest), _rounds(lib, _PART_ROUNDS)
+    title = f"the driver and one message alone, {size_text(nbytes)} of a pool"
+    yield Rows(title, "us", partial(_tried, lib, bare_hand_over.rows, nbytes, rounds))
+
+
+def _rounds(lib: Libraries, usual: int) -> int:
+    return _QUICK_ROUNDS if lib.settings.quick else usual
 
 
 def _in_parts(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     """The steps of some of it, so that one sees where the time goes."""
-    rounds = _QUICK_ROUNDS if lib.settings.quick else _PART_ROUNDS
+    rounds = _rounds(lib, _PART_ROUNDS)
     for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
         size = size_text(nbytes)
         for allocator in ("cuda_async", "cuda"):
@@ -59,9 +74,10 @@ def _tried(lib: Libraries, way: Callable[..., Any], *arguments: object) -> list[
 
 
 def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
-    rounds = _QUICK_ROUNDS if lib.settings.quick else _ROUNDS
+    rounds = _rounds(lib, _ROUNDS)
     by_cupy = "cp.asarray(client.get(id))" if lib.cupy else "client.get(id)"
-    ways = [(f"hamr: seal, pipe, {by_cupy}", partial(_by_store, bool(lib.cupy)))]
+    store = partial(_by_store, bool(lib.cupy))
+    ways: list[tuple[str, Callable[..., list[float]]]] = [(f"hamr: seal, pipe, {by_cupy}", store)]
     opened = "cp.asarray(open_shared(socket))" if lib.cupy else "open_shared(socket)"
     pooled = f"hamr: share, send, {opened}, of cuda_async's pool"
     ways.append((pooled, partial(_by_handle, "cuda_async")))
@@ -70,6 +86,7 @@ def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
         ways.append(("CuPy: ipcGetMemHandle, pipe, ipcOpenMemHandle", partial(_by_ipc, lib.cupy)))
     if lib.torch:
         ways.append(("torch.multiprocessing: queue.put, queue.get", partial(_by_queue, lib.torch)))
+    ways.append((BARE, _by_the_driver))
     rows: list[dict[str, Any]] = []
     for name, way in ways:
         row: dict[str, Any] = {"operation": name}
@@ -91,6 +108,11 @@ def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
 
 def _by_handle(allocator: str, driver: Driver, nbytes: int, rounds: int) -> list[float]:
     return shared_by(nbytes, rounds, allocator, HAMR_CUDA_POOL_SHARED="1")
+
+
+def _by_the_driver(driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    with bare_hand_over.calls() as (_, library):
+        return bare_hand_over.took(nbytes, rounds, library)
 
 
 def _by_store(with_cupy: bool, driver: Driver, nbytes: int, rounds: int) -> list[float]:
