@@ -16,7 +16,7 @@
 #include "hamr/kernels.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 18
+#define HAMR_ABI_VERSION 19
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -173,6 +173,29 @@ typedef struct hamr_interface {
     int32_t reserved;
 } hamr_interface;
 
+#define HAMR_LONGEST_FRAME 4096 /* bytes; gobuffer's maximumFrame */
+#define HAMR_FRAME_DESCRIPTORS 2
+
+/* How elements are shared with other processes, and then what these open them by. */
+typedef struct hamr_sharing {
+    uint64_t opened;    /* the token of what open_elements has opened that they are of, or 0 */
+    uint64_t stored;    /* that of a store's object that they are of, or 0 */
+    int32_t copying;    /* gobuffer.Copying */
+    int32_t read_only;  /* whether it is asked for, and then whether it is so */
+    int32_t copied;     /* the other processes get a copy */
+    int32_t count;      /* of descriptors, which are the caller's to close */
+    int32_t descriptors[HAMR_FRAME_DESCRIPTORS];
+    int64_t bytes;      /* in frame */
+    unsigned char frame[HAMR_LONGEST_FRAME];
+} hamr_sharing;
+
+/* What was opened of another process's. */
+typedef struct hamr_opened_elements {
+    uint64_t token; /* for end_elements; 0: there are no elements */
+    int32_t lease;  /* a descriptor that a forked child is to close, or -1 */
+    int32_t reserved;
+} hamr_opened_elements;
+
 /* Functions that may fail return NULL, or an error to be given to free(). What they set
  * is meant only where they did not fail. Whatever else they give out, texts and structs,
  * goes to free(), too, each as a whole. A device of -1 is the calling thread's current
@@ -277,6 +300,16 @@ typedef struct hamr_functions {
     hamr_error *(*reshape)(hamr_array *array, int32_t ndim, const int64_t *shape, int32_t copying, hamr_array *result, int32_t *view);
     /* The elements as HAMR prints them, shortened beyond limit. */
     hamr_error *(*text)(hamr_array *array, int64_t limit, char **text);
+
+    /* What other processes have in place, without a server: docs/sharing.md. */
+
+    /* Makes what others open elements by whose work is over. */
+    hamr_error *(*share_elements)(hamr_array *array, hamr_sharing *sharing);
+    /* Describes at result what a frame and its descriptors are of, which stay the caller's. Its memory, which
+     * is no token's, is there until end_elements. */
+    hamr_error *(*open_elements)(const void *frame, int64_t bytes, int32_t count, const int32_t *descriptors, hamr_array *result, hamr_opened_elements *opened);
+    /* A device's ends soon. */
+    void (*end_elements)(uint64_t token);
 
     /* Streams and events of a backend, such as "cuda". */
 

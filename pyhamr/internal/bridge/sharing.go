@@ -1,11 +1,6 @@
 package bridge
 
 import (
-	"encoding/hex"
-	"strconv"
-	"strings"
-
-	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
@@ -13,85 +8,89 @@ import (
 // openedShares are arrays of other processes' elements that Python has.
 var openedShares = newNumbered[*gobuffer.Array](func(uint64) error { return gobuffer.ErrFreed })
 
-// Share makes what other processes open elements by. of is the token of the opened share, or of the store's
-// object, that the memory is of, else 0; stored is which.
-func Share(memory uint64, at backends.Address, element int, a backends.Allocator, device int, shape, strides string, fixed bool, copying int, readOnly bool, of uint64, stored bool) (reply string, err error) {
+// The sizes of hamr/functions.h.
+const (
+	longestFrame     = 4096
+	frameDescriptors = 2
+)
+
+// Sharing is hamr_sharing of hamr/functions.h, and Opened is hamr_opened_elements, field by field.
+type (
+	Sharing struct {
+		Opened      uint64
+		Stored      uint64
+		Copying     int32
+		ReadOnly    int32
+		Copied      int32
+		Count       int32
+		Descriptors [frameDescriptors]int32
+		Bytes       int64
+		Frame       [longestFrame]byte
+	}
+	Opened struct {
+		Token    uint64
+		Lease    int32
+		Reserved int32
+	}
+)
+
+// Share makes what other processes open elements by whose work is over.
+func Share(d *Descriptor, s *Sharing) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
-	layout, err := sharedLayout(element, shape, strides)
+	source, err := d.toShare()
 	if err != nil {
-		return "", err
-	}
-	o := gobuffer.Options{Allocator: a, Device: device}
-	how := gobuffer.Sharing{Copy: gobuffer.Copying(copying), ReadOnly: readOnly, Settled: true}
-	var source *gobuffer.Array
-	if layout.Count() == 0 {
-		source, err = Runtime.NewArray(layout.Type, layout.Shape, o)
-	} else {
-		var m *gobuffer.Memory
-		if m, err = tokens.get(memory); err == nil {
-			source = gobuffer.View(m, at, layout, layout.Count(), fixed, o).Lent()
-		}
-	}
-	if err != nil {
-		return "", err
+		return err
 	}
 	defer source.Close()
+	how := gobuffer.Sharing{Copy: gobuffer.Copying(s.Copying), ReadOnly: s.ReadOnly != 0, Settled: true}
 	switch {
-	case of != 0 && stored:
-		if how.Descriptor, err = storedDescriptor(of); err != nil {
-			return "", err
+	case s.Stored != 0:
+		if how.Descriptor, err = storedDescriptor(s.Stored); err != nil {
+			return err
 		}
-	case of != 0:
-		opened, err := openedShares.get(of)
+	case s.Opened != 0:
+		opened, err := openedShares.get(s.Opened)
 		if err != nil {
-			return "", err
+			return err
 		}
 		how.Of = opened.Memory()
 	}
 	made, err := source.Share(how)
 	if err != nil {
-		return "", err
+		return err
 	}
-	frame := made.Frame()
-	text := strconv.AppendInt(make([]byte, 0, 2*len(frame)+32), int64(bit(made.Copied())), 10)
-	text = strconv.AppendInt(append(text, ' '), int64(bit(made.ReadOnly())), 10)
-	text = hex.AppendEncode(append(text, ' '), frame)
-	for _, descriptor := range made.Descriptors() {
-		text = strconv.AppendInt(append(text, ' '), int64(descriptor), 10)
+	s.Bytes = int64(copy(s.Frame[:], made.Frame()))
+	list := made.Descriptors()
+	for i, number := range list {
+		s.Descriptors[i] = int32(number)
 	}
-	return string(text), nil
+	s.Count, s.Copied, s.ReadOnly = int32(len(list)), bit(made.Copied()), bit(made.ReadOnly())
+	return nil
 }
 
-func bit(on bool) int {
+// toShare is Array without a stream, since nothing is waited for.
+func (d *Descriptor) toShare() (*gobuffer.Array, error) {
+	layout, err := d.Layout()
+	if err != nil {
+		return nil, err
+	}
+	o := gobuffer.Options{Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	if layout.Count() == 0 {
+		return Runtime.NewArray(layout.Type, layout.Shape, o)
+	}
+	m, err := tokens.get(d.Memory)
+	if err != nil {
+		return nil, err
+	}
+	return gobuffer.View(m, backends.Address(d.Pointer), layout, layout.Count(), d.Flags&readOnlyFlag != 0, o).Lent(), nil
+}
+
+func bit(on bool) int32 {
 	if on {
 		return 1
 	}
 	return 0
-}
-
-func sharedLayout(element int, shape, strides string) (layout arrayiface.Layout, err error) {
-	dimensions, err := numbers(shape)
-	if err != nil {
-		return layout, err
-	}
-	steps, err := numbers(strides)
-	if err != nil {
-		return layout, err
-	}
-	return arrayiface.NewLayout(arrayiface.ElementType(element), dimensions, steps)
-}
-
-func numbers(text string) ([]int, error) {
-	words := strings.Fields(text)
-	list := make([]int, len(words))
-	for i, word := range words {
-		var err error
-		if list[i], err = strconv.Atoi(word); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }
 
 // storedDescriptor is that of a sealed object's memory; nil where it lies beside others.
@@ -103,37 +102,34 @@ func storedDescriptor(token uint64) (*gobuffer.Descriptor, error) {
 	return o.object.Descriptor(), nil
 }
 
-// OpenShared opens elements that Share was called for, in whatever process.
-func OpenShared(frame, descriptors string) (reply string, err error) {
+// OpenShared opens elements that Share was called for, in whatever process. result describes them, without memory
+// unless there are none.
+func OpenShared(frame []byte, descriptors []int32, result *Descriptor, opened *Opened) (err error) {
 	defer Guard(&err)
-	raw, err := hex.DecodeString(frame)
-	if err != nil {
-		return "", &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "frame", Value: "no hexadecimal text", Accepted: "what Share returned"}
-	}
-	list, err := numbers(descriptors)
-	if err != nil {
-		return "", err
+	list := make([]int, len(descriptors))
+	for i, number := range descriptors {
+		list[i] = int(number)
 	}
 	shareEndings.now()
-	a, err := Runtime.OpenShared(raw, list)
+	a, err := Runtime.OpenShared(frame, list)
 	if err != nil {
-		return "", err
+		return err
 	}
-	token := openedShares.keep(a)
-	layout, where := a.Layout(), a.Allocator()
-	text := strconv.AppendUint(make([]byte, 0, 128), token, 10)
-	text = strconv.AppendUint(append(text, ' '), uint64(a.Address()), 10)
-	for _, n := range []int{int(where), a.Owner(), bit(a.ReadOnly()), a.Memory().Lease()} {
-		text = strconv.AppendInt(append(text, ' '), int64(n), 10)
+	*opened = Opened{Lease: -1}
+	m := a.Memory()
+	if m == nil || a.Layout().Count() == 0 {
+		result.Store(a, nil)
+		return a.Close()
 	}
-	text = append(append(text, ' '), layout.Type.String()...)
-	for _, list := range [][]int{layout.Shape, layout.Strides} {
-		text = append(text, ';')
-		for _, n := range list {
-			text = strconv.AppendInt(append(text, ' '), int64(n), 10)
-		}
+	where := a.Allocator()
+	if where.Kind() == backends.Pageable {
+		where = backends.Malloc // a pickle is to have the elements
 	}
-	return string(text), nil
+	result.Stream, result.StreamOf, result.Transfer = 0, 0, int32(a.Transfer())
+	result.Allocator, result.Device = int32(where), int32(a.Owner())
+	result.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), nil)
+	*opened = Opened{Token: openedShares.keep(a), Lease: int32(m.Lease())}
+	return nil
 }
 
 // EndShared gives opened elements back, which are not used any more. For a device's that waits for the device, and

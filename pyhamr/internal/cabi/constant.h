@@ -8,6 +8,7 @@
 
 typedef const char constant_char;
 typedef const void constant_void;
+typedef const int32_t constant_int32;
 typedef const int64_t constant_int64;
 typedef const hamr_interface constant_interface;
 typedef hamr_array *const constant_array;

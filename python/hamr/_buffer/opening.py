@@ -8,11 +8,8 @@ from operator import index
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, Transfer, is_ordinary
-from .._base.element import element_of
-from .._base.library import core
 from .buffers import Buffer
-from .shares import Opened, SharedHandle, check_socket, close_all
+from .shares import SharedHandle, check_socket, close_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,41 +20,15 @@ _MAGIC = b"hamrshr\x01"
 _HEADER, _LONGEST, _MOST_DESCRIPTORS = 16, 4096, 2
 
 
-def opened(frame: bytes, descriptors: Iterable[int]) -> Buffer:
+def opened(frame: bytes, descriptors: list[int]) -> Buffer:
     """The elements of a frame and its descriptors, which stay the caller's."""
-    reply = core().OpenShared(frame.hex(), " ".join(map(str, descriptors)))
-    place, shape, strides = reply.split(";")
-    token, address, allocator, device, readonly, lease, dtype = place.split(" ")
-    owner = Opened(int(token), int(lease))
-    dimensions = tuple(map(int, shape.split()))
-    where, number = int(allocator), int(device)
-    element, pointer = element_of(dtype), int(address)
-    if not pointer:
-        return _native.create(
-            Buffer, element, where, number, 0, Transfer.sync_host, dimensions, None
-        )
-    if is_ordinary(where) or where == Allocator.shared:
-        where = Allocator.malloc  # a pickle is to have the elements
-    made = _native.adopt_mapped(
-        Buffer,
-        element,
-        where,
-        number,
-        0,
-        Transfer.sync_host,
-        pointer,
-        dimensions,
-        tuple(map(int, strides.split())),
-        readonly == "1",
-        owner,
-    )
-    made._source = "share"
-    return made
+    return _native.open_shared(Buffer, frame, descriptors)
 
 
 def _opened_by(handle: SharedHandle) -> Buffer:
     with handle._lock:
-        return opened(*handle._parts())
+        frame, descriptors = handle._parts()
+        return opened(frame, [*descriptors])
 
 
 def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer:

@@ -18,7 +18,6 @@ from weakref import WeakSet
 import hamr._native as _native
 
 from .._base.errors import ForkError
-from .._base.library import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,56 +125,17 @@ def shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHa
         raise TypeError(f"copy is {copy!r}: accepted are None, True and False")
     if not isinstance(readonly, bool):
         raise TypeError(f"readonly is {readonly!r}: accepted are True and False")
-    elements = source._pin()
-    _native.settle(elements)
-    of, stored = _origin(elements._owner)
-    reply = core().Share(
-        _native.token(elements),
-        elements.ptr,
-        elements._element,
-        elements._allocator,
-        elements.device,
-        " ".join(map(str, elements.shape)),
-        " ".join(map(str, elements.strides)),
-        elements.readonly,
-        _COPYING[copy],
-        readonly,
-        of,
-        stored,
-    )
-    copied, only, frame, *descriptors = reply.split(" ")
-    return SharedHandle(bytes.fromhex(frame), map(int, descriptors), copied == "1", only == "1")
+    return SharedHandle(*_native.share(source, _COPYING[copy], readonly, _stored))
 
 
-def _origin(owner: Any) -> tuple[int, bool]:
-    """The core's number of what was opened, or of a store's object, and which of them."""
-    if isinstance(owner, Opened) and owner.is_here():
-        return owner.token, False
+def _stored(owner: Any) -> int:
+    """The core's number of a store's object that keeps memory, 0 for others."""
     leases = sys.modules.get("hamr.store.leases")
     if leases is not None and isinstance(owner, leases.Lease):
         with suppress(ForkError):  # its parent's, of which this process has the elements alone
-            return owner.token(), True
-    return 0, False
-
-
-class Opened:
-    """Another process's elements, for as long as anything keeps this."""
-
-    __slots__ = ("__weakref__", "_generation", "lease", "token")
-
-    def __init__(self, token: int, lease: int) -> None:
-        self.token, self.lease = token, lease
-        self._generation = _native.generation()
-        if lease >= 0:
-            _leases.add(self)
-
-    def is_here(self) -> bool:
-        """Whether it is this process's, not its parent's."""
-        return self._generation == _native.generation()
-
-    def __del__(self) -> None:
-        if self.is_here():
-            core().EndShared(self.token)
+            token: int = owner.token()
+            return token
+    return 0
 
 
 # Multiprocessing.
@@ -210,12 +170,9 @@ def _after_fork_in_child() -> None:
     # Another thread may have had a handle's lock. What was opened is the parent's to keep.
     for handle in list(_handles):
         handle._lock = RLock()
-    for each in list(_leases):
-        os.close(each.lease)
-    _leases.clear()
+    _native.leave_opened()
 
 
 _handles: WeakSet[SharedHandle] = WeakSet()
-_leases: WeakSet[Opened] = WeakSet()
 ForkingPickler.register(SharedHandle, _reduced)
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -36,10 +36,14 @@ static int at_rest(const Array *source) {
     return devices && default_stream_captured(devices) == 0 && default_stream_idle(source);
 }
 
+int array_wait_pinned(Array *source) {
+    if (core_load() < 0) return -1;
+    return at_rest(source) ? 0 : wait(source, core_functions());
+}
+
 int array_wait(Array *self) {
     Array *source = array_pin(self);
-    int waited = source && core_load() == 0 ? 0 : -1;
-    if (!waited && !at_rest(source)) waited = wait(source, core_functions());
+    int waited = source ? array_wait_pinned(source) : -1;
     Py_XDECREF((PyObject *)source);
     return waited;
 }

@@ -1,0 +1,193 @@
+#include "array/share.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "array/access.h"
+#include "array/adopt.h"
+#include "array/array.h"
+#include "array/snapshot.h"
+#include "array/wait.h"
+#include "base/allocators.h"
+#include "base/numbers.h"
+#include "base/python.h"
+#include "core/core.h"
+#include "core/errors.h"
+#include "memory/block.h"
+#include "memory/owner.h"
+
+/* Another process's elements, for as long as a Block is of them. */
+typedef struct Opened {
+    hamr_opened_elements core;
+    uint64_t generation; /* the copy of the library that has them */
+    struct Opened *next, **link; /* in the list of those that a forked child is to leave */
+} Opened;
+
+static Opened *all_opened;
+static PyObject *source_name;
+
+static void end_opened(void *memory) {
+    Opened *opened = memory;
+    *opened->link = opened->next;
+    if (opened->next) opened->next->link = opened->link;
+    const hamr_functions *functions = core_functions();
+    uint64_t token = opened->core.token;
+    int ours = functions && opened->generation == core_generation;
+    free(opened);
+    if (!ours) return; /* its parent's */
+    Py_BEGIN_ALLOW_THREADS
+    functions->end_elements(token);
+    Py_END_ALLOW_THREADS
+}
+
+static Opened *opened_of(const Block *block) {
+    const Owner *owner = block ? block->owner : NULL;
+    return owner && owner->memory && owner->finish == end_opened ? owner->memory : NULL;
+}
+
+static void close_all(const int32_t *descriptors, int32_t count) {
+    for (int32_t i = 0; i < count; i++) close(descriptors[i]);
+}
+
+/* (frame, descriptors, copied, readonly), which takes the descriptors over. */
+static PyObject *described(const hamr_sharing *sharing) {
+    PyObject *numbers = PyTuple_New(sharing->count), *all = NULL;
+    for (int32_t i = 0; numbers && i < sharing->count; i++) {
+        PyObject *number = PyLong_FromLong(sharing->descriptors[i]);
+        if (!number) Py_CLEAR(numbers);
+        else PyTuple_SetItem(numbers, i, number);
+    }
+    if (numbers)
+        all = Py_BuildValue("y#NOO", (const char *)sharing->frame, (Py_ssize_t)sharing->bytes, numbers,
+                            sharing->copied ? Py_True : Py_False, sharing->read_only ? Py_True : Py_False);
+    if (!all) close_all(sharing->descriptors, sharing->count);
+    return all;
+}
+
+/* What the elements are of that the core knows otherwise than as memory; 0, or -1 with an exception. */
+static int find_origin(const Block *block, PyObject *stored, hamr_sharing *sharing) {
+    PyObject *keeper = block && block->owner ? block->owner->object : NULL;
+    const Opened *opened = opened_of(block);
+    sharing->opened = opened && opened->generation == core_generation ? opened->core.token : 0;
+    sharing->stored = 0;
+    if (!keeper) return 0;
+    PyObject *token = PyObject_CallFunctionObjArgs(stored, keeper, NULL);
+    if (token) sharing->stored = PyLong_AsUnsignedLongLong(token);
+    Py_XDECREF(token);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *share_pinned(Array *source, hamr_sharing *sharing, PyObject *stored) {
+    if (array_wait_pinned(source) < 0 || find_origin(source->block, stored, sharing) < 0) return NULL;
+    const hamr_functions *functions = core_functions();
+    if (!functions) return core_forked(), NULL; /* what was called has forked: this is the child */
+    hamr_error *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->share_elements(&source->array, sharing);
+    Py_END_ALLOW_THREADS
+    if (!error) return described(sharing);
+    core_raise(error);
+    return NULL;
+}
+
+/* share(array, copying, readonly, stored) */
+static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    hamr_sharing sharing; /* most of which is neither set nor touched */
+    (void)module;
+    if (arity(n, 4, "share") < 0 || !is_array(arguments[0]) || read_int32(arguments[1], "copying", &sharing.copying) < 0) return NULL;
+    int read_only = PyObject_IsTrue(arguments[2]);
+    if (read_only < 0) return NULL;
+    sharing.read_only = read_only;
+    Array *source = array_pin((Array *)arguments[0]);
+    PyObject *made = source ? share_pinned(source, &sharing, arguments[3]) : NULL;
+    Py_XDECREF((PyObject *)source);
+    return made;
+}
+
+/* The buffer of what was opened, which is its owner's from now on. */
+static PyObject *buffer_of(PyTypeObject *type, Draft *draft, const hamr_opened_elements *core, uint64_t generation) {
+    Opened *opened = malloc(sizeof *opened);
+    Owner *owner = opened ? owner_of_memory(opened, end_opened) : NULL;
+    if (!owner) {
+        free(opened);
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        Py_BEGIN_ALLOW_THREADS
+        core_functions()->end_elements(core->token);
+        Py_END_ALLOW_THREADS
+        return NULL;
+    }
+    *opened = (Opened){.core = *core, .generation = generation, .next = all_opened, .link = &all_opened};
+    if (all_opened) all_opened->link = &opened->next;
+    all_opened = opened;
+    if (is_of_device(draft->array.allocator)) return draft_adopt_mapped(type, draft, owner);
+    return draft_adopt_host(type, draft, owner);
+}
+
+enum { MOST = 16 }; /* descriptors that the core is told of, which takes no more than go with the frame */
+
+static int read_descriptors(PyObject *list, int32_t *numbers, int32_t *count) {
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return -1;
+    if (n > MOST) {
+        PyErr_Format(PyExc_ValueError, "descriptors are %zd: accepted are at most %d", n, HAMR_FRAME_DESCRIPTORS);
+        return -1;
+    }
+    *count = (int32_t)n;
+    for (int32_t i = 0; i < *count; i++)
+        if (read_int32(PyList_GetItem(list, i), "a descriptor", &numbers[i]) < 0) return -1;
+    return 0;
+}
+
+/* open_shared(type, frame, descriptors): a list of int. */
+static PyObject *open_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Draft draft;
+    hamr_opened_elements opened;
+    int32_t numbers[MOST], count;
+    char *frame;
+    Py_ssize_t bytes;
+    (void)module;
+    if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) || PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
+        read_descriptors(arguments[2], numbers, &count) < 0 || core_load() < 0)
+        return NULL;
+    draft_start(&draft);
+    const hamr_functions *functions = core_functions();
+    uint64_t generation = core_generation;
+    hamr_error *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = functions->open_elements(frame, bytes, count, numbers, &draft.array, &opened);
+    Py_END_ALLOW_THREADS
+    if (error) {
+        core_raise(error);
+        return NULL;
+    }
+    PyTypeObject *type = (PyTypeObject *)arguments[0];
+    PyObject *made = opened.token ? buffer_of(type, &draft, &opened, generation) : draft_finish(type, &draft, NULL);
+    if (made && opened.token) replace_reference(&((Array *)made)->source, Py_NewRef(source_name));
+    return made;
+}
+
+/* In a forked child: what was opened is the parent's to keep. */
+static PyObject *leave_opened(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    for (Opened *each = all_opened; each; each = each->next) {
+        if (each->core.lease >= 0) close(each->core.lease);
+        each->core.lease = -1;
+    }
+    Py_RETURN_NONE;
+}
+
+int share_setup(void) {
+    if (!source_name) source_name = PyUnicode_InternFromString("share");
+    return source_name ? 0 : -1;
+}
+
+PyMethodDef share_functions[] = {
+    {"share", FAST(share), METH_FASTCALL,
+     "share(array, copying, readonly, stored) -> (frame, descriptors, copied, readonly): what other processes open the elements by, whose work is waited for. "
+     "stored(owner) tells the token of the store's object that keeps the memory, or 0."},
+    {"open_shared", FAST(open_shared), METH_FASTCALL, "open_shared(type, frame, descriptors) -> array: what share() was called for, in whatever process. The descriptors, a list, stay the caller's."},
+    {"leave_opened", leave_opened, METH_NOARGS, "leave_opened(): in a forked child, close what says that it has what its parent has opened."},
+    {NULL, NULL, 0, NULL},
+};
