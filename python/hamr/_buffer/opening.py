@@ -26,9 +26,11 @@ def opened(frame: bytes, descriptors: list[int]) -> Buffer:
 
 
 def _opened_by(handle: SharedHandle) -> Buffer:
-    with handle._lock:
-        frame, descriptors = handle._parts()
+    frame, descriptors = handle._begin()
+    try:
         return opened(frame, [*descriptors])
+    finally:
+        handle._end()
 
 
 def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer:
@@ -44,6 +46,10 @@ def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer
     EOFError if the socket's other end was closed, ValueError if what comes is no handle, and
     BackendUnavailable where this process does not have the device.
     """
+    if type(source) is socket.socket and descriptors is None:
+        found = _native.receive_shared(Buffer, source)
+        if found is not None:
+            return found
     if isinstance(source, (bytes, bytearray, memoryview)):
         numbers = [] if descriptors is None else [index(each) for each in descriptors]
         return opened(bytes(source), numbers)

@@ -12,8 +12,6 @@ import sys
 from array import array
 from contextlib import suppress
 from multiprocessing.reduction import DupFd, ForkingPickler
-from threading import RLock
-from weakref import WeakSet
 
 import hamr._native as _native
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 _COPYING = {None: 0, False: 1, True: 2}
 
 
-class SharedHandle:
+class SharedHandle(_native.SharedHandle):
     """What another process opens a buffer's memory by, of ``Buffer.share()``.
 
     Send it by ``send`` over a connected UNIX socket, or as an argument of a process, by a queue or
@@ -38,21 +36,7 @@ class SharedHandle:
     be closed before.
     """
 
-    __slots__ = ("__weakref__", "_descriptors", "_frame", "_lock", "copied", "readonly")
-
-    def __init__(
-        self, frame: bytes, descriptors: Iterable[int], copied: bool, readonly: bool
-    ) -> None:
-        self._frame, self._descriptors = frame, (*descriptors,)
-        self._lock = RLock()
-        #: Whether receivers get a copy of the elements, in memory that nobody else has.
-        self.copied = copied
-        #: Whether they get them for reading only.
-        self.readonly = readonly
-        _handles.add(self)
-
-    def __del__(self) -> None:
-        self.close()
+    __slots__ = ("__weakref__",)
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +45,7 @@ class SharedHandle:
         self.close()
 
     def __repr__(self) -> str:
-        state = "" if self._frame else " closed"
+        state = " closed" if self._closed else ""
         what = ", ".join(name for name in ("copied", "readonly") if getattr(self, name))
         return f"<hamr.SharedHandle{state}{': ' * bool(what)}{what}>"
 
@@ -74,35 +58,35 @@ class SharedHandle:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What goes with ``to_bytes()``; the handle's, which closes them."""
-        with self._lock:
-            return self._parts()[1]
+        _, descriptors = self._begin()
+        self._end()
+        return descriptors
 
     def to_bytes(self) -> bytes:
         """What goes with the descriptors; at most 4096 bytes."""
-        with self._lock:
-            return self._parts()[0]
+        frame, _ = self._begin()
+        self._end()
+        return frame
 
     def send(self, connection: socket.socket) -> None:
         """Send the handle over a connected UNIX socket; ``hamr.open_shared`` receives it."""
+        left = self._send(connection) if type(connection) is socket.socket else -1
+        if left:
+            self._send_rest(connection, left)
+
+    def _send_rest(self, connection: socket.socket, left: int) -> None:
+        """Send so many bytes, or all, with the descriptors, where that is -1: Python may wait."""
         check_socket(connection)
-        with self._lock:
-            frame, descriptors = self._parts()
-            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
-            sent = connection.sendmsg([frame], [rights] if descriptors else [])
-            if sent < len(frame):
-                connection.sendall(frame[sent:])
-
-    def close(self) -> None:
-        """Let go of it; closing twice is harmless. What was opened by it lasts."""
-        with self._lock:
-            descriptors, self._descriptors, self._frame = self._descriptors, (), b""
-        close_all(descriptors)
-
-    def _parts(self) -> tuple[bytes, tuple[int, ...]]:
-        if not self._frame:
-            raise ValueError("the handle was closed")
-        return self._frame, self._descriptors
-
+        frame, descriptors = self._begin()
+        try:
+            if left < 0:
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
+                sent = connection.sendmsg([frame], [rights] if descriptors else [])
+                left = len(frame) - sent
+            if left:
+                connection.sendall(frame[-left:])
+        finally:
+            self._end()
 
 def close_all(descriptors: Iterable[int]) -> None:
     for descriptor in descriptors:
@@ -125,7 +109,7 @@ def shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHa
         raise TypeError(f"copy is {copy!r}: accepted are None, True and False")
     if not isinstance(readonly, bool):
         raise TypeError(f"readonly is {readonly!r}: accepted are True and False")
-    return SharedHandle(*_native.share(source, _COPYING[copy], readonly, _stored))
+    return _native.share(SharedHandle, source, _COPYING[copy], readonly, _stored)
 
 
 def _stored(owner: Any) -> int:
@@ -142,9 +126,11 @@ def _stored(owner: Any) -> int:
 
 
 def _reduced(handle: SharedHandle) -> tuple[Any, ...]:
-    with handle._lock:
-        frame, descriptors = handle._parts()
+    frame, descriptors = handle._begin()
+    try:
         sent = [DupFd(each) for each in descriptors]
+    finally:
+        handle._end()
     return _rebuilt, (frame, sent, handle.copied, handle.readonly)
 
 
@@ -157,7 +143,7 @@ def _rebuilt(frame: bytes, sent: list[Any], copied: bool, readonly: bool) -> Sha
     except BaseException:
         close_all(descriptors)
         raise
-    return SharedHandle(frame, descriptors, copied, readonly)
+    return SharedHandle(frame, (*descriptors,), copied, readonly)
 
 
 def _before_fork() -> None:
@@ -166,13 +152,5 @@ def _before_fork() -> None:
         raw.Settle()
 
 
-def _after_fork_in_child() -> None:
-    # Another thread may have had a handle's lock. What was opened is the parent's to keep.
-    for handle in list(_handles):
-        handle._lock = RLock()
-    _native.leave_opened()
-
-
-_handles: WeakSet[SharedHandle] = WeakSet()
 ForkingPickler.register(SharedHandle, _reduced)
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_native.leave_opened)

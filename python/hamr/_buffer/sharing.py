@@ -32,6 +32,13 @@ class Sharing(_Base):
         written later both processes see, and have to agree about. The memory stays allocated until
         the handle and all that was opened by it are gone, also by the end of their processes.
         """
-        from .shares import shared
+        return _shared(self, copy, readonly)
 
-        return shared(self, copy, readonly)
+
+def _shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHandle:
+    """What is in its place after the first call, since each import takes its time."""
+    global _shared
+    from .shares import shared
+
+    _shared = shared
+    return shared(source, copy, readonly)

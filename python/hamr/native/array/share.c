@@ -1,12 +1,16 @@
 #include "array/share.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
+#include "array/share_socket.h"
+#include "array/shared_handle.h"
 #include "array/snapshot.h"
 #include "array/wait.h"
 #include "base/allocators.h"
@@ -46,25 +50,6 @@ static Opened *opened_of(const Block *block) {
     return owner && owner->memory && owner->finish == end_opened ? owner->memory : NULL;
 }
 
-static void close_all(const int32_t *descriptors, int32_t count) {
-    for (int32_t i = 0; i < count; i++) close(descriptors[i]);
-}
-
-/* (frame, descriptors, copied, readonly), which takes the descriptors over. */
-static PyObject *described(const hamr_sharing *sharing) {
-    PyObject *numbers = PyTuple_New(sharing->count), *all = NULL;
-    for (int32_t i = 0; numbers && i < sharing->count; i++) {
-        PyObject *number = PyLong_FromLong(sharing->descriptors[i]);
-        if (!number) Py_CLEAR(numbers);
-        else PyTuple_SetItem(numbers, i, number);
-    }
-    if (numbers)
-        all = Py_BuildValue("y#NOO", (const char *)sharing->frame, (Py_ssize_t)sharing->bytes, numbers,
-                            sharing->copied ? Py_True : Py_False, sharing->read_only ? Py_True : Py_False);
-    if (!all) close_all(sharing->descriptors, sharing->count);
-    return all;
-}
-
 /* What the elements are of that the core knows otherwise than as memory; 0, or -1 with an exception. */
 static int find_origin(const Block *block, PyObject *stored, hamr_sharing *sharing) {
     PyObject *keeper = block && block->owner ? block->owner->object : NULL;
@@ -78,7 +63,7 @@ static int find_origin(const Block *block, PyObject *stored, hamr_sharing *shari
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *share_pinned(Array *source, hamr_sharing *sharing, PyObject *stored) {
+static PyObject *share_pinned(PyTypeObject *type, Array *source, hamr_sharing *sharing, PyObject *stored) {
     if (array_wait_pinned(source) < 0 || find_origin(source->block, stored, sharing) < 0) return NULL;
     const hamr_functions *functions = core_functions();
     if (!functions) return core_forked(), NULL; /* what was called has forked: this is the child */
@@ -86,21 +71,22 @@ static PyObject *share_pinned(Array *source, hamr_sharing *sharing, PyObject *st
     Py_BEGIN_ALLOW_THREADS
     error = functions->share_elements(&source->array, sharing);
     Py_END_ALLOW_THREADS
-    if (!error) return described(sharing);
+    if (!error) return shared_handle_new(type, sharing);
     core_raise(error);
     return NULL;
 }
 
-/* share(array, copying, readonly, stored) */
+/* share(type, array, copying, readonly, stored) */
 static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     hamr_sharing sharing; /* most of which is neither set nor touched */
     (void)module;
-    if (arity(n, 4, "share") < 0 || !is_array(arguments[0]) || read_int32(arguments[1], "copying", &sharing.copying) < 0) return NULL;
-    int read_only = PyObject_IsTrue(arguments[2]);
+    if (arity(n, 5, "share") < 0 || !is_shared_handle_type(arguments[0]) || !is_array(arguments[1]) || read_int32(arguments[2], "copying", &sharing.copying) < 0)
+        return NULL;
+    int read_only = PyObject_IsTrue(arguments[3]);
     if (read_only < 0) return NULL;
     sharing.read_only = read_only;
-    Array *source = array_pin((Array *)arguments[0]);
-    PyObject *made = source ? share_pinned(source, &sharing, arguments[3]) : NULL;
+    Array *source = array_pin((Array *)arguments[1]);
+    PyObject *made = source ? share_pinned((PyTypeObject *)arguments[0], source, &sharing, arguments[4]) : NULL;
     Py_XDECREF((PyObject *)source);
     return made;
 }
@@ -139,31 +125,71 @@ static int read_descriptors(PyObject *list, int32_t *numbers, int32_t *count) {
     return 0;
 }
 
-/* open_shared(type, frame, descriptors): a list of int. */
-static PyObject *open_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+/* Of a frame and its descriptors, which stay the caller's. */
+static PyObject *open_frame(PyTypeObject *type, const void *frame, Py_ssize_t bytes, const int32_t *descriptors, int32_t count) {
     Draft draft;
     hamr_opened_elements opened;
-    int32_t numbers[MOST], count;
-    char *frame;
-    Py_ssize_t bytes;
-    (void)module;
-    if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) || PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
-        read_descriptors(arguments[2], numbers, &count) < 0 || core_load() < 0)
-        return NULL;
+    if (core_load() < 0) return NULL;
     draft_start(&draft);
     const hamr_functions *functions = core_functions();
     uint64_t generation = core_generation;
     hamr_error *error;
     Py_BEGIN_ALLOW_THREADS
-    error = functions->open_elements(frame, bytes, count, numbers, &draft.array, &opened);
+    error = functions->open_elements(frame, bytes, count, descriptors, &draft.array, &opened);
     Py_END_ALLOW_THREADS
     if (error) {
         core_raise(error);
         return NULL;
     }
-    PyTypeObject *type = (PyTypeObject *)arguments[0];
-    PyObject *made = opened.token ? buffer_of(type, &draft, &opened, generation) : draft_finish(type, &draft, NULL);
-    if (made && opened.token) replace_reference(&((Array *)made)->source, Py_NewRef(source_name));
+    if (!opened.token) return draft_finish(type, &draft, NULL);
+    PyObject *made = buffer_of(type, &draft, &opened, generation);
+    if (made) replace_reference(&((Array *)made)->source, Py_NewRef(source_name));
+    return made;
+}
+
+/* open_shared(type, frame, descriptors): a list of int. */
+static PyObject *open_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    int32_t numbers[MOST], count;
+    char *frame;
+    Py_ssize_t bytes;
+    (void)module;
+    if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) || PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
+        read_descriptors(arguments[2], numbers, &count) < 0)
+        return NULL;
+    return open_frame((PyTypeObject *)arguments[0], frame, bytes, numbers, count);
+}
+
+static PyObject *open_received(PyTypeObject *type, const Received *received) {
+    if (received->lost) {
+        PyErr_SetString(PyExc_ValueError, "descriptors were lost: more came than a handle has, or this process has no room");
+        return NULL;
+    }
+    if (!received->bytes) {
+        PyErr_SetString(PyExc_EOFError, "the socket's other end was closed: no handle came");
+        return NULL;
+    }
+    return open_frame(type, received->frame, received->bytes, received->descriptors, received->count);
+}
+
+/* receive_shared(type, socket) */
+static PyObject *receive_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    Received received; /* most of which is neither set nor touched */
+    int type, number;
+    (void)module;
+    if (arity(n, 2, "receive_shared") < 0 || !is_array_type(arguments[0])) return NULL;
+    number = socket_of(arguments[1], &type);
+    if (number < 0 || type == SOCK_STREAM) Py_RETURN_NONE;
+    int failed;
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        frame_receive(number, &received);
+        failed = received.bytes < 0 ? errno : 0;
+        Py_END_ALLOW_THREADS
+        if (failed == EINTR && PyErr_CheckSignals() < 0) return NULL;
+    } while (failed == EINTR);
+    if (failed) Py_RETURN_NONE;
+    PyObject *made = open_received((PyTypeObject *)arguments[0], &received);
+    close_descriptors(received.descriptors, received.count);
     return made;
 }
 
@@ -185,9 +211,12 @@ int share_setup(void) {
 
 PyMethodDef share_functions[] = {
     {"share", FAST(share), METH_FASTCALL,
-     "share(array, copying, readonly, stored) -> (frame, descriptors, copied, readonly): what other processes open the elements by, whose work is waited for. "
+     "share(type, array, copying, readonly, stored) -> handle: what other processes open the elements by, whose work is waited for. "
      "stored(owner) tells the token of the store's object that keeps the memory, or 0."},
     {"open_shared", FAST(open_shared), METH_FASTCALL, "open_shared(type, frame, descriptors) -> array: what share() was called for, in whatever process. The descriptors, a list, stay the caller's."},
+    {"receive_shared", FAST(receive_shared), METH_FASTCALL,
+     "receive_shared(type, socket) -> array: open_shared() of what comes; None, and nothing was received, where Python's own way is to be tried: of a stream, of what is no UNIX socket, "
+     "and where nothing comes at once or there is an error."},
     {"leave_opened", leave_opened, METH_NOARGS, "leave_opened(): in a forked child, close what says that it has what its parent has opened."},
     {NULL, NULL, 0, NULL},
 };
