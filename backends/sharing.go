@@ -48,6 +48,8 @@ type PoolSharer interface {
 	// the offset of at in it. It must not be freed while anybody has it imported, and not be
 	// imported before the stream that it was taken on has come to it.
 	ExportPooled(at Region) (exported []byte, offset int, err error)
+	// ExportAllocated is ExportPooled of memory that Allocate has returned, which nobody need be asked the start of.
+	ExportAllocated(at Region) (exported []byte, err error)
 	// ImportPool returns another process's pool, by a descriptor that stays the caller's.
 	ImportPool(descriptor, device int) (pool uintptr, err error)
 	// ImportPooled returns an allocation of an imported pool, for reading and writing. It is given

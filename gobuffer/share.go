@@ -124,27 +124,17 @@ func (a *Array) shareInPlace(f *shareFrame, s Sharing, start backends.Address) (
 	case m.Mapped():
 		return nil, cannotShare("the host has it mapped")
 	}
-	f.share = newShareID()
-	var of func() ([]int, error)
-	switch pools, ok := backends.As[backends.PoolSharer](m.backend); {
-	case ok && m.owned && m.region.Allocator.Ordered():
-		of = func() ([]int, error) { return f.ofPool(a.runtime, pools, m, start) }
-	default:
-		allocations, able := backends.As[backends.AllocationSharer](m.backend)
-		if !able {
-			return nil, cannotShare("it is none that others can map or import")
-		}
-		of = func() ([]int, error) { return nil, f.ofAllocation(allocations, m, start) }
+	var descriptors []int
+	if pools, ok := backends.As[backends.PoolSharer](m.backend); ok && m.owned && m.region.Allocator.Ordered() {
+		descriptors, err = f.ofPool(a.runtime, pools, m, start)
+	} else {
+		err = f.ofAllocation(a.runtime, m, start)
 	}
-	if f.device, err = a.runtime.deviceID(m.region); err != nil {
-		return nil, err
-	}
-	descriptors, err := of()
 	if err != nil {
 		return nil, err
 	}
 	var lease int
-	if lease, f.note, err = a.runtime.leases.lend(f.share, m, start); err != nil {
+	if lease, f.share, f.note, err = a.runtime.leases.lend(m, start); err != nil {
 		return nil, errors.Join(err, closeDescriptors(descriptors))
 	}
 	return f.shared(append(descriptors, lease))

@@ -16,6 +16,13 @@ type (
 	}
 )
 
+// knownDevice is a device of the backend that an allocator is of.
+type knownDevice struct {
+	allocator backends.Allocator
+	id        backends.UUID
+	device    int
+}
+
 // deviceID is a device's UUID, zero for the host.
 func (r *Runtime) deviceID(at backends.Region) (id backends.UUID, err error) {
 	if at.Device < 0 {
@@ -48,27 +55,39 @@ func (r *Runtime) sharedDevice(f *shareFrame) (backends.Allocator, int, error) {
 		}
 		return backends.Shared, backends.HostDevice, nil
 	}
+	if last := r.leases.last.Load(); last != nil && last.allocator == f.allocator && last.id == f.device {
+		return f.allocator, last.device, nil
+	}
 	b, err := r.Backend(f.allocator)
 	if err != nil {
 		return 0, 0, err
 	}
-	key := identityKey{b.Name(), f.device}
+	device, err := r.deviceOf(b, f.device)
+	if err == nil {
+		r.leases.last.Store(&knownDevice{f.allocator, f.device, device})
+	}
+	return f.allocator, device, err
+}
+
+// deviceOf is the device of a backend that has the UUID.
+func (r *Runtime) deviceOf(b backends.Backend, id backends.UUID) (int, error) {
+	key := identityKey{b.Name(), id}
 	if found, ok := r.leases.devices.Load(key); ok {
-		return f.allocator, found.(int), nil
+		return found.(int), nil
 	}
 	count, err := b.DeviceCount()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	for device := range count {
-		id, known, err := r.identity(b.Name(), device)
+		found, known, err := r.identity(b.Name(), device)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		if known && id == f.device {
+		if known && found == id {
 			r.leases.devices.Store(key, device)
-			return f.allocator, device, nil
+			return device, nil
 		}
 	}
-	return 0, 0, &backends.UnavailableError{Backend: b.Name(), Reason: "this process has no device " + f.device.String()}
+	return 0, &backends.UnavailableError{Backend: b.Name(), Reason: "this process has no device " + id.String()}
 }

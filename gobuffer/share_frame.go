@@ -81,22 +81,30 @@ func (f *shareFrame) ofDescriptor(r *Runtime, at backends.Region, d *Descriptor,
 	return f.shared([]int{descriptor})
 }
 
+// ofPool is for memory that the pool's backend has allocated: it starts where that said.
 func (f *shareFrame) ofPool(r *Runtime, s backends.PoolSharer, m *Memory, start backends.Address) (descriptors []int, err error) {
-	p, err := r.leases.pool(s, m.region)
+	p, err := r.sharedPool(s, m.region)
 	if err != nil {
 		return nil, err
 	}
-	at := m.region
-	at.Address = start
-	if f.exported, f.offset, err = s.ExportPooled(at); err != nil {
+	if f.exported, err = s.ExportAllocated(m.region); err != nil {
 		return nil, err
 	}
-	f.way, f.allocator, f.pool, f.total = sharePool, m.region.Allocator, p.id, f.offset+f.size
+	f.way, f.allocator, f.device, f.pool = sharePool, m.region.Allocator, p.device, p.id
+	f.offset = int(start - m.region.Address)
+	f.total = f.offset + f.size
 	descriptor, err := duplicate(p.descriptor)
 	return []int{descriptor}, err
 }
 
-func (f *shareFrame) ofAllocation(s backends.AllocationSharer, m *Memory, start backends.Address) (err error) {
+func (f *shareFrame) ofAllocation(r *Runtime, m *Memory, start backends.Address) (err error) {
+	s, able := backends.As[backends.AllocationSharer](m.backend)
+	if !able {
+		return cannotShare("it is none that others can map or import")
+	}
+	if f.device, err = r.deviceID(m.region); err != nil {
+		return err
+	}
 	at := m.region
 	at.Address = start
 	f.exported, f.offset, err = s.ExportAllocation(at)

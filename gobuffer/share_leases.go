@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +29,8 @@ type leases struct {
 	offered map[backends.Region]*sharedPool // by allocator and device
 	open    map[shareID]*openPool
 	uses    uint64
-	devices sync.Map // UUIDs of devices by deviceKey, and these by UUIDs
+	devices sync.Map                    // UUIDs of devices by deviceKey, and these by UUIDs
+	last    atomic.Pointer[knownDevice] // which was asked for last
 }
 
 // lent is memory, and where in it what was shared starts.
@@ -41,6 +43,7 @@ type lent struct {
 // sharedPool is a pool of this process.
 type sharedPool struct {
 	id         shareID
+	device     backends.UUID
 	descriptor int
 }
 
@@ -56,13 +59,18 @@ func newShareID() (id shareID) {
 	return id
 }
 
-// pool returns the pool that memory is of, whose descriptor stays the runtime's.
-func (l *leases) pool(s backends.PoolSharer, at backends.Region) (*sharedPool, error) {
+// sharedPool returns the pool that memory is of, whose descriptor stays the runtime's.
+func (r *Runtime) sharedPool(s backends.PoolSharer, at backends.Region) (*sharedPool, error) {
+	l := &r.leases
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at.Address = 0
 	if p := l.offered[at]; p != nil {
 		return p, nil
+	}
+	device, err := r.deviceID(at)
+	if err != nil {
+		return nil, err
 	}
 	descriptor, err := s.SharedPool(at.Allocator, at.Device)
 	if err != nil {
@@ -71,19 +79,16 @@ func (l *leases) pool(s backends.PoolSharer, at backends.Region) (*sharedPool, e
 	if l.offered == nil {
 		l.offered = map[backends.Region]*sharedPool{}
 	}
-	p := &sharedPool{newShareID(), descriptor}
+	p := &sharedPool{newShareID(), device, descriptor}
 	l.offered[at] = p
 	return p, nil
 }
 
 // lend keeps memory until all who have the descriptor that it returns are gone. The note is for who opens it.
-func (l *leases) lend(id shareID, m *Memory, start backends.Address) (descriptor int, note leaseNote, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+func (l *leases) lend(m *Memory, start backends.Address) (descriptor int, id shareID, note leaseNote, err error) {
+	ends, err := newLease()
 	if err != nil {
-		return -1, note, err
-	}
-	if err := unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		return -1, note, errors.Join(err, closeDescriptors(ends[:]))
+		return -1, id, note, err
 	}
 	l.mu.Lock()
 	if l.lent == nil {
@@ -91,13 +96,35 @@ func (l *leases) lend(id shareID, m *Memory, start backends.Address) (descriptor
 	}
 	note.maker = l.maker
 	note.slot, note.generation = l.slots.take()
+	id = note.share()
 	l.lent[id] = lent{m.Retain(), start, note.slot}
 	l.mu.Unlock()
 	if err := leaseWatcher.watch(&lease{of: l, id: id, end: ends[0], slot: note.slot, generation: note.generation}); err != nil {
 		l.letGo(id)
-		return -1, note, errors.Join(err, closeDescriptors(ends[:]))
+		return -1, id, note, errors.Join(err, closeDescriptors(ends[:]))
 	}
-	return ends[1], note, nil
+	return ends[1], id, note, nil
+}
+
+// share is an id that no other share has: makers' are random, and generations their own.
+func (n leaseNote) share() (id shareID) {
+	id = n.maker
+	for i := range 8 {
+		id[i] ^= byte(n.generation >> (8 * i))
+	}
+	return id
+}
+
+// newLease returns a lease's two ends, of which the first one is the maker's.
+func newLease() (ends [2]int, err error) {
+	ends, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return ends, err
+	}
+	if err := unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		return ends, errors.Join(err, closeDescriptors(ends[:]))
+	}
+	return ends, nil
 }
 
 // letGo ends a lease.

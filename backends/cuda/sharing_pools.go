@@ -107,16 +107,27 @@ func (b *Backend) ExportPooled(at backends.Region) (exported []byte, offset int,
 	if found.Allocator != b.dialect.Allocators.Ordered || found.Device != at.Device {
 		return nil, 0, fmt.Errorf("the memory at %#x is not of allocator %s on device %d", at.Address, b.dialect.Allocators.Ordered, at.Device)
 	}
+	offset = int(at.Address - found.Base)
+	at.Address = found.Base
+	exported, err = b.ExportAllocated(at)
+	return exported, offset, err
+}
+
+// ExportAllocated asks the driver once.
+func (b *Backend) ExportAllocated(at backends.Region) (exported []byte, err error) {
+	if b.driver.MemPoolExportPointer == 0 {
+		return nil, &backends.UnavailableError{Backend: b.Name(), Reason: "its driver has no pools that processes share"}
+	}
 	v, err := b.enter(at.Device, defaultStream)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer v.leave()
 	data := new([exportedSize]byte)
-	if err := b.callWithPointers(b.driver.MemPoolExportPointer, uintptr(unsafe.Pointer(data)), uintptr(found.Base)); err != nil {
-		return nil, 0, err
+	if err := b.callWithPointers(b.driver.MemPoolExportPointer, uintptr(unsafe.Pointer(data)), uintptr(at.Address)); err != nil {
+		return nil, err
 	}
-	return data[:], int(at.Address - found.Base), nil
+	return data[:], nil
 }
 
 // ImportPool lets the devices that reach this one's memory reach the pool's, too.

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	_ [unsafe.Sizeof(C.hamr_sharing{})]byte = [unsafe.Sizeof(bridge.Sharing{})]byte{}
-	_ [unsafe.Sizeof(C.hamr_opened_elements{})]byte  = [unsafe.Sizeof(bridge.Opened{})]byte{}
+	_ [unsafe.Sizeof(C.hamr_sharing{})]byte         = [unsafe.Sizeof(bridge.Sharing{})]byte{}
+	_ [unsafe.Sizeof(C.hamr_opened_elements{})]byte = [unsafe.Sizeof(bridge.Opened{})]byte{}
 )
 
 //export hamrShare

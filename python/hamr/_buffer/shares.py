@@ -105,7 +105,7 @@ def check_socket(connection: Any) -> None:
 
 def shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHandle:
     """What ``Buffer.share`` returns."""
-    if copy not in _COPYING or not isinstance(copy, (bool, type(None))):
+    if copy is not None and not isinstance(copy, bool):
         raise TypeError(f"copy is {copy!r}: accepted are None, True and False")
     if not isinstance(readonly, bool):
         raise TypeError(f"readonly is {readonly!r}: accepted are True and False")
