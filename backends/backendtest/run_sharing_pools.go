@@ -60,7 +60,10 @@ func (s *sharing) testPools(t *testing.T, o *other) {
 	}
 	send(t, o.socket, "pool", descriptor)
 	require.NoError(t, unix.Close(descriptor))
+	allocated, err := able.ExportAllocated(region)
+	require.NoError(t, err)
 	send(t, o.socket, string(exported), -1)
+	send(t, o.socket, string(allocated), -1)
 	receive(t, o.socket, "pool written")
 	equal(t, slices.Concat(repeated(1, pooledOffset), repeated(2, pooledSize-pooledOffset)), s.read(t, region, pooledSize, 0), "what the other process has written")
 	equal(t, repeated(9, 300), s.read(t, spare, 300, 0), "what is beside it")
@@ -73,6 +76,7 @@ func (s *sharing) bePooled(t *testing.T, o *other) {
 	}
 	require.Equal(t, "pool", word)
 	exported, _ := receiveAny(t, o.socket)
+	allocated, _ := receiveAny(t, o.socket)
 	able, ok := backends.As[backends.PoolSharer](s.b)
 	require.True(t, ok)
 	pool, err := able.ImportPool(descriptor, s.device)
@@ -85,6 +89,10 @@ func (s *sharing) bePooled(t *testing.T, o *other) {
 	at, err := able.ImportPooled(pool, []byte(exported))
 	require.NoError(t, err)
 	equal(t, repeated(1, pooledSize), s.read(t, at, pooledSize, 0), "what the maker has written")
+	again, err := able.ImportPooled(pool, []byte(allocated))
+	require.NoError(t, err)
+	assert.Equal(t, at, again, "it starts there")
+	require.NoError(t, able.ClosePooled(again))
 	if locator, ok := backends.As[backends.Locator](s.b); ok {
 		found, err := locator.Locate(at.Address)
 		require.NoError(t, err)
