@@ -45,6 +45,7 @@ type Shared struct {
 	descriptors []int
 	copied      bool
 	readOnly    bool
+	lent        bool
 }
 
 // Share returns what other processes open the elements by, in place where their memory allows it, else as
@@ -255,6 +256,9 @@ func (s *Shared) Copied() bool { return s != nil && s.copied }
 
 // ReadOnly reports whether receivers get the elements for reading only.
 func (s *Shared) ReadOnly() bool { return s != nil && s.readOnly }
+
+// Lent reports whether the memory is lent: see PrepareShare.
+func (s *Shared) Lent() bool { return s != nil && s.lent }
 
 // Close lets go of the descriptors. Closing twice is harmless.
 func (s *Shared) Close() error {

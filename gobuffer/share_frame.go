@@ -52,7 +52,7 @@ type shareFrame struct {
 
 // shared makes what is sent of a frame; the descriptors are its own from now on.
 func (f *shareFrame) shared(descriptors []int) (*Shared, error) {
-	return &Shared{frame: f.encode(), descriptors: descriptors, copied: f.copied, readOnly: f.readOnly}, nil
+	return &Shared{frame: f.encode(), descriptors: descriptors, copied: f.copied, readOnly: f.readOnly, lent: f.lent()}, nil
 }
 
 // ofDescriptor takes the descriptor over.

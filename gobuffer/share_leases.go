@@ -2,7 +2,6 @@ package gobuffer
 
 import (
 	"crypto/rand"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,7 +85,7 @@ func (r *Runtime) sharedPool(s backends.PoolSharer, at backends.Region) (*shared
 
 // lend keeps memory until all who have the descriptor that it returns are gone. The note is for who opens it.
 func (l *leases) lend(m *Memory, start backends.Address) (descriptor int, id shareID, note leaseNote, err error) {
-	ends, err := newLease()
+	made, end, err := takeLease()
 	if err != nil {
 		return -1, id, note, err
 	}
@@ -99,11 +98,8 @@ func (l *leases) lend(m *Memory, start backends.Address) (descriptor int, id sha
 	id = note.share()
 	l.lent[id] = lent{m.Retain(), start, note.slot}
 	l.mu.Unlock()
-	if err := leaseWatcher.watch(&lease{of: l, id: id, end: ends[0], slot: note.slot, generation: note.generation}); err != nil {
-		l.letGo(id)
-		return -1, id, note, errors.Join(err, closeDescriptors(ends[:]))
-	}
-	return ends[1], id, note, nil
+	leaseWatcher.lends(made, l, id, note)
+	return end, id, note, nil
 }
 
 // share is an id that no other share has: makers' are random, and generations their own.
@@ -113,18 +109,6 @@ func (n leaseNote) share() (id shareID) {
 		id[i] ^= byte(n.generation >> (8 * i))
 	}
 	return id
-}
-
-// newLease returns a lease's two ends, of which the first one is the maker's.
-func newLease() (ends [2]int, err error) {
-	ends, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return ends, err
-	}
-	if err := unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		return ends, errors.Join(err, closeDescriptors(ends[:]))
-	}
-	return ends, nil
 }
 
 // letGo ends a lease.

@@ -13,7 +13,7 @@ import (
 
 // lease is memory that other processes may have. Its watcher alone uses holders.
 type lease struct {
-	of      *leases
+	of      *leases // with id, slot and generation set by watcher.lends
 	id      shareID
 	end     int // the end that stays here
 	holders map[int32]*holder
@@ -59,6 +59,13 @@ func (w *watcher) watch(l *lease) error {
 		}
 	}
 	return w.add(l.end, watched{lease: l})
+}
+
+// lends says what a lease is for that is watched, of which nobody has the other end yet.
+func (w *watcher) lends(made *lease, of *leases, id shareID, note leaseNote) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	made.of, made.id, made.slot, made.generation = of, id, note.slot, note.generation
 }
 
 // begin is called with the lock held.

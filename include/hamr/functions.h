@@ -183,8 +183,10 @@ typedef struct hamr_sharing {
     int32_t copying;    /* gobuffer.Copying */
     int32_t read_only;  /* whether it is asked for, and then whether it is so */
     int32_t copied;     /* the other processes get a copy */
+    int32_t lent;       /* memory is lent by the last descriptor: prepare_share is of use */
     int32_t count;      /* of descriptors, which are the caller's to close */
     int32_t descriptors[HAMR_FRAME_DESCRIPTORS];
+    int32_t reserved;
     int64_t bytes;      /* in frame */
     unsigned char frame[HAMR_LONGEST_FRAME];
 } hamr_sharing;
@@ -310,6 +312,8 @@ typedef struct hamr_functions {
     hamr_error *(*open_elements)(const void *frame, int64_t bytes, int32_t count, const int32_t *descriptors, hamr_array *result, hamr_opened_elements *opened);
     /* A device's ends soon. */
     void (*end_elements)(uint64_t token);
+    /* Makes sockets for the next share_elements ahead, for a moment that nobody waits for. */
+    void (*prepare_share)(void);
 
     /* Streams and events of a backend, such as "cuda". */
 

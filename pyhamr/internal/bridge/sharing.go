@@ -22,8 +22,10 @@ type (
 		Copying     int32
 		ReadOnly    int32
 		Copied      int32
+		Lent        int32
 		Count       int32
 		Descriptors [frameDescriptors]int32
+		Reserved    int32
 		Bytes       int64
 		Frame       [longestFrame]byte
 	}
@@ -65,7 +67,7 @@ func Share(d *Descriptor, s *Sharing) (err error) {
 	for i, number := range list {
 		s.Descriptors[i] = int32(number)
 	}
-	s.Count, s.Copied, s.ReadOnly = int32(len(list)), bit(made.Copied()), bit(made.ReadOnly())
+	s.Count, s.Copied, s.ReadOnly, s.Lent = int32(len(list)), bit(made.Copied()), bit(made.ReadOnly()), bit(made.Lent())
 	return nil
 }
 

@@ -33,3 +33,6 @@ func hamrOpenElements(frame *C.constant_void, bytes C.int64_t, count C.int32_t, 
 
 //export hamrEndElements
 func hamrEndElements(token C.uint64_t) { bridge.EndShared(uint64(token)) }
+
+//export hamrPrepareShare
+func hamrPrepareShare() { gobuffer.PrepareShare() }

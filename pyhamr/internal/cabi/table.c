@@ -49,6 +49,7 @@ static hamr_functions functions = {
     .share_elements = hamrShare,
     .open_elements = hamrOpenElements,
     .end_elements = hamrEndElements,
+    .prepare_share = hamrPrepareShare,
     .new_stream = hamrNewStream,
     .destroy_stream = hamrDestroyStream,
     .retire_stream = hamrRetireStream,

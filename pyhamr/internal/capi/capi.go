@@ -11,6 +11,7 @@ package capi
 #include "hamr/functions.h"
 
 int64_t capi_drop_spares(int64_t *untold);
+void capi_set_spare_ends(uint64_t address);
 */
 import "C"
 
@@ -18,6 +19,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 	"hamr/pyhamr/internal/cabi"
 )
@@ -41,6 +43,7 @@ func hamrLimitPool(allocator, device C.int32_t, bytes C.int64_t) *C.hamr_error {
 }
 
 func init() {
+	C.capi_set_spare_ends(C.uint64_t(uintptr(unsafe.Pointer(gobuffer.SpareEnds())))) // a variable, which never moves
 	bridge.DropSpares = func() (reused, untold int64) {
 		var count C.int64_t
 		made := C.capi_drop_spares(&count)

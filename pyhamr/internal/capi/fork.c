@@ -24,6 +24,18 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static int forked;          /* the runtime of this copy is of a process that this one was forked from */
 static char copy_path[64]; /* of this process's own copy; "" until there is one */
 
+static int32_t *spare_ends; /* descriptors plus one, or 0: gobuffer.SpareEnds */
+
+void capi_set_spare_ends(uint64_t address) { spare_ends = (int32_t *)(uintptr_t)address; }
+
+/* Of a lease that the parent has made ahead the child would have both ends, and what is lent by it later. */
+static void close_spare_ends(void) {
+    for (int i = 0; spare_ends && i < 2; i++) {
+        if (spare_ends[i]) close(spare_ends[i] - 1);
+        spare_ends[i] = 0;
+    }
+}
+
 /* The locks are held over a fork, so that the child finds what they guard whole. */
 static void before_fork(void) {
     pthread_mutex_lock(&loading);
@@ -39,6 +51,7 @@ static void after_fork(void) {
 
 static void after_fork_in_child(void) {
     forked = 1;
+    close_spare_ends();
     copy_path[0] = '\0';
     memset(&capi_own, 0, sizeof capi_own);
     capi_generation++;

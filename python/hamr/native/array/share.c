@@ -67,11 +67,12 @@ static PyObject *share_pinned(PyTypeObject *type, Array *source, hamr_sharing *s
     if (array_wait_pinned(source) < 0 || find_origin(source->block, stored, sharing) < 0) return NULL;
     const hamr_functions *functions = core_functions();
     if (!functions) return core_forked(), NULL; /* what was called has forked: this is the child */
+    uint64_t generation = core_generation;
     hamr_error *error;
     Py_BEGIN_ALLOW_THREADS
     error = functions->share_elements(&source->array, sharing);
     Py_END_ALLOW_THREADS
-    if (!error) return shared_handle_new(type, sharing);
+    if (!error) return shared_handle_new(type, sharing, sharing->lent ? generation : 0);
     core_raise(error);
     return NULL;
 }

@@ -15,6 +15,7 @@ typedef struct {
     int32_t descriptors[HAMR_FRAME_DESCRIPTORS], count;
     int32_t users;       /* who is about to send the descriptors, which are closed after that */
     uint64_t generation; /* of the process that they are in */
+    uint64_t lent;       /* the copy of the core that has lent memory by it, or 0 */
     char copied, read_only;
 } Handle;
 
@@ -26,7 +27,7 @@ int is_shared_handle_type(PyObject *type) {
     return 0;
 }
 
-PyObject *shared_handle_new(PyTypeObject *type, const hamr_sharing *sharing) {
+PyObject *shared_handle_new(PyTypeObject *type, const hamr_sharing *sharing, uint64_t generation) {
     PyObject *frame = PyBytes_FromStringAndSize((const char *)sharing->frame, (Py_ssize_t)sharing->bytes);
     Handle *self = frame ? type_allocate(type) : NULL;
     if (!self) {
@@ -35,6 +36,7 @@ PyObject *shared_handle_new(PyTypeObject *type, const hamr_sharing *sharing) {
         return NULL;
     }
     self->frame = frame;
+    self->lent = generation;
     self->count = sharing->count;
     for (int32_t i = 0; i < sharing->count; i++) self->descriptors[i] = sharing->descriptors[i];
     self->copied = (char)(sharing->copied != 0);
@@ -61,7 +63,7 @@ static PyObject *handle_make(PyTypeObject *type, PyObject *arguments, PyObject *
     sharing.read_only = read_only;
     sharing.bytes = bytes;
     memcpy(sharing.frame, PyBytes_AsString(frame), (size_t)bytes);
-    return shared_handle_new(type, &sharing);
+    return shared_handle_new(type, &sharing, 0);
 }
 
 /* Of a forked child's copy nobody is about to use anything: its threads are the parent's. */
@@ -70,6 +72,9 @@ static void end_when_unused(Handle *self) {
     int32_t count = self->count;
     self->count = self->users = 0;
     close_descriptors(self->descriptors, count);
+    const hamr_functions *functions = self->lent == core_generation ? core_functions() : NULL;
+    /* With the GIL, so that no other thread of Python's forks meanwhile. */
+    if (count && functions) functions->prepare_share();
 }
 
 static int begin(Handle *self) {
