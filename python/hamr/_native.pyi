@@ -322,6 +322,7 @@ def adopt_pointer(
     take: bool,
     /,
 ) -> _A: ...
+
 class SharedHandle:
     def __new__(
         cls, frame: bytes, descriptors: tuple[int, ...], copied: bool, readonly: bool, /

@@ -51,6 +51,24 @@ def test_a_process_killed_at_once_lets_go(processes, device, way):
         lets_go(maker, way)
 
 
+@pytest.mark.parametrize("plainly", [False, True], ids=["Python", "C"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_child_has_nothing_of_what_is_shared_later(processes, device, way, plainly):
+    """The sockets of the next share are there when the process forks."""
+    maker, user = processes(), processes()
+    for _ in range(3):
+        maker.make("a", (1000,), "f4", way, device, 3)
+        maker.hands(user, "a")
+        maker.fork(plainly)
+        maker.make("b", (1000,), "f4", way, device, 4)
+        maker.hands(user, "b")
+        for name in "ab":
+            user.drop(name)
+            maker.drop(name)
+        lets_go(maker, way)
+    maker.end_children()
+
+
 STEPS = ["make", "hand", "hand", "hand", "drop", "drop", "fill", "read", "part"]
 
 

@@ -6,6 +6,7 @@ is the result.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
@@ -73,6 +74,16 @@ class Sharer:
         reader, writer = os.pipe()
         del self.held[name]
         if not os.fork():
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        os.close(reader)
+        self.children.append(writer)
+
+    def fork(self, plainly):
+        """The child is there until `end_children`; plainly: C forks, and Python is not told."""
+        reader, writer = os.pipe()
+        if not (ctypes.PyDLL(None).fork() if plainly else os.fork()):
             os.close(writer)
             os.read(reader, 1)
             os._exit(0)

@@ -88,6 +88,7 @@ class SharedHandle(_native.SharedHandle):
         finally:
             self._end()
 
+
 def close_all(descriptors: Iterable[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
