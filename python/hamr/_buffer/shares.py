@@ -70,21 +70,35 @@ class SharedHandle(_native.SharedHandle):
 
     def send(self, connection: socket.socket) -> None:
         """Send the handle over a connected UNIX socket; ``hamr.open_shared`` receives it."""
-        left = self._send(connection) if type(connection) is socket.socket else -1
-        if left:
-            self._send_rest(connection, left)
+        left = self._send(connection) if type(connection) is socket.socket else self
+        if not isinstance(left, bytes):
+            self._send_waiting(connection)
+        elif left:
+            connection.sendall(left)
 
-    def _send_rest(self, connection: socket.socket, left: int) -> None:
-        """Send so many bytes, or all, with the descriptors, where that is -1: Python may wait."""
+    @property
+    def copied(self) -> bool:
+        """Whether receivers get a copy of the elements, in memory that nobody else has."""
+        return super().copied
+
+    @property
+    def readonly(self) -> bool:
+        """Whether they get them for reading only."""
+        return super().readonly
+
+    def close(self) -> None:
+        """Let go of it; closing twice is harmless. What was opened by it lasts."""
+        super().close()
+
+    def _send_waiting(self, connection: socket.socket) -> None:
+        """Send it by Python, which waits for room, and has the words for what goes wrong."""
         check_socket(connection)
         frame, descriptors = self._begin()
         try:
-            if left < 0:
-                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
-                sent = connection.sendmsg([frame], [rights] if descriptors else [])
-                left = len(frame) - sent
-            if left:
-                connection.sendall(frame[-left:])
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
+            sent = connection.sendmsg([frame], [rights] if descriptors else [])
+            if sent < len(frame):
+                connection.sendall(frame[sent:])
         finally:
             self._end()
 

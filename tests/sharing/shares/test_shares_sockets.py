@@ -172,7 +172,7 @@ def outcome(source, *descriptors):
 
 
 def memory_files():
-    """How many descriptors of memory and sockets there are: Go's poller opens others when it likes."""
+    """How many descriptors are of memory and sockets: Go opens others when it likes."""
     found = 0
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):  # the folder itself

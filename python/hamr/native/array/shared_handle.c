@@ -135,23 +135,30 @@ static PyObject *handle_end(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* What is left of a frame of which so many bytes have been sent; the handle itself where nothing was. */
+static PyObject *left_of(PyObject *self, PyObject *frame, ssize_t sent) {
+    if (sent < 0) return Py_NewRef(self);
+    return PyBytes_FromStringAndSize(PyBytes_AsString(frame) + sent, PyBytes_Size(frame) - sent);
+}
+
 static PyObject *handle_send(PyObject *object, PyObject *connection) {
     Handle *self = (Handle *)object;
     int type, number;
     if (begin(self) < 0) return NULL;
     number = socket_of(connection, &type);
     PyObject *frame = number < 0 ? NULL : Py_XNewRef(self->frame); /* asking may have closed the handle */
-    ssize_t left = -1;
+    ssize_t sent = -1;
     if (frame) {
-        Py_ssize_t bytes = PyBytes_Size(frame);
+        const char *bytes = PyBytes_AsString(frame);
+        Py_ssize_t size = PyBytes_Size(frame);
         Py_BEGIN_ALLOW_THREADS
-        ssize_t sent = frame_send(number, PyBytes_AsString(frame), bytes, self->descriptors, self->count);
-        if (sent >= 0) left = bytes - sent;
+        sent = frame_send(number, bytes, size, self->descriptors, self->count);
         Py_END_ALLOW_THREADS
-        Py_DECREF(frame);
     }
     end(self);
-    return PyLong_FromSsize_t(left);
+    PyObject *left = left_of(object, frame, sent);
+    Py_XDECREF(frame);
+    return left;
 }
 
 static PyObject *get_closed(PyObject *object, void *unused) {
@@ -173,7 +180,7 @@ static PyMethodDef methods[] = {
     {"close", handle_close, METH_NOARGS, "Let go of it; closing twice is harmless. What was opened by it lasts."},
     {"_begin", handle_begin, METH_NOARGS, "_begin() -> (frame, descriptors), which are not closed before _end()."},
     {"_end", handle_end, METH_NOARGS, "_end(): what _begin() has begun is over."},
-    {"_send", handle_send, METH_O, "_send(socket) -> int: how many bytes of the frame are left to be sent, -1 where nothing was sent. The descriptors go with the first one."},
+    {"_send", handle_send, METH_O, "_send(socket) -> bytes: what is left to be sent of the frame, whose first byte has the descriptors with it; the handle itself where nothing was sent."},
     {NULL, NULL, 0, NULL},
 };
 
