@@ -73,14 +73,3 @@ PyObject *array_method_pin(PyObject *object, PyObject *unused) {
     (void)unused;
     return (PyObject *)array_pin((Array *)object);
 }
-
-static PyObject *token(PyObject *module, PyObject *array) {
-    (void)module;
-    if (!is_array(array)) return NULL;
-    return PyLong_FromUnsignedLongLong(((Array *)array)->array.memory);
-}
-
-PyMethodDef snapshot_functions[] = {
-    {"token", token, METH_O, "token(array) -> int: by what the core knows the memory of what _pin() returned; 0 without memory."},
-    {NULL, NULL, 0, NULL},
-};

@@ -14,6 +14,4 @@ PyObject *array_method_snapshot(PyObject *object, PyObject *type);
 PyObject *array_method_pin(PyObject *object, PyObject *unused);
 PyObject *array_method_keep(PyObject *object, PyObject *snapshot);
 
-extern PyMethodDef snapshot_functions[];
-
 #endif
