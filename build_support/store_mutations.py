@@ -134,6 +134,18 @@ STORE_MUTATIONS = [
         "_ = found",
     ),
     Mutation(
+        "a lease that was made ahead is lent twice",
+        "gobuffer/share_spare.go",
+        "made := s.lease\n\ts.lease = nil",
+        "made := s.lease",
+    ),
+    Mutation(
+        "forked children close a lease that was made ahead and is lent",
+        "gobuffer/share_spare.go",
+        "s.ends[0].Store(0)\n\ts.ends[1].Store(0)",
+        "_ = s.ends",
+    ),
+    Mutation(
         "a reply that nobody waits for any more is nobody's",
         "store/exchange.go",
         "c.abandoned[c.request] = r",
