@@ -44,6 +44,8 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 		// It frees many at a time, which it expects to be there again.
 		r.grants.wait()
 	}
+	before := r.grants.ended.Load()
+	r.dropGranted()
 	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
 	m := &Memory{library: l}
 	if err := r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s); err != nil {
@@ -51,7 +53,7 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 	}
 	at, err := m.take(&request)
 	for _, relief := range []func() bool{
-		func() bool { return outOfMemory(err) && r.grants.wait() },
+		func() bool { return outOfMemory(err) && r.grants.waitSince(before) },
 		func() bool { return r.madeRoom(b, err) },
 		func() bool { return r.relieved(err) },
 	} {
@@ -210,4 +212,23 @@ func (r *Runtime) SettleGrants() {
 	if r.check() == nil {
 		r.grants.wait()
 	}
+}
+
+// KeepGranted tells of a caller who keeps memory that it was granted, and that its library has freed, for
+// what the library asks for next: drop gives that back by FreeFor. It is called before CUDA memory is taken
+// for whoever does not find it at once, and reports whether there was any. There is one such caller; nil is none.
+func (r *Runtime) KeepGranted(drop func() bool) {
+	if r.check() != nil {
+		return
+	}
+	if drop == nil {
+		r.grants.drop.Store(nil)
+		return
+	}
+	r.grants.drop.Store(&drop)
+}
+
+func (r *Runtime) dropGranted() bool {
+	drop := r.grants.drop.Load()
+	return drop != nil && (*drop)()
 }

@@ -3,6 +3,7 @@ package gobuffer
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"hamr/backends"
 )
@@ -28,6 +29,8 @@ type grants struct {
 	ending sync.Mutex
 	over   *sync.Cond // with ending: fewer are ending
 	ends   int        // that end on goroutines of their own
+	ended  atomic.Uint64
+	drop   atomic.Pointer[func() bool] // see KeepGranted
 }
 
 type grantShard struct {
@@ -101,6 +104,7 @@ func (l *grants) aside(end func()) {
 			l.ending.Lock()
 			defer l.ending.Unlock()
 			l.ends--
+			l.ended.Add(1)
 			if l.over != nil {
 				l.over.Broadcast()
 			}
@@ -109,17 +113,22 @@ func (l *grants) aside(end func()) {
 	}()
 }
 
-// wait waits for all that aside has begun, and reports whether there was any.
-func (l *grants) wait() (some bool) {
+// wait waits for all that aside has begun.
+func (l *grants) wait() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	if l.over == nil {
 		l.over = sync.NewCond(&l.ending)
 	}
-	for ; l.ends > 0; some = true {
+	for l.ends > 0 {
 		l.over.Wait()
 	}
-	return some
+}
+
+// waitSince waits, too, and reports whether anything ended since ended was before.
+func (l *grants) waitSince(before uint64) bool {
+	l.wait()
+	return l.ended.Load() != before
 }
 
 // pending reports whether any are ending.

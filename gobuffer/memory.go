@@ -94,8 +94,15 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.settled && r.aside.some.Load() != 0 {
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
+		before := r.grants.ended.Load()
+		if m.backend == r.byAllocator[grantedAs].backend {
+			r.dropGranted()
+		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.take(&request)
+		if outOfMemory(err) && r.grants.waitSince(before) {
+			at, err = m.take(&request)
+		}
 		if err != nil && r.madeRoom(m.backend, err) {
 			at, err = m.take(&request)
 		}

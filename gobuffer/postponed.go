@@ -128,6 +128,8 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 		return false
 	}
 	dropped := r.kept.dropOf(b)
+	dropped = r.dropGranted() || r.grants.pending() || dropped
+	r.grants.wait()
 	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {
 		return dropped
 	}

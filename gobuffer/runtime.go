@@ -321,6 +321,15 @@ func (r *Runtime) Words() (kept, trace, claims uintptr) {
 	return uintptr(unsafe.Pointer(&r.kept.some)), uintptr(unsafe.Pointer(&r.trace)), uintptr(unsafe.Pointer(&r.claims.all))
 }
 
+// WatchedWord is the address of 32 bits that are zero while no Recorder, no Tracker and no limit of a library is
+// there, which are to be told of each allocation. They are there as long as the Runtime.
+func (r *Runtime) WatchedWord() uintptr {
+	if r.check() != nil {
+		return 0
+	}
+	return uintptr(unsafe.Pointer(&r.books.watched))
+}
+
 // Tracing reports whether SetTrace was given a function.
 func (r *Runtime) Tracing() bool { return r != nil && r.tracing() }
 

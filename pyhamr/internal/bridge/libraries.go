@@ -59,11 +59,32 @@ func UseFor(at backends.Address, s backends.Stream) (err error) {
 // KeepStream tells that a library's stream does not end before DropStream.
 func KeepStream(device int, s backends.Stream) (err error) {
 	defer Guard(&err)
-	return Runtime.KeepStream(device, s)
+	if err := Runtime.KeepStream(device, s); err != nil {
+		return err
+	}
+	GrantedStream(device, s, true)
+	return nil
 }
 
 // DropStream tells that a library's stream may end; false while some library has memory of it.
 func DropStream(device int, s backends.Stream) (dropped bool, err error) {
 	defer Guard(&err)
-	return Runtime.DropStream(device, s)
+	GrantedStream(device, s, false)
+	if dropped, err = Runtime.DropStream(device, s); err == nil && !dropped {
+		GrantedStream(device, s, true)
+	}
+	return dropped, err
 }
+
+// What CuPy and torch free C keeps for them, while KeepFreed says that somebody uses that, on streams that stay. Package capi
+// sets these.
+var (
+	// GrantedAgain is how often it was handed out since the start.
+	GrantedAgain = func() int64 { return 0 }
+	// KeepFreed says how many more, or fewer, use it.
+	KeepFreed = func(by int) {}
+	// GrantedStream says whether a stream stays.
+	GrantedStream = func(device int, s backends.Stream, stays bool) {}
+	// CuPyMisses is the address of a C function that tells whether CuPy's hook had memory.
+	CuPyMisses uintptr
+)

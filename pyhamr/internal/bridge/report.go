@@ -63,6 +63,9 @@ func Report(name string) (r BackendReport, err error) {
 func Statistics() []gobuffer.Statistics {
 	reused, untold := DropSpares()
 	list := Runtime.Statistics()
+	if i := slices.IndexFunc(list, func(s gobuffer.Statistics) bool { return s.Allocator == backends.CUDA }); i >= 0 {
+		list[i].Made += GrantedAgain()
+	}
 	i := slices.IndexFunc(list, func(s gobuffer.Statistics) bool { return s.Allocator >= backends.Malloc })
 	if i < 0 {
 		i = len(list)

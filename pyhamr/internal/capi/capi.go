@@ -8,6 +8,7 @@ package capi
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../python/hamr/native -Wall -Wextra -fexceptions
+#include "granted.h"
 #include "hamr/functions.h"
 
 int64_t capi_drop_spares(int64_t *untold);
@@ -46,6 +47,7 @@ func init() {
 	C.capi_set_spare_ends(C.uint64_t(uintptr(unsafe.Pointer(gobuffer.SpareEnds())))) // a variable, which never moves
 	bridge.DropSpares = func() (reused, untold int64) {
 		var count C.int64_t
+		C.granted_drop()
 		made := C.capi_drop_spares(&count)
 		return int64(made), int64(count)
 	}

@@ -10,6 +10,7 @@
 
 #include "_cgo_export.h"
 #include "fork.h"
+#include "granted.h"
 #include "torch_error.h"
 
 enum { CUPY = 1, TORCH }; /* gobuffer.Library */
@@ -17,6 +18,7 @@ enum { CUPY = 1, TORCH }; /* gobuffer.Library */
 static int forked; /* Go does not run in a child, and the driver does not survive a fork, either */
 static _Thread_local void *offered; /* for the thread's next allocation */
 static _Thread_local size_t offered_size;
+static _Thread_local int misses; /* calls that had no memory, and that nobody has answered yet */
 
 static void in_child(void) {
     forked = 1;
@@ -28,7 +30,8 @@ __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL
 static uint64_t number(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
 
 static void give_back(void *memory) {
-    if (memory && !forked) hamrFreeFor(number(memory));
+    uint64_t left = memory && !forked ? granted_put(number(memory)) : 0;
+    if (left) hamrFreeFor(left);
 }
 
 static void *torch_memory(ssize_t size, int device, void *stream, char *why, size_t room) {
@@ -45,8 +48,12 @@ HAMR_EXPORT void *hamr_torch_alloc(ssize_t size, int device, void *stream) { ret
 /* The same as torch's only allocator, of which torch takes NULL for memory: it throws torch's error. */
 HAMR_EXPORT void *hamr_torch_alloc_or_throw(ssize_t size, int device, void *stream) {
     char why[512] = "the process was forked, which CUDA does not survive: start processes by spawn";
+    Granted granted = {.size = size > 0 ? (uint64_t)size : 0, .stream = number(stream), .device = device, .library = TORCH};
+    if (size > 0 && !forked && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
     void *memory = torch_memory(size, device, stream, why, sizeof why);
     if (!memory && size > 0) throw_out_of_memory(size, device, why);
+    granted.address = number(memory);
+    if (memory) granted_note(&granted);
     return memory;
 }
 
@@ -56,7 +63,9 @@ HAMR_EXPORT void hamr_torch_free(void *memory, size_t size, int device, void *st
 }
 
 HAMR_EXPORT void hamr_torch_record_stream(void *memory, void *stream) {
-    if (memory && !forked) hamrUseFor(number(memory), number(stream));
+    if (!memory || forked) return;
+    granted_forget(number(memory));
+    hamrUseFor(number(memory), number(stream));
 }
 
 /* For cupy.cuda.CFunctionAllocator. The parameter is a function of CuPy's that returns the calling thread's
@@ -64,14 +73,29 @@ HAMR_EXPORT void hamr_torch_record_stream(void *memory, void *stream) {
 HAMR_EXPORT void *hamr_cupy_alloc(void *current_stream, size_t size, int device) {
     intptr_t (*ask)(void) = NULL;
     void *memory = offered;
-    if (memory && offered_size == size) {
-        offered = NULL;
-        return memory;
+    int is_offered = memory && offered_size == size;
+    if (is_offered) offered = NULL;
+    if (size == 0) return NULL;
+    if (forked || !current_stream) {
+        misses += !is_offered;
+        return is_offered ? memory : NULL;
     }
-    if (size == 0 || forked || !current_stream) return NULL;
     memcpy(&ask, &current_stream, sizeof ask);
-    return (void *)(uintptr_t)hamrAllocateForAtOnce(CUPY, device, size, (uint64_t)ask());
+    Granted granted = {.size = size, .stream = (uint64_t)ask(), .device = device, .library = CUPY};
+    if (is_offered)
+        granted.address = number(memory);
+    else if (granted_take(&granted))
+        return (void *)(uintptr_t)granted.address;
+    else
+        granted.address = hamrAllocateForAtOnce(CUPY, device, size, granted.stream);
+    if (granted.address)
+        granted_note(&granted);
+    else
+        misses++;
+    return (void *)(uintptr_t)granted.address;
 }
+
+int capi_cupy_misses(int by) { return misses += by; }
 
 HAMR_EXPORT void hamr_cupy_free(void *parameter, void *memory, int device) {
     (void)parameter, (void)device;

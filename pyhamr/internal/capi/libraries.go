@@ -2,6 +2,7 @@ package capi
 
 // #include <stddef.h>
 // #include <stdint.h>
+// #include "granted.h"
 import "C"
 
 import (
@@ -36,4 +37,21 @@ func hamrFreeFor(address C.uint64_t) { _ = bridge.FreeFor(backends.Address(addre
 //export hamrUseFor
 func hamrUseFor(address, stream C.uint64_t) {
 	_ = bridge.UseFor(backends.Address(address), backends.Stream(stream))
+}
+
+func init() {
+	bridge.GrantedAgain = func() int64 { return int64(C.granted_handed_out()) }
+	bridge.Runtime.KeepGranted(func() bool { return C.granted_drop() != 0 })
+	bridge.GrantedStream = func(device int, s backends.Stream, stays bool) {
+		var on C.int
+		if stays {
+			on = 1
+		}
+		C.granted_stream(C.int32_t(device), C.uint64_t(s), on)
+	}
+	bridge.CuPyMisses = uintptr(C.capi_cupy_misses)
+	bridge.KeepFreed = func(by int) {
+		_, trace, _ := bridge.Runtime.Words()
+		C.granted_use(C.int(by), C.uintptr_t(trace), C.uintptr_t(bridge.Runtime.WatchedWord()))
+	}
 }

@@ -12,6 +12,8 @@ import os
 from importlib import import_module
 from threading import Lock
 
+import hamr._native as _native
+
 from .._base.errors import ForkError, OutOfMemory
 from .._base.library import core
 from ._core import CUPY, address_of, allocate, free, hooks, refuse_rocm
@@ -35,15 +37,20 @@ class CuPyUse:
     """CuPy's use of hamr's pool; the end of the ``with`` block, or ``end()``, ends it."""
 
     def __init__(self, cupy: Any, allocator: Callable[[int], Any]) -> None:
-        self._cupy, self._allocator = cupy, allocator
+        self._cupy, self._allocator, self._process = cupy, allocator, os.getpid()
         self._before: Any = cupy.cuda.get_allocator()
         cupy.cuda.set_allocator(allocator)
+        core().KeepFreed(1)
 
     def end(self) -> None:
         """Give CuPy back the allocator that it had; arrays stay. Twice is harmless."""
         before, self._before = self._before, None
-        if before is not None and self._cupy.cuda.get_allocator() is self._allocator:
+        if before is None:
+            return
+        if self._cupy.cuda.get_allocator() is self._allocator:
             self._cupy.cuda.set_allocator(before)
+        if os.getpid() == self._process:
+            core().KeepFreed(-1)
 
     def __enter__(self) -> CuPyUse:
         return self
@@ -99,19 +106,9 @@ class _Allocator:
             address_of(library.hamr_cupy_free),
             library,
         )
-        self.hook = hook.malloc
-        self.malloc = self._made_malloc()
-
-    def _made_malloc(self) -> Callable[[int], Any]:
-        hook, slow = self.hook, self._malloc_slowly
-
-        def malloc(size: int) -> Any:
-            pointer = hook(size)
-            if pointer.ptr or not size:
-                return pointer
-            return slow(size)
-
-        return malloc
+        self.hook: Callable[[int], Any] = hook.malloc
+        misses = core().KeepFreed(0)
+        self.malloc = _native.granting(self.hook, self._malloc_slowly, misses)
 
     def _malloc_slowly(self, size: int) -> Any:
         """Allocate without Python's lock, and have the hook return that."""

@@ -130,6 +130,7 @@ def _replace(torch: Any) -> None:
     for _ in range(_TORCH_STREAMS):
         stream = torch.cuda.Stream()
         core().KeepStream(stream.device.index, stream.cuda_stream)
+    core().KeepFreed(1)
 
 
 def _torch_allocator(torch: Any, function: str) -> Any:

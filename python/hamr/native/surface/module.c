@@ -16,6 +16,7 @@
 #include "base/python.h"
 #include "base/timer.h"
 #include "core/core.h"
+#include "core/granting.h"
 #include "core/machine.h"
 #include "core/relief.h"
 #include "core/stacks.h"
@@ -43,7 +44,7 @@
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
+    core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
     allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
     launch_functions, kernel_functions, compile_functions,
