@@ -74,7 +74,7 @@ PARTS = (
     Part("pygpu", "cuda", "pygpu:items", "kernels and arrays of hamr.pygpu", 6, usual=False),
     Part("store", "host", "store:on_host", "objects of the store", 40, usual=False),
     Part("store-cuda", "cuda", "store_cuda:hand_over", "to another process", 30, usual=False),
-    Part("allocators", "cuda", "library_pools:items", "libraries on hamr's pool", 90, usual=False),
+    Part("allocators", "cuda", "library_pools:items", "libraries on hamr's pool", 60, usual=False),
     Part("scaling", "cuda", "processes:on_cores", "large copies on 1 to 16 cores", 40, usual=False),
 )
 
