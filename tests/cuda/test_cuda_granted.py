@@ -146,22 +146,26 @@ def test_the_same_stream_has_it_again_while_it_works(hooks, stream_of, emulator,
 
 def test_many_kinds_at_once_are_not_mistaken_for_each_other(hooks, stream_of, emulator):
     """There are 64 sets of a few blocks each: some of these are in the same."""
-    one, other = stream_of(), stream_of()
+    streams = [stream_of() for _ in range(16)]
+    libraries = (_core.CUPY, _core.TORCH)
+    kinds = [(n, each, s) for n in range(512, 4097, 512) for each in libraries for s in streams]
     with driver.on(0):
-        emulator.hold(one.handle)
-    sizes = [512 * n for n in range(1, 300)]
-    for size in sizes:
-        address = hooks.alloc(_core.CUPY, size, one.handle)
-        hooks.free(address, size, one.handle)
-        of_other = hooks.alloc(_core.CUPY, size, other.handle)
-        assert of_other != address
-        of_torch = hooks.alloc(_core.TORCH, size, one.handle)
-        longer = hooks.alloc(_core.CUPY, size + 512 * 300, one.handle)
-        held = sorted([(of_other, size), (of_torch, size), (longer, size + 512 * 300)])
+        for stream in streams:
+            emulator.hold(stream.handle)
+
+    def all_of_them() -> dict[int, tuple]:
+        made = {hooks.alloc(each, n, s.handle): (n, each, s) for n, each, s in kinds}
+        assert len(made) == len(kinds)
+        held = sorted((address, n) for address, (n, _, _) in made.items())
         assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(held))
-        hooks.free(of_other, size, other.handle)
-        hooks.free(of_torch, size, one.handle)
-        hooks.free(longer, size + 512 * 300, one.handle)
+        for address, (n, _, s) in made.items():
+            hooks.free(address, n, s.handle)
+        return made
+
+    before, after = all_of_them(), all_of_them()
+    same = [address for address in after if address in before]
+    assert all(after[address][2] is before[address][2] for address in same)
+    assert sum(after[address] == before[address] for address in same) > len(kinds) // 2
     emulator.let_go()
 
 
