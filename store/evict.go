@@ -29,13 +29,22 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 	return d
 }
 
-// room sees to it that a number of bytes may be taken, and counts them. It evicts nothing where
-// that would not be enough. The lock is let go of while something is spilled.
+// room sees to it that a number of bytes may be taken, and counts them. What is ready for later is given
+// up first. It evicts nothing where that would not be enough. The lock is let go of while something is
+// spilled.
 func (s *Server) room(d *domain, bytes int64) error {
 	for d.limit > 0 && bytes > d.limit-d.used {
+		spare := int64(0)
+		if d.device == (backends.UUID{}) {
+			spare = s.spares.bytes()
+		}
 		u := d.oldest
-		if u == nil || bytes > d.limit-d.used+d.idle {
+		if u == nil && spare == 0 || bytes > d.limit-d.used+d.idle+spare {
 			return s.full(d, bytes)
+		}
+		if spare > 0 {
+			s.giveUpSpare()
+			continue
 		}
 		if !d.spills || u.objects == 0 {
 			s.evict(u)

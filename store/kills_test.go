@@ -52,6 +52,14 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		serve = append(serve, folder(t))
 	}
 	at := map[bool]string{inServer: step}
+	var ready []string
+	if strings.HasPrefix(step, "server-read") || strings.HasPrefix(step, "server-taken") || random.IntN(3) == 0 {
+		ready = []string{"", strconv.Itoa(400 << 10)}
+	}
+	if len(serve) > 3 && ready != nil {
+		ready = ready[1:]
+	}
+	serve = append(serve, ready...)
 	later := strings.HasPrefix(step, "server-held") || strings.HasPrefix(step, "client-holding")
 	first := at[true]
 	if later {
@@ -142,12 +150,13 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		require.NoError(t, err)
 		ok := f.Objects == 0 && f.Leases == 0 && f.Table == 0 && f.Spilled == 0
 		for _, m := range f.Memories {
-			ok = ok && m.Used == 0 && m.Lingering == 0
+			ok = ok && m.Used == m.Ready && m.Lingering == 0
 		}
 		return ok
 	}, func() any { f, _ := c.Statistics(background); return f })
 	require.NoError(t, c.Close())
-	fresh := startRun(t, "", "serve", filepath.Join(folder(t), "store.sock"))
+	alone := append([]string{"serve", filepath.Join(folder(t), "store.sock")}, serve[2:]...)
+	fresh := startRun(t, "", alone...)
 	c, err = Connect(background, path, newRuntime(t))
 	require.NoError(t, err)
 	defer c.Close()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHelper serves a path, with a limit of each memory and a spill folder where they are given.
+// serveHelper serves a path, with a limit of each memory, a spill folder and bytes to keep ready where they are given.
 func serveHelper(arguments []string) (err error) {
 	o := ServerOptions{Path: arguments[0]}
 	if len(arguments) > 1 {
@@ -36,6 +36,9 @@ func serveHelper(arguments []string) (err error) {
 	}
 	if len(arguments) > 2 {
 		o.Spill = arguments[2]
+	}
+	if len(arguments) > 3 && err == nil {
+		o.Ready, err = strconv.ParseInt(arguments[3], 10, 64)
 	}
 	if err != nil {
 		return err

@@ -10,7 +10,26 @@ func (s *Server) reserve(d *domain, bytes int64) (*unit, error) {
 	if err := s.room(d, bytes); err != nil {
 		return nil, err
 	}
-	return &unit{id: newID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}, nil
+	return newUnit(d, bytes), nil
+}
+
+func newUnit(d *domain, bytes int64) *unit {
+	return &unit{id: newID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}
+}
+
+// ownMemory makes a unit of one object on the host, of memory that is ready where there is some for it.
+func (s *Server) ownMemory(bytes int64) (*unit, error) {
+	d := s.domainOf(backends.UUID{})
+	descriptor, err := s.takeSpare(d, bytes)
+	if err != nil {
+		return nil, err
+	}
+	if descriptor < 0 {
+		return s.newMemory(bytes)
+	}
+	u := newUnit(d, bytes)
+	u.descriptor = newDescriptor(descriptor)
+	return u, nil
 }
 
 // newMemory makes a unit of one object on the host.

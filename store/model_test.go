@@ -49,12 +49,16 @@ type model struct {
 var modelModes = map[string]struct {
 	limit  int64
 	spills bool
-}{"roomy": {1 << 30, false}, "evicting": {3 << 20, false}, "spilling": {3 << 20, true}}
+	ready  int64
+}{
+	"roomy": {1 << 30, false, 0}, "evicting": {3 << 20, false, 0}, "spilling": {3 << 20, true, 0},
+	"roomy, ready": {1 << 30, false, 200_000}, "evicting, ready": {3 << 20, false, 400_000}, "spilling, ready": {3 << 20, true, 100_000},
+}
 
 func TestModel(t *testing.T) {
 	for mode, how := range modelModes {
-		for run := range scaled(8) {
-			o := ServerOptions{HostLimit: how.limit}
+		for run := range scaled(5) {
+			o := ServerOptions{HostLimit: how.limit, Ready: how.ready}
 			if how.spills {
 				o.Spill = folder(t)
 			}
@@ -62,7 +66,7 @@ func TestModel(t *testing.T) {
 			ok := t.Run(fmt.Sprintf("%s/%d", mode, run), func(t *testing.T) {
 				m := &model{
 					t: t, random: rand.New(rand.NewPCG(seed, 1)), server: startServer(t, o), objects: map[ID]*modelObject{},
-					names: map[string]ID{}, builders: map[ID]*Builder{}, evicts: mode == "evicting", full: mode != "roomy",
+					names: map[string]ID{}, builders: map[ID]*Builder{}, evicts: how.limit < 1<<30 && !how.spills, full: how.limit < 1<<30,
 				}
 				for range 3 {
 					m.clients = append(m.clients, newClient(t, m.server))
@@ -125,6 +129,9 @@ func (m *model) step() {
 		}
 		require.NoError(m.t, err)
 		require.Nil(m.t, m.objects[b.ID()])
+		if what.Shape[0] >= largeFrom {
+			require.Equal(m.t, make([]byte, what.Shape[0]), contents(m.t, b.Array()))
+		}
 		value := byte(1 + m.random.IntN(255))
 		fill(m.t, b.Array(), value)
 		m.ids = append(m.ids, b.ID())

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -34,8 +34,7 @@ func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Descripti
 	return o.ID(), o.Release()
 }
 
-// putFile writes to the memory as to a file: it is mapped nowhere, whose pages would be cleared
-// and faulted in one by one.
+// putFile writes to the memory's file, and has it mapped nowhere when it is sealed.
 func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Description) (id ID, err error) {
 	h, err := source.Access(backends.SpaceHost, 0)
 	if err != nil {
@@ -74,7 +73,7 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 		return ID{}, err
 	}
 	crash("client-created")
-	if err := writeAll(ctx, descriptor, h.Address(), int(request.bytes)); err != nil {
+	if err := host.WriteShared(ctx, descriptor, h.Address(), int(request.bytes)); err != nil {
 		giveUp()
 		return ID{}, err
 	}
@@ -89,27 +88,4 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 	crash("client-sealed")
 	c.drop(made)
 	return made.info.ID, nil
-}
-
-func writeAll(ctx context.Context, descriptor int, from backends.Address, size int) error {
-	const part = 16 << 20
-	// By number, as the address is no pointer of Go's.
-	elements := unsafe.Slice(*(**byte)(unsafe.Pointer(&from)), size)
-	for at := 0; at < size; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := unix.Pwrite(descriptor, elements[at:min(at+part, size)], int64(at))
-		if err == unix.EINTR {
-			continue
-		}
-		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) {
-			return &backends.OutOfMemoryError{Allocator: backends.Shared, Device: backends.HostDevice, Size: size}
-		}
-		if err != nil {
-			return fmt.Errorf("writing %d bytes to shared memory: %w", size, err)
-		}
-		at += n
-	}
-	return nil
 }

@@ -137,7 +137,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 		u, err = s.reserve(s.domainOf(device), charge)
 	case bytes >= largeFrom || flags&flagSeparate != 0:
 		where = ownMemory
-		u, err = s.newMemory(roundUp(bytes, pageSize))
+		u, err = s.ownMemory(roundUp(bytes, pageSize))
 	default:
 		where = inSlab
 		u, fresh, err = s.slab(c.session, placeOf(bytes))
@@ -252,6 +252,7 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	o.update()
 	s.tell(Event{Kind: Sealed, ID: o.id})
 	s.ready(o.id, 1)
+	s.wantSpare()
 	crash("server-sealed")
 	e.flag(forGood)
 	return nil

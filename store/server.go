@@ -23,7 +23,11 @@ type ServerOptions struct {
 	// which 512 are reckoned for each; 0 is a GiB.
 	TableLimit int64
 	// Spill is a directory of the user's own for objects that nobody has while there is no room.
-	Spill       string
+	Spill string
+	// Ready is how many bytes of the host's memory are kept ready for an object of half of that and more, which
+	// is then written to as quickly as memory that was used before. They count against HostLimit, and are
+	// given up where there is no room. 0 is none.
+	Ready       int64
 	MaxMetadata int // bytes of an object's; 0 is 32 KiB, and 48 KiB is the most
 	MaxSessions int // connections at a time; 0 is 4096
 }
@@ -56,6 +60,7 @@ type Server struct {
 	table        int64
 	leases       int64
 	evicted      int64
+	spares       spares
 	spills       int64
 	spilledBytes int64
 	restored     int64
@@ -108,13 +113,14 @@ func Listen(o ServerOptions) (*Server, error) {
 		_ = s.lock.Close()
 		return nil, err
 	}
+	s.startSpares(o.Ready)
 	return s, nil
 }
 
 // newServer returns a server without a socket.
 func newServer(o ServerOptions) (*Server, error) {
 	for name, limit := range map[string]int64{"HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
-		"MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
+		"Ready": o.Ready, "MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
 		if limit < 0 {
 			return nil, &ArgumentError{name, fmt.Sprint(limit), "0 or more"}
 		}
@@ -137,6 +143,9 @@ func newServer(o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 		o.HostLimit = int64(machine.Totalram/2) * int64(machine.Unit)
+	}
+	if o.Ready > o.HostLimit {
+		return nil, &ArgumentError{"Ready", fmt.Sprint(o.Ready), fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
 	}
 	if o.Spill != "" {
 		if err := os.MkdirAll(o.Spill, 0o700); err != nil {
@@ -222,6 +231,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	err := s.listener.close()
 	s.connections.Wait()
+	s.endSpares()
 	s.mu.Lock()
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)

@@ -24,7 +24,9 @@ type Statistics struct {
 	Requests   int64
 	Refused    int64 // connections
 	Breaches   int64 // connections that ended because they broke the protocol
-	Memories   []MemoryStatistics
+	// ReadyHits and ReadyMisses count large objects that memory was ready for, and not.
+	ReadyHits, ReadyMisses int64
+	Memories               []MemoryStatistics
 }
 
 // MemoryStatistics count the host's memory or that of a device, in bytes.
@@ -37,17 +39,20 @@ type MemoryStatistics struct {
 	// Lingering is deleted by force and still leased, or in slabs that are gone and which a client
 	// has mapped until its next call. It does not count as used.
 	Lingering int64
+	// Ready is kept for the next large object, and counts as used.
+	Ready int64
 }
 
 func (t *Statistics) numbers() []*int64 {
 	return []*int64{
 		&t.Objects, &t.Unsealed, &t.Names, &t.Leases, &t.Sessions, &t.Table, &t.TableLimit, &t.Evicted,
 		&t.Spilled, &t.Spills, &t.Restored, &t.Requests, &t.Refused, &t.Breaches,
+		&t.ReadyHits, &t.ReadyMisses,
 	}
 }
 
 func (m *MemoryStatistics) numbers() []*int64 {
-	return []*int64{&m.Limit, &m.Used, &m.Peak, &m.Lingering}
+	return []*int64{&m.Limit, &m.Used, &m.Peak, &m.Lingering, &m.Ready}
 }
 
 // Statistics returns the server's figures.
@@ -62,13 +67,14 @@ func (s *Server) figures() Statistics {
 		Objects: int64(len(s.objects)), Names: int64(len(s.names)), Leases: s.leases, Sessions: int64(len(s.sessions)),
 		Table: s.table, TableLimit: s.options.TableLimit, Evicted: s.evicted, Spilled: s.spilledBytes, Spills: s.spills,
 		Restored: s.restored, Requests: s.requests, Refused: s.refused, Breaches: s.breaches,
+		ReadyHits: s.spares.hits, ReadyMisses: s.spares.misses,
 	}
 	for c := range s.sessions {
 		t.Unsealed += int64(len(c.unsealed))
 	}
 	s.domainOf(backends.UUID{})
 	for _, d := range s.domains {
-		t.Memories = append(t.Memories, MemoryStatistics{d.name, d.device, d.limit, d.used, d.peak, d.lingering})
+		t.Memories = append(t.Memories, MemoryStatistics{d.name, d.device, d.limit, d.used, d.peak, d.lingering, s.readyIn(d)})
 	}
 	slices.SortFunc(t.Memories, func(a, b MemoryStatistics) int {
 		if (a.Name == "host") != (b.Name == "host") {

@@ -108,14 +108,14 @@ func eventually(t testing.TB, what func() bool, describe func() any) {
 	require.Fail(t, "it did not come to be", "%+v", describe())
 }
 
-// settle waits until no lease is left and no byte counted beside those of empty slabs.
+// empty waits until no lease is left and no byte counted beside those that are ready.
 func empty(t testing.TB, s *Server) {
 	t.Helper()
 	eventually(t, func() bool {
 		f := s.Statistics()
 		ok := f.Objects == 0 && f.Leases == 0 && f.Table == 0
 		for _, m := range f.Memories {
-			ok = ok && m.Used == 0 && m.Lingering == 0
+			ok = ok && m.Used == m.Ready && m.Lingering == 0
 		}
 		return ok
 	}, func() any { return s.Statistics() })

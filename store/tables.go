@@ -236,6 +236,7 @@ func (s *Server) free(u *unit) {
 	case !spilled:
 		u.domain.used -= u.size
 	}
+	s.wantSpare()
 	for c := range u.knownBy {
 		c.gone = append(c.gone, u.id)
 	}

@@ -208,7 +208,7 @@ func (b *Backend) mapWritable(descriptor, size int) (backends.Region, error) {
 	if err != nil {
 		return backends.Region{}, err
 	}
-	at, err := mapFile(0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, descriptor)
+	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE)
 	if err != nil {
 		_ = unix.Close(readable)
 		return backends.Region{}, ranOut(err, size)
@@ -259,7 +259,7 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 		}
 		defer unix.Close(readable)
 	}
-	at, err := mapFile(0, size, unix.PROT_READ, unix.MAP_SHARED, readable)
+	at, err := mapAnywhere(readable, size, unix.PROT_READ)
 	if err != nil {
 		return backends.Region{}, ranOut(err, size)
 	}

@@ -32,20 +32,20 @@ type storeObject struct {
 	written *gobuffer.Memory // the builder's, which Python's buffers are over until the Lease ends
 }
 
-// StoreServe starts a server; options are JSON: path, host, device, spill, metadata.
+// StoreServe starts a server; options are JSON: path, host, device, ready, spill, metadata.
 func StoreServe(options string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	var given struct {
-		Path, Spill            string
-		Host, Device, Metadata int64
+		Path, Spill                   string
+		Host, Device, Ready, Metadata int64
 	}
 	if err := json.Unmarshal([]byte(options), &given); err != nil {
 		return "", err
 	}
 	token, path, err := listen(store.ServerOptions{
 		Path: given.Path, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
-		MaxMetadata: int(given.Metadata),
+		Ready: given.Ready, MaxMetadata: int(given.Metadata),
 	})
 	if err != nil {
 		return "", err

@@ -147,12 +147,13 @@ func storeInfo(i store.Info) map[string]any {
 func storeFigures(t store.Statistics) map[string]any {
 	memory := map[string]any{}
 	for _, m := range t.Memories {
-		memory[m.Name] = map[string]int64{"limit": m.Limit, "used": m.Used, "peak": m.Peak, "lingering": m.Lingering}
+		memory[m.Name] = map[string]int64{"limit": m.Limit, "used": m.Used, "peak": m.Peak, "lingering": m.Lingering, "ready": m.Ready}
 	}
 	return map[string]any{
 		"objects": t.Objects, "unsealed": t.Unsealed, "names": t.Names, "leases": t.Leases, "connections": t.Sessions,
 		"table": t.Table, "table_limit": t.TableLimit, "evicted": t.Evicted, "spilled": t.Spilled, "spills": t.Spills,
-		"restored": t.Restored, "requests": t.Requests, "refused": t.Refused, "breaches": t.Breaches, "memory": memory,
+		"restored": t.Restored, "requests": t.Requests, "refused": t.Refused, "breaches": t.Breaches,
+		"ready_hits": t.ReadyHits, "ready_misses": t.ReadyMisses, "memory": memory,
 	}
 }
 
