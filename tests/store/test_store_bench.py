@@ -31,6 +31,7 @@ def test_the_groups(tmp_path):
     bound = [row for group in record["groups"] for row in group["rows"] if "met" in row]
     assert [row.get("target", row.get("limit")) for row in bound] == [
         store.PUT_TARGET,
+        store.PUT_TARGET,
         store.GET_LIMIT,
         store.GET_LIMIT,
         store.CYCLE_LIMIT,

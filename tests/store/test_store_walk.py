@@ -221,12 +221,26 @@ STEPS = [
 ]
 
 
-def test_random_steps_beside_a_dictionary(tmp_path):
-    with ServerProcess(str(tmp_path / "store" / "socket"), "--limit", "host=4MiB") as server:
+def all_is_ready(client, ready):
+    """Whether what is used is what is made ready, in whole pages."""
+    host = client.statistics()["memory"]["host"]
+    return host["used"] == host["ready"] >= ready and (host["ready"] > 0) == (ready > 0)
+
+
+def wait_until_ready(server, ready):
+    with connect(server.path) as client:
+        wait_until(lambda: all_is_ready(client, ready))
+
+
+@pytest.mark.parametrize("ready", [0, 300_000])
+def test_random_steps_beside_a_dictionary(tmp_path, ready):
+    options = "--limit", "host=4MiB", "--ready", str(ready)
+    with ServerProcess(str(tmp_path / "store" / "socket"), *options) as server:
+        wait_until_ready(server, ready)
         baseline = server.descriptors()
         walk = Walk(server, seed := random.randrange(1 << 30))
         try:
-            for part in range(scaled(8, 2)):
+            for part in range(scaled(6, 2)):
                 for _ in range(40):
                     walk.step()
                 walk.check()
@@ -245,11 +259,12 @@ def test_random_steps_beside_a_dictionary(tmp_path):
             wait_until(lambda: walk.client.statistics()["objects"] == 0)
             figures = walk.client.statistics()
             assert figures["leases"] == figures["names"] == figures["unsealed"] == 0
-            wait_until(lambda: walk.client.statistics()["memory"]["host"]["used"] == 0)
+            wait_until(lambda: all_is_ready(walk.client, ready))
             walk.client.close()
             if baseline is None:
                 server.end(signal.SIGTERM)
                 server.start()
+                wait_until_ready(server, ready)
                 baseline = server.descriptors()
             wait_until(lambda: server.descriptors() == baseline)
         except BaseException as error:

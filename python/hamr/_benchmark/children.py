@@ -86,11 +86,11 @@ def answer(*values: object) -> None:
 
 
 @contextmanager
-def serving(host: int) -> Iterator[str]:
+def serving(host: int, ready: int = 0) -> Iterator[str]:
     """A store in a process of its own, for so many bytes of the host's; its path."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "store", "socket")
-        options = "--socket", path, "--limit", f"host={host}"
+        options = "--socket", path, "--limit", f"host={host}", "--ready", str(ready)
         server = _Server("-m", "hamr", "store", "serve", *options)
         try:
             server.line()

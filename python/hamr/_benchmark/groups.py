@@ -48,7 +48,8 @@ class Case:
     """An operation: how it is called, and what it must reach.
 
     ``target`` bounds the ratio to the floor, ``limit`` the value itself; both from
-    above for times, from below for rates. A call does the operation ``times`` times.
+    above for times, from below for rates. A call does the operation ``times`` times. ``prepare`` is
+    called before each one that is measured, which is then a single call.
     """
 
     def __init__(
@@ -60,8 +61,9 @@ class Case:
         target: float | None = None,
         limit: float | None = None,
         times: int = 1,
+        prepare: Callable[[], Any] | None = None,
     ) -> None:
-        self.name, self.run, self.times = name, run, times
+        self.name, self.run, self.times, self.prepare = name, run, times, prepare
         self.floor, self.target, self.limit = floor, target, limit
         self.calls = 1
         self.values: list[float] = []
@@ -100,7 +102,11 @@ class Group:
 
     def _calibrate(self, case: Case, synchronize: Callable[[], None]) -> None:
         """Find how many calls make a slice: the first ones take longer than most."""
+        if case.prepare is not None:
+            case.prepare()
         case.run()
+        if case.prepare is not None:
+            return
         while True:
             synchronize()
             start = time.perf_counter()
@@ -115,6 +121,8 @@ class Group:
 
     def _time(self, case: Case, synchronize: Callable[[], None]) -> float:
         run, calls = case.run, range(case.calls)
+        if case.prepare is not None:
+            case.prepare()
         synchronize()
         start = time.perf_counter()
         for _ in calls:

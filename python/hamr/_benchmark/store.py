@@ -32,6 +32,7 @@ PROCESSES = 1, 8
 SMALL = KIB
 _CYCLES, _QUICK_CYCLES = 2000, 20  # of a process in a round
 _ROUNDS = 3
+_READY_WITHIN = 60.0  # seconds
 
 
 def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group | Rows]:
@@ -39,8 +40,10 @@ def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group | Rows]:
     from hamr.store import connect
 
     largest = min(GIB, lib.settings.largest)
-    with serving(4 * largest + 64 * MIB) as path, connect(path) as client:
-        yield _put(client, largest)
+    host = 4 * largest + 64 * MIB
+    with serving(host) as path, connect(path) as client:
+        with serving(host, largest) as prepared, connect(prepared) as other:
+            yield _put(client, other, largest)
         with ExitStack() as stack:
             sizes = sorted({n for n in (KIB, MIB, GIB) if n < largest} | {largest})
             yield Group("get an object, by its size", _gets(client, sizes, stack))
@@ -51,13 +54,20 @@ def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group | Rows]:
     yield handed_over(min(MIB, largest), lib.settings.quick)
 
 
-def _put(client: Any, nbytes: int) -> Group:
+def _put(client: Any, other: Any, nbytes: int) -> Group:
     import numpy as np
 
     array, there = np.ones(nbytes, "u1"), np.ones(nbytes, "u1")
 
-    def put() -> None:
+    def put(client: Any) -> None:
         client.delete(client.put(array))
+
+    def wait() -> None:
+        until = time.monotonic() + _READY_WITHIN
+        while not other.statistics()["memory"]["host"]["ready"]:
+            if time.monotonic() > until:
+                raise RuntimeError(f"no memory was made ready within {_READY_WITHIN:g} s")
+            time.sleep(0.01)
 
     def into_new(flags: int) -> None:
         memory = mmap.mmap(-1, nbytes, flags | mmap.MAP_ANONYMOUS)
@@ -73,7 +83,10 @@ def _put(client: Any, nbytes: int) -> Group:
         Case("C: memmove to existing memory", into_existing, floor=True),
         Case("C: mmap private, memmove, munmap", partial(into_new, mmap.MAP_PRIVATE)),
         Case("C: mmap shared, memmove, munmap", partial(into_new, mmap.MAP_SHARED)),
-        Case("hamr: client.delete(client.put(array))", put, target=PUT_TARGET),
+        Case("hamr: client.delete(client.put(array))", partial(put, client), target=PUT_TARGET),
+        Case(
+            "hamr: the same, memory is ready", partial(put, other), prepare=wait, target=PUT_TARGET
+        ),
     ]
     return Group(f"put {size_text(nbytes)}", cases, nbytes, rounds=_ROUNDS)
 

@@ -27,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = serve.add_argument
     add("--limit", metavar="host=SIZE,gpu=SIZE", help="bytes of the host, and of each device")
     add("--spill", metavar="DIR", help="write to files here what there is no room for")
+    add("--ready", metavar="SIZE", default="0", help="bytes of the host kept ready for a large object")
     add("--metrics", metavar="[HOST:]PORT", help="serve figures for Prometheus")
     listed = commands.add_parser("list", help="the objects that there are")
     listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")
@@ -64,7 +65,8 @@ def _serve(chosen: argparse.Namespace) -> int:
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    with Server(chosen.socket, limit=chosen.limit, spill=chosen.spill) as server:
+    options = {"limit": chosen.limit, "spill": chosen.spill, "ready": chosen.ready}
+    with Server(chosen.socket, **options) as server:
         if chosen.metrics:
             from .metrics import serve
 

@@ -28,6 +28,10 @@ class Server(Owned):
     the folder ``spill`` where there is one, and brought back when it is asked for. ``metadata`` is
     how many bytes an object's may have, 48 KiB at most.
 
+    ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the next object
+    that has at least half as many: ``put`` is then about as quick as a copy to memory that was used
+    before. They count against the limit, and are given up before anything is evicted.
+
     A path where a server answers already is a StoreRefused.
     """
 
@@ -37,6 +41,7 @@ class Server(Owned):
         *,
         limit: Limits | None = None,
         spill: str | None = None,
+        ready: int | str = 0,
         metadata: int | str = "32KiB",
     ) -> None:
         super().__init__()
@@ -46,6 +51,7 @@ class Server(Owned):
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
             "spill": path_of("spill", spill),
+            "ready": size_of("ready", ready),
             "metadata": size_of("metadata", metadata),
         }
         told = json.loads(reply(core().StoreServe(json.dumps(options))))
