@@ -87,7 +87,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkPut puts a GiB, beside a copy of it to memory that there is and to new memory.
+// BenchmarkPut puts a GiB, with and without memory that is ready, beside a copy of it to memory that there is and to new memory.
 func BenchmarkPut(b *testing.B) {
 	const size = 1 << 30
 	s := startServer(b, ServerOptions{})
@@ -109,6 +109,31 @@ func BenchmarkPut(b *testing.B) {
 			b.StopTimer()
 			require.NoError(b, c.Delete(background, id, false))
 			b.StartTimer()
+		}
+	})
+	prepared := startServer(b, ServerOptions{HostLimit: 4 * size, Ready: size})
+	other, err := Connect(background, prepared.Path(), r)
+	require.NoError(b, err)
+	defer other.Close()
+	b.Run("put-ready", func(b *testing.B) {
+		b.SetBytes(size)
+		for range b.N {
+			b.StopTimer()
+			waitReady(b, prepared, size)
+			b.StartTimer()
+			id, err := other.Put(background, source.Array, Description{Allocator: backends.Malloc})
+			require.NoError(b, err)
+			b.StopTimer()
+			require.NoError(b, other.Delete(background, id, false))
+			b.StartTimer()
+		}
+	})
+	b.Run("put-in-a-row", func(b *testing.B) {
+		b.SetBytes(size)
+		for range b.N {
+			id, err := other.Put(background, source.Array, Description{Allocator: backends.Malloc})
+			require.NoError(b, err)
+			require.NoError(b, other.Delete(background, id, false))
 		}
 	})
 	b.Run("copy", func(b *testing.B) {

@@ -201,3 +201,15 @@ func TestReadyMemoryIsNoMoreThanTheLimit(t *testing.T) {
 		assert.Contains(t, err.Error(), "Ready")
 	}
 }
+
+func TestMemoryThatCannotBeMadeReadyIsNoError(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 50, Ready: 1 << 49})
+	c := newClient(t, s)
+	for range 3 {
+		eventually(t, func() bool { return s.Statistics().Memories[0].Used == 0 }, func() any { return s.Statistics() })
+		require.NoError(t, c.Delete(background, makeObject(t, c, bytesOf(1<<20), 1), false))
+	}
+	m := s.Statistics().Memories[0]
+	assert.Zero(t, m.Ready)
+	assert.Zero(t, m.Lingering)
+}

@@ -21,12 +21,13 @@ import (
 
 const (
 	writtenPart = 16 << 20 // bytes by one write to a file
-	// patience is how long huge pages may take for a MiB: small ones take some 0.4 ms, huge ones 0.1 unless
-	// the kernel has to move others' memory together first.
-	patience = 4 * time.Millisecond
 	// mostWriters is how many threads write to huge pages at a time.
 	mostWriters = 4
 )
+
+// patience is how long huge pages may take for a MiB: small ones take some 0.4 ms, huge ones 0.1 unless
+// the kernel has to move others' memory together first.
+var patience = 4 * time.Millisecond
 
 // hugePage is how many bytes one has that the kernel makes of a file's on demand, 0 where it does not.
 var hugePage = sync.OnceValue(func() int {

@@ -70,3 +70,5 @@ def test_prometheus_reads_the_figures(tmp_path):
             text = answer.read().decode()
     assert "hamr_store_objects 1.0" in text
     assert 'hamr_store_memory_used{memory="host"}' in text
+    assert 'hamr_store_memory_ready{memory="host"} 0.0' in text
+    assert "hamr_store_ready_hits 0.0" in text

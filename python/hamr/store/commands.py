@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = serve.add_argument
     add("--limit", metavar="host=SIZE,gpu=SIZE", help="bytes of the host, and of each device")
     add("--spill", metavar="DIR", help="write to files here what there is no room for")
-    add("--ready", metavar="SIZE", default="0", help="bytes of the host kept ready for a large object")
+    add("--ready", metavar="SIZE", default="0", help="bytes kept ready for a large object")
     add("--metrics", metavar="[HOST:]PORT", help="serve figures for Prometheus")
     listed = commands.add_parser("list", help="the objects that there are")
     listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")

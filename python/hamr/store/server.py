@@ -28,9 +28,9 @@ class Server(Owned):
     the folder ``spill`` where there is one, and brought back when it is asked for. ``metadata`` is
     how many bytes an object's may have, 48 KiB at most.
 
-    ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the next object
-    that has at least half as many: ``put`` is then about as quick as a copy to memory that was used
-    before. They count against the limit, and are given up before anything is evicted.
+    ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the
+    next object that has at least half as many: ``put`` is then about as quick as a copy to memory
+    that was used before. They count against the limit, and are given up before anything is evicted.
 
     A path where a server answers already is a StoreRefused.
     """
