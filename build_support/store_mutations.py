@@ -74,8 +74,8 @@ STORE_MUTATIONS = [
     Mutation(
         "a mapping for reading can be made writable",
         HOST,
-        "unix.PROT_READ, unix.MAP_SHARED, readable)",
-        "unix.PROT_READ, unix.MAP_SHARED, descriptor)",
+        "mapAnywhere(readable, size",
+        "mapAnywhere(descriptor, size",
         "./backends/host",
     ),
     Mutation(
