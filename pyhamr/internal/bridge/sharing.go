@@ -1,12 +1,17 @@
 package bridge
 
 import (
+	"unsafe"
+
 	"hamr/backends"
 	"hamr/gobuffer"
 )
 
 // openedShares are arrays of other processes' elements that Python has.
 var openedShares = newNumbered[*gobuffer.Array](func(uint64) error { return gobuffer.ErrFreed })
+
+// SpareEnds is the address of gobuffer's variable of that name, which never moves.
+func SpareEnds() uintptr { return uintptr(unsafe.Pointer(gobuffer.SpareEnds())) }
 
 // The sizes of hamr/functions.h.
 const (

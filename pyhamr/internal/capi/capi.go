@@ -20,7 +20,6 @@ import (
 	"unsafe"
 
 	"hamr/backends"
-	"hamr/gobuffer"
 	"hamr/pyhamr/internal/bridge"
 	"hamr/pyhamr/internal/cabi"
 )
@@ -44,7 +43,7 @@ func hamrLimitPool(allocator, device C.int32_t, bytes C.int64_t) *C.hamr_error {
 }
 
 func init() {
-	C.capi_set_spare_ends(C.uint64_t(uintptr(unsafe.Pointer(gobuffer.SpareEnds())))) // a variable, which never moves
+	C.capi_set_spare_ends(C.uint64_t(bridge.SpareEnds())) // a variable, which never moves
 	bridge.DropSpares = func() (reused, untold int64) {
 		var count C.int64_t
 		C.granted_drop()

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
 #include "array/share_socket.h"
