@@ -1,12 +1,13 @@
 """``hamr bench --only store-cuda`` with a device: another process has the bytes."""
 
 import json
+import shutil
 import socket
 
 import pytest
 
 from hamr import cli
-from hamr._benchmark import bare_hand_over, hand_over_parts, store_cuda
+from hamr._benchmark import bare_hand_over, bare_object, hand_over_parts, store_cuda
 from hamr._benchmark.children import Child
 from hamr._benchmark.driver import Driver
 from hamr._benchmark.groups import Libraries, Settings
@@ -20,7 +21,7 @@ def test_the_rows(tmp_path):
     assert cli.main(["bench", "--only", "store-cuda", *small]) == 0
     record = json.loads(path.read_text())
     assert record["skipped"] == []
-    group, bare, *in_parts = record["groups"]
+    group, bare, of_object, *in_parts = record["groups"]
     assert group["group"] == "hand 1 MiB of CUDA over to another process"
     first = group["rows"][0]
     assert first["operation"].startswith(OURS)
@@ -31,9 +32,15 @@ def test_the_rows(tmp_path):
     assert "of cuda_async's pool" in pooled["operation"]
     assert pooled["met"] is (pooled["value"] <= pooled["limit"] == 60)
     assert plain["value"] > 0
-    assert group["rows"][-1]["operation"] == store_cuda.BARE
-    assert group["rows"][-1]["value"] > 0
+    alone = {row["operation"]: row for row in group["rows"][-2:]}
+    assert alone[store_cuda.BARE]["value"] > 0
     check_bare(bare["rows"])
+    if shutil.which("cc") or shutil.which("gcc"):
+        assert alone[store_cuda.BARE_OBJECT]["value"] > 0
+        *steps, total = of_object["rows"]
+        assert len(steps) == 6
+        assert all(row["value"] > 0 for row in steps)
+        assert total["value"] > max(row["value"] for row in steps)
     for kind, each in zip(("cuda_async", "cuda", "the store"), in_parts, strict=True):
         assert each["group"].startswith("the steps of ")
         assert each["group"].endswith(f" of 1 MiB of {kind}")
@@ -63,6 +70,14 @@ def test_the_driver_alone_without_a_compiler(monkeypatch):
     assert [row["operation"].partition(", ")[2] for row in rows[:4]] == ["by ctypes"] * 4
 
 
+def test_an_object_without_a_compiler(monkeypatch):
+    """Nothing stands for a server then, and the rows say so."""
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(RuntimeError, match="no C compiler"):
+        bare_object.rows(4096, 1)
+
+
 def test_wrong_bytes_of_the_driver_alone_are_an_error(monkeypatch):
     """The receiver checks what it has."""
     monkeypatch.setattr(bare_hand_over, "between", unlike)
@@ -77,7 +92,7 @@ def unlike(module, arguments, settings):
     with near, far:
         ends = {"receive": (far, 2 * nbytes), "send": (near, nbytes)}
         children = [
-            Child.of(f"{module}.child_{name}", end.fileno(), size, *rest, socket=end.fileno())
+            Child.of(f"{module}.child_{name}", end.fileno(), size, *rest, sockets=[end.fileno()])
             for name, (end, size) in ends.items()
         ]
     try:
@@ -92,7 +107,7 @@ def unlike(module, arguments, settings):
 
 def test_wrong_bytes_are_an_error(monkeypatch):
     """The receiver checks what it has."""
-    monkeypatch.setattr(store_cuda, "_FILL", 8)
+    monkeypatch.setattr(store_cuda, "FILL", 8)
     lib = Libraries(Settings(quick=True, largest=4096), load=False)
     rows, *_ = store_cuda.hand_over(lib, Driver())
     row = rows.measure(lambda: None)["rows"][0]
@@ -105,5 +120,5 @@ def test_a_size_for_each_limit(bound):
     lib = Libraries(Settings(largest=bound), load=False)
     titles = [item.title for item in store_cuda.hand_over(lib, None)]
     sizes = sum(n <= bound for n in store_cuda.LIMITS)
-    ways_in_parts, driver_alone = 3, 1
+    ways_in_parts, driver_alone = 4, 1  # an object's among the ways
     assert len(titles) == len(set(titles)) == sizes * (1 + ways_in_parts) + driver_alone

@@ -8,22 +8,18 @@ hamr's do, so that as much is forgotten by the caches.
 from __future__ import annotations
 
 import ctypes
-import os
-import shlex
-import shutil
 import socket
 import statistics
 import struct
-import subprocess
-import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .children import answer, told
-from .driver import Driver
-from .share import FILL, between
+from .compiling import compiled
+from .driver import Driver, Memory
+from .share import FILL, between, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,17 +50,8 @@ class _PoolProperties(ctypes.Structure):
 @contextmanager
 def calls() -> Iterator[tuple[str, str]]:
     """How the calls are made, in words, and the library that makes them, "" where it is ctypes."""
-    with tempfile.TemporaryDirectory() as folder:
-        library = os.path.join(folder, "bare_hand_over.so")
-        for compiler in (os.environ.get("CC", ""), "gcc", "cc", "clang"):
-            words = shlex.split(compiler)
-            if not words or shutil.which(words[0]) is None:
-                continue
-            command = [*words, "-O2", "-shared", "-fPIC", "-o", library, os.fspath(_SOURCE)]
-            if subprocess.run(command, check=False, capture_output=True).returncode == 0:
-                yield "compiled C", library
-                return
-    yield "ctypes", ""
+    with compiled(_SOURCE) as library:
+        yield "compiled C" if library else "ctypes", library
 
 
 def rounds(nbytes: int, count: int, library: str) -> tuple[list[list[int]], list[list[int]]]:
@@ -260,11 +247,6 @@ def child_receive(descriptor: str, nbytes: str, count: str, library: str) -> Non
 
 def _check_bytes(driver: Driver, address: int, size: int) -> None:
     """Read the memory, and give it back."""
-    import numpy as np
-
-    values = np.empty(size, "u1")
-    driver.download(values.ctypes.data, address, size)
-    if not (values == FILL).all():
-        raise SystemExit("wrong bytes")
+    check(Memory(driver, address, size))
     driver.call("cuMemFreeAsync", ctypes.c_uint64(address), None)
     driver.synchronize()

@@ -13,7 +13,7 @@ from .processes import SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
 _CODE = "import sys; from hamr._benchmark import {0}; {0}.{1}(*sys.argv[1:])"
@@ -22,13 +22,13 @@ _CODE = "import sys; from hamr._benchmark import {0}; {0}.{1}(*sys.argv[1:])"
 class Child:
     """A process that is told lines by its standard input, and answers by its output."""
 
-    def __init__(self, *command: object, socket: int = -1, **settings: str) -> None:
+    def __init__(self, *command: object, sockets: Iterable[int] = (), **settings: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, *map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            pass_fds=[socket] if socket >= 0 else [],
+            pass_fds=[*sockets],
             env={**os.environ, **settings},
         )
         assert self._process.stdin is not None
@@ -37,13 +37,13 @@ class Child:
         self._read = b""
 
     @classmethod
-    def of(cls, function: str, *arguments: object, socket: int = -1, **settings: str) -> Self:
+    def of(cls, function: str, *arguments: object, sockets: Iterable[int] = (), **settings: str) -> Self:
         """A process that calls ``module.function`` of this folder with texts.
 
-        It inherits a ``socket``, and has environment variables of its own.
+        It inherits ``sockets``, and has environment variables of its own.
         """
         code = _CODE.format(*function.split("."))
-        return cls("-c", code, *arguments, socket=socket, **settings)
+        return cls("-c", code, *arguments, sockets=sockets, **settings)
 
     def tell(self, text: str) -> None:
         """Send it a line, of which it knows when this returns, or about then."""

@@ -136,6 +136,20 @@ class Driver:
         return made
 
 
+class Memory:
+    """Bytes of a device's, of which a part is an array of the host's."""
+
+    def __init__(self, driver: Driver, address: int, nbytes: int) -> None:
+        self._driver, self._address, self.nbytes = driver, address, nbytes
+
+    def __getitem__(self, part: slice) -> Any:
+        import numpy as np
+
+        values = np.empty(min(part.stop, self.nbytes) - part.start, "u1")
+        self._driver.download(values.ctypes.data, self._address + part.start, values.nbytes)
+        return values
+
+
 def driver_facts(driver: Driver) -> dict[str, Any]:
     """What to record of the GPUs and their driver."""
     kernel_module = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .children import Child, answer, serving, told
 from .groups import MIB
-from .share import FILL, _asarray, between
+from .share import FILL, _asarray, between, check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,20 +95,12 @@ def child_receive(descriptor: str, nbytes: str, rounds: str, allocator: str) -> 
             had = _now()
             for number in numbers:
                 os.close(number)
-            _check(array)
+            check(array)
             del array, opened
             connection.send(_TIMES.pack(woke, then, had))
             connection.send(b".")
             connection.recv(_LONGEST)
             connection.send(_TIME.pack(_now()))
-
-
-def _check(array: Any) -> None:
-    import numpy as np
-
-    values = np.asarray(getattr(array, "get", array.copy)())
-    if not (values == FILL).all():
-        raise SystemExit("wrong bytes")
 
 
 def by_store(nbytes: int, rounds: int, synchronize: Callable[[], None]) -> list[dict[str, Any]]:
@@ -161,6 +153,6 @@ def child_get(path: str) -> None:
             got = _now()
             array: Any = asarray(found)
             had = _now()
-            _check(array)
+            check(array)
             answer(woke, got, had)
             del array, found

@@ -7,10 +7,11 @@ import time
 from functools import partial
 from importlib import import_module
 
-from . import bare_hand_over
+from . import bare_hand_over, bare_object
 from .children import Child, answer, serving, told
 from .groups import MIB, Rows, size_text
 from .hand_over_parts import by_handle, by_store
+from .share import FILL, check
 from .share import took as shared_by
 
 TYPE_CHECKING = False
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 _ROUNDS, _QUICK_ROUNDS = 30, 2
 _PART_ROUNDS = 100
-_FILL = 7
 #: The least that a hand-over of a pool's memory takes.
 BARE = "the driver and one message alone: cuMemPoolExportPointer, sendmsg, cuMemPoolImportPointer"
+#: The least that a hand-over of an object of a store takes.
+BARE_OBJECT = "the driver and five messages alone: cuMemSetAccess, a server told and asked, cuMemMap"
 
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
@@ -44,6 +46,9 @@ def _bare(lib: Libraries) -> Iterator[Rows]:
     nbytes, rounds = min(MIB, lib.settings.largest), _rounds(lib, _PART_ROUNDS)
     title = f"the driver and one message alone, {size_text(nbytes)} of a pool"
     yield Rows(title, "us", partial(_tried, lib, bare_hand_over.rows, nbytes, rounds))
+    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+        title = f"the driver and five messages alone, an object of {size_text(nbytes)}"
+        yield Rows(title, "us", partial(_tried, lib, bare_object.rows, nbytes, rounds))
 
 
 def _rounds(lib: Libraries, usual: int) -> int:
@@ -87,6 +92,7 @@ def _rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
     if lib.torch:
         ways.append(("torch.multiprocessing: queue.put, queue.get", partial(_by_queue, lib.torch)))
     ways.append((BARE, _by_the_driver))
+    ways.append((BARE_OBJECT, _by_the_driver_and_a_server))
     rows: list[dict[str, Any]] = []
     for name, way in ways:
         row: dict[str, Any] = {"operation": name}
@@ -115,6 +121,10 @@ def _by_the_driver(driver: Driver, nbytes: int, rounds: int) -> list[float]:
         return bare_hand_over.took(nbytes, rounds, library)
 
 
+def _by_the_driver_and_a_server(driver: Driver, nbytes: int, rounds: int) -> list[float]:
+    return bare_object.took(nbytes, rounds)
+
+
 def _by_store(with_cupy: bool, driver: Driver, nbytes: int, rounds: int) -> list[float]:
     from hamr.store import connect
 
@@ -125,7 +135,7 @@ def _by_store(with_cupy: bool, driver: Driver, nbytes: int, rounds: int) -> list
             child.line()
             for _ in range(rounds):
                 builder = client.create(nbytes, "u1", device=0)
-                builder.buffer.fill(_FILL)
+                builder.buffer.fill(FILL)
                 driver.synchronize()
                 start = time.perf_counter_ns()
                 id = builder.seal()
@@ -147,7 +157,7 @@ def child_get(path: str, with_cupy: str) -> None:
         for id in told():
             found = asarray(client.get(id))
             end = time.perf_counter_ns()
-            _check(found.get())
+            check(found)
             answer(end)
             del found
 
@@ -162,13 +172,6 @@ def _cupy() -> Any:
     return cupy
 
 
-def _check(array: Any) -> None:
-    import numpy as np
-
-    if not (np.asarray(array) == _FILL).all():
-        raise SystemExit("wrong bytes")
-
-
 def _by_ipc(cupy: Any, driver: Driver, nbytes: int, rounds: int) -> list[float]:
     took = []
     child = Child.of("store_cuda.child_ipc", nbytes)
@@ -176,7 +179,7 @@ def _by_ipc(cupy: Any, driver: Driver, nbytes: int, rounds: int) -> list[float]:
         child.line()
         for _ in range(rounds):
             memory = cupy.cuda.Memory(nbytes)  # none of the pool's, which come in parts
-            cupy.cuda.runtime.memset(memory.ptr, _FILL, nbytes)
+            cupy.cuda.runtime.memset(memory.ptr, FILL, nbytes)
             driver.synchronize()
             start = time.perf_counter_ns()
             child.tell(cupy.cuda.runtime.ipcGetMemHandle(memory.ptr).hex())
@@ -198,7 +201,7 @@ def child_ipc(nbytes: str) -> None:
         memory = cuda.MemoryPointer(cuda.UnownedMemory(at, size, None), 0)
         found = cupy.ndarray((size,), "u1", memory)
         end = time.perf_counter_ns()
-        _check(found.get())
+        check(found)
         answer(end)
         cuda.runtime.ipcCloseMemHandle(at)
         answer("closed")
@@ -213,7 +216,7 @@ def _by_queue(torch: Any, driver: Driver, nbytes: int, rounds: int) -> list[floa
     try:
         answers.get(timeout=120)
         for _ in range(rounds):
-            tensor = torch.full((nbytes,), _FILL, dtype=torch.uint8, device="cuda")
+            tensor = torch.full((nbytes,), FILL, dtype=torch.uint8, device="cuda")
             driver.synchronize()
             start = time.perf_counter_ns()
             tensors.put(tensor)
@@ -234,7 +237,7 @@ def child_queue(tensors: Any, answers: Any) -> None:
     answers.put("ready")
     while (found := tensors.get()) is not None:
         end = time.perf_counter_ns()
-        _check(found.cpu())
+        check(found)
         answers.put(end)
         del found
         answers.put("let go")
