@@ -18,6 +18,7 @@ type books struct {
 	epoch    uint32          // becomes another one when the first limit comes and the last one goes
 	trackers []*Tracker
 	recorder *Recorder
+	checker  atomic.Pointer[Checker]
 }
 
 // share is the memory of one library on a device, or with no backend's name on all devices.

@@ -131,6 +131,14 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 	if r.tracing() {
 		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.memory.library)
 	}
+	if c := r.checked(); c != nil {
+		r.grants.aside(func() {
+			if !r.rested(where.Device) || !c.hold(of.memory, size, 0) {
+				_ = served.backend.Free(where, size, s)
+			}
+		})
+		return true
+	}
 	if len(of.uses) == 0 && served.freedAtOnce(where, size, s) {
 		return true
 	}

@@ -41,6 +41,7 @@ type Memory struct {
 	first      pattern  // what it was filled with; here to save an allocation
 	watched    *uint64  // what tells whether it was written to, of temporaries while tracing
 	mapping    *mapping // of memory that the host maps, and of the host's view of it; else nil
+	life       *lives   // while there is a Checker; else nil
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero

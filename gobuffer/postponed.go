@@ -128,6 +128,9 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 		return false
 	}
 	dropped := r.kept.dropOf(b)
+	if c := r.checked(); c != nil {
+		dropped = c.giveBack(true) || dropped
+	}
 	dropped = r.dropGranted() || r.grants.pending() || dropped
 	r.grants.wait()
 	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {

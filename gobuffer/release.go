@@ -128,6 +128,9 @@ func (m *Memory) giveBack() error {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
+	if c := m.runtime.checked(); c != nil && c.hold(m, size, m.ordered()) {
+		return late
+	}
 	err := m.backend.Free(m.region, size, m.ordered())
 	if refused(err) {
 		// What went wrong may have been said with that.

@@ -1,0 +1,284 @@
+package gobuffer
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+)
+
+// Misuse is a write to memory that had been given back, and that nobody had been given again.
+type Misuse struct {
+	Library   Library // who had the memory
+	Region    backends.Region
+	Size      int
+	Stream    backends.Stream // that the release was ordered on
+	Offset    int             // of the first byte that was written
+	Bytes     int             // how many were
+	Value     byte            // of the first one
+	Allocated Moment
+	Freed     Moment
+}
+
+// Moment is when something was done with memory, and by whom. What is zero is not known.
+type Moment struct {
+	Thread int
+	Time   int64 // nanoseconds since 1970
+	Stack  int64 // as Check's caller numbers them
+}
+
+// Poison is what each byte of memory is that was given back, while there is a Checker.
+const Poison = 0xdb
+
+// Checker keeps memory that is given back for a while, made of Poison in the order of the stream that it was
+// freed on. When its time is over, or there is no other memory, it is looked at, and then given back.
+type Checker struct {
+	runtime *Runtime
+	most    int64
+	stack   func() int64
+	mutex   sync.Mutex // of what follows
+	kept    []*keptMemory
+	bytes   int64
+	found   []Misuse
+	lost    int // more than mostFound
+	stopped bool
+	ending  sync.Mutex // of who looks at memory and gives it back
+	busy    atomic.Bool
+}
+
+const (
+	mostFound = 1000
+	mostKept  = 4096    // allocations, of any size
+	readPart  = 1 << 20 // bytes
+)
+
+// keptMemory is memory that was freed and not given back.
+type keptMemory struct {
+	memory *Memory // nobody has a reference to it
+	size   int
+	stream backends.Stream
+	over   *event // the writing of the poison, or nil where that is over
+	lives  lives
+}
+
+// lives is how memory came to be, and how it ended.
+type lives struct{ allocated, freed Moment }
+
+var errChecking = errors.New("memory is being checked already")
+
+// Check begins to keep up to most bytes of what is given back, and to look whether it is written to. What is
+// there already is looked at like all else, though it is not known how it came to be. stack is as for Record.
+// There is one Checker at a time. What it costs: a write of each byte that is freed, and a reading of it later.
+func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if most < 0 {
+		return nil, valueError("most", most, "a count of zero or more bytes")
+	}
+	c := &Checker{runtime: r, most: most, stack: stack}
+	if !r.books.checker.CompareAndSwap(nil, c) {
+		return nil, errChecking
+	}
+	r.books.watched.Add(1)
+	return c, nil
+}
+
+// now is the moment, for a caller that allocates or frees.
+func (c *Checker) now() Moment {
+	m := Moment{Thread: unix.Gettid(), Time: time.Now().UnixNano()}
+	if c.stack != nil {
+		m.Stack = c.stack()
+	}
+	return m
+}
+
+// hold keeps owned memory instead of its being given back; it reports false where it has to be given back.
+// All that uses the memory is on its stream s.
+func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
+	if size <= 0 || int64(size) > c.most || m.taken || m.region.Address == 0 {
+		return false
+	}
+	if m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
+		return false
+	}
+	kept := &keptMemory{memory: m, size: size, stream: s, lives: m.lives()}
+	if m.streams != nil {
+		w, err := m.workOn(s)
+		if err == nil {
+			kept.over, err = w.record()
+		}
+		if err != nil && w.wait() != nil {
+			return false
+		}
+	}
+	c.mutex.Lock()
+	stopped := c.stopped
+	if !stopped {
+		c.kept = append(c.kept, kept)
+		c.bytes += int64(size)
+	}
+	full := c.bytes > c.most || len(c.kept) > mostKept
+	c.mutex.Unlock()
+	if stopped {
+		_ = kept.end()
+		return false
+	}
+	if full && c.busy.CompareAndSwap(false, true) {
+		// Who frees may hold locks that a device's work waits for.
+		go func() {
+			defer c.busy.Store(false)
+			c.giveBack(false)
+		}()
+	}
+	return true
+}
+
+// giveBack looks at memory that is kept, the oldest first, and gives it back: all of it, or until no more is kept
+// than may be. It reports whether there was any.
+func (c *Checker) giveBack(all bool) (some bool) {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	for {
+		c.mutex.Lock()
+		if len(c.kept) == 0 || !all && c.bytes <= c.most && len(c.kept) <= mostKept {
+			c.mutex.Unlock()
+			return some
+		}
+		oldest := c.kept[0]
+		c.kept[0] = nil
+		c.kept = c.kept[1:]
+		c.bytes -= int64(oldest.size)
+		c.mutex.Unlock()
+		c.look(oldest)
+		_ = oldest.end()
+		some = true
+	}
+}
+
+// look reports what of kept memory was written to.
+func (c *Checker) look(k *keptMemory) {
+	if k.over != nil && k.over.wait() != nil {
+		return // the device has failed, as others are told
+	}
+	offset, count, value, err := k.differs()
+	if err != nil || count == 0 {
+		return
+	}
+	m := k.memory
+	found := Misuse{m.library, m.region, k.size, k.stream, offset, count, value, k.lives.allocated, k.lives.freed}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if len(c.found) >= mostFound {
+		c.lost++
+		return
+	}
+	c.found = append(c.found, found)
+}
+
+// differs counts the bytes that are no poison, from the first one on.
+func (k *keptMemory) differs() (offset, count int, value byte, err error) {
+	m := k.memory
+	compare := func(at int, part []byte) {
+		for i, b := range part {
+			if b == Poison {
+				continue
+			}
+			if count == 0 {
+				offset, value = at+i, b
+			}
+			count++
+		}
+	}
+	if m.streams == nil {
+		compare(0, hostBytes(m.region.Address, k.size))
+		return offset, count, value, nil
+	}
+	device := m.context()
+	stream, err := m.streams.Resolve(device, 0)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	part := make([]byte, min(readPart, k.size))
+	to := backends.Region{Address: backends.Address(uintptr(unsafe.Pointer(&part[0]))), Allocator: backends.Malloc, Device: backends.HostDevice}
+	for at := 0; at < k.size; at += len(part) {
+		n := min(len(part), k.size-at)
+		from := m.region
+		from.Address += backends.Address(at)
+		left, err := m.backend.Copy(to, from, n, stream)
+		if err == nil && left != backends.Complete {
+			err = m.streams.Synchronize(device, stream)
+		}
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		compare(at, part[:n])
+	}
+	return offset, count, value, nil
+}
+
+// end gives the memory back: its stream may have ended since, and all that was on it is over.
+func (k *keptMemory) end() error {
+	var s backends.Stream
+	var late error
+	if k.over != nil {
+		late = errors.Join(k.over.wait(), k.over.release())
+	}
+	if k.memory.streams != nil {
+		resolved, err := k.memory.streams.Resolve(k.memory.context(), 0)
+		late, s = errors.Join(late, err), resolved
+	}
+	return errors.Join(late, k.memory.backend.Free(k.memory.region, k.size, s))
+}
+
+// Found returns what was found since the last call, of memory whose time was over, and how much more than
+// 1,000 that was.
+func (c *Checker) Found() (found []Misuse, more int) {
+	if c == nil || c.runtime == nil {
+		return nil, 0
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	found, more = c.found, c.lost
+	c.found, c.lost = nil, 0
+	return found, more
+}
+
+// Look looks at all memory that is kept now, gives it back, and returns what Found does then.
+func (c *Checker) Look() (found []Misuse, more int) {
+	if c == nil || c.runtime == nil {
+		return nil, 0
+	}
+	c.giveBack(true)
+	return c.Found()
+}
+
+// Stop ends the checking; it is Look at the end.
+func (c *Checker) Stop() (found []Misuse, more int) {
+	if c == nil || c.runtime == nil {
+		return nil, 0
+	}
+	if c.runtime.books.checker.CompareAndSwap(c, nil) {
+		c.runtime.books.watched.Add(-1)
+		c.mutex.Lock()
+		c.stopped = true
+		c.mutex.Unlock()
+	}
+	return c.Look()
+}
+
+// checked is the Checker, or nil.
+func (r *Runtime) checked() *Checker { return r.books.checker.Load() }
+
+// lives is how owned memory came to be and how it ended, as far as is known.
+func (m *Memory) lives() lives {
+	if m.life == nil {
+		return lives{}
+	}
+	return *m.life
+}

@@ -1,0 +1,230 @@
+package gobuffer_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+	"hamr/backends/backendtest"
+	"hamr/backends/host"
+	"hamr/gobuffer"
+)
+
+const muchKept = 1 << 20
+
+// checkedWorld is a Runtime with a device whose memory is reused in the order of streams, and a Checker.
+func checkedWorld(t *testing.T, most int64) (*gobuffer.Runtime, *backendtest.Fake, *gobuffer.Checker) {
+	t.Helper()
+	fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Space: backends.SpaceCUDA, Reuses: true})
+	require.NoError(t, fake.Probe())
+	r, err := gobuffer.NewRuntime(host.New(), fake)
+	require.NoError(t, err)
+	var number atomic.Int64
+	c, err := r.Check(most, func() int64 { return number.Add(1) })
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Stop()
+		allocations, _ := fake.Live()
+		_, events := fake.LiveHandles()
+		assert.Equal(t, []int{0, 0}, []int{allocations, events}, "allocations and events")
+		assert.Empty(t, fake.Violations())
+	})
+	return r, fake, c
+}
+
+func release(t *testing.T, m *gobuffer.Memory) backends.Region {
+	t.Helper()
+	at := m.Region()
+	require.NoError(t, m.Release())
+	return at
+}
+
+func TestAWriteToFreedMemoryOfTheHostIsFound(t *testing.T) {
+	r, _, c := checkedWorld(t, muchKept)
+	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP} {
+		m, err := r.Allocate(a, backends.HostDevice, 100, 0, false)
+		require.NoError(t, err)
+		freed := release(t, m)
+		elements := unsafe.Slice((*byte)(unsafe.Pointer(uintptr(freed.Address))), 100) //nolint // what a stale pointer is
+		assert.Equal(t, byte(gobuffer.Poison), elements[99])
+		elements[40], elements[41] = 3, 4
+		found, more := c.Look()
+		require.Len(t, found, 1)
+		assert.Zero(t, more)
+		one := found[0]
+		assert.Equal(t, gobuffer.Misuse{Library: gobuffer.LibraryHamr, Region: freed, Size: 100, Offset: 40, Bytes: 2, Value: 3,
+			Allocated: one.Allocated, Freed: one.Freed}, one)
+		assert.Less(t, one.Allocated.Stack, one.Freed.Stack)
+		assert.LessOrEqual(t, one.Allocated.Time, one.Freed.Time)
+		assert.NotZero(t, one.Allocated.Thread)
+	}
+	found, _ := c.Look()
+	assert.Empty(t, found, "each is told once")
+}
+
+func TestAKernelThatIsLateIsFound(t *testing.T) {
+	r, fake, c := checkedWorld(t, muchKept)
+	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
+		one, err := fake.NewStream(1)
+		require.NoError(t, err)
+		other, err := fake.NewStream(1)
+		require.NoError(t, err)
+		m, err := r.Allocate(a, 1, 3<<20/4, one, false)
+		require.NoError(t, err)
+		at := m.Region().Address
+		write := func(memory func(backends.Address, int) []byte) { memory(at+7, 1)[0] = 9 }
+		require.NoError(t, fake.Launch(1, one, write), "on the memory's own stream it is in time")
+		freed := release(t, m)
+		require.NoError(t, fake.Synchronize(1, one))
+		require.NoError(t, fake.Launch(1, other, write))
+		require.NoError(t, fake.Synchronize(1, other))
+		// The stream may end: the memory was freed before.
+		require.NoError(t, fake.DestroyStream(1, one))
+		found, _ := c.Look()
+		require.Len(t, found, 1, "%s", a)
+		assert.Equal(t, []any{freed, 7, 1, byte(9), one}, []any{found[0].Region, found[0].Offset, found[0].Bytes, found[0].Value, found[0].Stream})
+		require.NoError(t, fake.DestroyStream(1, other))
+	}
+}
+
+func TestALibrarysWriteToWhatItFreedIsFound(t *testing.T) {
+	r, fake, c := checkedWorld(t, muchKept)
+	at, err := r.Grant(gobuffer.LibraryTorch, 0, 4096, 0)
+	require.NoError(t, err)
+	require.True(t, r.FreeFor(at))
+	r.SettleGrants()
+	require.NoError(t, fake.Launch(0, 0, func(memory func(backends.Address, int) []byte) { memory(at+4095, 1)[0] = 1 }))
+	found, _ := c.Look()
+	require.Len(t, found, 1)
+	assert.Equal(t, []any{gobuffer.LibraryTorch, 4095}, []any{found[0].Library, found[0].Offset})
+	assert.False(t, r.FreeFor(at), "freed twice")
+}
+
+func TestFreedMemoryIsHandedOutLast(t *testing.T) {
+	r, fake, c := checkedWorld(t, muchKept)
+	for range 3 {
+		m, err := r.Allocate(backends.CUDA, 0, 1<<18, 0, false)
+		require.NoError(t, err)
+		release(t, m)
+	}
+	allocations, _ := fake.Live()
+	assert.Equal(t, 3, allocations, "none was reused")
+	c.Look()
+	allocations, _ = fake.Live()
+	assert.Zero(t, allocations)
+}
+
+func TestWhatIsKeptIsGivenBackBeforeMemoryRunsOut(t *testing.T) {
+	fake := backendtest.NewFake(backendtest.FakeOptions{Space: backends.SpaceCUDA, Memory: 1 << 20, Reuses: true})
+	r, err := gobuffer.NewRuntime(fake)
+	require.NoError(t, err)
+	c, err := r.Check(1<<30, nil)
+	require.NoError(t, err)
+	for range 10 {
+		m, err := r.Allocate(backends.CUDA, 0, 600<<10, 0, false)
+		require.NoError(t, err)
+		release(t, m)
+	}
+	found, _ := c.Stop()
+	assert.Empty(t, found)
+	allocations, _ := fake.Live()
+	assert.Zero(t, allocations)
+}
+
+func TestOneCheckerAtATime(t *testing.T) {
+	r, _, c := checkedWorld(t, muchKept)
+	_, err := r.Check(1, nil)
+	require.EqualError(t, err, "memory is being checked already")
+	c.Stop()
+	c.Stop()
+	_, err = r.Check(-1, nil)
+	require.ErrorContains(t, err, "most")
+	again, err := r.Check(0, nil)
+	require.NoError(t, err)
+	m, err := r.Allocate(backends.CUDA, 0, 100, 0, false)
+	require.NoError(t, err)
+	release(t, m)
+	found, more := again.Stop()
+	assert.Empty(t, found)
+	assert.Zero(t, more)
+}
+
+// A walk without a fault, on several threads, tells of none; with planted ones it tells of these alone.
+func TestRandomWalksOfCheckedMemory(t *testing.T) {
+	for range 5 {
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		r, fake, c := checkedWorld(t, int64(1)<<(10+random.IntN(12)))
+		var group sync.WaitGroup
+		for range 3 {
+			walker := rand.New(rand.NewPCG(random.Uint64(), 0))
+			group.Go(func() { walkChecked(t, r, fake, walker) })
+		}
+		group.Go(func() {
+			for range 20 {
+				found, _ := c.Look()
+				assert.Empty(t, found, "seed %d", seed)
+			}
+		})
+		group.Wait()
+		found, _ := c.Look()
+		assert.Empty(t, found, "seed %d", seed)
+	}
+}
+
+func walkChecked(t *testing.T, r *gobuffer.Runtime, fake *backendtest.Fake, random *rand.Rand) {
+	s, err := fake.NewStream(0)
+	assert.NoError(t, err)
+	type held struct {
+		memory *gobuffer.Memory
+		value  byte
+	}
+	var mine []held
+	drop := func(i int) {
+		h := mine[i]
+		mine = append(mine[:i], mine[i+1:]...)
+		at, size := h.memory.Region().Address, h.memory.Size()
+		if h.memory.Region().Device >= 0 {
+			assert.NoError(t, fake.Launch(0, s, func(memory func(backends.Address, int) []byte) {
+				assert.Equal(t, h.value, memory(at, size)[size-1])
+			}))
+		}
+		assert.NoError(t, h.memory.Release())
+	}
+	for step := range 200 {
+		if len(mine) > 8 || len(mine) > 0 && random.IntN(2) == 0 {
+			drop(random.IntN(len(mine)))
+			continue
+		}
+		a := []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.Malloc}[random.IntN(3)]
+		device := 0
+		if a == backends.Malloc {
+			device = backends.HostDevice
+		}
+		size := 1 + random.IntN(5000)
+		m, err := r.Allocate(a, device, size, map[bool]backends.Stream{true: 0, false: s}[device < 0], false)
+		if !assert.NoError(t, err) {
+			return
+		}
+		at, value := m.Region().Address, byte(step)
+		if device >= 0 {
+			assert.NoError(t, fake.Launch(0, s, func(memory func(backends.Address, int) []byte) {
+				for i := range memory(at, size) {
+					memory(at, size)[i] = value
+				}
+			}))
+		}
+		mine = append(mine, held{m, value})
+	}
+	for len(mine) > 0 {
+		drop(0)
+	}
+	assert.NoError(t, fake.Synchronize(0, s))
+	assert.NoError(t, fake.DestroyStream(0, s))
+}
