@@ -99,11 +99,25 @@ func (c *Checker) now() Moment {
 }
 
 // hold keeps owned memory instead of its being given back; it reports false where it has to be given back.
-// All that uses the memory is on its stream s.
+// All that uses the memory is on its stream s, or on any.
 func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	if size <= 0 || int64(size) > c.most || m.taken || m.region.Address == 0 {
 		return false
 	}
+	if s != backends.EveryStream {
+		return c.keep(m, size, s)
+	}
+	c.runtime.grants.aside(func() {
+		over, _ := settleDevice(m.backend, m.context())
+		if !over || !c.keep(m, size, 0) {
+			_ = m.backend.Free(m.region, size, s)
+		}
+	})
+	return true
+}
+
+// keep is hold, of memory whose uses are on s alone.
+func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	if m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
 		return false
 	}
@@ -142,6 +156,9 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 // giveBack looks at memory that is kept, the oldest first, and gives it back: all of it, or until no more is kept
 // than may be. It reports whether there was any.
 func (c *Checker) giveBack(all bool) (some bool) {
+	if all {
+		c.runtime.grants.wait()
+	}
 	c.ending.Lock()
 	defer c.ending.Unlock()
 	for {

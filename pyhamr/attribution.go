@@ -49,3 +49,22 @@ func LibraryLimits() string { return bridge.LibraryLimits() }
 //
 //hamr:blocking
 func LibraryTotals() string { return bridge.LibraryTotals() }
+
+// StartChecking keeps up to most bytes of freed memory, to see whether it is written to; stack is as for
+// StartRecording.
+func StartChecking(most int, stack uint64) (int, error) {
+	return 0, cabi.StartChecking(int64(most), stack)
+}
+
+// CheckMemory looks at all memory that is kept, and returns what FoundMisuse does.
+//
+//hamr:blocking
+func CheckMemory() (string, error) { return bridge.CheckMemory() }
+
+// FoundMisuse returns writes to freed memory that were found since the last call, in lines: see the bridge's.
+func FoundMisuse() (string, error) { return bridge.FoundMisuse() }
+
+// StopChecking ends the check, and returns what it found.
+//
+//hamr:blocking
+func StopChecking() (string, error) { return bridge.StopChecking() }

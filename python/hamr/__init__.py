@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from ._buffer.many import copy_many
     from ._buffer.opening import open_shared
     from ._buffer.shares import SharedHandle
+    from ._diagnostics.checking import MemoryMisuse, check_memory
     from ._diagnostics.memory_recording import record_memory, track
     from ._diagnostics.memory_server import MemoryServer, serve_memory
     from ._diagnostics.pool_limits import limits, set_limit
@@ -153,6 +154,7 @@ __all__ = [
     "Handle",
     "InUse",
     "InternalError",
+    "MemoryMisuse",
     "MemoryServer",
     "MemorySnapshot",
     "OutOfMemory",
@@ -251,11 +253,13 @@ __all__ = [
 _LATE = {
     "_C_API": "_native",
     "Event": "_base.stream",
+    "MemoryMisuse": "_diagnostics.checking",
     "MemoryServer": "_diagnostics.memory_server",
     "MemorySnapshot": "_diagnostics.snapshots",
     "SharedHandle": "_buffer.shares",
     "Stream": "_base.stream",
     "backends": "_diagnostics.report",
+    "check_memory": "_diagnostics.checking",
     "copy_many": "_buffer.many",
     "current_device": "_base.cuda_devices",
     "device": "_base.cuda_devices",
@@ -357,6 +361,11 @@ if environ.get("HAMR_MEMORY"):
 
     serve_if_asked()
     del serve_if_asked
+if environ.get("HAMR_CHECK"):
+    from ._diagnostics.checking import start_if_asked
+
+    start_if_asked()
+    del start_if_asked
 del _name, environ, modules
 
 

@@ -60,7 +60,8 @@ class record_memory:  # noqa: N801 -- users write it as a function
         try:
             core().StartRecording(self._most, function)
         except BaseException:
-            _native.record_stacks(False)
+            if self._stacks:
+                _native.record_stacks(False)
             raise
         self._pid, self.snapshot, _recording = os.getpid(), None, self
         return self
@@ -79,7 +80,8 @@ class record_memory:  # noqa: N801 -- users write it as a function
         finally:
             _recording = None
             core().StopRecording()
-            _native.record_stacks(False)
+            if self._stacks:
+                _native.record_stacks(False)
         if self.path is None:
             return
         try:
@@ -95,8 +97,9 @@ _recording: record_memory | None = None
 
 def _after_fork_in_child() -> None:
     global _recording
-    _recording = None
-    _native.record_stacks(False)
+    recording, _recording = _recording, None
+    if recording is not None and recording._stacks:
+        _native.record_stacks(False)
 
 
 class track:  # noqa: N801 -- users write it as a function

@@ -115,7 +115,7 @@ def memory_snapshot() -> MemorySnapshot:
             rows[kind].append(row)
             if kind == "s":
                 pieces.append([])
-    stacks = _stacks({int(row[-1]) for row in (*rows["a"], *rows["e"])} - {0})
+    stacks = stacks_of({int(row[-1]) for row in (*rows["a"], *rows["e"])} - {0})
     threads = {t.native_id: t.name for t in threading.enumerate()}
     allocations = [_allocation(row, stacks, threads) for row in rows["a"]]
     events: list[Any] = [
@@ -147,7 +147,7 @@ def _devices(allocations: list[Allocation], segments: list[Segment]) -> dict[str
     return {f"{b}:{d}": held(b, d) for b, d in sorted(places) if d >= 0}
 
 
-def _stacks(wanted: set[int]) -> dict[int, list[Frame]]:
+def stacks_of(wanted: set[int]) -> dict[int, list[Frame]]:
     """The stacks that are spoken of, by number."""
     stacks: dict[int, list[Frame]] = {}
     for parts, number in _native.recorded_stacks().items() if wanted else ():

@@ -6,7 +6,7 @@
 
 #define MOST_FRAMES 64
 
-int stacks_wanted;
+int stacks_wanted; /* how many want them */
 static PyObject *known; /* {(code, line, ...): number}: the innermost frame first */
 static _Thread_local int64_t current; /* of what this thread does; 0: not known */
 static _Thread_local int noting;
@@ -66,15 +66,17 @@ static PyObject *record_stacks(PyObject *module, PyObject *on) {
     (void)module;
     int is = PyObject_IsTrue(on);
     if (is < 0) return NULL;
-    PyObject *before = known;
-    if (is) {
+    PyObject *before = NULL;
+    if (is && !stacks_wanted) {
         PyObject *fresh = PyDict_New();
         if (!fresh) return NULL;
+        before = known;
         known = fresh;
     }
     current = 0;
-    __atomic_store_n(&stacks_wanted, is, __ATOMIC_RELAXED);
-    if (is) Py_XDECREF(before);
+    int wanted = stacks_wanted + (is ? 1 : -1);
+    __atomic_store_n(&stacks_wanted, wanted > 0 ? wanted : 0, __ATOMIC_RELAXED);
+    Py_XDECREF(before);
     return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
 }
 
@@ -86,7 +88,7 @@ static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
 
 PyMethodDef stacks_methods[] = {
     {"record_stacks", record_stacks, METH_O,
-     "record_stacks(on) -> int: begin anew to number the stacks of threads that take memory, or end it; the address of the C function that tells the number."},
+     "record_stacks(on) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; the address of the C function that tells the number."},
     {"recorded_stacks", recorded_stacks, METH_NOARGS,
      "recorded_stacks() -> {(code, line, code, line, ...): number}: the innermost frame first."},
     {NULL, NULL, 0, NULL},

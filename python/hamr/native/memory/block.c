@@ -9,6 +9,7 @@
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/stacks.h"
 #include "memory/exchange.h"
 #include "memory/owner.h"
 #include "memory/view.h"
@@ -52,6 +53,7 @@ void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
 void block_give_back(const hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions) return; /* a forked child: it never had the memory */
+    stacks_note();
     if (is_of_device(array->allocator) ? !is_ordered(array->allocator) : array->size >= LONG_FREE) {
         Py_BEGIN_ALLOW_THREADS
         functions->release(array->memory);
@@ -59,6 +61,7 @@ void block_give_back(const hamr_array *array) {
     } else {
         functions->release(array->memory);
     }
+    stacks_forget();
     owner_drain();
 }
 
@@ -157,6 +160,7 @@ static void block_release(Block *block) {
     block->token = 0;
     if (token && block->generation == core_generation && functions) {
         int is_long = release_is_long(block);
+        stacks_note();
         if (waits_for_all(block)) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
@@ -169,6 +173,7 @@ static void block_release(Block *block) {
         } else {
             give_back(functions, block->share, token, block->stream);
         }
+        stacks_forget();
         block->share = NULL;
         owner_drain();
     } else if (block->share) { /* the parent's, see leave_to_parent */

@@ -1,0 +1,87 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"hamr/gobuffer"
+)
+
+// checking is the one check of this copy of the library.
+var checking struct {
+	mutex   sync.Mutex
+	checker *gobuffer.Checker
+}
+
+var errNotChecked = errors.New("memory is not being checked")
+
+// StartChecking keeps up to most bytes of freed memory, to see whether it is written to; stack returns the
+// number of the calling thread's stack.
+func StartChecking(most int64, stack func() int64) (err error) {
+	defer Guard(&err)
+	DropSpares()
+	checking.mutex.Lock()
+	defer checking.mutex.Unlock()
+	started, err := Runtime.Check(most, stack)
+	if err == nil {
+		checking.checker = started
+	}
+	return err
+}
+
+// CheckMemory looks at all memory that is kept, and describes what FoundMisuse does.
+func CheckMemory() (text string, err error) {
+	defer Guard(&err)
+	DropSpares()
+	c, err := checker()
+	if err != nil {
+		return "", err
+	}
+	return misuses(c.Look()), nil
+}
+
+// FoundMisuse describes writes to freed memory that were found since the last call, in lines: library, allocator,
+// device, address, bytes, stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970
+// and stack, of the allocation and of the release. The last line is how many more there were.
+func FoundMisuse() (text string, err error) {
+	defer Guard(&err)
+	c, err := checker()
+	if err != nil {
+		return "", err
+	}
+	return misuses(c.Found()), nil
+}
+
+func checker() (*gobuffer.Checker, error) {
+	checking.mutex.Lock()
+	defer checking.mutex.Unlock()
+	if checking.checker == nil {
+		return nil, errNotChecked
+	}
+	return checking.checker, nil
+}
+
+func misuses(found []gobuffer.Misuse, more int) string {
+	var text strings.Builder
+	for _, m := range found {
+		fmt.Fprintln(&text, m.Library, int(m.Region.Allocator), m.Region.Device, uint64(m.Region.Address), m.Size, uint64(m.Stream),
+			m.Offset, m.Bytes, m.Value, m.Allocated.Thread, m.Allocated.Time, m.Allocated.Stack, m.Freed.Thread, m.Freed.Time, m.Freed.Stack)
+	}
+	fmt.Fprintln(&text, more)
+	return text.String()
+}
+
+// StopChecking ends the check, and describes what it found.
+func StopChecking() (text string, err error) {
+	defer Guard(&err)
+	checking.mutex.Lock()
+	c := checking.checker
+	checking.checker = nil
+	checking.mutex.Unlock()
+	if c == nil {
+		return "", errNotChecked
+	}
+	return misuses(c.Stop()), nil
+}
