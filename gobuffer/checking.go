@@ -266,6 +266,13 @@ func (c *Checker) Found() (found []Misuse, more int) {
 	return found, more
 }
 
+// GiveBack looks at all memory that is kept now, and gives it back; Found tells the rest.
+func (c *Checker) GiveBack() {
+	if c != nil && c.runtime != nil {
+		c.giveBack(true)
+	}
+}
+
 // Look looks at all memory that is kept now, gives it back, and returns what Found does then.
 func (c *Checker) Look() (found []Misuse, more int) {
 	if c == nil || c.runtime == nil {

@@ -42,6 +42,13 @@ func CheckMemory() (text string, err error) {
 	return misuses(c.Look()), nil
 }
 
+// lookAtFreed gives back what is kept, where memory is checked; FoundMisuse tells what was found.
+func lookAtFreed() {
+	if c, err := checker(); err == nil {
+		c.GiveBack()
+	}
+}
+
 // FoundMisuse describes writes to freed memory that were found since the last call, in lines: library, allocator,
 // device, address, bytes, stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970
 // and stack, of the allocation and of the release. The last line is how many more there were.

@@ -120,6 +120,7 @@ func Trim() (err error) {
 	if err := errors.Join(Scheduler.TrimAllocators(), Scheduler.Trim()); err != nil {
 		return err
 	}
+	lookAtFreed()
 	for _, b := range Runtime.Backends() {
 		if t, ok := backends.As[backends.Trimmer](b); ok && b.Probe() == nil {
 			if err := t.Trim(); err != nil {
