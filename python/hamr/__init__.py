@@ -207,6 +207,7 @@ __all__ = [
     "buffer_unsigned_long",
     "buffer_unsigned_long_long",
     "buffer_unsigned_short",
+    "check_memory",
     "copy_many",
     "current_device",
     "data",

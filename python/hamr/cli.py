@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ENVIRONMENT = {
     "HAMR_VERBOSE": "log every allocation, free, copy and temporary (an integer, 0 is off)",
     "HAMR_MEMORY": "1: `hamr memory`, run by the same user, may ask the process what it has",
+    "HAMR_CHECK": "1: tell who writes to memory that was freed; raise: hamr.check_memory() raises",
+    "HAMR_CHECK_BYTES": "how much freed memory HAMR_CHECK keeps, as 256MiB",
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
     "HAMR_NVRTC_LIBRARY": "the NVRTC that hamr.pygpu.compile loads, instead of libnvrtc.so",
     "HAMR_PYGPU_RUNTIME": "what serves hamr.pygpu: cuda or hip; by default the first with devices",

@@ -60,8 +60,9 @@ def check_memory() -> list[MemoryMisuse]:
     For processes that HAMR_CHECK=1 was set for, before hamr was imported, else RuntimeError. What
     is given back is then filled with a pattern, in the order of its stream, and kept, up to
     HAMR_CHECK_BYTES (256MiB); it is looked at when there is more, or no other memory, by this
-    call, and at exit. Each write is told once: as a warning, a MemoryMisuse, within a second of being found, too. With
-    HAMR_CHECK=raise this call raises the first one, and has the others as its notes.
+    call, and at exit. Each write is told once: as a warning, a MemoryMisuse, soon after it was
+    found if nobody calls this. With HAMR_CHECK=raise this call raises the first one, which has the
+    others as its notes.
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
@@ -115,7 +116,9 @@ def _warn(found: list[MemoryMisuse]) -> None:
                 warnings.simplefilter("always", MemoryMisuse)
             try:
                 warnings.warn(each, stacklevel=3)
-            except MemoryMisuse:  # an error, by the program's filters: nobody calls who could be told
+            except (
+                MemoryMisuse
+            ):  # an error, by the program's filters: nobody calls who could be told
                 print(f"hamr: {each}", file=sys.stderr)
 
 
