@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,6 +223,9 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 		return 0, 0, 0, err
 	}
 	part := make([]byte, min(readPart, k.size))
+	var pinned runtime.Pinner // few bytes would be on a stack, which moves
+	pinned.Pin(&part[0])
+	defer pinned.Unpin()
 	to := backends.Region{Address: backends.Address(uintptr(unsafe.Pointer(&part[0]))), Allocator: backends.Malloc, Device: backends.HostDevice}
 	for at := 0; at < k.size; at += len(part) {
 		n := min(len(part), k.size-at)

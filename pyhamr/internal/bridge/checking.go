@@ -39,6 +39,8 @@ func CheckMemory() (text string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// What could not be released yet is kept from then on, or the device is out of reach.
+	_ = Runtime.ReleasePostponed()
 	return misuses(c.Look()), nil
 }
 

@@ -1,0 +1,128 @@
+"""HAMR_CHECK on devices: late kernels, libraries that go on writing, and no false report."""
+
+import pytest
+
+from tests.cuda import driver
+from tests.support.processes import run_code
+
+START = '''
+import random, time, warnings
+import hamr
+from hamr.allocators import _core
+from tests.cuda import driver
+
+warnings.simplefilter("ignore", hamr.MemoryMisuse)
+N = 100_000
+stream = driver.Stream()
+
+def settled():
+    assert hamr.check_memory() == []  # what the device had to be waited for is poisoned now
+
+def write(address, count=100):
+    """When the pattern is there, as soon after the release on a device that has no other work."""
+    time.sleep(0.2)
+    with driver.on(0):
+        driver.do("cuCtxSynchronize")
+    driver.write_late(stream, address, count, 7.0)
+    stream.synchronize()
+'''
+
+pytestmark = pytest.mark.usefixtures("needs_device")
+
+
+def checked(code, **settings):
+    return run_code(START + code, env={"HAMR_CHECK": "1", **settings})
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["", "address"])
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_uva", "cuda_host"])
+def test_a_late_kernel_is_found(allocator, known):
+    """Whether hamr knows of its stream or, since somebody has the address, of none."""
+    checked(
+        f"""
+buffer = hamr.Buffer(N, "f4", {allocator!r}, fill=1)
+address = buffer.ptr if {known} else hamr.memory_snapshot().allocations[-1]["address"]
+def freed(): buffer.close()
+freed()
+hamr.Buffer(1, "u1", {allocator!r}).close()  # page-locked memory is released when somebody asks
+write(address + 400)
+(found,) = hamr.check_memory()
+assert (found.allocator, found.device) == ({allocator!r}, -1 if "host" in {allocator!r} else 0)
+assert found.address == address and found.size == 4 * N
+assert 400 <= found.offset < 404 and found.written <= 400
+assert "freed" in [frame["name"] for frame in found.freed["stack"]]
+settled()
+"""
+    )
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize(("number", "name"), [(1, "cupy"), (2, "torch"), (3, "numba")])
+def test_a_library_that_goes_on_writing_is_found(number, name):
+    checked(
+        f"""
+from hamr._base.library import core
+address = core().AllocateFor({number}, 0, 4 * N, 0)
+core().FreeFor(address)
+write(address)
+(found,) = hamr.check_memory()
+assert (found.library, found.allocator, found.offset) == ({name!r}, "cuda", 0)
+"""
+    )
+
+
+def test_work_that_was_enqueued_before_is_no_fault(emulator):
+    checked(
+        """
+from hamr._base.library import core
+own = hamr.Stream(device=0)
+for _ in range(20):
+    buffer = hamr.Buffer(N, "f4", "cuda_async", fill=1, stream=own)
+    buffer.fill(2)
+    buffer.close()
+own.synchronize()
+settled()
+"""
+    )
+
+
+def test_a_walk_without_a_fault_tells_of_none():
+    checked(
+        """
+warnings.simplefilter("error")
+import numpy as np
+numbers, mine, streams = random.Random(3), [], [hamr.Stream(device=0) for _ in range(3)]
+for step in range(600):
+    if mine and numbers.random() < 0.5:
+        buffer, value = mine.pop(numbers.randrange(len(mine)))
+        if numbers.random() < 0.5:
+            assert (buffer.get() == value).all()
+        elif numbers.random() < 0.5:
+            buffer = buffer.copy(numbers.choice(["cuda", "cuda_async", "malloc", "cuda_host"]))
+            assert (buffer.get() == value).all()
+    else:
+        allocator = numbers.choice(["cuda", "cuda_async", "cuda_uva", "cuda_host", "malloc"])
+        size = numbers.choice([1, 100, 10_000])
+        more = {} if allocator == "malloc" else {"stream": numbers.choice([None, *streams])}
+        mine.append((hamr.Buffer(size, "u1", allocator, fill=step % 200, **more), step % 200))
+        if numbers.random() < 0.2:
+            mine[-1][0].ptr
+    if numbers.random() < 0.03:
+        assert hamr.check_memory() == []
+mine.clear()
+settled()
+""",
+        HAMR_CHECK_BYTES="60KB",
+    )
+
+
+def test_memory_that_is_kept_is_there_before_there_is_none():
+    checked(
+        """
+free, _ = hamr.memory_info(0)
+for _ in range(6):
+    hamr.Buffer(free // 3, "u1", "cuda").close()
+settled()
+""",
+        HAMR_CHECK_BYTES="100TB",
+    )
