@@ -112,6 +112,8 @@ var receivers = []receiver{
 	{name: "zero Memory", make: fixed(new(gobuffer.Memory)), want: gobuffer.ErrZero, zero: true},
 	{name: "Memory", make: func(t *testing.T) any { return accessed(t).Detach() }},
 
+	{name: "nil Checker", make: fixed((*gobuffer.Checker)(nil)), zero: true},
+	{name: "zero Checker", make: fixed(new(gobuffer.Checker)), zero: true},
 	{name: "nil Recorder", make: fixed((*gobuffer.Recorder)(nil)), zero: true},
 	{name: "zero Recorder", make: fixed(new(gobuffer.Recorder)), zero: true},
 	{name: "nil Tracker", make: fixed((*gobuffer.Tracker)(nil)), zero: true},

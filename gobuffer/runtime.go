@@ -330,6 +330,15 @@ func (r *Runtime) WatchedWord() uintptr {
 	return uintptr(unsafe.Pointer(&r.books.watched))
 }
 
+// CheckedWord is the address of 64 bits that are zero while there is no Checker, which memory that is freed is to
+// come to. They are there as long as the Runtime.
+func (r *Runtime) CheckedWord() uintptr {
+	if r.check() != nil {
+		return 0
+	}
+	return uintptr(unsafe.Pointer(&r.books.checker))
+}
+
 // Tracing reports whether SetTrace was given a function.
 func (r *Runtime) Tracing() bool { return r != nil && r.tracing() }
 

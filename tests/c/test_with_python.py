@@ -136,3 +136,32 @@ def test_a_plug_in_shares_the_library_of_this_process(plugin):
     loaded.live.restype = ctypes.c_int64
     rows = hamr.stats()["allocators"]
     assert loaded.live() == rows.get("malloc", {"live": 0})["live"]
+
+
+CHECKED = """
+import ctypes, warnings
+plugin = ctypes.CDLL({plugin!r})
+plugin.data.restype = ctypes.c_void_p
+plugin.make.argtypes = [ctypes.c_int64]
+
+def stale():
+    assert plugin.make(8) == 0
+    address = plugin.data()
+    assert plugin.drop() == 0
+    return address
+
+stale()  # C keeps it for the next one
+import hamr
+warnings.simplefilter("ignore", hamr.MemoryMisuse)
+for at in (0, 63):
+    ctypes.memset(stale() + at, 7, 1)
+    assert [(each.size, each.offset) for each in hamr.check_memory()] == [(64, at)]
+plugin.work_in_threads()
+assert hamr.check_memory() == []
+"""
+
+
+def test_small_memory_of_a_plug_in_is_checked(plugin):
+    """C keeps none for itself meanwhile, of which nobody looks whether it is written to."""
+    env = {"HAMR_PYTHON": sys.executable, "PYTHONPATH": PACKAGES, "HAMR_CHECK": "1"}
+    run_code(CHECKED.format(plugin=plugin), env=env)

@@ -24,12 +24,12 @@ import (
 	"hamr/pyhamr/internal/cabi"
 )
 
-// hamrCore gives out cabi's table, and where the core says that it is being traced.
+// hamrCore gives out cabi's table, and where the core says that it is being traced, and that memory is checked.
 //
 //export hamrCore
-func hamrCore(tracing *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
+func hamrCore(tracing, checking *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
 	_, word, _ := bridge.Runtime.Words()
-	*tracing = C.uint64_t(word)
+	*tracing, *checking = C.uint64_t(word), C.uint64_t(bridge.Runtime.CheckedWord())
 	if bridge.Settings.Said() {
 		*configured = 1
 	}

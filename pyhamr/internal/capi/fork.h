@@ -14,6 +14,7 @@ typedef struct {
     hamr_error *(*limit_pool)(int32_t allocator, int32_t device, int64_t bytes);
     const capi_store_calls *store;
     uint64_t tracing;   /* address of 64 bits that are zero while nobody is told what the core does */
+    uint64_t checking;  /* likewise, while nobody looks whether freed memory is written to */
     int32_t configured; /* somebody has told it the settings */
 } capi_core;
 
@@ -30,6 +31,9 @@ static inline const hamr_functions *capi_functions(void) { return __atomic_load_
 
 /* Whether somebody is told what the core does, which is there. */
 static inline int capi_traced(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.tracing, __ATOMIC_RELAXED) != 0; }
+
+/* Whether all memory that is freed has to come to the core. */
+static inline int capi_checked(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.checking, __ATOMIC_RELAXED) != 0; }
 
 #define CAPI_LOAD()                                           \
     do {                                                      \

@@ -32,7 +32,8 @@ Object *spare_take(uint64_t size, Share **share) {
 }
 
 int spare_put(Share *share) {
-    if (!share->pristine || share->allocator != HAMR_ALLOCATOR_MALLOC || share->stream || share->size == 0 || share->size > LARGEST || capi_traced()) return 0;
+    if (!share->pristine || share->allocator != HAMR_ALLOCATOR_MALLOC || share->stream || share->size == 0 || share->size > LARGEST) return 0;
+    if (capi_traced() || capi_checked()) return 0;
     int kept = 0;
     object_lock();
     size_t of = (share->size - 1) / STEP;
