@@ -108,8 +108,18 @@ FULL = [
     *(HOST, CUDA, HIP, PAIRS),
     *again(emulated(0), emulated(1, HAMR_CUDA_KERNELS="0"), emulated(4)),
 ]
-#: With --all, each of the two by itself, too.
+#: With --all, each of the two by itself, too, and all with a look at freed memory.
 APART = again(emulated(1), emulated(2, HAMR_CUDA_KERNELS="0"))
+CHECKED = [
+    replace(
+        suite,
+        name=f"{suite.name}, freed memory checked",
+        settings=suite.settings | SHORTENED | {"HAMR_CHECK": "raise"},
+        # Go's handler of faults is there before pytest's then, which would end the process.
+        arguments=(*suite.arguments, "-m", "not freed_again", "-p", "no:faulthandler"),
+    )
+    for suite in (HOST, CUDA)
+]
 #: What the newest Python runs, and of that what those between the oldest and it do, where forks,
 #: exits and counts of references are; with --all they run all.
 PART = [replace(suite, arguments=EACH_PYTHON) for suite in (HOST, CUDA)]
@@ -323,7 +333,7 @@ def main() -> int:
                 said = partial(str, f"not set up: {error}")
                 jobs.append(pool.submit(row, f"Python {interpreter.tag}", said))
                 continue
-            suites = FULL + APART if options.all else FULL
+            suites = FULL + APART + CHECKED if options.all else FULL
             if options.gpu:
                 suites = GPU
             elif i and options.all:

@@ -111,15 +111,36 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	c.runtime.grants.aside(func() {
 		over, _ := settleDevice(m.backend, m.context())
 		if !over || !c.keep(m, size, 0) {
-			_ = m.backend.Free(m.region, size, s)
+			m.freeOrPostpone(size, s)
 		}
 	})
 	return true
 }
 
+// freeOrPostpone gives owned memory back, or keeps it until its device can be reached.
+func (m *Memory) freeOrPostpone(size int, s backends.Stream) {
+	if refused(m.backend.Free(m.region, size, s)) && refused(m.backend.Free(m.region, size, s)) {
+		m.postpone()
+	}
+}
+
+// captured reports whether the pattern would go into a graph, or end another stream's capture into one.
+func (m *Memory) captured(s backends.Stream) bool {
+	if m.streams == nil {
+		return false
+	}
+	if l, ok := backends.As[backends.Launcher](m.backend); ok {
+		if is, err := l.Capturing(m.context(), s); is || err != nil {
+			return true
+		}
+	}
+	_, err := m.streams.Idle(m.context(), s)
+	return errors.Is(err, backends.ErrCapturing)
+}
+
 // keep is hold, of memory whose uses are on s alone.
 func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
-	if m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
+	if m.captured(s) || m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
 		return false
 	}
 	kept := &keptMemory{memory: m, size: size, stream: s, lives: m.lives()}
@@ -128,8 +149,10 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 		if err == nil {
 			kept.over, err = w.record()
 		}
-		if err != nil && w.wait() != nil {
-			return false
+		if err != nil {
+			if over, _ := settleDevice(m.backend, m.context()); !over {
+				return false
+			}
 		}
 	}
 	c.mutex.Lock()
@@ -141,8 +164,8 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	full := c.bytes > c.most || len(c.kept) > mostKept
 	c.mutex.Unlock()
 	if stopped {
-		_ = kept.end()
-		return false
+		kept.end()
+		return true
 	}
 	if full && c.busy.CompareAndSwap(false, true) {
 		// Who frees may hold locks that a device's work waits for.
@@ -174,7 +197,7 @@ func (c *Checker) giveBack(all bool) (some bool) {
 		c.bytes -= int64(oldest.size)
 		c.mutex.Unlock()
 		c.look(oldest)
-		_ = oldest.end()
+		oldest.end()
 		some = true
 	}
 }
@@ -244,17 +267,21 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 }
 
 // end gives the memory back: its stream may have ended since, and all that was on it is over.
-func (k *keptMemory) end() error {
-	var s backends.Stream
+func (k *keptMemory) end() {
+	m, s := k.memory, backends.Stream(0)
 	var late error
 	if k.over != nil {
 		late = errors.Join(k.over.wait(), k.over.release())
 	}
-	if k.memory.streams != nil {
-		resolved, err := k.memory.streams.Resolve(k.memory.context(), 0)
+	if m.streams != nil {
+		resolved, err := m.streams.Resolve(m.context(), 0)
 		late, s = errors.Join(late, err), resolved
+		if late != nil {
+			// Whether the pattern is there is not known.
+			s = backends.EveryStream
+		}
 	}
-	return errors.Join(late, k.memory.backend.Free(k.memory.region, k.size, s))
+	m.freeOrPostpone(k.size, s)
 }
 
 // Found returns what was found since the last call, of memory whose time was over, and how much more than

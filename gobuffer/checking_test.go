@@ -233,3 +233,36 @@ func walkChecked(t *testing.T, r *gobuffer.Runtime, fake *backendtest.Fake, rand
 	assert.NoError(t, fake.Synchronize(0, s))
 	assert.NoError(t, fake.DestroyStream(0, s))
 }
+
+// Stop comes between a release's asking for the Checker and its keeping the memory.
+func TestStoppingBesideReleases(t *testing.T) {
+	fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA, Reuses: true})
+	require.NoError(t, fake.Probe())
+	r, err := gobuffer.NewRuntime(host.New(), fake)
+	require.NoError(t, err)
+	var over atomic.Bool
+	var releasing sync.WaitGroup
+	for range 3 {
+		releasing.Go(func() {
+			for !over.Load() {
+				m, err := r.Allocate(backends.CUDA, 0, 64, 0, false)
+				if assert.NoError(t, err) {
+					assert.NoError(t, m.Release())
+				}
+			}
+		})
+	}
+	for range 300 {
+		c, err := r.Check(muchKept, nil)
+		require.NoError(t, err)
+		found, more := c.Stop()
+		assert.Empty(t, found)
+		assert.Zero(t, more)
+	}
+	over.Store(true)
+	releasing.Wait()
+	allocations, _ := fake.Live()
+	_, events := fake.LiveHandles()
+	assert.Equal(t, []int{0, 0}, []int{allocations, events}, "allocations and events")
+	assert.Empty(t, fake.Violations())
+}

@@ -133,9 +133,14 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 	}
 	if c := r.checked(); c != nil {
 		r.grants.aside(func() {
-			if !r.rested(where.Device) || !c.hold(of.memory, size, 0) {
-				_ = served.backend.Free(where, size, s)
+			over := r.rested(where.Device)
+			if over && c.hold(of.memory, size, 0) {
+				return
 			}
+			if !over && len(of.uses) > 0 {
+				s = backends.EveryStream
+			}
+			_ = served.backend.Free(where, size, s)
 		})
 		return true
 	}

@@ -138,6 +138,9 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 	}
 	// One device's failure says nothing of the others.
 	_ = r.ReleasePostponed()
+	if c := r.checked(); c != nil {
+		c.giveBack(true) // what came back by that
+	}
 	return true
 }
 

@@ -54,6 +54,13 @@ ONE_CONFIGURATION = (
     *("cuda/test_cuda_pygpu_examples.py", "cuda/test_cuda_pygpu_kernel_examples.py"),
     "cuda/test_cuda_store_bench.py",
 )
+#: Paths whose tests ask what is kept and handed out next, or which calls of the driver a release
+#: makes, or hold a stream meanwhile: HAMR_CHECK has it otherwise by design.
+FREED_AGAIN = (
+    *("cuda/test_cuda_calls.py", "cuda/test_cuda_errors.py", "cuda/test_cuda_granted.py"),
+    *("cuda/test_cuda_libraries.py", "cuda/test_cuda_library_hooks.py", "cuda/test_cuda_limits.py"),
+    *("cuda/test_cuda_pinned.py", "cuda/test_cuda_release_errors.py", "cuda/test_cuda_reuse.py"),
+)
 HERE = Path(__file__).resolve().parent
 
 # One process has one driver. Without a choice the tests are those of the host.
@@ -85,7 +92,7 @@ def pytest_configure():
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"HAMR_TEST_REQUIRE names what is not installed: {missing}")
-    named = (*EACH_PYTHON, *ONE_CONFIGURATION)
+    named = (*EACH_PYTHON, *ONE_CONFIGURATION, *FREED_AGAIN)
     stale = [name for name in named if not (HERE / name).exists()]
     if stale:
         raise pytest.UsageError(f"tests/conftest.py names what is not there: {stale}")
@@ -101,6 +108,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.each_python)
         if any(path.is_relative_to(named) for named in ONE_CONFIGURATION):
             item.add_marker(pytest.mark.one_configuration)
+        if any(path.is_relative_to(named) for named in FREED_AGAIN):
+            item.add_marker(pytest.mark.freed_again)
 
 
 def pytest_collection_finish():
@@ -119,6 +128,14 @@ hypothesis.settings.register_profile(
     "long", hypothesis.settings.get_profile("hamr"), max_examples=500
 )  # pytest --hypothesis-profile=long
 hypothesis.settings.load_profile("hamr")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_misuse():
+    """With HAMR_CHECK=raise nobody wrote to freed memory in a module's tests."""
+    yield
+    if os.environ.get("HAMR_CHECK") == "raise":
+        hamr.check_memory()
 
 
 @pytest.fixture

@@ -131,3 +131,34 @@ settled()
 """,
         HAMR_CHECK_BYTES="100TB",
     )
+
+
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async"])
+def test_a_capture_has_no_pattern(allocator):
+    """Each replay would write it, to memory that others have by then."""
+    checked(
+        f"""
+import ctypes
+with driver.on(0):
+    captured = driver.get("cuStreamCreate", 1)
+own = hamr.Stream(captured, device=0)
+buffer = hamr.Buffer(N, "f4", {allocator!r}, fill=1, stream=own, transfer="async")
+buffer.synchronize()
+graph, calls = ctypes.c_uint64(), dict()
+with driver.on(0):
+    driver.do("cuStreamBeginCapture_v2", captured, 2)
+    if driver.emulator is None:
+        buffer.close()
+    else:
+        calls = driver.emulator.count_calls(buffer.close)
+    driver.do("cuStreamEndCapture", captured, ctypes.byref(graph))
+    if driver.emulator is None:
+        driver.do("cuGraphGetNodes", graph.value, None, ctypes.byref(nodes := ctypes.c_size_t()))
+        assert nodes.value <= ({allocator!r} == "cuda_async"), nodes.value  # its free is one
+    driver.do("cuGraphDestroy", graph.value)
+assert not any("Memset" in name for name in calls), calls
+settled()
+hamr.Buffer(N, "f4", {allocator!r}, fill=1, stream=own, transfer="async").close()
+settled()
+"""
+    )

@@ -175,6 +175,7 @@ def test_the_buffers_device_is_waited_for(allocator):
 CAPTURE_UNSUPPORTED = 900
 
 
+@pytest.mark.freed_again
 @pytest.mark.parametrize("end", ["trim", "next release"])
 def test_memory_is_kept_while_the_device_cannot_be_waited_for(emulator, capfd, end):
     hamr.trim()  # what is trimmed below is this test's

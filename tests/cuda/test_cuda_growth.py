@@ -128,6 +128,7 @@ def test_a_view_grows_elsewhere():
     assert (on_host(buffer) == 1).all()
 
 
+@pytest.mark.freed_again
 def test_memory_is_unmapped_when_the_device_is_at_rest(emulator):
     """The emulator takes it for a misuse while work is pending on it; streams may have ended."""
     live = emulator.live("memory")
@@ -236,6 +237,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.freed_again
 @pytest.mark.skipif(not driver.EMULATED, reason="a real driver's addresses are not to be had")
 @pytest.mark.parametrize("behind", [64 * MIB, 0], ids=["more behind", "none behind"])
 def test_where_the_addresses_end(behind):

@@ -67,6 +67,7 @@ def test_the_sum_is_what_the_driver_says():
     del held, start, kept
 
 
+@pytest.mark.freed_again
 def test_segments_are_whole_and_known():
     held = [hamr.Buffer(n, "u1", "cuda") for n in (100, 5000, 3 * MIB, 700 << 10)]
     freed = hamr.Buffer(5 * MIB, "u1", "cuda")

@@ -299,6 +299,7 @@ assert np.asarray(target.get_host_accessible()).tolist() == [7] * N
     )
 
 
+@pytest.mark.freed_again
 @pytest.mark.parametrize("what", ["result", "tensor"])
 def test_a_devices_memory_is_given_up_without_the_lock(emulator, what):
     run_code(

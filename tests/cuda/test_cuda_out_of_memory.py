@@ -109,6 +109,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.freed_again
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_operation_is_tried_again(emulator, relief, name):
     device, host = hamr.Buffer(COUNT, "f4", "cuda", data=RAMP), hamr.Buffer(COUNT, "f4", data=RAMP)

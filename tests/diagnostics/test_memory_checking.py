@@ -187,3 +187,23 @@ assert hamr.check_memory() == []
 """,
         HAMR_CHECK_BYTES="300KB",
     )
+
+
+def test_the_programs_filters_hold():
+    """Each is told where they say so, also of the same line; none where they do not."""
+    code = """
+for _ in range(2):
+    ctypes.memset(stale(1000), 7, 3)
+    assert len(hamr.check_memory()) == 1
+"""
+    for filters, times in (("default", 2), ("ignore", 0), ("error", 2)):
+        checked(
+            f"""
+import contextlib, io
+said = io.StringIO()
+warnings.simplefilter({filters!r})
+with contextlib.redirect_stderr(said):
+    exec({code!r})
+assert said.getvalue().count("were written after") == {times}, said.getvalue()
+"""
+        )

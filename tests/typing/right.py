@@ -168,6 +168,9 @@ def counting() -> None:
     assert_type(hamr.memory_snapshot().by_library(), dict[str, dict[str, int]])
     assert_type(hamr.memory_snapshot().devices["cuda:0"]["others"], int | None)
     hamr.serve_memory().close()
+    for misuse in hamr.check_memory():
+        assert_type(misuse, hamr.MemoryMisuse)
+        assert_type((misuse.library, misuse.offset, misuse.written), tuple[str, int, int])
     print(hamr.__version__.split("."), hamr.get_include())
 
 

@@ -21,12 +21,12 @@ var errNotChecked = errors.New("memory is not being checked")
 // number of the calling thread's stack.
 func StartChecking(most int64, stack func() int64) (err error) {
 	defer Guard(&err)
-	DropSpares()
 	checking.mutex.Lock()
 	defer checking.mutex.Unlock()
 	started, err := Runtime.Check(most, stack)
 	if err == nil {
 		checking.checker = started
+		DropSpares() // there are no others from now on
 	}
 	return err
 }

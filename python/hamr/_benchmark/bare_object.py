@@ -14,6 +14,7 @@ import socket
 import statistics
 import struct
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +80,16 @@ def rounds(nbytes: int, count: int) -> list[list[int]]:
             raise RuntimeError("no C compiler is there for what stands for a server")
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
         made, asked, other = [[stack.enter_context(end) for end in pair] for pair in pairs]
-        ends = {"serve": (made[1], asked[1]), "get": (asked[0], other[1]), "seal": (made[0], other[0])}
+        ends = {
+            "serve": (made[1], asked[1]),
+            "get": (asked[0], other[1]),
+            "seal": (made[0], other[0]),
+        }
         children = []
         for name, those in ends.items():
             numbers = [end.fileno() for end in those]
-            child = Child.of(f"bare_object.child_{name}", library, count, nbytes, *numbers, sockets=numbers)
+            told_it = library, count, nbytes, *numbers
+            child = Child.of(f"bare_object.child_{name}", *told_it, sockets=numbers)
             stack.callback(child.end)
             children.append(child)
         for child in children:
@@ -124,7 +130,7 @@ def child_seal(library: str, count: str, nbytes: str, server: str, other: str) -
 
 def _steps(begun: int, shut: int, sealed: int, *times: int) -> str:
     all_times = begun, shut, sealed, *times
-    steps = [then - before for before, then in zip(all_times, all_times[1:], strict=False)]
+    steps = [then - before for before, then in pairwise(all_times)]
     return ":".join(map(str, (*steps, times[-1] - begun)))
 
 

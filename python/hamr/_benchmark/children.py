@@ -37,7 +37,9 @@ class Child:
         self._read = b""
 
     @classmethod
-    def of(cls, function: str, *arguments: object, sockets: Iterable[int] = (), **settings: str) -> Self:
+    def of(
+        cls, function: str, *arguments: object, sockets: Iterable[int] = (), **settings: str
+    ) -> Self:
         """A process that calls ``module.function`` of this folder with texts.
 
         It inherits ``sockets``, and has environment variables of its own.

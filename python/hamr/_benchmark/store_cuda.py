@@ -29,7 +29,7 @@ _PART_ROUNDS = 100
 #: The least that a hand-over of a pool's memory takes.
 BARE = "the driver and one message alone: cuMemPoolExportPointer, sendmsg, cuMemPoolImportPointer"
 #: The least that a hand-over of an object of a store takes.
-BARE_OBJECT = "the driver and five messages alone: cuMemSetAccess, a server told and asked, cuMemMap"
+BARE_OBJECT = "the driver and five messages alone: cuMemSetAccess, a server asked twice, cuMemMap"
 
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:

@@ -109,17 +109,17 @@ def start_if_asked() -> None:
 
 
 def _warn(found: list[MemoryMisuse]) -> None:
+    frame = sys._getframe()
+    for _ in range(2):
+        frame = frame.f_back or frame
     for each in found:
-        with warnings.catch_warnings():
-            # Each is another one, though the lines look alike.
-            if not _raises:
-                warnings.simplefilter("always", MemoryMisuse)
-            try:
-                warnings.warn(each, stacklevel=3)
-            except (
-                MemoryMisuse
-            ):  # an error, by the program's filters: nobody calls who could be told
-                print(f"hamr: {each}", file=sys.stderr)
+        try:
+            # With a registry of its own: each is another one, though their lines look alike.
+            warnings.warn_explicit(
+                each, None, frame.f_code.co_filename, frame.f_lineno, registry={}
+            )
+        except MemoryMisuse:  # an error, by the program's filters: nobody calls who could be told
+            print(f"hamr: {each}", file=sys.stderr)
 
 
 def _read(text: str) -> list[MemoryMisuse]:

@@ -46,14 +46,16 @@ static int64_t number_of(PyObject *stack) {
 }
 
 void stacks_take(void) {
-    if (noting || !known) return; /* a finaliser of what is collected below */
+    if (noting || !known) return; /* a finaliser of what goes below */
     noting = 1;
+    int collects = PyGC_Disable(); /* whoever asks is in the middle of something that a finaliser may fork in */
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *stack = take();
     current = stack ? number_of(stack) : 0;
     Py_XDECREF(stack);
     PyErr_Restore(type, value, traceback); /* without a stack it goes on */
+    if (collects) PyGC_Enable();
     noting = 0;
 }
 
