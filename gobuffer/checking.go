@@ -105,6 +105,9 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	if size <= 0 || int64(size) > c.most || m.taken || m.region.Address == 0 {
 		return false
 	}
+	if m.region.Allocator == backends.Shared {
+		return false // other processes may have it, and go on
+	}
 	if s != backends.EveryStream {
 		return c.keep(m, size, s)
 	}
@@ -119,9 +122,12 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 
 // freeOrPostpone gives owned memory back, or keeps it until its device can be reached.
 func (m *Memory) freeOrPostpone(size int, s backends.Stream) {
-	if refused(m.backend.Free(m.region, size, s)) && refused(m.backend.Free(m.region, size, s)) {
-		m.postpone()
+	for range 2 { // what went wrong may have been said with that
+		if !refused(m.backend.Free(m.region, size, s)) {
+			return
+		}
 	}
+	m.postpone()
 }
 
 // captured reports whether the pattern would go into a graph, or end another stream's capture into one.
@@ -236,12 +242,13 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 			count++
 		}
 	}
-	if m.streams == nil {
+	device, stream := m.context(), backends.Stream(0)
+	if m.streams != nil {
+		stream, err = m.streams.Resolve(device, 0)
+	} else if m.region.Device == backends.HostDevice {
 		compare(0, hostBytes(m.region.Address, k.size))
 		return offset, count, value, nil
 	}
-	device := m.context()
-	stream, err := m.streams.Resolve(device, 0)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -255,7 +262,7 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 		from := m.region
 		from.Address += backends.Address(at)
 		left, err := m.backend.Copy(to, from, n, stream)
-		if err == nil && left != backends.Complete {
+		if err == nil && left != backends.Complete && m.streams != nil {
 			err = m.streams.Synchronize(device, stream)
 		}
 		if err != nil {

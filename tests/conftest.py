@@ -55,11 +55,13 @@ ONE_CONFIGURATION = (
     "cuda/test_cuda_store_bench.py",
 )
 #: Paths whose tests ask what is kept and handed out next, or which calls of the driver a release
-#: makes, or hold a stream meanwhile: HAMR_CHECK has it otherwise by design.
+#: makes, hold a stream meanwhile, or ask what importing hamr loads: HAMR_CHECK has it otherwise.
 FREED_AGAIN = (
     *("cuda/test_cuda_calls.py", "cuda/test_cuda_errors.py", "cuda/test_cuda_granted.py"),
     *("cuda/test_cuda_libraries.py", "cuda/test_cuda_library_hooks.py", "cuda/test_cuda_limits.py"),
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_release_errors.py", "cuda/test_cuda_reuse.py"),
+    *("concurrency/test_fork.py", "lifetime/test_address_space.py", "package/test_import.py"),
+    *("package/test_documents.py", "sharing/dlpack/test_dlpack_exchange.py"),
 )
 HERE = Path(__file__).resolve().parent
 

@@ -121,7 +121,9 @@ settled()
     )
 
 
+@pytest.mark.usefixtures("emulator")
 def test_memory_that_is_kept_is_there_before_there_is_none():
+    """It takes, and looks at, all that there is: a real device has too much."""
     checked(
         """
 free, _ = hamr.memory_info(0)
@@ -160,5 +162,22 @@ assert not any("Memset" in name for name in calls), calls
 settled()
 hamr.Buffer(N, "f4", {allocator!r}, fill=1, stream=own, transfer="async").close()
 settled()
+"""
+    )
+
+
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async", "cuda_vmm"])
+def test_what_others_have_goes_on(allocator):
+    """A handle keeps the elements, whoever has closed the buffer."""
+    checked(
+        f"""
+buffer = hamr.Buffer(N, "f4", {allocator!r}, fill=3)
+with buffer.share() as handle:
+    buffer.close()
+    settled()
+    opened = hamr.open_shared(handle)
+assert (opened.get() == 3).all()
+settled()
+assert (opened.get() == 3).all()
 """
     )

@@ -207,3 +207,27 @@ with contextlib.redirect_stderr(said):
 assert said.getvalue().count("were written after") == {times}, said.getvalue()
 """
         )
+
+
+@pytest.mark.parametrize("allocator", ["malloc", "shared"])
+def test_what_others_have_goes_on(allocator):
+    """A handle keeps the elements, and a forked child does, whoever has closed the buffer."""
+    checked(
+        f"""
+buffer = hamr.Buffer(1000, "f4", {allocator!r}, fill=3)
+near, far = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(far)
+    os.read(near, 1)
+    os._exit(0 if (buffer.get() == 3).all() else 1)
+with buffer.share() as handle:
+    buffer.close()
+    assert hamr.check_memory() == []
+    opened = hamr.open_shared(handle)
+assert hamr.check_memory() == []
+assert (opened.get() == 3).all()
+os.close(far)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+"""
+    )

@@ -9,7 +9,13 @@ WAYS = ("client.get", "open_shared", "CuPy", "torch")
 STEPS = ("a message of as many bytes alone", "asarray", "sum")
 
 DRIVER = ("cuMemPoolExportPointer", "sendmsg", "cuMemPoolImportPointer", "sum")
-OF = {"the steps of ": STEPS, "the driver and one message alone": DRIVER, "hand ": WAYS}
+OBJECT = ("cuMemSetAccess", "the server is told", "cuMemImportFromShareableHandle", "sum")
+OF = {
+    "the steps of ": STEPS,
+    "the driver and one message alone": DRIVER,
+    "the driver and five messages alone": OBJECT,
+    "hand ": WAYS,
+}
 
 
 def test_the_page_is_what_the_run_says(monkeypatch):

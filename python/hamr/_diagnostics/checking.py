@@ -18,7 +18,7 @@ from .snapshots import stacks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .snapshots import Frame
+    from .contents import Frame
 
 SETTING = "HAMR_CHECK"
 KEPT = "HAMR_CHECK_BYTES"
