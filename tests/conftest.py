@@ -42,7 +42,8 @@ EACH_PYTHON = (
 #: Paths whose tests take long and say the same with any number of emulated devices, and with or
 #: without kernels, or choose these themselves.
 ONE_CONFIGURATION = (
-    *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_collector.py"),
+    *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_checking.py"),
+    "cuda/test_cuda_collector.py",
     *("cuda/test_cuda_copy_many.py", "cuda/test_cuda_documents.py", "cuda/test_cuda_fork.py"),
     *("cuda/test_cuda_fortran.py", "cuda/test_cuda_growth.py"),
     *("cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
