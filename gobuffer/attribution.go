@@ -56,10 +56,10 @@ func (r *Runtime) AllocateFor(l Library, a backends.Allocator, device, size int,
 func (m *Memory) come(size int) {
 	r := m.runtime
 	r.counters[m.region.Allocator].add(m, size)
-	if c := r.checked(); c != nil {
-		m.life = &lives{allocated: c.now()}
-	}
 	if r.books.watched.Load() != 0 {
+		if c := r.checked(); c != nil {
+			m.life = &lives{allocated: c.now()}
+		}
 		r.books.come(m, size)
 	}
 }
@@ -69,12 +69,12 @@ func (m *Memory) gone() {
 	r, size := m.runtime, m.Size()
 	// The list first: who begins to watch has then seen the memory, or is seen here.
 	r.counters[m.region.Allocator].remove(m, size)
-	if c := r.checked(); c != nil {
-		known := m.lives()
-		known.freed = c.now()
-		m.life = &known
-	}
 	if r.books.watched.Load() != 0 {
+		if c := r.checked(); c != nil {
+			known := m.lives()
+			known.freed = c.now()
+			m.life = &known
+		}
 		r.books.gone(m, size)
 	}
 }

@@ -114,20 +114,10 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	c.runtime.grants.aside(func() {
 		over, _ := settleDevice(m.backend, m.context())
 		if !over || !c.keep(m, size, 0) {
-			m.freeOrPostpone(size, s)
+			_ = m.freeOrPostpone(size, s)
 		}
 	})
 	return true
-}
-
-// freeOrPostpone gives owned memory back, or keeps it until its device can be reached.
-func (m *Memory) freeOrPostpone(size int, s backends.Stream) {
-	for range 2 { // what went wrong may have been said with that
-		if !refused(m.backend.Free(m.region, size, s)) {
-			return
-		}
-	}
-	m.postpone()
 }
 
 // captured reports whether the pattern would go into a graph, or end another stream's capture into one.
@@ -288,7 +278,7 @@ func (k *keptMemory) end() {
 			s = backends.EveryStream
 		}
 	}
-	m.freeOrPostpone(k.size, s)
+	_ = m.freeOrPostpone(k.size, s)
 }
 
 // Found returns what was found since the last call, of memory whose time was over, and how much more than

@@ -131,14 +131,19 @@ func (m *Memory) giveBack() error {
 	if c := m.runtime.checked(); c != nil && c.hold(m, size, m.ordered()) {
 		return late
 	}
-	err := m.backend.Free(m.region, size, m.ordered())
+	return errors.Join(late, m.freeOrPostpone(size, m.ordered()))
+}
+
+// freeOrPostpone has the backend free owned memory, or keeps it until its device can be reached.
+func (m *Memory) freeOrPostpone(size int, s backends.Stream) error {
+	err := m.backend.Free(m.region, size, s)
 	if refused(err) {
 		// What went wrong may have been said with that.
-		if again := m.backend.Free(m.region, size, m.ordered()); refused(again) {
+		if again := m.backend.Free(m.region, size, s); refused(again) {
 			m.postpone()
 		}
 	}
-	return errors.Join(late, err)
+	return err
 }
 
 func refused(err error) bool {

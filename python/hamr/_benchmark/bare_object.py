@@ -112,8 +112,7 @@ def child_seal(library: str, count: str, nbytes: str, server: str, other: str) -
     """Make objects and hand them over; answer what each step took."""
     driver, functions, times = Driver(), ctypes.CDLL(library), (ctypes.c_int64 * 3)()
     open_it = ctypes.cast(driver.library.cuMemSetAccess, ctypes.c_void_p)
-    reading, unit = ctypes.byref(_access(_READ)), _unit(driver)
-    size = ctypes.c_size_t(-(-int(nbytes) // unit) * unit)
+    reading, size = ctypes.byref(_access(_READ)), _whole_units(driver, int(nbytes))
     with socket.socket(fileno=int(other)) as connection:
         answer("ready")
         for _ in told():
@@ -140,8 +139,7 @@ def child_get(library: str, count: str, nbytes: str, server: str, other: str) ->
     names = "cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"
     calls = [ctypes.cast(getattr(driver.library, name), ctypes.c_void_p) for name in names]
     ways, found = (ctypes.c_void_p * 4)(*[call.value for call in calls]), (ctypes.c_uint64 * 2)()
-    reading, unit = ctypes.byref(_access(_READ)), _unit(driver)
-    size = ctypes.c_size_t(-(-int(nbytes) // unit) * unit)
+    reading, size = ctypes.byref(_access(_READ)), _whole_units(driver, int(nbytes))
     with socket.socket(fileno=int(other)) as connection:
         answer("ready")
         for _ in range(int(count)):
@@ -157,12 +155,12 @@ def _access(access: int) -> _Access:
     return _Access(_DEVICE, 0, access)
 
 
-def _unit(driver: Driver) -> int:
-    """What sizes of such memory are multiples of, in bytes."""
+def _whole_units(driver: Driver, nbytes: int) -> ctypes.c_size_t:
+    """As many bytes, rounded up to what sizes of such memory are multiples of."""
     found, properties = ctypes.c_size_t(), _Properties(_PINNED, _BY_DESCRIPTOR, _DEVICE, 0)
     into = ctypes.byref(found)
     driver.call("cuMemGetAllocationGranularity", into, ctypes.byref(properties), 0)
-    return found.value
+    return ctypes.c_size_t(-(-nbytes // found.value) * found.value)
 
 
 @contextmanager

@@ -134,8 +134,7 @@ def child_receive(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
 def check(array: Any) -> None:
     """End the process where an array's bytes are not FILL.
 
-    They are read a MiB at a time: 64 of them at once put a process's code and data out of the
-    processor's caches, so that all ways took up to twice as long from then on.
+    They are read a MiB at a time, so that the host needs no more for it, whatever their number.
     """
     import numpy as np
 

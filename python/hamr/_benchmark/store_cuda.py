@@ -34,7 +34,7 @@ BARE_OBJECT = "the driver and five messages alone: cuMemSetAccess, a server aske
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     """Memory of 1 MiB and 64 MiB, new each time, to a process that waits for it."""
-    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+    for nbytes in _sizes(lib):
         title = f"hand {size_text(nbytes)} of CUDA over to another process"
         yield Rows(title, "us", partial(_rows, lib, driver, nbytes))
     yield from _bare(lib)
@@ -46,9 +46,13 @@ def _bare(lib: Libraries) -> Iterator[Rows]:
     nbytes, rounds = min(MIB, lib.settings.largest), _rounds(lib, _PART_ROUNDS)
     title = f"the driver and one message alone, {size_text(nbytes)} of a pool"
     yield Rows(title, "us", partial(_tried, lib, bare_hand_over.rows, nbytes, rounds))
-    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+    for nbytes in _sizes(lib):
         title = f"the driver and five messages alone, an object of {size_text(nbytes)}"
         yield Rows(title, "us", partial(_tried, lib, bare_object.rows, nbytes, rounds))
+
+
+def _sizes(lib: Libraries) -> list[int]:
+    return [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]
 
 
 def _rounds(lib: Libraries, usual: int) -> int:
@@ -58,7 +62,7 @@ def _rounds(lib: Libraries, usual: int) -> int:
 def _in_parts(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     """The steps of some of it, so that one sees where the time goes."""
     rounds = _rounds(lib, _PART_ROUNDS)
-    for nbytes in [n for n in LIMITS if n <= lib.settings.largest] or [lib.settings.largest]:
+    for nbytes in _sizes(lib):
         size = size_text(nbytes)
         for allocator in ("cuda_async", "cuda"):
             title = f"the steps of a handle of {size} of {allocator}"

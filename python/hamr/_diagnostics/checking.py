@@ -26,7 +26,6 @@ _USUAL = "256MiB"
 _INTERVAL = 0.25  # seconds between looks for what was found
 _MOST_FRAMES = 12  # of a stack, in words
 
-_lock = threading.Lock()
 _raises = False
 _checked = 0  # the process whose memory is
 
@@ -178,8 +177,6 @@ def _told(moment: dict[str, object]) -> str:
 
 
 def _after_fork_in_child() -> None:
-    global _lock
-    _lock = threading.Lock()
     if _checked:
         _native.record_stacks(False)
 
