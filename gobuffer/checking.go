@@ -13,17 +13,19 @@ import (
 	"hamr/backends"
 )
 
-// Misuse is a write to memory that had been given back, and that nobody had been given again.
+// Misuse is a write to memory that had been given back, and that nobody had been given again; or that memory was
+// given back once more.
 type Misuse struct {
-	Library   Library // who had the memory
+	Library   Library // who had the memory; AnyLibrary where it is not known
 	Region    backends.Region
-	Size      int
+	Size      int             // zero where it is not known
 	Stream    backends.Stream // that the release was ordered on
 	Offset    int             // of the first byte that was written
 	Bytes     int             // how many were
 	Value     byte            // of the first one
 	Allocated Moment
 	Freed     Moment
+	Again     Moment // of the second release, or zero
 }
 
 // Moment is when something was done with memory, and by whom. What is zero is not known.
@@ -47,6 +49,7 @@ type Checker struct {
 	bytes   int64
 	found   []Misuse
 	lost    int // more than mostFound
+	taken   map[backends.Address]*Memory // from libraries, and not free yet
 	stopped bool
 	ending  sync.Mutex // of who looks at memory and gives it back
 	busy    atomic.Bool
@@ -82,11 +85,12 @@ func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
 	if most < 0 {
 		return nil, valueError("most", most, "a count of zero or more bytes")
 	}
-	c := &Checker{runtime: r, most: most, stack: stack}
+	c := &Checker{runtime: r, most: most, stack: stack, taken: map[backends.Address]*Memory{}}
 	if !r.books.checker.CompareAndSwap(nil, c) {
 		return nil, errChecking
 	}
 	r.books.watched.Add(1)
+	r.dropGranted() // whoever freed it may do so again
 	return c, nil
 }
 
@@ -160,7 +164,7 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	full := c.bytes > c.most || len(c.kept) > mostKept
 	c.mutex.Unlock()
 	if stopped {
-		kept.end()
+		c.end(kept)
 		return true
 	}
 	if full && c.busy.CompareAndSwap(false, true) {
@@ -193,7 +197,7 @@ func (c *Checker) giveBack(all bool) (some bool) {
 		c.bytes -= int64(oldest.size)
 		c.mutex.Unlock()
 		c.look(oldest)
-		oldest.end()
+		c.end(oldest)
 		some = true
 	}
 }
@@ -208,7 +212,11 @@ func (c *Checker) look(k *keptMemory) {
 		return
 	}
 	m := k.memory
-	found := Misuse{m.library, m.region, k.size, k.stream, offset, count, value, k.lives.allocated, k.lives.freed}
+	c.tell(Misuse{Library: m.library, Region: m.region, Size: k.size, Stream: k.stream, Offset: offset, Bytes: count, Value: value,
+		Allocated: k.lives.allocated, Freed: k.lives.freed})
+}
+
+func (c *Checker) tell(found Misuse) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if len(c.found) >= mostFound {
@@ -261,6 +269,43 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 		compare(at, part[:n])
 	}
 	return offset, count, value, nil
+}
+
+// takes is told of memory that a library frees, before that is kept.
+func (c *Checker) takes(m *Memory) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.taken[m.region.Address] = m
+}
+
+// frees is told of it before others can be given the memory.
+func (c *Checker) frees(m *Memory) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.taken[m.region.Address] == m {
+		delete(c.taken, m.region.Address)
+	}
+}
+
+// again reports a library's release of what no library has.
+func (c *Checker) again(at backends.Address) {
+	if at == 0 {
+		return
+	}
+	found := Misuse{Library: AnyLibrary, Region: backends.Region{Address: at, Allocator: grantedAs}, Again: c.now()}
+	c.mutex.Lock()
+	if m := c.taken[at]; m != nil {
+		known := m.lives()
+		found.Library, found.Region, found.Size, found.Stream = m.library, m.region, m.Size(), m.ordered()
+		found.Allocated, found.Freed = known.allocated, known.freed
+	}
+	c.mutex.Unlock()
+	c.tell(found)
+}
+
+func (c *Checker) end(k *keptMemory) {
+	c.frees(k.memory)
+	k.end()
 }
 
 // end gives the memory back: its stream may have ended since, and all that was on it is over.

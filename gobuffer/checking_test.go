@@ -115,7 +115,36 @@ func TestALibrarysWriteToWhatItFreedIsFound(t *testing.T) {
 	found, _ := c.Look()
 	require.Len(t, found, 1)
 	assert.Equal(t, []any{gobuffer.LibraryTorch, 4095}, []any{found[0].Library, found[0].Offset})
-	assert.False(t, r.FreeFor(at), "freed twice")
+}
+
+func TestALibrarysSecondReleaseIsFound(t *testing.T) {
+	r, _, c := checkedWorld(t, muchKept)
+	at, err := r.Grant(gobuffer.LibraryCuPy, 1, 4096, 0)
+	require.NoError(t, err)
+	require.True(t, r.FreeFor(at))
+	assert.False(t, r.FreeFor(at), "before anything was waited for")
+	r.SettleGrants()
+	assert.False(t, r.FreeFor(at), "while it is kept")
+	found, _ := c.Look()
+	require.Len(t, found, 2)
+	for _, one := range found {
+		assert.Equal(t, []any{gobuffer.LibraryCuPy, 4096, 0, 1}, []any{one.Library, one.Size, one.Bytes, one.Region.Device})
+		assert.Equal(t, at, one.Region.Address)
+		assert.Less(t, one.Allocated.Stack, one.Freed.Stack)
+		assert.Less(t, one.Freed.Stack, one.Again.Stack)
+	}
+	assert.False(t, r.FreeFor(at), "when it was given back")
+	found, _ = c.Look()
+	require.Len(t, found, 1)
+	assert.Equal(t, []any{gobuffer.AnyLibrary, 0}, []any{found[0].Library, found[0].Size})
+	assert.NotZero(t, found[0].Again.Time)
+
+	again, err := r.Grant(gobuffer.LibraryTorch, 1, 4096, 0)
+	require.NoError(t, err)
+	require.True(t, r.FreeFor(again))
+	found, _ = c.Stop()
+	assert.Empty(t, found)
+	assert.False(t, r.FreeFor(at), "nobody looks")
 }
 
 func TestFreedMemoryIsHandedOutLast(t *testing.T) {

@@ -117,13 +117,16 @@ func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
 
 // FreeFor takes back what Grant returned, in the order of its stream, which must not have ended. It
 // waits for nobody: what cannot be freed at once is freed aside. Memory whose users nobody says waits for
-// the device. It is false for memory that no library has.
+// the device. It is false for memory that no library has, of which a Checker tells.
 func (r *Runtime) FreeFor(at backends.Address) bool {
 	if r.check() != nil {
 		return false
 	}
 	of, ok := r.grants.take(at)
 	if !ok {
+		if c := r.checked(); c != nil {
+			c.again(at)
+		}
 		return false
 	}
 	of.memory.gone()
@@ -132,11 +135,13 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.memory.library)
 	}
 	if c := r.checked(); c != nil {
+		c.takes(of.memory)
 		r.grants.aside(func() {
 			over := r.rested(where.Device)
 			if over && c.hold(of.memory, size, 0) {
 				return
 			}
+			c.frees(of.memory)
 			if !over && len(of.uses) > 0 {
 				s = backends.EveryStream
 			}

@@ -83,17 +83,12 @@ func (r *Runtime) Record(most int, stack func() int64) (*Recorder, error) {
 
 func (o *Recorder) come(m *Memory, size int) {
 	known := o.now()
-	if m.library != LibraryHamr {
-		known.stack = 0 // whoever allocates for others was not asked
-	}
 	m.runtime.counters[m.region.Allocator].remember(m, known)
 	o.add(Allocated, m, size, known)
 }
 
 func (o *Recorder) gone(m *Memory, size int) {
-	known := o.now()
-	known.stack = 0 // of what was allocated last
-	o.add(Freed, m, size, known)
+	o.add(Freed, m, size, o.now())
 }
 
 func (o *Recorder) grown(m *Memory, by int) { o.add(Grown, m, by, o.now()) }

@@ -76,6 +76,67 @@ assert (found.library, found.allocator, found.offset) == ({name!r}, "cuda", 0)
     )
 
 
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_a_library_that_frees_twice_is_found(library):
+    checked(
+        f"""
+from ctypes import PyDLL, c_void_p
+_, library = _core.hooks()
+hooks = PyDLL(library._name)  # both libraries free with Python's lock
+free, number = dict(
+    cupy=(lambda: hooks.hamr_cupy_free(None, c_void_p(address), 0), _core.CUPY),
+    torch=(lambda: hooks.hamr_torch_free(c_void_p(address), c_void_p(N), 0, None), _core.TORCH),
+)[{library!r}]
+address = _core.allocate(number, 0, N, 0)
+def first(): free()
+def second(): free()
+first()
+second()
+(found,) = hamr.check_memory()
+assert (found.kind, found.library, found.allocator) == ("freed", {library!r}, "cuda"), found
+assert (found.address, found.size, found.device, found.written) == (address, N, 0, 0)
+assert "first" in [f["name"] for f in found.freed["stack"]]
+assert "second" in [f["name"] for f in found.freed_again["stack"]]
+assert "freed again at" in str(found)
+second()
+(found,) = hamr.check_memory()
+assert (found.kind, found.library, found.size) == ("freed", "any", 0), found
+assert "none has" in str(found)
+assert hamr.stats()["allocators"]["cuda"]["live"] == 0
+"""
+    )
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_library_in_c_has_a_stack_where_it_has_the_lock(locked):
+    checked(
+        f"""
+from ctypes import CDLL, PyDLL, c_size_t, c_void_p
+_, library = _core.hooks()
+hooks = ({locked} and PyDLL or CDLL)(library._name)
+hooks.hamr_torch_alloc.restype = c_void_p
+def take(): return hooks.hamr_torch_alloc(c_size_t(4 * N), 0, None)
+def give(): hooks.hamr_torch_free(c_void_p(address), c_size_t(4 * N), 0, None)
+with hamr.record_memory() as record:
+    address = take()
+    give()
+hamr.check_memory()
+stacks = [e["stack"] for e in record.snapshot.events if e["library"] == "torch" and e["action"] != "free_completed"]
+address = take()
+give()
+write(address)
+(found,) = hamr.check_memory()
+for taken, given in (stacks, (found.allocated["stack"], found.freed["stack"])):
+    if {locked}:
+        assert "take" in [f["name"] for f in taken] and "give" in [f["name"] for f in given]
+    else:
+        assert not taken and not given, (taken, given)
+"""
+    )
+
+
 def test_work_that_was_enqueued_before_is_no_fault(emulator):
     checked(
         """

@@ -51,9 +51,9 @@ func lookAtFreed() {
 	}
 }
 
-// FoundMisuse describes writes to freed memory that were found since the last call, in lines: library, allocator,
-// device, address, bytes, stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970
-// and stack, of the allocation and of the release. The last line is how many more there were.
+// FoundMisuse describes what was found since the last call, in lines: library, allocator, device, address, bytes,
+// stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970 and stack, of the
+// allocation, of the release, and of the second one. The last line is how many more there were.
 func FoundMisuse() (text string, err error) {
 	defer Guard(&err)
 	c, err := checker()
@@ -76,7 +76,8 @@ func misuses(found []gobuffer.Misuse, more int) string {
 	var text strings.Builder
 	for _, m := range found {
 		fmt.Fprintln(&text, m.Library, int(m.Region.Allocator), m.Region.Device, uint64(m.Region.Address), m.Size, uint64(m.Stream),
-			m.Offset, m.Bytes, m.Value, m.Allocated.Thread, m.Allocated.Time, m.Allocated.Stack, m.Freed.Thread, m.Freed.Time, m.Freed.Stack)
+			m.Offset, m.Bytes, m.Value, m.Allocated.Thread, m.Allocated.Time, m.Allocated.Stack, m.Freed.Thread, m.Freed.Time, m.Freed.Stack,
+			m.Again.Thread, m.Again.Time, m.Again.Stack)
 	}
 	fmt.Fprintln(&text, more)
 	return text.String()

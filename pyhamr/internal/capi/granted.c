@@ -29,7 +29,7 @@ static struct {
 } streams[STREAMS];
 static int streams_count;
 
-/* What somebody has, by address: open addressing without tombstones. */
+/* What somebody has, and what is kept, by address: open addressing without tombstones. */
 static Granted *table;
 static size_t room, used;
 
@@ -73,6 +73,16 @@ static int grow(void) {
     return 1;
 }
 
+static Granted *known_locked(uint64_t address) {
+    if (!used) return NULL;
+    size_t at = home(address);
+    while (table[at].address != address) {
+        if (!table[at].address) return NULL;
+        at = (at + 1) & (room - 1);
+    }
+    return &table[at];
+}
+
 static void note_locked(const Granted *granted) {
     if (used * 2 >= room && !grow()) return; /* then it is not kept when it is freed */
     size_t at = home(granted->address);
@@ -81,14 +91,8 @@ static void note_locked(const Granted *granted) {
     table[at] = *granted;
 }
 
-static int forget_locked(uint64_t address, Granted *found) {
-    if (!used) return 0;
-    size_t at = home(address);
-    while (table[at].address != address) {
-        if (!table[at].address) return 0;
-        at = (at + 1) & (room - 1);
-    }
-    *found = table[at];
+static void forget_locked(Granted *known) {
+    size_t at = (size_t)(known - table);
     for (size_t next = (at + 1) & (room - 1); table[next].address; next = (next + 1) & (room - 1)) {
         size_t wanted = home(table[next].address);
         if (((next - wanted) & (room - 1)) >= ((next - at) & (room - 1))) {
@@ -98,7 +102,14 @@ static int forget_locked(uint64_t address, Granted *found) {
     }
     table[at].address = 0;
     used--;
-    return 1;
+}
+
+/* Kept memory is no longer: its place in the list is the caller's. */
+static uint64_t let_go_locked(const Granted *of) {
+    Granted *known = known_locked(of->address);
+    if (known) forget_locked(known);
+    bytes -= of->size;
+    return of->address;
 }
 
 int granted_take(Granted *wanted) {
@@ -111,7 +122,8 @@ int granted_take(Granted *wanted) {
         counts[set]--;
         bytes -= wanted->size;
         handed_out++;
-        note_locked(wanted);
+        Granted *known = known_locked(wanted->address);
+        if (known) known->freed = 0;
         found = 1;
         break;
     }
@@ -126,23 +138,29 @@ void granted_note(const Granted *granted) {
 }
 
 void granted_forget(uint64_t address) {
-    Granted granted;
     pthread_mutex_lock(&mutex);
-    forget_locked(address, &granted);
+    Granted *known = known_locked(address);
+    if (known && !known->freed) forget_locked(known);
     pthread_mutex_unlock(&mutex);
 }
 
 uint64_t granted_put(uint64_t address) {
     uint64_t left = address;
-    Granted granted;
     pthread_mutex_lock(&mutex);
-    int known = forget_locked(address, &granted);
-    if (known && !is_core() && bytes + granted.size <= MOST && stays(granted.device, granted.stream)) {
+    Granted *known = known_locked(address);
+    if (!known) {
+        /* the core knows it, or nobody */
+    } else if (known->freed) {
+        left = 0; /* a second time: it is to be handed out once */
+    } else if (is_core() || bytes + known->size > MOST || !stays(known->device, known->stream)) {
+        forget_locked(known);
+    } else {
+        known->freed = 1;
+        Granted granted = *known;
         int set = set_of(&granted);
         left = 0;
         if (counts[set] == EACH) {
-            left = kept[set][0].address;
-            bytes -= kept[set][0].size;
+            left = let_go_locked(&kept[set][0]);
             for (int j = 1; j < EACH; j++) kept[set][j - 1] = kept[set][j];
             counts[set]--;
         }
@@ -163,8 +181,7 @@ static int give_back(int all, int32_t device, uint64_t stream) {
         for (int i = 0; i < counts[set]; i++) {
             Granted each = kept[set][i];
             if (all || (each.device == device && each.stream == stream)) {
-                found[count++] = each.address;
-                bytes -= each.size;
+                found[count++] = let_go_locked(&each);
             } else {
                 kept[set][left++] = each;
             }

@@ -11,12 +11,14 @@
 typedef struct {
     uint64_t address, size, stream;
     int32_t device, library;
+    int freed; /* it is kept */
 } Granted;
 
 int granted_take(Granted *wanted);                                     /* 0: there is none; else its address is set */
 void granted_note(const Granted *granted);                             /* somebody has it now */
 void granted_forget(uint64_t address);                                 /* who has it uses it on other streams, too */
-/* Keeps memory that is free now. What is to be given back is returned: that memory, another, or none. */
+/* Keeps memory that is free now. What is to be given back is returned: that memory, another, or none. Memory that is
+ * kept already, of a caller that frees it twice, stays so. */
 uint64_t granted_put(uint64_t address);
 /* How many more use this; with none nothing is kept, nor while one of the core's words is not zero: a trace's, and
  * that of what watches memory. */

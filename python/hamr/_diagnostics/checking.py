@@ -1,4 +1,4 @@
-"""The detector of writes to freed memory: HAMR_CHECK and ``check_memory``."""
+"""The detector of what is done with freed memory: HAMR_CHECK and ``check_memory``."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ _checked = 0  # the process whose memory is
 
 
 class MemoryMisuse(RuntimeWarning):
-    """Memory was written to after it had been given back, and before anybody was given it again.
+    """Memory was used after it had been given back, and before anybody was given it again.
 
-    ``library`` had it: "hamr", "cupy", "torch" or "numba"; ``allocator`` by name, ``device`` (-1 is
-    the host), ``address`` and ``size`` in bytes. ``offset`` is that of the first byte that was
-    written, ``written`` how many were at least, ``value`` what the first one is. ``allocated`` and
-    ``freed`` have ``thread``, ``time`` (seconds since 1970) and ``stack``, the innermost frame
-    first, or None where that is not known. ``stream`` is the one that the release was ordered on.
+    ``kind`` is "written", or "freed" where a library freed it a second time. ``library`` had it:
+    "hamr", "cupy", "torch" or "numba", and "any" where a library freed what none has; ``allocator``
+    by name, ``device`` (-1 is the host), ``address`` and ``size`` in bytes. ``offset`` is that of
+    the first byte that was written, ``written`` how many were at least, ``value`` what the first
+    one is. ``allocated``, ``freed`` and, of a second release, ``freed_again`` have ``thread``,
+    ``time`` (seconds since 1970) and ``stack``, the innermost frame first, or None where that is
+    not known. ``stream`` is the one that the release was ordered on.
     """
 
+    kind: str
     library: str
     allocator: str
     device: int
@@ -51,17 +54,18 @@ class MemoryMisuse(RuntimeWarning):
     value: int
     allocated: dict[str, object]
     freed: dict[str, object]
+    freed_again: dict[str, object] | None
 
 
 def check_memory() -> list[MemoryMisuse]:
-    """Look whether memory that was given back is written to, and return what was found.
+    """Look whether memory that was given back was used, and return what was found.
 
     For processes that HAMR_CHECK=1 was set for, before hamr was imported, else RuntimeError. What
     is given back is then filled with a pattern, in the order of its stream, and kept, up to
     HAMR_CHECK_BYTES (256MiB); it is looked at when there is more, or no other memory, by this
-    call, and at exit. Each write is told once: as a warning, a MemoryMisuse, soon after it was
-    found if nobody calls this. With HAMR_CHECK=raise this call raises the first one, which has the
-    others as its notes.
+    call, and at exit. A library that frees memory of hamr's a second time is found, too. Each
+    misuse is told once: as a warning, a MemoryMisuse, soon after it was found if nobody calls
+    this. With HAMR_CHECK=raise this call raises the first one, which has the others as its notes.
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
@@ -125,7 +129,7 @@ def _read(text: str) -> list[MemoryMisuse]:
     rows = [line.split() for line in text.splitlines()]
     if not rows:
         return []
-    stacks = stacks_of({int(row[n]) for row in rows[:-1] for n in (11, 14)} - {0})
+    stacks = stacks_of({int(row[n]) for row in rows[:-1] for n in (11, 14, 17)} - {0})
     found = [_misuse(row, stacks) for row in rows[:-1]]
     more = int(rows[-1][0])
     if more and found:
@@ -138,19 +142,33 @@ def _misuse(row: list[str], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
     allocator, device, address, size, stream, offset, written, value = map(int, row[1:9])
     allocated = _moment(row[9:12], stacks)
     freed = _moment(row[12:15], stacks)
+    again = _moment(row[15:18], stacks)
     name = Allocator(allocator).name
-    where = "the host" if device < 0 else f"device {device}"
-    lines = [
-        f"{written} of {size} bytes at {address:#x} on {where} were written after {library} had "
-        f"given them back to {name}: the first is byte {offset}, which is {value:#04x}",
-        f"allocated {_told(allocated)}",
-        f"freed {_told(freed)}" + (f", in the order of stream {stream:#x}" if stream else ""),
-    ]
+    kind = "freed" if again["time"] else "written"
+    where = f"{address:#x} on {'the host' if device < 0 else f'device {device}'}"
+    back = f"after {library} had given them back to {name}"
+    if kind == "written":
+        text = (
+            f"{written} of {size} bytes at {where} were written {back}: "
+            f"the first is byte {offset}, which is {value:#04x}"
+        )
+    elif size:
+        text = f"{size} bytes at {where} were freed {back}"
+    else:
+        text = f"{address:#x} was freed by a library, though none has memory of {name} there"
+    lines = [text]
+    if size:
+        lines.append(f"allocated {_told(allocated)}")
+        order = f", in the order of stream {stream:#x}" if stream else ""
+        lines.append(f"freed {_told(freed)}{order}")
+    if kind == "freed":
+        lines.append(f"freed {'again ' if size else ''}{_told(again)}")
     misuse = MemoryMisuse("\n".join(lines))
-    misuse.library, misuse.allocator, misuse.device = library, name, device
+    misuse.kind, misuse.library, misuse.allocator, misuse.device = kind, library, name, device
     misuse.address, misuse.size, misuse.stream = address, size, stream
     misuse.offset, misuse.written, misuse.value = offset, written, value
     misuse.allocated, misuse.freed = allocated, freed
+    misuse.freed_again = again if kind == "freed" else None
     return misuse
 
 

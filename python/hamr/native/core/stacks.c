@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/python.h"
 
 #define MOST_FRAMES 64
@@ -61,8 +62,14 @@ void stacks_take(void) {
 
 void stacks_drop(void) { current = 0; }
 
-/* What the core calls, on any thread, with or without the GIL. */
-static int64_t stack_here(void) { return current; }
+/* What the core calls, on any thread. A library that takes memory by C may have the lock, too. */
+static int64_t stack_here(void) {
+    if (current || !lock_held()) return current;
+    stacks_note();
+    int64_t number = current;
+    current = 0;
+    return number;
+}
 
 static PyObject *record_stacks(PyObject *module, PyObject *on) {
     (void)module;

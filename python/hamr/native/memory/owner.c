@@ -1,18 +1,15 @@
 #include "memory/owner.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/python.h"
 #include "base/signal_stack.h"
 
 static _Atomic(Owner *) finished_owners;
 
-/* The state of the thread that holds the GIL, or NULL. Not PyGILState_Check: once there
- * was a sub-interpreter it says yes to every thread. */
-static PyThreadState *(*current_state)(void);
 static PyInterpreterState *interpreter;
 static atomic_int drain_pending; /* the interpreter will call drain_when_asked */
 static atomic_int ending;        /* the interpreter does nothing more that is asked of it */
@@ -99,11 +96,6 @@ static int drain_when_asked(void *unused) {
     return 0;
 }
 
-int owner_holds_gil(void) {
-    PyThreadState *state = current_state ? current_state() : NULL;
-    return state && state == PyGILState_GetThisThreadState() && PyInterpreterState_Get() == interpreter;
-}
-
 /* Where this thread does not hold the GIL it must not wait for it: who holds it may
  * wait for this thread, and at the end of the interpreter nobody gets it any more. */
 static void ask_to_drain(void) {
@@ -114,7 +106,7 @@ static void ask_to_drain(void) {
 }
 
 void owner_finished_soon(Owner *owner) {
-    if (owner_holds_gil()) {
+    if (lock_held()) {
         owner_finished_here(owner);
         return;
     }
@@ -124,7 +116,7 @@ void owner_finished_soon(Owner *owner) {
 
 void owner_drain_soon(void) {
     if (!atomic_load_explicit(&finished_owners, memory_order_relaxed)) return;
-    if (owner_holds_gil()) owner_drain();
+    if (lock_held()) owner_drain();
     else ask_to_drain();
 }
 
@@ -150,7 +142,5 @@ PyMethodDef owner_functions[] = {
 
 int owner_setup(void) {
     interpreter = PyInterpreterState_Get();
-    *(void **)&current_state = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked"); /* since 3.13 */
-    if (!current_state) *(void **)&current_state = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
     return 0;
 }

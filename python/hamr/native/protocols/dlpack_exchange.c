@@ -11,12 +11,12 @@
 #include "base/dlpack.h"
 #include "base/elements.h"
 #include "base/exclusive.h"
+#include "base/lock.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/relief.h"
 #include "memory/block.h"
-#include "memory/owner.h"
 #include "protocols/dlpack_export.h"
 #include "protocols/dlpack_import.h"
 
@@ -84,7 +84,7 @@ static void delete_allocation(DLManagedTensorVersioned *tensor) {
     const hamr_functions *functions = core_functions();
     const hamr_array *array = &allocation->array;
     int known = array->memory && functions && allocation->generation == core_generation;
-    if (known && is_of_device(array->allocator) && owner_holds_gil()) {
+    if (known && is_of_device(array->allocator) && lock_held()) {
         /* The device may be waiting for a callback in Python. */
         Py_BEGIN_ALLOW_THREADS
         block_release_unseen(array->allocator, array->memory);
@@ -140,10 +140,10 @@ static int take_memory(Allocation *allocation, int64_t bytes, const Complaint *c
     const hamr_functions *functions = core_functions();
     if (functions) {
         hamr_error *error;
-        Relief relief = owner_holds_gil() ? relief_begin() : (Relief){0};
+        Relief relief = lock_held() ? relief_begin() : (Relief){0};
         do {
             error = core_functions()->create(array, NULL, 0);
-        } while (error && owner_holds_gil() && core_relieves(&relief, &error, NULL));
+        } while (error && lock_held() && core_relieves(&relief, &error, NULL));
         relief_end(&relief);
         return error ? complain_of(complaint, error) : 0;
     }

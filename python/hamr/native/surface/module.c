@@ -11,6 +11,7 @@
 #include "array/wait.h"
 #include "base/allocators.h"
 #include "base/elements.h"
+#include "base/lock.h"
 #include "base/numbers.h"
 #include "base/exclusive.h"
 #include "base/python.h"
@@ -56,7 +57,7 @@ static int setup(PyObject *module) {
         return -1;
     }
     if (exclusive_setup() < 0 || core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
-        description_setup() < 0 || cuda_interface_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
+        description_setup() < 0 || cuda_interface_setup() < 0 || lock_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
         dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || share_setup() < 0 || shared_handle_setup(module) < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
         placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0 ||
         launch_setup() < 0 || code_setup(module) < 0 || kernel_setup(module) < 0 || c_interface_setup(module) < 0)
