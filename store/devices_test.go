@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,6 +84,124 @@ func TestADevicesLimit(t *testing.T) {
 	var full *FullError
 	require.ErrorAs(t, err, &full)
 	assert.Len(t, full.Memory, 36, "the device's UUID")
+}
+
+func TestObjectsOfDevicesAreSpilledAndComeBack(t *testing.T) {
+	const size = 100_000 // two of 64 KiB's pages
+	fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 2})
+	r, err := gobuffer.NewRuntime(fake, host.New())
+	require.NoError(t, err)
+	s := startServer(t, ServerOptions{DeviceLimit: 256 << 10, Spill: folder(t), SpillDevices: r})
+	maker, reader := newDeviceClient(t, s, 2), newDeviceClient(t, s, 2)
+	var ids []ID
+	for i := range 12 {
+		ids = append(ids, makeObject(t, maker, bytesOn(size, i%2), byte(i)))
+	}
+	f := s.Statistics()
+	assert.Zero(t, f.Evicted)
+	assert.EqualValues(t, 8*(128<<10), f.Spilled)
+	for _, memory := range f.Memories[1:] {
+		assert.EqualValues(t, 256<<10, memory.Peak)
+	}
+	leased, err := reader.Get(background, ids[0], GetOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		for i, id := range ids {
+			o, err := reader.Get(background, id, GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, []any{backends.DeviceOnly, i % 2, true}, []any{o.Array().Allocator().Kind(), o.Array().Owner(), o.Array().ReadOnly()})
+			assert.Equal(t, bytes.Repeat([]byte{byte(i)}, size), contents(t, o.Array()))
+			require.NoError(t, o.Release())
+		}
+	}
+	assert.Equal(t, byte(0), contents(t, leased.Array())[0])
+	require.NoError(t, leased.Release())
+	assert.Zero(t, f.Evicted)
+	assert.Positive(t, s.Statistics().Restored)
+	require.NoError(t, maker.Pin(background, ids[0]))
+	for _, id := range ids {
+		require.NoError(t, maker.Delete(background, id, false))
+	}
+	require.NoError(t, maker.Close())
+	require.NoError(t, reader.Close())
+	empty(t, s)
+	assert.Zero(t, s.Statistics().Spilled)
+	allocations, mapped := fake.Live()
+	assert.Zero(t, allocations+mapped, "the server has nothing mapped")
+	assert.Empty(t, fake.Violations())
+}
+
+func TestWhatCannotBeSpilledIsPassedOver(t *testing.T) {
+	s := startServer(t, ServerOptions{DeviceLimit: 256 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})
+	c := newClient(t, s)
+	what := bytesOn(64<<10, 0)
+	bad := makeObject(t, c, what, 1)
+	file, err := os.CreateTemp(t.TempDir(), "no memory")
+	require.NoError(t, err)
+	s.mu.Lock() // as of a client that has lied
+	u := s.objects[bad].unit
+	u.descriptor.release()
+	u.descriptor = newDescriptor(int(file.Fd()))
+	s.mu.Unlock()
+	var ids []ID
+	for i := range 8 {
+		ids = append(ids, makeObject(t, c, what, byte(i)))
+	}
+	for i, id := range ids {
+		o, err := c.Get(background, id, GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, byte(i), contents(t, o.Array())[0])
+		require.NoError(t, o.Release())
+	}
+	_, err = c.Create(background, bytesOn(256<<10, 0))
+	require.ErrorAs(t, err, new(*SystemError))
+	assert.Len(t, ids, int(s.Statistics().Objects)-1, "nothing went in vain")
+	require.NoError(t, c.SetEvictable(background, bad, true))
+	_ = makeObject(t, c, bytesOn(256<<10, 0), 9)
+	there, _, err := c.Exists(background, bad)
+	require.NoError(t, err)
+	assert.False(t, there)
+}
+
+func TestAChangedSpillFileOfADevicesIsFound(t *testing.T) {
+	s := startServer(t, ServerOptions{DeviceLimit: 64 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})
+	c := newClient(t, s)
+	id := makeObject(t, c, bytesOn(1000, 0), 1)
+	makeObject(t, c, bytesOn(1000, 0), 2)
+	s.mu.Lock()
+	_, err := s.objects[id].unit.spilled.file.WriteAt([]byte{9}, 500)
+	s.mu.Unlock()
+	require.NoError(t, err)
+	_, err = c.Get(background, id, GetOptions{})
+	var failed *SystemError
+	require.ErrorAs(t, err, &failed)
+	assert.Contains(t, failed.Problem, "checksum")
+	s.mu.Lock()
+	err = s.objects[id].unit.spilled.file.Truncate(999)
+	s.mu.Unlock()
+	require.NoError(t, err)
+	_, err = c.Get(background, id, GetOptions{})
+	require.ErrorAs(t, err, &failed)
+	assert.Contains(t, failed.Problem, "of 1000")
+}
+
+func TestAServerThatCannotSpillDevices(t *testing.T) {
+	_, err := Listen(ServerOptions{Path: folder(t) + "/s.sock", SpillDevices: newRuntime(t)})
+	require.ErrorAs(t, err, new(*ArgumentError))
+	onHost, err := gobuffer.NewRuntime(host.New())
+	require.NoError(t, err)
+	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: onHost})
+	require.ErrorIs(t, err, backends.ErrUnavailable)
+	// Of a device that it does not know it evicts.
+	s := startServer(t, ServerOptions{DeviceLimit: 64 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})
+	c := newDeviceClient(t, s, 2)
+	what := bytesOn(1000, 1)
+	what.Evictable = true
+	id := makeObject(t, c, what, 1)
+	makeObject(t, c, what, 1)
+	there, _, err := c.Exists(background, id)
+	require.NoError(t, err)
+	assert.False(t, there)
 }
 
 func TestAProcessWithoutTheDevice(t *testing.T) {

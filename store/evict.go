@@ -20,7 +20,7 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 				}
 			}
 		}
-		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit}
+		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit, spills: s.devices.spills(device)}
 		if device == (backends.UUID{}) {
 			d.name, d.limit, d.spills = "host", s.options.HostLimit, s.options.Spill != ""
 		}
@@ -31,15 +31,28 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 
 // room sees to it that a number of bytes may be taken, and counts them. What is ready for later is given
 // up first. It evicts nothing where that would not be enough. The lock is let go of while something is
-// spilled.
+// spilled; what cannot be, and may not be evicted, is passed over.
 func (s *Server) room(d *domain, bytes int64) error {
+	stays := map[*unit]bool{}
+	var failed error
 	for d.limit > 0 && bytes > d.limit-d.used {
 		spare := int64(0)
 		if d.device == (backends.UUID{}) {
 			spare = s.spares.bytes()
 		}
-		u := d.oldest
-		if u == nil && spare == 0 || bytes > d.limit-d.used+d.idle+spare {
+		u, idle := d.oldest, d.idle
+		for u != nil && stays[u] {
+			u = u.newer
+		}
+		for each := range stays {
+			if each.listed {
+				idle -= each.size
+			}
+		}
+		if u == nil && spare == 0 || bytes > d.limit-d.used+idle+spare {
+			if len(stays) > 0 {
+				return &SystemError{"no room could be made: " + failed.Error()}
+			}
 			return s.full(d, bytes)
 		}
 		if spare > 0 {
@@ -49,10 +62,14 @@ func (s *Server) room(d *domain, bytes int64) error {
 		if !d.spills || u.objects == 0 {
 			s.evict(u)
 		} else if err := s.spill(u); err != nil {
-			if !u.listed || slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }) {
-				return &SystemError{"no room could be made: " + err.Error()}
+			failed = err
+			switch {
+			case !u.listed: // somebody has it since
+			case slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }):
+				stays[u] = true
+			default:
+				s.evict(u)
 			}
-			s.evict(u)
 		}
 	}
 	d.count(bytes)

@@ -37,6 +37,9 @@ func serveHelper(arguments []string) (err error) {
 	if len(arguments) > 2 {
 		o.Spill = arguments[2]
 	}
+	if o.Spill != "" && err == nil {
+		o.SpillDevices, err = hostAndDevice()
+	}
 	if len(arguments) > 3 && err == nil {
 		o.Ready, err = strconv.ParseInt(arguments[3], 10, 64)
 	}

@@ -228,28 +228,12 @@ func (c *Client) deviceOf(id backends.UUID) (a backends.Allocator, device int, e
 }
 
 func (c *Client) findDevice(id backends.UUID) (a backends.Allocator, device int, err error) {
-	for _, a := range backends.Allocators() {
-		if a.Facts().Kind != backends.DeviceOnly {
-			continue
+	err = &backends.UnavailableError{Backend: "store", Reason: "this process has no device " + id.String() + " whose memory it can map"}
+	eachDevice(c.runtime, func(its backends.UUID, at backends.Region) bool {
+		if its == id {
+			a, device, err = at.Allocator, at.Device, nil
 		}
-		b, err := c.runtime.Backend(a)
-		if err != nil {
-			continue
-		}
-		_, shares := backends.As[backends.Sharer](b)
-		identified, ok := backends.As[backends.Identified](b)
-		if !shares || !ok {
-			continue
-		}
-		count, err := b.DeviceCount()
-		if err != nil {
-			continue
-		}
-		for device := range count {
-			if its, err := identified.Identity(device); err == nil && its == id {
-				return a, device, nil
-			}
-		}
-	}
-	return 0, 0, &backends.UnavailableError{Backend: "store", Reason: "this process has no device " + id.String() + " whose memory it can map"}
+		return its != id
+	})
+	return a, device, err
 }

@@ -75,7 +75,7 @@ func (s *Server) slab(c *session, place int64) (u *unit, fresh bool, err error) 
 // seal has nobody map host memory for writing any more. Memory of one object nobody writes to at
 // all, unless somebody has it mapped for writing still.
 func (u *unit) seal() (forGood bool, err error) {
-	if !u.writable || u.domain.device != (backends.UUID{}) {
+	if !u.writable || u.onDevice() {
 		return len(u.places) == 1, nil
 	}
 	if len(u.places) == 1 {

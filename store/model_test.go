@@ -60,7 +60,9 @@ func TestModel(t *testing.T) {
 		for run := range scaled(5) {
 			o := ServerOptions{HostLimit: how.limit, Ready: how.ready}
 			if how.spills {
-				o.Spill = folder(t)
+				o.Spill, o.SpillDevices, o.DeviceLimit = folder(t), newRuntime(t), 1<<20
+			} else if how.limit < 1<<30 {
+				o.DeviceLimit = 1 << 20
 			}
 			seed := uint64(run)
 			ok := t.Run(fmt.Sprintf("%s/%d", mode, run), func(t *testing.T) {
@@ -123,13 +125,16 @@ func (m *model) step() {
 		sizes := []int{0, 1, 64, 65, 1000, 5000, 50_000, largeFrom - 1, largeFrom, 100_000, 300_000}
 		what := bytesOf(sizes[m.random.IntN(len(sizes))])
 		what.Evictable, what.Separate, what.Pinned = m.random.IntN(2) == 0, m.random.IntN(5) == 0, m.random.IntN(20) == 0
+		if m.random.IntN(4) == 0 {
+			what.Allocator = backends.CUDA
+		}
 		b, err := c.Create(background, what)
 		if fullIsFine(err) {
 			return
 		}
 		require.NoError(m.t, err)
 		require.Nil(m.t, m.objects[b.ID()])
-		if what.Shape[0] >= largeFrom {
+		if what.Shape[0] >= largeFrom && what.Allocator != backends.CUDA {
 			require.Equal(m.t, make([]byte, what.Shape[0]), contents(m.t, b.Array()))
 		}
 		value := byte(1 + m.random.IntN(255))
@@ -301,7 +306,7 @@ func (m *model) checkList(c *Client) {
 			require.Equal(m.t, o.sealed, info.Sealed)
 			require.Equal(m.t, o.size, info.Layout.Count())
 			require.Equal(m.t, arrayiface.Uint8, info.Layout.Type)
-			require.Equal(m.t, backends.UUID{}, info.Device)
+			require.Equal(m.t, o.what.Allocator == backends.CUDA, info.Device != backends.UUID{})
 			sort.Strings(info.Names)
 			var names []string
 			for name := range o.names {

@@ -310,7 +310,7 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 				send = true
 			}
 			where = inSlab
-		case u.domain.device != (backends.UUID{}):
+		case u.onDevice():
 			where = onDevice
 		default:
 			where = ownMemory

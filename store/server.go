@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/gobuffer"
 )
 
 // ServerOptions say where a server listens and what it may hold.
@@ -24,6 +25,9 @@ type ServerOptions struct {
 	TableLimit int64
 	// Spill is a directory of the user's own for objects that nobody has while there is no room.
 	Spill string
+	// SpillDevices, where it is not nil, has objects on its devices spilled, too. The server maps them meanwhile, which
+	// takes a context on each of these devices from the first time on; without it a server has none.
+	SpillDevices *gobuffer.Runtime
 	// Ready is how many bytes of the host's memory are kept ready for an object of half of that and more, which
 	// is then written to as quickly as memory that was used before. They count against HostLimit, and are
 	// given up where there is no room. 0 is none.
@@ -41,6 +45,7 @@ type Server struct {
 	instance ID
 	boot     string
 	deaths   *deaths
+	devices  *deviceSpill
 
 	mu           sync.Mutex
 	moved        *sync.Cond // a unit was spilled or brought back
@@ -160,8 +165,18 @@ func newServer(o ServerOptions) (*Server, error) {
 		}
 		_ = file.Close()
 	}
+	var devices *deviceSpill
+	if o.SpillDevices != nil {
+		if o.Spill == "" {
+			return nil, &ArgumentError{"SpillDevices", "a runtime", "nil where Spill names no directory"}
+		}
+		var err error
+		if devices, err = newDeviceSpill(o.SpillDevices); err != nil {
+			return nil, err
+		}
+	}
 	s := &Server{
-		options: o, path: o.Path, instance: newID(), boot: bootID(),
+		devices: devices, options: o, path: o.Path, instance: newID(), boot: bootID(),
 		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, buried: map[ID]struct{}{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*os.File]struct{}{},

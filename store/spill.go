@@ -17,9 +17,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type spilledFile struct {
 	file  *os.File
 	check uint32
+	bytes int64
 }
 
 func (f *spilledFile) close() { _ = f.file.Close() }
+
+func (f *spilledFile) same(check uint32) error {
+	if check != f.check {
+		return fmt.Errorf("the file holds other bytes than were written: a checksum of %#x, not %#x", check, f.check)
+	}
+	return nil
+}
 
 // openSpill makes a file that nobody else finds in a folder.
 func openSpill(folder string) (*os.File, error) {
@@ -81,14 +89,12 @@ func (s *Server) spill(u *unit) error {
 	u.list()
 	u.retire()
 	source := u.descriptor.retain()
-	s.mu.Unlock()
-	file, err := openSpill(s.options.Spill)
-	var check uint32
-	if err == nil {
-		if check, err = copyChecked(int(file.Fd()), source.number, u.size); err != nil {
-			_ = file.Close()
-		}
+	spilled := &spilledFile{bytes: u.size}
+	if u.onDevice() {
+		spilled.bytes = u.places[0].bytes
 	}
+	s.mu.Unlock()
+	err := s.save(spilled, u, source.number)
 	crash("server-spilled")
 	source.release()
 	s.mu.Lock()
@@ -97,7 +103,7 @@ func (s *Server) spill(u *unit) error {
 	switch {
 	case u.objects == 0:
 		if err == nil {
-			_ = file.Close()
+			spilled.close()
 		}
 		s.free(u)
 		return nil
@@ -105,11 +111,11 @@ func (s *Server) spill(u *unit) error {
 		u.list()
 		return err
 	case u.blockers > 0:
-		_ = file.Close()
+		spilled.close()
 		u.list()
 		return nil
 	}
-	u.spilled = &spilledFile{file, check}
+	u.spilled = spilled
 	u.descriptor.release()
 	u.descriptor = nil
 	u.domain.used -= u.size
@@ -136,6 +142,22 @@ func (s *Server) spill(u *unit) error {
 	return nil
 }
 
+// save writes a unit's memory to a file of the server's.
+func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
+	if f.file, err = openSpill(s.options.Spill); err != nil {
+		return err
+	}
+	if u.onDevice() {
+		f.check, err = s.devices.save(f.file, u.domain.device, descriptor, u.size, f.bytes)
+	} else {
+		f.check, err = copyChecked(int(f.file.Fd()), descriptor, f.bytes)
+	}
+	if err != nil {
+		f.close()
+	}
+	return err
+}
+
 // restore brings a unit's memory back. The lock is let go of meanwhile.
 func (s *Server) restore(u *unit) error {
 	for u.moving {
@@ -159,7 +181,13 @@ func (s *Server) restore(u *unit) error {
 	}
 	file := u.spilled
 	s.mu.Unlock()
-	number, err := readSpilled(file, u.size)
+	var number int
+	var err error
+	if u.onDevice() {
+		number, err = s.devices.load(file, u.domain.device, u.size)
+	} else {
+		number, err = readSpilled(file)
+	}
 	crash("server-restored")
 	s.mu.Lock()
 	if err != nil {
@@ -179,18 +207,18 @@ func (s *Server) restore(u *unit) error {
 	return nil
 }
 
-func readSpilled(f *spilledFile, size int64) (descriptor int, err error) {
-	writable, err := host.NewSharedFile(int(size))
+func readSpilled(f *spilledFile) (descriptor int, err error) {
+	writable, err := host.NewSharedFile(int(f.bytes))
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(writable)
-	check, err := copyChecked(writable, int(f.file.Fd()), size)
+	check, err := copyChecked(writable, int(f.file.Fd()), f.bytes)
 	if err != nil {
 		return -1, err
 	}
-	if check != f.check {
-		return -1, fmt.Errorf("the file holds other bytes than were written: a checksum of %#x, not %#x", check, f.check)
+	if err := f.same(check); err != nil {
+		return -1, err
 	}
 	if _, err := host.SealShared(writable); err != nil {
 		return -1, err

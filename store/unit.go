@@ -71,6 +71,8 @@ type domain struct {
 	newest    *unit
 }
 
+func (u *unit) onDevice() bool { return u.domain.device != (backends.UUID{}) }
+
 func (d *domain) count(bytes int64) {
 	d.used += bytes
 	d.peak = max(d.peak, d.used)

@@ -123,7 +123,7 @@ with hamr.record_memory() as record:
     address = take()
     give()
 hamr.check_memory()
-stacks = [e["stack"] for e in record.snapshot.events if e["library"] == "torch" and e["action"] != "free_completed"]
+stacks = [event["stack"] for event in record.snapshot.events if event["library"] == "torch"]
 address = take()
 give()
 write(address)

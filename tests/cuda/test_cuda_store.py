@@ -11,6 +11,7 @@ import hamr
 from hamr.store import NotSealed, ObjectNotFound, Server, StoreFull, connect
 from tests.cuda import driver
 from tests.store import children
+from tests.store.serving import ServerProcess
 
 UNIT = 2 << 20
 MEMORY_TYPE, HOST_MEMORY = 2, 1  # of CUDA's cuPointerGetAttribute
@@ -112,6 +113,42 @@ def test_the_limit_of_a_device_holds(client, device):
     with pytest.raises(ObjectNotFound):
         client.get(evictable)
     assert kept.device == device
+
+
+def test_objects_of_a_device_are_spilled_and_brought_back(tmp_path, device):
+    """By a server of its own process, which maps what it copies for as long as that takes."""
+    path, folder = str(tmp_path / "store" / "socket"), tmp_path / "spill"
+    options = ("--limit", f"gpu={4 * UNIT}", "--spill", str(folder), "--spill-devices")
+    random = np.random.default_rng(5)
+    sizes = (2 * UNIT, 100, UNIT + 1, 3 * UNIT, UNIT)
+    values = [random.integers(0, 255, size, "u1") for size in sizes]
+    with ServerProcess(path, *options), connect(path) as client:
+        ids = [client.put(hamr.Buffer(len(v), "u1", device=device, data=v)) for v in values]
+        counted = client.statistics()
+        assert (counted["spills"], counted["evicted"]) == (3, 0)
+        assert counted["spilled"] == 5 * UNIT
+        held = client.get(ids[3])
+        assert used(client) == 4 * UNIT
+        with pytest.raises(StoreFull):
+            client.get(ids[0])
+        assert (held.get() == values[3]).all()
+        del held
+        for id, value in [*zip(ids, values, strict=True)] * 2:
+            found = client.get(id)
+            assert (found.device, found.readonly) == (device, True)
+            assert (found.get() == value).all()
+            with driver.on(device):
+                upload = "cuMemcpyHtoDAsync_v2", found.ptr, value.ctypes.data, 4, driver.LEGACY
+                assert driver.code(*upload) == driver.INVALID_VALUE
+            del found
+            assert used(client) <= 4 * UNIT
+        evictable = client.put(values[0], "cuda", device=device, evictable=True)
+        client.put(values[3], "cuda", device=device)
+        assert client.exists(evictable), "it is brought back, too"
+        for id in [*ids, evictable]:
+            client.delete(id)
+        assert client.statistics()["spilled"] == 0
+    assert not [file for file in folder.rglob("*") if file.is_file()]
 
 
 def test_a_queue_carries_the_id_of_device_memory(client, device):

@@ -7,6 +7,7 @@ import urllib.request
 import numpy as np
 import pytest
 
+import hamr
 from hamr.cli import main
 from hamr.store import connect
 from tests.store.serving import ServerProcess
@@ -46,6 +47,16 @@ def test_a_store_that_is_not_there_is_said_so(tmp_path, capsys):
     assert "none is lost" in capsys.readouterr().err
     assert main(["store", "serve", "--socket", str(tmp_path / "a" / "b"), "--limit", "x"]) == 1
     assert "limit is 'x'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(
+    any(hamr.backends()[name]["available"] for name in ("cuda", "hip")),
+    reason="there are devices whose memory can be shared",
+)
+def test_a_store_without_devices_cannot_spill_them(tmp_path, capsys):
+    spill = ("--spill", str(tmp_path / "c"), "--spill-devices")
+    assert main(["store", "serve", "--socket", str(tmp_path / "a" / "b"), *spill]) == 1
+    assert "no device whose memory it can map" in capsys.readouterr().err
 
 
 def test_the_environment_names_the_store(server, client, monkeypatch):

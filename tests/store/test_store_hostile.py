@@ -86,6 +86,8 @@ def test_paths_are_checked(wrong):
         Server(limit=5)
     with pytest.raises(TypeError, match=r"^spill is 5"):
         Server(spill=5)
+    with pytest.raises(ValueError, match=r"^spill_devices is True"):
+        Server(spill_devices=True)
 
 
 def test_an_event_is_waited_for_in_slices(client):

@@ -32,21 +32,26 @@ type storeObject struct {
 	written *gobuffer.Memory // the builder's, which Python's buffers are over until the Lease ends
 }
 
-// StoreServe starts a server; options are JSON: path, host, device, ready, spill, metadata.
+// StoreServe starts a server; options are JSON: path, host, device, ready, spill, devices, metadata.
 func StoreServe(options string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	var given struct {
 		Path, Spill                   string
 		Host, Device, Ready, Metadata int64
+		Devices                       bool // are spilled, too
 	}
 	if err := json.Unmarshal([]byte(options), &given); err != nil {
 		return "", err
 	}
-	token, path, err := listen(store.ServerOptions{
+	o := store.ServerOptions{
 		Path: given.Path, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
 		Ready: given.Ready, MaxMetadata: int(given.Metadata),
-	})
+	}
+	if given.Devices {
+		o.SpillDevices = Runtime
+	}
+	token, path, err := listen(o)
 	if err != nil {
 		return "", err
 	}

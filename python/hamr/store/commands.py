@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 
+from .._base.errors import Error
 from .client import Client, connect
-from .errors import StoreError
 from .server import Server
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = serve.add_argument
     add("--limit", metavar="host=SIZE,gpu=SIZE", help="bytes of the host, and of each device")
     add("--spill", metavar="DIR", help="write to files here what there is no room for")
+    add("--spill-devices", action="store_true", help="objects on devices, too; takes contexts")
     add("--ready", metavar="SIZE", default="0", help="bytes kept ready for a large object")
     add("--metrics", metavar="[HOST:]PORT", help="serve figures for Prometheus")
     listed = commands.add_parser("list", help="the objects that there are")
@@ -49,7 +50,7 @@ def run(chosen: argparse.Namespace) -> int:
         with connect(chosen.socket) as client:
             command = {"list": _list, "stat": _stat, "top": _top}[chosen.store_command]
             command(client, chosen)
-    except (StoreError, ValueError) as error:
+    except (Error, ValueError) as error:
         print(f"hamr store: {error}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, BrokenPipeError):
@@ -66,7 +67,7 @@ def _serve(chosen: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     options = {"limit": chosen.limit, "spill": chosen.spill, "ready": chosen.ready}
-    with Server(chosen.socket, **options) as server:
+    with Server(chosen.socket, **options, spill_devices=chosen.spill_devices) as server:
         if chosen.metrics:
             from .metrics import serve
 

@@ -24,9 +24,11 @@ class Server(Owned):
     It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
     is how many bytes it may hold, ``{"host": "8GiB", "gpu": "20GiB"}`` or the text
     ``"host=8GiB,gpu=20GiB"``: of host memory, half of the machine's by default, and of each
-    device's, no limit by default. What may be evicted, and what nobody has, is written to files in
-    the folder ``spill`` where there is one, and brought back when it is asked for. ``metadata`` is
-    how many bytes an object's may have, 48 KiB at most.
+    device's, no limit by default. What nobody has is written to files in the folder ``spill`` where
+    there is one, for lack of room, and brought back when it is asked for; objects on devices only
+    with ``spill_devices``, as this process then maps them to copy them, which takes a context on
+    each device: BackendUnavailable where it has no device whose memory can be shared. ``metadata``
+    is how many bytes an object's may have, 48 KiB at most.
 
     ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the
     next object that has at least half as many: ``put`` is then about as quick as a copy to memory
@@ -41,16 +43,20 @@ class Server(Owned):
         *,
         limit: Limits | None = None,
         spill: str | None = None,
+        spill_devices: bool = False,
         ready: int | str = 0,
         metadata: int | str = "32KiB",
     ) -> None:
         super().__init__()
         limits = limits_of(limit)
+        if spill_devices and spill is None:
+            raise ValueError("spill_devices is True: accepted where spill names a folder")
         options = {
             "path": path_of("path", path),
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
             "spill": path_of("spill", spill),
+            "devices": bool(spill_devices),
             "ready": size_of("ready", ready),
             "metadata": size_of("metadata", metadata),
         }
