@@ -12,12 +12,25 @@ import (
 // it open for longer. Where the kernel has no pidfd of a peer (before Linux 6.5), such a connection
 // ends with the last of them.
 type deaths struct {
-	poll  int
-	wake  int
-	mu    sync.Mutex
-	conns map[int32]*os.File // by pidfd
-	done  chan struct{}
+	poll int
+	wake int
+	mu   sync.Mutex
+	last uint64 // number; zero's is wake
+	ones map[uint64]watched
+	done chan struct{}
 }
+
+// watched is a connection, by a number of its own: a descriptor's is the next one's as soon as it is closed.
+type watched struct {
+	connection *os.File
+	pidfd      int
+}
+
+func eventOf(number uint64) *unix.EpollEvent {
+	return &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(number)), Pad: int32(uint32(number >> 32))}
+}
+
+func numberOf(e *unix.EpollEvent) uint64 { return uint64(uint32(e.Fd)) | uint64(uint32(e.Pad))<<32 }
 
 const peerPidfd = 77 // SO_PEERPIDFD
 
@@ -28,13 +41,13 @@ func newDeaths() (*deaths, error) {
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err == nil {
-		err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)})
+		err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, eventOf(0))
 	}
 	if err != nil {
 		_ = unix.Close(poll)
 		return nil, err
 	}
-	d := &deaths{poll: poll, wake: wake, conns: map[int32]*os.File{}, done: make(chan struct{})}
+	d := &deaths{poll: poll, wake: wake, ones: map[uint64]watched{}, done: make(chan struct{})}
 	go d.run()
 	return d, nil
 }
@@ -47,16 +60,19 @@ func (d *deaths) run() {
 		if err != nil && err != unix.EINTR {
 			return
 		}
-		for _, event := range events[:max(n, 0)] {
-			if int(event.Fd) == d.wake {
+		for i := range events[:max(n, 0)] {
+			number := numberOf(&events[i])
+			if number == 0 {
 				return
 			}
 			d.mu.Lock()
-			connection := d.conns[event.Fd]
-			_ = unix.EpollCtl(d.poll, unix.EPOLL_CTL_DEL, int(event.Fd), nil)
+			dead, there := d.ones[number]
+			if there {
+				_ = unix.EpollCtl(d.poll, unix.EPOLL_CTL_DEL, dead.pidfd, nil)
+			}
 			d.mu.Unlock()
-			if connection != nil {
-				_ = connection.Close()
+			if there {
+				_ = dead.connection.Close()
 			}
 		}
 	}
@@ -75,17 +91,24 @@ func (d *deaths) watch(connection *os.File, raw syscall.RawConn) (stop func()) {
 		return nil
 	}
 	unix.CloseOnExec(pidfd)
+	return d.add(connection, pidfd)
+}
+
+// add takes over a descriptor that can be read from when a connection's process has ended.
+func (d *deaths) add(connection *os.File, pidfd int) (stop func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if unix.EpollCtl(d.poll, unix.EPOLL_CTL_ADD, pidfd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(pidfd)}) != nil {
+	d.last++
+	number := d.last
+	if unix.EpollCtl(d.poll, unix.EPOLL_CTL_ADD, pidfd, eventOf(number)) != nil {
 		_ = unix.Close(pidfd)
 		return nil
 	}
-	d.conns[int32(pidfd)] = connection
+	d.ones[number] = watched{connection, pidfd}
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.conns, int32(pidfd))
+		delete(d.ones, number)
 		_ = unix.EpollCtl(d.poll, unix.EPOLL_CTL_DEL, pidfd, nil)
 		_ = unix.Close(pidfd)
 	}
