@@ -55,13 +55,59 @@ def test_memory_that_cupy_gave_back() -> None:
     checked(
         """
 hamr.allocators.use_in_cupy()
-array = cupy.ones(N, "u1")
+def made(): return cupy.empty(N, "u1")
+def dropped():
+    global array
+    del array
+array = made()
 address = array.data.ptr
-del array
+dropped()
 import time
 time.sleep(0.3)
-told(address, 5, "cupy")
+found = told(address, 5, "cupy")
+assert "made" in [frame["name"] for frame in found.allocated["stack"]], found
+assert "dropped" in [frame["name"] for frame in found.freed["stack"]], found
 assert hamr.check_memory() == []
+"""
+    )
+
+
+def test_memory_that_torch_gave_back() -> None:
+    """It lets go of Python's lock to allocate, and not to free."""
+    checked(
+        """
+import time
+import torch
+hamr.allocators.use_in_torch(everywhere=True)
+def dropped():
+    global tensor
+    del tensor
+tensor = torch.empty(N, dtype=torch.uint8, device="cuda")
+address = tensor.data_ptr()
+dropped()
+time.sleep(0.3)
+found = told(address, 5, "torch")
+assert "dropped" in [frame["name"] for frame in found.freed["stack"]], found
+assert hamr.check_memory() == []
+"""
+    )
+
+
+def test_a_pool_of_cupys_that_frees_twice() -> None:
+    checked(
+        """
+hamr.allocators.use_in_cupy()
+array = cupy.empty(N, "u1")
+address = array.data.ptr
+del array
+from hamr.allocators import _core
+import ctypes
+_, library = _core.hooks()
+free = ctypes.PyDLL(library._name).hamr_cupy_free
+free(None, ctypes.c_void_p(address), 0)
+(found,) = hamr.check_memory()
+assert (found.kind, found.library, found.size, found.address) == ("freed", "cupy", N, address)
+assert "<module>" in [frame["name"] for frame in found.freed_again["stack"]]
 """
     )
 
