@@ -21,7 +21,7 @@ def test_the_rows(tmp_path):
     assert cli.main(["bench", "--only", "store-cuda", *small]) == 0
     record = json.loads(path.read_text())
     assert record["skipped"] == []
-    group, bare, of_object, *in_parts = record["groups"]
+    group, bare, of_object, *in_parts, spilled = record["groups"]
     assert group["group"] == "hand 1 MiB of CUDA over to another process"
     first = group["rows"][0]
     assert first["operation"].startswith(OURS)
@@ -41,6 +41,9 @@ def test_the_rows(tmp_path):
         assert len(steps) == 6
         assert all(row["value"] > 0 for row in steps)
         assert total["value"] > max(row["value"] for row in steps)
+    assert "to a file and back" in spilled["group"]
+    back, there = spilled["rows"][:2]
+    assert back["value"] > there["value"] > 0
     for kind, each in zip(("cuda_async", "cuda", "the store"), in_parts, strict=True):
         assert each["group"].startswith("the steps of ")
         assert each["group"].endswith(f" of 1 MiB of {kind}")
@@ -120,5 +123,5 @@ def test_a_size_for_each_limit(bound):
     lib = Libraries(Settings(largest=bound), load=False)
     titles = [item.title for item in store_cuda.hand_over(lib, None)]
     sizes = sum(n <= bound for n in store_cuda.LIMITS)
-    ways_in_parts, driver_alone = 4, 1  # an object's among the ways
-    assert len(titles) == len(set(titles)) == sizes * (1 + ways_in_parts) + driver_alone
+    ways_in_parts, alone = 4, 2  # an object's among the ways; the driver, and what is spilled
+    assert len(titles) == len(set(titles)) == sizes * (1 + ways_in_parts) + alone

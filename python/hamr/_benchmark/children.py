@@ -88,11 +88,14 @@ def answer(*values: object) -> None:
 
 
 @contextmanager
-def serving(host: int, ready: int = 0) -> Iterator[str]:
-    """A store in a process of its own, for so many bytes of the host's; its path."""
+def serving(host: int, ready: int = 0, *more: str) -> Iterator[str]:
+    """A store in a process of its own, for so many bytes of the host's; its path.
+
+    ``more`` are options of ``hamr store serve``, the last of each of which holds.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "store", "socket")
-        options = "--socket", path, "--limit", f"host={host}", "--ready", str(ready)
+        options = "--socket", path, "--limit", f"host={host}", "--ready", str(ready), *more
         server = _Server("-m", "hamr", "store", "serve", *options)
         try:
             server.line()

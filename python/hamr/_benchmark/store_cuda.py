@@ -7,7 +7,7 @@ import time
 from functools import partial
 from importlib import import_module
 
-from . import bare_hand_over, bare_object
+from . import bare_hand_over, bare_object, spilling
 from .children import Child, answer, serving, told
 from .groups import MIB, Rows, size_text
 from .hand_over_parts import by_handle, by_store
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 _ROUNDS, _QUICK_ROUNDS = 30, 2
 _PART_ROUNDS = 100
+_SPILL_ROUNDS = 10
 #: The least that a hand-over of a pool's memory takes.
 BARE = "the driver and one message alone: cuMemPoolExportPointer, sendmsg, cuMemPoolImportPointer"
 #: The least that a hand-over of an object of a store takes.
@@ -39,6 +40,10 @@ def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
         yield Rows(title, "us", partial(_rows, lib, driver, nbytes))
     yield from _bare(lib)
     yield from _in_parts(lib, driver)
+    for nbytes in _sizes(lib)[-1:]:
+        title = f"{size_text(nbytes)} of CUDA, for which a store has no room, to a file and back"
+        rounds = _rounds(lib, _SPILL_ROUNDS)
+        yield Rows(title, "ms", partial(_tried, lib, spilling.rows, lib, nbytes, rounds))
 
 
 def _bare(lib: Libraries) -> Iterator[Rows]:
