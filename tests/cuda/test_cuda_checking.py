@@ -137,6 +137,24 @@ for taken, given in (stacks, (found.allocated["stack"], found.freed["stack"])):
     )
 
 
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+@pytest.mark.parametrize("library", ["CUPY", "NUMBA"])
+def test_a_library_in_python_has_a_stack(library):
+    """Its call of hamr lets go of the lock, in case that it has to wait."""
+    checked(
+        f"""
+def take(): return _core.allocate(_core.{library}, 0, 4 * N, 0)
+def give(): _core.free(address)
+address = take()
+give()
+write(address)
+(found,) = hamr.check_memory()
+assert "take" in [frame["name"] for frame in found.allocated["stack"]]
+assert "give" in [frame["name"] for frame in found.freed["stack"]]
+"""
+    )
+
+
 def test_work_that_was_enqueued_before_is_no_fault(emulator):
     checked(
         """

@@ -12,7 +12,8 @@ typedef struct Chunk {
 } Chunk;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static Object *free_objects;
+static Object *free_objects; /* in the order of their release, so that who releases one twice is told for long */
+static Object **last_free = &free_objects;
 static Chunk *chunks;
 
 void object_lock(void) { pthread_mutex_lock(&mutex); }
@@ -29,9 +30,11 @@ Object *object_take_locked(void) {
             chunk->objects[i].free.next = free_objects;
             free_objects = &chunk->objects[i];
         }
+        last_free = &chunk->objects[CHUNK - 1].free.next;
     }
     Object *object = free_objects;
     free_objects = object->free.next;
+    if (!free_objects) last_free = &free_objects;
     return object;
 }
 
@@ -52,8 +55,9 @@ void object_free(void *given) {
     Object *object = given;
     object_lock();
     object->head.kind = RELEASED;
-    object->free.next = free_objects;
-    free_objects = object;
+    object->free.next = NULL;
+    *last_free = object;
+    last_free = &object->free.next;
     object_unlock();
 }
 

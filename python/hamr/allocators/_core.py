@@ -23,17 +23,22 @@ def allocate(library: int, device: int, size: int, stream: int) -> int:
     """The address of memory; what others keep is asked for before OutOfMemory is raised."""
     for asked in range(_TRIES):
         try:
-            return core().AllocateFor(library, device, size, stream)
+            return _allocate(library, device, size, stream)
         except OutOfMemory:
             answer, *_ = relieve(device, size, "cuda", asked, 0)
             if answer != _AGAIN:
                 raise
-    return core().AllocateFor(library, device, size, stream)
+    return _allocate(library, device, size, stream)
+
+
+def _allocate(library: int, device: int, size: int, stream: int) -> int:
+    address: int = _native.with_stack(core().AllocateFor, library, device, size, stream)
+    return address
 
 
 def free(address: int) -> None:
     """Take memory back, in the order of its stream."""
-    core().FreeFor(address)
+    _native.with_stack(core().FreeFor, address)
 
 
 def hooks() -> tuple[str, ctypes.CDLL]:

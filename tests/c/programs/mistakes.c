@@ -9,7 +9,7 @@ static void never(void *data, void *context) {
 
 int main(void) {
     hamr_buffer *a, *b = NULL;
-    hamr_handle *handle;
+    hamr_handle *others[40], *handle;
     hamr_stream *stream;
     hamr_failure failure;
     int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4}, much = (int64_t)1 << 46;
@@ -88,6 +88,12 @@ int main(void) {
     OK(hamr_release_handle(handle));
     FAILS(hamr_release_handle(handle), HAMR_ERROR_RELEASED, "released before");
     TRUE(hamr_size(a) == 4 && ((uint8_t *)hamr_data(a))[3] == 3 && usage_of(HAMR_ALLOCATOR_MALLOC).live == live && !b);
+    for (int i = 0; i < 40; i++) { /* others come and go, and what was released is still told */
+        OK(hamr_access(a, HAMR_HOST, -1, HAMR_READ, &others[i]));
+        if (i % 2) OK(hamr_release_handle(others[i]));
+    }
+    FAILS(hamr_release_handle(handle), HAMR_ERROR_RELEASED, "released before");
+    for (int i = 0; i < 40; i += 2) OK(hamr_release_handle(others[i]));
     OK(hamr_release(a));
     FAILS(hamr_release(a), HAMR_ERROR_RELEASED, "released before");
     FAILS(hamr_synchronize(a), HAMR_ERROR_RELEASED, "released before");

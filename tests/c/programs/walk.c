@@ -182,7 +182,6 @@ static void access_host(walk *w, slot *s) {
         if (commit || !own) *at(s, i) = value;
     }
     OK(commit ? hamr_release_handle(handle) : hamr_abandon_handle(handle));
-    FAILS(hamr_release_handle(handle), HAMR_ERROR_RELEASED, "released before");
 }
 
 /* Elements that a plain access shows: those of then, or, in place, those of now. */

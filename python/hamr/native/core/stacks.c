@@ -89,6 +89,18 @@ static PyObject *record_stacks(PyObject *module, PyObject *on) {
     return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
 }
 
+static PyObject *with_stack(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *function = PyTuple_GetItem(arguments, 0);
+    PyObject *rest = function ? PyTuple_GetSlice(arguments, 1, PyTuple_Size(arguments)) : NULL;
+    if (!rest) return NULL;
+    stacks_note();
+    PyObject *result = PyObject_Call(function, rest, NULL);
+    stacks_forget();
+    Py_DECREF(rest);
+    return result;
+}
+
 static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -98,6 +110,8 @@ static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
 PyMethodDef stacks_methods[] = {
     {"record_stacks", record_stacks, METH_O,
      "record_stacks(on) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; the address of the C function that tells the number."},
+    {"with_stack", with_stack, METH_VARARGS,
+     "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes memory for its caller."},
     {"recorded_stacks", recorded_stacks, METH_NOARGS,
      "recorded_stacks() -> {(code, line, code, line, ...): number}: the innermost frame first."},
     {NULL, NULL, 0, NULL},
