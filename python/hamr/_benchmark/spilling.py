@@ -23,7 +23,7 @@ PEER = "CuPy: cp.asnumpy, tofile, fromfile, cp.asarray"
 
 
 def rows(lib: Libraries, nbytes: int, rounds: int) -> list[dict[str, Any]]:
-    """Medians in milliseconds, with a server of another process that has room for one object."""
+    """Medians in microseconds, with a server of another process that has room for one object."""
     with tempfile.TemporaryDirectory() as folder:
         ours = _ours(nbytes, rounds, os.path.join(folder, "spilled"))
         ways = {name: statistics.median(took) for name, took in ours.items()}
@@ -32,7 +32,7 @@ def rows(lib: Libraries, nbytes: int, rounds: int) -> list[dict[str, Any]]:
     floor = ways.get(PEER)
     found: list[dict[str, Any]] = []
     for name, value in ways.items():
-        row: dict[str, Any] = {"operation": name, "value": round(value * 1e3, 3)}
+        row: dict[str, Any] = {"operation": name, "value": round(value * 1e6, 3)}
         if floor and name != PEER:
             row["ratio"] = round(value / floor, 3)
         found.append(row)

@@ -43,7 +43,7 @@ def hand_over(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     for nbytes in _sizes(lib)[-1:]:
         title = f"{size_text(nbytes)} of CUDA, for which a store has no room, to a file and back"
         rounds = _rounds(lib, _SPILL_ROUNDS)
-        yield Rows(title, "ms", partial(_tried, lib, spilling.rows, lib, nbytes, rounds))
+        yield Rows(title, "us", partial(_tried, lib, spilling.rows, lib, nbytes, rounds))
 
 
 def _bare(lib: Libraries) -> Iterator[Rows]:
