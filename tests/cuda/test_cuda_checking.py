@@ -6,8 +6,9 @@ from tests.cuda import driver
 from tests.support.processes import run_code
 
 START = '''
-import random, time, warnings
+import ctypes, random, time, warnings
 import hamr
+import numpy as np
 from hamr.allocators import _core
 from tests.cuda import driver
 
@@ -18,10 +19,18 @@ stream = driver.Stream()
 def settled():
     assert hamr.check_memory() == []  # what the device had to be waited for is poisoned now
 
+def clean(address):
+    """Memory may have the pattern of its time before."""
+    driver.write(address, np.zeros(N, "f4"))
+    return address
+
 def write(address, count=100):
-    """When the pattern is there, as soon after the release on a device that has no other work."""
-    time.sleep(0.2)
+    """When the device was waited for, and the pattern is there."""
+    byte, end = ctypes.c_ubyte(), time.monotonic() + 30
     with driver.on(0):
+        while byte.value != 0xDB:
+            assert time.monotonic() < end, byte
+            driver.do("cuMemcpyDtoH_v2", ctypes.byref(byte), address + 4 * count - 1, 1)
         driver.do("cuCtxSynchronize")
     driver.write_late(stream, address, count, 7.0)
     stream.synchronize()
@@ -67,7 +76,7 @@ def test_a_library_that_goes_on_writing_is_found(number, name):
     checked(
         f"""
 from hamr._base.library import core
-address = core().AllocateFor({number}, 0, 4 * N, 0)
+address = clean(core().AllocateFor({number}, 0, 4 * N, 0))
 core().FreeFor(address)
 write(address)
 (found,) = hamr.check_memory()
@@ -124,7 +133,7 @@ with hamr.record_memory() as record:
     give()
 hamr.check_memory()
 stacks = [event["stack"] for event in record.snapshot.events if event["library"] == "torch"]
-address = take()
+address = clean(take())
 give()
 write(address)
 (found,) = hamr.check_memory()
@@ -145,7 +154,7 @@ def test_a_library_in_python_has_a_stack(library):
         f"""
 def take(): return _core.allocate(_core.{library}, 0, 4 * N, 0)
 def give(): _core.free(address)
-address = take()
+address = clean(take())
 give()
 write(address)
 (found,) = hamr.check_memory()

@@ -8,6 +8,8 @@ from tests.support.processes import run_code
 
 SECONDS = 200.0
 START = """
+import ctypes
+import time
 import warnings
 import cupy
 import hamr
@@ -17,8 +19,17 @@ warnings.simplefilter("ignore", hamr.MemoryMisuse)
 N = 1 << 20
 write = cupy.RawKernel("extern \\"C\\" __global__ void write(char *at) { *at = 7; }", "write")
 
-def told(address, offset, library):
+def poisoned(address):
+    """Wait until the device was waited for, and the pattern is there."""
+    byte, end = ctypes.c_ubyte(), time.monotonic() + 30
+    while byte.value != 0xDB:
+        assert time.monotonic() < end, byte
+        cupy.cuda.Device().synchronize()
+        cupy.cuda.runtime.memcpy(ctypes.addressof(byte), address, 1, 4)
     cupy.cuda.Device().synchronize()
+
+def told(address, offset, library):
+    poisoned(address + N - 1)
     write((1,), (1,), (cupy.int64(address + offset),))
     cupy.cuda.Device().synchronize()
     (found,) = hamr.check_memory()
@@ -37,12 +48,10 @@ def test_a_kernel_of_cupys(allocator: str) -> None:
     """At the first byte, the last, and one between."""
     checked(
         f"""
-import time
 for offset in (0, N - 1, N // 2):
     buffer = hamr.Buffer(N, "u1", {allocator!r}, fill=1)
     address = buffer.ptr
     buffer.close()
-    time.sleep(0.3)  # until the device was waited for, as its users are not known
     found = told(address, offset, "hamr")
     assert found.allocator == {allocator!r}
     assert found.freed["stack"][-1]["name"] == "<module>"
@@ -55,15 +64,13 @@ def test_memory_that_cupy_gave_back() -> None:
     checked(
         """
 hamr.allocators.use_in_cupy()
-def made(): return cupy.empty(N, "u1")
+def made(): return cupy.zeros(N, "u1")
 def dropped():
     global array
     del array
 array = made()
 address = array.data.ptr
 dropped()
-import time
-time.sleep(0.3)
 found = told(address, 5, "cupy")
 assert "made" in [frame["name"] for frame in found.allocated["stack"]], found
 assert "dropped" in [frame["name"] for frame in found.freed["stack"]], found
@@ -75,13 +82,12 @@ assert hamr.check_memory() == []
 def test_memory_that_torch_gave_back() -> None:
     checked(
         """
-import time
 import torch
 hamr.allocators.use_in_torch(everywhere=True)
-tensor = torch.empty(N, dtype=torch.uint8, device="cuda")
+tensor = torch.zeros(N, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
 address = tensor.data_ptr()
 del tensor
-time.sleep(0.3)
 told(address, 5, "torch")
 assert hamr.check_memory() == []
 """
