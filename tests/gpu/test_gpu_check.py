@@ -20,7 +20,7 @@ N = 1 << 20
 write = cupy.RawKernel("extern \\"C\\" __global__ void write(char *at) { *at = 7; }", "write")
 
 def poisoned(address):
-    """Wait until the device was waited for, and the pattern is there."""
+    # Until the device was waited for, and the pattern is there.
     byte, end = ctypes.c_ubyte(), time.monotonic() + 30
     while byte.value != 0xDB:
         assert time.monotonic() < end, byte
