@@ -60,8 +60,8 @@ STORE_MUTATIONS = [
     Mutation(
         "a session lasts as long as a forked child's copy of its socket",
         "store/deaths.go",
-        "_ = connection.Close()",
-        "_ = connection",
+        "_ = dead.connection.Close()",
+        "_ = dead.connection",
         PACKAGE,
     ),
     Mutation(

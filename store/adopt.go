@@ -94,8 +94,11 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	sealed := flags&flagSealed != 0
 	if o := s.objects[id]; o != nil {
 		// The first who told of it was believed. It must be the same memory.
-		if o.sealed != sealed || o.bytes != bytes || (where == ownMemory && (o.unit == nil || o.unit.descriptor == nil || len(c.descriptors) != 1 ||
-			!sameFile(o.unit.descriptor.number, c.descriptors[0]))) || (where == inSlab && (o.unit == nil || o.unit.id != slab || int64(o.place)*o.unit.each != at)) {
+		u := o.unit
+		if o.sealed != sealed || o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
+			(where == ownMemory && (u == nil || len(c.descriptors) != 1 || !sameFile(u.descriptor.number, c.descriptors[0]))) ||
+			(where == onDevice && (u == nil || u.replaced)) ||
+			(where == inSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
 			return &NotFoundError{ID: id}
 		}
 		for range times {

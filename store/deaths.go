@@ -44,6 +44,9 @@ func newDeaths() (*deaths, error) {
 		err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, eventOf(0))
 	}
 	if err != nil {
+		if wake >= 0 {
+			_ = unix.Close(wake)
+		}
 		_ = unix.Close(poll)
 		return nil, err
 	}

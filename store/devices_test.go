@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -138,10 +139,13 @@ func TestWhatCannotBeSpilledIsPassedOver(t *testing.T) {
 	bad := makeObject(t, c, what, 1)
 	file, err := os.CreateTemp(t.TempDir(), "no memory")
 	require.NoError(t, err)
+	number, err := unix.Dup(int(file.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
 	s.mu.Lock() // as of a client that has lied
 	u := s.objects[bad].unit
 	u.descriptor.release()
-	u.descriptor = newDescriptor(int(file.Fd()))
+	u.descriptor = newDescriptor(number)
 	s.mu.Unlock()
 	var ids []ID
 	for i := range 8 {
@@ -190,7 +194,9 @@ func TestAServerThatCannotSpillDevices(t *testing.T) {
 	require.ErrorAs(t, err, new(*ArgumentError))
 	onHost, err := gobuffer.NewRuntime(host.New())
 	require.NoError(t, err)
-	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: onHost})
+	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: newRuntime(t)})
+	require.ErrorAs(t, err, new(*ArgumentError), "there is no limit")
+	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", DeviceLimit: 1, Spill: folder(t), SpillDevices: onHost})
 	require.ErrorIs(t, err, backends.ErrUnavailable)
 	// Of a device that it does not know it evicts.
 	s := startServer(t, ServerOptions{DeviceLimit: 64 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"hamr/backends"
@@ -15,7 +16,7 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 	if d == nil {
 		if len(s.domains) > mostDomains {
 			for device, d := range s.domains {
-				if d.used == 0 && d.lingering == 0 && d.oldest == nil && device != (backends.UUID{}) {
+				if d.used == 0 && d.lingering == 0 && d.spilled == 0 && d.oldest == nil && device != (backends.UUID{}) {
 					delete(s.domains, device)
 				}
 			}
@@ -31,7 +32,7 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 
 // room sees to it that a number of bytes may be taken, and counts them. What is ready for later is given
 // up first. It evicts nothing where that would not be enough. The lock is let go of while something is
-// spilled; what cannot be, and may not be evicted, is passed over.
+// spilled. What cannot be read, and may not be evicted, is passed over; where no file can be written, it ends.
 func (s *Server) room(d *domain, bytes int64) error {
 	stays := map[*unit]bool{}
 	var failed error
@@ -50,6 +51,10 @@ func (s *Server) room(d *domain, bytes int64) error {
 			}
 		}
 		if u == nil && spare == 0 || bytes > d.limit-d.used+idle+spare {
+			if d.leaving > 0 && bytes <= d.limit-d.used+idle+spare+d.leaving {
+				s.moved.Wait() // for what makes room for others, perhaps for more than they need
+				continue
+			}
 			if len(stays) > 0 {
 				return &SystemError{"no room could be made: " + failed.Error()}
 			}
@@ -65,10 +70,12 @@ func (s *Server) room(d *domain, bytes int64) error {
 			failed = err
 			switch {
 			case !u.listed: // somebody has it since
-			case slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }):
+			case !slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }):
+				s.evict(u)
+			case errors.As(err, new(*unreadableError)):
 				stays[u] = true
 			default:
-				s.evict(u)
+				return &SystemError{"no room could be made: " + err.Error()}
 			}
 		}
 	}

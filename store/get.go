@@ -16,7 +16,8 @@ type GetOptions struct {
 
 // Get returns an object by its id, mapped for reading; nothing is copied. The error is a
 // *NotFoundError or *NotSealedError; where the object had been spilled and there is no room to
-// bring it back, a *FullError.
+// bring it back, a *FullError, and where the device itself has no memory for it, or the file cannot be read, a
+// *SystemError; the object is there as before.
 func (c *Client) Get(ctx context.Context, id ID, o GetOptions) (*Object, error) {
 	for {
 		object, err := c.get(ctx, id, o.Unsafe)

@@ -167,8 +167,8 @@ func newServer(o ServerOptions) (*Server, error) {
 	}
 	var devices *deviceSpill
 	if o.SpillDevices != nil {
-		if o.Spill == "" {
-			return nil, &ArgumentError{"SpillDevices", "a runtime", "nil where Spill names no directory"}
+		if o.Spill == "" || o.DeviceLimit == 0 {
+			return nil, &ArgumentError{"SpillDevices", "a runtime", "nil where Spill names no directory, or devices have no limit"}
 		}
 		var err error
 		if devices, err = newDeviceSpill(o.SpillDevices); err != nil {

@@ -93,11 +93,13 @@ func (s *Server) spill(u *unit) error {
 	if u.onDevice() {
 		spilled.bytes = u.places[0].bytes
 	}
+	u.domain.leaving += u.size
 	s.mu.Unlock()
 	err := s.save(spilled, u, source.number)
 	crash("server-spilled")
 	source.release()
 	s.mu.Lock()
+	u.domain.leaving -= u.size
 	u.moving = false
 	s.moved.Broadcast()
 	switch {
@@ -120,6 +122,7 @@ func (s *Server) spill(u *unit) error {
 	u.descriptor = nil
 	u.domain.used -= u.size
 	s.spilledBytes += u.size
+	u.domain.spilled += u.size
 	s.spills++
 	// Who has the slab mapped has that memory still; it comes back as another one.
 	if old := (&unit{id: u.id, domain: u.domain, size: u.size, gone: true, knownBy: u.knownBy}); len(old.knownBy) > 0 {
@@ -195,9 +198,10 @@ func (s *Server) restore(u *unit) error {
 		return &SystemError{"bringing back what was spilled: " + err.Error()}
 	}
 	u.descriptor = newDescriptor(number)
-	u.spilled, u.writable = nil, false
+	u.spilled, u.writable, u.replaced = nil, false, true
 	file.close()
 	s.spilledBytes -= u.size
+	u.domain.spilled -= u.size
 	s.restored++
 	for _, o := range u.places {
 		if o != nil {

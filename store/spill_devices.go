@@ -18,6 +18,11 @@ type deviceSpill struct {
 	places  map[backends.UUID]backends.Region
 }
 
+// unreadableError is that of one object's memory, where a file's would be that of all.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }
+
 const devicePart = 8 << 20 // bytes that are copied at a time
 
 // newDeviceSpill knows the devices that are there now; none of them is touched.
@@ -49,16 +54,17 @@ func (d *deviceSpill) save(to *os.File, device backends.UUID, descriptor int, si
 	at := d.places[device]
 	memory, err := d.runtime.MapShared(at.Allocator, at.Device, descriptor, int(size), true)
 	if err != nil {
-		return 0, err
+		return 0, &unreadableError{err}
 	}
 	elements, end, err := d.elements(memory, bytes)
 	if err != nil {
-		return 0, err
+		return 0, &unreadableError{err}
 	}
 	part := make([]byte, min(bytes, devicePart))
 	for done := int64(0); done < bytes && err == nil; done += int64(len(part)) {
 		part = part[:min(bytes-done, int64(len(part)))]
 		if err = elements.Get(int(done), part); err != nil {
+			err = &unreadableError{err}
 			break
 		}
 		check = crc32.Update(check, castagnoli, part)

@@ -226,6 +226,7 @@ func (s *Server) free(u *unit) {
 	spilled := u.spilled != nil
 	if spilled {
 		s.spilledBytes -= u.size
+		u.domain.spilled -= u.size
 		u.spilled.close()
 		u.spilled = nil
 	}

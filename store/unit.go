@@ -31,6 +31,7 @@ type unit struct {
 	forced       bool // counted as lingering
 	descriptor   *descriptor
 	spilled      *spilledFile
+	replaced     bool // it was brought back, as other memory
 	moving       bool // being written to or read from a file, without the lock
 }
 
@@ -67,6 +68,8 @@ type domain struct {
 	lingering int64 // deleted by force, or a slab that a client has not let go of
 	spills    bool
 	idle      int64 // bytes of what may be evicted
+	leaving   int64 // bytes that are being spilled
+	spilled   int64 // bytes in files
 	oldest    *unit
 	newest    *unit
 }

@@ -51,6 +51,8 @@ def test_the_stub_names_every_argument():
         if isinstance(node, ast.FunctionDef):
             documented = getattr(_native, node.name).__doc__
             arguments = [a.arg for a in node.args.posonlyargs]
+            if node.args.vararg:
+                arguments.append(f"*{node.args.vararg.arg}")
             assert documented.startswith(f"{node.name}({', '.join(arguments)})"), node.name
 
 

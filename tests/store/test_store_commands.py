@@ -54,7 +54,7 @@ def test_a_store_that_is_not_there_is_said_so(tmp_path, capsys):
     reason="there are devices whose memory can be shared",
 )
 def test_a_store_without_devices_cannot_spill_them(tmp_path, capsys):
-    spill = ("--spill", str(tmp_path / "c"), "--spill-devices")
+    spill = ("--limit", "gpu=1GiB", "--spill", str(tmp_path / "c"), "--spill-devices")
     assert main(["store", "serve", "--socket", str(tmp_path / "a" / "b"), *spill]) == 1
     assert "no device whose memory it can map" in capsys.readouterr().err
 

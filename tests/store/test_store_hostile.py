@@ -86,8 +86,9 @@ def test_paths_are_checked(wrong):
         Server(limit=5)
     with pytest.raises(TypeError, match=r"^spill is 5"):
         Server(spill=5)
-    with pytest.raises(ValueError, match=r"^spill_devices is True"):
-        Server(spill_devices=True)
+    for more in ({"limit": "gpu=1GiB"}, {"spill": "/tmp"}):
+        with pytest.raises(ValueError, match=r"^spill_devices is True"):
+            Server(spill_devices=True, **more)
 
 
 def test_an_event_is_waited_for_in_slices(client):

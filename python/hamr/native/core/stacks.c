@@ -64,6 +64,9 @@ void stacks_drop(void) { current = 0; }
 
 /* What the core calls, on any thread. A library that takes memory by C may have the lock, too. */
 static int64_t stack_here(void) {
+#ifdef Py_GIL_DISABLED
+    return current; /* what is here would need a lock, and the core has some */
+#endif
     if (current || !lock_held()) return current;
     stacks_note();
     int64_t number = current;
