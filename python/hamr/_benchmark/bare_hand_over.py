@@ -77,10 +77,10 @@ def rows(nbytes: int, count: int) -> list[dict[str, Any]]:
     return made
 
 
-def took(nbytes: int, count: int, library: str) -> list[float]:
-    """Microseconds that single ones took, all in all."""
-    single, _ = rounds(nbytes, count, library)
-    return [each[-1] / 1e3 for each in single]
+def took(nbytes: int, count: int, library: str, together: int) -> list[float]:
+    """Microseconds that each took, all in all: single ones, or those that come after another."""
+    single, at_once = rounds(nbytes, count, library)
+    return [each[-1] / 1e3 for each in (single if together == 1 else at_once)]
 
 
 def _steps(times: tuple[int, ...]) -> str:

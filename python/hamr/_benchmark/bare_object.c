@@ -55,18 +55,26 @@ static int hear(int connection, int *descriptor) {
     return 0;
 }
 
-/* The server: it is given memory, told that it is sealed, and asked for it. */
-int serve(int maker, int getter, int count) {
-    for (int i = 0; i < count; i++) {
-        int descriptor;
-        int code = hear(maker, &descriptor);
-        if (!code) code = tell(maker, -1);
-        if (!code) code = hear(maker, NULL);
-        if (!code) code = tell(maker, -1);
-        if (!code) code = hear(getter, NULL);
-        if (!code) code = tell(getter, descriptor);
-        close(descriptor);
-        if (code) return code;
+enum { MOST_TOGETHER = 64 };
+
+/* The server: it is given so much memory in each round, and then told that one is sealed and asked for it, one after the other. */
+int serve(int maker, int getter, int rounds, int together) {
+    if (together > MOST_TOGETHER) return UNKNOWN_ERROR;
+    for (int round = 0; round < rounds; round++) {
+        int descriptors[MOST_TOGETHER];
+        for (int i = 0; i < together; i++) {
+            int code = hear(maker, &descriptors[i]);
+            if (!code) code = tell(maker, -1);
+            if (code) return code;
+        }
+        for (int i = 0; i < together; i++) {
+            int code = hear(maker, NULL);
+            if (!code) code = tell(maker, -1);
+            if (!code) code = hear(getter, NULL);
+            if (!code) code = tell(getter, descriptors[i]);
+            close(descriptors[i]);
+            if (code) return code;
+        }
     }
     return 0;
 }

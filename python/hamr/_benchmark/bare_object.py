@@ -64,16 +64,16 @@ def rows(nbytes: int, count: int) -> list[dict[str, Any]]:
     """The medians, as rows in microseconds."""
     return [
         {"operation": f"{name}, by compiled C", "value": round(statistics.median(each) / 1e3, 3)}
-        for name, each in zip(_STEPS, zip(*rounds(nbytes, count + 1)[1:], strict=True), strict=True)
+        for name, each in zip(_STEPS, zip(*steps(nbytes, count + 1)[1:], strict=True), strict=True)
     ]
 
 
-def took(nbytes: int, count: int) -> list[float]:
+def took(nbytes: int, rounds: int, together: int) -> list[float]:
     """Microseconds that each took, all in all."""
-    return [each[-1] / 1e3 for each in rounds(nbytes, count)]
+    return [each[-1] / 1e3 for each in steps(nbytes, rounds, together)]
 
 
-def rounds(nbytes: int, count: int) -> list[list[int]]:
+def steps(nbytes: int, rounds: int, together: int = 1) -> list[list[int]]:
     """Nanoseconds of the steps of each; a RuntimeError where there is no compiler."""
     with compiled(_SOURCE) as library, ExitStack() as stack:
         if not library:
@@ -88,7 +88,7 @@ def rounds(nbytes: int, count: int) -> list[list[int]]:
         children = []
         for name, those in ends.items():
             numbers = [end.fileno() for end in those]
-            told_it = library, count, nbytes, *numbers
+            told_it = library, rounds, together, nbytes, *numbers
             child = Child.of(f"bare_object.child_{name}", *told_it, sockets=numbers)
             stack.callback(child.end)
             children.append(child)
@@ -100,31 +100,42 @@ def rounds(nbytes: int, count: int) -> list[list[int]]:
         return [[int(n) for n in text.split(":")] for text in children[-1].line().split()]
 
 
-def child_serve(library: str, count: str, nbytes: str, maker: str, getter: str) -> None:
+def child_serve(
+    library: str, rounds: str, together: str, nbytes: str, maker: str, getter: str
+) -> None:
     """Be the server."""
     answer("ready")
-    _check(ctypes.CDLL(library).serve(int(maker), int(getter), int(count)))
+    ends = int(maker), int(getter)
+    _check(ctypes.CDLL(library).serve(*ends, int(rounds), int(together)))
     for _ in told():
         pass
 
 
-def child_seal(library: str, count: str, nbytes: str, server: str, other: str) -> None:
+def child_seal(
+    library: str, rounds: str, together: str, nbytes: str, server: str, other: str
+) -> None:
     """Make objects and hand them over; answer what each step took."""
     driver, functions, times = Driver(), ctypes.CDLL(library), (ctypes.c_int64 * 3)()
     open_it = ctypes.cast(driver.library.cuMemSetAccess, ctypes.c_void_p)
     reading, size = ctypes.byref(_access(_READ)), _whole_units(driver, int(nbytes))
     with socket.socket(fileno=int(other)) as connection:
+        at = connection.fileno()
         answer("ready")
         for _ in told():
-            steps = []
-            for _ in range(int(count)):
-                with _filled(driver, size) as (address, descriptor):
-                    _check(functions.give(int(server), descriptor))
-                    at = connection.fileno()
-                    _check(functions.seal(open_it, int(server), at, address, size, reading, times))
-                    steps.append(_steps(*times, *_TIMES.unpack(connection.recv(_TIMES.size))))
+            found = []
+            for _ in range(int(rounds)):
+                with ExitStack() as stack:
+                    made = [
+                        stack.enter_context(_filled(driver, size)) for _ in range(int(together))
+                    ]
+                    for _, descriptor in made:
+                        _check(functions.give(int(server), descriptor))
+                    for address, _ in made:
+                        where = open_it, int(server), at, address, size, reading
+                        _check(functions.seal(*where, times))
+                        found.append(_steps(*times, *_TIMES.unpack(connection.recv(_TIMES.size))))
                     connection.recv(1)  # it has let go
-            answer(*steps)
+            answer(*found)
 
 
 def _steps(begun: int, shut: int, sealed: int, *times: int) -> str:
@@ -133,21 +144,26 @@ def _steps(begun: int, shut: int, sealed: int, *times: int) -> str:
     return ":".join(map(str, (*steps, times[-1] - begun)))
 
 
-def child_get(library: str, count: str, nbytes: str, server: str, other: str) -> None:
+def child_get(
+    library: str, rounds: str, together: str, nbytes: str, server: str, other: str
+) -> None:
     """Have each object that it is told of, and answer when each step was over."""
     driver, functions, times = Driver(), ctypes.CDLL(library), (ctypes.c_int64 * 4)()
     names = "cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"
     calls = [ctypes.cast(getattr(driver.library, name), ctypes.c_void_p) for name in names]
-    ways, found = (ctypes.c_void_p * 4)(*[call.value for call in calls]), (ctypes.c_uint64 * 2)()
+    ways = (ctypes.c_void_p * 4)(*[call.value for call in calls])
     reading, size = ctypes.byref(_access(_READ)), _whole_units(driver, int(nbytes))
     with socket.socket(fileno=int(other)) as connection:
+        at = connection.fileno()
         answer("ready")
-        for _ in range(int(count)):
-            at = connection.fileno()
-            _check(functions.get(ways, int(server), at, size, reading, found, times))
-            check(Memory(driver, found[1], int(nbytes)))
-            _unmap(driver, found[0], found[1], size)
-            connection.send(_TIMES.pack(*times))
+        for _ in range(int(rounds)):
+            all_found = [(ctypes.c_uint64 * 2)() for _ in range(int(together))]
+            for found in all_found:
+                _check(functions.get(ways, int(server), at, size, reading, found, times))
+                connection.send(_TIMES.pack(*times))
+            for handle, address in all_found:
+                check(Memory(driver, address, int(nbytes)))
+                _unmap(driver, handle, address, size)
             connection.send(b".")
 
 

@@ -6,7 +6,7 @@ import socket
 import statistics
 import struct
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from multiprocessing import resource_tracker
@@ -25,9 +25,13 @@ _ROUNDS, _QUICK_ROUNDS = 300, 3
 _TIME = struct.Struct("q")
 
 
-def took(nbytes: int, rounds: int, way: str, **settings: str) -> list[float]:
-    """Microseconds from the sender's call to the receiver's array, of new memory each time."""
-    return [int(each) / 1e3 for each in between("share", (nbytes, rounds, way), settings)]
+def took(nbytes: int, rounds: int, way: str, together: int = 1, **settings: str) -> list[float]:
+    """Microseconds from the sender's call to the receiver's array, of new memory each time.
+
+    In each round ``together`` are made, and then handed over one right after the other.
+    """
+    told_it = nbytes, rounds, way, together
+    return [int(each) / 1e3 for each in between("share", told_it, settings)]
 
 
 def between(module: str, arguments: tuple[object, ...], settings: dict[str, str]) -> list[str]:
@@ -53,33 +57,48 @@ def between(module: str, arguments: tuple[object, ...], settings: dict[str, str]
             child.end()
 
 
-def child_send(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
+def child_send(descriptor: str, nbytes: str, rounds: str, way: str, together: str) -> None:
     """Hand memory over as often as it is to, and answer how long each took."""
     import hamr
 
-    hand: Callable[[socket.socket, int], int] = partial(_hand_by_handle, hamr, way)
+    hand: Callable[[socket.socket, int, int], list[int]] = partial(_hand_by_handle, hamr, way)
     if way == "peer":
         hand = _hand_by_name
     with socket.socket(fileno=int(descriptor)) as connection:
         answer("ready")
         for _ in told():
-            answer(*[hand(connection, int(nbytes)) for _ in range(int(rounds))])
+            found: list[int] = []
+            for _ in range(int(rounds)):
+                found += hand(connection, int(nbytes), int(together))
+            answer(*found)
 
 
-def _hand_by_handle(hamr: Any, allocator: str, connection: socket.socket, nbytes: int) -> int:
-    source = hamr.Buffer(nbytes, "u1", allocator, fill=FILL)
-    source.synchronize()
-    start = time.perf_counter_ns()
-    with source.share() as handle:
-        handle.send(connection)
-    return _answered(connection) - start
-
-
-def _hand_by_name(connection: socket.socket, nbytes: int) -> int:
-    with _shared_memory(nbytes) as memory:
+def _hand_by_handle(
+    hamr: Any, allocator: str, connection: socket.socket, nbytes: int, together: int
+) -> list[int]:
+    made = [hamr.Buffer(nbytes, "u1", allocator, fill=FILL) for _ in range(together)]
+    for source in made:
+        source.synchronize()
+    found = []
+    for source in made:
         start = time.perf_counter_ns()
-        connection.send(memory.name.encode())
-        return _answered(connection) - start
+        with source.share() as handle:
+            handle.send(connection)
+        found.append(_answered(connection) - start)
+    connection.recv(1)  # it has let go
+    return found
+
+
+def _hand_by_name(connection: socket.socket, nbytes: int, together: int) -> list[int]:
+    found = []
+    with ExitStack() as stack:
+        made = [stack.enter_context(_shared_memory(nbytes)) for _ in range(together)]
+        for memory in made:
+            start = time.perf_counter_ns()
+            connection.send(memory.name.encode())
+            found.append(_answered(connection) - start)
+        connection.recv(1)
+    return found
 
 
 @contextmanager
@@ -98,11 +117,10 @@ def _shared_memory(nbytes: int) -> Iterator[SharedMemory]:
 
 def _answered(connection: socket.socket) -> int:
     end: int = _TIME.unpack(connection.recv(_TIME.size))[0]
-    connection.recv(1)  # it has let go
     return end
 
 
-def child_receive(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
+def child_receive(descriptor: str, nbytes: str, rounds: str, way: str, together: str) -> None:
     """Open what comes over a socket, and answer when it had the array."""
     import numpy as np
 
@@ -114,20 +132,21 @@ def child_receive(descriptor: str, nbytes: str, rounds: str, way: str) -> None:
     with socket.socket(fileno=int(descriptor)) as connection:
         answer("ready")
         for _ in range(int(rounds)):
-            if way == "peer":
-                name = connection.recv(256).decode()
-                memory = SharedMemory(name)
-                found: Any = np.ndarray(int(nbytes), "u1", memory.buf)
-                end, values = time.perf_counter_ns(), found.copy()
-                resource_tracker.unregister(f"/{name}", "shared_memory")  # it is its maker's
-            else:
-                found = asarray(hamr.open_shared(connection))
-                end, values = time.perf_counter_ns(), found
-            check(values)
-            del found, values
-            if way == "peer":
+            found: list[Any] = []
+            names: list[SharedMemory] = []
+            for _ in range(int(together)):
+                if way == "peer":
+                    names.append(SharedMemory(connection.recv(256).decode()))
+                    found.append(np.ndarray(int(nbytes), "u1", names[-1].buf))
+                else:
+                    found.append(asarray(hamr.open_shared(connection)))
+                connection.send(_TIME.pack(time.perf_counter_ns()))
+            for each in found:
+                check(each)
+            del each, found
+            for memory in names:
+                resource_tracker.unregister(f"/{memory.name}", "shared_memory")  # its maker's
                 memory.close()
-            connection.send(_TIME.pack(end))
             connection.send(b".")
 
 

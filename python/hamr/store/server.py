@@ -27,8 +27,8 @@ class Server(Owned):
     device's, no limit by default. What nobody has is written to files in the folder ``spill`` where
     there is one, for lack of room, and brought back when it is asked for; objects on devices only
     with ``spill_devices`` and a limit of theirs, as this process then maps them to copy them, which
-    takes a context on each device: BackendUnavailable where none's memory can be shared. ``metadata``
-    is how many bytes an object's may have, 48 KiB at most.
+    takes a context on each device: BackendUnavailable where none's memory can be shared.
+    ``metadata`` is how many bytes an object's may have, 48 KiB at most.
 
     ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the
     next object that has at least half as many: ``put`` is then about as quick as a copy to memory
@@ -50,7 +50,7 @@ class Server(Owned):
         super().__init__()
         limits = limits_of(limit)
         if spill_devices and (spill is None or "gpu" not in limits):
-            raise ValueError("spill_devices is True: accepted with a folder for spill and a gpu limit")
+            raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
         options = {
             "path": path_of("path", path),
             "host": limits.get("host", 0),
