@@ -4,17 +4,20 @@ import gc
 import importlib.util
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-import hamr
-from tests.support import emulation, producers
+from tests.support import emulation
 
-# Before hamr is first used: it looks for the driver once.
+# Before hamr is first used, with HAMR_CHECK when it is imported: it looks for the driver once.
 emulation.choose()
 os.environ.setdefault("HAMR_TUNING", "0")  # what somebody measured here says nothing to tests
+
+import hamr  # noqa: E402
+from tests.support import producers  # noqa: E402
 
 #: Paths whose tests may come out otherwise on another version of Python, since it is CPython
 #: that acts there: it imports, calls the C extension's slots, collects, forks, switches threads,
@@ -43,20 +46,22 @@ EACH_PYTHON = (
 #: without kernels, or choose these themselves.
 ONE_CONFIGURATION = (
     *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_checking.py"),
-    "cuda/test_cuda_collector.py",
+    *("cuda/test_cuda_check_uses.py", "cuda/test_cuda_collector.py", "cuda/test_cuda_cpp.py"),
     *("cuda/test_cuda_copy_many.py", "cuda/test_cuda_documents.py", "cuda/test_cuda_fork.py"),
     *("cuda/test_cuda_fortran.py", "cuda/test_cuda_growth.py"),
     *("cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
     *("cuda/test_cuda_interrupts.py", "cuda/test_cuda_out_of_memory.py"),
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_stress.py", "cuda/test_cuda_tuning.py"),
     *("cuda/test_cuda_hetero_absent.py", "cuda/test_cuda_hetero_bench.py"),
-    *("cuda/test_cuda_share.py", "cuda/test_cuda_pygpu_bench.py"),
+    *("cuda/test_cuda_share.py", "cuda/test_cuda_share_ends.py", "cuda/test_cuda_store_cpp.py"),
+    "cuda/test_cuda_pygpu_bench.py",
     "cuda/test_cuda_pygpu_compiling.py",
     *("cuda/test_cuda_pygpu_examples.py", "cuda/test_cuda_pygpu_kernel_examples.py"),
     "cuda/test_cuda_store_bench.py",
 )
-#: Paths whose tests ask what is kept and handed out next, or which calls of the driver a release
-#: makes, hold a stream meanwhile, or ask what importing hamr loads: HAMR_CHECK has it otherwise.
+#: Paths whose tests ask what is kept and handed out next, which calls of the driver a release
+#: makes, or when the core is told of memory, hold a stream meanwhile, or ask what importing hamr
+#: loads: HAMR_CHECK has it otherwise.
 FREED_AGAIN = (
     *("cuda/test_cuda_calls.py", "cuda/test_cuda_errors.py", "cuda/test_cuda_granted.py"),
     *("cuda/test_cuda_libraries.py", "cuda/test_cuda_library_hooks.py", "cuda/test_cuda_limits.py"),
@@ -135,10 +140,21 @@ hypothesis.settings.load_profile("hamr")
 
 @pytest.fixture(autouse=True, scope="module")
 def no_misuse():
-    """With HAMR_CHECK=raise nobody wrote to freed memory in a module's tests."""
+    """With HAMR_CHECK=raise nobody used memory wrongly in a module's tests."""
     yield
     if os.environ.get("HAMR_CHECK") == "raise":
         hamr.check_memory()
+        if emulation.CHOSEN == "emulator":  # which tells of all work
+            assert not any(hamr.checked_backends().values())
+
+
+@pytest.fixture(autouse=True)
+def races(request, no_misuse):
+    """What the marker races says of a test is no misuse of others'."""
+    yield
+    if os.environ.get("HAMR_CHECK") == "raise" and request.node.get_closest_marker("races"):
+        with suppress(hamr.MemoryMisuse):
+            hamr.check_memory()
 
 
 @pytest.fixture

@@ -32,11 +32,13 @@ func TestMemoryIsUnmappedAfterAllWorkOnIt(t *testing.T) {
 	at := r.grown(t)
 	s, err := r.NewStream(0)
 	require.NoError(t, err)
-	require.NoError(t, r.Fill(at, []byte{1}, 2*unit, s))
-	far := r.reserve(t, backends.CUDA, 1, 2*unit, 0)
+	require.NoError(t, r.Fill(at, []byte{1}, unit, s))
+	far := r.reserve(t, backends.CUDA, 1, unit, 0)
 	own, err := r.NewStream(1)
 	require.NoError(t, err)
-	_, err = r.Copy(far.Region, at, 2*unit, own)
+	rest := at
+	rest.Address += unit
+	_, err = r.Copy(far.Region, rest, unit, own)
 	require.NoError(t, err)
 	pending := func() int { return int(int32(dl.Call(r.c.Pending))) }
 	require.Positive(t, pending())

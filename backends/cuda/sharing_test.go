@@ -221,8 +221,9 @@ func sharing() []operation {
 			r.stopFailing()
 			for device := range 2 {
 				assert.NoError(t, r.writes(t, device, made), "it is as before")
+				err = errors.Join(err, r.SynchronizeDevice(device))
 			}
-			return nothing, errors.Join(err, r.SynchronizeDevice(1))
+			return nothing, err
 		}),
 		on("unmap shared", func(_ *testing.T, r *rig, _, _ backends.Region, descriptor int) (func() error, error) {
 			at, err := r.MapShared(descriptor, 0, unit, false)

@@ -24,6 +24,9 @@ EMULATED = emulation.CHOSEN == "emulator"
 INVALID_VALUE, OUT_OF_MEMORY, NOT_READY, ILLEGAL_ADDRESS = 1, 2, 600, 700
 LEGACY, PER_THREAD = 1, 2
 
+#: How the emulated driver tells of work that is not in order with other work on the same bytes.
+RACE = "is not in order with work"
+
 #: Whether hamr hands freed memory of `cuda` out again by itself.
 POOLED = os.environ.get("HAMR_CUDA_POOL") != "0"
 #: Bytes that hamr's pool takes from the driver by themselves, once it was trimmed.

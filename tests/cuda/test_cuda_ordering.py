@@ -349,6 +349,7 @@ def test_streams_end_while_other_threads_use_the_same_memory():
 # Forks.
 
 
+@pytest.mark.freed_again
 def test_a_child_does_not_count_what_its_parent_shares():
     array = known(driver.Array(np.zeros(4, "f4"), stream=None))
     shared = hamr.buffer(array)

@@ -54,6 +54,7 @@ def test_what_others_made():
         assert on_host(b).tolist() == list(range(N))
 
 
+@pytest.mark.races
 def test_a_buffer_inside_is_in_the_streams_order(emulator):
     """What other libraries have on the stream is waited for; a buffer from outside does not."""
     stream = driver.Stream()

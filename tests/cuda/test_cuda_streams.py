@@ -84,6 +84,7 @@ def test_the_stream_that_consumers_are_told_of_covers_all():
         assert driver.content(buffer).tolist() == [1] * half + [2] * half
 
 
+@pytest.mark.races
 def test_without_waiting_wrong_values_are_seen(emulator):
     """What the tests above look for can be seen: only the wait hides it."""
     producer = driver.Stream()
@@ -94,6 +95,7 @@ def test_without_waiting_wrong_values_are_seen(emulator):
     assert on_host(patient).tolist() == [7] * N
 
 
+@pytest.mark.races
 def test_an_own_stream_is_waited_for_without_being_told_of(emulator):
     producer = driver.Stream()
     array = driver.Array(np.zeros(N, "f4"))

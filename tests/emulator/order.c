@@ -1,7 +1,8 @@
 // What must come before what: an item waits for those before it in its stream, for
 // events, and for the legacy default stream. Memory that is used or freed without
 // being ordered after its allocation or its other uses is a violation, even where
-// this run happens to do them in the right order.
+// this run happens to do them in the right order. So is work that is not ordered with other
+// work on the same bytes, if either writes.
 #include "emulator.h"
 
 #include <stdlib.h>
@@ -76,16 +77,46 @@ static void check_birth(const struct span *span) {
     violate("%#llx is used without waiting for the stream of its allocation", span->address);
 }
 
+static int overlaps(const struct span *a, const struct span *b) {
+  return a->number && a->number == b->number && a->address < b->address + b->size && b->address < a->address + a->size;
+}
+
+// Work that has not run and that nothing orders before item.
+static void check_others(const struct item *item) {
+  if (item->frees_on)
+    return; // check_uses sees to that
+  for (const struct stream *s = streams; s; s = s->next)
+    for (const struct item *i = s->first; i; i = i->next) {
+      if (i->visit == visit || i->frees_on)
+        continue;
+      if (overlaps(&i->target, &item->target) || overlaps(&i->target, &item->source) || overlaps(&i->source, &item->target))
+        violate("work on %#llx and %#llx is not in order with work on %#llx and %#llx that is pending",
+                item->target.address, item->source.address, i->target.address, i->source.address);
+    }
+}
+
+// Without which nothing can be out of order: looking costs time for each item that is pending.
+static int others_work(const struct stream *own) {
+  for (const struct stream *s = streams; s; s = s->next)
+    if (s != own && s->first)
+      return 1;
+  return 0;
+}
+
 static int is_pool_memory(const struct span *span) {
   return span->block && span->block->kind == POOL_MEMORY;
 }
 
 // Called when item has been queued.
 void check_order(struct item *item) {
-  if (!is_pool_memory(&item->target) && !is_pool_memory(&item->source))
+  int pooled = is_pool_memory(&item->target) || is_pool_memory(&item->source);
+  if (!pooled && !((item->target.number || item->source.number) && others_work(item->stream)))
     return;
   visit++;
   visit_before(item);
+  check_others(item);
+  if (!pooled)
+    return;
   check_birth(&item->target);
   check_birth(&item->source);
   for (struct stream *s = streams; s && item->frees_on; s = s->next)
