@@ -126,7 +126,7 @@ func stayOnThread(t testing.TB) {
 func loadEmulated(t testing.TB, s settings) *rig {
 	t.Helper()
 	path := newEmulator(t)
-	all := settings{LibrarySetting: path}
+	all := settings{LibrarySetting: path, CUPTISetting: path}
 	maps.Copy(all, s)
 	for name, value := range all {
 		t.Setenv(name, value)

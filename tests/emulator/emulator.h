@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "observed.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 typedef int CUresult;
@@ -363,6 +365,8 @@ struct function {
   int parameters, dynamic;
   size_t sizes[most_parameters];
 };
+extern struct function *functions;
+enum { late_kernel = 8 }; // the function that emulator_kernel launches, as far as anybody asks
 int count_modules(void);
 CUresult find_function(CUfunction handle, struct function **function);
 

@@ -10,7 +10,7 @@
 extern const struct hamr_host_kernel hamr_host_kernels[] __attribute__((weak));
 
 static struct module *modules;
-static struct function *functions;
+struct function *functions;
 
 int count_modules(void) {
   int count = 0;

@@ -221,6 +221,14 @@ EXPORT CUresult cuStreamQuery(CUstream handle) {
   return finish_and_take_error(s);
 }
 
+EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned *flags) {
+  CALL_IN_CONTEXT;
+  struct stream *s;
+  RETURN_IF_FAILED(find_stream(handle, context, &s));
+  *flags = s->blocking ? 0 : NON_BLOCKING;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *of) {
   CALL_IN_CONTEXT;
   struct stream *s;

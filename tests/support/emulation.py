@@ -50,7 +50,7 @@ def choose() -> None:
     if CHOSEN not in ("", "driver", "emulator"):
         raise ValueError(f"HAMR_TEST_CUDA is {CHOSEN!r}: accepted are emulator and driver")
     if CHOSEN == "emulator":
-        os.environ["HAMR_CUDA_LIBRARY"] = str(build())
+        os.environ["HAMR_CUDA_LIBRARY"] = os.environ["HAMR_CUPTI_LIBRARY"] = str(build())
         os.environ.setdefault("HAMR_EMULATOR_DEVICES", "2")
     if HIP:
         os.environ["HAMR_HIP_LIBRARY"] = str(build(STAND_IN))

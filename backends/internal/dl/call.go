@@ -53,3 +53,7 @@ func CallWith(address uintptr, arguments []uintptr) uintptr {
 	return uintptr(C.call8(C.word(address), C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3]),
 		C.word(a[4]), C.word(a[5]), C.word(a[6]), C.word(a[7])))
 }
+
+// Callback returns the address of a C function that calls f, whose arguments and result are numbers. It is never
+// freed, and there are 2,000 of them at most: one for each purpose.
+func Callback(f any) uintptr { return purego.NewCallback(f) }

@@ -80,12 +80,20 @@ func loadedPath(handle uintptr, name string) string {
 	if call(handle, requestLinkMap, &entry) != 0 || entry == nil || entry.name == nil {
 		return name
 	}
+	if path := Text(entry.name); path != "" {
+		return path
+	}
+	return name
+}
+
+// Text is a text of C's, which ends with a zero byte; it is "" of NULL.
+func Text(at *byte) string {
+	if at == nil {
+		return ""
+	}
 	length := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(entry.name), length)) != 0 {
+	for *(*byte)(unsafe.Add(unsafe.Pointer(at), length)) != 0 {
 		length++
 	}
-	if length == 0 {
-		return name
-	}
-	return string(unsafe.Slice(entry.name, length))
+	return string(unsafe.Slice(at, length))
 }

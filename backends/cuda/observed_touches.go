@@ -1,0 +1,242 @@
+package cuda
+
+import (
+	"strings"
+	"unsafe"
+
+	"hamr/backends"
+	"hamr/backends/internal/dl"
+)
+
+// launchedBy says where a call that launches a kernel has what.
+type launchedBy uint8
+
+const (
+	launchKernel launchedBy = iota
+	launchCooperative
+	launchEx
+)
+
+const (
+	configStream     = 32 // where CUlaunchConfig has the stream
+	mostScanned      = 128
+	parameterPointer = 1 // CU_LAUNCH_PARAM_BUFFER_POINTER
+	mostParameters   = 1024
+)
+
+// launches tells of a kernel. Its parameters are host memory: which of them are pointers nobody says, so each that may be one
+// counts, and what the kernel does there is not known.
+func (o *observer) launches(c *observed, by launchedBy) {
+	var function, stream, parameters, extra uintptr
+	if by == launchEx {
+		stream = wordAt(c.word(0) + configStream)
+		function, parameters, extra = c.word(1), c.word(2), c.word(3)
+	} else {
+		function, stream, parameters = c.word(0), c.word(5), c.word(6)
+	}
+	if by == launchKernel {
+		extra = c.word(7)
+	}
+	handle := backends.Stream(stream)
+	o.enqueues(c, handle, o.touchesOf(dl.Text(c.symbol), function, parameters, extra)...)
+}
+
+// at is memory of whoever calls the driver.
+func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+
+func wordAt(address uintptr) uintptr { return *(*uintptr)(at(address)) }
+
+func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (touches []backends.Touch) {
+	if strings.HasPrefix(name, "hamr_") && parameters != 0 {
+		return touchesOfOurs(name, wordAt(parameters))
+	}
+	packed := uintptr(0)
+	for e := extra; e != 0 && wordAt(e) != 0; e += 16 {
+		if wordAt(e) == parameterPointer {
+			packed = wordAt(e + 8)
+		}
+	}
+	offset := 0
+	for i, size := range o.sizesOf(function) {
+		value := uintptr(0)
+		if parameters != 0 {
+			value = wordAt(parameters + uintptr(8*i))
+		} else if packed != 0 {
+			offset = (offset + min(size, 8) - 1) &^ (min(size, 8) - 1)
+			value = packed + uintptr(offset)
+			offset += size
+		}
+		if value == 0 {
+			continue
+		}
+		// What is deeper in a large structure may be left of something else, and never used.
+		scanned := size
+		if size > mostScanned {
+			scanned = 8
+		}
+		for ; scanned >= 8; scanned, value = scanned-8, value+8 {
+			if pointer := wordAt(value); pointer != 0 {
+				touches = append(touches, backends.Touch{Address: backends.Address(pointer), Size: 1})
+			}
+		}
+	}
+	return touches
+}
+
+// sizesOf are the sizes of a kernel's parameters, as far as the driver says.
+func (o *observer) sizesOf(function uintptr) []int {
+	o.mutex.Lock()
+	sizes, known := o.sizes[function]
+	o.mutex.Unlock()
+	if known || o.driver.FuncGetParamInfo == 0 {
+		return sizes
+	}
+	out := new([2]uint64)
+	for _, ask := range []uintptr{o.driver.FuncGetParamInfo, o.driver.KernelGetParamInfo} {
+		for ask != 0 && len(sizes) < mostParameters {
+			*out = [2]uint64{}
+			if int32(dl.Call(ask, function, uintptr(len(sizes)), uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&out[1])))) != success {
+				break
+			}
+			sizes = append(sizes, int(out[1]))
+		}
+		if len(sizes) > 0 {
+			break
+		}
+	}
+	o.mutex.Lock()
+	o.sizes[function] = sizes
+	o.mutex.Unlock()
+	return sizes
+}
+
+// touchesOfOurs are those of hamr's own kernels, by kernels/arguments.h.
+func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
+	touch := func(address uintptr, size int, writes backends.Writes) {
+		touches = append(touches, backends.Touch{Address: backends.Address(address), Size: size, Writes: writes})
+	}
+	switch name {
+	case "hamr_fill":
+		touch(wordAt(argument), int(wordAt(argument+8)), backends.DoesWrite)
+	case "hamr_copy":
+		for run := range uintptr(*(*uint32)(at(argument + 4))) {
+			each := argument + 8 + 24*run
+			size := int(*(*uint32)(at(each + 16)))
+			touch(wordAt(each), size, backends.DoesWrite)
+			touch(wordAt(each+8), size, backends.OnlyReads)
+		}
+	default:
+		touch(wordAt(argument), 1, backends.OnlyReads)
+		touch(wordAt(argument+8), 1, backends.DoesWrite)
+	}
+	return touches
+}
+
+// copies tells of a copy of so many bytes; stream is -1 for the default one.
+func (o *observer) copies(c *observed, target, source, size, stream int) {
+	o.enqueues(c, c.streamAt(stream), copiedBetween(c.word(uintptr(target)), c.word(uintptr(source)), int(c.word(uintptr(size))))...)
+}
+
+func (c *observed) streamAt(i int) backends.Stream {
+	if i < 0 {
+		return defaultStream
+	}
+	return backends.Stream(c.word(uintptr(i)))
+}
+
+func copiedBetween(target, source uintptr, size int) []backends.Touch {
+	return []backends.Touch{
+		{Address: backends.Address(target), Size: size, Writes: backends.DoesWrite},
+		{Address: backends.Address(source), Size: size, Writes: backends.OnlyReads},
+	}
+}
+
+// copiesBatch tells of many copies that are one call.
+func (o *observer) copiesBatch(c *observed, stream uintptr) {
+	var touches []backends.Touch
+	for i := range c.word(3) {
+		touches = append(touches, copiedBetween(wordAt(c.word(0)+8*i), wordAt(c.word(1)+8*i), int(wordAt(c.word(2)+8*i)))...)
+	}
+	o.enqueues(c, backends.Stream(c.word(stream)), touches...)
+}
+
+// box says where CUDA_MEMCPY2D and CUDA_MEMCPY3D have what of a source and a target, in bytes.
+type box struct {
+	source, target, width uintptr
+	deep                  bool
+}
+
+var (
+	flatBox = box{source: 0, target: 56, width: 112}
+	deepBox = box{source: 0, target: 88, width: 176, deep: true}
+)
+
+// side is where one begins, and where it ends; zero of an array.
+func (b box) side(copy, from uintptr) (first, end uintptr) {
+	width, height, depth, rows := wordAt(copy+b.width), wordAt(copy+b.width+8), uintptr(1), uintptr(0)
+	x, y, z, kind, host, device, pitch := wordAt(copy+from), wordAt(copy+from+8), uintptr(0), from+16, from+24, from+32, from+48
+	if b.deep {
+		z, kind, host, device, pitch = wordAt(copy+from+16), from+32, from+40, from+48, from+72
+		depth, rows = wordAt(copy+b.width+16), wordAt(copy+from+80)
+	}
+	if width == 0 || height == 0 || depth == 0 {
+		return 0, 0
+	}
+	base := wordAt(copy + device)
+	switch *(*uint32)(at(copy + kind)) {
+	case memoryOfHost:
+		base = wordAt(copy + host)
+	case memoryOfArray:
+		return 0, 0
+	}
+	row := wordAt(copy + pitch)
+	first = base + (z*rows+y)*row + x
+	return first, first + ((depth-1)*rows+height-1)*row + width
+}
+
+// The kinds of memory of a side: CUmemorytype.
+const (
+	memoryOfHost  = 1
+	memoryOfArray = 3
+)
+
+func (o *observer) copiesBox(c *observed, b box, stream int) {
+	var touches []backends.Touch
+	add := func(from uintptr, writes backends.Writes) {
+		if first, end := b.side(c.word(0), from); end > first {
+			touches = append(touches, backends.Touch{Address: backends.Address(first), Size: int(end - first), Writes: writes})
+		}
+	}
+	add(b.target, backends.DoesWrite)
+	add(b.source, backends.OnlyReads)
+	o.enqueues(c, c.streamAt(stream), touches...)
+}
+
+// copiedBox is copiedToHost of a box.
+func (o *observer) copiedBox(c *observed) {
+	b := flatBox
+	if *(*byte)(unsafe.Add(unsafe.Pointer(c.function), len("cuMemcpy"))) == '3' {
+		b = deepBox
+	}
+	target, _ := b.side(c.word(0), b.target)
+	o.copiedTo(c, target)
+}
+
+// fills tells of memory that is set.
+func (o *observer) fills(c *observed, width uintptr, rows bool, stream int) {
+	size := c.word(2) * width
+	if rows { // word 2 is the value, and 1 how far rows are apart
+		columns, height := c.word(3)*width, c.word(4)
+		if columns == 0 || height == 0 {
+			size = 0
+		} else {
+			size = (height-1)*c.word(1) + columns
+		}
+	}
+	o.enqueues(c, c.streamAt(stream), backends.Touch{Address: backends.Address(c.word(0)), Size: int(size), Writes: backends.DoesWrite})
+}
+
+// launchesGraph tells of a graph, whose work nobody knows.
+func (o *observer) launchesGraph(c *observed) {
+	o.enqueues(c, backends.Stream(c.word(1)))
+}

@@ -1,0 +1,385 @@
+package cuda
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
+	"hamr/backends/internal/dl"
+)
+
+// observer makes of the calls of the driver what a Witness is told.
+type observer struct {
+	to     backends.Witness
+	driver observersFunctions
+	mutex  sync.Mutex // of what follows; the driver is not called with it, who may have other threads wait
+	last   backends.Queue
+	queues map[streamOf]*queue
+	legacy map[uintptr]*inLegacyOrder // by context
+	ended  map[uintptr][]*queue       // by context: streams that were destroyed while they had work
+	events map[uintptr]*queue         // those that were recorded into a graph: in which stream that began
+	sizes  map[uintptr][]int          // of a kernel's parameters
+}
+
+// observersFunctions are what is asked of the driver within a call of it.
+type observersFunctions struct {
+	StreamGetFlags       uintptr `dl:"cuStreamGetFlags,optional"`
+	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
+	FuncGetParamInfo     uintptr `dl:"cuFuncGetParamInfo,optional"`   // 12.4
+	KernelGetParamInfo   uintptr `dl:"cuKernelGetParamInfo,optional"` // of a library's kernel, which may be launched as well
+}
+
+// streamOf names a stream: the special ones are another one in each context, and in each thread.
+type streamOf struct {
+	handle  backends.Stream
+	context uintptr // of a special one
+	thread  int     // of the thread's
+}
+
+// queue is a stream that was used.
+type queue struct {
+	number  backends.Queue
+	context uintptr
+	origin  *queue // whose capture into a graph it is part of
+}
+
+// inLegacyOrder are a context's streams that wait for its legacy default stream, and it for them.
+type inLegacyOrder struct {
+	itself *queue
+	others []*queue
+	ended  []*queue // what these held still counts
+}
+
+func newObserver(b *Backend, to backends.Witness) (*observer, error) {
+	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, sizes: map[uintptr][]int{}}
+	return o, dl.Bind(b.library, &o.driver)
+}
+
+// called is told of a call of the driver, before and after it.
+func (o *observer) called(number uint32, c *callOf) {
+	call := observedCalls[number]
+	f := call.before
+	if c.site != 0 {
+		f = call.after
+	}
+	if f != nil {
+		f(o, &observed{c, call})
+	}
+}
+
+// waited is told that a thread has waited for a stream, or for all of a context.
+func (o *observer) waited(number uint32, s *synchronized) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if number == contextSynchronized {
+		o.contextOver(s.context)
+	} else if q := o.queues[streamOf{handle: backends.Stream(s.stream)}]; q != nil {
+		o.to.Over(q.number)
+	}
+}
+
+// lock takes the lock, and returns the queue of a call's stream, perhaps a new one.
+func (o *observer) lock(c *observed, handle backends.Stream) *queue {
+	of := streamOf{handle: handle}
+	if handle <= perThreadStream {
+		of.context, of.handle = c.context, legacyStream
+		if handle == perThreadStream || handle == defaultStream && c.perThread {
+			of.handle, of.thread = perThreadStream, unix.Gettid()
+		}
+	}
+	o.mutex.Lock()
+	q := o.queues[of]
+	if q == nil && handle > perThreadStream {
+		o.mutex.Unlock()
+		nonBlocking := o.isNonBlocking(handle)
+		o.mutex.Lock()
+		if q = o.queues[of]; q == nil {
+			q = o.newQueue(of, c.context, !nonBlocking)
+		}
+	}
+	if q == nil {
+		q = o.newQueue(of, c.context, true)
+	}
+	return q
+}
+
+func (o *observer) newQueue(of streamOf, context uintptr, blocking bool) *queue {
+	o.last++
+	q := &queue{number: o.last, context: context}
+	o.queues[of] = q
+	in := o.inLegacyOrder(context)
+	if of.handle == legacyStream {
+		in.itself = q
+	} else if blocking {
+		in.others = append(in.others, q)
+	}
+	return q
+}
+
+func (o *observer) inLegacyOrder(context uintptr) *inLegacyOrder {
+	in := o.legacy[context]
+	if in == nil {
+		in = &inLegacyOrder{}
+		o.legacy[context] = in
+	}
+	return in
+}
+
+// isNonBlocking asks the driver, which for a stream that it cannot tell of is as if it was not.
+func (o *observer) isNonBlocking(handle backends.Stream) bool {
+	if o.driver.StreamGetFlags == 0 {
+		return false
+	}
+	flags := new([1]uint32)
+	code := int32(dl.Call(o.driver.StreamGetFlags, uintptr(handle), uintptr(unsafe.Pointer(&flags[0]))))
+	return code == success && flags[0]&nonBlocking != 0
+}
+
+// inOrder tells what work comes after that is enqueued now. It is false where that goes into a graph.
+func (o *observer) inOrder(q *queue) bool {
+	if q.origin != nil {
+		return false
+	}
+	in := o.inLegacyOrder(q.context)
+	switch {
+	case q == in.itself:
+		for _, list := range [][]*queue{in.others, in.ended} {
+			for _, other := range list {
+				o.to.After(q.number, other.number)
+			}
+		}
+		in.ended = nil
+	case in.itself != nil && slices.Contains(in.others, q):
+		o.to.After(q.number, in.itself.number)
+	}
+	return true
+}
+
+// enqueues tells of work, and remembers its number for after the call.
+func (o *observer) enqueues(c *observed, handle backends.Stream, touches ...backends.Touch) {
+	*c.shared = 0
+	name := dl.Text(c.symbol)
+	if name == "" {
+		name = dl.Text(c.function)
+	}
+	q := o.lock(c, handle)
+	var then func()
+	if o.inOrder(q) {
+		var number uint64
+		number, then = o.to.Enqueue(backends.Work{Queue: q.number, Stream: handle, Name: name, Touches: touches})
+		*c.shared = uint64(q.number)<<numberBits | number&(1<<numberBits-1)
+	}
+	o.mutex.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
+// numberBits are those of a work's number that a call's shared word has, beside the queue's.
+const numberBits = 40
+
+// enqueued is what enqueues has told.
+func (c *observed) enqueued() (q backends.Queue, number uint64) {
+	return backends.Queue(*c.shared >> numberBits), *c.shared & (1<<numberBits - 1)
+}
+
+func (o *observer) refused(c *observed) {
+	if q, number := c.enqueued(); *c.result != success && q != 0 {
+		o.to.Refused(q, number)
+	}
+}
+
+// copied is the end of a copy that the caller waits for.
+func (o *observer) copied(c *observed) {
+	o.refused(c)
+	if q, _ := c.enqueued(); *c.result == success && q != 0 {
+		o.to.Over(q)
+	}
+}
+
+// copiedToHost is the end of a copy that the caller has waited for if it went to ordinary host memory.
+func (o *observer) copiedToHost(c *observed) {
+	o.copiedTo(c, c.word(0))
+}
+
+func (o *observer) copiedTo(c *observed, target uintptr) {
+	if *c.result == success && target != 0 && !o.knows(target) {
+		o.copied(c)
+		return
+	}
+	o.refused(c)
+}
+
+// knows reports whether the driver knows the memory: it is its own, or page-locked.
+func (o *observer) knows(address uintptr) bool {
+	kind := new([1]uint64)
+	attribute, into := &[1]uint32{memoryTypeAttribute}, &[1]uintptr{uintptr(unsafe.Pointer(kind))}
+	code := int32(dl.Call(o.driver.PointerGetAttributes, 1, uintptr(unsafe.Pointer(attribute)), uintptr(unsafe.Pointer(into)), address))
+	runtime.KeepAlive(kind)
+	return code != success || kind[0] != 0
+}
+
+const memoryTypeAttribute = 2 // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+
+func (o *observer) records(c *observed) {
+	event, handle := c.word(0), backends.Stream(c.word(1))
+	if c.site != 0 && *c.result != success {
+		return
+	}
+	q := o.lock(c, handle)
+	defer o.mutex.Unlock()
+	if !o.inOrder(q) {
+		o.events[event] = q.origin
+		return
+	}
+	delete(o.events, event)
+	o.to.Record(backends.Event(event), q.number)
+}
+
+func (o *observer) waits(c *observed) {
+	handle, event := backends.Stream(c.word(0)), c.word(1)
+	q := o.lock(c, handle)
+	defer o.mutex.Unlock()
+	if origin := o.events[event]; origin != nil {
+		q.origin = origin
+	} else if o.inOrder(q) {
+		o.to.Wait(q.number, backends.Event(event))
+	}
+}
+
+func (o *observer) forgets(c *observed) {
+	o.mutex.Lock()
+	delete(o.events, c.word(0))
+	o.mutex.Unlock()
+	o.to.Forget(backends.Event(c.word(0)))
+}
+
+func (o *observer) reached(c *observed) {
+	if *c.result == success {
+		o.to.Reached(backends.Event(c.word(0)))
+	}
+}
+
+func (o *observer) streamOver(c *observed) {
+	if *c.result != success {
+		return
+	}
+	q := o.lock(c, backends.Stream(c.word(0)))
+	defer o.mutex.Unlock()
+	if o.inOrder(q) {
+		o.to.Over(q.number)
+	}
+}
+
+func (o *observer) allOver(c *observed) {
+	if *c.result != success {
+		return
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.contextOver(c.context)
+}
+
+func (o *observer) contextOver(context uintptr) {
+	for _, q := range o.queues {
+		if q.context == context {
+			o.to.Over(q.number)
+		}
+	}
+	for _, q := range o.ended[context] {
+		o.to.Over(q.number)
+	}
+	delete(o.ended, context)
+	o.inLegacyOrder(context).ended = nil
+}
+
+// made is told of a new stream, whose handle may have been another one's.
+func (o *observer) made(c *observed) {
+	if *c.result != success {
+		return
+	}
+	handle := backends.Stream(wordAt(c.word(0)))
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.end(handle)
+	o.newQueue(streamOf{handle: handle}, c.context, uint32(c.word(1))&nonBlocking == 0)
+}
+
+func (o *observer) destroys(c *observed) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.end(backends.Stream(c.word(0)))
+}
+
+func (o *observer) end(handle backends.Stream) {
+	of := streamOf{handle: handle}
+	q := o.queues[of]
+	if q == nil {
+		return
+	}
+	delete(o.queues, of)
+	open := o.to.Close(q.number)
+	if open {
+		o.ended[q.context] = append(o.ended[q.context], q)
+	}
+	in := o.inLegacyOrder(q.context)
+	if i := slices.Index(in.others, q); i >= 0 {
+		in.others = slices.Delete(in.others, i, i+1)
+		if open {
+			in.ended = append(in.ended, q)
+		}
+	}
+}
+
+// captures is told that a stream's work goes into a graph from now on.
+func (o *observer) captures(c *observed) {
+	if *c.result != success {
+		return
+	}
+	q := o.lock(c, backends.Stream(c.word(0)))
+	defer o.mutex.Unlock()
+	q.origin = q
+}
+
+// captured is told that it goes there no longer, nor that of other streams which came to wait for it.
+func (o *observer) captured(c *observed) {
+	origin := o.lock(c, backends.Stream(c.word(0)))
+	defer o.mutex.Unlock()
+	for _, q := range o.queues {
+		if q.origin == origin {
+			q.origin = nil
+		}
+	}
+	for event, its := range o.events {
+		if its == origin {
+			delete(o.events, event)
+		}
+	}
+}
+
+// waitsForAny is told that a stream waits for a value in memory: what writes that is not known, and may be any.
+func (o *observer) waitsForAny(c *observed) { o.afterAll(c, backends.Stream(c.word(0))) }
+
+func (o *observer) waitsForSemaphores(c *observed) { o.afterAll(c, backends.Stream(c.word(3))) }
+
+func (o *observer) afterAll(c *observed, handle backends.Stream) {
+	q := o.lock(c, handle)
+	defer o.mutex.Unlock()
+	if !o.inOrder(q) {
+		return
+	}
+	for _, other := range o.queues {
+		o.to.After(q.number, other.number)
+	}
+}
+
+// unloads is told that kernels go, whose handles may be others' next.
+func (o *observer) unloads(*observed) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	clear(o.sizes)
+}

@@ -1,0 +1,43 @@
+// Calls of the driver that CUPTI tells of: observed.c has what programs call, around the emulator's own.
+#ifndef HAMR_TESTS_OBSERVED_H
+#define HAMR_TESTS_OBSERVED_H
+
+#define cuCtxSynchronize emulated_cuCtxSynchronize
+#define cuEventDestroy_v2 emulated_cuEventDestroy_v2
+#define cuEventQuery emulated_cuEventQuery
+#define cuEventRecord emulated_cuEventRecord
+#define cuEventSynchronize emulated_cuEventSynchronize
+#define cuLaunchKernel emulated_cuLaunchKernel
+#define cuMemFreeHost emulated_cuMemFreeHost
+#define cuMemFree_v2 emulated_cuMemFree_v2
+#define cuMemHostUnregister emulated_cuMemHostUnregister
+#define cuMemcpyAsync emulated_cuMemcpyAsync
+#define cuMemcpyBatchAsync emulated_cuMemcpyBatchAsync
+#define cuMemcpyBatchAsync_v2 emulated_cuMemcpyBatchAsync_v2
+#define cuMemcpyDtoDAsync_v2 emulated_cuMemcpyDtoDAsync_v2
+#define cuMemcpyDtoD_v2 emulated_cuMemcpyDtoD_v2
+#define cuMemcpyDtoHAsync_v2 emulated_cuMemcpyDtoHAsync_v2
+#define cuMemcpyDtoH_v2 emulated_cuMemcpyDtoH_v2
+#define cuMemcpyHtoDAsync_v2 emulated_cuMemcpyHtoDAsync_v2
+#define cuMemcpyHtoD_v2 emulated_cuMemcpyHtoD_v2
+#define cuMemcpyPeerAsync emulated_cuMemcpyPeerAsync
+#define cuMemsetD16Async emulated_cuMemsetD16Async
+#define cuMemsetD2D16Async emulated_cuMemsetD2D16Async
+#define cuMemsetD2D32Async emulated_cuMemsetD2D32Async
+#define cuMemsetD2D8Async emulated_cuMemsetD2D8Async
+#define cuMemsetD32Async emulated_cuMemsetD32Async
+#define cuMemsetD8Async emulated_cuMemsetD8Async
+#define cuModuleUnload emulated_cuModuleUnload
+#define cuStreamBeginCapture_v2 emulated_cuStreamBeginCapture_v2
+#define cuStreamCreate emulated_cuStreamCreate
+#define cuStreamCreateWithPriority emulated_cuStreamCreateWithPriority
+#define cuStreamDestroy_v2 emulated_cuStreamDestroy_v2
+#define cuStreamEndCapture emulated_cuStreamEndCapture
+#define cuStreamQuery emulated_cuStreamQuery
+#define cuStreamSynchronize emulated_cuStreamSynchronize
+#define cuStreamWaitEvent emulated_cuStreamWaitEvent
+#define emulator_kernel emulated_emulator_kernel
+
+#define EMULATED "emulated_"
+
+#endif
