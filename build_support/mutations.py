@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from build_support.checking_mutations import CHECKING_MUTATIONS
 from build_support.growth_mutations import GROWTH_MUTATIONS
 from build_support.hetero_mutations import HETERO_MUTATIONS
 from build_support.kept_mutations import KEPT_MUTATIONS
@@ -46,6 +47,7 @@ MUTATIONS = [
     *HETERO_MUTATIONS,
     *STORE_MUTATIONS,
     *KERNEL_MUTATIONS,
+    *CHECKING_MUTATIONS,
     Mutation(
         "memory is mapped under work",
         MAPPING,

@@ -59,6 +59,7 @@ func (m *Memory) come(size int) {
 	if r.books.watched.Load() != 0 {
 		if c := r.checked(); c != nil {
 			m.life = &lives{allocated: c.now()}
+			c.comes(m)
 		}
 		r.books.come(m, size)
 	}

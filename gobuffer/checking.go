@@ -13,8 +13,9 @@ import (
 	"hamr/backends"
 )
 
-// Misuse is a write to memory that had been given back, and that nobody had been given again; or that memory was
-// given back once more.
+// Misuse is a write to memory that had been given back, and that nobody had been given again; that memory was
+// given back once more; that work was enqueued which uses such memory; or that work on memory was enqueued which is not
+// in order with other work, of which one writes.
 type Misuse struct {
 	Library   Library // who had the memory; AnyLibrary where it is not known
 	Region    backends.Region
@@ -26,6 +27,8 @@ type Misuse struct {
 	Allocated Moment
 	Freed     Moment
 	Again     Moment // of the second release, or zero
+	Used      *Usage // the work that was enqueued, or nil
+	Earlier   *Usage // what it is not in order with, or nil
 }
 
 // Moment is when something was done with memory, and by whom. What is zero is not known.
@@ -48,11 +51,14 @@ type Checker struct {
 	kept    []*keptMemory
 	bytes   int64
 	found   []Misuse
-	lost    int // more than mostFound
+	lost    int                          // more than mostFound
 	taken   map[backends.Address]*Memory // from libraries, and not free yet
 	stopped bool
 	ending  sync.Mutex // of who looks at memory and gives it back
 	busy    atomic.Bool
+	witness *witness
+	watches watches
+	asked   atomic.Pointer[func(thread int) int64]
 }
 
 const (
@@ -86,6 +92,7 @@ func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
 		return nil, valueError("most", most, "a count of zero or more bytes")
 	}
 	c := &Checker{runtime: r, most: most, stack: stack, taken: map[backends.Address]*Memory{}}
+	c.witness = newWitness(c)
 	if !r.books.checker.CompareAndSwap(nil, c) {
 		return nil, errChecking
 	}
@@ -115,9 +122,12 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	if s != backends.EveryStream {
 		return c.keep(m, size, s)
 	}
+	c.soon(m, size, s)
 	c.runtime.grants.aside(func() {
 		over, _ := settleDevice(m.backend, m.context())
+		c.witness.looks(m)
 		if !over || !c.keep(m, size, 0) {
+			c.frees(m)
 			_ = m.freeOrPostpone(size, s)
 		}
 	})
@@ -155,6 +165,7 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 			}
 		}
 	}
+	c.witness.freed(m, kept)
 	c.mutex.Lock()
 	stopped := c.stopped
 	if !stopped {
@@ -207,6 +218,7 @@ func (c *Checker) look(k *keptMemory) {
 	if k.over != nil && k.over.wait() != nil {
 		return // the device has failed, as others are told
 	}
+	c.witness.looks(k.memory)
 	offset, count, value, err := k.differs()
 	if err != nil || count == 0 {
 		return
@@ -278,8 +290,9 @@ func (c *Checker) takes(m *Memory) {
 	c.taken[m.region.Address] = m
 }
 
-// frees is told of it before others can be given the memory.
+// frees is told of memory before others can be given it.
 func (c *Checker) frees(m *Memory) {
+	c.witness.remove(m)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.taken[m.region.Address] == m {
@@ -362,6 +375,7 @@ func (c *Checker) Stop() (found []Misuse, more int) {
 	}
 	if c.runtime.books.checker.CompareAndSwap(c, nil) {
 		c.runtime.books.watched.Add(-1)
+		c.watches.end()
 		c.mutex.Lock()
 		c.stopped = true
 		c.mutex.Unlock()

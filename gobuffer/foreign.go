@@ -16,11 +16,14 @@ func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, re
 		return nil, err
 	}
 	m.foreign = released
-	r.countAdopted(at, size)
+	r.countAdopted(m, at, size)
 	return m, nil
 }
 
-func (r *Runtime) countAdopted(at backends.Region, size int) {
+func (r *Runtime) countAdopted(m *Memory, at backends.Region, size int) {
+	if c := r.checked(); c != nil {
+		c.comes(m)
+	}
 	r.counters[at.Allocator].adopted.Add(1)
 	if r.tracing() {
 		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
@@ -48,7 +51,7 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 		m.uses.begin(w)
 	}
 	m.taker = released
-	r.countAdopted(at, size)
+	r.countAdopted(m, at, size)
 	return m, nil
 }
 

@@ -136,8 +136,10 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 	}
 	if c := r.checked(); c != nil {
 		c.takes(of.memory)
+		c.soon(of.memory, size, s)
 		r.grants.aside(func() {
 			over := r.rested(where.Device)
+			c.witness.looks(of.memory)
 			if over && c.hold(of.memory, size, 0) {
 				return
 			}

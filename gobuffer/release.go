@@ -107,6 +107,9 @@ func (m *Memory) giveBack() error {
 		return errors.Join(late, m.endShared())
 	}
 	if !m.owned {
+		if c := r.checked(); c != nil {
+			c.frees(m)
+		}
 		r.counters[a].adopted.Add(-1)
 		if r.tracing() {
 			r.tracef("let go %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
@@ -128,8 +131,11 @@ func (m *Memory) giveBack() error {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
-	if c := m.runtime.checked(); c != nil && c.hold(m, size, m.ordered()) {
-		return late
+	if c := m.runtime.checked(); c != nil {
+		if c.hold(m, size, m.ordered()) {
+			return late
+		}
+		c.frees(m)
 	}
 	return errors.Join(late, m.freeOrPostpone(size, m.ordered()))
 }

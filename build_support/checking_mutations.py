@@ -1,0 +1,109 @@
+"""What makes the detector of memory that is used wrongly see order where there is some, for mutations.py."""
+
+from __future__ import annotations
+
+from build_support.mutation import Mutation
+
+SEQUENCE, WITNESS = "gobuffer/sequence.go", "gobuffer/witness.go"
+CUDA = "./backends/cuda"
+OBSERVER, TOUCHES = "backends/cuda/observer.go", "backends/cuda/observed_touches.go"
+
+CHECKING_MUTATIONS = [
+    Mutation(
+        "what a stream waited for is not over with it",
+        SEQUENCE,
+        "	o.end(o.until(q))\n",
+        "	o.over.raise(q, o.queue(q).last)\n",
+    ),
+    Mutation(
+        "an event does not stand for what its stream had waited for",
+        SEQUENCE,
+        "o.events[e] = o.until(q)",
+        "o.events[e] = frontier{q: o.queue(q).last}",
+    ),
+    Mutation(
+        "a queue comes back after it was forgotten",
+        SEQUENCE,
+        "	of, r := o.queues[q], frontier{}\n",
+        "	of, r := o.queue(q), frontier{}\n",
+    ),
+    Mutation(
+        "a queue that ended is kept for ever",
+        SEQUENCE,
+        "if of.ends && len(o.until(q)) == 0 {",
+        "if false {",
+    ),
+    Mutation(
+        "the detector takes its own looking for a use",
+        WITNESS,
+        "if k.looked || ",
+        "if ",
+    ),
+    Mutation(
+        "where memory ends is taken for the next one",
+        WITNESS,
+        "last.Address >= before.at && last.Address < before.end",
+        "false",
+    ),
+    Mutation(
+        "what was under way when memory was lent is forgotten",
+        WITNESS,
+        "				k.uses = append(k.uses, use)\n",
+        "				_ = use\n",
+    ),
+    Mutation(
+        "work that was refused counts",
+        WITNESS,
+        "	w.recent = slices.DeleteFunc(w.recent, refused)\n",
+        "",
+    ),
+    Mutation(
+        "a stream's handle stays the one that was destroyed",
+        OBSERVER,
+        "	delete(o.queues, of)\n",
+        "",
+        CUDA,
+    ),
+    Mutation(
+        "a destroyed stream's work is never over",
+        OBSERVER,
+        "		o.ended[q.context] = append(o.ended[q.context], q)\n",
+        "",
+        CUDA,
+    ),
+    Mutation(
+        "the default stream does not wait for what a destroyed stream had",
+        OBSERVER,
+        "			in.ended = append(in.ended, q)\n",
+        "",
+        CUDA,
+    ),
+    Mutation(
+        "streams do not wait for the default one",
+        OBSERVER,
+        "		o.to.After(q.number, in.itself.number)\n",
+        "",
+        CUDA,
+    ),
+    Mutation(
+        "a copy to ordinary memory is never over",
+        OBSERVER,
+        "!o.knows(target)",
+        "false",
+        CUDA,
+    ),
+    Mutation(
+        "work that goes into a graph is told of",
+        OBSERVER,
+        "	if q.origin != nil {\n		return false\n",
+        "	if q.origin != nil {\n		return true\n",
+        CUDA,
+    ),
+    Mutation(
+        "all of a large structure is scanned",
+        TOUCHES,
+        "if size > mostScanned {",
+        "if false {",
+        CUDA,
+    ),
+]

@@ -1,0 +1,138 @@
+package gobuffer
+
+import "hamr/backends"
+
+// sequence is what comes before what, of work on streams that somebody tells of: for each queue how far it knows that
+// each other one has come, before what is enqueued on it next. Where a thread has waited, the work is over, for
+// whatever anybody enqueues from then on.
+type sequence struct {
+	queues map[backends.Queue]*queueOrder
+	events map[backends.Event]frontier
+	over   frontier
+}
+
+// frontier is the number of the last work of each queue that has ended; what is not there is zero.
+type frontier map[backends.Queue]uint64
+
+type queueOrder struct {
+	last   uint64
+	before frontier
+	ends   bool // nothing more is enqueued
+}
+
+func newSequence() *sequence {
+	return &sequence{queues: map[backends.Queue]*queueOrder{}, events: map[backends.Event]frontier{}, over: frontier{}}
+}
+
+func (o *sequence) queue(q backends.Queue) *queueOrder {
+	of := o.queues[q]
+	if of == nil {
+		of = &queueOrder{before: frontier{}}
+		o.queues[q] = of
+	}
+	return of
+}
+
+// enqueue numbers the next work of a queue.
+func (o *sequence) enqueue(q backends.Queue) uint64 {
+	of := o.queue(q)
+	of.last++
+	return of.last
+}
+
+// until is all that a queue has now, and what came before it, as far as that is not over.
+func (o *sequence) until(q backends.Queue) frontier {
+	of, r := o.queues[q], frontier{}
+	if of == nil {
+		return r
+	}
+	for other, to := range of.before {
+		if o.isOver(other, to) {
+			delete(of.before, other)
+		} else {
+			r[other] = to
+		}
+	}
+	if !o.isOver(q, of.last) {
+		r[q] = of.last
+	}
+	return r
+}
+
+func (r frontier) raise(q backends.Queue, to uint64) {
+	if to > r[q] {
+		r[q] = to
+	}
+}
+
+// join has q come after what is reached. What is over already need not be kept.
+func (o *sequence) join(q backends.Queue, r frontier) {
+	before := o.queue(q).before
+	for other, to := range r {
+		if other != q && !o.isOver(other, to) {
+			before.raise(other, to)
+		}
+	}
+}
+
+func (o *sequence) after(q, other backends.Queue) {
+	if q != other {
+		o.join(q, o.until(other))
+	}
+}
+
+func (o *sequence) record(e backends.Event, q backends.Queue) { o.events[e] = o.until(q) }
+
+func (o *sequence) wait(q backends.Queue, e backends.Event) { o.join(q, o.events[e]) }
+
+func (o *sequence) forget(e backends.Event) { delete(o.events, e) }
+
+func (o *sequence) reach(e backends.Event) { o.end(o.events[e]) }
+
+func (o *sequence) end(r frontier) {
+	for q, to := range r {
+		if of := o.queues[q]; of != nil {
+			o.over.raise(q, to)
+			o.drop(q, of)
+		}
+	}
+}
+
+// finish is that all that a queue has is over, and what it waits for.
+func (o *sequence) finish(q backends.Queue) {
+	o.end(o.until(q))
+	if of := o.queues[q]; of != nil {
+		o.drop(q, of)
+	}
+}
+
+// close is that nothing more will be enqueued on a queue; it returns whether that has work which is not over.
+func (o *sequence) close(q backends.Queue) bool {
+	if of := o.queues[q]; of != nil {
+		of.ends = true
+		o.drop(q, of)
+	}
+	return o.queues[q] != nil
+}
+
+// drop forgets a queue that was closed when all that it had, and waited for, is over: what is not known is.
+func (o *sequence) drop(q backends.Queue, of *queueOrder) {
+	if of.ends && len(o.until(q)) == 0 {
+		delete(o.queues, q)
+		delete(o.over, q)
+	}
+}
+
+// isOver reports whether work has ended, as far as anybody was told.
+func (o *sequence) isOver(q backends.Queue, number uint64) bool {
+	return number <= o.over[q] || o.queues[q] == nil
+}
+
+// comesBefore reports whether work of a queue ends before what is enqueued on another one next.
+func (o *sequence) comesBefore(q backends.Queue, number uint64, next backends.Queue) bool {
+	if q == next || o.isOver(q, number) {
+		return true
+	}
+	of := o.queues[next]
+	return of != nil && number <= of.before[q]
+}

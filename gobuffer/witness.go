@@ -1,0 +1,316 @@
+package gobuffer
+
+import (
+	"slices"
+	"sync"
+
+	"hamr/backends"
+)
+
+// Usage is work that uses memory, as a backends.Observer tells of it.
+type Usage struct {
+	Name   string // of the kernel, or of the runtime's function
+	Stream backends.Stream
+	Writes backends.Writes
+	At     backends.Address // where it begins, as far as is known
+	Moment Moment
+	touch  touch
+}
+
+// witness knows where the memory is that is checked, and finds work that uses it after its release, or that is not in
+// order with other work on it.
+type witness struct {
+	checker *Checker
+	mutex   sync.Mutex // of what follows; nothing else is called with it
+	order   *sequence
+	owned   []*knownMemory   // by address: none has another one's
+	foreign []*knownMemory   // by address: others may, and that of the owned
+	largest backends.Address // of the foreign ones
+	told    map[tellOnce]bool
+	recent  []*Usage // of any memory, the last ones: it may be lent soon
+}
+
+// knownMemory is memory whose uses are looked at.
+type knownMemory struct {
+	memory  *Memory
+	at, end backends.Address
+	kept    *keptMemory // it was freed
+	looked  bool        // at, or written to, by the checker itself
+	uses    []*Usage
+}
+
+// touch is what work uses of memory.
+type touch struct {
+	queue   backends.Queue
+	number  uint64
+	at, end backends.Address
+}
+
+// tellOnce is what is told of memory once, however often it is done.
+type tellOnce struct {
+	memory        *Memory
+	name, earlier string
+}
+
+const mostUses = 256 // of one memory that are not over, and of the recent ones
+
+func newWitness(c *Checker) *witness {
+	return &witness{checker: c, order: newSequence(), told: map[tellOnce]bool{}}
+}
+
+// add has the uses of memory looked at from now on.
+func (w *witness) add(m *Memory) {
+	size := m.Size()
+	if size == 0 || m.region.Address == 0 {
+		return
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	k := &knownMemory{memory: m, at: m.region.Address, end: m.region.Address + backends.Address(size)}
+	list := w.listOf(m)
+	*list = slices.Insert(*list, behind(*list, k.at), k)
+	if list == &w.foreign {
+		w.largest = max(w.largest, k.end-k.at)
+		for _, use := range w.recent {
+			if t := use.touch; t.at < k.end && t.end > k.at && !w.order.isOver(t.queue, t.number) {
+				k.uses = append(k.uses, use)
+			}
+		}
+	}
+}
+
+// remember keeps a use of memory that nothing is known of.
+func (w *witness) remember(use *Usage) {
+	if len(w.recent) == mostUses {
+		w.recent = slices.Delete(w.recent, 0, mostUses/2)
+	}
+	w.recent = append(w.recent, use)
+}
+
+func (w *witness) listOf(m *Memory) *[]*knownMemory {
+	if m.owned || m.library != LibraryHamr {
+		return &w.owned
+	}
+	return &w.foreign
+}
+
+// behind is where memory begins that lies behind an address.
+func behind(list []*knownMemory, at backends.Address) int {
+	i, _ := slices.BinarySearchFunc(list, at, func(k *knownMemory, at backends.Address) int {
+		if k.at <= at {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// find returns what is known of memory, and where; nil where nothing is.
+func (w *witness) find(m *Memory) (k *knownMemory, in *[]*knownMemory, i int) {
+	in = w.listOf(m)
+	for i = behind(*in, m.region.Address) - 1; i >= 0 && (*in)[i].at == m.region.Address; i-- {
+		if (*in)[i].memory == m {
+			return (*in)[i], in, i
+		}
+	}
+	return nil, in, -1
+}
+
+// each calls f with the memory that has some of the bytes, and what lies before it.
+func (w *witness) each(at, end backends.Address, f func(k, before *knownMemory)) {
+	for i := max(0, behind(w.owned, at)-1); i < len(w.owned) && w.owned[i].at < end; i++ {
+		if k := w.owned[i]; k.end > at {
+			var before *knownMemory
+			if i > 0 {
+				before = w.owned[i-1]
+			}
+			f(k, before)
+		}
+	}
+	for i := behind(w.foreign, at-min(at, w.largest)); i < len(w.foreign) && w.foreign[i].at < end; i++ {
+		if k := w.foreign[i]; k.end > at {
+			f(k, nil)
+		}
+	}
+}
+
+// freed is told that memory is kept from now on: whoever uses it is wrong.
+func (w *witness) freed(m *Memory, kept *keptMemory) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if k, _, _ := w.find(m); k != nil {
+		k.kept, k.looked, k.uses = kept, false, nil
+	}
+}
+
+// looks is told that it is the checker itself that uses memory, until it is freed.
+func (w *witness) looks(m *Memory) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if k, _, _ := w.find(m); k != nil {
+		k.looked = true
+	}
+}
+
+// remove is told that memory is given back, or is its owner's alone again.
+func (w *witness) remove(m *Memory) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if _, in, i := w.find(m); i >= 0 {
+		*in = slices.Delete(*in, i, i+1)
+		for once := range w.told {
+			if once.memory == m {
+				delete(w.told, once)
+			}
+		}
+	}
+}
+
+// Enqueue looks at what work uses.
+func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	number = w.order.enqueue(work.Queue)
+	var uses []*Usage
+	var found []Misuse
+	for i, t := range work.Touches {
+		end := t.Address + backends.Address(max(t.Size, 1))
+		whole := &Usage{Name: work.Name, Stream: work.Stream, Writes: t.Writes, At: t.Address, touch: touch{work.Queue, number, t.Address, end}}
+		if t.Size > 1 || t.Writes != backends.MayWrite {
+			w.remember(whole)
+		}
+		w.each(t.Address, end, func(k, before *knownMemory) {
+			if k.looked || i > 0 && t.Address == k.at && endsThere(before, t, work.Touches[i-1]) {
+				return
+			}
+			use := *whole
+			use.At, use.touch.at, use.touch.end = max(t.Address, k.at), max(t.Address, k.at), min(end, k.end)
+			uses = append(uses, &use)
+			if m := w.misuse(k, &use); m != nil {
+				found = append(found, *m)
+			}
+		})
+	}
+	if len(uses) == 0 {
+		return number, nil
+	}
+	return number, func() { w.tell(uses, found) }
+}
+
+// tell says when and by whom memory was used, and tells what is wrong with that.
+func (w *witness) tell(uses []*Usage, found []Misuse) {
+	now := w.checker.now()
+	if len(found) > 0 && now.Stack == 0 {
+		now.Stack = w.checker.askedStack(now.Thread)
+	}
+	w.mutex.Lock()
+	for _, use := range uses {
+		use.Moment = now
+	}
+	for i := range found {
+		used := *found[i].Used
+		found[i].Used = &used
+		if found[i].Earlier != nil {
+			earlier := *found[i].Earlier
+			found[i].Earlier = &earlier
+		}
+	}
+	w.mutex.Unlock()
+	for _, m := range found {
+		w.checker.tell(m)
+	}
+}
+
+// endsThere reports whether a pointer of a kernel's may be one behind memory, which it has a pointer to just before.
+func endsThere(before *knownMemory, t, last backends.Touch) bool {
+	return t.Writes == backends.MayWrite && before != nil && before.kept == nil && before.end == t.Address &&
+		last.Address >= before.at && last.Address < before.end
+}
+
+// misuse is what is wrong with a use of memory, or nil; the use is remembered.
+func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
+	if k.kept != nil {
+		m := k.kept.memory
+		if !w.once(tellOnce{m, use.Name, ""}) {
+			return nil
+		}
+		return &Misuse{Library: m.library, Region: m.region, Size: k.kept.size, Stream: k.kept.stream, Offset: int(use.At - k.at),
+			Allocated: k.kept.lives.allocated, Freed: k.kept.lives.freed, Used: use}
+	}
+	var found *Misuse
+	k.uses = slices.DeleteFunc(k.uses, func(earlier *Usage) bool {
+		t := earlier.touch
+		if w.order.isOver(t.queue, t.number) {
+			return true
+		}
+		conflicts := t.at < use.touch.end && use.touch.at < t.end &&
+			(earlier.Writes == backends.DoesWrite || use.Writes == backends.DoesWrite)
+		if conflicts && !w.order.comesBefore(t.queue, t.number, use.touch.queue) && found == nil &&
+			(t.queue != use.touch.queue || t.number != use.touch.number) && w.once(tellOnce{k.memory, use.Name, earlier.Name}) {
+			m := k.memory
+			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(), Offset: int(use.At - k.at),
+				Allocated: m.lives().allocated, Used: use, Earlier: earlier}
+		}
+		return false
+	})
+	if len(k.uses) == mostUses {
+		k.uses = slices.Delete(k.uses, 0, 1)
+	}
+	k.uses = append(k.uses, use)
+	return found
+}
+
+func (w *witness) once(what tellOnce) bool {
+	if w.told[what] {
+		return false
+	}
+	w.told[what] = true
+	return true
+}
+
+// Refused takes work back.
+func (w *witness) Refused(q backends.Queue, number uint64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	refused := func(use *Usage) bool { return use.touch.queue == q && use.touch.number == number }
+	w.recent = slices.DeleteFunc(w.recent, refused)
+	for _, k := range slices.Concat(w.owned, w.foreign) {
+		k.uses = slices.DeleteFunc(k.uses, refused)
+	}
+}
+
+// After and what follows are the order of work.
+func (w *witness) After(q, other backends.Queue) {
+	w.ordered(func(o *sequence) { o.after(q, other) })
+}
+
+// Record is what an event stands for.
+func (w *witness) Record(e backends.Event, q backends.Queue) {
+	w.ordered(func(o *sequence) { o.record(e, q) })
+}
+
+// Wait has a queue come after that.
+func (w *witness) Wait(q backends.Queue, e backends.Event) {
+	w.ordered(func(o *sequence) { o.wait(q, e) })
+}
+
+// Over is that somebody has waited for a queue.
+func (w *witness) Over(q backends.Queue) { w.ordered(func(o *sequence) { o.finish(q) }) }
+
+// Reached is that somebody has waited for an event.
+func (w *witness) Reached(e backends.Event) { w.ordered(func(o *sequence) { o.reach(e) }) }
+
+// Close is that a queue ends.
+func (w *witness) Close(q backends.Queue) (open bool) {
+	w.ordered(func(o *sequence) { open = o.close(q) })
+	return open
+}
+
+// Forget ends an event.
+func (w *witness) Forget(e backends.Event) { w.ordered(func(o *sequence) { o.forget(e) }) }
+
+func (w *witness) ordered(f func(o *sequence)) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	f(w.order)
+}
