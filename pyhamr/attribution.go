@@ -64,6 +64,22 @@ func CheckMemory() (string, error) { return bridge.CheckMemory() }
 // FoundMisuse returns writes to freed memory that were found since the last call, in lines: see the bridge's.
 func FoundMisuse() (string, error) { return bridge.FoundMisuse() }
 
+// AskedForStack waits for somebody who asks for a thread's stack: a number for AnswerStack, and the thread, or nothing.
+//
+//hamr:blocking
+func AskedForStack(milliseconds int) string { return bridge.AskedForStack(milliseconds) }
+
+// AnswerStack answers that, with a number of record_stacks'.
+func AnswerStack(question uint64, stack int) int {
+	bridge.AnswerStack(question, int64(stack))
+	return 0
+}
+
+// ObservedByChecking says of each backend whether its work is looked at.
+//
+//hamr:blocking
+func ObservedByChecking() (string, error) { return bridge.ObservedByChecking() }
+
 // StopChecking ends the check, and returns what it found.
 //
 //hamr:blocking

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from ._buffer.many import copy_many
     from ._buffer.opening import open_shared
     from ._buffer.shares import SharedHandle
-    from ._diagnostics.checking import MemoryMisuse, check_memory
+    from ._diagnostics.checking import MemoryMisuse, check_memory, checked_backends
     from ._diagnostics.memory_recording import record_memory, track
     from ._diagnostics.memory_server import MemoryServer, serve_memory
     from ._diagnostics.pool_limits import limits, set_limit
@@ -208,6 +208,7 @@ __all__ = [
     "buffer_unsigned_long_long",
     "buffer_unsigned_short",
     "check_memory",
+    "checked_backends",
     "copy_many",
     "current_device",
     "data",
@@ -261,6 +262,7 @@ _LATE = {
     "Stream": "_base.stream",
     "backends": "_diagnostics.report",
     "check_memory": "_diagnostics.checking",
+    "checked_backends": "_diagnostics.checking",
     "copy_many": "_buffer.many",
     "current_device": "_base.cuda_devices",
     "device": "_base.cuda_devices",

@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "HAMR_CHECK": "1: tell who writes to memory that was freed; raise: hamr.check_memory() raises",
     "HAMR_CHECK_BYTES": "how much freed memory HAMR_CHECK keeps, as 256MiB",
     "HAMR_CUDA_LIBRARY": "the CUDA driver library to load, instead of libcuda.so.1",
+    "HAMR_CUPTI_LIBRARY": "the CUPTI by which HAMR_CHECK sees work, instead of libcupti.so",
     "HAMR_NVRTC_LIBRARY": "the NVRTC that hamr.pygpu.compile loads, instead of libnvrtc.so",
     "HAMR_PYGPU_RUNTIME": "what serves hamr.pygpu: cuda or hip; by default the first with devices",
     "HAMR_NVML_LIBRARY": "the NVIDIA management library to load, instead of libnvidia-ml.so.1",

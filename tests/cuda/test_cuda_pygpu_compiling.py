@@ -7,7 +7,7 @@ import pytest
 
 import hamr
 from hamr import pygpu
-from hamr.pygpu import compiling
+from hamr._base.nvidia_packages import libraries_of_packages
 from tests.cuda import driver
 from tests.support import emulation
 from tests.support.processes import run_code
@@ -132,7 +132,8 @@ def test_where_nvrtc_is_looked_for(emulator, tmp_path):
 
 def test_nvrtc_itself_beside_the_emulated_driver(emulator):
     """It needs no device; HAMR_TEST_NVRTC names one, or PyPI's package is beside Python."""
-    found = os.environ.get("HAMR_TEST_NVRTC") or next(iter(compiling._libraries()), None)
+    beside = libraries_of_packages("libnvrtc.so.")
+    found = os.environ.get("HAMR_TEST_NVRTC") or next(iter(beside), None)
     if found is None:
         pytest.skip("no NVRTC: neither HAMR_TEST_NVRTC nor PyPI's nvidia-cuda-nvrtc")
     script = f"""

@@ -1,4 +1,4 @@
-"""HAMR_CHECK beside CuPy and torch: their writes to freed memory are told, and nothing else."""
+"""HAMR_CHECK beside CuPy and torch: what they do wrong is told, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,27 @@ import cupy
 import hamr
 import hamr.allocators
 
-warnings.simplefilter("ignore", hamr.MemoryMisuse)
+misuses = []
+warnings.showwarning = lambda message, *more: misuses.append(message)
+warnings.simplefilter("always", hamr.MemoryMisuse)
 N = 1 << 20
+
+def found(kind):
+    # Soon after it was found, or now; of other kinds work on freed memory alone.
+    hamr.check_memory()
+    kinds = {each.kind for each in misuses}
+    assert kinds <= {kind, "used"}, misuses
+    these = [each for each in misuses if each.kind == kind]
+    misuses.clear()
+    return these
+
+class Stale:
+    # An array that nobody keeps.
+    def __init__(self, address, dtype="<f4"):
+        self.__cuda_array_interface__ = dict(
+            shape=(100,), typestr=dtype, data=(address, False), version=3, stream=None
+        )
+
 write = cupy.RawKernel("extern \\"C\\" __global__ void write(char *at) { *at = 7; }", "write")
 
 def poisoned(address):
@@ -32,10 +51,10 @@ def told(address, offset, library):
     poisoned(address + N - 1)
     write((1,), (1,), (cupy.int64(address + offset),))
     cupy.cuda.Device().synchronize()
-    (found,) = hamr.check_memory()
-    assert (found.library, found.address, found.offset) == (library, address, offset), found
-    assert (found.written, found.value) == (1, 7), found
-    return found
+    (misuse,) = found("written")
+    assert (misuse.library, misuse.address, misuse.offset) == (library, address, offset), misuse
+    assert (misuse.written, misuse.value) == (1, 7), misuse
+    return misuse
 """
 
 
@@ -52,9 +71,9 @@ for offset in (0, N - 1, N // 2):
     buffer = hamr.Buffer(N, "u1", {allocator!r}, fill=1)
     address = buffer.ptr
     buffer.close()
-    found = told(address, offset, "hamr")
-    assert found.allocator == {allocator!r}
-    assert found.freed["stack"][-1]["name"] == "<module>"
+    misuse = told(address, offset, "hamr")
+    assert misuse.allocator == {allocator!r}
+    assert misuse.freed["stack"][-1]["name"] == "<module>"
 assert hamr.check_memory() == []
 """
     )
@@ -71,9 +90,9 @@ def dropped():
 array = made()
 address = array.data.ptr
 dropped()
-found = told(address, 5, "cupy")
-assert "made" in [frame["name"] for frame in found.allocated["stack"]], found
-assert "dropped" in [frame["name"] for frame in found.freed["stack"]], found
+misuse = told(address, 5, "cupy")
+assert "made" in [frame["name"] for frame in misuse.allocated["stack"]], misuse
+assert "dropped" in [frame["name"] for frame in misuse.freed["stack"]], misuse
 assert hamr.check_memory() == []
 """
     )
@@ -106,9 +125,9 @@ import ctypes
 _, library = _core.hooks()
 free = ctypes.PyDLL(library._name).hamr_cupy_free
 free(None, ctypes.c_void_p(address), 0)
-(found,) = hamr.check_memory()
-assert (found.kind, found.library, found.size, found.address) == ("freed", "cupy", N, address)
-assert "<module>" in [frame["name"] for frame in found.freed_again["stack"]]
+(misuse,) = found("freed")
+assert (misuse.library, misuse.size, misuse.address) == ("cupy", N, address)
+assert "<module>" in [frame["name"] for frame in misuse.freed_again["stack"]]
 """
     )
 
@@ -135,5 +154,100 @@ for step in range(60):
         assert hamr.check_memory() == []
 hamr.trim()
 assert hamr.check_memory() == []
+"""
+    )
+
+
+@pytest.fixture(scope="module")
+def observed() -> None:
+    """The driver's calls are told of: CUPTI is there."""
+    why = checked('hamr.Buffer(1, "f4", "cuda"); print(hamr.checked_backends()["cuda"])').strip()
+    if why:
+        pytest.skip(f"nobody tells of work: {why}")
+
+
+@pytest.mark.usefixtures("observed")
+@pytest.mark.parametrize(
+    ("way", "access"),
+    [
+        ("cupy.asarray(Stale(address)) + 1", "may write"),
+        ("cupy.asarray(Stale(address)).sum()", "may write"),
+        ("cupy.asarray(Stale(address)).get()", "reads"),
+        ("cupy.asarray(Stale(address)).fill(3)", "may write"),
+        ("cupy.cuda.runtime.memsetAsync(address, 3, 100, 0)", "writes"),
+        ("torch.as_tensor(Stale(address), device='cuda') + 1", "may write"),
+        ("torch.as_tensor(Stale(address), device='cuda').cpu()", "reads"),
+        ("torch.as_tensor(Stale(address), device='cuda').zero_()", "writes"),
+        ("torch.as_tensor(Stale(address), device='cuda').copy_(torch.ones(100))", "writes"),
+    ],
+)
+def test_work_on_freed_memory(way: str, access: str) -> None:
+    """With the stacks of who enqueued it, made the memory, and freed it."""
+    checked(
+        f"""
+import torch
+torch.zeros(1, device="cuda")
+def made(): return hamr.Buffer(1000, "f4", "cuda", fill=1)
+def freed(): buffer.close()
+def used(): return {way}
+buffer = made()
+address = buffer.ptr
+used()  # what it needs is compiled
+cupy.cuda.Device().synchronize()
+assert found("used") == []
+freed()
+used()
+these = found("used")
+assert {access!r} in [misuse.used["access"] for misuse in these], these
+for misuse in these:
+    assert (misuse.address, misuse.offset, misuse.size) == (address, 0, 4000), misuse
+    for name in ("made", "freed", "used"):
+        moment = dict(made=misuse.allocated, freed=misuse.freed, used=misuse.used)[name]
+        assert name in [frame["name"] for frame in moment["stack"]], (name, misuse)
+print(these[0])
+"""
+    )
+
+
+@pytest.mark.usefixtures("observed")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_a_reader_that_does_not_wait_for_the_producer(library: str) -> None:
+    checked(
+        f"""
+import numpy as np
+import torch
+buffer = hamr.Buffer(N, "f4", "cuda", fill=0)
+producer = cupy.cuda.Stream(non_blocking=True)
+source = cupy.cuda.alloc_pinned_memory(4 * N)
+if {library!r} == "cupy":
+    array, reader = cupy.asarray(buffer), cupy.cuda.Stream(non_blocking=True)
+    def read():
+        with reader:
+            return array + 1
+else:
+    array, reader = torch.as_tensor(buffer, device="cuda"), torch.cuda.Stream()
+    def read():
+        with torch.cuda.stream(reader):
+            return array + 1
+def produce():
+    cupy.cuda.runtime.memcpyAsync(buffer.ptr, source.ptr, 4 * N, 1, producer.ptr)
+read()
+cupy.cuda.Device().synchronize()
+produce()
+event = producer.record()
+if {library!r} == "cupy":
+    reader.wait_event(event)
+else:
+    reader.wait_event(torch.cuda.ExternalStream(producer.ptr).record_event())
+read()
+cupy.cuda.Device().synchronize()
+assert found("unordered") == []
+produce()
+read()
+cupy.cuda.Device().synchronize()
+(misuse,) = found("unordered")
+assert "emcpy" in misuse.earlier["name"] and misuse.earlier["access"] == "writes", misuse
+assert "read" in [frame["name"] for frame in misuse.used["stack"]], misuse
+print(misuse)
 """
     )

@@ -256,9 +256,9 @@ def test_the_parts_are_small():
     sizes = {path.name.partition(".")[0]: path.stat().st_size / 2**20 for path in LIBRARIES}
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
-    # Of which the store is 1, kernels, NVML, shares and the C interface are 0.5, and whose
-    # memory is in use is 0.1.
-    assert sizes["_pyhamr"] < 7.25
+    # Of which the store is 1, kernels, NVML, shares and the C interface are 0.5, whose memory is
+    # in use is 0.1, and what sees other libraries' work 0.1.
+    assert sizes["_pyhamr"] < 7.4
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):
@@ -268,11 +268,11 @@ def test_the_parts_are_small():
     assert sizes["hetero"] < 120_000
     assert sizes["pygpu"] < 160_000
     assert sizes["store"] < 60_000
-    # Of which what finds writes to freed memory is 8_000.
-    assert sizes["_diagnostics"] < 63_000
+    # Of which what finds memory that is used wrongly is 11_000.
+    assert sizes["_diagnostics"] < 66_500
     assert sizes[""] < 345_000
-    # Of which the store's are 30_000, shares' 22_000, pools' of libraries 7_000 and pygpu's 6_000.
-    assert sizes["_benchmark"] < 220_000
+    # Of which the store's are 34_000, shares' 22_000, pools' of libraries 7_000 and pygpu's 6_000.
+    assert sizes["_benchmark"] < 223_000
     headers = [p.relative_to(PACKAGE).parts[0] for p in PACKAGE.rglob("*.h*")]
     assert set(headers) == {"include"}  # test_headers.py names them
     extra = {p.suffix for p in PACKAGE.rglob("*") if p.is_file()} - {

@@ -171,6 +171,8 @@ def counting() -> None:
     for misuse in hamr.check_memory():
         assert_type(misuse, hamr.MemoryMisuse)
         assert_type((misuse.library, misuse.offset, misuse.written), tuple[str, int, int])
+        assert_type(misuse.used, dict[str, object] | None)
+    assert_type(hamr.checked_backends(), dict[str, str])
     print(hamr.__version__.split("."), hamr.get_include())
 
 

@@ -1,4 +1,4 @@
-"""The detector of what is done with freed memory: HAMR_CHECK and ``check_memory``."""
+"""The detector of memory that is used wrongly: HAMR_CHECK and ``check_memory``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator
 from .._base.library import core
+from .._base.nvidia_packages import libraries_of_packages
 from .._base.size import size_of
 from .snapshots import stacks_of
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 SETTING = "HAMR_CHECK"
 KEPT = "HAMR_CHECK_BYTES"
+_CUPTI_FILES = "HAMR_CUPTI_FILES"
 _USUAL = "256MiB"
-_INTERVAL = 0.25  # seconds between looks for what was found
+_INTERVAL = 250  # milliseconds between looks for what was found
 _MOST_FRAMES = 12  # of a stack, in words
 
 _raises = False
@@ -31,15 +33,19 @@ _checked = 0  # the process whose memory is
 
 
 class MemoryMisuse(RuntimeWarning):
-    """Memory was used after it had been given back, and before anybody was given it again.
+    """Memory was used after it had been given back, or by work that is not in order with other.
 
-    ``kind`` is "written", or "freed" where a library freed it a second time. ``library`` had it:
-    "hamr", "cupy", "torch" or "numba", and "any" where a library freed what none has; ``allocator``
-    by name, ``device`` (-1 is the host), ``address`` and ``size`` in bytes. ``offset`` is that of
-    the first byte that was written, ``written`` how many were at least, ``value`` what the first
-    one is. ``allocated``, ``freed`` and, of a second release, ``freed_again`` have ``thread``,
-    ``time`` (seconds since 1970) and ``stack``, the innermost frame first, or None where that is
-    not known. ``stream`` is the one that the release was ordered on.
+    ``kind`` is what was done: "written" to freed memory; "freed" a second time, by a library;
+    "used", where work was enqueued that has the address of freed memory; and "unordered", where
+    work was enqueued beside other work on the same bytes that writes, or that it writes over, and
+    nothing makes one come after the other. ``library`` had the memory: "hamr", "cupy", "torch" or
+    "numba", and "any" where a library freed what none has; ``allocator`` by name, ``device`` (-1 is
+    the host), ``address`` and ``size`` in bytes. ``offset`` is that of the first byte that was
+    written or used, ``written`` how many were written at least, ``value`` what the first one is.
+    ``allocated``, ``freed`` and, of a second release, ``freed_again`` have ``thread``, ``time``
+    (seconds since 1970) and ``stack``, the innermost frame first, or None where that is not known.
+    ``stream`` is the one that the release was ordered on. ``used`` and ``earlier``, of work, have
+    the same, and its ``name``, ``stream`` and ``access``: "reads", "writes" or "may write".
     """
 
     kind: str
@@ -55,17 +61,21 @@ class MemoryMisuse(RuntimeWarning):
     allocated: dict[str, object]
     freed: dict[str, object]
     freed_again: dict[str, object] | None
+    used: dict[str, object] | None
+    earlier: dict[str, object] | None
 
 
 def check_memory() -> list[MemoryMisuse]:
-    """Look whether memory that was given back was used, and return what was found.
+    """Look whether memory was used wrongly, and return what was found.
 
     For processes that HAMR_CHECK=1 was set for, before hamr was imported, else RuntimeError. What
     is given back is then filled with a pattern, in the order of its stream, and kept, up to
     HAMR_CHECK_BYTES (256MiB); it is looked at when there is more, or no other memory, by this
-    call, and at exit. A library that frees memory of hamr's a second time is found, too. Each
-    misuse is told once: as a warning, a MemoryMisuse, soon after it was found if nobody calls
-    this. With HAMR_CHECK=raise this call raises the first one, which has the others as its notes.
+    call, and at exit. A library that frees memory of hamr's a second time is found, too. Where
+    CUPTI is there, work of all libraries on memory that hamr has, or had, is looked at when it is
+    enqueued: see ``checked_backends``. Each misuse is told once: as a warning, a MemoryMisuse,
+    soon after it was found if nobody calls this. With HAMR_CHECK=raise this call raises the first
+    one, which has the others as its notes.
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
@@ -76,6 +86,18 @@ def check_memory() -> list[MemoryMisuse]:
         raise found[0]
     _warn(found)
     return found
+
+
+def checked_backends() -> dict[str, str]:
+    """Whether work on memory of a backend is looked at: "" by its name, or why it is not.
+
+    Of those whose memory there was since the process began, and whose runtimes can tell of work at
+    all: "cuda", by CUPTI. RuntimeError as for ``check_memory``.
+    """
+    if _checked != os.getpid():
+        raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
+    lines = core().ObservedByChecking().splitlines()
+    return {name: why for name, _, why in (line.partition(" ") for line in lines)}
 
 
 def start_if_asked() -> None:
@@ -89,26 +111,44 @@ def start_if_asked() -> None:
         return
     try:
         most = size_of(KEPT, os.environ.get(KEPT) or _USUAL)
+        core().Configure(_CUPTI_FILES, ":".join(libraries_of_packages("libcupti.so.")))
         core().StartChecking(most, _native.record_stacks(True))
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         print(f"hamr: {SETTING}={said}: {error}", file=sys.stderr)
         return
     _raises, _checked = said == "raise", os.getpid()
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(_INTERVAL) and _checked == os.getpid():
-            _warn(_read(core().FoundMisuse()))
+    watching = threading.Thread(target=_watch, name="hamr check", daemon=True)
 
     def finish() -> None:
         global _checked
-        ended.set()
         if _checked == os.getpid():
             _checked = 0
-            _warn(_read(core().StopChecking()))
+            found = core().StopChecking()
+            watching.join(1)
+            _warn(_read(found))
 
-    threading.Thread(target=watch, name="hamr check", daemon=True).start()
+    watching.start()
     atexit.register(finish)
+
+
+def _watch() -> None:
+    """Warn of what was found, and look at stacks of threads that wait in the core for it."""
+    while _checked == os.getpid():
+        asked = core().AskedForStack(_INTERVAL)
+        if asked:
+            number, thread = map(int, asked.split())
+            core().AnswerStack(number, _stack_of(thread))
+        elif _checked == os.getpid():
+            _warn(_read(core().FoundMisuse()))
+
+
+def _stack_of(native: int) -> int:
+    """The number of a thread's stack, by the system's number of it; 0 if it is not Python's."""
+    for thread in threading.enumerate():
+        if thread.native_id == native and thread.ident is not None:
+            frame = sys._current_frames().get(thread.ident)
+            return _native.stack_of(frame) if frame else 0
+    return 0
 
 
 def _warn(found: list[MemoryMisuse]) -> None:
@@ -126,39 +166,57 @@ def _warn(found: list[MemoryMisuse]) -> None:
 
 
 def _read(text: str) -> list[MemoryMisuse]:
-    rows = [line.split() for line in text.splitlines()]
-    if not rows:
-        return []
-    stacks = stacks_of({int(row[n]) for row in rows[:-1] for n in (11, 14, 17)} - {0})
-    found = [_misuse(row, stacks) for row in rows[:-1]]
-    more = int(rows[-1][0])
-    if more and found:
-        found[-1].add_note(f"and {more} more")
+    *lines, last = text.splitlines() or ["0"]
+    rows = [line.split("\t") for line in lines]
+    numbers = [row[0].split() for row in rows]
+    stacks = stacks_of({int(each[n]) for each in numbers for n in _STACKS} - {0})
+    found = [_misuse(each, row[1:], stacks) for each, row in zip(numbers, rows, strict=True)]
+    if int(last) and found:
+        found[-1].add_note(f"and {int(last)} more")
     return found
 
 
-def _misuse(row: list[str], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
+#: Where a line has numbers of stacks: of the allocation, the releases, and work.
+_STACKS = 11, 14, 17, 20, 25
+_ACCESS = "may write", "reads", "writes"
+
+
+def _misuse(row: list[str], names: list[str], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
     library = row[0]
     allocator, device, address, size, stream, offset, written, value = map(int, row[1:9])
-    allocated = _moment(row[9:12], stacks)
-    freed = _moment(row[12:15], stacks)
-    again = _moment(row[15:18], stacks)
+    allocated, freed, again = (_moment(row[n : n + 3], stacks) for n in (9, 12, 15))
+    used, earlier = (
+        _work(row[n : n + 5], name, stacks) for n, name in zip((18, 23), names, strict=True)
+    )
     name = Allocator(allocator).name
-    kind = "freed" if again["time"] else "written"
     where = f"{address:#x} on {'the host' if device < 0 else f'device {device}'}"
     back = f"after {library} had given them back to {name}"
-    if kind == "written":
-        text = (
-            f"{written} of {size} bytes at {where} were written {back}: "
-            f"the first is byte {offset}, which is {value:#04x}"
-        )
-    elif size:
-        text = f"{size} bytes at {where} were freed {back}"
-    else:
+    kind, lines = "written", []
+    if used and earlier:
+        kind = "unordered"
+        lines = [
+            f"{_did(used)} byte {offset} of {size} of {name} at {where}, and is not in order with "
+            f"{earlier['name']} on stream {earlier['stream']:#x}, which {earlier['access']} there",
+            f"enqueued {_told(used)}",
+            f"{earlier['name']} enqueued {_told(earlier)}",
+        ]
+    elif used:
+        kind = "used"
+        lines = [
+            f"{_did(used)} byte {offset} of {size} at {where}, {back}",
+            f"enqueued {_told(used)}",
+        ]
+    elif again["time"] and size:
+        kind, lines = "freed", [f"{size} bytes at {where} were freed {back}"]
+    elif again["time"]:
         text = f"{address:#x} was freed by a library, though none has memory of {name} there"
-    lines = [text]
+        kind, lines = "freed", [text]
+    else:
+        text = f"{written} of {size} bytes at {where} were written {back}"
+        lines = [f"{text}: the first is byte {offset}, which is {value:#04x}"]
     if size:
         lines.append(f"allocated {_told(allocated)}")
+    if size and kind != "unordered":
         order = f", in the order of stream {stream:#x}" if stream else ""
         lines.append(f"freed {_told(freed)}{order}")
     if kind == "freed":
@@ -169,11 +227,23 @@ def _misuse(row: list[str], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
     misuse.offset, misuse.written, misuse.value = offset, written, value
     misuse.allocated, misuse.freed = allocated, freed
     misuse.freed_again = again if kind == "freed" else None
+    misuse.used, misuse.earlier = used, earlier
     return misuse
 
 
+def _did(work: dict[str, object]) -> str:
+    return f"{work['name']} on stream {work['stream']:#x} {work['access']}"
+
+
+def _work(row: list[str], name: str, stacks: dict[int, list[Frame]]) -> dict[str, object] | None:
+    if not name:
+        return None
+    access = _ACCESS[int(row[4])]
+    return {**_moment(row, stacks), "name": name, "stream": int(row[3]), "access": access}
+
+
 def _moment(row: list[str], stacks: dict[int, list[Frame]]) -> dict[str, object]:
-    thread, at, stack = map(int, row)
+    thread, at, stack = map(int, row[:3])
     return {
         "thread": thread or None,
         "time": at / 1e9 if at else None,
@@ -188,7 +258,7 @@ def _told(moment: dict[str, object]) -> str:
     text = f"at {at} by thread {moment['thread']}"
     frames = moment["stack"]
     if not isinstance(frames, list) or not frames:
-        return text + ", not by a call of Python's"
+        return text if "name" in moment else text + ", not by a call of Python's"
     for frame in frames[:_MOST_FRAMES]:
         text += f'\n  File "{frame["filename"]}", line {frame["line"]}, in {frame["name"]}'
     return text

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import hamr._native as _native
 
 from .._base.errors import DeviceError
+from .._base.nvidia_packages import libraries_of_packages
 from .arguments import device_for
 from .modules import Module, module_of
 from .runtime import runtime
@@ -55,9 +53,10 @@ def compile(  # noqa: A001
     if arch is not None and (not isinstance(arch, str) or not arch):
         raise TypeError(f"arch is {arch!r}: accepted are None and a str, as 'sm_90'")
     backend = runtime()
+    libraries = libraries_of_packages("libnvrtc.so.") if backend == "cuda" else ()
     try:
         image, log, text = _native.compile_kernels(
-            backend, source, name, arch or "", given, _libraries(), device_for(device, backend)
+            backend, source, name, arch or "", given, libraries, device_for(device, backend)
         )
     except DeviceError as error:
         if error.api not in ("nvrtc", "hiprtc"):
@@ -82,35 +81,6 @@ def _options(options: Iterable[str]) -> tuple[str, ...]:
 def _log_in(message: str) -> str:
     """What stands behind the name and number of a code, in a message of the core's."""
     return message.partition("): ")[2]
-
-
-def _libraries() -> tuple[str, ...]:
-    """The compilers that PyPI's packages have installed beside Python, newest first."""
-    if runtime() != "cuda":
-        return ()
-    found = []
-    for folder in dict.fromkeys(sys.path):
-        packages = os.path.join(folder, "nvidia")
-        for package in _names_in(packages):
-            libraries = os.path.join(packages, package, "lib")
-            found += [
-                os.path.join(libraries, file)
-                for file in _names_in(libraries)
-                if file.startswith("libnvrtc.so.")
-            ]
-    return tuple(sorted(found, key=_version_of, reverse=True))
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _version_of(path: str) -> tuple[int, ...]:
-    numbers = os.path.basename(path).removeprefix("libnvrtc.so.").split(".")
-    return tuple(int(number) for number in numbers if number.isdecimal())
 
 
 CompileError.__module__ = compile.__module__ = "hamr.pygpu"  # where users find them

@@ -10,6 +10,7 @@
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/stacks.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 
@@ -167,6 +168,8 @@ PyObject *draft_adopt_mapped(PyTypeObject *type, Draft *draft, Owner *owner) {
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
     draft->array.allocator = HAMR_ALLOCATOR_ANY;
     draft->array.device = HAMR_HOST_DEVICE;
-    if (producer <= LEGACY_STREAM && !draft->array.stream && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
+    /* Who watches memory has to be told of it at once. */
+    int later = producer <= LEGACY_STREAM && !draft->array.stream && !stacks_wanted;
+    if (later && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
     return draft_adopt_device(type, draft, owner, producer);
 }

@@ -12,11 +12,11 @@ static PyObject *known; /* {(code, line, ...): number}: the innermost frame firs
 static _Thread_local int64_t current; /* of what this thread does; 0: not known */
 static _Thread_local int noting;
 
-/* (code, line, code, line, ...), or NULL with an exception. */
-static PyObject *take(void) {
+/* (code, line, code, line, ...) of a frame, which may be NULL, and those that called it; NULL with an exception. */
+static PyObject *take(PyObject *frame) {
     PyObject *parts[2 * MOST_FRAMES];
     Py_ssize_t n = 0;
-    PyObject *frame = Py_XNewRef((PyObject *)PyEval_GetFrame());
+    Py_XINCREF(frame);
     while (frame && n < 2 * MOST_FRAMES) {
         parts[n] = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
         parts[n + 1] = PyLong_FromLong(PyFrame_GetLineNumber((PyFrameObject *)frame));
@@ -46,18 +46,24 @@ static int64_t number_of(PyObject *stack) {
     return kept ? next : 0;
 }
 
-void stacks_take(void) {
-    if (noting || !known) return; /* a finaliser of what goes below */
+/* The number of a frame's stack; 0 where there is no memory for it. */
+static int64_t number_of_frame(PyObject *frame) {
     noting = 1;
     int collects = PyGC_Disable(); /* whoever asks is in the middle of something that a finaliser may fork in */
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *stack = take();
-    current = stack ? number_of(stack) : 0;
+    PyObject *stack = take(frame);
+    int64_t number = stack ? number_of(stack) : 0;
     Py_XDECREF(stack);
     PyErr_Restore(type, value, traceback); /* without a stack it goes on */
     if (collects) PyGC_Enable();
     noting = 0;
+    return number;
+}
+
+void stacks_take(void) {
+    if (noting || !known) return; /* a finaliser of what goes below */
+    current = number_of_frame((PyObject *)PyEval_GetFrame());
 }
 
 void stacks_drop(void) { current = 0; }
@@ -104,6 +110,13 @@ static PyObject *with_stack(PyObject *module, PyObject *arguments) {
     return result;
 }
 
+static PyObject *stack_of(PyObject *module, PyObject *frame) {
+    (void)module;
+    PyFrameObject *here = PyEval_GetFrame();
+    if (!here || Py_TYPE(frame) != Py_TYPE((PyObject *)here)) return PyErr_Format(PyExc_TypeError, "frame is %R: accepted is a frame", frame);
+    return PyLong_FromLongLong(noting || !known ? 0 : number_of_frame(frame));
+}
+
 static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -115,6 +128,7 @@ PyMethodDef stacks_methods[] = {
      "record_stacks(on) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; the address of the C function that tells the number."},
     {"with_stack", with_stack, METH_VARARGS,
      "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes memory for its caller."},
+    {"stack_of", stack_of, METH_O, "stack_of(frame) -> int: the number of a frame's stack, or 0 where none are numbered."},
     {"recorded_stacks", recorded_stacks, METH_NOARGS,
      "recorded_stacks() -> {(code, line, code, line, ...): number}: the innermost frame first."},
     {NULL, NULL, 0, NULL},
