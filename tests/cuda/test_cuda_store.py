@@ -2,6 +2,8 @@
 
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -77,6 +79,49 @@ def test_an_object_is_had_on_another_device_and_on_the_host(client):
     assert (host.device, np.asarray(host).tolist()) == (-1, values.tolist())
     back = client.get(client.put(values), "cuda", device=1)
     assert (back.device, back.get().tolist()) == (1, values.tolist())
+
+
+TWO_DEVICES = """
+import sys
+import numpy as np
+import hamr
+from hamr.store import connect
+from tests.cuda import driver
+path, id, device = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with connect(path) as client:
+    found = client.get(id)
+    assert (found.device, found.readonly) == (0, True)
+    # A kernel of this process's device reads the object in place, which is on the first one.
+    assert device == 0 or hamr.peer_access(device, 0)
+    target = hamr.Buffer(len(found), "f4", "cuda", device=device, fill=0)
+    target.synchronize()
+    driver.write_late(driver.LEGACY, target.ptr, len(found), 0.5, found.ptr, 2.0, device=device)
+    with driver.on(device):
+        driver.do("cuCtxSynchronize")
+    assert (target.get() == np.arange(len(found), dtype="f4") * 2 + 0.5).all()
+    # And a copy of its own is there.
+    own = client.get(id, device=device)
+    assert own.device == device
+    assert (own.get() == np.arange(len(found))).all()
+    print(found.device, own.device)
+"""
+
+
+@pytest.mark.multigpu
+def test_two_clients_on_two_devices_read_one_object(client):
+    """Each in a process of its own, at the same time."""
+    source = hamr.Buffer(100_000, "f4", "cuda", device=0, data=np.arange(100_000, dtype="f4"))
+    id = client.put(source)
+    arguments = [sys.executable, "-c", TWO_DEVICES, client.path, id]
+    processes = [
+        subprocess.Popen([*arguments, str(device)], stdout=subprocess.PIPE, text=True)
+        for device in range(2)
+    ]
+    said = [process.communicate(timeout=100)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert said == ["0 0\n", "0 1\n"]
+    client.delete(id)
+    assert used(client) == 0
 
 
 def test_put_keeps_what_is_on_a_device_there(client, device):
