@@ -93,6 +93,10 @@ def test_when_all_is_used_up_it_is_a_memory_error(kind, spare):
     """What the runtime needs for a while it has taken before."""
     make = {"bytearray": "bytearray(n)", "hamr.Buffer": "hamr.Buffer(n, 'u1')"}[kind]
     code = f"""
+deep = []
+for _ in range(900):
+    deep = [deep]
+repr(deep)  # the first thread's stack grows, which later the kernel would end the process for
 limit(used() + {needed()} + {spare})
 use()
 kept, n, refused = [], 64 * MIB, 0
