@@ -1,4 +1,4 @@
-"""What makes the detector of memory that is used wrongly see order where there is some, for mutations.py."""
+"""What has the detector of memory that is used wrongly see order where there is some, mutated."""
 
 from __future__ import annotations
 
