@@ -176,9 +176,9 @@ func TestCostOfHotOperations(t *testing.T) {
 				assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = o.do() }), 0.1, name)
 			}
 			assert.NoError(t, r.Synchronize(0, stream))
+			assert.NoError(t, r.Synchronize(0, legacyStream))
 		}
 	})
-	require.NoError(t, r.Synchronize(0, 0))
 	require.NoError(t, r.DestroyEvent(0, event))
 }
 

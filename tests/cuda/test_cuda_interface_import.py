@@ -65,7 +65,7 @@ def test_writing_reaches_the_foreign_array():
 
 @pytest.mark.parametrize("changes", [
     {"version": 2, "stream": ...}, {"version": 2}, {"version": 3}, {"stream": ...},
-    {"version": 4}, {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": object()},
+    {"version": 4}, {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": NotImplemented},
     {"stream": driver.LEGACY}, {"stream": driver.PER_THREAD}, {"shape": (np.int64(3), np.int64(4))},
     {"typestr": "=f4"},
 ], ids=str)  # fmt: skip
@@ -124,7 +124,7 @@ REFUSED = [
     ({"typestr": "f"}, TypeError, "typestr"),
     ({"typestr": 4}, TypeError, "typestr"),
     ({"typestr": "<U4"}, TypeError, "typestr"),
-    ({"mask": object()}, (TypeError, ValueError), "mask"),
+    ({"mask": NotImplemented}, (TypeError, ValueError), "mask"),
 ]
 
 
