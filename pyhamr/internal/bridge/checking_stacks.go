@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// stackPatience is how long a thread waits for another one to look at its stack: it may have what that one needs.
-const stackPatience = 100 * time.Millisecond
+// How long a thread waits for another one to look at its stack, and how long after one that has waited in vain: it may
+// have what that one needs, each time.
+const (
+	stackPatience   = time.Second
+	stackImpatience = 100 * time.Millisecond
+)
 
 // stackQuestions are asked by threads that have no Python stack of their own to tell, as they have let go of Python's
 // lock, and answered by one that has that lock.
@@ -16,6 +20,7 @@ type stackQuestions struct {
 	mutex   sync.Mutex // of what follows
 	last    uint64
 	waiting map[uint64]chan int64
+	inVain  bool
 }
 
 type stackQuestion struct {
@@ -26,19 +31,23 @@ type stackQuestion struct {
 var stacksAsked = stackQuestions{asked: make(chan stackQuestion), waiting: map[uint64]chan int64{}}
 
 // ask returns a thread's stack by its number, or zero where nobody told it in time.
-func (q *stackQuestions) ask(thread int) int64 {
-	answer := make(chan int64, 1)
+func (q *stackQuestions) ask(thread int) (stack int64) {
+	answer, inVain := make(chan int64, 1), true
 	q.mutex.Lock()
 	q.last++
-	number := q.last
+	number, patience := q.last, stackPatience
+	if q.inVain {
+		patience = stackImpatience
+	}
 	q.waiting[number] = answer
 	q.mutex.Unlock()
 	defer func() {
 		q.mutex.Lock()
 		delete(q.waiting, number)
+		q.inVain = inVain
 		q.mutex.Unlock()
 	}()
-	late := time.NewTimer(stackPatience)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case q.asked <- stackQuestion{number, thread}:
@@ -46,11 +55,11 @@ func (q *stackQuestions) ask(thread int) int64 {
 		return 0
 	}
 	select {
-	case stack := <-answer:
-		return stack
+	case stack = <-answer:
+		inVain = false
 	case <-late.C:
-		return 0
 	}
+	return stack
 }
 
 // AskedForStack returns the number of a question and the thread whose stack is asked for, as text, or nothing after so many
