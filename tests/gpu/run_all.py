@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 STEPS = (
     *("cuda", "gpu", "runtimes", "programs", "interop", "bench"),
-    *("memcheck", "memcheck_pygpu"),
+    *("checked", "memcheck", "memcheck_pygpu"),
 )
 #: Tests of several technologies, as far as the machine has them.
 RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/pairs"
@@ -44,9 +44,11 @@ PROGRAMS = "tests/c", "tests/cpp", "tests/hetero", "tests/pygpu", "tests/store"
 #: hamr.pygpu's tests that need a device, below tests.
 PYGPU = "cuda/test_cuda_pygpu_*.py"
 #: The processes that a step's files are dealt to, which run at the same time.
-SHARES = {"cuda": 4, "programs": 4}
+SHARES = {"cuda": 4, "programs": 4, "checked": 6}
 #: Files that measure what the whole device has free, and so run when the others have ended.
 ALONE = "test_cuda_devices.py", "test_cuda_growth.py", "test_cuda_lifetime.py"
+#: Tests of the detector have their own, and it keeps what is freed.
+UNLESS_CHECKED = "-m", "not freed_again and not one_configuration", "-p", "no:faulthandler"
 LIMITS = {
     "cuda": 330,
     "gpu": 330,
@@ -54,6 +56,7 @@ LIMITS = {
     "programs": 200,
     "interop": 240,
     "bench": 250,
+    "checked": 300,
     "memcheck": 200,
     "memcheck_pygpu": 150,
 }
@@ -272,11 +275,21 @@ class Runner:
     def gpu(self, log: Path, seconds: float) -> dict[str, object]:
         return self._tests(log, seconds, "tests/gpu")
 
+    def checked(self, log: Path, seconds: float) -> dict[str, object]:
+        """With the detector of memory that is used wrongly, by which a test fails."""
+        self.env["HAMR_CHECK"] = "raise"
+        try:
+            return self._tests(log, seconds, "tests/cuda", "tests/gpu", more=UNLESS_CHECKED)
+        finally:
+            del self.env["HAMR_CHECK"]
+
     def interop(self, log: Path, seconds: float) -> dict[str, object]:
         self.env["HAMR_INTEROP_RECORD"] = str(self.out / "interop-h200.json")
         return self._tests(log, seconds, "tests/interop")
 
-    def _tests(self, log: Path, seconds: float, *paths: str) -> dict[str, object]:
+    def _tests(
+        self, log: Path, seconds: float, *paths: str, more: tuple[str, ...] = ()
+    ) -> dict[str, object]:
         shares, after = dealt(paths, SHARES.get(log.stem, 1))
         logs = [self.scratch / f"{log.stem}-{i}.log" for i in range(len(shares) + bool(after))]
         ends = time.monotonic() + seconds
@@ -284,7 +297,7 @@ class Runner:
         def share(files: list[str], part: Path) -> dict[str, object]:
             junit = part.with_suffix(".xml")
             left = ends - time.monotonic()
-            status = run(pytest_command(*files, junit=junit), part, left, self.env)
+            status = run(pytest_command(*more, *files, junit=junit), part, left, self.env)
             return {"status": status, **counts(junit, part)}
 
         with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:

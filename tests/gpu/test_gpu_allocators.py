@@ -85,6 +85,7 @@ def test_a_loop_that_has_room_for_one_pool_only(cupy_library, torch_library, way
     assert ("out of memory" if way == "separate" else "finished") in said
 
 
+@pytest.mark.freed_again
 def test_memory_goes_from_library_to_library(cupy_library):
     import cupy
 

@@ -108,6 +108,7 @@ def test_capsules_that_nobody_takes_leak_nothing(cupy_library):
     repeat(cupy_library, scaled(30_000), lambda: hamr.from_dlpack(x.__dlpack__()))
 
 
+@pytest.mark.freed_again
 def test_own_memory_given_and_ended_leaks_nothing(exchange):
     def hand_over():
         for allocator in ("cuda", "cuda_async"):

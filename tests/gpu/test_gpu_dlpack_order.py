@@ -398,6 +398,7 @@ def test_a_pools_memory_is_not_given_to_others_while_it_is_written(cp, streams, 
     assert overwritten(cp, make_user, 5, LONG) == 0
 
 
+@pytest.mark.freed_again
 def test_a_pools_memory_goes_on_at_once_where_hamr_knows_of_nobody(cp, streams):
     """So the test above is able to fail."""
     assert overwritten(cp, lambda: UserOfTheAddress(cp), 10, LONG) > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pytest
 
 import hamr
 from tests.gpu import gpu_libraries
@@ -139,6 +140,7 @@ def test_temporaries_leak_nothing(library):
     repeat(library, scaled(2000), lambda: library.consume(b.get_cuda_accessible()))
 
 
+@pytest.mark.freed_again
 def test_own_memory_handed_over_and_ended_leaks_nothing(library):
     def hand_over():
         for allocator in ("cuda", "cuda_async"):
