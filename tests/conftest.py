@@ -121,9 +121,19 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is collected stays: looking through thousands of tests is most of a gc.collect()."""
+    freeze()
+
+
+def freeze():
+    """What is there now stays: looking through thousands of tests is most of a gc.collect()."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem is not None and nextitem.path != item.path:
+        freeze()  # what was imported, and the reports until here
 
 
 hypothesis.settings.register_profile(
