@@ -214,7 +214,8 @@ func startOther(t *testing.T, device int) *other {
 	}
 	far := os.NewFile(uintptr(pair[1]), "socket")
 	p := exec.Command(os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.count=1")
-	p.Env = append(os.Environ(), otherSetting+"="+strconv.Itoa(device))
+	// It is killed at the end, and leaves its folders.
+	p.Env = append(os.Environ(), otherSetting+"="+strconv.Itoa(device), "TMPDIR="+t.TempDir())
 	p.ExtraFiles = []*os.File{far}
 	var output bytes.Buffer
 	p.Stdout, p.Stderr = &output, &output

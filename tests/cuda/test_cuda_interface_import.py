@@ -65,7 +65,7 @@ def test_writing_reaches_the_foreign_array():
 
 @pytest.mark.parametrize("changes", [
     {"version": 2, "stream": ...}, {"version": 2}, {"version": 3}, {"stream": ...},
-    {"version": 4}, {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": NotImplemented},
+    {"version": 4}, {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": 7},
     {"stream": driver.LEGACY}, {"stream": driver.PER_THREAD}, {"shape": (np.int64(3), np.int64(4))},
     {"typestr": "=f4"},
 ], ids=str)  # fmt: skip

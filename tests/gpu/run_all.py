@@ -37,10 +37,14 @@ STEPS = (
     *("cuda", "gpu", "runtimes", "programs", "interop", "bench"),
     *("checked", "memcheck", "memcheck_pygpu"),
 )
-#: Tests of several technologies, as far as the machine has them.
-RUNTIMES = "tests/opencl", "tests/openmp", "tests/sycl", "tests/pairs"
-#: Other processes and other languages, which share one device.
-PROGRAMS = "tests/c", "tests/cpp", "tests/hetero", "tests/pygpu", "tests/store"
+#: Steps that are tests alone, of those folders that are there: runtimes are several technologies',
+#: as far as the machine has them, and programs other processes and languages, which share a device.
+TESTS = {
+    "cuda": ("tests/cuda",),
+    "gpu": ("tests/gpu",),
+    "runtimes": ("tests/opencl", "tests/openmp", "tests/sycl", "tests/pairs"),
+    "programs": ("tests/c", "tests/cpp", "tests/hetero", "tests/pygpu", "tests/store"),
+}
 #: hamr.pygpu's tests that need a device, below tests.
 PYGPU = "cuda/test_cuda_pygpu_*.py"
 #: The processes that a step's files are dealt to, which run at the same time.
@@ -259,21 +263,13 @@ class Runner:
         if seconds < 5:
             return {"status": "not run: no time left"}
         started = time.monotonic()
-        found = getattr(self, name)(log, seconds)
+        if name in TESTS:
+            there = [path for path in TESTS[name] if (ROOT / path).exists()]
+            found = self._tests(log, seconds, *there)
+        else:
+            found = getattr(self, name)(log, seconds)
         shorten(log)
         return {**found, "seconds": round(time.monotonic() - started, 1)}
-
-    def cuda(self, log: Path, seconds: float) -> dict[str, object]:
-        return self._tests(log, seconds, "tests/cuda")
-
-    def runtimes(self, log: Path, seconds: float) -> dict[str, object]:
-        return self._tests(log, seconds, *(path for path in RUNTIMES if (ROOT / path).exists()))
-
-    def programs(self, log: Path, seconds: float) -> dict[str, object]:
-        return self._tests(log, seconds, *(path for path in PROGRAMS if (ROOT / path).exists()))
-
-    def gpu(self, log: Path, seconds: float) -> dict[str, object]:
-        return self._tests(log, seconds, "tests/gpu")
 
     def checked(self, log: Path, seconds: float) -> dict[str, object]:
         """With the detector of memory that is used wrongly, by which a test fails."""

@@ -7,7 +7,6 @@ import os
 
 import pytest
 
-import hamr
 import hamr.allocators
 from tests.gpu.gpu_reuse import ROUNDS, rounds
 from tests.support.processes import run_code
