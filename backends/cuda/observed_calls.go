@@ -6,6 +6,7 @@ import "unsafe"
 type observedCall struct {
 	before, after func(o *observer, c *observed)
 	perThread     bool // the default stream is the thread's
+	flags         func(c *observed) uint32
 }
 
 // observed is a call that is told of.
@@ -85,15 +86,21 @@ var observedCalls = func() map[uint32]observedCall {
 		fills(216+2*n, 428+n, width, false, 3)
 		fills(222+2*n, 431+n, width, true, 5)
 	}
-	add(514, 515, (*observer).launchesGraph, refused) // cuGraphLaunch
+	add(514, 515, (*observer).launchesGraph, (*observer).graphLaunched) // cuGraphLaunch
 
 	// Order.
-	add(119, 441, (*observer).records, (*observer).records) // cuEventRecord
-	add(587, 588, (*observer).records, (*observer).records) // cuEventRecordWithFlags
-	add(295, 436, (*observer).waits, nil)                   // cuStreamWaitEvent
-	add(325, 0, (*observer).forgets, nil)                   // cuEventDestroy_v2
-	for _, event := range []uint32{120, 121} {              // cuEventQuery, cuEventSynchronize
+	add(119, 441, (*observer).records, (*observer).records)                 // cuEventRecord
+	for number, perThread := range map[uint32]bool{587: false, 588: true} { // cuEventRecordWithFlags
+		third := func(c *observed) uint32 { return uint32(c.word(2)) }
+		calls[number] = observedCall{before: (*observer).records, after: (*observer).records, perThread: perThread, flags: third}
+	}
+	add(295, 436, (*observer).waits, nil)      // cuStreamWaitEvent
+	add(325, 0, (*observer).forgets, nil)      // cuEventDestroy_v2
+	for _, event := range []uint32{120, 121} { // cuEventQuery, cuEventSynchronize
 		add(event, 0, nil, (*observer).reached)
+	}
+	for _, time := range []uint32{123, 780} { // cuEventElapsedTime, …_v2
+		add(time, 0, nil, (*observer).elapsed)
 	}
 	add(125, 439, nil, (*observer).streamOver) // cuStreamQuery
 	add(126, 440, nil, (*observer).streamOver) // cuStreamSynchronize
@@ -105,21 +112,52 @@ var observedCalls = func() map[uint32]observedCall {
 	} {
 		add(all, 0, nil, (*observer).allOver)
 	}
-	add(124, 0, nil, (*observer).made)                                      // cuStreamCreate
-	add(367, 0, nil, (*observer).made)                                      // cuStreamCreateWithPriority
-	add(326, 0, (*observer).destroys, nil)                                  // cuStreamDestroy_v2
-	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}} { // cuStreamBeginCapture, …_v2, …ToGraph
+	add(800, 0, nil, (*observer).itsContextOver)                                        // cuCtxSynchronize_v2
+	add(124, 0, nil, (*observer).made)                                                  // cuStreamCreate
+	add(367, 0, nil, (*observer).made)                                                  // cuStreamCreateWithPriority
+	add(326, 0, (*observer).destroys, nil)                                              // cuStreamDestroy_v2
+	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}, {846, 847}} { // cuStreamBeginCapture, …_v2, …ToGraph, cuStreamBeginRecaptureToGraph
 		add(begin[0], begin[1], nil, (*observer).captures)
 	}
-	add(497, 498, nil, (*observer).captured) // cuStreamEndCapture
-	for _, value := range [][2]uint32{       // cuStreamWaitValue32, …64, …32_v2, …64_v2, cuStreamBatchMemOp, …_v2
-		{458, 459}, {473, 474}, {659, 660}, {661, 662}, {462, 463}, {667, 668},
-	} {
+	add(497, 498, nil, (*observer).captured)                                            // cuStreamEndCapture
+	for _, value := range [][2]uint32{{458, 459}, {473, 474}, {659, 660}, {661, 662}} { // cuStreamWaitValue32, …64, …32_v2, …64_v2
 		add(value[0], value[1], (*observer).waitsForAny, nil)
 	}
 	add(492, 493, (*observer).waitsForSemaphores, nil) // cuWaitExternalSemaphoresAsync
-	for _, unload := range []uint32{22, 680} {         // cuModuleUnload, cuLibraryUnload
+	addUnseen(add)
+	for _, unload := range []uint32{22, 680} { // cuModuleUnload, cuLibraryUnload
 		add(unload, 0, (*observer).unloads, nil)
 	}
 	return calls
 }()
+
+// addUnseen adds calls of which others come to know what is not told of.
+func addUnseen(add func(number, perThread uint32, before, after func(o *observer, c *observed))) {
+	for _, signal := range [][2]uint32{
+		{346, 437},             // cuStreamAddCallback
+		{527, 528}, {831, 832}, // cuLaunchHostFunc, …_v2
+		{460, 461}, {475, 476}, {663, 664}, {665, 666}, // cuStreamWriteValue32, …64, …32_v2, …64_v2
+	} {
+		add(signal[0], signal[1], nil, (*observer).signals)
+	}
+	for _, both := range [][2]uint32{{462, 463}, {667, 668}} { // cuStreamBatchMemOp, …_v2
+		add(both[0], both[1], (*observer).waitsForAny, (*observer).signals)
+	}
+	add(490, 491, nil, (*observer).signalsSemaphores)                       // cuSignalExternalSemaphoresAsync
+	add(335, 0, nil, (*observer).opensEvent)                                // cuIpcOpenEventHandle
+	for number, event := range map[uint32]uintptr{589: 4, 593: 1, 595: 2} { // cuGraphAddEventRecordNode, and two …SetEvent
+		add(number, 0, func(o *observer, c *observed) { o.isUnseen(c.word(event)) }, nil)
+	}
+	for _, of := range []uint32{530, 669, 618} { // cuGraphAddHostNode, …BatchMemOpNode, …ExternalSemaphoresSignalNode
+		add(of, 0, (*observer).graphSignals, nil)
+	}
+	for number, parameters := range map[uint32]uintptr{712: 4, 723: 5, 863: 5} { // cuGraphAddNode, …_v2, …_v3
+		add(number, 0, func(o *observer, c *observed) { o.addsNode(c, c.word(parameters)) }, nil)
+	}
+	for _, of := range []uint32{755, 749} { // cuCtxRecordEvent, cuGreenCtxRecordEvent
+		add(of, 0, nil, (*observer).recordsAll)
+	}
+	for _, of := range []uint32{756, 750} { // cuCtxWaitEvent, cuGreenCtxWaitEvent
+		add(of, 0, (*observer).allWait, nil)
+	}
+}

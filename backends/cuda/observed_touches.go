@@ -29,6 +29,7 @@ const (
 func (o *observer) launches(c *observed, by launchedBy) {
 	var function, stream, parameters, extra uintptr
 	if by == launchEx {
+		o.recordedByKernel(c.word(0))
 		stream = wordAt(c.word(0) + configStream)
 		function, parameters, extra = c.word(1), c.word(2), c.word(3)
 	} else {

@@ -22,6 +22,8 @@ type observer struct {
 	legacy map[uintptr]*inLegacyOrder // by context
 	ended  map[uintptr][]*queue       // by context: streams that were destroyed while they had work
 	events map[uintptr]*queue         // those that were recorded into a graph: in which stream that began
+	unseen map[uintptr]bool           // those that others record, as graphs and other processes
+	graphs bool                       // some may signal something when they are launched
 	sizes  map[uintptr][]int          // of a kernel's parameters
 }
 
@@ -55,7 +57,7 @@ type inLegacyOrder struct {
 }
 
 func newObserver(b *Backend, to backends.Witness) (*observer, error) {
-	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, sizes: map[uintptr][]int{}}
+	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, unseen: map[uintptr]bool{}, sizes: map[uintptr][]int{}}
 	return o, dl.Bind(b.library, &o.driver)
 }
 
@@ -233,7 +235,11 @@ func (o *observer) records(c *observed) {
 	q := o.lock(c, handle)
 	defer o.mutex.Unlock()
 	if !o.inOrder(q) {
-		o.events[event] = q.origin
+		if c.flags != nil && c.flags(c)&recordExternal != 0 {
+			o.unseen[event] = true // the graph records it, whenever it is launched
+		} else {
+			o.events[event] = q.origin
+		}
 		return
 	}
 	delete(o.events, event)
@@ -248,19 +254,32 @@ func (o *observer) waits(c *observed) {
 		q.origin = origin
 	} else if o.inOrder(q) {
 		o.to.Wait(q.number, backends.Event(event))
+		if o.unseen[event] {
+			o.afterAny(q)
+		}
 	}
 }
 
 func (o *observer) forgets(c *observed) {
 	o.mutex.Lock()
 	delete(o.events, c.word(0))
+	delete(o.unseen, c.word(0))
 	o.mutex.Unlock()
 	o.to.Forget(backends.Event(c.word(0)))
 }
 
 func (o *observer) reached(c *observed) {
 	if *c.result == success {
-		o.to.Reached(backends.Event(c.word(0)))
+		o.reach(c.word(0))
+	}
+}
+
+func (o *observer) reach(event uintptr) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.to.Reached(backends.Event(event))
+	if o.unseen[event] {
+		o.anyOver()
 	}
 }
 
@@ -358,22 +377,6 @@ func (o *observer) captured(c *observed) {
 		if its == origin {
 			delete(o.events, event)
 		}
-	}
-}
-
-// waitsForAny is told that a stream waits for a value in memory: what writes that is not known, and may be any.
-func (o *observer) waitsForAny(c *observed) { o.afterAll(c, backends.Stream(c.word(0))) }
-
-func (o *observer) waitsForSemaphores(c *observed) { o.afterAll(c, backends.Stream(c.word(3))) }
-
-func (o *observer) afterAll(c *observed, handle backends.Stream) {
-	q := o.lock(c, handle)
-	defer o.mutex.Unlock()
-	if !o.inOrder(q) {
-		return
-	}
-	for _, other := range o.queues {
-		o.to.After(q.number, other.number)
 	}
 }
 

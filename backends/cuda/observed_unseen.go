@@ -1,0 +1,171 @@
+package cuda
+
+import "hamr/backends"
+
+// What comes before what that the driver is not asked for, or not by what is told of: by host functions, values in
+// memory, graphs, and other processes. Whatever may be in order then is taken to be.
+
+const (
+	recordExternal = 1 // CU_EVENT_RECORD_EXTERNAL
+
+	configAttributes = 40 // where CUlaunchConfig has its attributes, and how many they are
+	configCount      = 48
+	attributeSize    = 72
+	attributeValue   = 8
+
+	programmaticEvent     = 7 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+	launchCompletionEvent = 12
+
+	// CUgraphNodeType, and where CUgraphNodeParams has what is of one.
+	nodeOfHost       = 3
+	nodeOfEvent      = 7
+	nodeOfSemaphores = 8
+	nodeOfValues     = 12
+	nodeValue        = 16
+)
+
+// waitsForAny is told that a stream waits for a value in memory: what writes that is not known, and may be any.
+func (o *observer) waitsForAny(c *observed) { o.afterAll(c, backends.Stream(c.word(0))) }
+
+func (o *observer) waitsForSemaphores(c *observed) { o.afterAll(c, backends.Stream(c.word(3))) }
+
+func (o *observer) afterAll(c *observed, handle backends.Stream) {
+	q := o.lock(c, handle)
+	defer o.mutex.Unlock()
+	if o.inOrder(q) {
+		o.afterAny(q)
+	}
+}
+
+func (o *observer) afterAny(q *queue) {
+	for _, other := range o.queues {
+		o.to.After(q.number, other.number)
+	}
+}
+
+// signals is told that a thread, or whoever looks at memory or a semaphore, may come to know that a stream has got to here:
+// at once, for all that is known.
+func (o *observer) signals(c *observed) { o.signalled(c, backends.Stream(c.word(0))) }
+
+func (o *observer) signalsSemaphores(c *observed) { o.signalled(c, backends.Stream(c.word(3))) }
+
+func (o *observer) signalled(c *observed, handle backends.Stream) {
+	if *c.result != success {
+		return
+	}
+	q := o.lock(c, handle)
+	defer o.mutex.Unlock()
+	if o.inOrder(q) {
+		o.to.Over(q.number)
+	} else {
+		o.graphs = true
+	}
+}
+
+// graphSignals is told that a graph has a node which does that.
+func (o *observer) graphSignals(*observed) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.graphs = true
+}
+
+// addsNode is told of a node of whatever kind.
+func (o *observer) addsNode(c *observed, parameters uintptr) {
+	switch *(*uint32)(at(parameters)) {
+	case nodeOfHost, nodeOfSemaphores, nodeOfValues:
+		o.graphSignals(c)
+	case nodeOfEvent:
+		o.isUnseen(wordAt(parameters + nodeValue))
+	}
+}
+
+// graphLaunched is told that a graph's work comes next, which may signal something.
+func (o *observer) graphLaunched(c *observed) {
+	o.refused(c)
+	o.mutex.Lock()
+	signals := o.graphs
+	o.mutex.Unlock()
+	if q, _ := c.enqueued(); signals && q != 0 && *c.result == success {
+		o.to.Over(q)
+	}
+}
+
+func (o *observer) anyOver() {
+	for _, q := range o.queues {
+		o.to.Over(q.number)
+	}
+}
+
+// isUnseen is told of an event that is not recorded by calls.
+func (o *observer) isUnseen(event uintptr) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.unseen[event] = true
+}
+
+// opensEvent is told of an event of another process's.
+func (o *observer) opensEvent(c *observed) {
+	if *c.result == success {
+		o.isUnseen(wordAt(c.word(0)))
+	}
+}
+
+// recordedByKernel tells of the events that a launch has the kernel itself record.
+func (o *observer) recordedByKernel(config uintptr) {
+	attribute := wordAt(config + configAttributes)
+	for range *(*uint32)(at(config + configCount)) {
+		switch *(*uint32)(at(attribute)) {
+		case programmaticEvent, launchCompletionEvent:
+			o.isUnseen(wordAt(attribute + attributeValue))
+		}
+		attribute += attributeSize
+	}
+}
+
+// recordsAll is told that an event stands for all of a context's streams, or of a part of its device: for any, as far as is
+// known.
+func (o *observer) recordsAll(c *observed) {
+	if *c.result != success {
+		return
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.last++
+	all := &queue{number: o.last, context: c.context}
+	o.afterAny(all)
+	o.to.Record(backends.Event(c.word(1)), all.number)
+	if o.to.Close(all.number) {
+		o.ended[all.context] = append(o.ended[all.context], all)
+	}
+}
+
+// allWait is told that all of these wait for an event.
+func (o *observer) allWait(c *observed) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	event := c.word(1)
+	for _, q := range o.queues {
+		o.to.Wait(q.number, backends.Event(event))
+		if o.unseen[event] {
+			o.afterAny(q)
+		}
+	}
+}
+
+// elapsed is told that the time between two events was had, which both have been reached for.
+func (o *observer) elapsed(c *observed) {
+	if *c.result == success {
+		o.reach(c.word(1))
+		o.reach(c.word(2))
+	}
+}
+
+// itsContextOver is told that a thread has waited for a context, which need not be the current one.
+func (o *observer) itsContextOver(c *observed) {
+	if *c.result != success {
+		return
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.contextOver(c.word(0))
+}
