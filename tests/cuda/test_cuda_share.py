@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -13,23 +12,15 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.support.paths import ROOT
+from tests.support.processes import wait_until
 from tests.support.sharers import total
 
 #: How memory is had: cuda_async's in place by a setting alone, which `processes` have.
 WAYS = ["cuda", "cuda_async"]
 
 
-def until(condition):
-    """What another process is to find out by itself, soon."""
-    for _ in range(3000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it never came")
-
-
 def lets_go(process, allocator):
-    until(lambda: process.live(allocator) == (0, 0))
+    wait_until(lambda: process.live(allocator) == (0, 0))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -164,7 +155,7 @@ def test_another_librarys_memory_is_had_in_place_and_kept(processes, device):
         hamr.Buffer(1)  # what others' threads have let go of goes with the next call
         return sys.getrefcount(array) == kept
 
-    until(given_back)
+    wait_until(given_back)
 
 
 def test_the_device_refuses_writers_where_it_is_for_reading_only(processes, device):
@@ -262,7 +253,7 @@ def test_a_forked_child_keeps_nothing_of_what_was_lent(processes, device):
         os._exit(0)
     assert live() == before, "the user has it"
     user.drop("a")
-    until(lambda: live() == before - 1)
+    wait_until(lambda: live() == before - 1)
     os.close(writer)
     assert os.waitpid(child, 0)[1] == 0
     os.close(reader)

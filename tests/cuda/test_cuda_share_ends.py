@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from tests.cuda.test_cuda_share import WAYS, lets_go, until
-from tests.support.processes import scaled
+from tests.cuda.test_cuda_share import WAYS, lets_go
+from tests.support.processes import scaled, wait_until
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -178,10 +178,10 @@ def test_walk_of_processes_that_are_killed(processes, device, way):
     for user, its in opened.items():
         for name in sorted(its):
             user.drop(name)
-        until(lambda user=user: user.live(way)[1] == 0)
+        wait_until(lambda user=user: user.live(way)[1] == 0)
         user.kill()
     for name, (_, maker, there) in model.items():
         if there and maker is makers[0]:
             maker.drop(name)
     lets_go(makers[0], way)
-    until(lambda: makers[0].files() <= files[makers[0]])  # nobody is watched
+    wait_until(lambda: makers[0].files() <= files[makers[0]])  # nobody is watched

@@ -10,8 +10,7 @@ import pytest
 
 import hamr
 from hamr.store import ObjectNotFound, Server, StoreLost, connect, leases
-from tests.store.test_store_processes import wait_until
-from tests.support.processes import run_code
+from tests.support.processes import run_code, wait_until
 
 
 @pytest.mark.parametrize("n", [1000, 1_000_000])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hamr.store import Server, connect
-from tests.store.test_store_processes import wait_until
+from tests.support.processes import wait_until
 
 
 def stopped(process):

@@ -21,7 +21,7 @@ from hamr.store import (
 )
 from tests.store import children
 from tests.support.paths import PATHS
-from tests.support.processes import scaled
+from tests.support.processes import scaled, wait_until
 
 ENVIRONMENT = {**os.environ, **PATHS}
 
@@ -119,15 +119,6 @@ def test_what_a_killed_process_made_is_there_and_what_it_had_not_sealed_is_not(s
         wait_until(lambda: client.statistics()["leases"] == 0)
     wait_until(lambda: client.statistics()["memory"]["host"]["used"] == baseline[0])
     wait_until(lambda: server_process.descriptors() == baseline[1])
-
-
-def wait_until(condition):
-    """What the server learns of by a connection's end comes soon, but when it comes."""
-    for _ in range(2000):
-        if condition():
-            return
-        signal.sigtimedwait([], 0.005)
-    raise AssertionError("it has not come to pass in 10 s")
 
 
 def test_a_server_that_is_started_again_knows_what_processes_have(server_process):

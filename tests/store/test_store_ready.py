@@ -6,7 +6,7 @@ import pytest
 from hamr.cli import main
 from hamr.store import Server, connect
 from tests.store.serving import ServerProcess
-from tests.store.test_store_processes import wait_until
+from tests.support.processes import wait_until
 
 MIB = 1 << 20
 READY = 4 * MIB

@@ -8,9 +8,8 @@ import pytest
 
 from hamr.store import NotSealed, ObjectNotFound, StoreFull, StoreLost, connect
 from tests.store.serving import ServerProcess
-from tests.store.test_store_processes import wait_until
 from tests.store.walkers import Process
-from tests.support.processes import scaled
+from tests.support.processes import scaled, wait_until
 
 MIB = 1 << 20
 SIZES = (0, 1, 10, 1000, 65_000, 70_000, 400_000)

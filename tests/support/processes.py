@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,11 @@ def run_code(code: str, timeout: float = 60, env: dict[str, str] | None = None) 
     status, output = launch([sys.executable, "-X", "faulthandler", "-c", code], timeout, env)
     assert status == 0, f"exited with {status}:\n{output[-8000:]}"
     return output
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """What another process, or a thread, learns of by itself comes soon, but when it comes."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "it has not come to pass in 30 s"
+        time.sleep(0.005)
