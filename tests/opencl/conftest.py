@@ -1,12 +1,11 @@
 """OpenCL on the platforms that its loader finds; skipped where there are none."""
 
-import gc
 from pathlib import Path
 
 import pytest
 
-import hamr
 from tests.support import opencl_runtime
+from tests.support.live_memory import nothing_left
 
 NAMES = ("opencl_device", "opencl_svm")
 HERE = Path(__file__).parent
@@ -31,10 +30,5 @@ def name(request):
 
 @pytest.fixture(autouse=True)
 def clean():
-    gc.collect()
-    before = hamr.stats()["allocators"]
-    yield
-    gc.collect()
-    after = hamr.stats()["allocators"]
-    for name in NAMES:
-        assert after.get(name, {"live": 0})["live"] == before.get(name, {"live": 0})["live"], name
+    with nothing_left(*NAMES):
+        yield

@@ -1,12 +1,11 @@
 """OpenMP on the runtime that hamr finds; skipped where there is none."""
 
-import gc
 from pathlib import Path
 
 import pytest
 
-import hamr
 from tests.support import openmp_runtime
+from tests.support.live_memory import nothing_left
 
 HERE = Path(__file__).parent
 
@@ -24,9 +23,5 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True)
 def clean():
-    gc.collect()
-    before = hamr.stats()["allocators"]
-    yield
-    gc.collect()
-    after = hamr.stats()["allocators"]
-    assert after.get("openmp", {"live": 0})["live"] == before.get("openmp", {"live": 0})["live"]
+    with nothing_left("openmp"):
+        yield

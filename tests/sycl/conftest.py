@@ -1,12 +1,11 @@
 """SYCL on a processor: test_sycl_suite.py runs the other files where its runtime is found."""
 
-import gc
 import os
 
 import pytest
 
-import hamr
 from tests.support import sycl_runtime
+from tests.support.live_memory import nothing_left
 
 NAMES = ("sycl_device", "sycl_shared", "sycl_host")
 
@@ -21,10 +20,5 @@ def name(request):
 
 @pytest.fixture(autouse=True)
 def clean():
-    gc.collect()
-    before = hamr.stats()["allocators"]
-    yield
-    gc.collect()
-    after = hamr.stats()["allocators"]
-    for name in NAMES:
-        assert after.get(name, {"live": 0})["live"] == before.get(name, {"live": 0})["live"], name
+    with nothing_left(*NAMES):
+        yield
