@@ -31,6 +31,9 @@ type Touch struct {
 	Address Address
 	Size    int // bytes; 1 where only its start is known
 	Writes  Writes
+	// Of rows with gaps between them: how far they are apart, and how many bytes each has. Both are zero of others, and Pitch
+	// alone is not where the gaps are not told.
+	Pitch, Width int
 }
 
 // Work is something that is enqueued.
@@ -66,4 +69,6 @@ type Witness interface {
 	Close(q Queue) bool
 	// Forget is told that an event is no more.
 	Forget(e Event)
+	// Made is told of memory that somebody has been given: what has used it before is over, or comes before.
+	Made(at Address, size int)
 }

@@ -1,5 +1,7 @@
 package gobuffer
 
+import "hamr/backends"
+
 // FillSlots has a Runtime's next shares lie in no lane, until one that has a slot ends.
 func FillSlots(r *Runtime) {
 	r.leases.mu.Lock()
@@ -32,4 +34,16 @@ func DropLanes() {
 	defer ownLanes.mu.Unlock()
 	for ownLanes.dropOldest() {
 	}
+}
+
+// AdoptMapping is memory that is mapped for as long as it is used.
+func AdoptMapping(r *Runtime, at backends.Region, size int, unmap func() error) (*Memory, error) {
+	return r.adoptMapping(at, size, unmap)
+}
+
+// Known is how many memories' uses are looked at.
+func Known(c *Checker) int {
+	c.witness.mutex.Lock()
+	defer c.witness.mutex.Unlock()
+	return len(c.witness.owned) + len(c.witness.foreign)
 }

@@ -99,6 +99,9 @@ func (m *Memory) extend(size, wanted int) error {
 		return err
 	}
 	m.size.Store(int64(has))
+	if c := m.runtime.checked(); c != nil {
+		c.witness.grows(m)
+	}
 	m.grown(has - had)
 	if r := m.runtime; r.tracing() {
 		r.tracef("grow %s device %d at %#x from %d to %d bytes", m.region.Allocator, m.region.Device, m.region.Address, had, has)

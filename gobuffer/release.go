@@ -104,6 +104,9 @@ func (m *Memory) giveBack() error {
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.end()
 	if m.unmap != nil {
+		if c := r.checked(); c != nil {
+			c.frees(m)
+		}
 		return errors.Join(late, m.endShared())
 	}
 	if !m.owned {
@@ -132,7 +135,11 @@ func (m *Memory) giveBack() error {
 		size = 0
 	}
 	if c := m.runtime.checked(); c != nil {
-		if c.hold(m, size, m.ordered()) {
+		users := m.ordered()
+		if m.freeWaits {
+			users = backends.EveryStream // others may have work on it, for which its release would wait
+		}
+		if c.hold(m, size, users) {
 			return late
 		}
 		c.frees(m)

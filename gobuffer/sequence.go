@@ -7,6 +7,7 @@ import "hamr/backends"
 // whatever anybody enqueues from then on.
 type sequence struct {
 	queues map[backends.Queue]*queueOrder
+	closed map[backends.Queue]*queueOrder // of these
 	events map[backends.Event]frontier
 	over   frontier
 }
@@ -21,7 +22,7 @@ type queueOrder struct {
 }
 
 func newSequence() *sequence {
-	return &sequence{queues: map[backends.Queue]*queueOrder{}, events: map[backends.Event]frontier{}, over: frontier{}}
+	return &sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]*queueOrder{}, events: map[backends.Event]frontier{}, over: frontier{}}
 }
 
 func (o *sequence) queue(q backends.Queue) *queueOrder {
@@ -91,25 +92,24 @@ func (o *sequence) reach(e backends.Event) { o.end(o.events[e]) }
 
 func (o *sequence) end(r frontier) {
 	for q, to := range r {
-		if of := o.queues[q]; of != nil {
+		if o.queues[q] != nil {
 			o.over.raise(q, to)
-			o.drop(q, of)
 		}
+	}
+	for q, of := range o.closed {
+		o.drop(q, of)
 	}
 }
 
 // finish is that all that a queue has is over, and what it waits for.
 func (o *sequence) finish(q backends.Queue) {
 	o.end(o.until(q))
-	if of := o.queues[q]; of != nil {
-		o.drop(q, of)
-	}
 }
 
 // close is that nothing more will be enqueued on a queue; it returns whether that has work which is not over.
 func (o *sequence) close(q backends.Queue) bool {
 	if of := o.queues[q]; of != nil {
-		of.ends = true
+		of.ends, o.closed[q] = true, of
 		o.drop(q, of)
 	}
 	return o.queues[q] != nil
@@ -119,6 +119,7 @@ func (o *sequence) close(q backends.Queue) bool {
 func (o *sequence) drop(q backends.Queue, of *queueOrder) {
 	if of.ends && len(o.until(q)) == 0 {
 		delete(o.queues, q)
+		delete(o.closed, q)
 		delete(o.over, q)
 	}
 }

@@ -141,7 +141,7 @@ func TestAPointerBehindMemoryIsNoUseOfTheNext(t *testing.T) {
 		{[]backends.Touch{{Address: 1511, Size: 1}}, 0},
 		{[]backends.Touch{{Address: 999, Size: 1}}, 1},
 		{[]backends.Touch{{Address: 1000, Size: 512, Writes: backends.OnlyReads}}, 0},
-		{[]backends.Touch{{Address: 1000, Size: 1}, {Address: 5, Size: 1}}, 1},
+		{[]backends.Touch{{Address: 1000, Size: 1}, {Address: 5, Size: 1}}, 0},
 	} {
 		c := &Checker{}
 		w := newWitness(c)

@@ -34,6 +34,7 @@ type witness struct {
 type knownMemory struct {
 	memory  *Memory
 	at, end backends.Address
+	born    Moment
 	kept    *keptMemory // it was freed
 	looked  bool        // at, or written to, by the checker itself
 	uses    []*Usage
@@ -44,6 +45,13 @@ type touch struct {
 	queue   backends.Queue
 	number  uint64
 	at, end backends.Address
+	rows    rows
+}
+
+// rows are those of a touch with gaps between them: none where pitch is zero, and not known where width is.
+type rows struct {
+	first        backends.Address
+	pitch, width int
 }
 
 // tellOnce is what is told of memory once, however often it is done.
@@ -66,7 +74,7 @@ func (w *witness) add(m *Memory) {
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	k := &knownMemory{memory: m, at: m.region.Address, end: m.region.Address + backends.Address(size)}
+	k := &knownMemory{memory: m, at: m.region.Address, end: m.region.Address + backends.Address(size), born: m.lives().allocated}
 	list := w.listOf(m)
 	*list = slices.Insert(*list, behind(*list, k.at), k)
 	if list == &w.foreign {
@@ -76,6 +84,15 @@ func (w *witness) add(m *Memory) {
 				k.uses = append(k.uses, use)
 			}
 		}
+	}
+}
+
+// grows is told that memory reaches further.
+func (w *witness) grows(m *Memory) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if k, _, _ := w.find(m); k != nil {
+		k.end = k.at + backends.Address(m.Size())
 	}
 }
 
@@ -116,20 +133,16 @@ func (w *witness) find(m *Memory) (k *knownMemory, in *[]*knownMemory, i int) {
 	return nil, in, -1
 }
 
-// each calls f with the memory that has some of the bytes, and what lies before it.
-func (w *witness) each(at, end backends.Address, f func(k, before *knownMemory)) {
+// each calls f with the memory that has some of the bytes.
+func (w *witness) each(at, end backends.Address, f func(k *knownMemory)) {
 	for i := max(0, behind(w.owned, at)-1); i < len(w.owned) && w.owned[i].at < end; i++ {
 		if k := w.owned[i]; k.end > at {
-			var before *knownMemory
-			if i > 0 {
-				before = w.owned[i-1]
-			}
-			f(k, before)
+			f(k)
 		}
 	}
 	for i := behind(w.foreign, at-min(at, w.largest)); i < len(w.foreign) && w.foreign[i].at < end; i++ {
 		if k := w.foreign[i]; k.end > at {
-			f(k, nil)
+			f(k)
 		}
 	}
 }
@@ -174,13 +187,18 @@ func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 	var uses []*Usage
 	var found []Misuse
 	for i, t := range work.Touches {
-		end := t.Address + backends.Address(max(t.Size, 1))
-		whole := &Usage{Name: work.Name, Stream: work.Stream, Writes: t.Writes, At: t.Address, touch: touch{work.Queue, number, t.Address, end}}
-		if t.Size > 1 || t.Writes != backends.MayWrite {
-			w.remember(whole)
+		if t.Size <= 0 {
+			continue
 		}
-		w.each(t.Address, end, func(k, before *knownMemory) {
-			if k.looked || i > 0 && t.Address == k.at && endsThere(before, t, work.Touches[i-1]) {
+		end := t.Address + backends.Address(t.Size)
+		whole := &Usage{Name: work.Name, Stream: work.Stream, Writes: t.Writes, At: t.Address,
+			touch: touch{work.Queue, number, t.Address, end, rows{t.Address, t.Pitch, t.Width}}}
+		if t.Writes != backends.MayWrite {
+			w.remember(whole)
+			uses = append(uses, whole)
+		}
+		w.each(t.Address, end, func(k *knownMemory) {
+			if k.looked || t.Address == k.at && w.endsThere(t, work.Touches[:i]) {
 				return
 			}
 			use := *whole
@@ -221,10 +239,16 @@ func (w *witness) tell(uses []*Usage, found []Misuse) {
 	}
 }
 
-// endsThere reports whether a pointer of a kernel's may be one behind memory, which it has a pointer to just before.
-func endsThere(before *knownMemory, t, last backends.Touch) bool {
-	return t.Writes == backends.MayWrite && before != nil && before.kept == nil && before.end == t.Address &&
-		last.Address >= before.at && last.Address < before.end
+// endsThere reports whether a pointer of a kernel's may be one behind memory, which it has a pointer to before.
+func (w *witness) endsThere(t backends.Touch, earlier []backends.Touch) (ends bool) {
+	if t.Writes != backends.MayWrite || len(earlier) == 0 {
+		return false
+	}
+	w.each(t.Address-1, t.Address, func(k *knownMemory) {
+		ends = ends || k.kept == nil && k.end == t.Address &&
+			slices.ContainsFunc(earlier, func(e backends.Touch) bool { return e.Address >= k.at && e.Address < k.end })
+	})
+	return ends
 }
 
 // misuse is what is wrong with a use of memory, or nil; the use is remembered.
@@ -243,13 +267,12 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 		if w.order.isOver(t.queue, t.number) {
 			return true
 		}
-		conflicts := t.at < use.touch.end && use.touch.at < t.end &&
-			(earlier.Writes == backends.DoesWrite || use.Writes == backends.DoesWrite)
+		conflicts := (earlier.Writes == backends.DoesWrite || use.Writes == backends.DoesWrite) && meet(k, earlier, use)
 		if conflicts && !w.order.comesBefore(t.queue, t.number, use.touch.queue) && found == nil &&
 			(t.queue != use.touch.queue || t.number != use.touch.number) && w.once(tellOnce{k.memory, use.Name, earlier.Name}) {
 			m := k.memory
 			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(), Offset: int(use.At - k.at),
-				Allocated: m.lives().allocated, Used: use, Earlier: earlier}
+				Allocated: k.born, Used: use, Earlier: earlier}
 		}
 		return false
 	})
@@ -258,6 +281,41 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 	}
 	k.uses = append(k.uses, use)
 	return found
+}
+
+// meet reports whether two uses of memory have bytes in common, as far as anybody can say: a kernel that has the address of the
+// whole may use another part of it than the one that a copy has.
+func meet(k *knownMemory, a, b *Usage) bool {
+	for _, each := range [][2]*Usage{{a, b}, {b, a}} {
+		kernel, other := each[0], each[1].touch
+		if kernel.Writes == backends.MayWrite && kernel.At == k.at && (other.at > k.at || other.end < k.end || other.rows.pitch != 0) {
+			return false
+		}
+	}
+	return a.touch.meets(b.touch)
+}
+
+func (t touch) meets(other touch) bool {
+	if t.at >= other.end || other.at >= t.end {
+		return false
+	}
+	if t.rows.pitch == 0 {
+		t, other = other, t
+	}
+	pitch := t.rows.pitch
+	if pitch == 0 {
+		return true
+	}
+	size := other.rows.width
+	if other.rows.pitch == 0 {
+		size = int(other.end - other.rows.first)
+	}
+	if t.rows.width == 0 || size == 0 || other.rows.pitch != 0 && other.rows.pitch != pitch {
+		return false // nobody knows
+	}
+	// How far the other's row begins behind the one before it.
+	offset := (int(int64(other.rows.first)-int64(t.rows.first))%pitch + pitch) % pitch
+	return offset < t.rows.width || offset+size > pitch
 }
 
 func (w *witness) once(what tellOnce) bool {
@@ -308,6 +366,14 @@ func (w *witness) Close(q backends.Queue) (open bool) {
 
 // Forget ends an event.
 func (w *witness) Forget(e backends.Event) { w.ordered(func(o *sequence) { o.forget(e) }) }
+
+// Made forgets what has used the memory in an earlier life, as far as nobody knew that.
+func (w *witness) Made(at backends.Address, size int) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	end := at + backends.Address(size)
+	w.recent = slices.DeleteFunc(w.recent, func(use *Usage) bool { return use.touch.at < end && at < use.touch.end })
+}
 
 func (w *witness) ordered(f func(o *sequence)) {
 	w.mutex.Lock()

@@ -53,7 +53,7 @@ var observedCalls = func() map[uint32]observedCall {
 	copies(281, 423, 0, 1, 2, 3)  // cuMemcpyDtoDAsync_v2
 	copies(319, 426, 0, 2, 4, 5)  // cuMemcpyPeerAsync
 	withinDevices := func(o *observer, c *observed) { o.copies(c, 0, 1, 2, -1) }
-	add(280, 399, withinDevices, refused) // cuMemcpyDtoD_v2, which waits for nothing
+	add(280, 399, withinDevices, (*observer).copiedOnDevice) // cuMemcpyDtoD_v2
 	toHost := func(o *observer, c *observed) { o.copies(c, 0, 1, 2, 3) }
 	for _, number := range [][2]uint32{{279, 422}, {306, 418}} { // cuMemcpyDtoHAsync_v2, cuMemcpyAsync
 		add(number[0], number[1], toHost, (*observer).copiedToHost)
@@ -77,7 +77,11 @@ var observedCalls = func() map[uint32]observedCall {
 
 	// Fills: the bytes of an element, whether in rows, and where the stream is.
 	fills := func(number, perThread uint32, width uintptr, rows bool, stream int) {
-		add(number, perThread, func(o *observer, c *observed) { o.fills(c, width, rows, stream) }, refused)
+		after := refused
+		if stream < 0 {
+			after = (*observer).filled
+		}
+		add(number, perThread, func(o *observer, c *observed) { o.fills(c, width, rows, stream) }, after)
 	}
 	for i, width := range []uintptr{1, 2, 4} {
 		n := uint32(i)
@@ -86,7 +90,7 @@ var observedCalls = func() map[uint32]observedCall {
 		fills(216+2*n, 428+n, width, false, 3)
 		fills(222+2*n, 431+n, width, true, 5)
 	}
-	add(514, 515, (*observer).launchesGraph, (*observer).graphLaunched) // cuGraphLaunch
+	add(514, 515, (*observer).launchesGraph, refused) // cuGraphLaunch
 
 	// Order.
 	add(119, 441, (*observer).records, (*observer).records)                 // cuEventRecord
@@ -112,14 +116,15 @@ var observedCalls = func() map[uint32]observedCall {
 	} {
 		add(all, 0, nil, (*observer).allOver)
 	}
-	add(800, 0, nil, (*observer).itsContextOver)                                        // cuCtxSynchronize_v2
-	add(124, 0, nil, (*observer).made)                                                  // cuStreamCreate
-	add(367, 0, nil, (*observer).made)                                                  // cuStreamCreateWithPriority
-	add(326, 0, (*observer).destroys, nil)                                              // cuStreamDestroy_v2
-	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}, {846, 847}} { // cuStreamBeginCapture, …_v2, …ToGraph, cuStreamBeginRecaptureToGraph
+	add(800, 0, nil, (*observer).itsContextOver)                                                    // cuCtxSynchronize_v2
+	add(124, 0, nil, (*observer).made)                                                              // cuStreamCreate
+	add(367, 0, nil, (*observer).made)                                                              // cuStreamCreateWithPriority
+	add(326, 0, (*observer).destroys, nil)                                                          // cuStreamDestroy_v2
+	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}, {846, 847}, {783, 814}} { // cuStreamBeginCapture, …_v2, …ToGraph, cuStreamBeginRecaptureToGraph
 		add(begin[0], begin[1], nil, (*observer).captures)
 	}
 	add(497, 498, nil, (*observer).captured)                                            // cuStreamEndCapture
+	add(815, 816, nil, (*observer).captured)                                            // cuStreamEndCaptureToCig
 	for _, value := range [][2]uint32{{458, 459}, {473, 474}, {659, 660}, {661, 662}} { // cuStreamWaitValue32, …64, …32_v2, …64_v2
 		add(value[0], value[1], (*observer).waitsForAny, nil)
 	}
@@ -127,6 +132,10 @@ var observedCalls = func() map[uint32]observedCall {
 	addUnseen(add)
 	for _, unload := range []uint32{22, 680} { // cuModuleUnload, cuLibraryUnload
 		add(unload, 0, (*observer).unloads, nil)
+	}
+	// cuCtxDestroy_v2, cuDevicePrimaryCtxRelease, …_v2, cuDevicePrimaryCtxReset, …_v2
+	for _, ends := range []uint32{322, 387, 544, 389, 545} {
+		add(ends, 0, nil, (*observer).contextEnds)
 	}
 	return calls
 }()
@@ -138,18 +147,26 @@ func addUnseen(add func(number, perThread uint32, before, after func(o *observer
 		{527, 528}, {831, 832}, // cuLaunchHostFunc, …_v2
 		{460, 461}, {475, 476}, {663, 664}, {665, 666}, // cuStreamWriteValue32, …64, …32_v2, …64_v2
 	} {
-		add(signal[0], signal[1], nil, (*observer).signals)
+		add(signal[0], signal[1], (*observer).signals, (*observer).signals)
 	}
 	for _, both := range [][2]uint32{{462, 463}, {667, 668}} { // cuStreamBatchMemOp, …_v2
-		add(both[0], both[1], (*observer).waitsForAny, (*observer).signals)
+		add(both[0], both[1], func(o *observer, c *observed) { o.waitsForAny(c); o.signals(c) }, (*observer).signals)
 	}
-	add(490, 491, nil, (*observer).signalsSemaphores)                       // cuSignalExternalSemaphoresAsync
-	add(335, 0, nil, (*observer).opensEvent)                                // cuIpcOpenEventHandle
-	for number, event := range map[uint32]uintptr{589: 4, 593: 1, 595: 2} { // cuGraphAddEventRecordNode, and two …SetEvent
+	add(490, 491, (*observer).signalsSemaphores, (*observer).signalsSemaphores) // cuSignalExternalSemaphoresAsync
+	add(335, 0, nil, (*observer).opensEvent)                                    // cuIpcOpenEventHandle
+	for number, event := range map[uint32]uintptr{589: 4, 593: 1, 595: 2} {     // cuGraphAddEventRecordNode, and two …SetEvent
 		add(number, 0, func(o *observer, c *observed) { o.isUnseen(c.word(event)) }, nil)
 	}
-	for _, of := range []uint32{530, 669, 618} { // cuGraphAddHostNode, …BatchMemOpNode, …ExternalSemaphoresSignalNode
-		add(of, 0, (*observer).graphSignals, nil)
+	for _, of := range []uint32{
+		530, 669, 618, 621, 590, // cuGraphAddHostNode, …BatchMemOpNode, …ExternalSemaphoresSignalNode, …WaitNode, …EventWaitNode
+		594, 596, 713, 714, 864, // cuGraphEventWaitNodeSetEvent, cuGraphExec…, cuGraphNodeSetParams, cuGraphExec…, …_v2
+	} {
+		add(of, 0, (*observer).graphHasMore, nil)
+	}
+	add(334, 0, nil, (*observer).exportsEvent)                 // cuIpcGetEventHandle
+	add(743, 0, nil, (*observer).divides)                      // cuGreenCtxCreate
+	for _, pool := range [][2]uint32{{598, 599}, {611, 612}} { // cuMemAllocAsync, cuMemAllocFromPoolAsync
+		add(pool[0], pool[1], nil, (*observer).allocated)
 	}
 	for number, parameters := range map[uint32]uintptr{712: 4, 723: 5, 863: 5} { // cuGraphAddNode, …_v2, …_v3
 		add(number, 0, func(o *observer, c *observed) { o.addsNode(c, c.word(parameters)) }, nil)

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"strings"
 	"unsafe"
 
 	"hamr/backends"
@@ -45,10 +44,31 @@ func (o *observer) launches(c *observed, by launchedBy) {
 // at is memory of whoever calls the driver.
 func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-func wordAt(address uintptr) uintptr { return *(*uintptr)(at(address)) }
+// wordAt is zero where the driver is given no address, which it refuses.
+func wordAt(address uintptr) uintptr {
+	if address < leastAddress {
+		return 0
+	}
+	return *(*uintptr)(at(address))
+}
+
+func halfAt(address uintptr) uint32 {
+	if address < leastAddress {
+		return 0
+	}
+	return *(*uint32)(at(address))
+}
+
+const leastAddress = 4096
+
+// parameter is where a kernel's has its bytes, and how many.
+type parameter struct{ offset, size int }
+
+// ours are hamr's kernels, of kernels/arguments.h.
+var ours = map[string]bool{"hamr_fill": true, "hamr_copy": true, "hamr_convert": true, "hamr_convert_line": true, "hamr_transpose": true}
 
 func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (touches []backends.Touch) {
-	if strings.HasPrefix(name, "hamr_") && parameters != 0 {
+	if ours[name] && parameters != 0 {
 		return touchesOfOurs(name, wordAt(parameters))
 	}
 	packed := uintptr(0)
@@ -57,15 +77,12 @@ func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (
 			packed = wordAt(e + 8)
 		}
 	}
-	offset := 0
-	for i, size := range o.sizesOf(function) {
-		value := uintptr(0)
+	for i, each := range o.sizesOf(function) {
+		value, size := uintptr(0), each.size
 		if parameters != 0 {
 			value = wordAt(parameters + uintptr(8*i))
 		} else if packed != 0 {
-			offset = (offset + min(size, 8) - 1) &^ (min(size, 8) - 1)
-			value = packed + uintptr(offset)
-			offset += size
+			value = packed + uintptr(each.offset)
 		}
 		if value == 0 {
 			continue
@@ -85,7 +102,7 @@ func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (
 }
 
 // sizesOf are the sizes of a kernel's parameters, as far as the driver says.
-func (o *observer) sizesOf(function uintptr) []int {
+func (o *observer) sizesOf(function uintptr) []parameter {
 	o.mutex.Lock()
 	sizes, known := o.sizes[function]
 	o.mutex.Unlock()
@@ -99,7 +116,7 @@ func (o *observer) sizesOf(function uintptr) []int {
 			if int32(dl.Call(ask, function, uintptr(len(sizes)), uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&out[1])))) != success {
 				break
 			}
-			sizes = append(sizes, int(out[1]))
+			sizes = append(sizes, parameter{int(out[0]), int(out[1])})
 		}
 		if len(sizes) > 0 {
 			break
@@ -172,8 +189,11 @@ var (
 	deepBox = box{source: 0, target: 88, width: 176, deep: true}
 )
 
-// side is where one begins, and where it ends; zero of an array.
-func (b box) side(copy, from uintptr) (first, end uintptr) {
+// side is where one is; nothing of an array.
+func (b box) side(copy, from uintptr) backends.Touch {
+	if copy < leastAddress {
+		return backends.Touch{}
+	}
 	width, height, depth, rows := wordAt(copy+b.width), wordAt(copy+b.width+8), uintptr(1), uintptr(0)
 	x, y, z, kind, host, device, pitch := wordAt(copy+from), wordAt(copy+from+8), uintptr(0), from+16, from+24, from+32, from+48
 	if b.deep {
@@ -181,18 +201,31 @@ func (b box) side(copy, from uintptr) (first, end uintptr) {
 		depth, rows = wordAt(copy+b.width+16), wordAt(copy+from+80)
 	}
 	if width == 0 || height == 0 || depth == 0 {
-		return 0, 0
+		return backends.Touch{}
 	}
 	base := wordAt(copy + device)
-	switch *(*uint32)(at(copy + kind)) {
+	switch halfAt(copy + kind) {
 	case memoryOfHost:
 		base = wordAt(copy + host)
 	case memoryOfArray:
-		return 0, 0
+		return backends.Touch{}
 	}
 	row := wordAt(copy + pitch)
-	first = base + (z*rows+y)*row + x
-	return first, first + ((depth-1)*rows+height-1)*row + width
+	first := base + (z*rows+y)*row + x
+	whole := ((depth-1)*rows+height-1)*row + width
+	t := backends.Touch{Address: backends.Address(first), Size: int(whole)}
+	switch {
+	case depth == 1 || rows == height: // rows in whole
+		t.Pitch, t.Width = int(row), int(width)
+	case row == width: // slices in whole
+		t.Pitch, t.Width = int(row*rows), int(row*height)
+	default:
+		t.Pitch = 1
+	}
+	if height*depth == 1 || t.Pitch == t.Width {
+		t.Pitch, t.Width = 0, 0
+	}
+	return t
 }
 
 // The kinds of memory of a side: CUmemorytype.
@@ -204,8 +237,9 @@ const (
 func (o *observer) copiesBox(c *observed, b box, stream int) {
 	var touches []backends.Touch
 	add := func(from uintptr, writes backends.Writes) {
-		if first, end := b.side(c.word(0), from); end > first {
-			touches = append(touches, backends.Touch{Address: backends.Address(first), Size: int(end - first), Writes: writes})
+		if t := b.side(c.word(0), from); t.Size > 0 {
+			t.Writes = writes
+			touches = append(touches, t)
 		}
 	}
 	add(b.target, backends.DoesWrite)
@@ -219,25 +253,36 @@ func (o *observer) copiedBox(c *observed) {
 	if *(*byte)(unsafe.Add(unsafe.Pointer(c.function), len("cuMemcpy"))) == '3' {
 		b = deepBox
 	}
-	target, _ := b.side(c.word(0), b.target)
-	o.copiedTo(c, target)
+	o.copiedTo(c, uintptr(b.side(c.word(0), b.target).Address), uintptr(b.side(c.word(0), b.source).Address))
 }
 
 // fills tells of memory that is set.
 func (o *observer) fills(c *observed, width uintptr, rows bool, stream int) {
-	size := c.word(2) * width
+	t := backends.Touch{Address: backends.Address(c.word(0)), Size: int(c.word(2) * width), Writes: backends.DoesWrite}
 	if rows { // word 2 is the value, and 1 how far rows are apart
-		columns, height := c.word(3)*width, c.word(4)
-		if columns == 0 || height == 0 {
-			size = 0
-		} else {
-			size = (height-1)*c.word(1) + columns
+		columns, height, pitch := int(c.word(3)*width), int(c.word(4)), int(c.word(1))
+		t.Size = 0
+		if columns > 0 && height > 0 {
+			t.Size = (height-1)*pitch + columns
+		}
+		if height > 1 && pitch != columns {
+			t.Pitch, t.Width = pitch, columns
 		}
 	}
-	o.enqueues(c, c.streamAt(stream), backends.Touch{Address: backends.Address(c.word(0)), Size: int(size), Writes: backends.DoesWrite})
+	o.enqueues(c, c.streamAt(stream), t)
 }
 
 // launchesGraph tells of a graph, whose work nobody knows.
 func (o *observer) launchesGraph(c *observed) {
-	o.enqueues(c, backends.Stream(c.word(1)))
+	handle := backends.Stream(c.word(1))
+	o.mutex.Lock()
+	more := o.graphs
+	o.mutex.Unlock()
+	if more {
+		o.afterAll(c, handle)
+	}
+	o.enqueues(c, handle)
+	if more {
+		o.signalled(c, handle)
+	}
 }

@@ -17,11 +17,13 @@ const (
 	launchCompletionEvent = 12
 
 	// CUgraphNodeType, and where CUgraphNodeParams has what is of one.
-	nodeOfHost       = 3
-	nodeOfEvent      = 7
-	nodeOfSemaphores = 8
-	nodeOfValues     = 12
-	nodeValue        = 16
+	nodeOfHost             = 3
+	nodeWaitsForEvent      = 6
+	nodeOfEvent            = 7
+	nodeOfSemaphores       = 8
+	nodeWaitsForSemaphores = 9
+	nodeOfValues           = 12
+	nodeValue              = 16
 )
 
 // waitsForAny is told that a stream waits for a value in memory: what writes that is not known, and may be any.
@@ -34,12 +36,24 @@ func (o *observer) afterAll(c *observed, handle backends.Stream) {
 	defer o.mutex.Unlock()
 	if o.inOrder(q) {
 		o.afterAny(q)
+	} else {
+		o.graphs = true
 	}
 }
 
 func (o *observer) afterAny(q *queue) {
-	for _, other := range o.queues {
-		o.to.After(q.number, other.number)
+	o.any(func(other *queue) { o.to.After(q.number, other.number) })
+}
+
+// any calls f with all streams, and those that were destroyed while they had work.
+func (o *observer) any(f func(q *queue)) {
+	for _, q := range o.queues {
+		f(q)
+	}
+	for _, list := range o.ended {
+		for _, q := range list {
+			f(q)
+		}
 	}
 }
 
@@ -49,10 +63,8 @@ func (o *observer) signals(c *observed) { o.signalled(c, backends.Stream(c.word(
 
 func (o *observer) signalsSemaphores(c *observed) { o.signalled(c, backends.Stream(c.word(3))) }
 
+// signalled is for before the call, since who learns of it may be quicker than that, and after it.
 func (o *observer) signalled(c *observed, handle backends.Stream) {
-	if *c.result != success {
-		return
-	}
 	q := o.lock(c, handle)
 	defer o.mutex.Unlock()
 	if o.inOrder(q) {
@@ -62,8 +74,8 @@ func (o *observer) signalled(c *observed, handle backends.Stream) {
 	}
 }
 
-// graphSignals is told that a graph has a node which does that.
-func (o *observer) graphSignals(*observed) {
+// graphHasMore is told that a graph has, or may have, a node which does that, or waits.
+func (o *observer) graphHasMore(*observed) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.graphs = true
@@ -71,28 +83,22 @@ func (o *observer) graphSignals(*observed) {
 
 // addsNode is told of a node of whatever kind.
 func (o *observer) addsNode(c *observed, parameters uintptr) {
-	switch *(*uint32)(at(parameters)) {
-	case nodeOfHost, nodeOfSemaphores, nodeOfValues:
-		o.graphSignals(c)
+	if parameters == 0 {
+		return
+	}
+	switch halfAt(parameters) {
+	case nodeOfHost, nodeWaitsForEvent, nodeOfSemaphores, nodeWaitsForSemaphores, nodeOfValues:
+		o.graphHasMore(c)
 	case nodeOfEvent:
 		o.isUnseen(wordAt(parameters + nodeValue))
 	}
 }
 
-// graphLaunched is told that a graph's work comes next, which may signal something.
-func (o *observer) graphLaunched(c *observed) {
-	o.refused(c)
-	o.mutex.Lock()
-	signals := o.graphs
-	o.mutex.Unlock()
-	if q, _ := c.enqueued(); signals && q != 0 && *c.result == success {
-		o.to.Over(q)
-	}
-}
-
 func (o *observer) anyOver() {
-	for _, q := range o.queues {
-		o.to.Over(q.number)
+	o.any(func(q *queue) { o.to.Over(q.number) })
+	clear(o.ended)
+	for _, in := range o.legacy {
+		in.ended = nil
 	}
 }
 
@@ -112,9 +118,12 @@ func (o *observer) opensEvent(c *observed) {
 
 // recordedByKernel tells of the events that a launch has the kernel itself record.
 func (o *observer) recordedByKernel(config uintptr) {
+	if config < leastAddress {
+		return
+	}
 	attribute := wordAt(config + configAttributes)
-	for range *(*uint32)(at(config + configCount)) {
-		switch *(*uint32)(at(attribute)) {
+	for range halfAt(config + configCount) {
+		switch halfAt(attribute) {
 		case programmaticEvent, launchCompletionEvent:
 			o.isUnseen(wordAt(attribute + attributeValue))
 		}
@@ -135,7 +144,7 @@ func (o *observer) recordsAll(c *observed) {
 	o.afterAny(all)
 	o.to.Record(backends.Event(c.word(1)), all.number)
 	if o.to.Close(all.number) {
-		o.ended[all.context] = append(o.ended[all.context], all)
+		o.endedIn(all)
 	}
 }
 
@@ -167,5 +176,26 @@ func (o *observer) itsContextOver(c *observed) {
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	o.contextOver(c.word(0))
+	context := c.word(0)
+	if context == 0 {
+		context = c.context
+	}
+	o.contextOver(context)
+}
+
+// divides is told that there is a context of a part of a device.
+func (o *observer) divides(*observed) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.green = true
+}
+
+// exportsEvent is told of an event that other processes wait for from now on, or record.
+func (o *observer) exportsEvent(c *observed) { o.isUnseen(c.word(1)) }
+
+// allocated is told of memory that was taken in the order of a stream: what freed it comes before, as the driver sees to.
+func (o *observer) allocated(c *observed) {
+	if *c.result == success && c.word(0) != 0 {
+		o.to.Made(backends.Address(wordAt(c.word(0))), int(c.word(1)))
+	}
 }

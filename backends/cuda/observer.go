@@ -1,10 +1,8 @@
 package cuda
 
 import (
-	"runtime"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -22,17 +20,11 @@ type observer struct {
 	legacy map[uintptr]*inLegacyOrder // by context
 	ended  map[uintptr][]*queue       // by context: streams that were destroyed while they had work
 	events map[uintptr]*queue         // those that were recorded into a graph: in which stream that began
-	unseen map[uintptr]bool           // those that others record, as graphs and other processes
-	graphs bool                       // some may signal something when they are launched
-	sizes  map[uintptr][]int          // of a kernel's parameters
-}
-
-// observersFunctions are what is asked of the driver within a call of it.
-type observersFunctions struct {
-	StreamGetFlags       uintptr `dl:"cuStreamGetFlags,optional"`
-	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
-	FuncGetParamInfo     uintptr `dl:"cuFuncGetParamInfo,optional"`   // 12.4
-	KernelGetParamInfo   uintptr `dl:"cuKernelGetParamInfo,optional"` // of a library's kernel, which may be launched as well
+	unseen map[uintptr]bool           // those that others record, or wait for, as graphs and other processes
+	graphs bool                       // some may signal something when they are launched, or wait for it
+	green  bool                       // there are contexts of parts of a device
+	most   int                        // queues, above which threads that have ended are looked for
+	sizes  map[uintptr][]parameter    // of a kernel's
 }
 
 // streamOf names a stream: the special ones are another one in each context, and in each thread.
@@ -57,7 +49,7 @@ type inLegacyOrder struct {
 }
 
 func newObserver(b *Backend, to backends.Witness) (*observer, error) {
-	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, unseen: map[uintptr]bool{}, sizes: map[uintptr][]int{}}
+	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, unseen: map[uintptr]bool{}, sizes: map[uintptr][]parameter{}}
 	return o, dl.Bind(b.library, &o.driver)
 }
 
@@ -96,11 +88,15 @@ func (o *observer) lock(c *observed, handle backends.Stream) *queue {
 	o.mutex.Lock()
 	q := o.queues[of]
 	if q == nil && handle > perThreadStream {
+		// It was made before anybody observed, or by a call that is not told of: in whichever context.
 		o.mutex.Unlock()
-		nonBlocking := o.isNonBlocking(handle)
+		blocking, context, capturing := o.asked(handle, c.context)
 		o.mutex.Lock()
 		if q = o.queues[of]; q == nil {
-			q = o.newQueue(of, c.context, !nonBlocking)
+			q = o.newQueue(of, context, blocking)
+			if capturing {
+				q.origin = q
+			}
 		}
 	}
 	if q == nil {
@@ -110,6 +106,9 @@ func (o *observer) lock(c *observed, handle backends.Stream) *queue {
 }
 
 func (o *observer) newQueue(of streamOf, context uintptr, blocking bool) *queue {
+	if of.thread != 0 && len(o.queues) > o.most {
+		o.endThreads()
+	}
 	o.last++
 	q := &queue{number: o.last, context: context}
 	o.queues[of] = q
@@ -122,6 +121,16 @@ func (o *observer) newQueue(of streamOf, context uintptr, blocking bool) *queue 
 	return q
 }
 
+// endThreads ends the streams of threads that are no more.
+func (o *observer) endThreads() {
+	for of, q := range o.queues {
+		if of.thread != 0 && unix.Tgkill(unix.Getpid(), of.thread, 0) == unix.ESRCH {
+			o.endQueue(of, q)
+		}
+	}
+	o.most = max(64, 2*len(o.queues))
+}
+
 func (o *observer) inLegacyOrder(context uintptr) *inLegacyOrder {
 	in := o.legacy[context]
 	if in == nil {
@@ -129,16 +138,6 @@ func (o *observer) inLegacyOrder(context uintptr) *inLegacyOrder {
 		o.legacy[context] = in
 	}
 	return in
-}
-
-// isNonBlocking asks the driver, which for a stream that it cannot tell of is as if it was not.
-func (o *observer) isNonBlocking(handle backends.Stream) bool {
-	if o.driver.StreamGetFlags == 0 {
-		return false
-	}
-	flags := new([1]uint32)
-	code := int32(dl.Call(o.driver.StreamGetFlags, uintptr(handle), uintptr(unsafe.Pointer(&flags[0]))))
-	return code == success && flags[0]&nonBlocking != 0
 }
 
 // inOrder tells what work comes after that is enqueued now. It is false where that goes into a graph.
@@ -195,38 +194,6 @@ func (o *observer) refused(c *observed) {
 	}
 }
 
-// copied is the end of a copy that the caller waits for.
-func (o *observer) copied(c *observed) {
-	o.refused(c)
-	if q, _ := c.enqueued(); *c.result == success && q != 0 {
-		o.to.Over(q)
-	}
-}
-
-// copiedToHost is the end of a copy that the caller has waited for if it went to ordinary host memory.
-func (o *observer) copiedToHost(c *observed) {
-	o.copiedTo(c, c.word(0))
-}
-
-func (o *observer) copiedTo(c *observed, target uintptr) {
-	if *c.result == success && target != 0 && !o.knows(target) {
-		o.copied(c)
-		return
-	}
-	o.refused(c)
-}
-
-// knows reports whether the driver knows the memory: it is its own, or page-locked.
-func (o *observer) knows(address uintptr) bool {
-	kind := new([1]uint64)
-	attribute, into := &[1]uint32{memoryTypeAttribute}, &[1]uintptr{uintptr(unsafe.Pointer(kind))}
-	code := int32(dl.Call(o.driver.PointerGetAttributes, 1, uintptr(unsafe.Pointer(attribute)), uintptr(unsafe.Pointer(into)), address))
-	runtime.KeepAlive(kind)
-	return code != success || kind[0] != 0
-}
-
-const memoryTypeAttribute = 2 // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-
 func (o *observer) records(c *observed) {
 	event, handle := c.word(0), backends.Stream(c.word(1))
 	if c.site != 0 && *c.result != success {
@@ -244,6 +211,9 @@ func (o *observer) records(c *observed) {
 	}
 	delete(o.events, event)
 	o.to.Record(backends.Event(event), q.number)
+	if o.unseen[event] {
+		o.to.Over(q.number) // who waits for it elsewhere may signal that by any way
+	}
 }
 
 func (o *observer) waits(c *observed) {
@@ -252,6 +222,8 @@ func (o *observer) waits(c *observed) {
 	defer o.mutex.Unlock()
 	if origin := o.events[event]; origin != nil {
 		q.origin = origin
+	} else if q.origin != nil {
+		o.graphs = true // it waits for the event at each launch
 	} else if o.inOrder(q) {
 		o.to.Wait(q.number, backends.Event(event))
 		if o.unseen[event] {
@@ -289,7 +261,8 @@ func (o *observer) streamOver(c *observed) {
 	}
 	q := o.lock(c, backends.Stream(c.word(0)))
 	defer o.mutex.Unlock()
-	if o.inOrder(q) {
+	// The legacy default stream has waited for others; they have not for it, if they had nothing.
+	if q.origin == nil && (q != o.inLegacyOrder(q.context).itself || o.inOrder(q)) {
 		o.to.Over(q.number)
 	}
 }
@@ -304,6 +277,10 @@ func (o *observer) allOver(c *observed) {
 }
 
 func (o *observer) contextOver(context uintptr) {
+	if o.green {
+		o.anyOver() // that of the whole device waits for those of its parts
+		return
+	}
 	for _, q := range o.queues {
 		if q.context == context {
 			o.to.Over(q.number)
@@ -336,22 +313,37 @@ func (o *observer) destroys(c *observed) {
 
 func (o *observer) end(handle backends.Stream) {
 	of := streamOf{handle: handle}
-	q := o.queues[of]
-	if q == nil {
-		return
+	if q := o.queues[of]; q != nil {
+		o.endQueue(of, q)
 	}
+}
+
+func (o *observer) endQueue(of streamOf, q *queue) {
 	delete(o.queues, of)
 	open := o.to.Close(q.number)
 	if open {
-		o.ended[q.context] = append(o.ended[q.context], q)
+		o.endedIn(q)
 	}
 	in := o.inLegacyOrder(q.context)
 	if i := slices.Index(in.others, q); i >= 0 {
 		in.others = slices.Delete(in.others, i, i+1)
 		if open {
-			in.ended = append(in.ended, q)
+			in.ended = append(o.stillOpen(in.ended), q)
 		}
 	}
+}
+
+// endedIn keeps a queue that was closed until all that it had is over.
+func (o *observer) endedIn(q *queue) {
+	o.ended[q.context] = append(o.stillOpen(o.ended[q.context]), q)
+}
+
+// stillOpen is a list of closed queues without those that are over by now, each time it has grown much.
+func (o *observer) stillOpen(list []*queue) []*queue {
+	if len(list) < cap(list) || len(list) < 64 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(q *queue) bool { return !o.to.Close(q.number) })
 }
 
 // captures is told that a stream's work goes into a graph from now on.
@@ -378,6 +370,14 @@ func (o *observer) captured(c *observed) {
 			delete(o.events, event)
 		}
 	}
+}
+
+// contextEnds is told that a context has waited for all, and goes with its kernels.
+func (o *observer) contextEnds(c *observed) {
+	o.unloads(c)
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.anyOver()
 }
 
 // unloads is told that kernels go, whose handles may be others' next.

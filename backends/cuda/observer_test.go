@@ -41,6 +41,7 @@ func (n *noted) Over(q backends.Queue)                       { n.note("%d: over"
 func (n *noted) Reached(e backends.Event)                    { n.note("reached") }
 func (n *noted) Close(q backends.Queue) bool                 { n.note("%d: closed", q); return true }
 func (n *noted) Forget(e backends.Event)                     { n.note("forgotten") }
+func (n *noted) Made(at backends.Address, size int)          { n.note("made %#x %d", uintptr(at), size) }
 func (n *noted) taken() (lines []string)                     { lines, n.lines = n.lines, nil; return lines }
 func lines(text ...string) []string                          { return text }
 func line(format string, arguments ...any) string            { return fmt.Sprintf(format, arguments...) }
@@ -322,7 +323,7 @@ func TestCopiesOfBoxesReachFromTheirFirstByteToTheirLast(t *testing.T) {
 func TestKernelsUseWhatTheirParametersMayPointTo(t *testing.T) {
 	o, n, call := toldByHand(t)
 	const function = 5
-	o.sizes[function] = []int{4, 8, 24, 200}
+	o.sizes[function] = []parameter{{0, 4}, {8, 8}, {16, 24}, {40, 200}}
 	number, pointer := uint32(9), uintptr(0x1000)
 	structure, large := [3]uintptr{0x2000, 0, 0x3000}, [25]uintptr{0x4000, 0x5000}
 	parameters := []uintptr{addressOf(&number), addressOf(&pointer), addressOf(&structure), addressOf(&large)}

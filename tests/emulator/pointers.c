@@ -8,6 +8,7 @@ enum {
   MEMORY_TYPE = 2,
   DEVICE_POINTER = 3,
   HOST_POINTER = 4,
+  SYNC_MEMOPS = 6,
   BUFFER_ID = 7,
   IS_MANAGED = 8,
   DEVICE_ORDINAL = 9,
@@ -22,6 +23,7 @@ enum { HOST_TYPE = 1, DEVICE_TYPE = 2, NO_DEVICE = -2 };
 static size_t width_of(int attribute) {
   switch (attribute) {
   case MEMORY_TYPE:
+  case SYNC_MEMOPS:
   case IS_MANAGED:
   case DEVICE_ORDINAL:
   case MAPPED:
@@ -61,6 +63,8 @@ static uint64_t value_of(int attribute, const struct block *b, CUdeviceptr addre
     return b->kind <= POOL_MEMORY ? 0 : address;
   case BUFFER_ID:
     return b->number;
+  case SYNC_MEMOPS:
+    return 0;
   case IS_MANAGED:
     return b->kind == MANAGED_MEMORY;
   case DEVICE_ORDINAL:

@@ -50,9 +50,9 @@ PYGPU = "cuda/test_cuda_pygpu_*.py"
 #: The processes that a step's files are dealt to, which run at the same time.
 SHARES = {"cuda": 4, "programs": 4, "checked": 6}
 #: Files that measure what the whole device has free, and so run when the others have ended.
-ALONE = "test_cuda_devices.py", "test_cuda_growth.py", "test_cuda_lifetime.py"
+ALONE = ("_devices.py", "_growth.py", "_lifetime.py", "_snapshot.py", "_exchange.py", "_memory.py")
 #: Tests of the detector have their own, and it keeps what is freed.
-UNLESS_CHECKED = "-m", "not freed_again and not one_configuration", "-p", "no:faulthandler"
+UNLESS_CHECKED = "-m", "not freed_again and not one_configuration"
 LIMITS = {
     "cuda": 330,
     "gpu": 330,
