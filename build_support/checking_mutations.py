@@ -7,6 +7,7 @@ from build_support.mutation import Mutation
 SEQUENCE, WITNESS = "gobuffer/sequence.go", "gobuffer/witness.go"
 CUDA = "./backends/cuda"
 OBSERVER, TOUCHES = "backends/cuda/observer.go", "backends/cuda/observed_touches.go"
+FACTS, UNSEEN = "backends/cuda/observed_facts.go", "backends/cuda/observed_unseen.go"
 
 CHECKING_MUTATIONS = [
     Mutation(
@@ -42,8 +43,38 @@ CHECKING_MUTATIONS = [
     Mutation(
         "where memory ends is taken for the next one",
         WITNESS,
-        "last.Address >= before.at && last.Address < before.end",
-        "false",
+        "return e.Address >= k.at && e.Address < k.end",
+        "return false",
+    ),
+    Mutation(
+        "a kernel that has the whole is taken to use each part",
+        WITNESS,
+        "kernel.Writes == backends.MayWrite && kernel.At == k.at && ",
+        "false && ",
+    ),
+    Mutation(
+        "rows are taken to have no gaps",
+        WITNESS,
+        "	if pitch == 0 {\n",
+        "	if true {\n",
+    ),
+    Mutation(
+        "no bytes are taken for one",
+        WITNESS,
+        "		if t.Size <= 0 {\n			continue\n",
+        "		if t.Size <= 0 {\n			t.Size = 1\n",
+    ),
+    Mutation(
+        "what used memory in an earlier life counts",
+        WITNESS,
+        "return use.touch.at < end && at < use.touch.end",
+        "return false",
+    ),
+    Mutation(
+        "what was unmapped is known still",
+        "gobuffer/release.go",
+        "			c.frees(m)\n		}\n		return errors.Join(late, m.endShared())\n",
+        "		}\n		return errors.Join(late, m.endShared())\n",
     ),
     Mutation(
         "what was under way when memory was lent is forgotten",
@@ -67,14 +98,14 @@ CHECKING_MUTATIONS = [
     Mutation(
         "a destroyed stream's work is never over",
         OBSERVER,
-        "		o.ended[q.context] = append(o.ended[q.context], q)\n",
+        "		o.endedIn(q)\n",
         "",
         CUDA,
     ),
     Mutation(
         "the default stream does not wait for what a destroyed stream had",
         OBSERVER,
-        "			in.ended = append(in.ended, q)\n",
+        "			in.ended = append(o.stillOpen(in.ended), q)\n",
         "",
         CUDA,
     ),
@@ -87,9 +118,9 @@ CHECKING_MUTATIONS = [
     ),
     Mutation(
         "a copy to ordinary memory is never over",
-        OBSERVER,
-        "!o.knows(target)",
-        "false",
+        FACTS,
+        "to == (memoryFacts{}) ||",
+        "false ||",
         CUDA,
     ),
     Mutation(
@@ -97,6 +128,34 @@ CHECKING_MUTATIONS = [
         OBSERVER,
         "	if q.origin != nil {\n		return false\n",
         "	if q.origin != nil {\n		return true\n",
+        CUDA,
+    ),
+    Mutation(
+        "a graph waits for nobody",
+        OBSERVER,
+        "		o.graphs = true // it waits for the event at each launch\n",
+        "",
+        CUDA,
+    ),
+    Mutation(
+        "an event of another process's stands for nothing",
+        OBSERVER,
+        "		if o.unseen[event] {\n			o.afterAny(q)\n",
+        "		if false {\n			o.afterAny(q)\n",
+        CUDA,
+    ),
+    Mutation(
+        "a host function tells nobody",
+        UNSEEN,
+        "	if o.inOrder(q) {\n		o.to.Over(q.number)\n",
+        "	if o.inOrder(q) {\n",
+        CUDA,
+    ),
+    Mutation(
+        "kernels' sizes outlive them",
+        OBSERVER,
+        "	clear(o.sizes)\n",
+        "",
         CUDA,
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""The table of docs/sharing.md is that of the recorded run."""
+"""The tables of docs/sharing.md are those of the recorded runs."""
 
 import json
 
@@ -15,6 +15,7 @@ OF = {
     "the driver and one message alone": DRIVER,
     "the driver and five messages alone": OBJECT,
     "hand ": WAYS,
+    "64 MiB of CUDA, for which a store has no room": ("which is spilled", "tofile"),
 }
 
 
