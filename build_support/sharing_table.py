@@ -2,7 +2,8 @@
 
 python -m build_support.sharing_table [--check]
 
-The runs are ``hamr bench --only store-cuda --json docs/results/store-h100.json``, and one on an H200.
+The runs are ``hamr bench --only store-cuda --json docs/results/store-h100.json``, and one on an
+H200.
 """
 
 from __future__ import annotations

@@ -63,8 +63,9 @@ type Checker struct {
 
 const (
 	mostFound = 1000
-	mostKept  = 4096    // allocations, of any size
-	readPart  = 1 << 20 // bytes
+	mostKept  = 4096     // allocations, of any size
+	mostAhead = 64 << 20 // bytes, or as many as may be kept: so far behind those who free may be who looks
+	readPart  = 1 << 20  // bytes
 )
 
 // keptMemory is memory that was freed and not given back.
@@ -120,6 +121,11 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 		return false // other processes may have it, and go on
 	}
 	if s != backends.EveryStream {
+		if m.freeWaits { // for others' work, too, which the pattern has to come behind
+			if over, _ := settleDevice(m.backend, m.context()); !over {
+				return false
+			}
+		}
 		return c.keep(m, size, s)
 	}
 	c.soon(m, size, s)
@@ -150,7 +156,7 @@ func (m *Memory) captured(s backends.Stream) bool {
 
 // keep is hold, of memory whose uses are on s alone.
 func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
-	if m.captured(s) || m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
+	if c.isBehind() || m.captured(s) || m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
 		return false
 	}
 	kept := &keptMemory{memory: m, size: size, stream: s, lives: m.lives()}
@@ -186,6 +192,13 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 		}()
 	}
 	return true
+}
+
+// isBehind reports whether memory is freed so much quicker than it can be looked at that no more is to be kept.
+func (c *Checker) isBehind() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.bytes > c.most+max(c.most, mostAhead)
 }
 
 // giveBack looks at memory that is kept, the oldest first, and gives it back: all of it, or until no more is kept

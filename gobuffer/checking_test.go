@@ -295,3 +295,51 @@ func TestStoppingBesideReleases(t *testing.T) {
 	over.Store(true)
 	releasing.Wait()
 }
+
+// TestThePatternComesBehindWhatTheReleaseWaitsFor has others' work on memory whose release waits for the device, on a stream that
+// nobody has named.
+func TestThePatternComesBehindWhatTheReleaseWaitsFor(t *testing.T) {
+	fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Space: backends.SpaceCUDA, FreeWaits: true})
+	require.NoError(t, fake.Probe())
+	r, err := gobuffer.NewRuntime(host.New(), fake)
+	require.NoError(t, err)
+	c, err := r.Check(muchKept, nil)
+	require.NoError(t, err)
+	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAUnified} {
+		one, err := fake.NewStream(1)
+		require.NoError(t, err)
+		other, err := fake.NewStream(1)
+		require.NoError(t, err)
+		m, err := r.Allocate(a, 1, 100, one, false)
+		require.NoError(t, err)
+		at, saw := m.Region().Address, byte(0)
+		fake.Poke(at, []byte{3})
+		require.NoError(t, fake.Launch(1, other, func(memory func(backends.Address, int) []byte) { saw = memory(at, 1)[0] }))
+		release(t, m)
+		require.NoError(t, fake.Synchronize(1, one))
+		require.NoError(t, fake.Synchronize(1, other))
+		assert.Equal(t, byte(3), saw, "%s", a)
+		found, _ := c.Look()
+		assert.Empty(t, found)
+		require.NoError(t, fake.DestroyStream(1, one))
+		require.NoError(t, fake.DestroyStream(1, other))
+	}
+	c.Stop()
+}
+
+// TestNotMuchMoreIsKeptThanMayBe has nobody look meanwhile.
+func TestNotMuchMoreIsKeptThanMayBe(t *testing.T) {
+	r, _, c := checkedWorld(t, muchKept)
+	looks := gobuffer.HoldLooking(c)
+	for range 100 {
+		m, err := r.Allocate(backends.Malloc, backends.HostDevice, muchKept, 0, false)
+		require.NoError(t, err)
+		release(t, m)
+	}
+	assert.LessOrEqual(t, gobuffer.KeptBytes(c), int64(66*muchKept))
+	assert.Greater(t, gobuffer.KeptBytes(c), int64(60*muchKept))
+	looks()
+	found, _ := c.Look()
+	assert.Empty(t, found)
+	assert.Zero(t, gobuffer.KeptBytes(c))
+}

@@ -47,3 +47,16 @@ func Known(c *Checker) int {
 	defer c.witness.mutex.Unlock()
 	return len(c.witness.owned) + len(c.witness.foreign)
 }
+
+// HoldLooking has nobody look at what is kept, until the result is called.
+func HoldLooking(c *Checker) func() {
+	c.ending.Lock()
+	return c.ending.Unlock
+}
+
+// KeptBytes is how much is kept.
+func KeptBytes(c *Checker) int64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.bytes
+}

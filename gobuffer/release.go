@@ -135,11 +135,7 @@ func (m *Memory) giveBack() error {
 		size = 0
 	}
 	if c := m.runtime.checked(); c != nil {
-		users := m.ordered()
-		if m.freeWaits {
-			users = backends.EveryStream // others may have work on it, for which its release would wait
-		}
-		if c.hold(m, size, users) {
+		if c.hold(m, size, m.ordered()) {
 			return late
 		}
 		c.frees(m)

@@ -60,7 +60,7 @@ LIMITS = {
     "programs": 200,
     "interop": 240,
     "bench": 250,
-    "checked": 300,
+    "checked": 400,
     "memcheck": 200,
     "memcheck_pygpu": 150,
 }

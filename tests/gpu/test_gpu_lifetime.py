@@ -135,6 +135,7 @@ def test_taking_arrays_over_leaks_nothing(library):
     repeat(library, count_for(library), lambda: hamr.buffer(x))
 
 
+@pytest.mark.freed_again
 def test_temporaries_leak_nothing(library):
     b = hamr.Buffer(1 << 18, "float32", fill=1)
     repeat(library, scaled(2000), lambda: library.consume(b.get_cuda_accessible()))
