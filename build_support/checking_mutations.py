@@ -50,7 +50,7 @@ CHECKING_MUTATIONS = [
         "a kernel that has the whole is taken to use each part",
         WITNESS,
         "kernel.Writes == backends.MayWrite && kernel.At == k.at && ",
-        "false && ",
+        "kernel.Writes > backends.DoesWrite && kernel.At == k.at && ",
     ),
     Mutation(
         "rows are taken to have no gaps",
@@ -68,7 +68,7 @@ CHECKING_MUTATIONS = [
         "what used memory in an earlier life counts",
         WITNESS,
         "return use.touch.at < end && at < use.touch.end",
-        "return false",
+        "return use.touch.at < end && end < at",
     ),
     Mutation(
         "what was unmapped is known still",
