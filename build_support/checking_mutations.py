@@ -31,7 +31,7 @@ CHECKING_MUTATIONS = [
     Mutation(
         "a queue that ended is kept for ever",
         SEQUENCE,
-        "if of.ends && len(o.until(q)) == 0 {",
+        "if len(o.until(q)) == 0 {",
         "if false {",
     ),
     Mutation(
@@ -147,8 +147,8 @@ CHECKING_MUTATIONS = [
     Mutation(
         "a host function tells nobody",
         UNSEEN,
-        "	if o.inOrder(q) {\n		o.to.Over(q.number)\n",
-        "	if o.inOrder(q) {\n",
+        "func(q *queue) { o.to.Over(q.number) })\n}\n\n// graphHasMore",
+        "func(*queue) {})\n}\n\n// graphHasMore",
         CUDA,
     ),
     Mutation(

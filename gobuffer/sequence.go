@@ -7,7 +7,7 @@ import "hamr/backends"
 // whatever anybody enqueues from then on.
 type sequence struct {
 	queues map[backends.Queue]*queueOrder
-	closed map[backends.Queue]*queueOrder // of these
+	closed map[backends.Queue]struct{} // of these: nothing more is enqueued
 	events map[backends.Event]frontier
 	over   frontier
 }
@@ -18,11 +18,10 @@ type frontier map[backends.Queue]uint64
 type queueOrder struct {
 	last   uint64
 	before frontier
-	ends   bool // nothing more is enqueued
 }
 
 func newSequence() *sequence {
-	return &sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]*queueOrder{}, events: map[backends.Event]frontier{}, over: frontier{}}
+	return &sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]struct{}{}, events: map[backends.Event]frontier{}, over: frontier{}}
 }
 
 func (o *sequence) queue(q backends.Queue) *queueOrder {
@@ -96,8 +95,8 @@ func (o *sequence) end(r frontier) {
 			o.over.raise(q, to)
 		}
 	}
-	for q, of := range o.closed {
-		o.drop(q, of)
+	for q := range o.closed {
+		o.drop(q)
 	}
 }
 
@@ -108,16 +107,16 @@ func (o *sequence) finish(q backends.Queue) {
 
 // close is that nothing more will be enqueued on a queue; it returns whether that has work which is not over.
 func (o *sequence) close(q backends.Queue) bool {
-	if of := o.queues[q]; of != nil {
-		of.ends, o.closed[q] = true, of
-		o.drop(q, of)
+	if o.queues[q] != nil {
+		o.closed[q] = struct{}{}
+		o.drop(q)
 	}
 	return o.queues[q] != nil
 }
 
 // drop forgets a queue that was closed when all that it had, and waited for, is over: what is not known is.
-func (o *sequence) drop(q backends.Queue, of *queueOrder) {
-	if of.ends && len(o.until(q)) == 0 {
+func (o *sequence) drop(q backends.Queue) {
+	if len(o.until(q)) == 0 {
 		delete(o.queues, q)
 		delete(o.closed, q)
 		delete(o.over, q)

@@ -6,7 +6,6 @@ import "unsafe"
 type observedCall struct {
 	before, after func(o *observer, c *observed)
 	perThread     bool // the default stream is the thread's
-	flags         func(c *observed) uint32
 }
 
 // observed is a call that is told of.
@@ -93,14 +92,11 @@ var observedCalls = func() map[uint32]observedCall {
 	add(514, 515, (*observer).launchesGraph, refused) // cuGraphLaunch
 
 	// Order.
-	add(119, 441, (*observer).records, (*observer).records)                 // cuEventRecord
-	for number, perThread := range map[uint32]bool{587: false, 588: true} { // cuEventRecordWithFlags
-		third := func(c *observed) uint32 { return uint32(c.word(2)) }
-		calls[number] = observedCall{before: (*observer).records, after: (*observer).records, perThread: perThread, flags: third}
-	}
-	add(295, 436, (*observer).waits, nil)      // cuStreamWaitEvent
-	add(325, 0, (*observer).forgets, nil)      // cuEventDestroy_v2
-	for _, event := range []uint32{120, 121} { // cuEventQuery, cuEventSynchronize
+	add(119, 441, (*observer).records, (*observer).records)                   // cuEventRecord
+	add(587, 588, (*observer).recordsWithFlags, (*observer).recordsWithFlags) // cuEventRecordWithFlags
+	add(295, 436, (*observer).waits, nil)                                     // cuStreamWaitEvent
+	add(325, 0, (*observer).forgets, nil)                                     // cuEventDestroy_v2
+	for _, event := range []uint32{120, 121} {                                // cuEventQuery, cuEventSynchronize
 		add(event, 0, nil, (*observer).reached)
 	}
 	for _, time := range []uint32{123, 780} { // cuEventElapsedTime, …_v2

@@ -51,7 +51,7 @@ func (o *observer) copiedToHost(c *observed) {
 func (o *observer) copiedTo(c *observed, target, source uintptr) {
 	if *c.result == success && target != 0 {
 		to := o.facts(target)
-		if to == (memoryFacts{}) || to.type_ == hostType && source != 0 && o.facts(source).type_ != deviceType {
+		if to == (memoryFacts{}) || to.type_ == memoryTypeHost && source != 0 && o.facts(source).type_ != memoryTypeDevice {
 			o.copied(c)
 			return
 		}
@@ -66,7 +66,7 @@ func (o *observer) copiedOnDevice(c *observed) { o.waitedUnlessPlain(c, c.word(0
 
 func (o *observer) waitedUnlessPlain(c *observed, addresses ...uintptr) {
 	for _, address := range addresses {
-		if *c.result == success && o.facts(address) != (memoryFacts{type_: deviceType}) {
+		if *c.result == success && o.facts(address) != (memoryFacts{type_: memoryTypeDevice}) {
 			o.copied(c)
 			return
 		}
@@ -79,11 +79,7 @@ type memoryFacts struct {
 	type_, managed, synchronous uint32
 }
 
-// CUmemorytype, as an attribute.
-const (
-	hostType   = 1
-	deviceType = 2
-)
+const memoryTypeDevice = 2 // of CUmemorytype
 
 // facts asks the driver; where that does not answer it is something else than ordinary memory.
 func (o *observer) facts(address uintptr) memoryFacts {
@@ -96,7 +92,7 @@ func (o *observer) facts(address uintptr) memoryFacts {
 	code := int32(dl.Call(o.driver.PointerGetAttributes, 3, uintptr(unsafe.Pointer(attributes)), uintptr(unsafe.Pointer(into)), address))
 	runtime.KeepAlive(values)
 	if code != success {
-		return memoryFacts{type_: deviceType}
+		return memoryFacts{type_: memoryTypeDevice}
 	}
 	return memoryFacts{values[0], values[1] & 1, values[2] & 1}
 }

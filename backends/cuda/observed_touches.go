@@ -205,9 +205,9 @@ func (b box) side(copy, from uintptr) backends.Touch {
 	}
 	base := wordAt(copy + device)
 	switch halfAt(copy + kind) {
-	case memoryOfHost:
+	case memoryTypeHost:
 		base = wordAt(copy + host)
-	case memoryOfArray:
+	case memoryTypeArray:
 		return backends.Touch{}
 	}
 	row := wordAt(copy + pitch)
@@ -228,11 +228,7 @@ func (b box) side(copy, from uintptr) backends.Touch {
 	return t
 }
 
-// The kinds of memory of a side: CUmemorytype.
-const (
-	memoryOfHost  = 1
-	memoryOfArray = 3
-)
+const memoryTypeArray = 3 // of CUmemorytype
 
 func (o *observer) copiesBox(c *observed, b box, stream int) {
 	var touches []backends.Touch

@@ -31,11 +31,14 @@ func (o *observer) waitsForAny(c *observed) { o.afterAll(c, backends.Stream(c.wo
 
 func (o *observer) waitsForSemaphores(c *observed) { o.afterAll(c, backends.Stream(c.word(3))) }
 
-func (o *observer) afterAll(c *observed, handle backends.Stream) {
+func (o *observer) afterAll(c *observed, handle backends.Stream) { o.orInGraph(c, handle, o.afterAny) }
+
+// orInGraph calls f with a call's stream, unless that is captured: then each launch of the graph does what f tells of.
+func (o *observer) orInGraph(c *observed, handle backends.Stream, f func(q *queue)) {
 	q := o.lock(c, handle)
 	defer o.mutex.Unlock()
 	if o.inOrder(q) {
-		o.afterAny(q)
+		f(q)
 	} else {
 		o.graphs = true
 	}
@@ -65,13 +68,7 @@ func (o *observer) signalsSemaphores(c *observed) { o.signalled(c, backends.Stre
 
 // signalled is for before the call, since who learns of it may be quicker than that, and after it.
 func (o *observer) signalled(c *observed, handle backends.Stream) {
-	q := o.lock(c, handle)
-	defer o.mutex.Unlock()
-	if o.inOrder(q) {
-		o.to.Over(q.number)
-	} else {
-		o.graphs = true
-	}
+	o.orInGraph(c, handle, func(q *queue) { o.to.Over(q.number) })
 }
 
 // graphHasMore is told that a graph has, or may have, a node which does that, or waits.
@@ -171,16 +168,11 @@ func (o *observer) elapsed(c *observed) {
 
 // itsContextOver is told that a thread has waited for a context, which need not be the current one.
 func (o *observer) itsContextOver(c *observed) {
-	if *c.result != success {
-		return
-	}
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
 	context := c.word(0)
 	if context == 0 {
 		context = c.context
 	}
-	o.contextOver(context)
+	o.overIfDone(c, context)
 }
 
 // divides is told that there is a context of a part of a device.

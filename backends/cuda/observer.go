@@ -194,7 +194,12 @@ func (o *observer) refused(c *observed) {
 	}
 }
 
-func (o *observer) records(c *observed) {
+func (o *observer) records(c *observed) { o.recordsFor(c, false) }
+
+func (o *observer) recordsWithFlags(c *observed) { o.recordsFor(c, c.word(2)&recordExternal != 0) }
+
+// recordsFor is told of an event that is recorded; what is captured for external users the graph records.
+func (o *observer) recordsFor(c *observed, external bool) {
 	event, handle := c.word(0), backends.Stream(c.word(1))
 	if c.site != 0 && *c.result != success {
 		return
@@ -202,7 +207,7 @@ func (o *observer) records(c *observed) {
 	q := o.lock(c, handle)
 	defer o.mutex.Unlock()
 	if !o.inOrder(q) {
-		if c.flags != nil && c.flags(c)&recordExternal != 0 {
+		if external {
 			o.unseen[event] = true // the graph records it, whenever it is launched
 		} else {
 			o.events[event] = q.origin
@@ -267,13 +272,15 @@ func (o *observer) streamOver(c *observed) {
 	}
 }
 
-func (o *observer) allOver(c *observed) {
+func (o *observer) allOver(c *observed) { o.overIfDone(c, c.context) }
+
+func (o *observer) overIfDone(c *observed, context uintptr) {
 	if *c.result != success {
 		return
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	o.contextOver(c.context)
+	o.contextOver(context)
 }
 
 func (o *observer) contextOver(context uintptr) {

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
 )
 
 // Streams that are used by hand, and their queues: 77 and 78 are the first and the second.
@@ -185,4 +188,22 @@ func TestStreamsOfThreadsThatHaveEndedAreForgotten(t *testing.T) {
 	}
 	assert.Less(t, len(o.queues), 70)
 	assert.Less(t, len(o.legacy[1].others), 70)
+}
+
+// TestAStreamIsAskedForWhatNobodyWasTold has streams whose making was not told of, with another context current.
+func TestAStreamIsAskedForWhatNobodyWasTold(t *testing.T) {
+	r := emulate(t, nil)
+	v, err := r.enter(0, defaultStream)
+	require.NoError(t, err)
+	defer v.leave()
+	own, err := r.Context(0)
+	require.NoError(t, err)
+	o, err := newObserver(r.Backend, &noted{})
+	require.NoError(t, err)
+	for _, flags := range []uintptr{0, nonBlocking} {
+		s := r.rawStream(t, flags)
+		blocking, context, capturing := o.asked(backends.Stream(s), own+1)
+		assert.Equal(t, []any{flags == 0, own, false}, []any{blocking, context, capturing})
+		r.must(t, r.driver.StreamDestroy, s)
+	}
 }

@@ -15,6 +15,7 @@ from hamr.store import NotSealed, ObjectNotFound, StoreLost, connect
 from tests.package.test_headers import LANGUAGES
 from tests.store.serving import ServerProcess
 from tests.support.c_programs import COMPILER, PROGRAMS, compile_program, run
+from tests.support.processes import wait_until
 from tests.support.store_programs import CLIENT, EXAMPLE, build, lines_of_the_example
 
 pytestmark = [
@@ -109,9 +110,7 @@ def test_what_a_killed_program_had_not_sealed_goes(client_program, server):
         both = client.statistics()["memory"]["host"]["used"]
         program.send_signal(signal.SIGKILL)
         program.wait(timeout=60)
-        deadline = time.monotonic() + 30
-        while client.exists(unsealed) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: not client.exists(unsealed))
         with pytest.raises(ObjectNotFound):
             client.get(unsealed)
         assert np.asarray(client.get(sealed)).sum() == 40_000

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 STEPS = (
     *("cuda", "gpu", "runtimes", "programs", "interop", "bench"),
-    *("checked", "memcheck", "memcheck_pygpu"),
+    *("memcheck", "memcheck_pygpu", "checked"),
 )
 #: Steps that are tests alone, of those folders that are there: runtimes are several technologies',
 #: as far as the machine has them, and programs other processes and languages, which share a device.
