@@ -142,6 +142,27 @@ def test_a_lease_lasts_as_long_as_anything_of_its_memory(client):
     assert client.info(id).leases == 0
 
 
+@pytest.mark.parametrize("n", [0, 12])
+@pytest.mark.parametrize(
+    "share",
+    [
+        lambda found: found[:],
+        lambda found: found.reshape(3, -1),
+        lambda found: found.reshape(3, -1).get_host_accessible(),
+        np.asarray,
+        memoryview,
+    ],
+)
+def test_a_view_keeps_the_lease_also_of_no_bytes(client, n, share):
+    id = filled(client, n)
+    shared = share(client.get(id))
+    gc.collect()
+    assert client.info(id).leases == 1
+    del shared
+    gc.collect()
+    assert client.info(id).leases == 0
+
+
 def test_waiting_ends_when_it_is_sealed_or_late(client):
     builder = client.create(8)
     with pytest.raises(StoreTimeout):

@@ -92,6 +92,8 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
     source->array.flags &= ~HAMR_OR_PAGEABLE;
     if (error) core_raise(error);
     Array *made = error ? NULL : result_array(&result, (PyTypeObject *)arguments[0], source);
+    /* Of no bytes the core has no memory, and whoever lends them is to know all the same. */
+    if (made && view && !made->block) made->block = (Block *)Py_XNewRef((PyObject *)source->block);
     result_end(&result);
     Py_DECREF(source);
     return made ? Py_BuildValue("(NN)", (PyObject *)made, PyBool_FromLong(view)) : NULL;
