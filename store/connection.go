@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +11,7 @@ import (
 type conversation struct {
 	server      *Server
 	transport   transport
+	leader      *leader // that handles a packet, while others' wait for that
 	session     *session
 	greeted     bool
 	process     int // as the kernel says
@@ -20,48 +19,26 @@ type conversation struct {
 	descriptors []int         // that came with the frame, until somebody takes them
 	sending     []*descriptor // that go with the reply
 	numbers     []int
-	sendLock    sync.Mutex
 	hang        func() // ends the connection
 }
 
-// serve answers a connection until it ends, or breaks a rule.
-func (s *Server) serve(connection *os.File) {
-	defer s.connections.Done()
-	defer func() {
-		_ = connection.Close()
-		s.mu.Lock()
-		delete(s.open, connection)
-		s.mu.Unlock()
-	}()
-	socket, err := newPolledSocket(connection)
-	if err != nil {
+// admit begins to answer a connection, whose descriptor is its own.
+func (s *Server) admit(socket int) {
+	k := &link{socket: socket, process: -1}
+	c := &conversation{server: s, transport: k, hang: k.hang}
+	k.conversation = c
+	var err error
+	if c.process, err = checkPeer(socket, s.path); err == nil {
+		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*mostPacket)
+		k.process = processOf(socket)
+	}
+	if err == nil && s.links.add(k, s.options.MaxSessions) {
 		return
 	}
-	c := &conversation{server: s, transport: socket, hang: func() { _ = connection.Close() }}
-	var refused error
-	if err := socket.raw.Control(func(descriptor uintptr) {
-		_ = unix.SetsockoptInt(int(descriptor), unix.SOL_SOCKET, unix.SO_SNDBUF, 4*mostPacket)
-		c.process, refused = checkPeer(int(descriptor), s.path)
-	}); err != nil || refused != nil {
-		s.mu.Lock()
-		s.refused++
-		s.mu.Unlock()
-		return
-	}
-	if stop := s.deaths.watch(connection, socket.raw); stop != nil {
-		defer stop()
-	}
-	buffer := make([]byte, mostPacket)
-	for {
-		n, descriptors, err := socket.receive(buffer)
-		if err == nil {
-			err = c.handle(buffer[:n], descriptors)
-		}
-		if err != nil {
-			s.leave(c, err)
-			return
-		}
-	}
+	k.close(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
 }
 
 // leave ends what a connection has.
@@ -101,20 +78,14 @@ func (c *conversation) refuse(f frame, err error) error {
 	status := encodeError(&c.out, err)
 	c.out.end(at)
 	c.out.bytes[6] = byte(status)
-	_ = c.send(c.out.bytes, nil)
+	_ = c.transport.send(c.out.bytes, nil)
 	return err
-}
-
-func (c *conversation) send(packet []byte, descriptors []int) error {
-	c.sendLock.Lock()
-	defer c.sendLock.Unlock()
-	return c.transport.send(packet, descriptors)
 }
 
 // sendLater sends the answer of a request that waited, or ends the connection.
 func (c *conversation) sendLater(packet []byte) {
-	if c.send(packet, nil) != nil {
-		go c.hang()
+	if c.transport.send(packet, nil) != nil {
+		c.hang()
 	}
 }
 
@@ -152,7 +123,9 @@ func (c *conversation) answer(f frame, last bool) error {
 		c.out.end(at)
 	}
 	at = c.out.begin(f.operation, statusDone, f.request)
+	s.acting = c.leader
 	err := c.dispatch(f, &d, &c.out)
+	s.acting = nil
 	s.mu.Unlock()
 	defer func() {
 		for _, d := range c.sending {
@@ -177,5 +150,5 @@ func (c *conversation) answer(f frame, last bool) error {
 		c.numbers = append(c.numbers, d.number)
 	}
 	crash("server-sending")
-	return c.send(c.out.bytes, c.numbers)
+	return c.transport.send(c.out.bytes, c.numbers)
 }

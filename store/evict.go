@@ -52,7 +52,7 @@ func (s *Server) room(d *domain, bytes int64) error {
 		}
 		if u == nil && spare == 0 || bytes > d.limit-d.used+idle+spare {
 			if d.leaving > 0 && bytes <= d.limit-d.used+idle+spare+d.leaving {
-				s.moved.Wait() // for what makes room for others, perhaps for more than they need
+				s.waitMoved() // for what makes room for others, perhaps for more than they need
 				continue
 			}
 			if len(stays) > 0 {

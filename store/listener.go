@@ -39,8 +39,8 @@ func listen(path string) (*listener, error) {
 	return &listener{file, raw}, nil
 }
 
-// accept returns the next client's connection.
-func (l *listener) accept() (*os.File, error) {
+// accept returns the next client's connection, which does not wait.
+func (l *listener) accept() (int, error) {
 	descriptor, failed := -1, error(nil)
 	err := l.raw.Read(func(listening uintptr) bool {
 		descriptor, _, failed = unix.Accept4(int(listening), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
@@ -50,9 +50,9 @@ func (l *listener) accept() (*os.File, error) {
 		err = failed
 	}
 	if err != nil {
-		return nil, os.NewSyscallError("accept4", err)
+		return -1, os.NewSyscallError("accept4", err)
 	}
-	return os.NewFile(uintptr(descriptor), "a client of "+l.file.Name()), nil
+	return descriptor, nil
 }
 
 // close ends it, and an accept that waits. The path stays.

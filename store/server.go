@@ -44,10 +44,11 @@ type Server struct {
 	listener *listener
 	instance ID
 	boot     string
-	deaths   *deaths
+	links    *links
 	devices  *deviceSpill
 
 	mu           sync.Mutex
+	acting       *leader    // whose request is being answered with the lock held
 	moved        *sync.Cond // a unit was spilled or brought back
 	objects      map[ID]*object
 	order        []listed
@@ -73,8 +74,7 @@ type Server struct {
 	refused      int64
 	breaches     int64
 
-	connections sync.WaitGroup
-	open        map[*os.File]struct{}
+	connections sync.WaitGroup // goroutines that answer requests
 	closed      bool
 }
 
@@ -108,7 +108,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	}
 	if err == nil {
 		if err = os.Chmod(o.Path, 0o600); err == nil {
-			s.deaths, err = newDeaths()
+			s.links, err = newLinks()
 		}
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		devices: devices, options: o, path: o.Path, instance: newID(), boot: bootID(),
 		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, buried: map[ID]struct{}{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
-		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{}, open: map[*os.File]struct{}{},
+		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{},
 	}
 	s.moved = sync.NewCond(&s.mu)
 	return s, nil
@@ -193,9 +193,14 @@ func (s *Server) Path() string { return s.path }
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
+	s.mu.Lock()
+	if !s.closed {
+		s.lead()
+	}
+	s.mu.Unlock()
 	pause := time.Millisecond
 	for {
-		connection, err := s.listener.accept()
+		socket, err := s.listener.accept()
 		if err != nil {
 			if s.isClosed() {
 				s.connections.Wait()
@@ -209,20 +214,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			continue
 		}
 		pause = time.Millisecond
-		s.mu.Lock()
-		refused := s.closed || len(s.open) >= s.options.MaxSessions
-		if refused {
-			s.refused++
-		} else {
-			s.open[connection] = struct{}{}
-			s.connections.Add(1)
-		}
-		s.mu.Unlock()
-		if refused {
-			_ = connection.Close()
-			continue
-		}
-		go s.serve(connection)
+		s.admit(socket)
 	}
 }
 
@@ -240,10 +232,8 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	for connection := range s.open {
-		_ = connection.Close()
-	}
 	s.mu.Unlock()
+	s.links.finish()
 	err := s.listener.close()
 	s.connections.Wait()
 	s.endSpares()
@@ -252,7 +242,7 @@ func (s *Server) Close() error {
 		s.remove(o, true, Deleted)
 	}
 	s.mu.Unlock()
-	s.deaths.close()
+	err = errors.Join(err, s.links.poll.close())
 	// Others may take the path only when it is free again.
 	if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
 		err = errors.Join(err, gone)

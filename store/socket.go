@@ -1,10 +1,8 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -14,13 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transport carries packets both ways: all that the rest asks of a connection.
+// transport carries replies: all that a conversation asks of a connection.
 type transport interface {
 	// send returns when a packet was handed over. The descriptors stay the caller's.
 	send(packet []byte, descriptors []int) error
-	// receive returns the next packet, in buffer, and descriptors that are the caller's; io.EOF
-	// where there will be none.
-	receive(buffer []byte) (n int, descriptors []int, err error)
 }
 
 // receiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
@@ -63,10 +58,53 @@ func recvmsg(descriptor int, buffer, control []byte, flags int, soon bool) (n, c
 		call = unix.RawSyscall
 	}
 	got, _, code := call(unix.SYS_RECVMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags))
+	keep(&message, &part, buffer, control)
 	if code != 0 {
 		return 0, 0, 0, code
 	}
 	return int(got), int(message.Controllen), int(message.Flags), nil
+}
+
+// sendTo hands a packet over. soon is as in receiveFrom: whether the call waits for nothing.
+func sendTo(descriptor int, packet []byte, descriptors []int, flags int, soon bool) error {
+	part := unix.Iovec{Base: unsafe.SliceData(packet), Len: uint64(len(packet))}
+	control := rights(descriptors)
+	message := unix.Msghdr{Iov: &part, Iovlen: 1, Control: unsafe.SliceData(control), Controllen: uint64(len(control))}
+	call := unix.Syscall
+	if soon {
+		call = unix.RawSyscall
+	}
+	for {
+		_, _, code := call(unix.SYS_SENDMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags|unix.MSG_NOSIGNAL))
+		keep(&message, &part, packet, control)
+		if code != unix.EINTR {
+			return errorOf(code)
+		}
+	}
+}
+
+// keep has what a call was told the address of be there until then: the compiler knows of calls by name alone.
+func keep(message *unix.Msghdr, part *unix.Iovec, packet, control []byte) {
+	runtime.KeepAlive(message)
+	runtime.KeepAlive(part)
+	runtime.KeepAlive(packet)
+	runtime.KeepAlive(control)
+}
+
+// epollNow is unix.EpollWait that waits for nothing.
+func epollNow(descriptor int, events []unix.EpollEvent) (n int, err error) {
+	got, _, code := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(descriptor), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if code != 0 {
+		return 0, code
+	}
+	return int(got), nil
+}
+
+func errorOf(code syscall.Errno) error {
+	if code == 0 {
+		return nil
+	}
+	return code
 }
 
 func closeAll(descriptors []int) {
@@ -122,13 +160,11 @@ func dial(path string) (*waitingSocket, error) {
 }
 
 func (s *waitingSocket) send(packet []byte, descriptors []int) error {
-	control := rights(descriptors)
-	for {
-		_, err := unix.SendmsgN(s.descriptor, packet, control, nil, unix.MSG_NOSIGNAL)
-		if err != unix.EINTR {
-			return err
-		}
+	// There is room but for what nobody takes.
+	if err := sendTo(s.descriptor, packet, descriptors, unix.MSG_DONTWAIT, true); err != unix.EAGAIN {
+		return err
 	}
+	return sendTo(s.descriptor, packet, descriptors, 0, false)
 }
 
 // spinFor is how long a thread asks for a reply before it sleeps until there is one: to be woken can take longer
@@ -184,55 +220,3 @@ func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err er
 }
 
 func (s *waitingSocket) close() { _ = unix.Close(s.descriptor) }
-
-// polledSocket is a transport whose calls wait in Go's poller, without a thread each.
-type polledSocket struct {
-	connection *os.File
-	raw        syscall.RawConn
-	control    []byte
-	buffer     []byte
-	n          int
-	received   []int
-	failed     error
-	receiving  func(descriptor uintptr) bool
-}
-
-func newPolledSocket(connection *os.File) (*polledSocket, error) {
-	raw, err := connection.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	s := &polledSocket{connection: connection, raw: raw, control: make([]byte, controlBytes)}
-	s.receiving = func(descriptor uintptr) bool {
-		s.n, s.received, s.failed = receiveFrom(int(descriptor), s.buffer, s.control, unix.MSG_DONTWAIT, true)
-		return s.failed != unix.EAGAIN && s.failed != unix.EINTR
-	}
-	return s, nil
-}
-
-func (s *polledSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
-	s.buffer = buffer
-	if err := s.raw.Read(s.receiving); err != nil {
-		if errors.Is(err, os.ErrClosed) {
-			err = io.EOF
-		}
-		return 0, nil, err
-	}
-	return s.n, s.received, s.failed
-}
-
-// send does not wait: who does not read replies is not sent any more. A client that has one
-// request at a time has room for its reply.
-func (s *polledSocket) send(packet []byte, descriptors []int) error {
-	control := rights(descriptors)
-	var failed error
-	err := s.raw.Control(func(descriptor uintptr) {
-		for {
-			_, failed = unix.SendmsgN(int(descriptor), packet, control, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-			if failed != unix.EINTR {
-				return
-			}
-		}
-	})
-	return errors.Join(err, failed)
-}

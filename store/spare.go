@@ -161,10 +161,10 @@ func (s *Server) takeSpare(d *domain, bytes int64) (descriptor int, err error) {
 			return -1, err
 		}
 	}
-	s.mu.Unlock()
-	err = host.FinishReadyFile(one.descriptor, int(bytes))
-	crash("server-taken")
-	s.mu.Lock()
+	s.pause(func() {
+		err = host.FinishReadyFile(one.descriptor, int(bytes))
+		crash("server-taken")
+	})
 	d.used -= max(-more, 0)
 	if err != nil {
 		_ = unix.Close(one.descriptor)

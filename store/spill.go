@@ -94,11 +94,12 @@ func (s *Server) spill(u *unit) error {
 		spilled.bytes = u.places[0].bytes
 	}
 	u.domain.leaving += u.size
-	s.mu.Unlock()
-	err := s.save(spilled, u, source.number)
-	crash("server-spilled")
-	source.release()
-	s.mu.Lock()
+	var err error
+	s.pause(func() {
+		err = s.save(spilled, u, source.number)
+		crash("server-spilled")
+		source.release()
+	})
 	u.domain.leaving -= u.size
 	u.moving = false
 	s.moved.Broadcast()
@@ -164,7 +165,7 @@ func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
 // restore brings a unit's memory back. The lock is let go of meanwhile.
 func (s *Server) restore(u *unit) error {
 	for u.moving {
-		s.moved.Wait()
+		s.waitMoved()
 	}
 	if u.spilled == nil {
 		return nil
@@ -183,16 +184,16 @@ func (s *Server) restore(u *unit) error {
 		return err
 	}
 	file := u.spilled
-	s.mu.Unlock()
 	var number int
 	var err error
-	if u.onDevice() {
-		number, err = s.devices.load(file, u.domain.device, u.size)
-	} else {
-		number, err = readSpilled(file)
-	}
-	crash("server-restored")
-	s.mu.Lock()
+	s.pause(func() {
+		if u.onDevice() {
+			number, err = s.devices.load(file, u.domain.device, u.size)
+		} else {
+			number, err = readSpilled(file)
+		}
+		crash("server-restored")
+	})
 	if err != nil {
 		u.domain.used -= u.size
 		return &SystemError{"bringing back what was spilled: " + err.Error()}

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/patience.h"
 #include "core/relief.h"
+#include "memory/block.h"
 #include "core/texts.h"
 
 static PyTypeObject *buffer_type;
