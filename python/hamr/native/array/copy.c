@@ -11,8 +11,8 @@
 #include "core/errors.h"
 #include "core/patience.h"
 #include "core/relief.h"
-#include "memory/block.h"
 #include "core/texts.h"
+#include "memory/block.h"
 
 static PyTypeObject *buffer_type;
 
