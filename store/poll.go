@@ -11,6 +11,7 @@ import (
 type poll struct {
 	descriptor int
 	wake       int // an eventfd, of number 0
+	spinner        // of whoever waits
 }
 
 func newPoll() (*poll, error) {
@@ -23,7 +24,7 @@ func newPoll() (*poll, error) {
 		_ = unix.Close(descriptor)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	p := &poll{descriptor, wake}
+	p := &poll{descriptor: descriptor, wake: wake}
 	if err := p.add(wake, 0); err != nil {
 		_ = p.close()
 		return nil, err
@@ -44,11 +45,17 @@ func (p *poll) remove(descriptor int) {
 
 func numberOf(e *unix.EpollEvent) uint64 { return uint64(uint32(e.Fd)) | uint64(uint32(e.Pad))<<32 }
 
-// wait returns how many events there are, at least one. Where some are there already, Go's scheduler is not
-// told that the thread might wait.
+// wait returns how many events there are, at least one.
 func (p *poll) wait(events []unix.EpollEvent) (n int, err error) {
 	for {
+		// Where some are there already, Go's scheduler is not told that the thread might wait.
 		if n, err = epollNow(p.descriptor, events); n == 0 && err == nil {
+			p.spinner.until(leaderSpinsFor, func() bool {
+				n, err = epollNow(p.descriptor, events)
+				return n > 0 || err != nil
+			})
+		}
+		if n == 0 && err == nil {
 			n, err = unix.EpollWait(p.descriptor, events, -1)
 		}
 		if n > 0 || (err != nil && err != unix.EINTR) {

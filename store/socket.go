@@ -129,8 +129,7 @@ type waitingSocket struct {
 	control    []byte
 	stopped    func() error // may be nil
 	hangUp     *atomic.Bool // may be nil
-	skips      int          // how many calls are to sleep at once
-	skipped    int          // and how many did so after the last one that asked in vain
+	spinner
 }
 
 // lookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
@@ -167,41 +166,19 @@ func (s *waitingSocket) send(packet []byte, descriptors []int) error {
 	return sendTo(s.descriptor, packet, descriptors, 0, false)
 }
 
-// spinFor is how long a thread asks for a reply before it sleeps until there is one: to be woken can take longer
-// than the whole request does.
-const spinFor = 80 * time.Microsecond
-
-// mostSkipped is how many replies are not asked for so, at most, after some did not come in that time.
-const mostSkipped = 64
-
-// spins is whether there are processors to spare for it.
-var spins = runtime.NumCPU() >= 4
-
 // spin is receive that waits for no longer than spinFor; unix.EAGAIN tells that nothing came.
 func (s *waitingSocket) spin(buffer []byte) (n int, descriptors []int, err error) {
-	if s.skips > 0 {
-		s.skips--
-		return 0, nil, unix.EAGAIN
-	}
-	for start := time.Now(); ; {
+	err = unix.EAGAIN
+	s.spinner.until(spinFor, func() bool {
 		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, true)
-		if err != unix.EAGAIN {
-			s.skipped = 0
-			return n, descriptors, err
-		}
-		if time.Since(start) > spinFor {
-			s.skipped = min(2*s.skipped+1, mostSkipped)
-			s.skips = s.skipped
-			return n, descriptors, err
-		}
-	}
+		return err != unix.EAGAIN
+	})
+	return n, descriptors, err
 }
 
 func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
-	if spins {
-		if n, descriptors, err = s.spin(buffer); err != unix.EINTR && err != unix.EAGAIN {
-			return n, descriptors, err
-		}
+	if n, descriptors, err = s.spin(buffer); err != unix.EINTR && err != unix.EAGAIN {
+		return n, descriptors, err
 	}
 	for soon := true; ; soon = false {
 		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, 0, soon)
