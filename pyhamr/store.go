@@ -69,10 +69,12 @@ func StorePut(call, client, address uint64, element int, shape string, flags int
 	return bridge.StorePut(call, client, backends.Address(address), element, shape, flags, metadata)
 }
 
-// StoreSeal seals an object.
+// StoreSeal seals an object, of which nobody has the elements where alone is set.
 //
 //hamr:blocking
-func StoreSeal(call, token uint64) (string, error) { return bridge.StoreSeal(call, token) }
+func StoreSeal(call, token uint64, alone bool) (string, error) {
+	return bridge.StoreSeal(call, token, alone)
+}
 
 // StoreAbort gives one up that was not sealed.
 //

@@ -17,6 +17,9 @@ type Builder struct {
 	held   *held
 	array  *gobuffer.Array
 	once   sync.Once // of whoever ends it
+
+	forgone bool  // see Forgo
+	late    error // of what had to follow the server's answer
 }
 
 // Create makes an object that others find when it is sealed. Host memory is zero where it was

@@ -152,7 +152,9 @@ func (c *Client) drop(h *held) {
 		_ = ended.end() // what fails is traced by the runtime, and nobody waits for this
 	}
 	c.tellLater(func() {
-		c.releases = append(c.releases, release{h.info.ID, times})
+		if times > 0 {
+			c.releases = append(c.releases, release{h.info.ID, times})
+		}
 		if ended != nil && ended.slab {
 			c.forgets = append(c.forgets, ended.id)
 		}

@@ -7,6 +7,16 @@ import (
 	"hamr/backends"
 )
 
+// Forgo says that this process has no use for the object once it is sealed: nobody but the Builder has its elements,
+// or uses their address. Then the lease ends with Seal, whose Object has no elements and is to be released, and
+// memory of a device stays mapped for writing until it is: to take that right away takes the driver longer than
+// all else.
+func (b *Builder) Forgo() {
+	if b != nil {
+		b.forgone = true
+	}
+}
+
 // Seal makes the object one that nobody writes to and everybody finds, when work on it is over.
 // Leases of it are the returned Object's. After an error the object is gone.
 func (b *Builder) Seal(ctx context.Context) (o *Object, err error) {
@@ -61,7 +71,7 @@ func (b *Builder) part() error {
 	err := b.array.Synchronize()
 	if err == nil {
 		crash("client-written")
-		if m := b.held.mapping; m != nil && !m.slab {
+		if m := b.held.mapping; m != nil && !m.slab && (m.memory.Separable() || !b.isAlone()) {
 			err = b.client.part(b.held)
 		}
 	}
@@ -78,11 +88,34 @@ func (b *Builder) unsealed(err error) error {
 	return errors.Join(err, b.array.Close())
 }
 
+// isAlone reports whether the builder has the object for itself, and forgoes it.
+func (b *Builder) isAlone() bool {
+	b.client.mu.Lock()
+	defer b.client.mu.Unlock()
+	b.forgone = b.forgone && b.held.users == 1
+	return b.forgone
+}
+
+// noteSealed is told that the server has sealed the object, before anything else is asked of it: who gets
+// what was forgone has it mapped anew.
 func (b *Builder) noteSealed() {
-	c := b.client
+	c, h := b.client, b.held
+	forgone := b.forgone
+	alone := forgone && b.isAlone()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	b.held.info.Sealed = true
+	h.info.Sealed = true
+	if alone {
+		delete(c.held, h.info.ID)
+		h.times = 0
+	}
+	used := h.users > 0
+	c.mu.Unlock()
+	switch m := h.mapping; {
+	case alone:
+		c.tellLater(func() { c.releases = append(c.releases, release{h.info.ID, 1}) })
+	case forgone && used && m != nil && !m.slab && !m.memory.Separable():
+		b.late = c.part(h)
+	}
 }
 
 // sealed makes the Object of an object that the server has sealed, unless there was an error.
@@ -92,6 +125,13 @@ func (b *Builder) sealed(err error) (*Object, error) {
 	}
 	crash("client-sealed")
 	c, h := b.client, b.held
+	if b.late != nil {
+		c.tellLater(func() { c.deletes = append(c.deletes, h.info.ID) })
+		return nil, errors.Join(b.late, b.array.Close())
+	}
+	if b.forgone {
+		return &Object{client: c, held: h, array: b.array}, nil
+	}
 	c.mu.Lock()
 	h.users++
 	c.mu.Unlock()

@@ -69,6 +69,24 @@ def test_the_device_refuses_who_writes_there(client, device):
     assert (found.get() == 3).all()
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_device_refuses_its_maker_whatever_that_has_kept(client, device, kept):
+    builder = client.create(100, "f4", device=device)
+    builder.buffer.fill(3)
+    at = builder.buffer.ptr
+    held = builder.buffer[:50] if kept else None
+    builder.seal()
+    found = client.get(builder.id)
+    # What nobody has kept is mapped anew, for reading, and need not be protected where it was.
+    assert not kept or found.ptr == at
+    values = np.ones(1, "f4")
+    with driver.on(device):
+        upload = "cuMemcpyHtoDAsync_v2", found.ptr, values.ctypes.data, 4, driver.LEGACY
+        assert driver.code(*upload) == driver.INVALID_VALUE
+    assert (found.get() == 3).all()
+    assert not kept or (held.get() == 3).all()
+
+
 @pytest.mark.multigpu
 def test_an_object_is_had_on_another_device_and_on_the_host(client):
     values = np.arange(1000.0)

@@ -276,13 +276,16 @@ func takeBuilder(token uint64) (*storeObject, *store.Builder, error) {
 	return o, b, nil
 }
 
-// StoreSeal seals an object; its lease goes on.
-func StoreSeal(call, token uint64) (reply string, err error) {
+// StoreSeal seals an object. Its lease goes on, unless nobody but Python's Builder has it.
+func StoreSeal(call, token uint64, alone bool) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	o, b, err := takeBuilder(token)
 	if err != nil {
 		return "", err
+	}
+	if alone {
+		b.Forgo()
 	}
 	seal := b.Seal
 	if handlesSignals() && b.Prompt() {

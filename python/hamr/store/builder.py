@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from sys import getrefcount
 
 from .._base.library import core
 from .calls import ask
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from .._buffer.buffers import Buffer
     from .ids import ObjectID
     from .leases import Lease
+
+#: References to the lease of a builder that nobody else has: seal's, and getrefcount's.
+_OURS = 2
 
 
 class Builder:
@@ -71,11 +75,10 @@ class Builder:
         made.synchronize()
         token = lease.token()
         self._lease = self._buffer = None
-        try:
-            ask(core().StoreSeal, token)
-            lease.sealed = self._sealed = True
-        finally:
-            made.close()
+        made.close()
+        # Whatever shares the memory keeps the lease.
+        ask(core().StoreSeal, token, getrefcount(lease) <= _OURS)
+        lease.sealed = self._sealed = True
         return self.id
 
     def abort(self) -> None:

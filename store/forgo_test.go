@@ -1,0 +1,116 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends/backendtest"
+	"hamr/backends/host"
+	"hamr/gobuffer"
+)
+
+// forgoing is a client of a device that tells what it was asked for, and a server.
+func forgoing(t *testing.T) (*Server, *Client, *backendtest.Fake) {
+	t.Helper()
+	s := startServer(t, ServerOptions{})
+	device := backendtest.NewFake(backendtest.FakeOptions{Devices: 1})
+	r, err := gobuffer.NewRuntime(device, host.New())
+	require.NoError(t, err)
+	c, err := Connect(background, s.Path(), r)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return s, c, device
+}
+
+// protects counts how often a device was told that nobody writes to some memory.
+func protects(device *backendtest.Fake) (n int) {
+	for _, call := range device.Calls() {
+		if strings.HasPrefix(call, "ProtectShared") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestWhatIsForgoneIsNotProtected(t *testing.T) {
+	for _, size := range []int{0, 100, 100_000} {
+		for _, on := range []Description{bytesOf(size), bytesOn(size, 0)} {
+			s, c, device := forgoing(t)
+			b, err := c.Create(background, on)
+			require.NoError(t, err)
+			fill(t, b.Array(), 5)
+			b.Forgo()
+			o, err := b.Seal(background)
+			require.NoError(t, err)
+			assert.Zero(t, protects(device))
+			// The lease has ended, and who gets the object has it anew, though the old mapping is there.
+			eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+			got, err := c.Get(background, o.ID(), GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, size > 0, got.Array().ReadOnly())
+			assert.Equal(t, slices.Repeat([]byte{5}, size), contents(t, got.Array()))
+			require.NoError(t, o.Release())
+			require.NoError(t, o.Release())
+			assert.Equal(t, slices.Repeat([]byte{5}, size), contents(t, got.Array()))
+			require.NoError(t, c.Delete(background, o.ID(), false))
+			require.NoError(t, got.Release())
+			require.NoError(t, c.Close())
+			empty(t, s)
+		}
+	}
+}
+
+func TestWhatSomebodyElseHasIsProtectedThoughItIsForgone(t *testing.T) {
+	s, c, device := forgoing(t)
+	b, err := c.Create(background, bytesOn(100_000, 0))
+	require.NoError(t, err)
+	fill(t, b.Array(), 5)
+	beside, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
+	require.NoError(t, err)
+	b.Forgo()
+	o, err := b.Seal(background)
+	require.NoError(t, err)
+	assert.Equal(t, 1, protects(device))
+	assert.Equal(t, byte(5), contents(t, o.Array())[99_999], "it is as if it were not forgone")
+	require.NoError(t, beside.Release())
+	require.NoError(t, o.Release())
+	require.NoError(t, c.Delete(background, o.ID(), false))
+	empty(t, s)
+}
+
+// TestWhoComesBetween gets the object, unsealed, when the builder was found to be alone and nobody has sealed it yet.
+func TestWhoComesBetween(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		s, c, device := forgoing(t)
+		b, err := c.Create(background, bytesOn(100_000, 0))
+		require.NoError(t, err)
+		fill(t, b.Array(), 5)
+		b.Forgo()
+		require.NoError(t, b.part())
+		require.Zero(t, protects(device))
+		beside, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
+		require.NoError(t, err)
+		broken := errors.New("broken")
+		if fails {
+			device.FailAt("ProtectShared", 1, broken)
+		}
+		o, err := b.sealed(c.call(background, c.sealing(b.ID(), b.noteSealed)))
+		assert.Equal(t, 1, protects(device))
+		if fails {
+			require.ErrorIs(t, err, broken)
+			eventually(t, func() bool { return s.Statistics().Objects == 0 }, func() any { return s.Statistics() })
+		} else {
+			require.NoError(t, err)
+			assert.Equal(t, byte(5), contents(t, o.Array())[99_999])
+			require.NoError(t, o.Release())
+			require.NoError(t, c.Delete(background, o.ID(), false))
+		}
+		require.NoError(t, beside.Release())
+		empty(t, s)
+	}
+}
