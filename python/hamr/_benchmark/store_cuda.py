@@ -22,7 +22,7 @@ LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 #: How many are handed over one right after the other, for which memory is made before.
 TOGETHER = 16
 _ROUNDS, _QUICK_ROUNDS = 30, 2
-_TOGETHER_ROUNDS = 4
+_TOGETHER_ROUNDS = 10
 _PART_ROUNDS = 100
 _SPILL_ROUNDS = 10
 #: The least that a hand-over of a pool's memory takes.
