@@ -16,6 +16,11 @@ type leader struct {
 	control []byte
 	out     []byte
 	events  []unix.EpollEvent
+
+	// Whether it is worthwhile to ask for the next request for a while is one thing after most of them, and
+	// another after a seal, whose maker may be about to tell of the object.
+	usually, afterSeal spinner
+	sealed             bool
 }
 
 // mostEventsAtOnce is of how many descriptors one call tells.
@@ -35,7 +40,11 @@ func (l *leader) run() {
 	s := l.server
 	defer s.connections.Done()
 	for {
-		n, err := s.links.poll.wait(l.events)
+		soon := &l.usually
+		if l.sealed {
+			soon, l.sealed = &l.afterSeal, false
+		}
+		n, err := s.links.poll.wait(l.events, soon)
 		if err != nil {
 			return // of descriptors that are the server's own
 		}

@@ -11,7 +11,6 @@ import (
 type poll struct {
 	descriptor int
 	wake       int // an eventfd, of number 0
-	spinner        // of whoever waits
 }
 
 func newPoll() (*poll, error) {
@@ -24,7 +23,7 @@ func newPoll() (*poll, error) {
 		_ = unix.Close(descriptor)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	p := &poll{descriptor: descriptor, wake: wake}
+	p := &poll{descriptor, wake}
 	if err := p.add(wake, 0); err != nil {
 		_ = p.close()
 		return nil, err
@@ -45,12 +44,12 @@ func (p *poll) remove(descriptor int) {
 
 func numberOf(e *unix.EpollEvent) uint64 { return uint64(uint32(e.Fd)) | uint64(uint32(e.Pad))<<32 }
 
-// wait returns how many events there are, at least one.
-func (p *poll) wait(events []unix.EpollEvent) (n int, err error) {
+// wait returns how many events there are, at least one, for which it asks for a while as s does.
+func (p *poll) wait(events []unix.EpollEvent, s *spinner) (n int, err error) {
 	for {
 		// Where some are there already, Go's scheduler is not told that the thread might wait.
 		if n, err = epollNow(p.descriptor, events); n == 0 && err == nil {
-			p.spinner.until(leaderSpinsFor, func() bool {
+			s.until(leaderSpinsFor, func() bool {
 				n, err = epollNow(p.descriptor, events)
 				return n > 0 || err != nil
 			})

@@ -254,6 +254,9 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	s.ready(o.id, 1)
 	s.wantSpare()
 	crash("server-sealed")
+	if c.leader != nil {
+		c.leader.sealed = true
+	}
 	e.flag(forGood)
 	return nil
 }
