@@ -65,6 +65,23 @@ func TestWhatIsForgoneIsNotProtected(t *testing.T) {
 	}
 }
 
+func TestWhatWasPutIsNotProtected(t *testing.T) {
+	s, c, device := forgoing(t)
+	b, err := c.Create(background, bytesOn(100_000, 0))
+	require.NoError(t, err)
+	fill(t, b.Array(), 5)
+	id, err := c.Put(background, b.Array(), bytesOn(0, 0))
+	require.NoError(t, err)
+	require.NoError(t, b.Abort(background))
+	assert.Zero(t, protects(device))
+	o, err := c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, byte(5), contents(t, o.Array())[99_999])
+	require.NoError(t, o.Release())
+	require.NoError(t, c.Delete(background, id, false))
+	empty(t, s)
+}
+
 func TestWhatSomebodyElseHasIsProtectedThoughItIsForgone(t *testing.T) {
 	s, c, device := forgoing(t)
 	b, err := c.Create(background, bytesOn(100_000, 0))

@@ -27,6 +27,7 @@ func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Descripti
 	if err := b.array.Write(source); err != nil {
 		return ID{}, errors.Join(err, b.Abort(ctx))
 	}
+	b.Forgo()
 	o, err := b.Seal(ctx)
 	if err != nil {
 		return ID{}, err
