@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,6 +100,55 @@ func TestWhatSomebodyElseHasIsProtectedThoughItIsForgone(t *testing.T) {
 	require.NoError(t, o.Release())
 	require.NoError(t, c.Delete(background, o.ID(), false))
 	empty(t, s)
+}
+
+// TestAllLeasesOfWhatIsForgoneEnd has had one more, of which the server has not been told the end.
+func TestAllLeasesOfWhatIsForgoneEnd(t *testing.T) {
+	for _, what := range []Description{bytesOf(0), bytesOf(100_000), bytesOn(100_000, 0)} {
+		s, c, _ := forgoing(t)
+		b, err := c.Create(background, what)
+		require.NoError(t, err)
+		beside, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
+		require.NoError(t, err)
+		require.NoError(t, beside.Release())
+		b.Forgo()
+		o, err := b.Seal(background)
+		require.NoError(t, err)
+		require.NoError(t, o.Release())
+		require.NoError(t, c.Delete(background, o.ID(), false))
+		empty(t, s)
+	}
+}
+
+// TestALateReplyIsNotOfWhoHasTheObjectThen has a seal end before its reply comes, while somebody else has the object.
+func TestALateReplyIsNotOfWhoHasTheObjectThen(t *testing.T) {
+	server := startServerProcess(t)
+	c, err := Connect(background, server.Args[2], newRuntime(t))
+	require.NoError(t, err)
+	defer c.Close()
+	b, err := c.Create(background, bytesOf(100_000))
+	require.NoError(t, err)
+	beside, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
+	require.NoError(t, err)
+	b.Forgo()
+	standStill(t, server.Process)
+	soon, end := brief()
+	defer end()
+	_, err = b.Seal(soon)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, server.Process.Signal(syscall.SIGCONT))
+	_, err = c.Statistics(background)
+	require.NoError(t, err)
+	c.mu.Lock()
+	assert.Same(t, beside.held, c.held[b.ID()])
+	c.mu.Unlock()
+	require.NoError(t, beside.Release())
+	var figures Statistics
+	eventually(t, func() bool {
+		figures, err = c.Statistics(background)
+		require.NoError(t, err)
+		return figures.Objects == 0 && figures.Leases == 0
+	}, func() any { return figures })
 }
 
 // TestWhoComesBetween gets the object, unsealed, when the builder was found to be alone and nobody has sealed it yet.

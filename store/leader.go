@@ -69,7 +69,7 @@ func (l *leader) run() {
 // hear answers what a link has, or has it hung up when its process has ended.
 func (l *leader) hear(k *link, dead bool) {
 	if dead {
-		l.server.links.poll.remove(k.process)
+		l.server.links.deaf(k)
 		k.hang()
 		return
 	}

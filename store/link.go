@@ -65,6 +65,7 @@ func (k *link) close(why error) {
 			}
 		}
 	}
+	_ = unix.Shutdown(k.socket, unix.SHUT_RDWR) // a forked child may have the descriptor, too
 	_ = unix.Close(k.socket)
 	if k.process >= 0 {
 		_ = unix.Close(k.process)
@@ -133,6 +134,15 @@ func (l *links) find(number uint64) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open[number>>1]
+}
+
+// deaf has a process's end not be told of again, unless somebody has ended the link, and its descriptors' numbers are others'.
+func (l *links) deaf(k *link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[k.number] == k {
+		l.poll.remove(k.process)
+	}
 }
 
 // leave has a link not be heard while a request of it takes long.

@@ -1,7 +1,11 @@
 package store
 
 import (
+	"context"
+	"errors"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,41 +112,136 @@ func TestWhoBreaksARuleIsToldWhich(t *testing.T) {
 
 // TestOthersAreAnsweredWhileOneIsNot has a request take long, and another one come to an end meanwhile.
 func TestOthersAreAnsweredWhileOneIsNot(t *testing.T) {
-	s := startServer(t, ServerOptions{HostLimit: 1 << 20, Spill: folder(t)})
-	slow, other := newClient(t, s), newClient(t, s)
-	id := makeObject(t, slow, bytesOf(100_000), 1)
-	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
-	s.mu.Lock()
-	unit := s.objects[id].unit
-	require.NoError(t, s.spill(unit))
-	unit.moving = true // as by one that brings it back, and takes its time
-	s.mu.Unlock()
-	over := make(chan error, 1)
-	go func() {
-		o, err := slow.Get(background, id, GetOptions{})
-		if err == nil {
-			err = o.Release()
-		}
-		over <- err
-	}()
-	eventually(t, func() bool { return len(s.links.here()) == 1 }, func() any { return s.links.here() })
+	s, list, id, letGo, outcomes := away(t, 1)
+	other := newClient(t, s)
 	for range 3 {
 		there, _, err := other.Exists(background, id)
 		require.NoError(t, err)
 		require.True(t, there)
 	}
 	select {
-	case err := <-over:
+	case err := <-outcomes:
 		require.Fail(t, "it is over", "%v", err)
 	default:
 	}
-	s.mu.Lock()
-	unit.moving = false
-	s.moved.Broadcast()
-	s.mu.Unlock()
-	require.NoError(t, <-over)
-	there, _, err := slow.Exists(background, id)
+	letGo()
+	require.NoError(t, <-outcomes)
+	there, _, err := list[0].Exists(background, id)
 	require.NoError(t, err)
 	assert.True(t, there)
 	assert.Len(t, s.links.here(), 2)
+}
+
+// TestADeathIsToldOfALinkThatAnotherOneEnds has the numbers of its descriptors be others' meanwhile.
+func TestADeathIsToldOfALinkThatAnotherOneEnds(t *testing.T) {
+	s := answering(t)
+	k, other := linked(t, s, readable(t, 0))
+	defer other.close()
+	l := &leader{server: s}
+	l.end(k, nil)
+	var later []*waitingSocket
+	for range 2 {
+		_, next := linked(t, s, -1)
+		defer next.close()
+		later = append(later, next)
+	}
+	l.hear(k, true)
+	soon, end := context.WithTimeout(background, 10*time.Second)
+	defer end()
+	for _, each := range later {
+		each.stopped = soon.Err
+		require.NoError(t, each.send(greeting(), nil))
+		n, _, err := each.receive(make([]byte, 1024))
+		require.NoError(t, err)
+		require.Positive(t, n)
+	}
+}
+
+// TestAClosedConnectionIsNoticed though another process has the server's descriptor of it.
+func TestAClosedConnectionIsNoticed(t *testing.T) {
+	s := answering(t)
+	k, other := linked(t, s, -1)
+	defer other.close()
+	kept, err := unix.Dup(k.socket)
+	require.NoError(t, err)
+	defer unix.Close(kept)
+	other.stopped = func() error { return errors.New("nobody has noticed") }
+	(&leader{server: s}).end(k, nil)
+	_, _, err = other.receive(make([]byte, 1024))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// away has requests of clients be away, all for one object, until they are let go.
+func away(t *testing.T, clients int) (s *Server, list []*Client, id ID, letGo func(), outcomes chan error) {
+	t.Helper()
+	s = startServer(t, ServerOptions{HostLimit: 1 << 20, Spill: folder(t)})
+	for range clients {
+		list = append(list, newClient(t, s))
+	}
+	id = makeObject(t, list[0], bytesOf(100_000), 1)
+	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+	s.mu.Lock()
+	unit := s.objects[id].unit
+	require.NoError(t, s.spill(unit))
+	unit.moving = true // as by one that brings it back, and takes its time
+	s.mu.Unlock()
+	outcomes = make(chan error, clients)
+	for _, c := range list {
+		go func() {
+			o, err := c.Get(background, id, GetOptions{})
+			if err == nil {
+				err = o.Release()
+			}
+			outcomes <- err
+		}()
+	}
+	eventually(t, func() bool { return len(s.links.here()) == 0 }, func() any { return s.links.here() })
+	return s, list, id, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		unit.moving = false
+		s.moved.Broadcast()
+	}, outcomes
+}
+
+func TestManyAreAwayAndComeBack(t *testing.T) {
+	s, list, id, letGo, outcomes := away(t, 40)
+	letGo()
+	for range list {
+		require.NoError(t, <-outcomes)
+	}
+	for _, c := range list {
+		there, _, err := c.Exists(background, id)
+		require.NoError(t, err)
+		require.True(t, there)
+	}
+	assert.Len(t, s.links.here(), len(list))
+}
+
+func TestAServerIsClosedWhileRequestsAreAway(t *testing.T) {
+	s, list, _, letGo, outcomes := away(t, 3)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	time.Sleep(time.Millisecond)
+	letGo()
+	require.NoError(t, <-closed)
+	for range list {
+		<-outcomes
+	}
+	assert.Zero(t, s.links.count())
+}
+
+func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
+	s, list, id, letGo, outcomes := away(t, 2)
+	for _, c := range list {
+		c.hangUp.Store(true) // as Close does, of which this is a part
+	}
+	for range list {
+		require.ErrorIs(t, <-outcomes, ErrClosed)
+	}
+	there, _, err := newClient(t, s).Exists(background, id)
+	require.NoError(t, err)
+	require.True(t, there)
+	letGo()
+	eventually(t, func() bool { return s.links.count() == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
 }

@@ -84,6 +84,9 @@ func (b *Builder) part() error {
 
 // unsealed gives the object up that was not sealed because of an error.
 func (b *Builder) unsealed(err error) error {
+	b.client.mu.Lock()
+	b.forgone = false // a reply that comes late is not this builder's any more
+	b.client.mu.Unlock()
 	b.client.discard(b.held)
 	return errors.Join(err, b.array.Close())
 }
@@ -97,23 +100,23 @@ func (b *Builder) isAlone() bool {
 }
 
 // noteSealed is told that the server has sealed the object, before anything else is asked of it: who gets
-// what was forgone has it mapped anew.
+// what was forgone has it mapped anew. What somebody has got since it was found to be the builder's alone is kept, and protected.
 func (b *Builder) noteSealed() {
 	c, h := b.client, b.held
-	forgone := b.forgone
-	alone := forgone && b.isAlone()
 	c.mu.Lock()
 	h.info.Sealed = true
+	forgone, times := b.forgone, h.times
+	b.forgone = forgone && h.users == 1
+	alone := b.forgone
 	if alone {
 		delete(c.held, h.info.ID)
 		h.times = 0
 	}
-	used := h.users > 0
 	c.mu.Unlock()
 	switch m := h.mapping; {
 	case alone:
-		c.tellLater(func() { c.releases = append(c.releases, release{h.info.ID, 1}) })
-	case forgone && used && m != nil && !m.slab && !m.memory.Separable():
+		c.tellLater(func() { c.releases = append(c.releases, release{h.info.ID, times}) })
+	case forgone && m != nil && !m.slab && !m.memory.Separable():
 		b.late = c.part(h)
 	}
 }
