@@ -121,7 +121,9 @@ func (c *Client) array(h *held, readOnly bool) (*gobuffer.Array, error) {
 		a, err := c.runtime.NewArray(h.info.Layout.Type, h.info.Layout.Shape, gobuffer.Options{Allocator: backends.Malloc})
 		return a, err
 	}
-	at := h.mapping.memory.Region()
+	c.mu.Lock()
+	at := h.mapping.memory.Region() // which part replaces
+	c.mu.Unlock()
 	at.Address += backends.Address(h.offset)
 	memory, err := c.runtime.Adopt(at, int(h.info.Bytes), 0, func() { c.drop(h) })
 	if err != nil {

@@ -142,6 +142,20 @@ def test_a_lease_lasts_as_long_as_anything_of_its_memory(client):
     assert client.info(id).leases == 0
 
 
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_makers_lease_ends_with_the_seal_unless_something_has_the_memory(client, n, kept):
+    builder = client.create(n, "uint8")
+    builder.buffer.fill(7)
+    held = builder.buffer[:1] if kept else None
+    builder.seal()
+    assert client.info(builder.id).leases == kept
+    assert held is None or held[0] == 7
+    del held
+    gc.collect()
+    assert client.info(builder.id).leases == 0
+
+
 @pytest.mark.parametrize("n", [0, 12])
 @pytest.mark.parametrize(
     "share",

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from .ids import ObjectID
     from .leases import Lease
 
-#: References to the lease of a builder that nobody else has: seal's, and getrefcount's.
-_OURS = 2
+
+def _alone() -> int:
+    """References to what a function alone has: getrefcount's own counts before Python 3.14."""
+    lease = object()
+    return getrefcount(lease)
+
+
+_OURS = _alone()
 
 
 class Builder:
