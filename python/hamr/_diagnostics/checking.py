@@ -30,6 +30,8 @@ _MOST_FRAMES = 12  # of a stack, in words
 
 _raises = False
 _checked = 0  # the process whose memory is
+#: Of who has taken what was found, until that is told.
+_telling = threading.RLock()
 
 
 class MemoryMisuse(RuntimeWarning):
@@ -80,6 +82,8 @@ def check_memory() -> list[MemoryMisuse]:
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
     found = _read(core().CheckMemory())
+    with _telling:
+        pass  # what was found before, and another thread tells of, has been told when this returns
     if found and _raises:
         for other in found[1:]:
             found[0].add_note(str(other))
@@ -139,7 +143,8 @@ def _watch() -> None:
             number, thread = map(int, asked.split())
             core().AnswerStack(number, _stack_of(thread))
         elif _checked == os.getpid():
-            _warn(_read(core().FoundMisuse()))
+            with _telling:
+                _warn(_read(core().FoundMisuse()))
 
 
 def _stack_of(native: int) -> int:
