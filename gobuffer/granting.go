@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"hamr/backends"
@@ -138,8 +139,10 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 		c.takes(of.memory)
 		c.soon(of.memory, size, s)
 		r.grants.aside(func() {
+			runtime.LockOSThread() // by which the witness knows who fills
+			defer runtime.UnlockOSThread()
 			over := r.rested(where.Device)
-			c.witness.looks(of.memory)
+			c.witness.fills(of.memory)
 			if over && c.hold(of.memory, size, 0) {
 				return
 			}

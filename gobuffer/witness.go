@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"hamr/backends"
 )
 
@@ -36,7 +38,8 @@ type knownMemory struct {
 	at, end backends.Address
 	born    Moment
 	kept    *keptMemory // it was freed
-	looked  bool        // at, or written to, by the checker itself
+	looked  bool        // at by the checker itself
+	filler  int         // the thread that fills it for the checker, or 0
 	uses    []*Usage
 }
 
@@ -152,7 +155,7 @@ func (w *witness) freed(m *Memory, kept *keptMemory) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if k, _, _ := w.find(m); k != nil {
-		k.kept, k.looked, k.uses = kept, false, nil
+		k.kept, k.looked, k.filler, k.uses = kept, false, 0, nil
 	}
 }
 
@@ -162,6 +165,15 @@ func (w *witness) looks(m *Memory) {
 	defer w.mutex.Unlock()
 	if k, _, _ := w.find(m); k != nil {
 		k.looked = true
+	}
+}
+
+// fills is told that the checker fills memory on this thread, until it is freed: what others do there is wrong.
+func (w *witness) fills(m *Memory) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if k, _, _ := w.find(m); k != nil {
+		k.filler = unix.Gettid()
 	}
 }
 
@@ -198,7 +210,7 @@ func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 			uses = append(uses, whole)
 		}
 		w.each(t.Address, end, func(k *knownMemory) {
-			if k.looked || t.Address == k.at && w.endsThere(t, work.Touches[:i]) {
+			if k.looked || k.filler != 0 && k.filler == unix.Gettid() || t.Address == k.at && w.endsThere(t, work.Touches[:i]) {
 				return
 			}
 			use := *whole
