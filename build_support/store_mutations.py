@@ -176,8 +176,8 @@ STORE_MUTATIONS = [
     Mutation(
         "what somebody has got meanwhile is forgone",
         "store/seal.go",
-        "b.forgone = forgone && h.users == 1",
-        "b.forgone = forgone",
+        "b.forgone = b.forgone && b.held.users == 1",
+        "b.forgone = b.forgone && b.held != nil",
         PACKAGE,
     ),
     Mutation(

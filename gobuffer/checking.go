@@ -130,10 +130,8 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	}
 	c.soon(m, size, s)
 	c.runtime.grants.aside(func() {
-		runtime.LockOSThread() // by which the witness knows who fills
-		defer runtime.UnlockOSThread()
 		over, _ := settleDevice(m.backend, m.context())
-		c.witness.fills(m)
+		defer c.witness.fills(m)()
 		if !over || !c.keep(m, size, 0) {
 			c.frees(m)
 			_ = m.freeOrPostpone(size, s)

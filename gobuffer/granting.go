@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
 	"hamr/backends"
@@ -139,10 +138,8 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 		c.takes(of.memory)
 		c.soon(of.memory, size, s)
 		r.grants.aside(func() {
-			runtime.LockOSThread() // by which the witness knows who fills
-			defer runtime.UnlockOSThread()
 			over := r.rested(where.Device)
-			c.witness.fills(of.memory)
+			defer c.witness.fills(of.memory)()
 			if over && c.hold(of.memory, size, 0) {
 				return
 			}

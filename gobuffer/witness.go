@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 
@@ -168,13 +169,16 @@ func (w *witness) looks(m *Memory) {
 	}
 }
 
-// fills is told that the checker fills memory on this thread, until it is freed: what others do there is wrong.
-func (w *witness) fills(m *Memory) {
+// fills is told that the checker fills memory, until it is freed: what others do there is wrong. They are told
+// apart by the thread, which is the caller's until over is called.
+func (w *witness) fills(m *Memory) (over func()) {
+	runtime.LockOSThread()
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if k, _, _ := w.find(m); k != nil {
 		k.filler = unix.Gettid()
 	}
+	return runtime.UnlockOSThread
 }
 
 // remove is told that memory is given back, or is its owner's alone again.

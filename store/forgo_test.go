@@ -43,9 +43,7 @@ func TestWhatIsForgoneIsNotProtected(t *testing.T) {
 	for _, size := range []int{0, 100, 100_000} {
 		for _, on := range []Description{bytesOf(size), bytesOn(size, 0)} {
 			s, c, device := forgoing(t)
-			b, err := c.Create(background, on)
-			require.NoError(t, err)
-			fill(t, b.Array(), 5)
+			b := beginObject(t, c, on, 5)
 			b.Forgo()
 			o, err := b.Seal(background)
 			require.NoError(t, err)
@@ -69,9 +67,7 @@ func TestWhatIsForgoneIsNotProtected(t *testing.T) {
 
 func TestWhatWasPutIsNotProtected(t *testing.T) {
 	s, c, device := forgoing(t)
-	b, err := c.Create(background, bytesOn(100_000, 0))
-	require.NoError(t, err)
-	fill(t, b.Array(), 5)
+	b := beginObject(t, c, bytesOn(100_000, 0), 5)
 	id, err := c.Put(background, b.Array(), bytesOn(0, 0))
 	require.NoError(t, err)
 	require.NoError(t, b.Abort(background))
@@ -86,9 +82,7 @@ func TestWhatWasPutIsNotProtected(t *testing.T) {
 
 func TestWhatSomebodyElseHasIsProtectedThoughItIsForgone(t *testing.T) {
 	s, c, device := forgoing(t)
-	b, err := c.Create(background, bytesOn(100_000, 0))
-	require.NoError(t, err)
-	fill(t, b.Array(), 5)
+	b := beginObject(t, c, bytesOn(100_000, 0), 5)
 	beside, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
 	require.NoError(t, err)
 	b.Forgo()
@@ -143,21 +137,14 @@ func TestALateReplyIsNotOfWhoHasTheObjectThen(t *testing.T) {
 	assert.Same(t, beside.held, c.held[b.ID()])
 	c.mu.Unlock()
 	require.NoError(t, beside.Release())
-	var figures Statistics
-	eventually(t, func() bool {
-		figures, err = c.Statistics(background)
-		require.NoError(t, err)
-		return figures.Objects == 0 && figures.Leases == 0
-	}, func() any { return figures })
+	gone(t, c)
 }
 
 // TestWhoComesBetween gets the object, unsealed, when the builder was found to be alone and nobody has sealed it yet.
 func TestWhoComesBetween(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		s, c, device := forgoing(t)
-		b, err := c.Create(background, bytesOn(100_000, 0))
-		require.NoError(t, err)
-		fill(t, b.Array(), 5)
+		b := beginObject(t, c, bytesOn(100_000, 0), 5)
 		b.Forgo()
 		require.NoError(t, b.part())
 		require.Zero(t, protects(device))

@@ -2,6 +2,7 @@ package store
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,4 +70,13 @@ func (p *poll) interrupt() { _, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 
 func (p *poll) close() error {
 	_ = unix.Close(p.wake)
 	return os.NewSyscallError("close", unix.Close(p.descriptor))
+}
+
+// epollNow is unix.EpollWait that waits for nothing.
+func epollNow(descriptor int, events []unix.EpollEvent) (n int, err error) {
+	got, _, code := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(descriptor), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if code != 0 {
+		return 0, code
+	}
+	return int(got), nil
 }

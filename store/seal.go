@@ -95,6 +95,11 @@ func (b *Builder) unsealed(err error) error {
 func (b *Builder) isAlone() bool {
 	b.client.mu.Lock()
 	defer b.client.mu.Unlock()
+	return b.isAloneLocked()
+}
+
+// isAloneLocked is isAlone where the client's lock is held.
+func (b *Builder) isAloneLocked() bool {
 	b.forgone = b.forgone && b.held.users == 1
 	return b.forgone
 }
@@ -106,8 +111,7 @@ func (b *Builder) noteSealed() {
 	c.mu.Lock()
 	h.info.Sealed = true
 	forgone, times := b.forgone, h.times
-	b.forgone = forgone && h.users == 1
-	alone := b.forgone
+	alone := b.isAloneLocked()
 	if alone {
 		delete(c.held, h.info.ID)
 		h.times = 0

@@ -5,7 +5,6 @@ import (
 	"io"
 	"runtime"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -77,8 +76,12 @@ func sendTo(descriptor int, packet []byte, descriptors []int, flags int, soon bo
 	for {
 		_, _, code := call(unix.SYS_SENDMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags|unix.MSG_NOSIGNAL))
 		keep(&message, &part, packet, control)
-		if code != unix.EINTR {
-			return errorOf(code)
+		switch code {
+		case 0:
+			return nil
+		case unix.EINTR:
+		default:
+			return code
 		}
 	}
 }
@@ -89,22 +92,6 @@ func keep(message *unix.Msghdr, part *unix.Iovec, packet, control []byte) {
 	runtime.KeepAlive(part)
 	runtime.KeepAlive(packet)
 	runtime.KeepAlive(control)
-}
-
-// epollNow is unix.EpollWait that waits for nothing.
-func epollNow(descriptor int, events []unix.EpollEvent) (n int, err error) {
-	got, _, code := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(descriptor), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
-	if code != 0 {
-		return 0, code
-	}
-	return int(got), nil
-}
-
-func errorOf(code syscall.Errno) error {
-	if code == 0 {
-		return nil
-	}
-	return code
 }
 
 func closeAll(descriptors []int) {

@@ -101,12 +101,7 @@ func TestASealThatIsGivenUpIsUndone(t *testing.T) {
 	_, err = rest(soon)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, server.Process.Signal(syscall.SIGCONT))
-	var figures Statistics
-	eventually(t, func() bool {
-		figures, err = c.Statistics(background)
-		require.NoError(t, err)
-		return figures.Objects == 0 && figures.Leases == 0
-	}, func() any { return figures })
+	gone(t, c)
 }
 
 // TestASealOfWhichTheServerIsGone has nothing to send to, and another one to find.

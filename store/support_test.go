@@ -84,12 +84,19 @@ func contents(t testing.TB, a *gobuffer.Array) []byte {
 	return values
 }
 
-// make makes an object of n bytes of a value.
-func makeObject(t testing.TB, c *Client, what Description, value byte) ID {
+// beginObject has an object of a value written, and not sealed.
+func beginObject(t testing.TB, c *Client, what Description, value byte) *Builder {
 	t.Helper()
 	b, err := c.Create(background, what)
 	require.NoError(t, err)
 	fill(t, b.Array(), value)
+	return b
+}
+
+// makeObject makes an object of a value.
+func makeObject(t testing.TB, c *Client, what Description, value byte) ID {
+	t.Helper()
+	b := beginObject(t, c, what, value)
 	o, err := b.Seal(background)
 	require.NoError(t, err)
 	require.NoError(t, o.Release())
@@ -106,6 +113,18 @@ func eventually(t testing.TB, what func() bool, describe func() any) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	require.Fail(t, "it did not come to be", "%+v", describe())
+}
+
+// gone waits until a client's server has no object, and nobody a lease.
+func gone(t testing.TB, c *Client) {
+	t.Helper()
+	var figures Statistics
+	eventually(t, func() bool {
+		var err error
+		figures, err = c.Statistics(background)
+		require.NoError(t, err)
+		return figures.Objects == 0 && figures.Leases == 0
+	}, func() any { return figures })
 }
 
 // empty waits until no lease is left and no byte counted beside those that are ready.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .groups import Libraries
 
-#: Microseconds from the sender's call to the receiver's array, by size: of a pool's memory, of an object.
+#: Microseconds from the sender's call to the receiver's array: of memory of a pool, of an object.
 LIMITS = {MIB: 60.0, 64 * MIB: 250.0}
 #: How many are handed over one right after the other, for which memory is made before.
 TOGETHER = 16
