@@ -170,7 +170,7 @@ STORE_MUTATIONS = [
         "one lease of what was forgone is ended",
         "store/seal.go",
         "release{h.info.ID, times}",
-        "release{h.info.ID, 1}",
+        "release{h.info.ID, min(times, 1)}",
         PACKAGE,
     ),
     Mutation(
