@@ -10,8 +10,28 @@ var names = func() map[string]ElementType {
 	for code, t := range shortCodes {
 		m[code] = t
 	}
+	for name, t := range otherNames {
+		m[name] = t
+	}
 	return m
 }()
+
+// otherNames are NumPy's further names of types that have the same size in C and on all systems that hamr runs on.
+var otherNames = map[string]ElementType{
+	"half":      Float16,
+	"single":    Float32,
+	"double":    Float64,
+	"csingle":   Complex64,
+	"cdouble":   Complex128,
+	"short":     Int16,
+	"ushort":    Uint16,
+	"intc":      Int32,
+	"uintc":     Uint32,
+	"longlong":  Int64,
+	"ulonglong": Uint64,
+	"intp":      Int64,
+	"uintp":     Uint64,
+}
 
 // upstreamNames are the C++ types that upstream HAMR's buffers hold, as its
 // Python module spells them, with the sizes of 64-bit Linux.
@@ -52,14 +72,17 @@ var refusedNames = map[string]string{
 }
 
 // ParseName reads the name of an element type as a user writes it: NumPy's
-// name ("float32"), its short code ("f4", "?") or a typestr ("<f4"). Anything
-// else is a TypeError. C's names are refused: "float" is 4 bytes in C and 8 in
+// name ("float32", "single"), its short code ("f4", "?") or a typestr ("<f4"). Anything
+// else is a TypeError. Names that mean something else in C are refused: "float" is 4 bytes in C and 8 in
 // NumPy, "long" differs between systems; see [ParseUpstreamName].
 func ParseName(s string) (ElementType, error) {
 	if t, ok := names[s]; ok {
 		return t, nil
 	}
 	if s != "" && strings.IndexByte("<>|=", s[0]) >= 0 {
+		return parseTypestr("dtype", s)
+	}
+	if strings.HasPrefix(s, "StringDType") {
 		return parseTypestr("dtype", s)
 	}
 	if _, ok := upstreamNames[s]; ok {

@@ -1,6 +1,9 @@
 package arrayiface
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // refusedKinds are the kinds of the array interface that hold something else
 // than one number.
@@ -60,6 +63,9 @@ func parseTypestr(key, s string) (ElementType, error) {
 	}
 	if s == "" {
 		return refuse("missing or empty")
+	}
+	if strings.HasPrefix(s, "StringDType") { // what NumPy says of its own strings, instead of a typestr
+		return refuse(refusedKinds['T'])
 	}
 	order := s[0]
 	if order != '<' && order != '>' && order != '|' && order != '=' {

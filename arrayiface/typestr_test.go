@@ -58,6 +58,10 @@ func TestParseName(t *testing.T) {
 		"i8": arrayiface.Int64, "u1": arrayiface.Uint8, "?": arrayiface.Bool, "b1": arrayiface.Bool, "bool": arrayiface.Bool,
 		"c16": arrayiface.Complex128, "bfloat16": arrayiface.BFloat16,
 		"float8_e4m3fn": arrayiface.Float8E4M3FN, "float8_e5m2": arrayiface.Float8E5M2,
+		"half": arrayiface.Float16, "single": arrayiface.Float32, "double": arrayiface.Float64, "short": arrayiface.Int16,
+		"ushort": arrayiface.Uint16, "intc": arrayiface.Int32, "uintc": arrayiface.Uint32, "longlong": arrayiface.Int64,
+		"ulonglong": arrayiface.Uint64, "intp": arrayiface.Int64, "uintp": arrayiface.Uint64, "csingle": arrayiface.Complex64,
+		"cdouble":            arrayiface.Complex128,
 		"float8_e4m3b11fnuz": arrayiface.Float8E4M3B11FNUZ, "float8_e8m0fnu": arrayiface.Float8E8M0FNU,
 	} {
 		got, err := arrayiface.ParseName(s)
@@ -65,10 +69,10 @@ func TestParseName(t *testing.T) {
 		assert.Equal(t, want, got, s)
 	}
 	for s, contains := range map[string]string{
-		"": "no such", "float": "ambiguous", "int": "ambiguous", "long": "ambiguous", "unsigned_long": "ambiguous",
+		"": "no such", "char": "ambiguous", "float": "ambiguous", "int": "ambiguous", "long": "ambiguous", "unsigned_long": "ambiguous",
 		"f16": "long double", "f1": "float8", "Float32": "no such", "V2": "no such", "invalid": "no such",
 		">f8": "dtype '>f8': big-endian", "int4": "whole bytes", "float4_e2m1fn": "whole bytes",
-		"float8": "no such", "float128": "long double", "complex32": "two float16", "complex256": "complex long double",
+		"float8": "no such", "StringDType()": "variable-length strings", "float128": "long double", "complex32": "two float16", "complex256": "complex long double",
 	} {
 		got, err := arrayiface.ParseName(s)
 		assert.Equal(t, arrayiface.Invalid, got, s)

@@ -104,10 +104,43 @@ def test_other_accepted_forms(form, name):
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "half",
+        "single",
+        "double",
+        "csingle",
+        "cdouble",
+        "byte",
+        "ubyte",
+        "short",
+        "ushort",
+        "intc",
+        "uintc",
+        "int_",
+        "uint",
+        "long",
+        "ulong",
+        "longlong",
+        "ulonglong",
+        "intp",
+        "uintp",
+        "bool_",
+    ],
+)
+def test_numpys_names(name):
+    if name in ("long", "ulong", "uint") and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        expected = np.dtype({"long": "int64"}.get(name, "uint64"))  # as NumPy 2 reads them
+    else:
+        expected = np.dtype(name)
+    assert hamr.Buffer(1, name).dtype == expected
+
+
+@pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("nope", "nope"), ("", "dtype"), ("short", "short.*size"), ("double", "double"),
-        ("unsigned_int", "int"), ("long", "long"), ("char", "char"), ("g", "g"), ("U3", "U3"),
+        ("nope", "nope"), ("", "dtype"), ("unsigned_int", "int"), ("char", "char.*size"),
+        ("g", "g"), ("U3", "U3"),
         ("float64 ", "float64 "), ("p", "p"), ("c", "c"), ("torch.float32", "torch"),
         ("f16", "f16.*long double"), ("float128", "float128"), ("longdouble", "longdouble"),
         (">f8", ">f8.*big-endian"), (">i2", ">i2.*big-endian"), ("<f3", "<f3"), ("f4,i4", "f4,i4"),

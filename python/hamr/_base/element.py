@@ -16,12 +16,22 @@ if TYPE_CHECKING:
 
 _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
-#: NumPy's one-letter codes, which are also those of array.array, and names of Python's types.
+#: NumPy's one-letter codes, which are also those of array.array, names of Python's types, and
+#: names of NumPy's that mean something else in C, or on other systems than Linux.
 _SPELLINGS = {kind.__name__: name for kind, name in _PYTHON_TYPES.items()} | {
     "b": "int8", "h": "int16", "i": "int32", "l": "int64", "q": "int64",
     "B": "uint8", "H": "uint16", "I": "uint32", "L": "uint64", "Q": "uint64",
     "e": "float16", "f": "float32", "d": "float64", "F": "complex64", "D": "complex128",
+    "bool_": "bool", "byte": "int8", "ubyte": "uint8", "int_": "int64", "uint": "uint64",
+    "long": "int64", "ulong": "uint64",
 }  # fmt: skip
+_WITH_T = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+#: What other libraries and compilers call element types.
+_OTHERS = {
+    "fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16",
+    "f32": "float32", "f64": "float64", "float_": "float64", "complex_": "complex128",
+    "boolean": "bool", "real": "float64", "integer": "int64", "uchar": "uint8",
+} | {f"{name}_t": name for name in _WITH_T}  # fmt: skip
 
 #: Of element types that were named before, by what they were named by.
 numbers: dict[object, int] = {}
@@ -75,12 +85,24 @@ def _parse(dtype: Any) -> int:
         if isinstance(dtype, str):
             words = {"cpu": "device", "gpu": "device"} | {a.name: "allocator" for a in Allocator}
             if name not in words:
-                raise
+                meant = _meant(name)
+                raise TypeError(f"{error}; write {meant!r}") if meant else error from None
             raise TypeError(
                 f"dtype {name!r}: accepted is an element type such as 'float32'; "
                 f"write {words[name]}={name!r} for a place"
             ) from None
         raise TypeError(str(error).replace(f"dtype '{name}'", f"dtype is {dtype!r}", 1)) from None
+
+
+def _meant(name: str) -> str:
+    """The name that hamr has for what was written as other libraries do; "" if it is none."""
+    name = name.strip().rpartition(".")[2].lower()
+    name = _OTHERS.get(name) or _SPELLINGS.get(name, name)
+    try:
+        core().ParseElement(name)
+    except TypeError:
+        return ""
+    return name
 
 
 def _name_by_numpy(dtype: Any) -> str:
