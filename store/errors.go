@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // ErrClosed is returned by every use of a Client, Builder or Object after its end.
@@ -75,6 +76,15 @@ type FullError struct {
 func (e *FullError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the store is full: %d bytes are needed, and %d of %d are in use (%s)", e.Needed, e.Used, e.Limit, e.Memory)
+	switch {
+	case e.Needed > e.Limit:
+		b.WriteString("; that never fits: the limit is less")
+	case e.Memory == "table":
+		b.WriteString("; each object has an entry there until it is deleted")
+	default:
+		b.WriteString("; nothing more may go: an object goes if no process has it, it is not pinned and it was made evictable, " +
+			"which a server that spills to files (--spill) does not ask for")
+	}
 	for i, h := range e.Holders {
 		if i == 0 {
 			b.WriteString("; held by")
@@ -95,6 +105,9 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
+	if errors.Is(e.Reason, syscall.ENOENT) || errors.Is(e.Reason, syscall.ECONNREFUSED) {
+		return fmt.Sprintf("no store at %s: %v; hamr store serve starts one", e.Path, e.Reason)
+	}
 	return fmt.Sprintf("the store at %s is lost: %v", e.Path, e.Reason)
 }
 
