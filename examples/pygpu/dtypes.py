@@ -21,6 +21,6 @@ for number, name in enumerate(SUPPORTED_DTYPES):
 
 print(PybindGPU.dtype.__size__.value, "types, of which", PybindGPU.dtype.double_alias, "is double")
 try:
-    GPUArray((2, 2), dtype="float16")
+    GPUArray((2, 2), dtype="bfloat16")
 except UnsupportedDataType as error:
     print("refused:", error)

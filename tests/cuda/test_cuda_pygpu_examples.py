@@ -26,7 +26,7 @@ OUTPUT = {
         "int16: made[0].device_data.is_safe()=False, 8 bytes",
         "complex128: made[0].device_data.is_safe()=False, 64 bytes",
         "10 types, of which dtype.float64 is double",
-        "refused: dtype is 'float16': accepted are int16",
+        "refused: dtype is 'bfloat16': accepted are int16",
     ],
     "orders.py": [
         "C (24, 8) True False",

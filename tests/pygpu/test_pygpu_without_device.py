@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 import threading
 
@@ -129,7 +130,7 @@ def test_the_enumeration():
             dtype(wrong)
 
 
-@pytest.mark.parametrize("wrong", ["float16", "bool", "int8", np.dtype(">f8"), object, "nonsense"])
+@pytest.mark.parametrize("wrong", ["bfloat16", "float8_e5m2", np.dtype(">f8"), object, "nonsense"])
 def test_other_types_are_refused(wrong):
     for make in (pygpu.GPUArray, pygpu.HostAllocator):
         with pytest.raises(pygpu.UnsupportedDataType, match="accepted are int16, int32"):
@@ -143,7 +144,7 @@ def test_other_types_are_refused(wrong):
         ((2.5,), pygpu.UnsupportedDataType, "a float is given"),
         (([[1, 2]],), pygpu.UnsupportedDataType, "a list is a shape here"),
         (((2, -3),), ValueError, "-3"),
-        ((np.zeros(3, bool),), pygpu.UnsupportedDataType, "bool"),
+        ((np.zeros(3, "U1"),), pygpu.UnsupportedDataType, "U1"),
         ((np.zeros(3, ">i4"),), pygpu.UnsupportedDataType, "accepted are int16"),
         ((np.zeros(3), "float32"), TypeError, "accepted is its own"),
         ((np.zeros(3), None, None, None, 4096), TypeError, "gpudata goes with a shape"),
@@ -274,3 +275,37 @@ def test_too_large_for_the_pointer():
 def test_a_host_array_is_no_allocator():
     with pytest.raises(TypeError, match="memory of the host"):
         pygpu.Allocator(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint8", "float16"])
+def test_types_of_images_and_masks_have_allocators(name):
+    made = pygpu.HostAllocator((2, 3), name)
+    made.get()[:] = 1
+    assert made.dtype == np.dtype(name)
+    assert made.ptr().get().tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert name not in pygpu.SUPPORTED_DTYPES
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("SourceModule", "write hamr.pygpu.compile(source).function(name)"),
+        ("mem_alloc", 'write hamr.Buffer(nbytes, "uint8", "cuda")'),
+        ("memcpy_htod", "write a.set(array)"),
+        ("memcpy_dtoh", "write a.get(array)"),
+        ("autoinit", "write nothing"),
+        ("driver", "write the names of hamr.pygpu itself"),
+        ("pagelocked_empty", "write hamr.pygpu.PagelockedAllocator(shape, dtype).get()"),
+        ("sum", "cupy.asarray(a)"),
+        ("dot", "cupy.asarray(a)"),
+        ("array", "write hamr.pygpu.to_gpu(numpy.array(x))"),
+    ],
+)
+def test_names_of_pycuda_say_what_to_write(name, written):
+    from hamr.pygpu import gpuarray
+
+    for module in (pygpu, gpuarray):
+        with pytest.raises(AttributeError, match=re.escape(written)):
+            getattr(module, name)
+        with pytest.raises(AttributeError, match=r"has no attribute 'nothing_of_the_kind'$"):
+            module.nothing_of_the_kind  # noqa: B018

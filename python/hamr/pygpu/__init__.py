@@ -278,7 +278,9 @@ if not TYPE_CHECKING:  # hidden: checkers take every name for one that a __getat
             from . import nvml
 
             return getattr(nvml, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .hints import missing
+
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

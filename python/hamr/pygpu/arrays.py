@@ -50,9 +50,9 @@ class GPUArray(Buffer):
     the device's memory, each with a host side of its own.
 
     Everything that hamr.Buffer has it has as well, the protocols above all. The element types are
-    those of ``SUPPORTED_DTYPES``, others are UnsupportedDataType. ``allocate``, ``to_host``,
-    ``to_device`` and ``set_val`` leave to ``last_status`` what goes wrong on a device; all else,
-    the constructors included, raises hamr's exceptions.
+    those of ``SUPPORTED_DTYPES``, bool, int8, uint8 and float16, others are UnsupportedDataType.
+    ``allocate``, ``to_host``, ``to_device`` and ``set_val`` leave to ``last_status`` what goes
+    wrong on a device; all else, the constructors included, raises hamr's exceptions.
     """
 
     __slots__ = ("_base", "_host_side", "_origin", "_pending", "_status")

@@ -33,3 +33,11 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # hidden: checkers take every name for one that a __getattr__ has
+
+    def __getattr__(name):
+        from .hints import missing
+
+        raise missing(__name__, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._buffer.buffers import Buffer
-from .types import NAMES
+from .types import MORE, NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TypedPointer(Pointer):
 #: The classes by the names of element types.
 POINTERS: dict[str, type[TypedPointer]] = {}
 
-for _name in NAMES:
+for _name in NAMES + MORE:
     POINTERS[_name] = type(
         f"ptr_wrapper_{_name}",
         (TypedPointer,),

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, ClassVar
 
-#: The types that arrays have, in the order of the enumeration's values.
+#: The types that PybindGPU has, in the order of the enumeration's values.
 NAMES = (
     *("int16", "int32", "int64", "uint16", "uint32", "uint64"),
     *("float32", "float64", "complex64", "complex128"),
 )
+
+#: Types that arrays and allocators of a shape have besides: those of images and masks.
+MORE = ("bool", "int8", "uint8", "float16")
 
 #: Second names, of C's types, by what they stand for.
 _ALIASES = {
@@ -35,8 +38,8 @@ _ALIASES = {
 class UnsupportedDataType(TypeError):
     """An element type that the arrays of this module do not have.
 
-    They have int16, int32, int64, uint16, uint32, uint64, float32, float64, complex64 and
-    complex128; hamr.Buffer has more.
+    GPUArray and the allocators of a shape have those of ``SUPPORTED_DTYPES``, bool, int8, uint8 and
+    float16; the classes of one type each have those of ``SUPPORTED_DTYPES``; hamr.Buffer has more.
     """
 
 
@@ -149,7 +152,7 @@ del _name, _value
 SUPPORTED_DTYPES = tuple(dtype(i).name for i in range(len(NAMES)))
 
 #: hamr's numbers of the element types, by name, and back.
-ELEMENTS = {row[0]: number for number, row in enumerate(TABLE) if row[0] in NAMES}
+ELEMENTS = {row[0]: number for number, row in enumerate(TABLE) if row[0] in NAMES + MORE}
 NAME_OF = {element: name for name, element in ELEMENTS.items()}
 
 #: The names of element types by what was given before, which costs one look-up then.
@@ -191,4 +194,4 @@ def supported(element: int) -> str:
 
 
 def _accepted() -> str:
-    return f"accepted are {', '.join(NAMES)}"
+    return f"accepted are {', '.join(NAMES + MORE)}; hamr.Buffer has more types"

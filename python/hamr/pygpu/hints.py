@@ -1,0 +1,116 @@
+"""What to write for names of PyCUDA and NumPy that hamr.pygpu does not have."""
+
+from __future__ import annotations
+
+_COMPILE = "hamr.pygpu.compile(source).function(name)"
+_ITSELF = "nothing: a device is made ready at its first use"
+_COMPUTE = "hamr.pygpu computes nothing: write cupy.asarray(a), or a kernel by hamr.pygpu.compile"
+_STREAM, _EVENT = "hamr.pygpu.cudaStream_t() or hamr.Stream()", "hamr.pygpu.cudaEvent_t()"
+
+_INSTEAD = {
+    "SourceModule": _COMPILE,
+    "DynamicSourceModule": _COMPILE,
+    "DynamicModule": _COMPILE,
+    "RawKernel": _COMPILE,
+    "RawModule": _COMPILE,
+    "compiler": _COMPILE,
+    "module_from_file": "hamr.pygpu.Module(path)",
+    "module_from_buffer": "hamr.pygpu.Module(code)",
+    "autoinit": _ITSELF,
+    "autoprimaryctx": _ITSELF,
+    "init": _ITSELF,
+    "driver": "the names of hamr.pygpu itself, as hamr.pygpu.to_gpu(array)",
+    "tools": "hamr's own pool, which needs no call, and hamr.stats()",
+    "DeviceMemoryPool": "hamr's own pool, which needs no call",
+    "PageLockedMemoryPool": "hamr's own pool, which needs no call",
+    "mem_alloc": 'hamr.Buffer(nbytes, "uint8", "cuda") or hamr.pygpu.empty(shape, dtype)',
+    "mem_alloc_like": "hamr.pygpu.empty_like(array)",
+    "mem_free": "a.close(), or let the last reference go",
+    "mem_get_info": "hamr.memory_info()",
+    "mem_host_register": "hamr.Buffer(shape, dtype, 'cuda_host')",
+    "managed_empty": 'hamr.Buffer(shape, dtype, "cuda_uva")',
+    "managed_zeros": 'hamr.Buffer(shape, dtype, "cuda_uva", fill=0)',
+    "pagelocked_empty": "hamr.pygpu.PagelockedAllocator(shape, dtype).get()",
+    "pagelocked_zeros": "hamr.pygpu.PagelockedAllocator(shape, dtype).get()",
+    "memcpy_htod": "a.set(array), or hamr.pygpu.to_gpu(array)",
+    "memcpy_htod_async": "a.set_async(array, stream), or hamr.pygpu.to_gpu_async(array)",
+    "memcpy_dtoh": "a.get(array)",
+    "memcpy_dtoh_async": "a.get_async(stream, array)",
+    "memcpy_dtod": "a[...] = b",
+    "memcpy_dtod_async": "a[...] = b",
+    "memset_d8": "a.fill(value)",
+    "memset_d16": "a.fill(value)",
+    "memset_d32": "a.fill(value)",
+    "to_device": "hamr.pygpu.to_gpu(array)",
+    "from_device": "a.get()",
+    "asarray": "hamr.pygpu.to_gpu(array)",
+    "array": "hamr.pygpu.to_gpu(numpy.array(x))",
+    "full": "hamr.pygpu.empty(shape, dtype).fill(value)",
+    "full_like": "hamr.pygpu.empty_like(a).fill(value)",
+    "Device": "hamr.pygpu.cudaDeviceProp(number), or with hamr.device(number)",
+    "Context": "with hamr.device(number)",
+    "make_default_context": _ITSELF,
+    "Stream": _STREAM,
+    "Event": _EVENT,
+    "DeviceAllocation": "hamr.pygpu.GPUArray",
+    "ndarray": "hamr.pygpu.GPUArray",
+    "Array": "hamr.pygpu.GPUArray",
+    "LogicError": "hamr.DeviceError",
+    "RuntimeError": "hamr.DeviceError",
+    "MemoryError": "hamr.OutOfMemory",
+}
+#: What computes: PyCUDA's functions of arrays, and its modules that make kernels of expressions.
+_COMPUTING = {
+    "abs",
+    "all",
+    "any",
+    "ceil",
+    "concatenate",
+    "cos",
+    "cumath",
+    "curandom",
+    "dot",
+    "elementwise",
+    "ElementwiseKernel",
+    "exp",
+    "fabs",
+    "floor",
+    "if_positive",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "multi_put",
+    "multi_take",
+    "rand",
+    "reduction",
+    "ReductionKernel",
+    "scan",
+    "sin",
+    "sqrt",
+    "stack",
+    "subset_dot",
+    "subset_max",
+    "subset_min",
+    "subset_sum",
+    "sum",
+    "take",
+    "tan",
+    "transpose",
+    "where",
+}
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have."""
+    text = f"module {module!r} has no attribute {name!r}"
+    other = _COMPUTE if name in _COMPUTING else _INSTEAD.get(name, "")
+    if other and other is not _COMPUTE:
+        other = f"write {other}"
+    return AttributeError(f"{text}: {other}" if other else text, name=name)
