@@ -166,7 +166,11 @@ func TestClassifyTakesErrorsApart(t *testing.T) {
 	} {
 		f := Classify(err)
 		assert.Equal(t, kind, f.Kind, "%v", err)
-		assert.Equal(t, err.Error(), f.Message)
+		if kind == Unavailable {
+			assert.Equal(t, err.Error()+"; hamr info shows what this machine has", f.Message)
+		} else {
+			assert.Equal(t, err.Error(), f.Message)
+		}
 		switch kind {
 		case Unavailable:
 			assert.Equal(t, "cuda", f.Source)

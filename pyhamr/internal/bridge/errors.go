@@ -62,6 +62,7 @@ func Classify(err error) Failure {
 		f.Kind, f.Size = Busy, int(busy.Operation)
 	case errors.As(err, &unavailable):
 		f.Kind, f.Source, f.Tried = Unavailable, unavailable.Backend, unavailable.Tried
+		f.Message += "; hamr info shows what this machine has"
 	case errors.As(err, &forked):
 		f.Kind = Forked
 	case errors.As(err, &memory):

@@ -102,10 +102,18 @@ class Transfer(Enumeration):
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {name: number for number, name in enumerate(_native.space_names())}
 
-#: What somebody who names a place instead of an allocator is to write.
-_PLACES = dict.fromkeys(("cpu", "host"), "; the host's is malloc") | {"gpu": "; a GPU's is cuda"}
+#: What somebody who names a place, or memory as elsewhere, is to write instead.
+_PLACES = (
+    dict.fromkeys(("cpu", "host", "numpy"), "; the host's is malloc")
+    | dict.fromkeys(("gpu", "device", "cupy"), "; a GPU's is cuda")
+    | dict.fromkeys(("pinned", "page_locked", "pagelocked"), "; page-locked memory is cuda_host")
+    | dict.fromkeys(("managed", "unified", "uvm"), "; managed memory is cuda_uva")
+)
+#: What somebody who names a space as elsewhere is to write instead.
+_SPACES = {"cpu": "host", "gpu": "cuda", "device": "cuda", "malloc": "host", "numpy": "host"}
 
 _BY_VALUE = {int(a): a for a in Allocator}
+_BY_NAME = {a.name for a in Allocator}
 
 
 def allocator_of(value: object) -> int:
@@ -121,11 +129,13 @@ def allocator_of(value: object) -> int:
             return int(Allocator[value])
         except KeyError:
             pass
-        place = _PLACES.get(value)
-        raise ValueError(
-            f"allocator is {value!r}: accepted are {_names(Allocator)}" + (place or "")
-        )
-    raise TypeError(f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name")
+        lower = value.lower()
+        place = _PLACES.get(lower) or (f"; write {lower!r}" if lower in _BY_NAME else "")
+        raise ValueError(f"allocator is {value!r}: accepted are {_names(Allocator)}{place}")
+    raise TypeError(
+        f"allocator is {value!r}: accepted is a hamr.Allocator, its value or its name, one of "
+        f"{_names(Allocator)}"
+    )
 
 
 def allocator_from(number: int) -> Allocator:
@@ -147,7 +157,8 @@ def transfer_of(value: object, argument: str = "transfer") -> int:
                 return int(mode)
     else:
         raise TypeError(
-            f"{argument} is {value!r}: accepted is a hamr.Transfer, its value or its name"
+            f"{argument} is {value!r}: accepted is a hamr.Transfer, its value or its name: "
+            "async, sync_host, sync"
         )
     raise ValueError(f"{argument} is {value!r}: accepted are async, sync_host, sync")
 
@@ -156,7 +167,13 @@ def space_number(space: object) -> int:
     """The number of a space given by name."""
     if isinstance(space, str) and space in SPACES:
         return SPACES[space]
-    raise ValueError(f"space is {space!r}: accepted are {', '.join(SPACES)}")
+    meant = ""
+    if isinstance(space, str):
+        lower = space.lower()
+        meant = _SPACES.get(lower.partition(":")[0], lower)
+        meant = f"; write {meant!r}" if meant in SPACES else ""
+    kind = ValueError if isinstance(space, str) else TypeError
+    raise kind(f"space is {space!r}: accepted are {', '.join(SPACES)}{meant}")
 
 
 def _names(enumeration: type[Enumeration]) -> str:

@@ -28,19 +28,22 @@ _HOST = ("cpu", "host")
 _DEVICE = ("cuda", "gpu")
 #: Backends with devices of their own.
 _BACKENDS = {facts[5] for number, facts in enumerate(FACTS) if is_of_a_device(number)}
-ACCEPTED = (
-    "accepted are -1 or 'cpu' for the host, n, 'cuda:n' or 'cuda' for CUDA devices, "
-    "and device objects of PyTorch, JAX and CuPy"
+_DEVICES = (
+    "n from 0 on, 'cuda:n' or 'cuda' for CUDA devices, and device objects of PyTorch, JAX and CuPy"
 )
+ACCEPTED = f"accepted are -1 or 'cpu' for the host, {_DEVICES}"
+_ACCEPTED_ALONE = f"accepted are {_DEVICES}"
 
 
 def device_number(value: Any) -> int:
     """The number of a CUDA device; -1, the current one, for None, -1 and "cuda"."""
     if value is None or (type(value) is int and value == -1):
         return -1
-    host, number = device_of_spelling(value)
+    host, number = device_of_spelling(value, _ACCEPTED_ALONE)
     if host:
-        raise ValueError(f"device is {value!r}: accepted is a CUDA device, and not the host")
+        raise ValueError(
+            f"device is {value!r}: accepted is a CUDA device, and not the host: {_DEVICES}"
+        )
     return number
 
 
@@ -89,11 +92,11 @@ def _fitting(allocator: int, host: bool, number: int, device: Any) -> tuple[int,
     return allocator, number
 
 
-def device_of_spelling(device: Any) -> tuple[bool, int]:
+def device_of_spelling(device: Any, accepted: str = ACCEPTED) -> tuple[bool, int]:
     """Whether a device is the host, and its number; -1 is the host, or the current device."""
     kind, number = device, None
     if isinstance(device, str):
-        kind, found = device.partition(":")[0], _number_in(device)
+        kind, found = device.partition(":")[0], _number_in(device, accepted)
         number = None if found < 0 else found
     elif hasattr(type(device), "__index__") and not isinstance(device, bool):
         number = device.__index__()
@@ -101,23 +104,35 @@ def device_of_spelling(device: Any) -> tuple[bool, int]:
     else:
         kind, number = _of_object(device)
     if not isinstance(kind, str) or not (number is None or type(number) is int):
-        raise TypeError(f"device is {device!r}: accepted is an int; {ACCEPTED}")
+        raise TypeError(f"device is {device!r}: {accepted}")
     if kind in _HOST:
         return True, -1
     if kind not in _DEVICE:
-        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+        raise ValueError(f"device is {device!r}: {accepted}{_meant(kind, device)}")
     if not 0 <= (number or 0) < 2**31:
-        raise ValueError(f"device is {device!r}: accepted are 0 ... 2**31-1; {ACCEPTED}")
+        raise ValueError(f"device is {device!r}: {accepted}")
     return False, -1 if number is None else number
 
 
-def _number_in(device: str) -> int:
+def _meant(kind: str, device: Any) -> str:
+    """What to write for a device that was named as elsewhere."""
+    known = {"nvidia": "cuda", "xpu": "sycl"}.get(kind.lower(), kind.lower())
+    if known in _HOST or known in _DEVICE:
+        meant = "cpu" if known in _HOST else str(device).lower().replace("nvidia", "cuda")
+        return f"; write {meant!r}"
+    allocators = {"hip": "hip", "opencl": "opencl_device", "sycl": "sycl_device"}
+    if known in allocators:
+        return f"; {known}'s memory is named by allocator={allocators[known]!r}"
+    return ""
+
+
+def _number_in(device: str, accepted: str = ACCEPTED) -> int:
     """The number in "cuda:1"; -1 if there is none."""
     _, colon, digits = device.partition(":")
     if not colon:
         return -1
     if not (digits.isascii() and digits.isdecimal()) or int(digits) >= 2**31:
-        raise ValueError(f"device is {device!r}: {ACCEPTED}")
+        raise ValueError(f"device is {device!r}: {accepted}")
     return int(digits)
 
 

@@ -12,7 +12,7 @@ from .._base.element import element_of, name_of
 from .._base.errors import OutOfRange
 from .._base.place import copy_place
 from .buffers import Buffer, buffer
-from .operands import as_array
+from .operands import as_array, refuse_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place
     """A buffer of one value; its type is by default that of the value."""
     _only_place("full", place)
     if dtype is None:
-        value = array(fill_value)
+        _given(fill_value)
+        value = (
+            array(fill_value)
+            if isinstance(fill_value, _VALUES)
+            else _elements(fill_value, "fill_value")
+        )
         if value.ndim:
             raise ValueError(f"fill_value has shape {value.shape}: accepted is a number")
         dtype, fill_value = name_of(value._element), value
@@ -77,7 +82,7 @@ def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     """
     _only_place("array", place)
     if not isinstance(obj, _VALUES):
-        shared = buffer(obj)
+        shared = _elements(obj, "obj")
         if place.keys() <= {"allocator", "device"}:
             return shared.copy(_allocator(place), place.get("device"), dtype)
         kind = name_of(shared._element) if dtype is None else dtype
@@ -108,7 +113,7 @@ def asarray(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     _only_place("asarray", place)
     if isinstance(obj, _VALUES):
         return array(obj, dtype, **place)
-    shared = buffer(obj, place.get("stream"), place.get("transfer", 1))
+    shared = _elements(obj, "obj", place.get("stream"), place.get("transfer", 1))
     device = place.get("device")
     allocator, number = copy_place(_allocator(place), device, shared._allocator)
     if device is not None and number < 0 and is_of_a_device(allocator):
@@ -153,7 +158,19 @@ def full_like(
 
 def _only_place(name: str, place: Place) -> None:
     for word in place.keys() - _PLACE:  # what Buffer takes besides is said otherwise here
-        raise TypeError(f"{name}() got an unexpected keyword argument {word!r}")
+        raise TypeError(
+            f"{name}() got an unexpected keyword argument {word!r}: accepted are "
+            f"{', '.join(sorted(_PLACE))}"
+        )
+
+
+def _elements(obj: Any, name: str, *order: Any) -> Buffer:
+    """The memory of an array that a user gave; TypeError names the argument."""
+    try:
+        return buffer(obj, *order)
+    except TypeError:
+        refuse_value(obj, name)
+        raise
 
 
 def _given(fill_value: Any) -> Any:
@@ -163,7 +180,9 @@ def _given(fill_value: Any) -> Any:
 
 
 def _like(prototype: Any, dtype: Any, shape: Any, more: dict[str, Any]) -> Buffer:
-    model = array(prototype) if isinstance(prototype, _VALUES) else buffer(prototype)
+    model = (
+        array(prototype) if isinstance(prototype, _VALUES) else _elements(prototype, "prototype")
+    )
     if more.get("allocator") is None and more.get("device") is None:
         more["allocator"] = model.allocator
         more["device"] = model.device if model.device >= 0 else None

@@ -48,11 +48,13 @@ def operand(x: Any, target: _native.Array, name: str = "value") -> _native.Array
 def refuse_value(x: Any, name: str) -> None:
     """Raise TypeError for what has no elements."""
     if not isinstance(x, (int, float, complex, list, tuple, range)) and not offers_elements(x):
+        from .._protocols import refusal
         from .._protocols.fields import short
 
+        other = refusal.instead(x)
         raise TypeError(
             f"{name} is {short(x)}, a {type(x).__name__}: accepted are a number, a list of "
-            "numbers, an array or a hamr.Buffer"
+            f"numbers, an array or a hamr.Buffer{'; ' + other if other else ''}"
         ) from None
 
 
@@ -75,8 +77,26 @@ def as_array(values: Any) -> Any:
     if array.dtype.kind == "O" and all(isinstance(v, (int, float)) for v in array.flat):
         return array  # beyond 64 bits
     if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != 2:
-        raise TypeError(f"the list's elements are of type {array.dtype}: accepted are numbers")
+        raise TypeError(
+            f"the list's elements are of type {array.dtype}{_first_other(values)}: "
+            "accepted are numbers"
+        )
     return array
+
+
+def _first_other(values: Any) -> str:
+    """Which element of a list, or of lists in it, is the first that is no number."""
+    from .._protocols.fields import short
+
+    for value in values:
+        found = ""
+        if isinstance(value, (list, tuple)):
+            found = _first_other(value)
+        elif not isinstance(value, (int, float, complex)):
+            found = f", as {short(value)}"
+        if found:
+            return found
+    return ""
 
 
 def _from_sequence(values: Any, target: _native.Array) -> Any:
@@ -174,7 +194,10 @@ def _from_flat(values: Any) -> Any:
     if kinds == {bool}:
         return memoryview(bytes(values)).cast("?")
     if not kinds <= {bool, int, float}:
-        raise TypeError("without NumPy a list must be flat and hold int or float")
+        other = next(v for v in values if not isinstance(v, (bool, int, float)))
+        raise TypeError(
+            f"the list has {other!r}: accepted without NumPy are flat lists of int and float"
+        )
     for code in "qQ" if kinds <= {bool, int} else "d":
         try:
             return array(code, values)

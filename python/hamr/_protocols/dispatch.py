@@ -88,6 +88,12 @@ def ask(
         except Exception as error:
             if reader is dlpack:
                 _note_buffer(obj, error)
+            elif name.startswith("__arrow"):
+                from . import refusal
+
+                told = refusal.added(obj, error)
+                if told is not error:
+                    raise told from error
             raise
         if shared is not None:
             _remember(obj, name)
@@ -219,22 +225,13 @@ def _refusal(obj: Any) -> TypeError:
         with memoryview(obj) as view:
             code, size = view.format, view.itemsize
     except (TypeError, ValueError, BufferError) as error:
-        if kind == "SharedMemory":
-            return TypeError(
-                "SharedMemory object cannot be shared as it is: write hamr.buffer(obj, "
-                'dtype="float64") for elements of a type, or hamr.buffer(obj.buf) for its bytes'
-            )
-        if isinstance(obj, (int, float, complex, list, tuple, range)):
-            from .fields import short
+        from . import refusal
 
-            return TypeError(
-                f"{kind} object cannot be shared, it has no memory for elements: "
-                f"hamr.array({short(obj)}) copies it to memory of hamr's own"
-            )
-        return TypeError(
-            f"{kind} object cannot be shared: accepted is an array of NumPy, CuPy, PyTorch and "
-            "others, which is what has the buffer protocol or one of "
-            f"{', '.join(name for name, _ in PROTOCOLS if name[0] == '_')} ({error})"
-        )
-    core().ParseFormat(code, size)  # raises, and says why
+        return refusal.of(obj, tuple(name for name, _ in PROTOCOLS), error)
+    try:
+        core().ParseFormat(code, size)  # raises, and says why
+    except TypeError as error:
+        from . import refusal
+
+        raise refusal.added(obj, error) from None
     return TypeError(f"{kind} object with elements of format {code!r} cannot be shared")

@@ -1,0 +1,77 @@
+"""What to say of an object that shares no memory. Imported when one is refused."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VALUES = (int, float, complex, list, tuple, range)
+
+
+def instead(obj: Any) -> str:
+    """What to write for an object that cannot be shared as it is; "" if there is nothing."""
+    kind = type(obj)
+    if isinstance(obj, type) or obj is None or isinstance(obj, (str, bytes)):
+        return ""
+    if _is_pointer(obj):
+        return "memory at an address is hamr.Buffer.from_pointer(x, shape, dtype)"
+    if isinstance(obj, dict):
+        return "hamr.array(list(x.values())) copies its numbers"
+    if hasattr(kind, "__array__"):
+        return "hamr.buffer(numpy.asarray(x)) takes what NumPy makes of it"
+    if hasattr(kind, "__array_interface__") or hasattr(kind, "read") or hasattr(kind, "write"):
+        return ""
+    if hasattr(kind, "__iter__"):
+        return "hamr.array(list(x)) copies its numbers"
+    if hasattr(kind, "__float__"):
+        return "hamr.array(float(x)) copies it"
+    return ""
+
+
+def _is_pointer(obj: Any) -> bool:
+    ctypes, cffi = sys.modules.get("ctypes"), sys.modules.get("_cffi_backend")
+    if ctypes is not None:
+        simple = ctypes.c_void_p, ctypes._Pointer, ctypes.c_char_p, ctypes.c_wchar_p
+        if isinstance(obj, simple) or type(obj).__name__ == "CArgObject":
+            return True
+    return cffi is not None and isinstance(obj, cffi.FFI.CData)
+
+
+def of(obj: Any, protocols: tuple[str, ...], error: Exception) -> TypeError:
+    """The error for an object that has none of the protocols."""
+    kind = type(obj).__name__
+    if kind == "SharedMemory":
+        return TypeError(
+            "SharedMemory object cannot be shared as it is: write hamr.buffer(obj, "
+            'dtype="float64") for elements of a type, or hamr.buffer(obj.buf) for its bytes'
+        )
+    if isinstance(obj, _VALUES):
+        from .fields import short
+
+        text = (
+            f"{kind} object cannot be shared, it has no memory for elements: "
+            f"hamr.array({short(obj)}) copies it to memory of hamr's own"
+        )
+        if isinstance(obj, int) and obj > 0xFFFF:  # nobody's number of elements
+            text += f"; memory at an address is hamr.Buffer.from_pointer({obj:#x}, shape, dtype)"
+        return TypeError(text)
+    other = instead(obj)
+    return TypeError(
+        f"{kind} object cannot be shared{': ' + other if other else ''}; "
+        "accepted is an array of NumPy, CuPy, PyTorch and "
+        "others, which is what has the buffer protocol or one of "
+        f"{', '.join(name for name in protocols if name[0] == '_')} ({error})"
+    )
+
+
+def added(obj: Any, error: Exception) -> Exception:
+    """The error of a protocol, with what to write instead where there is something."""
+    other = instead(obj)
+    if not other or other in str(error):
+        return error
+    known = isinstance(error, (TypeError, ValueError, BufferError))
+    kind = type(error) if type(error).__module__ == "builtins" and known else TypeError
+    return kind(f"{error}; {other}")

@@ -1,0 +1,109 @@
+"""What newcomers write wrongly, as other libraries have it, and what the errors say of it.
+
+Each row is a call, the error, and texts that its message must have: the argument, the value, and
+what would have been accepted or is to be written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hamr
+from tests.diagnostics.test_what_to_write import told
+
+POINTER = ctypes.pointer(ctypes.c_double(1))
+
+
+class OfRows:
+    """What pandas, xarray and others are: no memory to share, but NumPy makes an array of it."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+
+
+class WithoutArrow(OfRows):
+    """A table whose Arrow needs a library that is not there."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise ImportError("pyarrow is missing")
+
+
+class Texts:
+    """NumPy's arrays of StringDType, which NumPy before 2.0 does not have."""
+
+    __array_interface__ = {
+        "version": 3, "typestr": "StringDType()", "shape": (1,), "data": (8, False)
+    }  # fmt: skip
+
+
+TYPES = [
+    (lambda: hamr.zeros(3, "Float32"), TypeError, ["dtype 'Float32'", "write 'float32'"]),
+    (lambda: hamr.zeros(3, "fp32"), TypeError, ["dtype 'fp32'", "write 'float32'"]),
+    (lambda: hamr.zeros(3, "bf16"), TypeError, ["dtype 'bf16'", "write 'bfloat16'"]),
+    (lambda: hamr.zeros(3, "torch.float32"), TypeError, ["torch.float32", "write 'float32'"]),
+    (lambda: hamr.zeros(3, "np.uint8"), TypeError, ["np.uint8", "write 'uint8'"]),
+    (lambda: hamr.zeros(3, "DOUBLE"), TypeError, ["dtype 'DOUBLE'", "write 'double'"]),
+    (lambda: hamr.zeros(3, "uint8_t"), TypeError, ["dtype 'uint8_t'", "write 'uint8'"]),
+    (lambda: hamr.buffer(Texts()), TypeError, ["StringDType", "strings are not supported"]),
+]
+
+PLACES = [
+    (lambda: hamr.zeros(3, device="CPU"), ValueError, ["device is 'CPU'", "write 'cpu'"]),
+    (lambda: hamr.zeros(3, device="CUDA:1"), ValueError, ["'CUDA:1'", "write 'cuda:1'"]),
+    (lambda: hamr.zeros(3, device="tpu"), ValueError, ["device is 'tpu'", "accepted are -1"]),
+    (lambda: hamr.zeros(3, device="hip:0"), ValueError, ["'hip:0'", "allocator='hip'"]),
+    (lambda: hamr.zeros(3, device=1.0), TypeError, ["device is 1.0", "accepted are -1"]),
+    (lambda: hamr.device("x"), ValueError, ["device is 'x'", "accepted are n from 0 on"]),
+    (lambda: hamr.device("cpu"), ValueError, ["device is 'cpu'", "not the host", "'cuda:n'"]),
+    (lambda: hamr.zeros(3, allocator="Malloc"), ValueError, ["'Malloc'", "write 'malloc'"]),
+    (lambda: hamr.zeros(3, allocator="pinned"), ValueError, ["'pinned'", "is cuda_host"]),
+    (lambda: hamr.zeros(3, allocator="managed"), ValueError, ["'managed'", "is cuda_uva"]),
+    (lambda: hamr.zeros(3, allocator=True), TypeError, ["allocator is True", "malloc, cuda"]),
+    (lambda: hamr.zeros(3, transfer=None), TypeError, ["transfer is None", "async, sync_host"]),
+    (lambda: hamr.zeros(3, order="C"), TypeError, ["'order'", "accepted are allocator, device"]),
+    (lambda: hamr.zeros(3).on("gpu", "r"), ValueError, ["space is 'gpu'", "write 'cuda'"]),
+    (lambda: hamr.zeros(3).on("cpu", "r"), ValueError, ["space is 'cpu'", "write 'host'"]),
+    (lambda: hamr.zeros(3).on("CUDA", "r"), ValueError, ["space is 'CUDA'", "write 'cuda'"]),
+    (lambda: hamr.zeros(3).on(0, "r"), TypeError, ["space is 0", "accepted are host, cuda"]),
+    (lambda: hamr.zeros(3).accessible("gpu"), ValueError, ["space is 'gpu'", "write 'cuda'"]),
+]
+
+VALUES = [
+    (lambda: hamr.full(3, "a"), TypeError, ["fill_value is 'a', a str", "accepted are a number"]),
+    (lambda: hamr.full(3, None), TypeError, ["fill_value is None", "accepted is a number"]),
+    (lambda: hamr.array(None), TypeError, ["obj is None", "accepted are a number, a list"]),
+    (lambda: hamr.array("abc"), TypeError, ["obj is 'abc', a str", "accepted are a number"]),
+    (lambda: hamr.array(x for x in "1"), TypeError, ["obj is <generator", "hamr.array(list(x))"]),
+    (lambda: hamr.array({1, 2}), TypeError, ["obj is {1, 2}", "hamr.array(list(x))"]),
+    (lambda: hamr.array({"a": 1}), TypeError, ["obj is {'a': 1}", "list(x.values())"]),
+    (lambda: hamr.array(map(int, "12")), TypeError, ["a map", "hamr.array(list(x))"]),
+    (lambda: hamr.array([1, "a"]), TypeError, ["as 'a'", "accepted are numbers"]),
+    (lambda: hamr.array([[1], [None]]), TypeError, ["as None", "accepted are numbers"]),
+    (lambda: hamr.array(Fraction(1, 2)), TypeError, ["Fraction(1, 2)", "hamr.array(float(x))"]),
+    (lambda: hamr.asarray("abc"), TypeError, ["obj is 'abc', a str", "accepted are a number"]),
+    (lambda: hamr.zeros_like("abc"), TypeError, ["prototype is 'abc', a str", "accepted are"]),
+    (lambda: hamr.buffer(x for x in "1"), TypeError, ["generator object", "hamr.array(list(x))"]),
+    (lambda: hamr.buffer(POINTER), TypeError, ["pointers", "from_pointer(x, shape, dtype)"]),
+    (lambda: hamr.buffer(ctypes.c_void_p(5)), TypeError, ["Buffer.from_pointer(x, shape, dtype)"]),
+    (lambda: hamr.buffer(ctypes.byref(POINTER)), TypeError, ["Buffer.from_pointer(x, shape"]),
+    (lambda: hamr.buffer(0x7F0000000000), TypeError, ["from_pointer(0x7f0000000000, shape"]),
+    (lambda: hamr.buffer(OfRows()), TypeError, ["OfRows", "hamr.buffer(numpy.asarray(x))"]),
+    (lambda: hamr.buffer(WithoutArrow()), TypeError, ["pyarrow", "hamr.buffer(numpy.asarray(x))"]),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "texts"), TYPES + PLACES + VALUES)
+def test_wrong_words_say_what_is_accepted(call, error, texts):
+    with told(error, *texts):
+        call()
+
+
+@pytest.mark.parametrize("wrong", [-5, "cuda:-1", 2**40])
+def test_what_is_accepted_is_said_once(wrong):
+    with pytest.raises(ValueError, match="device is ") as caught:
+        hamr.zeros(3, device=wrong)
+    assert str(caught.value).count("accepted") == 1
