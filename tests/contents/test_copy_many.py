@@ -47,7 +47,7 @@ def test_a_later_pair_reads_what_an_earlier_one_has_written():
     hamr.copy_many([a, b, a], [np.full(3, 5.0), a, b[::-1]])
     assert (a.get().tolist(), b.get().tolist()) == ([5] * 3, [5] * 3)
     c = hamr.Buffer(4, data=[0, 1, 2, 3])
-    hamr.copy_many([c[1:], c[0]], [c[:-1], c[3]])
+    hamr.copy_many([c[1:], c[0, ...]], [c[:-1], c[3, ...]])
     assert c.get().tolist() == [2, 0, 1, 2]
 
 

@@ -76,13 +76,15 @@ def same(a, b):
 
 VIEWS = {
     "slice": lambda b: b[1:4],
-    "row": lambda b: b[0],
+    "row": lambda b: b[0, ...],
     "all": lambda b: b[...],
     "backwards": lambda b: b[::-1],
     "new axis": lambda b: b[None],
-    "iterated": lambda b: next(iter(b)),
+    "iterated": lambda b: next(iter(b[None])),
 }
 COPIES = {
+    "element": lambda b: b[0],
+    "iterated element": lambda b: next(iter(b)),
     "copy": lambda b: b.copy(),
     "to an allocator": lambda b: b.copy("malloc"),
     "astype": lambda b: b.astype("i2"),

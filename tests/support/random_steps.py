@@ -29,11 +29,17 @@ def _view(pair: Pair, made: tuple[Any, Any] | None) -> Pair | None:
 
 
 def do_index(walk: Any, pair: Pair, key: Any) -> Pair | None:
-    """A part of it. NumPy makes scalars of elements: "..." at the end makes arrays of them."""
-    whole = (*key, ...) if isinstance(key, tuple) and ... not in key else key
-    if not isinstance(key, tuple) and key is not ...:
-        whole = (key, ...)
-    return _view(pair, both(lambda: pair.array[key], lambda: pair.model[whole]))
+    """A part of it, or the value of an element, of which NumPy makes a scalar."""
+
+    def beside() -> Any:
+        part = pair.model[key]
+        if isinstance(part, np.ndarray):
+            return part
+        value = np.array(part, pair.model.dtype)
+        value.flags.writeable = False
+        return value
+
+    return _view(pair, both(lambda: pair.array[key], beside))
 
 
 def do_method(walk: Any, pair: Pair, name: str, *arguments: Any) -> Pair | None:

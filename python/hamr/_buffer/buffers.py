@@ -280,7 +280,7 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
     ) -> Self:
         kind = type(self)
         view = _native.view(kind, source, offset, shape, strides, element)
-        view._source = self.source_protocol
+        view._source = getattr(self, "_source", None)
         if kind is not Buffer:
             view.__array_finalize__(self)
         return view

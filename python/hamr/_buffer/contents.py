@@ -77,16 +77,22 @@ class Contents(Reading):
         start = count("start", start)
         if n is None:
             n = max(source._count - start, 0)
-        _native.set_elements(self, count("at", at), source, start, count("n", n))
+        try:
+            _native.set_elements(self, count("at", at), source, start, count("n", n))
+        except ValueError as error:
+            raise _of_a_value(self, error)  # noqa: B904
 
     def fill(self, value: Any) -> None:
         """Set every element to ``value``."""
-        if _native.fill_number(self, value):
-            return
-        single = self._single(value)
-        if single is None:
-            raise TypeError("value is None: accepted is a number")
-        _native.fill(self, single)
+        try:
+            if _native.fill_number(self, value):
+                return
+            single = self._single(value)
+            if single is None:
+                raise TypeError("value is None: accepted is a number")
+            _native.fill(self, single)
+        except ValueError as error:
+            raise _of_a_value(self, error)  # noqa: B904
 
     def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self:
         """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
@@ -127,15 +133,18 @@ class Contents(Reading):
         if key is not Ellipsis:  # not by what a subclass makes of indexing and views
             source = self._snapshot(_native.Array)
             target = _native.view(_native.Array, source, *select(source.shape, source.strides, key))
-        if _native.write_plain(target, value):
-            return
-        from .operands import operand, scalar_for
+        try:
+            if _native.write_plain(target, value):
+                return
+            from .operands import operand, scalar_for
 
-        number = scalar_for(value, target)
-        if number is not None:
-            _native.fill(target, number)
-        else:
-            _native.write_elements(target, operand(value, target))
+            number = scalar_for(value, target)
+            if number is not None:
+                _native.fill(target, number)
+            else:
+                _native.write_elements(target, operand(value, target))
+        except ValueError as error:
+            raise _of_a_value(self, error)  # noqa: B904
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError(
@@ -180,6 +189,16 @@ class Contents(Reading):
         from .operands import operand
 
         return operand(value, self)
+
+
+def _of_a_value(array: _native.Array, error: ValueError) -> ValueError:
+    """The error, or what to write where the array is the value of an element."""
+    if array._closed or array.ndim or not (array.readonly and array._own_copy):
+        return error
+    return ValueError(
+        "this is the value of an element, as b[i] gives it, and not to be written to: "
+        "write b[i] = x, or take the view b[i, ...]"
+    )
 
 
 def _text(array: _native.Array, limit: int) -> str:

@@ -30,7 +30,7 @@ class Handle(Reading, _native.Array):
     __slots__ = ("__weakref__",)
 
     #: hamr.Buffer, which hands itself in.
-    _buffer: ClassVar[Any]
+    _buffer: ClassVar[Any] = None
 
     if TYPE_CHECKING:  # the stub of the extension knows no handles
 
@@ -88,6 +88,9 @@ class Handle(Reading, _native.Array):
         element: int = 0,
     ) -> Self:
         return _native.view(type(self), source, offset, shape, strides, element)
+
+    def _finalized(self, made: Any) -> Any:
+        return made
 
     def _new(self, allocator: int, device: int, element: int) -> Any:
         return _native.copy(self._buffer, self, allocator, device, element)

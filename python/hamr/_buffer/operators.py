@@ -51,11 +51,11 @@ class Operators(_Base):
 
     Without dimensions they compare as the number that they hold. With dimensions, and for
     arithmetic, what is on the other side decides if it is another library's array; all else
-    is a TypeError that says what to write. Hashes are those of the object.
+    is a TypeError that says what to write. What compares by value has no hash, as NumPy's arrays.
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__
+    __hash__ = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # arithmetic is none that a checker should let pass
 

@@ -176,7 +176,7 @@ def _over(
         memory.ptr,
         shape,
         None,
-        memory.readonly,
+        memory.readonly and not memory._own_copy,
         memory,
         False,
     )

@@ -214,7 +214,9 @@ def reckon(array: _native.Array, name: str, *others: Any) -> Any:
             return NotImplemented
     else:
         symbol = _ARITHMETIC[name[1:]]
-        if not array.ndim:  # as after b[0] += 1
+        if array._own_copy:  # as after b[0] += 1
+            raise TypeError(f"hamr does no arithmetic: write b[i] = b[i].item() {symbol} x")
+        if not array.ndim:
             raise TypeError(f"hamr does no arithmetic: write b[...] = b.item() {symbol} x")
         written = in_numpy(array) if array._host else "cupy.asarray(b)"
         raise TypeError(

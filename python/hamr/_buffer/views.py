@@ -9,7 +9,7 @@ from .._base.element import element_of, item_size, name_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self
+    from typing import Any, ClassVar, Self
 
     _Base = _native.Array
 else:
@@ -23,6 +23,7 @@ class Views(_Base):
 
     if TYPE_CHECKING:  # what the classes have
 
+        def _finalized(self, made: Any) -> Any: ...
         def _part(
             self,
             source: _native.Array,
@@ -33,11 +34,22 @@ class Views(_Base):
         ) -> Self: ...
         def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self: ...
 
-    def __getitem__(self, key: Any) -> Self:
-        source = self._snapshot(_native.Array)
-        return self._part(source, *select(source.shape, source.strides, key))
+    #: What elements and copies are, where that is not the class itself.
+    _buffer: ClassVar[Any] = None
 
-    def __iter__(self) -> Iterator[Self]:
+    def __getitem__(self, key: Any) -> Any:
+        kind = self._buffer or type(self)
+        value = None if type(key) is slice else _native.element(kind, self, key)
+        if value is None:
+            source = self._snapshot(_native.Array)
+            where = select(source.shape, source.strides, key)
+            if where[1] or not names_element(source.ndim, key):
+                return self._part(source, *where)
+            keys = key if isinstance(key, tuple) else (key,)
+            value = _native.element(kind, source, tuple(_native.index(k) for k in keys))
+        return self._finalized(value)
+
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
     @property
@@ -174,6 +186,14 @@ def select(
             offset += _position(k, n, dim) * stride
         dim += 1
     return offset, tuple(out_shape), tuple(out_strides)
+
+
+def names_element(ndim: int, key: Any) -> bool:
+    """Whether a key, which ``select`` has taken, is an integer for each dimension."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return len(keys) == ndim and not any(
+        k is None or k is Ellipsis or isinstance(k, slice) for k in keys
+    )
 
 
 def _run(key: slice, n: int, stride: int) -> tuple[int, int, int]:

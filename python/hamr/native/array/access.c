@@ -120,12 +120,12 @@ static PyObject *small_temporary(Array *self) {
     temporary.capacity = array_count(&temporary);
     temporary.allocator = HAMR_ALLOCATOR_MALLOC;
     temporary.device = HAMR_HOST_DEVICE;
-    temporary.flags = HAMR_HOST_REACHABLE;
+    temporary.flags = HAMR_HOST_REACHABLE | HAMR_READ_ONLY;
     Array *handle = NULL;
     Block *block = block_new(&temporary, owner);
     if (block && !(handle = array_new(handle_type))) Py_DECREF(block);
     if (handle) {
-        handle->fixed = handle->temporary = 1;
+        handle->fixed = handle->temporary = handle->own_copy = 1;
         handle->for_space = FOR_SPACE(HAMR_HOST);
         array_follow(handle, source);
         if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
@@ -248,9 +248,15 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         core_raise(error);
         return NULL;
     }
-    PyObject *handle = access_handle(&result, source, space);
+    Array *handle = (Array *)access_handle(&result, source, space);
+    /* What the host would write to a copy would be lost. Most libraries for devices refuse read-only arrays. */
+    if (handle && space == HAMR_HOST && handle->block && handle->block->temporary && handle->block != source->block &&
+        !(handle->array.flags & HAMR_READ_ONLY)) {
+        handle->array.flags |= HAMR_READ_ONLY;
+        handle->own_copy = 1;
+    }
     Py_DECREF(source);
-    return handle;
+    return (PyObject *)handle;
 }
 
 static PyObject *in_place(Array *self, int32_t space) {

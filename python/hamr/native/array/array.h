@@ -28,6 +28,7 @@ typedef struct {
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
     char temporary;
+    char own_copy;                             /* read-only so that a write to it is no lost one; the elements are nobody else's */
     char cached;                               /* the core keeps its temporaries */
     char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
     char closed;

@@ -249,6 +249,7 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     } else if (Py_TYPE((PyObject *)self) != array_type && block) {
         block->temporary = 0; /* a buffer's memory keeps what its allocator promises, whatever it was */
     }
+    self->own_copy = source->own_copy;
     array_follow(self, source);
     if (array_store(self, &draft.array, block) < 0) {
         Py_DECREF(self);

@@ -18,8 +18,10 @@ int description_setup(void) {
 }
 
 /* The dictionary of an array that does not change, without its stream. */
-static PyObject *describe(const hamr_array *array) {
+static PyObject *describe(const Array *self) {
+    const hamr_array *array = &self->array;
     const ElementFacts *facts = element_facts(array->element);
+    int readonly = array->flags & HAMR_READ_ONLY && !self->own_copy; /* libraries refuse read-only arrays */
     PyObject *shape = array_dimensions(array->shape, array->ndim);
     PyObject *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : array_dimensions(array->strides, array->ndim);
     if (!shape || !strides) {
@@ -29,7 +31,7 @@ static PyObject *describe(const hamr_array *array) {
     }
     unsigned long long pointer = array_count(array) ? array->pointer : 0;
     return Py_BuildValue("{O:N,O:s,O:(KO),O:N,O:i,O:O}", shape_name, shape, typestr_name, facts->typestr,
-                         data_name, pointer, (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
+                         data_name, pointer, readonly ? Py_True : Py_False,
                          strides_name, strides, version_name, 3, stream_name, Py_None);
 }
 
@@ -47,7 +49,7 @@ int description_prepare(Array *self) {
         /* Making tuples may run finalisers, which may change the array. */
         uint32_t changes = self->changes;
         Array *source = (Array *)array_snapshot(self, array_type);
-        PyObject *interface = source ? describe(&source->array) : NULL;
+        PyObject *interface = source ? describe(source) : NULL;
         Py_XDECREF((PyObject *)source);
         if (!interface) return -1;
         if (changes == self->changes && !self->interface) self->interface = interface;

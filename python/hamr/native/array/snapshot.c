@@ -18,6 +18,7 @@ PyObject *array_snapshot(Array *self, PyTypeObject *type) {
     }
     copy->fixed = 1;
     copy->temporary = self->temporary;
+    copy->own_copy = self->own_copy;
     copy->for_space = self->for_space;
     Py_XINCREF((PyObject *)self->block);
     PyObject *interface = self->interface;

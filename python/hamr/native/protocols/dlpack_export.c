@@ -93,7 +93,9 @@ static Export *export_array(Array *self, const Manner *manner) {
     }
     const hamr_array *array = &self->array;
     const ElementFacts *facts = element_facts(array->element);
-    int readonly = (array->flags & HAMR_READ_ONLY) != 0;
+    /* Most libraries for devices have no read-only arrays, and before version 1 nobody could be told. */
+    int told = !self->own_copy || (manner->device.device_type == kDLCPU && !manner->legacy);
+    int readonly = (array->flags & HAMR_READ_ONLY) != 0 && told;
     if (!facts) {
         PyErr_SetString(PyExc_BufferError, "DLPack has no type for these elements");
         return NULL;

@@ -92,6 +92,12 @@ static PyObject *get_temporary(PyObject *self, void *closure) {
     return PyBool_FromLong(((Array *)self)->temporary);
 }
 
+static PyObject *get_own_copy(PyObject *self, void *closure) {
+    (void)closure;
+    OPEN(self);
+    return PyBool_FromLong(((Array *)self)->own_copy);
+}
+
 static PyObject *get_cached(PyObject *self, void *closure) {
     (void)closure;
     OPEN(self);
@@ -161,6 +167,7 @@ PyGetSetDef array_attributes[] = {
     {"_closed", get_closed, NULL, NULL, NULL},
     {"_cached", get_cached, NULL, NULL, NULL},
     {"_temporary", get_temporary, NULL, NULL, NULL},
+    {"_own_copy", get_own_copy, NULL, NULL, NULL},
     {"_host", get_flag, NULL, NULL, FLAG(HAMR_HOST_REACHABLE)},
     {"_allocator", get_int32, NULL, NULL, FIELD(allocator)},
     {"_element", get_int32, NULL, NULL, FIELD(element)},

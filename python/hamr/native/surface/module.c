@@ -4,6 +4,7 @@
 #include "array/copy.h"
 #include "array/create.h"
 #include "array/description.h"
+#include "array/element.h"
 #include "array/lend.h"
 #include "array/many.h"
 #include "array/share.h"
@@ -47,7 +48,7 @@
 static PyMethodDef *const functions[] = {
     core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    allocator_functions, element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
+    allocator_functions, element_functions, array_element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
     launch_functions, kernel_functions, compile_functions,
 };
 
