@@ -199,11 +199,17 @@ def test_print_tells_place_and_all_elements(capsys, allocator):
     assert "..." not in printed
 
 
-def test_repr_names_everything(allocator):
-    buffer = hamr.Buffer((2, 3), "float32", allocator)
+def test_repr_shows_values_as_numpys_does(allocator):
+    buffer = hamr.Buffer((2, 3), "float32", allocator, fill=1.5)
+    indent = " " * len("hamr.Buffer(")
     assert repr(buffer) == (
-        f"<hamr.Buffer (2, 3) float32 {allocator.name} owner -1 at {buffer.ptr:#x}>"
+        f"hamr.Buffer([[1.5, 1.5, 1.5],\n{indent} [1.5, 1.5, 1.5]], float32, {allocator.name})"
     )
+    assert repr(buffer[0, 0]) == f"hamr.Buffer(1.5, float32, {allocator.name})"
+    assert repr(hamr.zeros(0)) == "hamr.Buffer([], float64, malloc)"
+    assert repr(hamr.array([True, False])) == "hamr.Buffer([ True, False], bool, malloc)"
+    many = repr(hamr.zeros(1001, "i4"))
+    assert many == "hamr.Buffer([0, 0, 0, ..., 0, 0, 0], shape=(1001,), int32, malloc)"
     buffer.close()
     assert repr(buffer) == "<hamr.Buffer closed>"
     assert str(buffer) == "<closed>"

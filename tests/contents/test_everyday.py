@@ -92,7 +92,7 @@ def test_two_dimensions_print_as_two():
 def test_no_elements_in_many_rows(shape, capsys):
     none = hamr.Buffer(shape, "u1")
     assert str(none) == f"{none}" == "{}"
-    assert repr(none).startswith(f"<hamr.Buffer {shape} uint8 ")
+    assert repr(none) == f"hamr.Buffer([], shape={shape}, uint8, malloc)"
     none.print()
     assert capsys.readouterr().out.endswith("{}\n")
 

@@ -68,8 +68,10 @@ def test_names_that_a_subclass_has_are_listed():
 def test_arithmetic_of_an_element_says_how_to_change_it(b):
     with told(TypeError, "write numpy.asarray(b) + x"):
         b + 1
-    with told(TypeError, "write b[...] = b.item() + x"):
+    with told(TypeError, "write b[i] = b[i].item() + x"):
         b[0] += 1
+    with told(TypeError, "write b[...] = b.item() + x"):
+        b[0, ...] += 1
     with told(TypeError, "write b.item() * x"):
         b[0] * 2
 

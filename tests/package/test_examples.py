@@ -21,7 +21,7 @@ OUTPUT = {
     "hello.py": [
         "[1. 2. 3. 4. 5. 6. 7. 8.]",
         "written through NumPy, seen by the buffer: 42.0",
-        "<hamr.Buffer (8,) float32 malloc owner -1 at ",
+        "hamr.Buffer([42.,  2.,  3.,  4.,  5.,  6.,  7.,  8.], float32, malloc) shared by ",
     ],
     "openmp_producer.py": [
         "in place: True",

@@ -22,8 +22,10 @@ SCRIPTS = {
         "{1.5, 1.5, 1.5}\nfloat32 dtype('float32')\n",
     ),
     "repr": (
-        "print(repr(hamr.Buffer((2, 3), 'i2', 'cpp')).partition(' at ')[0])",
-        "<hamr.Buffer (2, 3) int16 cpp owner -1\n",
+        "b = hamr.Buffer((2, 3), 'i2', 'cpp', fill=1); "
+        "print(repr(b), repr(hamr.ones(2)), repr(hamr.ones(())))",
+        "hamr.Buffer([[1, 1, 1],\n [1, 1, 1]], int16, cpp) hamr.Buffer([1, 1], float64, malloc) "
+        "hamr.Buffer(1, float64, malloc)\n",
     ),
     "share a bytearray": (
         "a = bytearray(b'abc'); b = hamr.buffer(a); b[0] = 65; print(a, b.shape, b.readonly)",

@@ -75,6 +75,16 @@ def reaching(b: Buffer) -> None:
     assert_type(hamr.device_of(b), int)
 
 
+def lending(b: Buffer) -> None:
+    with b.on_host("rw") as array, b[:1].on("host", "r") as read, b[1:].mirror() as mirrored:
+        assert_type(array, np.ndarray[Any, np.dtype[Any]])
+        assert_type(read, np.ndarray[Any, np.dtype[Any]])
+        assert_type(mirrored, np.ndarray[Any, np.dtype[Any]])
+    with b.on_cuda("r") as h, b.on("hip", "r", 1) as other:
+        assert_type(h, Handle)
+        assert_type(other, Handle)
+
+
 def changing(b: Buffer) -> None:
     b.resize(3, 1.0)
     b.resize((3, 4))

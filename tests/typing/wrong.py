@@ -57,6 +57,18 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     with e:  # expect: error
         pass
     b.accessible(1)  # expect: error
+
+    # Words that there are not.
+    hamr.Buffer(3, "f4", "gpu")  # expect: error
+    hamr.Buffer(3, transfer="later")  # expect: error
+    hamr.zeros(3, allocator="gpu")  # expect: error
+    hamr.buffer(b"1", sync="later")  # expect: error
+    b.copy("gpu")  # expect: error
+    b.move("gpu")  # expect: error
+    b.set_transfer("later")  # expect: error
+    b.on_host("a")  # expect: error
+    b.on_cuda("a")  # expect: error
+    b.on("gpu", "r")  # expect: error
     await b.synchronize()  # expect: error
 
     b.share(True)  # expect: error

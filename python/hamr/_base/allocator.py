@@ -7,6 +7,16 @@ import hamr._native as _native
 from .enumeration import Enumeration
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    #: What users type for an allocator, and for a transfer mode.
+    AllocatorName = Literal[
+        "same", "cpp", "malloc", "cuda", "cuda_async", "cuda_uva", "cuda_host", "hip", "hip_uva",
+        "openmp", "shared", "cuda_vmm", "opencl_device", "opencl_svm", "hip_async", "hip_host",
+        "sycl_device", "sycl_shared", "sycl_host",
+    ]  # fmt: skip
+    TransferName = Literal["async", "async_", "sync_host", "sync"]
 
 
 class Allocator(Enumeration):

@@ -61,7 +61,9 @@ def _of_device(lib: Libraries, driver: Driver, n: int) -> Iterator[Group]:
     size = size_text(n)
     yield Group(f"take and give back {size}, device memory", first)
     yield Group(f"take and give back {size}, from a pool", second)
-    others = [a for a in hamr.backends()["cuda"]["allocators"] if a not in ("cuda", "cuda_async")]
+    others: list[Any] = [
+        a for a in hamr.backends()["cuda"]["allocators"] if a not in ("cuda", "cuda_async")
+    ]
     cases = [Case(f"hamr.Buffer(n, 'u1', {a})", partial(hamr.Buffer, n, "u1", a)) for a in others]
     yield Group(f"take and give back {size}, other memory of CUDA's", cases, rounds=5)
 
@@ -79,7 +81,7 @@ def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group]:
     import hamr
 
     for n in (size for size in SIZES if size <= lib.settings.largest):
-        allocators = hamr.backends()["host"]["allocators"]
+        allocators: list[Any] = hamr.backends()["host"]["allocators"]
         cases = [Case("np.empty(n, 'u1')", partial(np.empty, n, "u1"), floor=True)]
         cases += [
             Case(f"hamr.Buffer(n, 'u1', {a})", partial(hamr.Buffer, n, "u1", a)) for a in allocators

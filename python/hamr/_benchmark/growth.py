@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from .._base.allocator import AllocatorName
     from .driver import Driver
     from .groups import Libraries
 
@@ -107,7 +108,7 @@ def _ways(
 
     piece = hamr.Buffer(step, "uint8", "cuda", fill=1)
 
-    def hamrs(allocator: str, reserved: bool = False) -> Callable[[], Callable[[], Any]]:
+    def hamrs(allocator: AllocatorName, reserved: bool = False) -> Callable[[], Callable[[], Any]]:
         def begin() -> Callable[[], Any]:
             buffer = hamr.Buffer(start, "uint8", allocator, fill=0)
             if reserved:

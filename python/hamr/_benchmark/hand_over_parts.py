@@ -83,7 +83,9 @@ def child_receive(descriptor: str, nbytes: str, rounds: str, allocator: str) -> 
     import hamr
 
     asarray = _asarray(allocator)
-    hamr.Buffer(int(nbytes), "u1", allocator, fill=0).synchronize()  # the driver is there
+    hamr.Buffer(
+        int(nbytes), "u1", hamr.Allocator[allocator], fill=0
+    ).synchronize()  # the driver is there
     with socket.socket(fileno=int(descriptor)) as connection:
         answer("ready")
         for _ in range(int(rounds)):

@@ -128,7 +128,7 @@ def child_receive(descriptor: str, nbytes: str, rounds: str, way: str, together:
 
     asarray = _asarray(way)
     if way != "shared" and way != "peer":
-        hamr.Buffer(1, "u1", way, fill=0).synchronize()  # the driver is there
+        hamr.Buffer(1, "u1", hamr.Allocator[way], fill=0).synchronize()  # the driver is there
     with socket.socket(fileno=int(descriptor)) as connection:
         answer("ready")
         for _ in range(int(rounds)):

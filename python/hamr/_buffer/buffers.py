@@ -16,7 +16,7 @@ from .._base.allocator import (
 from .._base.element import dtype_of, numbers
 from .._base.library import core
 from .._base.place import device_number
-from .contents import Contents
+from .contents import SHOWN, Contents
 from .handle import Handle, array_of, usm_interface_of
 from .lending import Caching
 from .mirroring import Mirroring
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import numpy
 
+    from .._base.allocator import AllocatorName, TransferName
     from .._base.place import Device
     from .._base.stream import Stream
 
@@ -63,6 +64,9 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
     be called from several threads; those that change the same buffer run one
     after the other.
 
+    ``b[i]``, an integer for each dimension, is the value of an element, in memory of its own;
+    ``b[i, ...]`` and slices are views.
+
     Views and copies of a subclass are of the subclass, and have its attributes (see
     ``__array_finalize__``); pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state,
     as those of other objects do. ``hamr.buffer(b)`` is a plain buffer.
@@ -76,13 +80,13 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
             cls,
             shape: int | tuple[int, ...],
             dtype: Any = "float64",
-            allocator: Allocator | int | str | None = None,
+            allocator: Allocator | int | AllocatorName | None = None,
             *,
             fill: Any = None,
             data: Any = None,
             device: Device | None = None,
             stream: Any = None,
-            transfer: Transfer | int | str = Transfer.sync_host,
+            transfer: Transfer | int | TransferName = Transfer.sync_host,
         ) -> Self:
             """Take the memory."""
 
@@ -187,7 +191,9 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
         source = self._pin()
         return until(lambda: _native.settled(source))
 
-    def set_stream(self, stream: Any, transfer: Transfer | int | str = Transfer.async_) -> None:
+    def set_stream(
+        self, stream: Any, transfer: Transfer | int | TransferName = Transfer.async_
+    ) -> None:
         """Use another stream and, as upstream does, another transfer mode with it.
 
         The buffer keeps the stream object alive.
@@ -199,7 +205,7 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
         order, mode = as_stream(stream, self.device, runtime), transfer_of(transfer)
         self._set_order(order._value, mode, order)
 
-    def set_transfer(self, transfer: Transfer | int | str) -> None:
+    def set_transfer(self, transfer: Transfer | int | TransferName) -> None:
         """Change which movements are waited for."""
         mode = transfer_of(transfer)
         self._set_order(None, mode)
@@ -292,8 +298,9 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
     def __repr__(self) -> str:
         if self._closed:
             return "<hamr.Buffer closed>"
-        what = f"{self.shape} {self.dtype!s} {self.allocator.name}"
-        return f"<hamr.Buffer {what} owner {self.device} at {self.ptr:#x}>"
+        from .text import shown
+
+        return shown(self, SHOWN)
 
 
 def _construct(*arguments: Any, **named: Any) -> Buffer:
@@ -309,10 +316,10 @@ _SYNC_HOST = Transfer.sync_host
 def buffer(
     obj: Any,
     stream: Any = None,
-    transfer: Transfer | int | str = _SYNC_HOST,
+    transfer: Transfer | int | TransferName = _SYNC_HOST,
     *,
     dtype: Any = None,
-    sync: Transfer | int | str = _SYNC_HOST,
+    sync: Transfer | int | TransferName = _SYNC_HOST,
     wait: bool | None = None,
 ) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.

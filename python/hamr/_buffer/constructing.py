@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
+    from .._base.allocator import AllocatorName, TransferName
     from .._base.place import Device
 
     _B = TypeVar("_B", bound=Any)
@@ -22,13 +23,13 @@ def construct(
     cls: type[_B],
     shape: int | tuple[int, ...],
     dtype: Any = "float64",
-    allocator: Allocator | int | str | None = None,
+    allocator: Allocator | int | AllocatorName | None = None,
     *,
     fill: Any = None,
     data: Any = None,
     device: Device | None = None,
     stream: Any = None,
-    transfer: Transfer | int | str = Transfer.sync_host,
+    transfer: Transfer | int | TransferName = Transfer.sync_host,
 ) -> _B:
     """What C leaves of ``Buffer(...)``: all that is not plain, and what is wrong."""
     if fill is not None and data is not None:

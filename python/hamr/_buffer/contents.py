@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
+    from .._base.allocator import AllocatorName
     from .._base.place import Device
 
 #: Elements that str() shows before it shortens, as NumPy's printing threshold.
@@ -41,7 +42,7 @@ class Contents(Reading):
         def _sharing(obj: Any) -> Contents: ...
         def copy(
             self,
-            allocator: Allocator | int | str = Allocator.same,
+            allocator: Allocator | int | AllocatorName = Allocator.same,
             device: Device | None = None,
             dtype: Any = None,
         ) -> Self: ...
@@ -113,7 +114,9 @@ class Contents(Reading):
             made._source = self.source_protocol
         return made
 
-    def move(self, allocator: Allocator | int | str, device: Device | None = None) -> None:
+    def move(
+        self, allocator: Allocator | int | AllocatorName, device: Device | None = None
+    ) -> None:
         """Take the contents to other memory; nothing happens if they are there.
 
         ``device`` alone takes them there, as in ``copy``.

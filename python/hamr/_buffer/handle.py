@@ -11,6 +11,7 @@ from .views import shape_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, ClassVar, Self
 
     import numpy
@@ -23,8 +24,11 @@ class Handle(Reading, _native.Array):
 
     It holds the memory, or a temporary copy of it, for as long as the handle or
     anything made from it lives: ``numpy.asarray(handle)`` shares the memory. It
-    never changes, whatever happens to the buffer. Views of it are handles, copies
-    are buffers.
+    never changes, whatever happens to the buffer. Views of it are handles; copies
+    and elements are buffers.
+
+    A temporary on the host is read-only, since a write to it would not reach the buffer: write
+    inside ``with b.on_host("rw") as array:``.
     """
 
     __slots__ = ("__weakref__",)
@@ -32,8 +36,10 @@ class Handle(Reading, _native.Array):
     #: hamr.Buffer, which hands itself in.
     _buffer: ClassVar[Any] = None
 
-    if TYPE_CHECKING:  # the stub of the extension knows no handles
+    if TYPE_CHECKING:  # the stub of the extension knows no handles; elements are buffers
 
+        def __getitem__(self, key: Any) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
         def get_host_accessible(self) -> Handle: ...
         def get_cuda_accessible(self, device: Device | None = -1) -> Handle: ...
         def get_hip_accessible(self, device: Device | None = -1) -> Handle: ...
@@ -43,7 +49,7 @@ class Handle(Reading, _native.Array):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the elements are a copy, so that the buffer does not see changes to them."""
+        """Whether the elements are a copy: the buffer does not see changes to them."""
         return self._temporary
 
     @property

@@ -11,10 +11,15 @@ from .._base.place import device_number
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Any, Self
+    from typing import Any, Literal, Self, overload
+
+    import numpy
 
     from .._base.place import Device
     from .handle import Handle
+
+    Mode = Literal["r", "w", "rw"]
+    HostElements = numpy.ndarray[Any, numpy.dtype[Any]]
 
     _Base = _native.Array
 else:
@@ -84,7 +89,7 @@ class Lending(_Base):
 
     __slots__ = ()
 
-    def on_host(self, mode: str) -> AbstractContextManager[Any]:
+    def on_host(self, mode: Mode) -> AbstractContextManager[HostElements]:
         """The elements for code on the host: ``with b.on_host("rw") as array: array += 1``.
 
         The array is NumPy's, of the buffer's shape and type, without NumPy a memoryview. With
@@ -92,7 +97,7 @@ class Lending(_Base):
         """
         return Access(self, _HOST, mode, -1)
 
-    def on_cuda(self, mode: str, device: Device | None = None) -> AbstractContextManager[Handle]:
+    def on_cuda(self, mode: Mode, device: Device | None = None) -> AbstractContextManager[Handle]:
         """The elements for CUDA code: ``with b.on_cuda("rw") as h: cp.asarray(h)[...] += 1``.
 
         It is a Handle, which CuPy, PyTorch, Numba and JAX take by their protocols. ``device`` is
@@ -101,9 +106,21 @@ class Lending(_Base):
         """
         return Access(self, space_number("cuda"), mode, device_number(device))
 
-    def on(
-        self, space: str, mode: str, device: Device | None = None
-    ) -> AbstractContextManager[Any]:
+    if TYPE_CHECKING:
+
+        @overload
+        def on(
+            self, space: Literal["host"], mode: Mode, device: None = None
+        ) -> AbstractContextManager[HostElements]: ...
+        @overload
+        def on(
+            self,
+            space: Literal["cuda", "hip", "openmp", "opencl", "sycl"],
+            mode: Mode,
+            device: Device | None = None,
+        ) -> AbstractContextManager[Handle]: ...
+
+    def on(self, space: str, mode: Mode, device: Device | None = None) -> Any:
         """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
 
         Spaces are "host", "cuda", "hip", "openmp", "opencl" and "sycl"; the host has no devices.

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict, Unpack
 
-    from .._base.allocator import Transfer
+    from .._base.allocator import AllocatorName, Transfer, TransferName
     from .._base.place import Device
 
     Shape = int | tuple[int, ...]
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     class Place(TypedDict, total=False):
         """Where the memory is to be, as for ``hamr.Buffer``."""
 
-        allocator: Allocator | int | str | None
+        allocator: Allocator | int | AllocatorName | None
         device: Device | None
         stream: Any
-        transfer: Transfer | int | str
+        transfer: Transfer | int | TransferName
 
 
 _PLACE = {"allocator", "device", "stream", "transfer"}
@@ -193,6 +193,6 @@ def _like(prototype: Any, dtype: Any, shape: Any, more: dict[str, Any]) -> Buffe
     )
 
 
-def _allocator(place: Place) -> Allocator | int | str:
+def _allocator(place: Place) -> Allocator | int | AllocatorName:
     given = place.get("allocator")
     return Allocator.same if given is None else given

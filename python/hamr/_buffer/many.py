@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .._base.allocator import TransferName
+
 #: The end of memory that is not hamr's waits for work on it. So all wait once, and not each.
 _SYNC = Transfer.sync
 
@@ -25,7 +27,7 @@ def copy_many(
     sources: Sequence[Any],
     *,
     stream: Any = None,
-    transfer: Transfer | int | str | None = None,
+    transfer: Transfer | int | TransferName | None = None,
     wait: bool | None = None,
 ) -> None:
     """Do ``d[...] = s`` for each of the destinations and the source at its place.

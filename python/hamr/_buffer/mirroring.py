@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .lending import HostElements
+
 
 class Mirror:
     """What ``Buffer.mirror`` returns: a context manager, for one block at a time."""
@@ -20,14 +22,14 @@ class Mirror:
         self._mirrored = mirrored
         self._begun: tuple[Access, Any, Any] | None = None
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> HostElements:
         if self._begun is not None:
             raise RuntimeError("this mirror is in use: call mirror() once more")
         mirrored = self._mirrored
         pinned = _page_locked_beside(mirrored._allocator)
         if pinned is None or mirrored.host_accessible():
             access = mirrored.on_host(self._mode)
-            given = access.__enter__()
+            given: HostElements = access.__enter__()
             self._begun = access, None, given
             return given
         # As the device's own, so that nobody else writes the elements meanwhile.
@@ -46,14 +48,14 @@ class Mirror:
             )
             if self._mode != "w":
                 _native.write_elements(made, handle)
-            given = on_host_of(made)
+            host: HostElements = on_host_of(made)
             if self._mode == "r":
-                protect(given)
+                protect(host)
         except BaseException as error:
             access.__exit__(type(error), error, None)
             raise
-        self._begun = access, (handle, made), given
-        return given
+        self._begun = access, (handle, made), host
+        return host
 
     def __exit__(self, kind: object, exception: object, traceback: object) -> None:
         if self._begun is None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
+    from .._base.allocator import AllocatorName, TransferName
     from .._base.place import Device
 
     _Base = _native.Array
@@ -31,7 +32,7 @@ class Pointers(_Base):
         pointer: Any,
         shape: int | tuple[int, ...],
         dtype: Any = "float64",
-        allocator: Allocator | int | str = Allocator.malloc,
+        allocator: Allocator | int | AllocatorName = Allocator.malloc,
         *,
         strides: tuple[int, ...] | None = None,
         readonly: bool = False,
@@ -40,7 +41,7 @@ class Pointers(_Base):
         free: Callable[[Any], Any] | None = None,
         device: Device | None = None,
         stream: Any = None,
-        transfer: Transfer | int | str = Transfer.sync_host,
+        transfer: Transfer | int | TransferName = Transfer.sync_host,
     ) -> Self:
         """Share memory at an address, without a copy.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy
 
+    from .._base.allocator import AllocatorName
     from .._base.place import Device
 
     _T = TypeVar("_T")
@@ -80,7 +81,7 @@ class Reading(Views, Operators):
 
     def copy(
         self,
-        allocator: Allocator | int | str = Allocator.same,
+        allocator: Allocator | int | AllocatorName = Allocator.same,
         device: Device | None = None,
         dtype: Any = None,
     ) -> Any:

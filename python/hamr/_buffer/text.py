@@ -1,4 +1,4 @@
-"""How buffers of two and more dimensions print: their rows in braces, each on a line of its own."""
+"""How buffers print: in braces, each row of several on a line of its own; and their repr."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from itertools import product
 
 import hamr._native as _native
 
+from .._base.allocator import allocator_from, is_of_a_device
+from .._base.element import name_of
+from .handle import array_of
 from .views import select
 
 #: Rows that are shown at either end of a dimension of many, as by NumPy.
@@ -13,6 +16,34 @@ EDGE = 3
 
 #: Lines beyond which the rows are no longer told apart.
 MOST_LINES = 1000
+
+
+def shown(array: _native.Array, limit: int) -> str:
+    """What ``repr`` shows: the elements, or where they would be waited for, what they are."""
+    source = array._pin()  # others may resize it meanwhile
+    kind, place = name_of(source._element), allocator_from(source._allocator).name
+    if not is_of_a_device(source._allocator):
+        try:
+            if _native.settled(source):
+                whole = 0 < source._count <= limit
+                shape = "" if whole or source.shape == (0,) else f"shape={source.shape}, "
+                return f"hamr.Buffer({_values(source, limit)}, {shape}{kind}, {place})"
+        except RuntimeError:  # a device's, which is told to who waits for the elements
+            pass
+    return (
+        f"<hamr.Buffer {source.shape} {kind} {place} owner {source.device} at {source._place:#x}>"
+    )
+
+
+def _values(array: _native.Array, limit: int) -> str:
+    try:
+        import numpy
+
+        elements = array_of(array, None, None)
+    except (ImportError, TypeError):  # without ml_dtypes NumPy does not have all types
+        written = nested(array, limit) if array.ndim > 1 else _native.text(array, limit)
+        return written.replace("{", "[").replace("}", "]") if array.ndim else written[1:-1]
+    return str(numpy.array2string(elements, separator=", ", prefix="hamr.Buffer("))
 
 
 def nested(array: _native.Array, limit: int) -> str:

@@ -23,7 +23,7 @@ class Views(_Base):
 
     if TYPE_CHECKING:  # what the classes have
 
-        def _finalized(self, made: Any) -> Any: ...
+        def _finalized(self, made: Any) -> Self: ...
         def _part(
             self,
             source: _native.Array,
@@ -37,7 +37,7 @@ class Views(_Base):
     #: What elements and copies are, where that is not the class itself.
     _buffer: ClassVar[Any] = None
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Self:
         kind = self._buffer or type(self)
         value = None if type(key) is slice else _native.element(kind, self, key)
         if value is None:
@@ -49,7 +49,7 @@ class Views(_Base):
             value = _native.element(kind, source, tuple(_native.index(k) for k in keys))
         return self._finalized(value)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
     @property

@@ -27,7 +27,7 @@ class Copies:
     def __init__(self, backend: str, device: int, allocator: str, largest: int) -> None:
         self.backend, self.device = backend, device
         self.host = hamr.Buffer(largest, "u1", "malloc", fill=0)
-        self.remote = hamr.Buffer(largest, "u1", allocator, device=device, fill=1)
+        self.remote = hamr.Buffer(largest, "u1", hamr.Allocator[allocator], device=device, fill=1)
         self.remote.synchronize()
         self._chosen: int | None = None
 

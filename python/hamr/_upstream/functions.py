@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from .._base.allocator import AllocatorName
     from .._base.cuda_devices import device
 
 buffer_allocator_same = Allocator.same
@@ -181,7 +182,7 @@ buffer_unsigned_long_long = _typed("unsigned_long_long")
 _BY_TYPE = {int: "int64", float: "float64", bool: "bool", complex: "complex128"}
 
 
-def make_buffer(allocator: Allocator | int | str, n: int, value: Any = 0.0) -> Buffer:
+def make_buffer(allocator: Allocator | int | AllocatorName, n: int, value: Any = 0.0) -> Buffer:
     """A buffer of ``n`` elements that hold ``value``, of the value's type."""
     dtype = _BY_TYPE.get(type(value)) or getattr(value, "dtype", None)
     if dtype is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from .._base.allocator import Transfer
+    from .._base.allocator import AllocatorName, Transfer, TransferName
     from .._base.place import Device
     from .._base.stream import Stream
 
@@ -94,7 +94,7 @@ class CachingAllocator:
         device: Device | None = None,
         kind: str = "device",
         *,
-        allocator: Allocator | int | str | None = None,
+        allocator: Allocator | int | AllocatorName | None = None,
         limit: int | None = 0,
     ) -> None:
         if kind not in _KINDS:
@@ -122,7 +122,7 @@ class CachingAllocator:
         dtype: Any = "float64",
         stream: Any = None,
         *,
-        transfer: Transfer | int | str = "sync_host",
+        transfer: Transfer | int | TransferName = "sync_host",
     ) -> Buffer:
         """A new buffer, whose elements are not set, for use on a stream at once.
 

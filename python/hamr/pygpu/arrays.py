@@ -353,7 +353,10 @@ class GPUArray(Buffer):
         return Buffer.view(self.T, name).T
 
     def __getitem__(self, key: Any) -> Self:
-        """A view, of integers, slices, ``...`` and None. Of masks and lists a copy, by NumPy."""
+        """The value of an element, by an integer for each dimension, as ``hamr.Buffer`` has it.
+
+        Else a view, of integers, slices, ``...`` and None. Of masks and lists a copy, by NumPy.
+        """
         try:
             return Buffer.__getitem__(self, key)
         except TypeError:

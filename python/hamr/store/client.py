@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, Self, TypeAlias
 
+    from .._base.allocator import AllocatorName
     from .._base.place import Device
 
     IDs: TypeAlias = list[ObjectID]
@@ -114,7 +115,7 @@ class Client:
         self,
         shape: int | tuple[int, ...],
         dtype: Any = "float64",
-        allocator: Allocator | int | str | None = None,
+        allocator: Allocator | int | AllocatorName | None = None,
         *,
         device: Device | None = None,
         metadata: Any = None,
@@ -164,7 +165,7 @@ class Client:
     def put(
         self,
         array: Any,
-        allocator: Allocator | int | str | None = None,
+        allocator: Allocator | int | AllocatorName | None = None,
         *,
         device: Device | None = None,
         name: str | None = None,
@@ -213,7 +214,7 @@ class Client:
     def get(
         self,
         id: str,
-        allocator: Allocator | int | str | None = None,
+        allocator: Allocator | int | AllocatorName | None = None,
         *,
         device: Device | None = None,
         unsafe: bool = False,
@@ -374,7 +375,9 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _place_of(allocator: Allocator | int | str | None, device: Device | None) -> tuple[int, int]:
+def _place_of(
+    allocator: Allocator | int | AllocatorName | None, device: Device | None
+) -> tuple[int, int]:
     """Allocator and device of memory that can be shared, where a user wants it."""
     if allocator is None and device is None:
         return Allocator.shared, -1

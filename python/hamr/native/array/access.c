@@ -203,6 +203,7 @@ PyObject *access_handle(Result *result, Array *source, int32_t space) {
     array_follow(handle, source);
     int copied = block != source->block && !(result->array.flags & HAMR_MAPPED);
     handle->temporary = copied || source->temporary;
+    handle->own_copy = !copied && source->own_copy;
     if (copied && block) block->temporary = 1;
     if (array_store(handle, &result->array, block) < 0) Py_CLEAR(handle);
     if (handle && !handle->interface && block == source->block && handle->array.flags == source->array.flags) {

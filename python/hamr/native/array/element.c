@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
 #include "array/copy.h"
 #include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
-#include "core/core.h"
 #include "core/stacks.h"
 #include "memory/block.h"
 #include "memory/owner.h"
