@@ -91,11 +91,11 @@ var elements [NumTypes]element = [...]element{
 	Int8:              {"int8", "|i1", "b", "c", 1, KindSigned, dlInt, true},
 	Int16:             {"int16", "<i2", "h", "s", 2, KindSigned, dlInt, true},
 	Int32:             {"int32", "<i4", "i", "i", 4, KindSigned, dlInt, true},
-	Int64:             {"int64", "<i8", "q", "l", 8, KindSigned, dlInt, true},
+	Int64:             {"int64", "<i8", "l", "l", 8, KindSigned, dlInt, true},
 	Uint8:             {"uint8", "|u1", "B", "C", 1, KindUnsigned, dlUint, true},
 	Uint16:            {"uint16", "<u2", "H", "S", 2, KindUnsigned, dlUint, true},
 	Uint32:            {"uint32", "<u4", "I", "I", 4, KindUnsigned, dlUint, true},
-	Uint64:            {"uint64", "<u8", "Q", "L", 8, KindUnsigned, dlUint, true},
+	Uint64:            {"uint64", "<u8", "L", "L", 8, KindUnsigned, dlUint, true},
 	Float16:           {"float16", "<f2", "e", "e", 2, KindFloat, dlFloat, true},
 	Float32:           {"float32", "<f4", "f", "f", 4, KindFloat, dlFloat, true},
 	Float64:           {"float64", "<f8", "d", "g", 8, KindFloat, dlFloat, true},
@@ -149,7 +149,9 @@ func (e ElementType) String() string { return e.element().name }
 func (e ElementType) Typestr() string { return e.element().typestr }
 
 // BufferFormat gives the format of the buffer protocol (PEP 3118), such as
-// "f". It is empty for BFloat16 and the Float8 types, which have none.
+// "f". It is empty for BFloat16 and the Float8 types, which have none. Integers
+// of 8 bytes are "l" and "L", as NumPy writes them on Linux: "q" and "Q" are
+// other types to NumPy, of the same size.
 func (e ElementType) BufferFormat() string { return e.element().format }
 
 // ArrowFormat gives the format of Arrow's C data interface, such as "f". It is

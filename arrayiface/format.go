@@ -6,7 +6,7 @@ import "strings"
 // what else stands for the same.
 var formats = func() map[string]ElementType {
 	// NumPy and PEP 3118 write Zf and Zd, Python 3.14's struct F and D.
-	m := map[string]ElementType{"c": Uint8, "F": Complex64, "D": Complex128}
+	m := map[string]ElementType{"c": Uint8, "F": Complex64, "D": Complex128, "q": Int64, "Q": Uint64}
 	for _, t := range Types() {
 		if format := t.BufferFormat(); format != "" {
 			m[format] = t
@@ -53,14 +53,15 @@ func ParseBufferFormat(format string, itemSize int) (ElementType, error) {
 	refuse := func(problem string) (ElementType, error) {
 		return Invalid, typeError("format", quote(format), "%s; accepted are ? b h i l q n B H I L Q N c e f d Zf Zd", problem)
 	}
-	t, ok := formats[code]
+	t, ok := wordFormat(code, itemSize)
+	if !ok {
+		t, ok = formats[code]
+	}
 	if !ok {
 		if problem := refusedFormat(code); problem != "" {
 			return refuse(problem)
 		}
-		if t, ok = wordFormat(code, itemSize); !ok {
-			return refuse("no such element type")
-		}
+		return refuse("no such element type")
 	}
 	if t.Size() != itemSize {
 		return Invalid, valueError("format", quote(format), "elements have %d bytes, the buffer says %d", t.Size(), itemSize)

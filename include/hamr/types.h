@@ -54,11 +54,11 @@ typedef enum hamr_element_type {
     X(HAMR_INT8, 2, "int8", 1, HAMR_KIND_SIGNED, 0, 8, "|i1", "b", "c") \
     X(HAMR_INT16, 3, "int16", 2, HAMR_KIND_SIGNED, 0, 16, "<i2", "h", "s") \
     X(HAMR_INT32, 4, "int32", 4, HAMR_KIND_SIGNED, 0, 32, "<i4", "i", "i") \
-    X(HAMR_INT64, 5, "int64", 8, HAMR_KIND_SIGNED, 0, 64, "<i8", "q", "l") \
+    X(HAMR_INT64, 5, "int64", 8, HAMR_KIND_SIGNED, 0, 64, "<i8", "l", "l") \
     X(HAMR_UINT8, 6, "uint8", 1, HAMR_KIND_UNSIGNED, 1, 8, "|u1", "B", "C") \
     X(HAMR_UINT16, 7, "uint16", 2, HAMR_KIND_UNSIGNED, 1, 16, "<u2", "H", "S") \
     X(HAMR_UINT32, 8, "uint32", 4, HAMR_KIND_UNSIGNED, 1, 32, "<u4", "I", "I") \
-    X(HAMR_UINT64, 9, "uint64", 8, HAMR_KIND_UNSIGNED, 1, 64, "<u8", "Q", "L") \
+    X(HAMR_UINT64, 9, "uint64", 8, HAMR_KIND_UNSIGNED, 1, 64, "<u8", "L", "L") \
     X(HAMR_FLOAT16, 10, "float16", 2, HAMR_KIND_FLOAT, 2, 16, "<f2", "e", "e") \
     X(HAMR_FLOAT32, 11, "float32", 4, HAMR_KIND_FLOAT, 2, 32, "<f4", "f", "f") \
     X(HAMR_FLOAT64, 12, "float64", 8, HAMR_KIND_FLOAT, 2, 64, "<f8", "d", "g") \

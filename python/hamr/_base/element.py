@@ -229,5 +229,5 @@ def item_from_bytes(number: int, raw: bytes) -> Any:
 
     text = TABLE[number][2]
     assert text is not None
-    values = struct.unpack("<" + (text[1] * 2 if text[0] == "Z" else text), raw)
+    values = struct.unpack(text[1] * 2 if text[0] == "Z" else text, raw)
     return complex(*values) if len(values) == 2 else values[0]

@@ -49,6 +49,8 @@ static void read_formats(void) {
         if (length == 2 && format[0] == 'Z') by_part[(unsigned char)format[1]] = (unsigned char)i;
     }
     by_code['c'] = HAMR_UINT8;
+    by_code['q'] = HAMR_INT64;
+    by_code['Q'] = HAMR_UINT64;
     by_code['F'] = HAMR_COMPLEX64; /* Python 3.14's struct */
     by_code['D'] = HAMR_COMPLEX128;
 }
