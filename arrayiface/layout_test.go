@@ -2,6 +2,7 @@ package arrayiface_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -195,6 +196,48 @@ func TestOverlapsItself(t *testing.T) {
 			assert.Equal(t, c.want, layout(t, arrayiface.Int32, c.shape, c.strides).OverlapsItself())
 		})
 	}
+}
+
+// overlapping is what ElementsOverlap says, found by counting the bytes of every element.
+func overlapping(l arrayiface.Layout) bool {
+	touched := map[int]bool{}
+	starts := []int{0}
+	for i, n := range l.Shape {
+		var next []int
+		for _, start := range starts {
+			for k := range n {
+				next = append(next, start+k*l.Strides[i])
+			}
+		}
+		starts = next
+	}
+	for _, start := range starts {
+		for b := range l.ItemSize() {
+			if touched[start+b] {
+				return true
+			}
+			touched[start+b] = true
+		}
+	}
+	return false
+}
+
+func TestElementsOverlap(t *testing.T) {
+	random := rand.New(rand.NewPCG(35, 6))
+	found := map[[2]bool]int{}
+	for range 20000 {
+		n := random.IntN(5)
+		shape, strides := make([]int, n), make([]int, n)
+		for i := range n {
+			shape[i], strides[i] = random.IntN(5), random.IntN(81)-40
+		}
+		l := layout(t, arrayiface.Int16, shape, strides)
+		want := overlapping(l)
+		require.Equal(t, want, l.ElementsOverlap(), "%v", l)
+		require.True(t, l.OverlapsItself() || !want, "%v", l)
+		found[[2]bool{l.OverlapsItself(), want}]++
+	}
+	assert.Len(t, found, 3, "each answer was met, and the doubt of OverlapsItself")
 }
 
 func TestEqual(t *testing.T) {

@@ -67,7 +67,8 @@ type loan struct {
 // memory, is ErrInUse unless both are for Read; and so is what would change the elements or
 // replace them, as Fill or Resize, while they are in use for writing. What is made from the
 // handle, by Handle.Array, may do all that. Close and Free go on: Commit then writes to the
-// memory, which others may hold.
+// memory, which others may hold. An array of which some elements lie on each other, as those of
+// a broadcast do, is for Read alone.
 func (a *Array) AccessMode(s backends.Space, device int, mode Mode) (*Handle, error) {
 	return a.lend(s, device, request{mode: mode})
 }
@@ -85,6 +86,9 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	}
 	if wanted.mode.Writes() {
 		if err := a.checkElementsWritable(); err != nil {
+			return nil, err
+		}
+		if err := a.checkApart(); err != nil {
 			return nil, err
 		}
 	} else if err := a.check(); err != nil {
@@ -116,6 +120,17 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	// Most libraries for devices have no read-only arrays, and refuse them.
 	h.readOnly = (h.readOnly && !h.kept) || (s == backends.SpaceHost && !wanted.mode.Writes())
 	return h, nil
+}
+
+// checkApart refuses elements of which some lie on each other: a temporary has a copy of each, and
+// one that was written would be undone by those that were not. In place, too, so that a program
+// fails on every machine alike.
+func (a *Array) checkApart() error {
+	if a.layout.ContiguousC() || !a.layout.ElementsOverlap() {
+		return nil
+	}
+	of := fmt.Sprintf("of shape %v and strides %v, some of whose elements lie on each other", a.layout.Shape, a.layout.Strides)
+	return valueError("buffer", of, "one whose elements lie apart, which copy() makes; this one is for reading, by mode r")
 }
 
 // Commit makes the buffer's elements what has been written to the handle's: what the handle's

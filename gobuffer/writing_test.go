@@ -202,6 +202,32 @@ func TestReadOnlyElementsAreNotLentForWriting(t *testing.T) {
 	closeAll(t, a, own)
 }
 
+func TestElementsThatLieOnEachOtherAreNotLentForWriting(t *testing.T) {
+	onEveryPlace(t, 2, func(t *testing.T, w *world, p place) {
+		own := w.array(p.options(w.mode), before)
+		view := func(shape, strides []int) *gobuffer.Array {
+			layout, err := arrayiface.NewLayout(arrayiface.Int32, shape, strides)
+			require.NoError(t, err)
+			return gobuffer.View(own.Memory().Retain(), own.Address(), layout, layout.Count(), false, own.Options())
+		}
+		windows, repeated, apart := view([]int{4, 3}, []int{4, 4}), view([]int{3, 2}, []int{0, 4}), view([]int{2, 2}, []int{8, 4})
+		for _, u := range users {
+			for _, mode := range []gobuffer.Mode{gobuffer.Write, gobuffer.ReadWrite} {
+				for _, a := range []*gobuffer.Array{windows, repeated} {
+					_, err := a.AccessMode(u.space, u.device, mode)
+					var wrong *gobuffer.ArgumentError
+					require.ErrorAs(t, err, &wrong)
+					assert.Contains(t, err.Error(), "lie on each other")
+				}
+				h := u.lend(t, apart, mode)
+				require.NoError(t, h.Release(), "elements that lie apart are lent, and nothing refused is in use")
+			}
+			require.NoError(t, u.lend(t, windows, gobuffer.Read).Release())
+		}
+		closeAll(t, windows, repeated, apart, own)
+	})
+}
+
 func TestATraceTellsOfWritesThatAreLost(t *testing.T) {
 	w := newWorld(t, 1, late)
 	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)

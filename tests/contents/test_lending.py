@@ -52,6 +52,36 @@ def test_every_type_and_layout(dtype, layout):
     assert np.array_equal(source, cast(np.ones(source.shape), dtype))
 
 
+OVERLAPPING = {
+    "windows": lambda a: np.lib.stride_tricks.as_strided(a, (4, 3), (4, 4)),
+    "repeated": lambda a: np.lib.stride_tricks.as_strided(a, (3, 6), (0, 4)),
+    "half a step": lambda a: np.ndarray((11,), "f4", a, 0, (2,)),
+    "interleaved": lambda a: np.lib.stride_tricks.as_strided(a, (2, 2, 2), (4, 8, 4)),
+}
+
+
+@pytest.mark.parametrize("make", OVERLAPPING.values(), ids=OVERLAPPING)
+@pytest.mark.parametrize("mode", ["w", "rw"])
+def test_elements_that_lie_on_each_other_are_for_reading(make, mode):
+    array = np.arange(6, dtype="f4")
+    buffer = hamr.buffer(make(array))
+    with pytest.raises(ValueError, match=r"strides .* lie on each other: accepted .* copy\(\)"):
+        buffer.on_host(mode).__enter__()
+    with buffer.on_host("r") as seen:
+        assert np.array_equal(seen, make(array))
+    with buffer.copy().on_host(mode) as copied:
+        copied[...] = 1
+    assert np.array_equal(array, np.arange(6))
+
+
+def test_elements_that_interleave_and_lie_apart_are_lent():
+    array = np.zeros(8, "f4")
+    apart = np.lib.stride_tricks.as_strided(array, (3, 2), (8, 12))
+    with hamr.buffer(apart).on_host("rw") as lent:
+        lent[...] = [[1, 2], [3, 4], [5, 6]]
+    assert array.tolist() == [1, 0, 3, 2, 5, 4, 0, 6]
+
+
 def test_without_dimensions_and_without_elements():
     number, none = hamr.Buffer((), "i4", fill=3), hamr.Buffer((0, 3), "i4")
     with number.on_host("rw") as array, none.on_host("rw") as nothing, none.on_host("w"):

@@ -67,6 +67,24 @@ def test_what_another_device_writes_late_is_the_buffers(ordered):
     assert np.array_equal(held(ordered), np.full(N, 5, "f4"))
 
 
+@pytest.mark.parametrize("mode", ["w", "rw"])
+def test_elements_that_lie_on_each_other_are_not_written_back(place, mode):
+    """A write to one copy was undone by the others; refused wherever the elements are."""
+    allocator, device = place
+    room = hamr.Buffer(6, "f4", allocator, data=RAMP[:6], device=device)
+    windows = hamr.Buffer.from_pointer(
+        room.ptr, (4, 3), "f4", allocator, strides=(4, 4), owner=room, device=device
+    )
+    for access in windows.on_cuda(mode, device=0), windows.on_host(mode):
+        with pytest.raises(ValueError, match="lie on each other"):
+            access.__enter__()
+    with windows.on_cuda("r", device=0) as handle:
+        assert handle.shape == (4, 3)
+    with room.on_host("rw") as array:  # nothing of it is in use
+        array[5] = 9
+    assert held(windows)[3].tolist() == [3, 4, 9]
+
+
 def test_what_was_pending_on_the_buffer_comes_first(cuda_allocator):
     """Work of another library's on the buffer's stream, of which nobody told hamr."""
     stream = driver.Stream()

@@ -282,6 +282,8 @@ def test_elements_of_the_host_are_brought_and_taken_back(module):
         assert (np.asarray(host) == 2 * np.arange(N)).all()
     with pytest.raises(ValueError, match="read-only"):
         fill(pygpu.Out(x), N, 7.0, **GRID)
+    with pytest.raises(ValueError, match="lie on each other"):
+        fill(pygpu.InOut(np.lib.stride_tricks.as_strided(y, (N - 2, 3), (4, 4))), N, 7.0, **GRID)
     with pytest.raises(TypeError, match="argument 0 of fill is 3 in In, Out or InOut"):
         fill(pygpu.Out(3), N, 7.0, **GRID)
     with pytest.raises(TypeError, match="accepted is an array"):

@@ -85,6 +85,9 @@ class Lending(_Base):
     would change or replace them, as ``fill`` or ``resize``, while a block writes. What the
     block was given may be shared and used in any way, by ``hamr.buffer(array)``, too.
     ``close()`` and ``free()`` go on, and views get what is written.
+
+    Elements that lie on each other, as in sliding windows, are for ``"r"`` alone: other modes
+    are a ValueError.
     """
 
     __slots__ = ()

@@ -13,6 +13,7 @@ int main(void) {
     hamr_stream *stream;
     hamr_failure failure;
     int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4}, much = (int64_t)1 << 46;
+    int64_t windows[2] = {3, 2}, ones[2] = {1, 1};
     int32_t count, value = 300;
     hamr_place place = {HAMR_ALLOCATOR_MALLOC, -1, NULL, HAMR_SYNC, 0};
     OK(hamr_create(&a, HAMR_UINT8, 1, &n, NULL, "\3"));
@@ -70,6 +71,12 @@ int main(void) {
     FAILS(hamr_text(a, -1, (char **)&b), HAMR_ERROR_VALUE, "limit is -1");
     FAILS(hamr_access(a, 17, 0, HAMR_READ, &handle), HAMR_ERROR_VALUE, "space is 17");
     FAILS(hamr_access(a, HAMR_HOST, 0, 9, &handle), HAMR_ERROR_VALUE, "mode is 9");
+    OK(hamr_view(a, &b, 0, 0, 2, windows, ones));
+    FAILS(hamr_access(b, HAMR_HOST, -1, HAMR_READ_WRITE, &handle), HAMR_ERROR_VALUE, "lie on each other");
+    OK(hamr_access(b, HAMR_HOST, -1, HAMR_READ, &handle));
+    OK(hamr_release_handle(handle));
+    OK(hamr_release(b));
+    b = NULL;
     FAILS(hamr_set_transfer(a, 3), HAMR_ERROR_VALUE, "transfer is 3");
     FAILS(hamr_set_limit(-1, 0, 5), HAMR_ERROR_VALUE, "allocator is -1");
     FAILS(hamr_set_limit(HAMR_ALLOCATOR_CUDA, 0, -9), HAMR_ERROR_VALUE, "bytes is -9");
