@@ -7,6 +7,7 @@ changes is not there, so a new gopy cannot pass unnoticed.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -26,6 +27,14 @@ EXPORT = r"^(?://export |HAMR_EXPORT .*?\b)(\w+)(?:$|\()"
 BLOCKING = "//hamr:blocking"
 
 GO_FLAGS = ["-trimpath", "-buildvcs=false"]
+
+# SIGURG is the program's, not Go's; a stack that has room for handlers of signals stays so large.
+# cabi/start.c and cabi/entry.go say more.
+RUNTIME = "asyncpreemptoff=1,gcshrinkstackoff=1"
+
+# Signals that Go's threads let through, though hamr does not use what Go needs them for. The handlers
+# of programs, such as profilers', would run on the stacks of goroutines, which are too small.
+BLOCKABLE = ("SIGSTKFLT:", "SIGCHLD:", "SIGPROF:", "signal 34")
 
 # The library must load in programs without Python, which may load Python later. So none of Python's
 # functions is needed to load it, and its data is looked for when it is used.
@@ -58,6 +67,9 @@ WITHOUT_GIL = """\
 #endif
     return MOD_RETURN(m);"""
 
+# What each call into Go goes by: pyhamr/internal/cabi.
+ENTRY = '#include "../../../pyhamr/internal/cabi/entry.h"\n'
+
 # In pyhamr.go, each with the number of times it must be found. -Ofast and -ffast-math are never
 # given: at link time they would switch off denormal numbers for the whole process.
 GO_PATCHES = [
@@ -67,7 +79,7 @@ GO_PATCHES = [
     (r"^#cgo CFLAGS: .*$", "#cgo CFLAGS: @CFLAGS@", 1),
     (r"^#cgo LDFLAGS: .*$", "", 1),
     # What the limited API lacks.
-    (r"#include <Python\.h>", WEAK_PYTHON, 1),
+    (r"#include <Python\.h>", ENTRY + WEAK_PYTHON, 1),
     (r"PyMethod_Check\(obj\)", "PyCallable_Check(obj)", 1),
     (r"^\tv := C\.PyComplex_AsCComplex\(o\)\n", "", 2),
     (r"\(v\.real\)", "(C.PyComplex_RealAsDouble(o))", 2),
@@ -266,6 +278,21 @@ def write_version_script(go: str, env: dict[str, str], scratch: Path) -> Path:
     return script
 
 
+def write_overlay(go: str, env: dict[str, str], scratch: Path) -> Path:
+    """Write what is compiled in place of Go's table of signals."""
+    root = toolchain.run([go, "env", "GOROOT"], cwd=FOLDER, env=env).strip()
+    table = Path(root) / "src" / "runtime" / "sigtab_linux_generic.go"
+    text = table.read_text()
+    for name in BLOCKABLE:
+        pattern = rf' \+ _SigUnblock(?=[^"\n]*, "{name})'
+        text = substitute(table.name, text, pattern, "", 1)
+    patched = scratch / table.name
+    patched.write_text(text)
+    overlay = scratch / "overlay.json"
+    overlay.write_text(json.dumps({"Replace": {str(table): str(patched)}}))
+    return overlay
+
+
 def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) -> None:
     """Build the extension."""
     env = {
@@ -288,14 +315,20 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     generate(go, env, flags)
     write_header(go, env, scratch, flags)
     exports = write_version_script(go, env, scratch)
+    # Go's -X of this variable comes before ours, which counts.
+    listing = ["list", *GO_FLAGS, *offline.go_flags(), "-f", "{{.DefaultGODEBUG}}", "."]
+    default = toolchain.run([go, *listing], cwd=FOLDER, env=env).strip()
+    runtime = ",".join(filter(None, [default, RUNTIME]))
     # Without build ids, which depend on where Python's headers lie, the same source gives the
     # same file anywhere.
     link = (
         f"-s -w -buildid= -B none -X {FACADE_IMPORT}.version={version} "
+        f"-X runtime.godebugDefault={runtime} "
         f"'-extldflags=-Wl,-Bsymbolic -Wl,--version-script={exports}'"
     )
     go_flags = [*GO_FLAGS, *offline.go_flags()]
     command = [go, "build", *go_flags, "-buildmode=c-shared", f"-ldflags={link}"]
+    command.append(f"-overlay={write_overlay(go, env, scratch)}")
     print(shlex.join(map(str, command)))
     toolchain.run([*command, "-o", output, "."], cwd=FOLDER, env=env)
     output.with_suffix(".h").unlink(missing_ok=True)

@@ -3,7 +3,9 @@ package bridge
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -108,10 +110,21 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("internal error in hamr, please report it: %v", e.Value)
 }
 
+// errTrap is the caller's: Go masks these exceptions, and so does C unless it is told otherwise.
+var errTrap = errors.New("the elements raise a floating-point exception, and floating-point exceptions trap in this thread " +
+	"(feenableexcept, gfortran's -ffpe-trap): accepted are elements that raise none, or exceptions masked during the call (fedisableexcept)")
+
 // Guard turns a panic into *err. It is deferred by everything that Python calls,
 // since a panic that leaves Go aborts the interpreter.
 func Guard(err *error) {
 	if p := recover(); p != nil {
-		*err = &PanicError{Value: p, Stack: string(debug.Stack())}
+		*err = errorOf(p)
 	}
+}
+
+func errorOf(panicked any) error {
+	if e, ok := panicked.(runtime.Error); ok && strings.HasSuffix(e.Error(), "floating point error") {
+		return errTrap
+	}
+	return &PanicError{Value: panicked, Stack: string(debug.Stack())}
 }

@@ -8,6 +8,7 @@ package capi
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../python/hamr/native -Wall -Wextra -fexceptions
+#include "../cabi/entry.h"
 #include "granted.h"
 #include "hamr/functions.h"
 
