@@ -57,8 +57,7 @@ def check():
 FILES = """
 def check():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if not first:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     use()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
@@ -94,8 +93,16 @@ for depth in (0, 1):
 
 
 @pytest.mark.parametrize("where", ["here", "children"])
-@pytest.mark.parametrize("first", ["used_before", "not_used_before"])
-@pytest.mark.parametrize("what", ["awaited", "urgent", "files"])
+@pytest.mark.parametrize(
+    ("what", "first"),
+    [
+        ("awaited", "used_before"),
+        ("awaited", "not_used_before"),
+        ("urgent", "used_before"),
+        ("urgent", "not_used_before"),
+        ("files", "not_used_before"),
+    ],
+)
 def test_what_is_the_process_s_own(what, first, where):
     code = {"awaited": AWAITED, "urgent": URGENT, "files": FILES}[what]
     run_code(

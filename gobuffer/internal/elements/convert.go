@@ -55,6 +55,10 @@ func Convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.El
 // run is Convert without its checks and without other goroutines.
 func run(k kernel, dt ai.ElementType, dst unsafe.Pointer, st ai.ElementType, src unsafe.Pointer, n int) {
 	if aligned(dst, dt) && aligned(src, st) {
+		for dsize, ssize := dt.Size(), st.Size(); n > pieceLen; n -= pieceLen {
+			piece(k, dst, src, pieceLen)
+			dst, src = unsafe.Add(dst, pieceLen*dsize), unsafe.Add(src, pieceLen*ssize)
+		}
 		k(dst, src, n)
 		return
 	}
@@ -65,10 +69,20 @@ func run(k kernel, dt ai.ElementType, dst unsafe.Pointer, st ai.ElementType, src
 	for at := 0; at < n; at += blockLen {
 		count := min(blockLen, n-at)
 		move(in, unsafe.Add(src, at*ssize), count*ssize)
-		k(out, in, count)
+		piece(k, out, in, count)
 		move(unsafe.Add(dst, at*dsize), out, count*dsize)
 	}
 }
+
+// pieceLen elements take less than a millisecond or two. Go stops a goroutine only where it calls a
+// function that looks whether it shall, since the library has no signals for that: all other threads'
+// calls wait for one that goes on while garbage is collected.
+const pieceLen = 1 << 18
+
+// piece looks, as kernels, which call nothing, do not.
+//
+//go:noinline
+func piece(k kernel, dst, src unsafe.Pointer, n int) { k(dst, src, n) }
 
 func aligned(p unsafe.Pointer, t ai.ElementType) bool {
 	size := t.Size()

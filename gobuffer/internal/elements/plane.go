@@ -17,7 +17,7 @@ const longRow = 32
 // A copier copies planes of one shape: rows of outer, elements of inner.
 type copier struct {
 	outer, inner dim
-	// rows and columns of one tile; the whole plane if tiles bring nothing.
+	// rows and columns of one tile, as large as a piece if tiles bring nothing.
 	rows, columns int
 	dt, st        ai.ElementType
 	dsize, ssize  int
@@ -27,9 +27,10 @@ type copier struct {
 
 func (w *work) copier(outer, inner dim) *copier {
 	c := &copier{
-		outer: outer, inner: inner, rows: outer.n, columns: inner.n,
+		outer: outer, inner: inner, columns: min(inner.n, pieceLen),
 		dt: w.dt, st: w.st, dsize: w.dsize, ssize: w.ssize, convert: kernelFor(w.dt, w.st),
 	}
+	c.rows = min(outer.n, pieceLen/c.columns)
 	if c.convert != nil {
 		c.scratch = takeScratch()
 		c.columns = min(inner.n, blockLen)
