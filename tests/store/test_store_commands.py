@@ -1,4 +1,5 @@
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +21,21 @@ def test_a_server_ends_by_a_signal_and_leaves_no_socket(tmp_path):
         assert connect(server.path).statistics()["memory"]["host"]["limit"] == 8 << 20
         assert server.end(number) == 0
         assert not (tmp_path / "store" / "socket").exists()
+
+
+def test_a_server_has_as_many_files_as_it_may(tmp_path):
+    """Each large object is one: it raises its own limit, which is of its process alone."""
+    server = ServerProcess(str(tmp_path / "socket"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        server.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    client = connect(server.path)
+    ids = {client.put(np.full(1 << 16, i, "i4")) for i in range(100)}
+    assert {info.id for info in client.list()} == ids
+    assert server.end(signal.SIGTERM) == 0
 
 
 def test_what_is_in_a_store_is_printed(server, client, capsys):

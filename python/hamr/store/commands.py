@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -66,6 +67,9 @@ def _serve(chosen: argparse.Namespace) -> int:
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
+    # Each large object is an open file.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     options = {"limit": chosen.limit, "spill": chosen.spill, "ready": chosen.ready}
     with Server(chosen.socket, **options, spill_devices=chosen.spill_devices) as server:
         if chosen.metrics:
