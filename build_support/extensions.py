@@ -100,7 +100,7 @@ class BuildExtensions(build_ext):
         if not sources:
             toolchain.fail(f"{native.ROOT} holds no C source")
         sanitizer = os.environ.get("HAMR_SANITIZE")
-        extra = ["-g0"]  # zig would add what debuggers read
+        extra = ["-Wl,-s"]
         if sanitizer:
             extra = [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]
         tags.write_headers(scratch)
@@ -112,8 +112,6 @@ class BuildExtensions(build_ext):
         command = [*cc, *flags, *extra, *headers, "-shared", "-pthread", *map(str, sources)]
         print(shlex.join(command))
         toolchain.run([*command, "-o", output])
-        if not sanitizer:
-            toolchain.strip(output)
 
 
 def temporary_build_base() -> str:

@@ -321,10 +321,13 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     runtime = ",".join(filter(None, [default, RUNTIME]))
     # Without build ids, which depend on where Python's headers lie, the same source gives the
     # same file anywhere.
+    # Zig, and GCC of some distributions, bind all functions when a library is loaded: Python's would
+    # be missing for ever where a C program loads hamr first.
+    external = ["-Bsymbolic", "-z,lazy", f"--version-script={exports}", "-s"]
     link = (
         f"-s -w -buildid= -B none -X {FACADE_IMPORT}.version={version} "
         f"-X runtime.godebugDefault={runtime} "
-        f"'-extldflags=-Wl,-Bsymbolic -Wl,--version-script={exports}'"
+        f"'-extldflags={' '.join(f'-Wl,{flag}' for flag in external)}'"
     )
     go_flags = [*GO_FLAGS, *offline.go_flags()]
     command = [go, "build", *go_flags, "-buildmode=c-shared", f"-ldflags={link}"]
@@ -332,6 +335,5 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     print(shlex.join(map(str, command)))
     toolchain.run([*command, "-o", output, "."], cwd=FOLDER, env=env)
     output.with_suffix(".h").unlink(missing_ok=True)
-    toolchain.strip(output)
     check: list[str | Path] = [go, "run", *go_flags, "./internal/pythonsymbols", output]
     toolchain.run(check, env=for_this_machine(env))

@@ -173,18 +173,3 @@ def platform_tag() -> str:
     """Return the wheel's platform tag."""
     machine = MACHINES.get(os.environ.get("GOARCH", ""), os.uname().machine)
     return os.environ.get("HAMR_PLATFORM_TAG") or f"linux_{machine}"
-
-
-def strip(library: Path) -> None:
-    """Remove symbols and debug data where a tool for that is at hand: zig ignores -s."""
-    stripped = library.with_suffix(".stripped")
-    for name in ("strip", "llvm-strip"):
-        tool = shutil.which(name)
-        if tool is None:
-            continue
-        command = [tool, "--strip-all", "-o", str(stripped), str(library)]
-        # It may fail rightly: the library may be for another machine than the tool is.
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            stripped.replace(library)
-            return
-    stripped.unlink(missing_ok=True)

@@ -22,3 +22,24 @@ func TestWhatNeedsPythonIsFound(t *testing.T) {
 		t.Errorf("found %q, want %q", found, want)
 	}
 }
+
+func TestALibraryThatBindsAtOnceIsFound(t *testing.T) {
+	for _, row := range []struct {
+		tag   elf.DynTag
+		value uint64
+		want  bool
+	}{
+		{elf.DT_FLAGS, uint64(elf.DF_SYMBOLIC | elf.DF_STATIC_TLS), false},
+		{elf.DT_FLAGS, uint64(elf.DF_SYMBOLIC | elf.DF_BIND_NOW), true},
+		{elf.DT_FLAGS_1, uint64(elf.DF_1_NODELETE), false},
+		{elf.DT_FLAGS_1, uint64(elf.DF_1_NODELETE | elf.DF_1_NOW), true},
+		{elf.DT_BIND_NOW, 0, true},
+	} {
+		if found := checkBinding(row.tag, []uint64{row.value}); (len(found) == 1) != row.want {
+			t.Errorf("%v %#x: found %q, want a breach: %t", row.tag, row.value, found, row.want)
+		}
+	}
+	if found := checkBinding(elf.DT_BIND_NOW, nil); found != nil {
+		t.Errorf("without an entry: found %q", found)
+	}
+}
