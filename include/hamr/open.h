@@ -29,6 +29,9 @@ __attribute__((weak, visibility("hidden"))) const hamr_table *hamr_opened;
 /* Why there is no table, or no function in it, for the calling thread. */
 __attribute__((weak, visibility("hidden"))) __thread char hamr_open_error[2048];
 
+/* Newer glibc has macros of strchr and the like for programs that define _GNU_SOURCE. They use _Generic,
+ * which Clang refuses in strict C99. A name in parentheses is the function, here and in store.h. */
+
 /* Declared here, too, since strict C99 hides them in the C library's headers. */
 struct dl_phdr_info;
 int dl_iterate_phdr(int (*)(struct dl_phdr_info *, size_t, void *), void *);
@@ -44,7 +47,7 @@ typedef struct hamr_loaded_object {
 /* The name under which a library of hamr's was loaded, for dl_iterate_phdr; found has 4096 bytes. */
 static inline int hamr_is_library(struct dl_phdr_info *object, size_t size, void *found) {
     const char *name = ((const hamr_loaded_object *)(const void *)object)->name;
-    const char *file = name ? strrchr(name, '/') : NULL;
+    const char *file = name ? (strrchr)(name, '/') : NULL;
     (void)size;
     if (!file || strlen(name) >= 4096) return 0;
     if (strcmp(file, "/_pyhamr.abi3.so") != 0 && strcmp(file, "/libhamr.so") != 0) return 0;
@@ -118,7 +121,7 @@ static inline const hamr_table *hamr_open_from_python(void) {
     const char *python = getenv("HAMR_PYTHON");
     char command[4400] = "'", path[4096] = "", line[4096];
     if (!python || !*python) python = "python3";
-    if (strlen(python) > 4000 || strchr(python, '\'')) {
+    if (strlen(python) > 4000 || (strchr)(python, '\'')) {
         hamr_open_tried(python, "HAMR_PYTHON is no path of an interpreter");
         return NULL;
     }

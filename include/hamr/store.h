@@ -118,7 +118,7 @@ static inline int hamr_store_id_parse(const char *text, hamr_store_id *id) {
     memset(id, 0, sizeof *id);
     if (!text || strlen(text) != 32) return 0;
     for (int i = 0; i < 32; i++) {
-        const char *found = strchr(digits, text[i]);
+        const char *found = (strchr)(digits, text[i]);
         int digit = found ? (int)(found - digits) : -1;
         if (digit < 0) {
             memset(id, 0, sizeof *id);

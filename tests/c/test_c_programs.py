@@ -61,6 +61,34 @@ def test_the_header_is_cplusplus_too(name, folder):
     assert run(program).splitlines()[-1] == ENDS[name]
 
 
+#: What newer glibc's <string.h> has beside its functions, in programs that define _GNU_SOURCE.
+GENERIC = """
+#include <string.h>
+#define keeping(text, type, call) _Generic(0 ? (text) : (void *)1, const void *: (type)(call), default: call)
+#define memchr(text, c, n) keeping(text, const void *, memchr(text, c, n))
+#define strchr(text, c) keeping(text, const char *, strchr(text, c))
+#define strrchr(text, c) keeping(text, const char *, strrchr(text, c))
+#define strpbrk(text, set) keeping(text, const char *, strpbrk(text, set))
+#define strstr(text, word) keeping(text, const char *, strstr(text, word))
+"""
+
+
+def test_the_headers_are_c99_beside_macros_that_are_not(folder):
+    generic = folder / "generic.h"
+    generic.write_text(GENERIC)
+    source = folder / "strict.c"
+    headers = ["hamr.h", "hamr/store.h", "hamr/exchange.h"]
+    source.write_text(
+        "".join(f"#include <{header}>\n" for header in headers)
+        + "hamr_store_id id;\nint main(void) { return !hamr_store_id_parse(\"\", &id); }\n"
+    )
+    flags = ["-include", str(generic), "-pedantic-errors", "-c"]
+    compile_program(source, folder / "strict.o", *flags)
+    source.write_text("int main(void) { return !strchr(\"a\", 'b'); }\n")
+    with pytest.raises(AssertionError, match="_Generic"):
+        compile_program(source, folder / "strict.o", *flags)
+
+
 def test_every_function_is_called():
     """By the programs above, or by the one for devices."""
     table = (PROGRAMS.parents[2] / "include" / "hamr" / "interface.h").read_text()

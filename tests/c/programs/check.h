@@ -19,7 +19,7 @@
 #define FAILS(call, status, words)                           \
     do {                                                     \
         TRUE((call) == (status));                            \
-        TRUE(strstr(hamr_last_error(), words) != NULL);      \
+        TRUE((strstr)(hamr_last_error(), words) != NULL); /* a macro of newer glibc is no C99 */ \
     } while (0)
 
 static inline hamr_usage usage_of(int32_t allocator) {
