@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import hamr
+from tests.support import opencl_runtime
 from tests.support.processes import run_code
+
+pytestmark = pytest.mark.skipif(bool(opencl_runtime.absent()), reason=opencl_runtime.absent())
 
 
 @pytest.fixture
