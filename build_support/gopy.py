@@ -321,8 +321,8 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     runtime = ",".join(filter(None, [default, RUNTIME]))
     # Without build ids, which depend on where Python's headers lie, the same source gives the
     # same file anywhere.
-    # Zig, and GCC of some distributions, bind all functions when a library is loaded: Python's would
-    # be missing for ever where a C program loads hamr first.
+    # Zig, and GCC of some distributions, bind all functions when a library is loaded: Python's
+    # would be missing for ever where a C program loads hamr first.
     external = ["-Bsymbolic", "-z,lazy", f"--version-script={exports}", "-s"]
     link = (
         f"-s -w -buildid= -B none -X {FACADE_IMPORT}.version={version} "

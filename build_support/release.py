@@ -3,9 +3,9 @@
 python -m build_support.release [--checks TARGET] [--output FOLDER]
 
 The version is pyproject.toml's, the notes are its section of CHANGELOG.md. A tree with changes, a
-section that is missing or unreleased, a tag that is there and checks that fail end it, in that
-order, with nothing made. Wheels, source archives, notes and checksums go to dist/VERSION; the tag
-comes last. What would upload them is printed.
+section that is missing or unreleased, a tag that is there, a commit that 'make bare' has not run,
+and checks that fail end it, in that order, with nothing made. Wheels, source archives, notes and
+checksums go to dist/VERSION; the tag comes last. What would upload them is printed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from build_support import source_archive, toolchain, versions
+from build_support import bare, source_archive, toolchain, versions
 
 HEADING = re.compile(r"^## (\S+)(?: \((.*)\))?$", re.MULTILINE)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -122,6 +122,7 @@ def main() -> int:
     versions.check()
     refuse_tag(tag)
     commit = git("rev-parse", "HEAD")
+    bare.check(commit)
     if subprocess.run(["make", options.checks], cwd=toolchain.ROOT, check=False).returncode:
         toolchain.fail(f"make {options.checks} fails")
     shutil.rmtree(folder, ignore_errors=True)

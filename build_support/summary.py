@@ -85,9 +85,7 @@ def run_steps(steps: str) -> list[Row]:
 
 def main() -> int:
     """Run all steps, whether one failed or not, so that one run shows all that fails."""
-    rows = [row for steps in sys.argv[1:] for row in run_steps(steps)]
-    show(rows)
-    return int(failed(rows))
+    return report([row for steps in sys.argv[1:] for row in run_steps(steps)])
 
 
 if __name__ == "__main__":

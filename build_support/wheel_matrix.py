@@ -87,12 +87,7 @@ class Place:
         env = {**os.environ, **settings}
         if self.root is not None:
             command = ["chroot", str(self.root), "env", "-C", cwd, *command]
-            env = {
-                "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-                "HOME": "/root",
-                "LC_ALL": "C.UTF-8",
-                **settings,
-            }
+            env = {**wheel_systems.ENVIRONMENT, **settings}
         try:
             done = subprocess.run(
                 command,

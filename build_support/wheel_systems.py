@@ -41,6 +41,16 @@ make -s install
 BUILD_PACKAGES = ("build-essential", "libffi-dev", "libssl-dev", "zlib1g-dev", "libbz2-dev")
 
 
+#: What is mounted: its kind, where, and how. Programs ask /sys for the processors.
+MOUNTS = (("proc", "proc", "rw"), ("sysfs", "sys", "ro"), ("tmpfs", "dev/shm", "rw"))
+#: The environment of what runs in a system, from whose settings this machine's are kept out.
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+}
+
+
 @dataclass(frozen=True)
 class System:
     """A release of Debian's for an architecture of Debian's, and the Pythons that it gets."""
@@ -94,15 +104,25 @@ def check_tools(architecture: str) -> None:
 
 @contextmanager
 def mounted(root: Path) -> Iterator[None]:
-    """Give a system what programs expect: /proc, /dev/shm and names of hosts, for a while."""
+    """Mount what programs expect in a system, for a while."""
     with ExitStack() as undo:
-        for kind, folder in (("proc", "proc"), ("tmpfs", "dev/shm")):
+        for kind, folder, how in MOUNTS:
             target = root / folder
             target.mkdir(parents=True, exist_ok=True)
             if not os.path.ismount(target):
-                _call("mount", "-t", kind, kind, target)
+                _call("mount", "-t", kind, "-o", how, kind, target)
                 undo.callback(_call, "umount", "--lazy", target)
         yield
+
+
+def remove(root: Path) -> None:
+    """Remove a system, in which nothing may be mounted."""
+    for _, folder, _ in MOUNTS:
+        if os.path.ismount(root / folder):
+            toolchain.fail(
+                f"{root / folder} is mounted: another run uses it, or 'umount' is to end it"
+            )
+    shutil.rmtree(root)
 
 
 def make(system: System, root: Path, mirror: str) -> None:

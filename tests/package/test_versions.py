@@ -129,7 +129,7 @@ def checkout(tree):
     versions.write(tree, "7.8.9")
     (tree / "CHANGELOG.md").write_text(SECTION.replace("1.2.0", "7.8.9").replace("- F", "# F"))
     (tree / "Makefile").write_text("good: ; @true\nbad: ; @false\n")
-    (tree / ".gitignore").write_text("dist/\n__pycache__/\n")
+    (tree / ".gitignore").write_text("build/\ndist/\n__pycache__/\n")
     git(tree, "init", "-q")
     git(tree, "add", "-A")
     git(tree, "commit", "-qm", "A release")
@@ -138,7 +138,10 @@ def checkout(tree):
     return tree
 
 
-def make_release(tree, checks="good"):
+def make_release(tree, checks="good", *, bare=True):
+    (tree / "build" / "bare").mkdir(parents=True, exist_ok=True)
+    commit = git(tree, "rev-parse", "HEAD" if bare else "HEAD^{tree}")
+    (tree / "build" / "bare" / "passed").write_text(f"{commit}make demo: passed\n")
     command = [sys.executable, "-c", QUICKLY, "--checks", checks]
     return subprocess.run(command, cwd=tree, text=True, capture_output=True)
 
@@ -166,7 +169,9 @@ def test_a_release_is_made_once_and_not_uploaded(checkout):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("reason", ["dirty", "untracked", "section", "header", "remote", "checks"])
+@pytest.mark.parametrize(
+    "reason", ["dirty", "untracked", "section", "header", "remote", "bare", "checks"]
+)
 def test_a_release_is_refused(checkout, reason, tmp_path_factory):
     words = {
         "dirty": "the tree is not what is committed",
@@ -174,6 +179,7 @@ def test_a_release_is_refused(checkout, reason, tmp_path_factory):
         "section": "has 0 sections of version 7.8.9",
         "header": "is not that of version 7.8.9",
         "remote": "the tag v7.8.9 is there in origin",
+        "bare": "make bare has not passed with commit",
         "checks": "make bad fails",
     }[reason]
     if reason == "dirty":
@@ -192,7 +198,8 @@ def test_a_release_is_refused(checkout, reason, tmp_path_factory):
         git(checkout, "clone", "-q", "--bare", str(checkout), str(other))
         git(checkout, "remote", "add", "origin", str(other))
         git(checkout, "tag", "-d", "v7.8.9")
-    done = make_release(checkout, "bad" if reason == "checks" else "good")
+    checks = "bad" if reason == "checks" else "good"
+    done = make_release(checkout, checks, bare=reason != "bare")
     assert done.returncode == 1
     assert words in done.stderr
     assert git(checkout, "tag") == ""
