@@ -84,10 +84,9 @@ def test_only_who_asks_keeps(cuda_allocator):
     ]  # fmt: skip
     for other in others:
         assert not getattr(other, "is_cached", False)
-        assert not other.get_host_accessible().is_temporary or (
-            other.get_host_accessible().ptr != 0 and not other.get_host_accessible().readonly
-        )
-    del others, other
+        one, two = other.get_host_accessible(), other.get_host_accessible()
+        assert one.is_temporary is (one.ptr != two.ptr)
+    del others, other, one, two
     assert buffer.is_cached
     assert not buffer.cached(False).is_cached
     assert hamr.Buffer(2).is_cached is False

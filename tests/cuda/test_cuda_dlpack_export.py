@@ -260,7 +260,8 @@ def test_the_stream_of_the_memory_stays_as_long_as_the_tensor():
 def test_to_the_host(kind):
     buffer = late(7, kind)
     tensor = Tensor(buffer, dl_device=(1, 0))
-    assert (tensor.device, tensor.flags) == ((1, 0), dl.IS_COPIED)
+    assert (tensor.device, tensor.flags) == ((1, 0), dl.IS_COPIED | dl.READ_ONLY)
+    assert Tensor(buffer, dl_device=(1, 0), copy=True).flags == dl.IS_COPIED
     assert (tensor.array("f4") == 7).all()
     if dl.NEW_NUMPY:
         assert (np.from_dlpack(buffer, device="cpu") == 7).all()

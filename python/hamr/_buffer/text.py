@@ -20,7 +20,7 @@ MOST_LINES = 1000
 
 def shown(array: _native.Array, limit: int) -> str:
     """What ``repr`` shows: the elements, or where they would be waited for, what they are."""
-    source = array._pin()  # others may resize it meanwhile
+    source = array._snapshot(_native.Array)  # others may resize it meanwhile
     kind, place = name_of(source._element), allocator_from(source._allocator).name
     if not is_of_a_device(source._allocator):
         try:
