@@ -127,7 +127,7 @@ def test_a_killed_server_is_lost(client_program, server):
         [client_program, "exchange", server.path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert f"hamr::store::client: the store at {server.path} is lost" in done.stderr
+    assert f"hamr::store::client: no store at {server.path}: connection refused" in done.stderr
 
 
 def test_sharing_without_a_server(client_program):

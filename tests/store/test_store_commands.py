@@ -60,7 +60,12 @@ def test_what_is_in_a_store_is_printed(server, client, capsys):
 
 def test_a_store_that_is_not_there_is_said_so(tmp_path, capsys):
     assert main(["store", "list", "--socket", str(tmp_path / "none")]) == 1
-    assert "none is lost" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"no store at {tmp_path / 'none'}: no such file or directory" in told
+    assert "hamr store serve starts one" in told
+    arguments = ["store", "serve", "--socket", str(tmp_path / "a" / "b"), "--limit", "256MiB"]
+    assert main(arguments) == 1
+    assert "write 'host=256MiB'" in capsys.readouterr().err
     assert main(["store", "serve", "--socket", str(tmp_path / "a" / "b"), "--limit", "x"]) == 1
     assert "limit is 'x'" in capsys.readouterr().err
 

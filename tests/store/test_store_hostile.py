@@ -85,6 +85,9 @@ def test_paths_are_checked(wrong):
         Server(limit=5)
     with pytest.raises(TypeError, match=r"^spill is 5"):
         Server(spill=5)
+    for size in ("256MiB", 1 << 28):
+        with pytest.raises((TypeError, ValueError), match=f"limit is .*write 'host={size}'"):
+            Server(limit=size)
     for more in ({"limit": "gpu=1GiB"}, {"spill": "/tmp"}):
         with pytest.raises(ValueError, match=r"^spill_devices is True"):
             Server(spill_devices=True, **more)

@@ -21,6 +21,11 @@ def test_a_store_that_is_full_says_by_whom(client):
     assert str(os.getpid()) in str(error)
     client.put(np.zeros(20 * MIB, "u1"))
     assert held[0] == 0
+    del held
+    with pytest.raises(StoreFull, match=r"goes if no process has it.*and it was made evictable"):
+        client.create(30 * MIB, "u1")
+    with pytest.raises(StoreFull, match="that never fits: the limit is less"):
+        client.create(65 * MIB, "u1")
 
 
 def test_the_least_recently_used_goes_first_and_none_that_is_in_use(client):

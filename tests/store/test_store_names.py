@@ -73,3 +73,26 @@ def test_events_tell_what_happens(client):
         client.put(np.zeros(3))
         assert next(events).kind == "created"
     assert list(events) == []
+
+
+def test_an_object_is_had_by_its_name(client):
+    id = client.put(np.arange(3), name="field")
+    assert client.get(name="field").get().tolist() == [0, 1, 2]
+    assert client.get(name="field", wait=True, timeout=10).get().tolist() == [0, 1, 2]
+    with pytest.raises(ObjectNotFound, match='name "other"'):
+        client.get(name="other")
+    with pytest.raises(StoreTimeout, match="'other'"):
+        client.get(name="other", wait=True, timeout=0.01)
+    with pytest.raises(TypeError, match=r"id is .* and name is 'field': accepted is one"):
+        client.get(id, name="field")
+    with pytest.raises(TypeError, match="id is None: accepted is an ObjectID"):
+        client.get()
+
+
+@pytest.mark.parametrize("method", ["get", "info", "delete", "exists", "pin"])
+def test_a_name_in_place_of_an_id(client, method):
+    client.put(np.arange(3), name="field")
+    with pytest.raises(
+        ValueError, match=r"id is 'field'.*get\(name='field'\).*get_name"
+    ):
+        getattr(client, method)("field")

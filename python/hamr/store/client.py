@@ -30,7 +30,7 @@ from .connection import Connection
 from .description import ObjectInfo
 from .events import Events
 from .ids import ObjectID, id_of
-from .patience import found_within, is_over, milliseconds_of, until_of
+from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,26 +213,37 @@ class Client:
 
     def get(
         self,
-        id: str,
+        id: str | None = None,
         allocator: Allocator | int | AllocatorName | None = None,
         *,
+        name: str | None = None,
         device: Device | None = None,
         unsafe: bool = False,
         wait: bool = False,
         timeout: float | None = None,
     ) -> Buffer:
-        """An object's elements, in place and for reading only.
+        """An object's elements, in place and for reading only; by its id, or by ``name=``.
 
         Who needs them elsewhere says so by ``allocator`` or ``device``, and has a copy of its own
         there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``,
         which gives the memory as it is, for writing too; a small one, which shares memory with
         others, for reading only, and not before one of those is sealed. With ``wait`` the call
-        waits until there is an object of the id and it is sealed; a StoreTimeout after ``timeout``
-        seconds.
+        waits until there is an object of the id or name and it is sealed; a StoreTimeout after
+        ``timeout`` seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
-        unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
-        held, where, dtype, shape = self._found(id_of(id), unsafe, wait, timeout_of(timeout))
+        unsafe, wait, seconds = (
+            flag_of("unsafe", unsafe),
+            flag_of("wait", wait),
+            timeout_of(timeout),
+        )
+        if name is not None:
+            if id is not None:
+                raise TypeError(f"id is {id!r} and name is {name!r}: accepted is one of them")
+            until = until_of(seconds)
+            id = self.get_name(name, wait, seconds)
+            seconds = seconds_until(until)
+        held, where, dtype, shape = self._found(id_of(id), unsafe, wait, seconds)
         found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
         if wanted is None or wanted == (found._allocator, found.device):
             return found

@@ -25,7 +25,10 @@ class ObjectID(str):
             raise TypeError(f"id is {text!r}: accepted is an ObjectID, or its text")
         digits = text.lower()
         if not _digits.fullmatch(digits):
-            raise ValueError(f"id is {text!r}: accepted are 32 hexadecimal digits")
+            raise ValueError(
+                f"id is {text!r}: accepted are 32 hexadecimal digits; for the object of a name write "
+                f"client.get(name={text!r}), or client.get_name({text!r}) for its id"
+            )
         return super().__new__(cls, digits)
 
     @classmethod

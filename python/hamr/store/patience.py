@@ -30,6 +30,11 @@ def is_over(until: float | None) -> bool:
     return until is not None and time.monotonic() >= until
 
 
+def seconds_until(until: float | None) -> float | None:
+    """How long that is from now."""
+    return None if until is None else max(0.0, until - time.monotonic())
+
+
 def milliseconds_of(until: float | None) -> int:
     """How long the next call is to wait."""
     left = SLICE if until is None else max(0.0, min(SLICE, until - time.monotonic()))

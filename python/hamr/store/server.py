@@ -89,6 +89,15 @@ class Server(Owned):
             reply(core().StoreEndServer(token))
 
 
+def _is_size(limit: Any) -> bool:
+    """Whether it is a number of bytes, without the memory that it is of."""
+    try:
+        size_of("limit", limit)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def limits_of(limit: Limits | None) -> dict[str, int]:
     """Bytes by ``"host"`` and ``"gpu"``, as users give them."""
     if limit is None:
@@ -99,10 +108,14 @@ def limits_of(limit: Limits | None) -> dict[str, int]:
     elif isinstance(limit, Mapping):
         pairs = dict(limit)
     else:
-        raise TypeError(f"limit is {limit!r}: accepted are texts, as 'host=8GiB', and mappings")
+        hint = f"; write 'host={limit}'" if _is_size(limit) else ""
+        raise TypeError(
+            f"limit is {limit!r}: accepted are texts, as 'host=8GiB', and mappings{hint}"
+        )
     unknown = set(pairs) - {"host", "gpu"}
     if unknown:
-        raise ValueError(f"limit is {limit!r}: accepted are host=BYTES and gpu=BYTES")
+        hint = f"; write 'host={limit}'" if _is_size(limit) else ""
+        raise ValueError(f"limit is {limit!r}: accepted are host=BYTES and gpu=BYTES{hint}")
     sizes = {
         name: size_of(f"limit of {name}", size) for name, size in pairs.items() if size is not None
     }
