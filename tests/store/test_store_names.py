@@ -92,7 +92,5 @@ def test_an_object_is_had_by_its_name(client):
 @pytest.mark.parametrize("method", ["get", "info", "delete", "exists", "pin"])
 def test_a_name_in_place_of_an_id(client, method):
     client.put(np.arange(3), name="field")
-    with pytest.raises(
-        ValueError, match=r"id is 'field'.*get\(name='field'\).*get_name"
-    ):
+    with pytest.raises(ValueError, match=r"id is 'field'.*get\(name='field'\).*get_name"):
         getattr(client, method)("field")

@@ -232,11 +232,8 @@ class Client:
         ``timeout`` seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
-        unsafe, wait, seconds = (
-            flag_of("unsafe", unsafe),
-            flag_of("wait", wait),
-            timeout_of(timeout),
-        )
+        unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
+        seconds = timeout_of(timeout)
         if name is not None:
             if id is not None:
                 raise TypeError(f"id is {id!r} and name is {name!r}: accepted is one of them")

@@ -26,8 +26,8 @@ class ObjectID(str):
         digits = text.lower()
         if not _digits.fullmatch(digits):
             raise ValueError(
-                f"id is {text!r}: accepted are 32 hexadecimal digits; for the object of a name write "
-                f"client.get(name={text!r}), or client.get_name({text!r}) for its id"
+                f"id is {text!r}: accepted are 32 hexadecimal digits; for the object of a name "
+                f"write client.get(name={text!r}), or client.get_name({text!r}) for its id"
             )
         return super().__new__(cls, digits)
 
