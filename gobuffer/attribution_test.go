@@ -73,7 +73,7 @@ func TestLimitsOfLibraries(t *testing.T) {
 	fits, err := take(gobuffer.LibraryTorch, 0, 40)
 	require.NoError(t, err)
 	_, err = take(gobuffer.LibraryTorch, 1, 51)
-	require.ErrorContains(t, err, "150 bytes for torch on all devices, of which 100 are in use")
+	require.ErrorContains(t, err, "150 bytes for torch in all, of which 100 are in use")
 	other, err := take(gobuffer.LibraryCuPy, 0, 1000)
 	require.NoError(t, err)
 	require.NoError(t, before.Release())
@@ -98,6 +98,41 @@ func TestLimitsOfLibraries(t *testing.T) {
 	require.Error(t, err)
 	_, err = gobuffer.LibraryNamed("jax")
 	require.Error(t, err)
+}
+
+func TestLimitsOfTheHost(t *testing.T) {
+	r, err := gobuffer.NewRuntime(host.New(), backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA}))
+	require.NoError(t, err)
+	take := func(a backends.Allocator, size int) (*gobuffer.Memory, error) {
+		return r.AllocateFor(gobuffer.LibraryHamr, a, 0, size, 0)
+	}
+	before, err := take(backends.Malloc, 60)
+	require.NoError(t, err)
+	require.NoError(t, r.LimitLibrary(gobuffer.LibraryHamr, gobuffer.OfHost, backends.HostDevice, 100))
+	_, err = take(backends.CPP, 41)
+	require.ErrorContains(t, err, "the limit is 100 bytes for hamr on the host, of which 60 are in use")
+	onDevice, err := take(backends.CUDA, 1000)
+	require.NoError(t, err)
+	require.NoError(t, r.LimitLibrary(gobuffer.LibraryHamr, gobuffer.OfHost, backends.HostDevice, backends.NoLimit))
+	require.NoError(t, r.LimitLibrary(gobuffer.LibraryHamr, "", 0, 1100))
+	_, err = take(backends.Malloc, 41)
+	require.ErrorContains(t, err, "the limit is 1100 bytes for hamr in all, of which 1060 are in use")
+	fits, err := take(backends.Malloc, 40)
+	require.NoError(t, err)
+	for _, m := range []*gobuffer.Memory{before, onDevice, fits} {
+		require.NoError(t, m.Release())
+	}
+	assert.Zero(t, r.LibraryLimits()[0].Current)
+	require.NoError(t, r.LimitLibrary(gobuffer.LibraryHamr, "", 0, backends.NoLimit))
+}
+
+func TestKeptMemoryIsLimited(t *testing.T) {
+	r, err := gobuffer.NewRuntime(host.New())
+	require.NoError(t, err)
+	require.NoError(t, r.LimitKept(1<<20))
+	assert.EqualValues(t, 1<<20, r.Pools()[0].Limit)
+	require.NoError(t, r.LimitKept(backends.DefaultLimit))
+	assert.ErrorContains(t, r.LimitKept(-3), "bytes is -3")
 }
 
 // Limits that come and go while memory does leave the sums right.

@@ -21,7 +21,10 @@ type books struct {
 	checker  atomic.Pointer[Checker]
 }
 
-// share is the memory of one library on a device, or with no backend's name on all devices.
+// OfHost is the backend's name by which LimitLibrary limits memory of the host, whichever backend serves it.
+const OfHost = "host"
+
+// share is the memory of one library on a device or of the host, or with no backend's name all of it.
 type share struct {
 	library Library
 	backend string
@@ -29,13 +32,13 @@ type share struct {
 }
 
 func shareOf(m *Memory) share {
+	if m.region.Device == backends.HostDevice {
+		return share{m.library, OfHost, backends.HostDevice}
+	}
 	return share{m.library, m.backend.Name(), m.region.Device}
 }
 
 func everywhere(l Library) share { return share{l, "", 0} }
-
-// isOfDevice reports whether limits of libraries speak of the memory.
-func (m *Memory) isOfDevice() bool { return m.region.Device >= 0 && m.backend != nil }
 
 func (b *books) come(m *Memory, size int) {
 	b.mutex.Lock()
@@ -84,7 +87,7 @@ func (b *books) grown(m *Memory, by int) {
 func (b *books) has(m *Memory) bool { return len(b.limits) > 0 && m.booked == b.epoch }
 
 func (b *books) book(m *Memory, size int) {
-	if len(b.limits) > 0 && m.isOfDevice() {
+	if len(b.limits) > 0 {
 		m.booked = b.epoch
 		b.count(m, size)
 	}
@@ -102,9 +105,6 @@ func (b *books) count(m *Memory, bytes int) {
 
 // reserve books memory that is about to be taken, or more of it, if the limits allow that.
 func (b *books) reserve(m *Memory, size int) error {
-	if !m.isOfDevice() {
-		return nil
-	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for _, s := range []share{shareOf(m), everywhere(m.library)} {
@@ -121,8 +121,11 @@ func (b *books) reserve(m *Memory, size int) error {
 }
 
 func (s share) where() string {
-	if s.backend == "" {
-		return " on all devices"
+	switch s.backend {
+	case "":
+		return " in all"
+	case OfHost:
+		return " on the host"
 	}
 	return ""
 }
@@ -137,8 +140,9 @@ func (b *books) unreserve(m *Memory, size int) {
 }
 
 // LimitLibrary limits how many bytes a library may have in use, by any allocators of a device of the
-// backend; with no backend's name, on all devices together. backends.NoLimit ends that. What is more fails
-// with a *backends.OutOfMemoryError; what is in use already stays.
+// backend or, for OfHost, of the host, where device is not looked at; with no backend's name, on the host and
+// all devices together. backends.NoLimit ends that. What is more fails with a *backends.OutOfMemoryError; what is
+// in use already stays. Temporaries count, too.
 func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int64) error {
 	if err := r.check(); err != nil {
 		return err
@@ -150,7 +154,11 @@ func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int6
 		return valueError("library", uint8(l), "one of the constants")
 	}
 	s := everywhere(l)
-	if backend != "" {
+	switch backend {
+	case "":
+	case OfHost:
+		s = share{l, OfHost, backends.HostDevice}
+	default:
 		b, err := r.Named(backend)
 		if err != nil {
 			return err
@@ -205,7 +213,7 @@ func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int6
 // LibraryLimit is a limit that LimitLibrary has set.
 type LibraryLimit struct {
 	Library Library
-	Backend string // "" for all devices together
+	Backend string // OfHost, or "" for all memory
 	Device  int
 	Limit   int64
 	Current int64 // bytes in use

@@ -25,9 +25,15 @@ func (r *Runtime) Pools() (list []backends.PoolStatistics) {
 	return list
 }
 
+// LimitKept limits how many bytes of ordinary host memory are kept for reuse once they were freed. It refuses nobody
+// memory. backends.NoLimit and backends.DefaultLimit are limits, too.
+func (r *Runtime) LimitKept(bytes int64) error {
+	return r.LimitPool(backends.Malloc, backends.HostDevice, bytes)
+}
+
 // LimitPool limits how many bytes are taken for allocator a: of a device's memory, by all its
-// allocators on that device; of page-locked memory, on all. Of ordinary host memory it is how many
-// bytes are kept for reuse. backends.NoLimit and backends.DefaultLimit are limits, too. What is
+// allocators on that device; of page-locked memory, on all. That is memory in use and what is kept for reuse, which
+// makes room. Of backends.Malloc it is LimitKept; LimitLibrary limits the host's memory in use. backends.NoLimit and backends.DefaultLimit are limits, too. What is
 // more fails with a *backends.OutOfMemoryError, and what is kept beyond it is given back before
 // LimitPool returns.
 func (r *Runtime) LimitPool(a backends.Allocator, device int, bytes int64) error {

@@ -146,6 +146,8 @@ HAMR_OTHER_FUNCTION(int32_t, memory_usage, (hamr_usage *rows, int32_t room), (ro
 HAMR_VOID_FUNCTION(reset_peaks, (void), ())
 HAMR_FUNCTION(trim, (void), ())
 HAMR_FUNCTION(set_limit, (int32_t allocator, int32_t device, int64_t bytes), (allocator, device, bytes))
+HAMR_FUNCTION(limit_in_use, (const char *library, const char *backend, int32_t device, int64_t bytes), (library, backend, device, bytes))
+HAMR_FUNCTION(limit_kept, (int64_t bytes), (bytes))
 HAMR_FUNCTION(configure, (const char *name, const char *value), (name, value))
 HAMR_FUNCTION(set_verbose, (int32_t level), (level))
 

@@ -33,7 +33,7 @@ func ReadTracker(number uint64, last bool) (string, error) {
 	return fmt.Sprint(t.Allocated, t.Allocations, t.Freed, t.Peak), err
 }
 
-// LimitLibrary limits what a library has in use on a device of a backend, or for "" on all; -1 bytes is
+// LimitLibrary limits what a library has in use on a device of a backend, for "host" on the host, or for "" everywhere; -1 bytes is
 // no limit.
 //
 //hamr:blocking

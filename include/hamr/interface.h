@@ -244,7 +244,8 @@ typedef struct hamr_table {
     int32_t (*memory_usage)(hamr_usage *rows, int32_t room); /* how many there are: HAMR_ALLOCATOR_COUNT at most */
     void (*reset_peaks)(void);
     hamr_status (*trim)(void); /* gives back what is kept for reuse */
-    /* The most bytes of an allocator on a device; -1: none, -2: that of the start. */
+    /* The most bytes that an allocator takes on a device, in use and kept for reuse; -1: none, -2: that of the
+     * start. Of HAMR_ALLOCATOR_MALLOC it is limit_kept; limit_in_use is for the host's memory in use. */
     hamr_status (*set_limit)(int32_t allocator, int32_t device, int64_t bytes);
     hamr_status (*configure)(const char *name, const char *value); /* a HAMR_… variable, before it is read */
     hamr_status (*set_verbose)(int32_t level); /* 0: silent, 1: on standard error */
@@ -271,6 +272,13 @@ typedef struct hamr_table {
     /* The table of another header: "store" is that of hamr/store.h. NULL: the library has none of that
      * name and version. */
     const void *(*other_table)(const char *name, uint32_t version);
+
+    /* The most bytes that a library has in use on a device of a backend, -1 for the current one; backend "host": on the host;
+     * NULL: everywhere, together. library: "hamr", which is NULL, too, "cupy", "torch" or "numba". bytes -1: no limit.
+     * More is HAMR_ERROR_MEMORY; what is in use already stays. */
+    hamr_status (*limit_in_use)(const char *library, const char *backend, int32_t device, int64_t bytes);
+    /* The most bytes of ordinary host memory that are kept for reuse once freed; -1: no limit, -2: that of the start. */
+    hamr_status (*limit_kept)(int64_t bytes);
 } hamr_table;
 
 #endif

@@ -303,7 +303,6 @@ _NOT_STARRED = (
     "zeros_like",
 )
 _LATE.update(dict.fromkeys(_NOT_STARRED, "_buffer.making"))
-_NUMPYS = ("arange", "eye", "frombuffer", "fromfile", "linspace", "load", "loadtxt")
 
 
 if TYPE_CHECKING:
@@ -322,24 +321,12 @@ else:  # hidden: checkers take every name for one that a __getattr__ has
             value = _public(getattr(module, name))
             globals()[name] = value
             return value
-        raise AttributeError(f"module 'hamr' has no attribute {name!r}{_instead(name)}")
+        from ._base.missing_names import missing
+
+        raise missing(name)
 
 
 del TYPE_CHECKING
-
-
-def _instead(name: str) -> str:
-    """What to write for names that NumPy's module has and hamr's does not."""
-    from sys import modules
-
-    from ._base.element import TABLE
-
-    if name in [names[0] for names in TABLE[1:]]:
-        return f": element types are names, write {name!r}"
-    found = vars(modules["numpy"]).get(name) if "numpy" in modules else None
-    if name in _NUMPYS or (callable(found) and not isinstance(found, type)):
-        return f": write hamr.buffer(numpy.{name}(...))"
-    return ""
 
 
 def _public(value: "Any") -> "Any":

@@ -277,7 +277,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines += ["element types: " + ", ".join(facts["elements"])]
     lines += ["processors: " + _processors_text(facts["processors"]), "", "pools"]
     for name, pool in facts["pools"].items():
-        limit = "no limit" if pool["limit"] is None else f"limit {pool['limit']}"
+        words = (
+            "keeps at most" if name == "host" else "limit"
+        )  # of the host that is no limit of use
+        limit = "no limit" if pool["limit"] is None else f"{words} {pool['limit']}"
         figures = (f"{key} {value}" for key, value in pool.items() if key != "limit")
         lines.append(f"  {name}: {limit}, {', '.join(figures)}")
     lines += ["", "environment"]

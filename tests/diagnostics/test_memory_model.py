@@ -6,11 +6,14 @@ import gc
 import random
 import threading
 
+import numpy as np
 import pytest
 
 import hamr
 from tests.support.memory_walk import HOST, walk_at_random
 from tests.support.processes import scaled
+
+MIB = 1 << 20
 
 
 @pytest.mark.parametrize("seed", range(scaled(20)))
@@ -75,7 +78,11 @@ def test_threads_at_the_same_time(watched):
         ({"library": "numpy", "bytes": 1}, "library is 'numpy': accepted are hamr, cupy"),
         ({"library": "hamr"}, "library is given without bytes"),
         ({"library": "hamr", "bytes": -1}, "bytes is -1"),
-        ({"library": "hamr", "bytes": 1, "host": 2}, "with pinned or host"),
+        ({"library": "hamr", "bytes": 1, "kept": 2}, "with pinned or kept"),
+        ({"library": "CuPy", "bytes": 1}, "library is 'CuPy': accepted are.*write 'cupy'"),
+        ({"device": "cpu"}, "device is given without bytes"),
+        ({"device": -1, "bytes": -1}, "bytes is -1"),
+        ({"device": -5, "bytes": 1}, "device is -5: accepted are -1 or 'cpu' for the host"),
         ({"library": "hamr", "bytes": "1 parsec"}, "bytes is '1 parsec'"),
     ],
 )
@@ -83,6 +90,59 @@ def test_wrong_limits(wrong, told):
     with pytest.raises(ValueError, match=told):
         hamr.set_limit(**wrong)
     assert hamr.limits()["libraries"] == {}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"device": "cpu"}, {"device": -1}, {"library": "hamr"}, {"device": "host", "library": "hamr"}],
+)
+def test_memory_of_the_host_is_limited(where):
+    """Memory in use, in all or on the host; what is kept for reuse is no part of it."""
+    gc.collect()
+    hamr.trim()
+    used = sum(a["size"] for a in hamr.memory_snapshot().allocations)
+    hamr.set_limit(**where, bytes=used + 8 * MIB)
+    try:
+        place = "cpu" if "device" in where else "all"
+        assert hamr.limits()["libraries"] == {"hamr": {place: used + 8 * MIB}}
+        held = hamr.zeros(5 * MIB, "u1")
+        with pytest.raises(
+            hamr.OutOfMemory, match=r"for hamr (on the host|in all), of which"
+        ) as full:
+            hamr.Buffer(4 * MIB, "u1", "cpp")
+        assert full.value.size == 4 * MIB
+        with pytest.raises(hamr.OutOfMemory):
+            held.append(np.zeros(5 * MIB, "u1"))
+        small = [hamr.zeros(1000) for _ in range(100)]
+        del held, small
+        hamr.Buffer(8 * MIB, "u1", "shared").close()
+        asked = []
+        held = [hamr.zeros(5 * MIB, "u1")]
+        callback = hamr.on_out_of_memory(lambda *a: asked.append(a) or held.clear() or True)
+        hamr.zeros(4 * MIB, "u1")  # what a callback gave back makes room
+        callback.remove()
+        assert asked == [(-1, 4 * MIB)]
+    finally:
+        hamr.set_limit(**where, bytes=None)
+    assert hamr.limits()["libraries"] == {}
+    hamr.zeros(9 * MIB, "u1")
+
+
+def test_what_is_kept_has_a_word_of_its_own():
+    try:
+        hamr.set_limit(kept="1MiB")
+        assert hamr.limits()["kept"] == hamr.limits()["host"] == MIB
+        with pytest.warns(DeprecationWarning, match=r"write hamr.set_limit\(kept=") as warned:
+            hamr.set_limit(host="2MiB")
+        assert warned[0].filename == __file__
+        assert hamr.limits()["kept"] == 2 * MIB
+        with pytest.raises(TypeError, match="accepted is kept alone"):
+            hamr.set_limit(kept=1, host=1)
+        with pytest.raises(ValueError, match="host is 'x'"):
+            hamr.set_limit(host="x")
+        hamr.zeros(9 * MIB, "u1")  # of memory in use it is none
+    finally:
+        hamr.set_limit(kept=None)
 
 
 def test_a_library_is_a_text():

@@ -72,9 +72,10 @@ class Walk:
         size = self.random.choice((0, 1, 100, 5 * KIB, 700 * KIB, 3 << 20))
         where = {} if device < 0 else {"device": device}
         fits = True
-        if self.limit is not None and device >= 0:
+        if self.limit is not None:
             number, most = self.limit
-            counted = range(self.devices) if number is None else [number]
+            one = -1 if number == "cpu" else number
+            counted = range(-1, self.devices) if number is None else [one]
             used = sum(map(self.on_device, counted))
             fits = device not in counted or not size or used + size <= most
         if not fits:
@@ -113,13 +114,11 @@ class Walk:
             region.check()
 
     def set_limit(self):
-        if not self.devices:
-            return
         if self.limit is not None:
             hamr.set_limit(library="hamr", device=self.limit[0], bytes=None)
             self.limit = None
         elif self.random.random() < 0.7:
-            device = self.random.choice((None, *range(self.devices)))
+            device = self.random.choice((None, "cpu", *range(self.devices)))
             most = self.random.choice((0, 2 << 20, 5 << 20, 12 << 20))
             hamr.set_limit(library="hamr", device=device, bytes=most)
             self.limit = (device, most)

@@ -160,7 +160,7 @@ def counting() -> None:
     hamr.trim()
     largest: int = counted["pools"]["host"]["largest_free"]
     limit: int | None = hamr.limits()["devices"].get(largest)
-    hamr.set_limit(pinned="4GiB", host=np.int64(1), device="cuda:0", bytes=limit)
+    hamr.set_limit(pinned="4GiB", kept=np.int64(1), device="cuda:0", bytes=limit)
 
     @hamr.on_out_of_memory
     def give_back(device: int, nbytes: int) -> bool:

@@ -85,7 +85,7 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     # Entries that do not exist.
     hamr.stats()["nope"]  # expect: error
     hamr.limits()["nope"]  # expect: error
-    hamr.set_limit(host=1.5)  # expect: error
+    hamr.set_limit(kept=1.5)  # expect: error
     hamr.on_out_of_memory(3)  # expect: error
     hamr.set_limit(library=3, bytes=1)  # expect: error
     hamr.track(library=3)  # expect: error

@@ -106,13 +106,14 @@ func ReadTracker(number uint64, last bool) (_ gobuffer.Tracked, err error) {
 	return t.Read(), err
 }
 
-// LimitLibrary limits what a library has in use on a device, or with no backend's name on all.
+// LimitLibrary limits what a library has in use on a device, on the host, or with no backend's name everywhere.
 func LimitLibrary(library, backend string, device int, bytes int64) (err error) {
 	defer Guard(&err)
 	l, err := gobuffer.LibraryNamed(library)
 	if err != nil {
 		return err
 	}
+	DropSpares() // which count as in use, and are not kept while there is a limit
 	return Runtime.LimitLibrary(l, backend, device, bytes)
 }
 

@@ -101,6 +101,12 @@ func Pools() string {
 	return text.String()
 }
 
+// LimitKept limits how much freed memory of the host is kept.
+func LimitKept(bytes int64) (err error) {
+	defer Guard(&err)
+	return Runtime.LimitKept(bytes)
+}
+
 // LimitPool limits what is taken for an allocator on a device.
 func LimitPool(a backends.Allocator, device int, bytes int64) (err error) {
 	defer Guard(&err)

@@ -71,6 +71,8 @@ int32_t capi_memory_usage(hamr_usage *rows, int32_t room);
 void capi_reset_peaks(void);
 hamr_status capi_trim(void);
 hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes);
+hamr_status capi_limit_in_use(const char *library, const char *backend, int32_t device, int64_t bytes);
+hamr_status capi_limit_kept(int64_t bytes);
 hamr_status capi_configure(const char *name, const char *value);
 hamr_status capi_set_verbose(int32_t level);
 hamr_status capi_to_dlpack(const hamr_buffer *buffer, void *stream, struct DLManagedTensorVersioned **made);

@@ -25,12 +25,13 @@ import (
 	"hamr/pyhamr/internal/cabi"
 )
 
-// hamrCore gives out cabi's table, and where the core says that it is being traced, and that memory is checked.
+// hamrCore gives out cabi's table, and where the core says that it is being traced, and that memory is checked and watched.
 //
 //export hamrCore
-func hamrCore(tracing, checking *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
+func hamrCore(tracing, checking, watching *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
 	_, word, _ := bridge.Runtime.Words()
 	*tracing, *checking = C.uint64_t(word), C.uint64_t(bridge.Runtime.CheckedWord())
+	*watching = C.uint64_t(bridge.Runtime.WatchedWord())
 	if bridge.Settings.Said() {
 		*configured = 1
 	}
@@ -41,6 +42,16 @@ func hamrCore(tracing, checking *C.uint64_t, configured *C.int32_t) *C.hamr_func
 //export hamrLimitPool
 func hamrLimitPool(allocator, device C.int32_t, bytes C.int64_t) *C.hamr_error {
 	return (*C.hamr_error)(cabi.Failure(bridge.LimitPool(backends.Allocator(allocator), int(device), int64(bytes))))
+}
+
+//export hamrLimitKept
+func hamrLimitKept(bytes C.int64_t) *C.hamr_error {
+	return (*C.hamr_error)(cabi.Failure(bridge.LimitKept(int64(bytes))))
+}
+
+//export hamrLimitLibrary
+func hamrLimitLibrary(library, backend *C.char, device C.int32_t, bytes C.int64_t) *C.hamr_error {
+	return (*C.hamr_error)(cabi.Failure(bridge.LimitLibrary(C.GoString(library), C.GoString(backend), int(device), int64(bytes))))
 }
 
 func init() {

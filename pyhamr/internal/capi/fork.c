@@ -107,8 +107,10 @@ HAMR_EXPORT const char *hamr_path_in_process(void) {
 
 /* A copy's own core; drop is whose spares its statistics do not count. */
 HAMR_EXPORT void hamr_core_of_copy(capi_core *core, hamr_drop_function drop) {
-    core->functions = hamrCore(&core->tracing, &core->checking, &core->configured);
+    core->functions = hamrCore(&core->tracing, &core->checking, &core->watching, &core->configured);
     core->limit_pool = hamrLimitPool;
+    core->limit_kept = hamrLimitKept;
+    core->limit_library = hamrLimitLibrary;
     core->store = &capi_store_of_this_copy;
     spares_of(drop);
 }

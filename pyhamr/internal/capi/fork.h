@@ -6,15 +6,19 @@
 #include "hamr/interface.h"
 #include "store_calls.h"
 
+#define UNCONST(type, given) ((type *)(uintptr_t)(given)) /* Go's types have no const */
 #define HAMR_EXPORT __attribute__((visibility("default")))
 
 /* What a copy of the library offers besides its table. */
 typedef struct {
     const hamr_functions *functions;
     hamr_error *(*limit_pool)(int32_t allocator, int32_t device, int64_t bytes);
+    hamr_error *(*limit_kept)(int64_t bytes);
+    hamr_error *(*limit_library)(char *library, char *backend, int32_t device, int64_t bytes);
     const capi_store_calls *store;
     uint64_t tracing;   /* address of 64 bits that are zero while nobody is told what the core does */
     uint64_t checking;  /* likewise, while nobody looks whether freed memory is written to */
+    uint64_t watching;  /* address of 32 bits that are zero while nobody records, tracks or limits memory */
     int32_t configured; /* somebody has told it the settings */
 } capi_core;
 
@@ -34,6 +38,9 @@ static inline int capi_traced(void) { return __atomic_load_n((const uint64_t *)(
 
 /* Whether all memory that is freed has to come to the core. */
 static inline int capi_checked(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.checking, __ATOMIC_RELAXED) != 0; }
+
+/* Whether each allocation has to come to the core. */
+static inline int capi_watched(void) { return __atomic_load_n((const uint32_t *)(uintptr_t)capi_own.watching, __ATOMIC_RELAXED) != 0; }
 
 #define CAPI_LOAD()                                           \
     do {                                                      \

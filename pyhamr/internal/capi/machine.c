@@ -124,6 +124,18 @@ hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes) {
     return keep(capi_own.limit_pool(allocator, device, bytes));
 }
 
+hamr_status capi_limit_in_use(const char *library, const char *backend, int32_t device, int64_t bytes) {
+    if (bytes < -1) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, and -1 for no limit", (long long)bytes);
+    CAPI_LOAD();
+    return keep(capi_own.limit_library(UNCONST(char, library ? library : "hamr"), UNCONST(char, backend ? backend : ""), device, bytes));
+}
+
+hamr_status capi_limit_kept(int64_t bytes) {
+    if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
+    CAPI_LOAD();
+    return keep(capi_own.limit_kept(bytes));
+}
+
 hamr_status capi_configure(const char *name, const char *value) {
     CHECK_NAME("name", name);
     if (!value) return fail(HAMR_ERROR_VALUE, "value is NULL: accepted is a text, which may be empty");

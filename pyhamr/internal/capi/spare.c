@@ -16,7 +16,7 @@ static int64_t reused;
 static hamr_drop_function drop;
 
 Object *spare_take(uint64_t size, Share **share) {
-    if (size == 0 || size > LARGEST || capi_traced()) return NULL;
+    if (size == 0 || size > LARGEST || capi_traced() || capi_watched()) return NULL;
     Object *object = NULL;
     object_lock();
     Share **at = &spares[(size - 1) / STEP].first;
@@ -33,7 +33,7 @@ Object *spare_take(uint64_t size, Share **share) {
 
 int spare_put(Share *share) {
     if (!share->pristine || share->allocator != HAMR_ALLOCATOR_MALLOC || share->stream || share->size == 0 || share->size > LARGEST) return 0;
-    if (capi_traced() || capi_checked()) return 0;
+    if (capi_traced() || capi_checked() || capi_watched()) return 0;
     int kept = 0;
     object_lock();
     size_t of = (share->size - 1) / STEP;

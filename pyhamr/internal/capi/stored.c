@@ -6,7 +6,6 @@
 #include "stored.h"
 
 #define GO capi_own.store
-#define UNCONST(type, given) ((type *)(uintptr_t)(given)) /* Go's types have no const */
 
 #define CHECK_ID(id)                                                                                \
     do {                                                                                            \

@@ -80,6 +80,8 @@ static const hamr_table table = {
     .data = capi_data,
     .handle_data = capi_handle_data,
     .other_table = capi_other_table,
+    .limit_in_use = capi_limit_in_use,
+    .limit_kept = capi_limit_kept,
 };
 
 HAMR_EXPORT const hamr_table *hamr_get_table(uint32_t version) { return version == HAMR_TABLE_VERSION ? &table : NULL; }

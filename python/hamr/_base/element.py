@@ -94,10 +94,15 @@ def _parse(dtype: Any) -> int:
         raise TypeError(str(error).replace(f"dtype '{name}'", f"dtype is {dtype!r}", 1)) from None
 
 
+def as_elsewhere(name: str) -> str:
+    """The name that hamr has for an element type as other libraries write it, else the same."""
+    name = name.strip().rpartition(".")[2].lower()
+    return _OTHERS.get(name) or _SPELLINGS.get(name, name)
+
+
 def _meant(name: str) -> str:
     """The name that hamr has for what was written as other libraries do; "" if it is none."""
-    name = name.strip().rpartition(".")[2].lower()
-    name = _OTHERS.get(name) or _SPELLINGS.get(name, name)
+    name = as_elsewhere(name)
     try:
         core().ParseElement(name)
     except TypeError:

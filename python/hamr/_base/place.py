@@ -56,6 +56,14 @@ def device_and_backend(value: Any) -> tuple[int, str]:
     return device_number(value), "cuda"
 
 
+def host_or_device(value: Any) -> tuple[int, str]:
+    """As ``device_and_backend``; of the host, -1 and "cpu", they are -1 and "host"."""
+    if not isinstance(value, str) or value.partition(":")[0] not in _BACKENDS:
+        host, number = device_of_spelling(value)
+        return (number, "host") if host else (number, "cuda")
+    return device_and_backend(value)
+
+
 def new_place(allocator: Any, device: Any) -> tuple[int, int]:
     """The allocator and device of new memory for which a user gave a device."""
     host, number = device_of_spelling(device)

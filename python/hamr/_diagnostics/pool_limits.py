@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._base.allocator import Allocator, backend_of
 from .._base.library import core
-from .._base.place import device_and_backend
+from .._base.place import host_or_device
 from .._base.size import size_of
 from .._base.stream import BACKEND
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         """What ``limits`` returns."""
 
         pinned: int | None
+        kept: int | None
         host: int | None
         devices: dict[int, int | None]
         libraries: dict[str, dict[str, int]]
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
 #: Whom memory can be for.
 LIBRARIES = ("hamr", "cupy", "torch", "numba")
 
+#: Backends with pools, which libraries share with hamr.
+_POOLED = ("cuda", "hip")
+
 _NO_LIMIT = -1  # for the core
+_HOST = "host"  # for the core: memory of the host
 _DEFAULT = -2  # for the core: what a limit is at the start
 
 
@@ -53,63 +58,86 @@ _UNSAID: Any = object()
 
 def set_limit(
     *,
-    pinned: Bytes = _UNSAID,
-    host: Bytes = _UNSAID,
-    device: Device | None = None,
     bytes: Bytes = _UNSAID,  # noqa: A002 -- as users call it
+    device: Device | None = None,
     library: str | None = None,
+    pinned: Bytes = _UNSAID,
+    kept: Bytes = _UNSAID,
+    host: Bytes = _UNSAID,
 ) -> None:
-    """Limit how many bytes hamr takes: a number, a text such as "4GiB", or None.
+    """Limit memory in use, or memory that is kept: a number of bytes, a text as "4GiB", or None.
 
-    ``pinned`` is CUDA's page-locked memory in all. ``bytes`` is memory of ``device`` by the
-    allocators ``cuda`` and ``cuda_async`` together or, of "hip:n", by ``hip`` and ``hip_async``;
-    the latter's counts while it is in use, not what the driver's own pool has in reserve.
-    ``host`` is how much freed ordinary memory is kept for reuse. None is what it was at the
-    start. More than that raises OutOfMemory, or is ordinary memory instead of page-locked. What
-    is kept beyond a limit is given back at once, which waits for the device.
+    ``bytes`` is memory in use, of ``device`` or of ``library`` or of both. Of a device, as 0 or
+    "hip:0", it is what hamr takes of it by its allocators together: what is kept for reuse makes
+    room. Of "cpu", or -1, it is the host's memory. ``library`` is whose it is, "hamr", "cupy",
+    "torch" or "numba", by any allocators; without ``device`` it is what that library has on the
+    host and on all devices together. ``pinned`` is CUDA's page-locked memory, as ``bytes`` of a
+    device. More than a limit raises OutOfMemory, or is ordinary memory instead of page-locked;
+    what is in use already stays.
 
-    With ``library``, "hamr", "cupy", "torch" or "numba", ``bytes`` limits what that library has in
-    use through hamr on ``device``, by any allocators, or without ``device`` on all devices
-    together; None is no limit. What it has already stays.
+    ``kept`` is how much freed ordinary memory of the host is kept for reuse, which refuses nobody
+    memory. What is kept beyond a limit is given back at once, which waits for the device.
+
+    None is what it was at the start; of the host and of a library it is no limit. ``host`` is the
+    older name of ``kept``, and deprecated.
     """
-    if library is not None:
-        _limit_library(library, device, bytes, pinned is _UNSAID and host is _UNSAID)
-        return
-    if (device is None) != (bytes is _UNSAID):
-        given = "device" if bytes is _UNSAID else "bytes"
-        raise ValueError(f"{given} is given alone: accepted are device and bytes together")
-    wanted = []  # what may be refused first
-    if device is not None:
-        number, backend = device_and_backend(device)
-        wanted.append((Allocator[backend], number, _bytes("bytes", bytes)))
-    if pinned is not _UNSAID:
-        wanted.append((Allocator.cuda_host, -1, _bytes("pinned", pinned)))
     if host is not _UNSAID:
-        wanted.append((Allocator.malloc, -1, _bytes("host", host)))
-    for allocator, number, count in wanted:
-        core().LimitPool(int(allocator), number, count)
+        kept = _renamed(host, kept)
+    wanted = []  # what may be refused first
+    if library is not None and not (pinned is _UNSAID and kept is _UNSAID):
+        raise ValueError("library is given with pinned or kept: accepted are bytes and device")
+    if bytes is _UNSAID:
+        given = "device" if device is not None else "library"
+        if device is not None or library is not None:
+            raise ValueError(f"{given} is given without bytes: accepted are {given} and bytes")
+    elif device is None and library is None:
+        raise ValueError(
+            "bytes is given alone: accepted are device and bytes, as device=0 or device='cpu', "
+            "or library and bytes"
+        )
+    else:
+        wanted.append(_in_use(library, device, bytes))
+    if pinned is not _UNSAID:
+        wanted.append((core().LimitPool, int(Allocator.cuda_host), -1, _bytes("pinned", pinned)))
+    if kept is not _UNSAID:
+        wanted.append((core().LimitPool, int(Allocator.malloc), -1, _bytes("kept", kept)))
+    for function, *arguments in wanted:
+        function(*arguments)
 
 
-def _limit_library(library: Any, device: Any, count: Any, alone: bool) -> None:
-    if not isinstance(library, str):
-        raise TypeError(f"library is {library!r}: accepted is a str")
-    if library not in LIBRARIES:
-        raise ValueError(f"library is {library!r}: accepted are {', '.join(LIBRARIES)}")
-    if count is _UNSAID:
-        raise ValueError("library is given without bytes: accepted are both together")
-    if not alone:
-        raise ValueError("library is given with pinned or host: accepted are bytes and device")
-    number, backend = (-1, "") if device is None else device_and_backend(device)
-    most = _NO_LIMIT if count is None else _bytes("bytes", count)
-    core().LimitLibrary(library, backend, number, most)
+def _renamed(host: Any, kept: Any) -> Any:
+    """What was given by the older name of ``kept``."""
+    from warnings import warn
+
+    if kept is not _UNSAID:
+        raise TypeError(f"host is {host!r} and kept is {kept!r}: accepted is kept alone")
+    _bytes("host", host)
+    warn("host is now called kept: write hamr.set_limit(kept=...)", DeprecationWarning, 3)
+    return host
+
+
+def _in_use(library: Any, device: Any, count: Any) -> tuple[Any, ...]:
+    """The call that limits memory in use."""
+    if library is not None and not isinstance(library, str):
+        raise TypeError(f"library is {library!r}: accepted are {', '.join(LIBRARIES)}")
+    if library is not None and library not in LIBRARIES:
+        meant = f"; write {library.lower()!r}" if library.lower() in LIBRARIES else ""
+        raise ValueError(f"library is {library!r}: accepted are {', '.join(LIBRARIES)}{meant}")
+    number, backend = (-1, "") if device is None else host_or_device(device)
+    most = _bytes("bytes", count)
+    if library is None and backend in _POOLED:
+        return core().LimitPool, int(Allocator[backend]), number, most
+    # Of other memory only hamr itself has any.
+    most = _NO_LIMIT if count is None else most
+    return core().LimitLibrary, library or "hamr", backend, number, most
 
 
 def library_limits() -> dict[str, dict[str, int]]:
-    """The limits of libraries, by name and by device, as "cuda:0", or "all"."""
+    """The limits of libraries, by name and by device, as "cuda:0", "cpu", or "all"."""
     found: dict[str, dict[str, int]] = {}
     for line in sorted(core().LibraryLimits().splitlines()):
         library, backend, device, limit, _ = line.split()
-        place = "all" if backend == "-" else f"{backend}:{device}"
+        place = {"-": "all", _HOST: "cpu"}.get(backend, f"{backend}:{device}")
         found.setdefault(library, {})[place] = int(limit)
     return found
 
@@ -142,8 +170,10 @@ def _name(allocator: Allocator, device: int) -> str:
 def limits() -> Limits:
     """The limits of now, in bytes; None is no limit. Devices not yet used are absent.
 
-    Devices are CUDA's; the limits of others are among the figures of ``stats``. ``libraries`` has
-    those of single libraries, by device, as "cuda:0", or "all".
+    ``kept`` is of freed memory that is kept, which ``host`` is the older name of; all others are of
+    memory in use. Devices are CUDA's; the limits of others are among the figures of ``stats``.
+    ``libraries`` has those of single libraries, by device, as "cuda:0", "cpu", or "all"; the host's
+    is hamr's own of "cpu".
     """
     found = pools()
     devices: dict[int, int | None] = {}
@@ -157,6 +187,7 @@ def limits() -> Limits:
             devices[int(number)] = pool["limit"]
     return {
         "pinned": found["pinned"]["limit"] if "pinned" in found else None,
+        "kept": found["host"]["limit"],
         "host": found["host"]["limit"],
         "devices": devices,
         "libraries": library_limits(),

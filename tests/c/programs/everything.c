@@ -144,6 +144,28 @@ static void sharing(void) {
     OK(hamr_release(a));
 }
 
+/* Of memory in use, and of what is kept. Small memory that was freed is none in use. */
+static void limits(void) {
+    hamr_buffer *kept = NULL, *more = NULL;
+    int64_t n = 3000, most = 64 << 20;
+    OK(hamr_create(&more, HAMR_INT8, 1, &n, NULL, NULL));
+    OK(hamr_release(more));
+    OK(hamr_limit_in_use(NULL, "host", -1, 5000 + usage_of(HAMR_ALLOCATOR_MALLOC).current));
+    OK(hamr_create(&kept, HAMR_INT8, 1, &n, NULL, NULL));
+    FAILS(hamr_create(&more, HAMR_INT8, 1, &n, NULL, NULL), HAMR_ERROR_MEMORY, "for hamr on the host");
+    OK(hamr_release(kept));
+    OK(hamr_create(&more, HAMR_INT8, 1, &n, NULL, NULL));
+    OK(hamr_release(more));
+    OK(hamr_limit_in_use("hamr", "host", -1, -1));
+    OK(hamr_limit_in_use("hamr", NULL, 0, 0));
+    FAILS(hamr_create(&more, HAMR_INT8, 1, &most, NULL, NULL), HAMR_ERROR_MEMORY, "for hamr in all");
+    OK(hamr_limit_in_use("hamr", NULL, 0, -1));
+    OK(hamr_limit_kept(0));
+    OK(hamr_create(&kept, HAMR_INT8, 1, &most, NULL, NULL));
+    OK(hamr_release(kept));
+    OK(hamr_limit_kept(-2));
+}
+
 static void machine(void) {
     int32_t n = -1, allocator = -1, available = -1;
     char *reason = NULL;
@@ -159,6 +181,7 @@ static void machine(void) {
     OK(hamr_configure("HAMR_TEST_OF_C", "1"));
     OK(hamr_set_verbose(0));
     OK(hamr_trim());
+    limits();
     hamr_reset_peaks();
     OK(hamr_has_backend("cuda", &available, &reason));
     if (!available) TRUE(reason && *reason);

@@ -80,6 +80,10 @@ int main(void) {
     FAILS(hamr_set_transfer(a, 3), HAMR_ERROR_VALUE, "transfer is 3");
     FAILS(hamr_set_limit(-1, 0, 5), HAMR_ERROR_VALUE, "allocator is -1");
     FAILS(hamr_set_limit(HAMR_ALLOCATOR_CUDA, 0, -9), HAMR_ERROR_VALUE, "bytes is -9");
+    FAILS(hamr_limit_kept(-9), HAMR_ERROR_VALUE, "bytes is -9");
+    FAILS(hamr_limit_in_use(NULL, "host", 0, -2), HAMR_ERROR_VALUE, "bytes is -2");
+    FAILS(hamr_limit_in_use("numpy", "host", 0, 1), HAMR_ERROR_VALUE, "accepted is hamr, cupy, torch or numba");
+    FAILS(hamr_limit_in_use(NULL, "abacus", 0, 1), HAMR_ERROR_VALUE, "abacus");
     FAILS(hamr_configure("PATH", "x"), HAMR_ERROR_VALUE, "PATH");
     FAILS(hamr_configure(NULL, "x"), HAMR_ERROR_VALUE, "name is NULL");
     FAILS(hamr_configure("HAMR_VERBOSE", NULL), HAMR_ERROR_VALUE, "value is NULL: accepted is a text");
