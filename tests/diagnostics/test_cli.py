@@ -73,7 +73,7 @@ def test_info_shows_the_pools():
     lines = command("info").stdout.splitlines()
     line = lines[lines.index("pools") + 1]
     assert re.fullmatch(
-        r"  host: limit \d+, current 0, peak \d+, cached \d+, largest_free \d+, "
+        r"  host: keeps at most \d+, current 0, peak \d+, cached \d+, largest_free \d+, "
         r"hits \d+, misses \d+",
         line,
     )

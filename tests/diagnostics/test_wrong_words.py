@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr import hetero
+from hamr.cli import main
 from tests.diagnostics.test_what_to_write import told
+from tests.support.processes import run_code
 
 POINTER = ctypes.pointer(ctypes.c_double(1))
 
@@ -92,11 +95,45 @@ VALUES = [
     (lambda: hamr.buffer(ctypes.byref(POINTER)), TypeError, ["Buffer.from_pointer(x, shape"]),
     (lambda: hamr.buffer(0x7F0000000000), TypeError, ["from_pointer(0x7f0000000000, shape"]),
     (lambda: hamr.buffer(OfRows()), TypeError, ["OfRows", "hamr.buffer(numpy.asarray(x))"]),
+    (lambda: hamr.full_like(np.zeros(3), "a"), TypeError, ["fill_value is 'a', a str"]),
+    (lambda: hamr.zeros(3).get(3), TypeError, ["out is a int", "accepted is an array"]),
     (lambda: hamr.buffer(WithoutArrow()), TypeError, ["pyarrow", "hamr.buffer(numpy.asarray(x))"]),
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "texts"), TYPES + PLACES + VALUES)
+OTHERS = [
+    (lambda: hamr.set_limit(kept="1G"), ValueError, ["kept is '1G'", "write '1GiB' or '1GB'"]),
+    (lambda: hamr.set_limit(bytes=1), ValueError, ["bytes is given alone", "device='cpu'"]),
+    (lambda: hamr.record_memory(3), TypeError, ["path is 3", "a str or an os.PathLike"]),
+    (lambda: hamr.memory_snapshot().write(3), TypeError, ["path is 3", "a str or an os.PathLike"]),
+    (lambda: hamr.set_verbose(1, "x"), TypeError, ["logger is 'x'", "logging.Logger"]),
+    (lambda: hamr.open_shared(None), TypeError, ["source is None", "hamr.SharedHandle"]),
+    (lambda: hamr.open_shared(b"abc", 3), TypeError, ["descriptors is 3", "a list of int"]),
+    (lambda: hamr.open_shared(b"abc", ["x"]), TypeError, ["descriptors is ['x']", "a list of int"]),
+    (lambda: hetero.CachingAllocator(limit="1 gig"), ValueError, ["limit is '1 gig'", "'512MiB'"]),
+    (lambda: hetero.CachingAllocator(limit=1.5), TypeError, ["limit is 1.5", "a number of bytes"]),
+    (lambda: hetero.Pipeline(3), TypeError, ["modules is 3", "a list of modules"]),
+    (lambda: hetero.Pipeline("abc"), TypeError, ["modules is 'abc'", "a list of modules"]),
+]
+
+#: Names that hamr does not have, and what is to be written instead.
+NAMES = {
+    "double": "write 'float64'",
+    "float": "write 'float64'",
+    "bf16": "write 'bfloat16'",
+    "from_pointer": "write hamr.Buffer.from_pointer(pointer, shape, dtype)",
+    "ndarray": "write hamr.Buffer",
+    "tensor": "write hamr.array(x)",
+    "asnumpy": "write b.get()",
+    "is_available": 'write hamr.backends()["cuda"]["available"]',
+    "empty_cache": "write hamr.trim()",
+    "set_limits": "there is hamr.set_limit",
+    "zero": "there is hamr.zeros",
+    "use_in_cupy": "write hamr.allocators.use_in_cupy()",
+}
+
+
+@pytest.mark.parametrize(("call", "error", "texts"), TYPES + PLACES + VALUES + OTHERS)
 def test_wrong_words_say_what_is_accepted(call, error, texts):
     with told(error, *texts):
         call()
@@ -107,3 +144,43 @@ def test_what_is_accepted_is_said_once(wrong):
     with pytest.raises(ValueError, match="device is ") as caught:
         hamr.zeros(3, device=wrong)
     assert str(caught.value).count("accepted") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_not_there_say_what_to_write(name):
+    with told(AttributeError, f"has no attribute {name!r}", NAMES[name]):
+        getattr(hamr, name)
+
+
+def test_a_name_that_means_nothing_has_no_hint():
+    for name in ("qwertz", "__wrapped__", "_zeros"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
+            getattr(hamr, name)
+
+
+def test_an_absent_runtime_says_what_to_run():
+    code = """
+import hamr
+try:
+    hamr.zeros(3, device="cuda")
+except hamr.BackendUnavailable as error:
+    print(error)
+"""
+    done = run_code(code, env={"HAMR_CUDA_LIBRARY": "/nowhere/libcuda.so"})
+    assert "hamr info shows what this machine has" in done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (("memory", "xyz"), ["'xyz' is no process", "accepted is its number"]),
+        (("store", "top", "--every", "x"), ["'x' is no time", "a number of seconds"]),
+        (("store", "top", "--times", "0"), ["'0' is no count", "an int from 1 on"]),
+    ],
+)
+def test_wrong_words_of_the_command_line(arguments, texts, capsys):
+    with pytest.raises(SystemExit):
+        main(list(arguments))
+    told_of = capsys.readouterr().err
+    for text in texts:
+        assert text in told_of

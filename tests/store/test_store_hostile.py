@@ -240,3 +240,21 @@ threading.Thread(target=lambda: list(events), daemon=True).start()
 print("end")
 """
     assert run_code(code) == "end\n"
+
+
+def test_what_is_no_array_is_said_so(client):
+    for wrong in (None, "abc", {"a": 1}):
+        with pytest.raises(TypeError, match=r"^array is .*accepted are a number, a list"):
+            client.put(wrong)
+    with pytest.raises(ValueError, match=r"^shape is .*accepted are sizes that fit"):
+        client.create(10**30)
+    with pytest.raises(TypeError, match=r"^name is 5"):
+        client.list(5)
+
+
+def test_options_of_servers_have_pythons_names(tmp_path):
+    path = str(tmp_path / "other" / "socket")
+    with pytest.raises(ValueError, match=r"^metadata is 1048576: accepted is at most"):
+        Server(path, metadata="1MiB")
+    with pytest.raises(TypeError, match=r"^spill_devices is 'yes'"):
+        Server(path, spill_devices="yes")

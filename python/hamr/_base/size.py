@@ -23,7 +23,9 @@ def size_of(name: str, value: Any, also: str = "") -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value, re.ASCII)
         unit = _UNITS.get(found[2].lower()) if found else None
         if not found or unit is None:
-            raise ValueError(f"{name} is {value!r}: {accepted}")
+            short = found and found[2].lower() in ("k", "m", "g", "t")
+            meant = f"; write {value.strip() + 'iB'!r} or {value.strip() + 'B'!r}" if short else ""
+            raise ValueError(f"{name} is {value!r}: {accepted}{meant}")
         whole, _, part = found[1].partition(".")
         count = int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):

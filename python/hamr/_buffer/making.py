@@ -176,6 +176,8 @@ def _elements(obj: Any, name: str, *order: Any) -> Buffer:
 def _given(fill_value: Any) -> Any:
     if fill_value is None:  # which leaves new memory as it is
         raise TypeError("fill_value is None: accepted is a number")
+    if not isinstance(fill_value, _VALUES):
+        refuse_value(fill_value, "fill_value")
     return fill_value
 
 

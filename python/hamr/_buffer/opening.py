@@ -33,6 +33,13 @@ def _opened_by(handle: SharedHandle) -> Buffer:
         handle._end()
 
 
+def _numbers(descriptors: Any) -> list[int]:
+    try:
+        return [] if descriptors is None else [index(each) for each in descriptors]
+    except TypeError:
+        raise TypeError(f"descriptors is {descriptors!r}: accepted is a list of int") from None
+
+
 def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer:
     """A buffer of the memory that another process, or this one, has shared by ``Buffer.share()``.
 
@@ -51,12 +58,17 @@ def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer
         if found is not None:
             return found
     if isinstance(source, (bytes, bytearray, memoryview)):
-        numbers = [] if descriptors is None else [index(each) for each in descriptors]
+        numbers = _numbers(descriptors)
         return opened(bytes(source), numbers)
     if descriptors is not None:
         raise TypeError("descriptors are accepted with what to_bytes() returned only")
     if isinstance(source, SharedHandle):
         return _opened_by(source)
+    if not isinstance(source, socket.socket):
+        raise TypeError(
+            f"source is {source!r}: accepted are a connected UNIX socket, a hamr.SharedHandle, and "
+            "what its to_bytes() returned"
+        )
     check_socket(source)
     frame, received = _received(source)
     try:

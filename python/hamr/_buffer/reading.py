@@ -65,7 +65,12 @@ class Reading(Views, Operators):
             if named.isbuiltin == 2:  # bfloat16, float8
                 return numpy.array(self.get_host_accessible())
             out = numpy.empty(self.shape, named)
-        target = self._sharing(out)
+        try:
+            target = self._sharing(out)
+        except TypeError as error:
+            raise TypeError(
+                f"out is a {type(out).__name__}: accepted is an array ({error})"
+            ) from None
         if target.readonly:
             raise ValueError("out is read-only: accepted is a writable array")
         if whole and target.shape == self.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 
 from .memory_server import ask, served
 from .snapshots import MemorySnapshot, ending_of
@@ -13,11 +14,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def _process(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ArgumentTypeError(f"{text!r} is no process: accepted is its number")
+    return int(text)
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``hamr memory``."""
     parser.add_argument(
         "process",
-        type=int,
+        type=_process,
         nargs="?",
         help="a process that opted in; without it all of the user's are listed",
     )

@@ -44,7 +44,7 @@ class record_memory:  # noqa: N801 -- users write it as a function
         if most < 1:
             raise ValueError(f"most is {most!r}: accepted is a count of 1 or more")
         if path is not None:
-            ending_of(os.fspath(path))
+            ending_of(path)
         self.path = path
         self.snapshot: MemorySnapshot | None = None
         self._stacks, self._most = bool(stacks), most

@@ -52,8 +52,8 @@ class MemorySnapshot(Contents):
         is there as a whole or not at all, with what was there before. ValueError for other names,
         OSError where it cannot be written.
         """
+        ending = ending_of(path)
         name = os.fspath(path)
-        ending = ending_of(name)
         if ending == ".html":
             content = page(self).encode()
         elif ending == ".json":
@@ -90,6 +90,8 @@ class MemorySnapshot(Contents):
 
 def ending_of(name: Any) -> str:
     """The ending of a file's name, which says its format."""
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
     if not isinstance(name, str):
         raise TypeError(f"path is {name!r}: accepted is a str or an os.PathLike of one")
     ending = os.path.splitext(name)[1].lower()

@@ -27,6 +27,8 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
     global _logger
     if not isinstance(level, int):
         raise TypeError(f"level is {level!r}: accepted is an int")
+    if logger is not None and not callable(getattr(logger, "debug", None)):
+        raise TypeError(f"logger is {logger!r}: accepted are a logging.Logger and None")
     target = 0 if level <= 0 else 1 if logger is None else 2
     core().SetVerbose(target)
     flush()

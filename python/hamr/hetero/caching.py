@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from operator import index
 from typing import NamedTuple
 from weakref import finalize
 
@@ -23,6 +22,7 @@ from .._base.errors import BackendUnavailable, Error, FreedBuffer, before_fork
 from .._base.library import core
 from .._base.memory_stream import stream_for_memory
 from .._base.place import device_and_backend
+from .._base.size import size_of
 from .._base.stream import blocks
 from .._buffer.buffers import Buffer
 from .._buffer.pointers import dimensions_of
@@ -95,13 +95,13 @@ class CachingAllocator:
         kind: str = "device",
         *,
         allocator: Allocator | int | AllocatorName | None = None,
-        limit: int | None = 0,
+        limit: int | str | None = 0,
     ) -> None:
         if kind not in _KINDS:
             raise ValueError(f"kind is {kind!r}: accepted are 'device' and 'pinned'")
-        most = _UNLIMITED if limit is None else index(limit)
-        if limit is not None and not 0 <= most < 1 << 63:
-            raise ValueError(f"limit is {limit!r}: accepted are bytes, 0 for the rule, and None")
+        most = _UNLIMITED
+        if limit is not None:
+            most = size_of("limit", limit, "0 for the rule, and None")
         given = -1 if allocator is None else allocator_of(allocator)
         if is_ordinary(given):
             raise ValueError(

@@ -57,6 +57,8 @@ class Pipeline:
         keep: Iterable[str] | None = None,
         workers: int | None = None,
     ) -> None:
+        if isinstance(modules, str) or not hasattr(type(modules), "__iter__"):
+            raise TypeError(f"modules is {modules!r}: accepted is a list of modules")
         declared = [declaration_of(item) for item in modules]
         with_device, without = graphs_of(declared)
         self._plan = Plan(

@@ -6,11 +6,23 @@ import json
 import os
 from math import isnan
 
+from .._buffer.buffers import Buffer, buffer
+from .._buffer.operands import refuse_value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
+
+
+def elements_of(array: Any) -> Buffer:
+    """A buffer of an array that a user gave."""
+    try:
+        return buffer(array)
+    except TypeError:
+        refuse_value(array, "array")
+        raise
 
 
 def flag_of(name: str, value: Any) -> bool:
@@ -84,3 +96,10 @@ def path_of(name: str, value: Any) -> str:
     if not isinstance(path, str) or "\0" in path:
         raise ValueError(f"{name} is {value!r}: accepted is a path, as text without NUL")
     return path
+
+
+def joined(shape: tuple[int, ...]) -> str:
+    """A shape as the core reads it."""
+    if any(abs(n) >= 2**63 for n in shape):
+        raise ValueError(f"shape is {shape!r}: accepted are sizes that fit in 64 bits")
+    return " ".join(map(str, shape))

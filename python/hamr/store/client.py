@@ -12,12 +12,14 @@ from .._base.allocator import Allocator, allocator_of
 from .._base.element import element_of, name_of
 from .._base.library import core
 from .._base.place import new_place
-from .._buffer.buffers import Buffer, buffer
+from .._buffer.buffers import Buffer
 from .._buffer.pointers import dimensions_of
 from . import leases
 from .arguments import (
+    elements_of,
     flag_of,
     flags_of,
+    joined,
     metadata_of,
     name_of_object,
     path_of,
@@ -148,7 +150,7 @@ class Client:
         metadata: str,
     ) -> Builder:
         session = self._session()
-        what = session._token, element, _joined(shape), *place, flags, metadata
+        what = session._token, element, joined(shape), *place, flags, metadata
         held, where, *_ = self._leased(session, ask(core().StoreCreate, *what))
         return Builder(held, leases.over(Buffer, held, name_of(element), shape, where, False))
 
@@ -181,7 +183,7 @@ class Client:
         """
         what = flags_of(evictable, pinned, separate), metadata_of(metadata)
         name = None if name is None else name_of_object(name)
-        source = buffer(array)
+        source = elements_of(array)
         if allocator is None and device is None:
             allocator = core().StoreAllocator(source._allocator, source.device)
             device = source.device if source.device >= 0 else None
@@ -196,7 +198,7 @@ class Client:
     def _put_at(self, source: Buffer, flags: int, metadata: str) -> ObjectID:
         """Without mapping the object: its memory is written as a file is."""
         source.synchronize()  # what others have enqueued that may write to page-locked memory
-        what = source._element, _joined(source.shape), flags, metadata
+        what = source._element, joined(source.shape), flags, metadata
         return ObjectID(ask(core().StorePut, self._connected(), source.ptr, *what))
 
     def _named(self, id: ObjectID, name: str | None) -> ObjectID:
@@ -302,7 +304,10 @@ class Client:
 
     def list(self, name: str = "") -> Iterator[ObjectInfo]:
         """All objects, those first that were made first; with ``name`` those of names so begun."""
-        after, name = 0, text_of("name", name)
+        return self._pages(text_of("name", name))
+
+    def _pages(self, name: str) -> Iterator[ObjectInfo]:
+        after = 0
         while True:
             page = self._call("list", name=name, after=after)
             yield from map(ObjectInfo._of, page["objects"])
@@ -393,7 +398,3 @@ def _place_of(
         return allocator_of(allocator), -1
     number, place = new_place(allocator, device)
     return (core().StoreAllocator(number, place) if allocator is None else number), place
-
-
-def _joined(shape: tuple[int, ...]) -> str:
-    return " ".join(map(str, shape))

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import threading
+from argparse import ArgumentTypeError
 
 from .._base.errors import Error
 from .client import Client, connect
@@ -35,12 +36,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")
     commands.add_parser("stat", help="what the server counts")
     top = commands.add_parser("top", help="the same and the largest objects, again and again")
-    top.add_argument("--every", metavar="SECONDS", type=float, default=1.0, help="default 1")
-    top.add_argument("--times", metavar="N", type=int, help="so often, and end")
+    top.add_argument("--every", metavar="SECONDS", type=_seconds, default=1.0, help="default 1")
+    top.add_argument("--times", metavar="N", type=_times, help="so often, and end")
     for command in commands.choices.values():
         command.add_argument("--socket", metavar="PATH", help="where the server listens")
     for name in ("list", "stat", "top"):
         commands.choices[name].add_argument("--json", action="store_true", help="print JSON")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no time: accepted is a number of seconds")
+    return seconds
+
+
+def _times(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
+    return int(text)
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .._base.library import core
 from .._base.size import size_of
-from .arguments import path_of
+from .arguments import flag_of, path_of
 from .calls import reply
 from .owned import Owned
 
@@ -48,19 +48,22 @@ class Server(Owned):
         metadata: int | str = "32KiB",
     ) -> None:
         super().__init__()
-        limits = limits_of(limit)
-        if spill_devices and (spill is None or "gpu" not in limits):
+        limits, spills = limits_of(limit), flag_of("spill_devices", spill_devices)
+        if spills and (spill is None or "gpu" not in limits):
             raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
         options = {
             "path": path_of("path", path),
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
             "spill": path_of("spill", spill),
-            "devices": bool(spill_devices),
+            "devices": spills,
             "ready": size_of("ready", ready),
             "metadata": size_of("metadata", metadata),
         }
-        told = json.loads(reply(core().StoreServe(json.dumps(options))))
+        try:
+            told = json.loads(reply(core().StoreServe(json.dumps(options))))
+        except ValueError as error:  # of Go's names
+            raise type(error)(str(error).replace("MaxMetadata", "metadata", 1)) from None
         self._token, self.path = told["token"], told["path"]
 
     def __enter__(self) -> Self:
