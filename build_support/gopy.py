@@ -32,8 +32,8 @@ GO_FLAGS = ["-trimpath", "-buildvcs=false"]
 # cabi/start.c and cabi/entry.go say more.
 RUNTIME = "asyncpreemptoff=1,gcshrinkstackoff=1"
 
-# Signals that Go's threads let through, though hamr does not use what Go needs them for. The handlers
-# of programs, such as profilers', would run on the stacks of goroutines, which are too small.
+# Signals that Go's threads let through, though hamr does not use what Go needs them for. The
+# handlers of programs, such as profilers', would run on the stacks of goroutines, too small ones.
 BLOCKABLE = ("SIGSTKFLT:", "SIGCHLD:", "SIGPROF:", "signal 34")
 
 # The library must load in programs without Python, which may load Python later. So none of Python's

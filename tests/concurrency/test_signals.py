@@ -106,8 +106,7 @@ for depth in (0, 1):
 def test_what_is_the_process_s_own(what, first, where):
     code = {"awaited": AWAITED, "urgent": URGENT, "files": FILES}[what]
     run_code(
-        f"{START}first = {first == 'used_before'}\n{code}"
-        f"{HERE if where == 'here' else CHILDREN}"
+        f"{START}first = {first == 'used_before'}\n{code}{HERE if where == 'here' else CHILDREN}"
     )
 
 
