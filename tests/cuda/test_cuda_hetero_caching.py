@@ -313,7 +313,7 @@ class TestMaking:
         [
             ({"kind": "managed"}, ValueError, "kind is 'managed'"),
             ({"limit": -1}, ValueError, "limit is -1"),
-            ({"limit": 1.5}, TypeError, "float"),
+            ({"limit": 1.5}, TypeError, "limit is 1.5"),
             ({"allocator": "malloc"}, ValueError, "allocator is malloc.*page-locked"),
             ({"allocator": "cuda", "device": "hip:0"}, ValueError, "devices of cuda"),
             ({"allocator": "nothing"}, ValueError, "allocator is 'nothing'"),
