@@ -6,6 +6,7 @@ what would have been accepted or is to be written.
 
 from __future__ import annotations
 
+import array
 import ctypes
 from fractions import Fraction
 
@@ -137,6 +138,17 @@ NAMES = {
 def test_wrong_words_say_what_is_accepted(call, error, texts):
     with told(error, *texts):
         call()
+
+
+def test_nothing_is_said_that_fails_as_well():
+    class OfTexts(OfRows):
+        dtype = np.dtype("U1")
+
+    for wrong in (OfTexts(), array.array("u", "a"), np.array(["a"])):
+        with pytest.raises(TypeError) as caught:
+            hamr.buffer(wrong)
+        assert "hamr.buffer(" not in str(caught.value)
+        assert "hamr.array(" not in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [-5, "cuda:-1", 2**40])

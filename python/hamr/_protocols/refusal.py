@@ -16,19 +16,24 @@ def instead(obj: Any) -> str:
     kind = type(obj)
     if isinstance(obj, type) or obj is None or isinstance(obj, (str, bytes)):
         return ""
-    if _is_pointer(obj):
-        return "memory at an address is hamr.Buffer.from_pointer(x, shape, dtype)"
     if isinstance(obj, dict):
         return "hamr.array(list(x.values())) copies its numbers"
-    if hasattr(kind, "__array__"):
-        return "hamr.buffer(numpy.asarray(x)) takes what NumPy makes of it"
-    if hasattr(kind, "__array_interface__") or hasattr(kind, "read") or hasattr(kind, "write"):
-        return ""
-    if hasattr(kind, "__iter__"):
+    other = _with_memory(obj)
+    if other or hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        return other
+    if hasattr(kind, "__iter__") and not hasattr(kind, "write"):
         return "hamr.array(list(x)) copies its numbers"
-    if hasattr(kind, "__float__"):
-        return "hamr.array(float(x)) copies it"
-    return ""
+    return "hamr.array(float(x)) copies it" if hasattr(kind, "__float__") else ""
+
+
+def _with_memory(obj: Any) -> str:
+    """What to write for a pointer, or for what NumPy makes an array of numbers of."""
+    if _is_pointer(obj):
+        return "memory at an address is hamr.Buffer.from_pointer(x, shape, dtype)"
+    if not hasattr(type(obj), "__array__"):
+        return ""
+    numbers = getattr(getattr(obj, "dtype", None), "kind", "f") in ("b", "i", "u", "f", "c")
+    return "hamr.buffer(numpy.asarray(x)) takes what NumPy makes of it" if numbers else ""
 
 
 def _is_pointer(obj: Any) -> bool:
@@ -69,8 +74,8 @@ def of(obj: Any, protocols: tuple[str, ...], error: Exception) -> TypeError:
 
 def added(obj: Any, error: Exception) -> Exception:
     """The error of a protocol, with what to write instead where there is something."""
-    other = instead(obj)
-    if not other or other in str(error):
+    other = _with_memory(obj)
+    if not other:
         return error
     known = isinstance(error, (TypeError, ValueError, BufferError))
     kind = type(error) if type(error).__module__ == "builtins" and known else TypeError
