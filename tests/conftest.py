@@ -54,6 +54,7 @@ ONE_CONFIGURATION = (
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_stress.py", "cuda/test_cuda_tuning.py"),
     *("cuda/test_cuda_hetero_absent.py", "cuda/test_cuda_hetero_bench.py"),
     *("cuda/test_cuda_share.py", "cuda/test_cuda_share_ends.py", "cuda/test_cuda_store_cpp.py"),
+    "cuda/test_cuda_library_walk.py",
     "cuda/test_cuda_pygpu_bench.py",
     "cuda/test_cuda_pygpu_compiling.py",
     *("cuda/test_cuda_pygpu_examples.py", "cuda/test_cuda_pygpu_kernel_examples.py"),
