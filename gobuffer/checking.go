@@ -50,11 +50,12 @@ type Checker struct {
 	mutex   sync.Mutex // of what follows
 	kept    []*keptMemory
 	bytes   int64
+	freed   uint64 // how many pieces were kept so far
 	found   []Misuse
 	lost    int                          // more than mostFound
 	taken   map[backends.Address]*Memory // from libraries, and not free yet
 	stopped bool
-	ending  sync.Mutex // of who looks at memory and gives it back
+	ending  sync.Mutex // of who looks at a piece of memory and gives it back
 	busy    atomic.Bool
 	witness *witness
 	watches watches
@@ -71,6 +72,7 @@ const (
 // keptMemory is memory that was freed and not given back.
 type keptMemory struct {
 	memory *Memory // nobody has a reference to it
+	number uint64  // in the order of the releases
 	size   int
 	stream backends.Stream
 	over   *event // the writing of the poison, or nil where that is over
@@ -175,6 +177,8 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	c.mutex.Lock()
 	stopped := c.stopped
 	if !stopped {
+		c.freed++
+		kept.number = c.freed
 		c.kept = append(c.kept, kept)
 		c.bytes += int64(size)
 	}
@@ -201,29 +205,39 @@ func (c *Checker) isBehind() bool {
 	return c.bytes > c.most+max(c.most, mostAhead)
 }
 
-// giveBack looks at memory that is kept, the oldest first, and gives it back: all of it, or until no more is kept
-// than may be. It reports whether there was any.
+// giveBack looks at memory that is kept, the oldest first, and gives it back: all that was freed before the
+// call, or until no more is kept than may be. It reports whether there was any.
 func (c *Checker) giveBack(all bool) (some bool) {
 	if all {
 		c.runtime.grants.wait()
 	}
-	c.ending.Lock()
-	defer c.ending.Unlock()
-	for {
-		c.mutex.Lock()
-		if len(c.kept) == 0 || !all && c.bytes <= c.most && len(c.kept) <= mostKept {
-			c.mutex.Unlock()
-			return some
-		}
-		oldest := c.kept[0]
-		c.kept[0] = nil
-		c.kept = c.kept[1:]
-		c.bytes -= int64(oldest.size)
-		c.mutex.Unlock()
-		c.look(oldest)
-		c.end(oldest)
+	c.mutex.Lock()
+	last := c.freed
+	c.mutex.Unlock()
+	for c.giveBackOldest(all, last) {
 		some = true
 	}
+	return some
+}
+
+// giveBackOldest is giveBack for one piece. It holds the lock for no longer, since others may free as
+// quickly as this gives back.
+func (c *Checker) giveBackOldest(all bool, last uint64) bool {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	c.mutex.Lock()
+	if len(c.kept) == 0 || all && c.kept[0].number > last || !all && c.bytes <= c.most && len(c.kept) <= mostKept {
+		c.mutex.Unlock()
+		return false
+	}
+	oldest := c.kept[0]
+	c.kept[0] = nil
+	c.kept = c.kept[1:]
+	c.bytes -= int64(oldest.size)
+	c.mutex.Unlock()
+	c.look(oldest)
+	c.end(oldest)
+	return true
 }
 
 // look reports what of kept memory was written to.

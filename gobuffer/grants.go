@@ -26,11 +26,19 @@ const (
 // grants are what libraries have, by address.
 type grants struct {
 	shards [grantShards]grantShard
-	ending sync.Mutex
-	over   *sync.Cond // with ending: fewer are ending
-	ends   int        // that end on goroutines of their own
+	ending sync.Mutex // of what follows, but ended and drop
+	begun  uint64     // how many have begun to end on goroutines of their own
+	ends   int        // how many of those have not ended
+	waits  []*grantWait
 	ended  atomic.Uint64
 	drop   atomic.Pointer[func() bool] // see KeepGranted
+}
+
+// grantWait is somebody who waits for what had begun to end before.
+type grantWait struct {
+	begun uint64
+	left  int // how many of those have not ended
+	over  chan struct{}
 }
 
 type grantShard struct {
@@ -97,32 +105,43 @@ func (l *grants) onStream(stream backends.Stream) bool {
 // aside runs end on another thread, which wait waits for.
 func (l *grants) aside(end func()) {
 	l.ending.Lock()
+	l.begun++
 	l.ends++
+	number := l.begun
 	l.ending.Unlock()
 	go func() {
-		defer func() {
-			l.ending.Lock()
-			defer l.ending.Unlock()
-			l.ends--
-			l.ended.Add(1)
-			if l.over != nil {
-				l.over.Broadcast()
-			}
-		}()
+		defer l.hasEnded(number)
 		end()
 	}()
 }
 
-// wait waits for all that aside has begun.
-func (l *grants) wait() {
+func (l *grants) hasEnded(number uint64) {
 	l.ending.Lock()
 	defer l.ending.Unlock()
-	if l.over == nil {
-		l.over = sync.NewCond(&l.ending)
+	l.ends--
+	l.ended.Add(1)
+	l.waits = slices.DeleteFunc(l.waits, func(w *grantWait) bool {
+		if number <= w.begun {
+			w.left--
+		}
+		if w.left == 0 {
+			close(w.over)
+		}
+		return w.left == 0
+	})
+}
+
+// wait waits for all that aside has begun before, and not for what others begin meanwhile.
+func (l *grants) wait() {
+	l.ending.Lock()
+	if l.ends == 0 {
+		l.ending.Unlock()
+		return
 	}
-	for l.ends > 0 {
-		l.over.Wait()
-	}
+	w := &grantWait{begun: l.begun, left: l.ends, over: make(chan struct{})}
+	l.waits = append(l.waits, w)
+	l.ending.Unlock()
+	<-w.over
 }
 
 // waitSince waits, too, and reports whether anything ended since ended was before.

@@ -189,6 +189,33 @@ assert hamr.check_memory() == []
     )
 
 
+@pytest.mark.parametrize("call", ["check_memory", "trim"])
+def test_a_look_returns_though_other_threads_free_memory(call):
+    """What is freed later is not waited for, however much it is."""
+    checked(
+        f"""
+ENOUGH = 30_000
+freed, over = [0] * 4, threading.Event()
+
+def free(number):
+    while freed[number] < ENOUGH and not over.is_set():
+        hamr.Buffer(300_000, "u1", "malloc").close()
+        freed[number] += 1
+
+threads = [threading.Thread(target=free, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(3):
+    hamr.{call}()
+over.set()
+assert max(freed) < ENOUGH, freed
+for thread in threads:
+    thread.join()
+""",
+        HAMR_CHECK_BYTES="30MB",
+    )
+
+
 def test_the_programs_filters_hold():
     """Each is told where they say so, also of the same line; none where they do not."""
     code = """
