@@ -44,7 +44,7 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 		// It frees many at a time, which it expects to be there again.
 		r.grants.wait()
 	}
-	before := r.grants.ended.Load()
+	before, helped := r.grants.ended.Load(), r.callbacks.helped.Load()
 	r.dropGranted()
 	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
 	m := &Memory{library: l}
@@ -52,14 +52,17 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 		return 0, err
 	}
 	at, err := m.take(&request)
-	for _, relief := range []func() bool{
-		func() bool { return outOfMemory(err) && r.grants.waitSince(before) },
-		func() bool { return r.madeRoom(b, err) },
-		func() bool { return r.relieved(err) },
-	} {
-		if err != nil && relief() {
-			at, err = m.take(&request)
-		}
+	if outOfMemory(err) && r.grants.waitSince(before) {
+		at, err = m.take(&request)
+	}
+	if err != nil && r.madeRoom(b, err) {
+		at, err = m.take(&request)
+	}
+	if err != nil {
+		err = r.relieve(err, helped, func() (failed error) {
+			at, failed = m.take(&request)
+			return failed
+		})
 	}
 	if err != nil {
 		return 0, err

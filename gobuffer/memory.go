@@ -95,7 +95,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.settled && r.aside.some.Load() != 0 {
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
-		before := r.grants.ended.Load()
+		before, helped := r.grants.ended.Load(), r.callbacks.helped.Load()
 		if m.backend == r.byAllocator[grantedAs].backend {
 			r.dropGranted()
 		}
@@ -107,8 +107,11 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if err != nil && r.madeRoom(m.backend, err) {
 			at, err = m.take(&request)
 		}
-		if err != nil && r.relieved(err) {
-			at, err = m.take(&request)
+		if err != nil {
+			err = r.relieve(err, helped, func() (failed error) {
+				at, failed = m.take(&request)
+				return failed
+			})
 		}
 		if err != nil {
 			return err

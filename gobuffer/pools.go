@@ -3,9 +3,12 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"hamr/backends"
 )
@@ -57,9 +60,11 @@ func (r *Runtime) LimitPool(a backends.Allocator, device int, bytes int64) error
 
 // callbacks are those of OnOutOfMemory.
 type callbacks struct {
-	mutex   sync.Mutex // of list, which is never changed in place
-	list    []*callback
-	running atomic.Bool
+	mutex  sync.Mutex // of list, which is never changed in place
+	list   []*callback
+	turn   sync.Mutex    // of who calls them
+	thread atomic.Int64  // of who calls them, or zero
+	helped atomic.Uint64 // how often memory was given back
 }
 
 type callback struct {
@@ -69,8 +74,10 @@ type callback struct {
 // OnOutOfMemory has f called when memory of a device has run out, backends.HostDevice for the
 // host's, and what hamr itself could give back was not enough: before the allocation fails it is
 // tried again, if one of the callbacks returned true. bytes is what is asked for. Callbacks run one
-// after the other on the goroutine that allocates; what fails meanwhile, as an allocation that a
-// callback makes, calls none. The result ends it; it is nil where there is nothing to be called.
+// after the other on the goroutine that allocates; an allocation that a callback makes and that
+// fails calls none. Other goroutines that run out meanwhile wait for the callbacks, and then try
+// again; so a callback must not wait for another goroutine that allocates. The result ends it; it is
+// nil where there is nothing to be called.
 func (r *Runtime) OnOutOfMemory(f func(device, bytes int) bool) (remove func()) {
 	if r.check() != nil || f == nil {
 		return nil
@@ -86,23 +93,50 @@ func (r *Runtime) OnOutOfMemory(f func(device, bytes int) bool) (remove func()) 
 	}
 }
 
-// relieved reports whether a callback says that there is more memory now.
-func (r *Runtime) relieved(err error) (some bool) {
+// relieve takes memory again after err, if callbacks have given some back: those that were called for
+// others since helped, as often as there were any, and then once those that it calls.
+func (r *Runtime) relieve(err error, helped uint64, take func() error) error {
+	for asked, some := false, false; err != nil && !asked; {
+		some, asked = r.relieved(err, &helped)
+		if !some {
+			return err
+		}
+		err = take()
+	}
+	return err
+}
+
+// relieved reports whether callbacks gave memory back, and whether they were asked to for err.
+func (r *Runtime) relieved(err error, helped *uint64) (some, asked bool) {
 	var full *backends.OutOfMemoryError
 	if !errors.As(err, &full) {
-		return false
+		return false, false
 	}
-	r.callbacks.mutex.Lock()
-	list := r.callbacks.list
-	r.callbacks.mutex.Unlock()
-	if len(list) == 0 || !r.callbacks.running.CompareAndSwap(false, true) {
-		return false
+	c := &r.callbacks
+	c.mutex.Lock()
+	list := c.list
+	c.mutex.Unlock()
+	// Nobody else is on this thread while callbacks run on it.
+	if len(list) == 0 || c.thread.Load() == int64(unix.Gettid()) {
+		return false, false
 	}
-	defer r.callbacks.running.Store(false)
-	for _, c := range list {
-		some = c.call(full.Device, full.Size) || some
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if now := c.helped.Load(); now != *helped {
+		*helped = now
+		return true, false
 	}
-	return some
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c.thread.Store(int64(unix.Gettid()))
+	defer c.thread.Store(0)
+	for _, each := range list {
+		some = each.call(full.Device, full.Size) || some
+	}
+	if some {
+		c.helped.Add(1)
+	}
+	return some, true
 }
 
 // Segments returns how the memory of the pools is divided, of backends that can tell.

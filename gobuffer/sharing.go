@@ -74,13 +74,15 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 		return nil, -1, err
 	}
 	b := r.byAllocator[a].backend
+	helped := r.callbacks.helped.Load()
 	at, descriptor, err := s.NewShared(device, bytes)
 	if err != nil && r.madeRoom(b, err) {
 		at, descriptor, err = s.NewShared(device, bytes)
 	}
-	if err != nil && r.relieved(err) {
-		at, descriptor, err = s.NewShared(device, bytes)
-	}
+	err = r.relieve(err, helped, func() (failed error) {
+		at, descriptor, failed = s.NewShared(device, bytes)
+		return failed
+	})
 	if err != nil {
 		return nil, -1, err
 	}
