@@ -251,6 +251,10 @@ func (h *Handle) remember() error {
 	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
 		return nil
 	}
+	if m.dropsLast(h.stream) {
+		m.every.Store(true)
+		return nil
+	}
 	w, err := m.workOn(h.stream)
 	if err != nil {
 		// Nobody can tell which device's it is.

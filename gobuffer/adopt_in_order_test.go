@@ -67,7 +67,9 @@ func TestAdoptInOrder(t *testing.T) {
 			// On whatever streams it was used, the device has done all of it.
 			m = adopt()
 			require.NoError(t, m.Leave(backends.EveryStream))
-			require.ErrorIs(t, m.Release(), late)
+			require.NoError(t, m.Release())
+			assert.Len(t, told, 3, "it is aside")
+			require.ErrorIs(t, r.ReleasePostponed(), late)
 			assert.Equal(t, 1, fake.CallCount("SynchronizeDevice"))
 			assert.Len(t, told, 4)
 

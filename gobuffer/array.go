@@ -140,7 +140,11 @@ func (a *Array) drop() error {
 	if p.memory == nil {
 		return nil
 	}
-	if !a.lent {
+	switch {
+	case a.lent:
+	case p.memory.dropsLast(p.stream):
+		p.memory.every.Store(true)
+	default:
 		p.remember()
 	}
 	return p.memory.Release()

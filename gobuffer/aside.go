@@ -51,9 +51,6 @@ func (m *Memory) setAside() (done bool, late error) {
 	if m.asked.Load() != 0 {
 		// Other libraries may have work on the stream that the memory was taken for.
 		piece{memory: m, stream: m.ordered()}.remember()
-		if m.every.Load() {
-			return false, nil
-		}
 	}
 	busy, err := m.poll()
 	if err != nil {

@@ -106,6 +106,7 @@ func TestMemoryThatIsNotReleasedAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, adopted.ReleaseAtOnce(), "another's")
 	require.NoError(t, adopted.Release())
+	require.NoError(t, r.ReleasePostponed())
 	require.NoError(t, b.Synchronize(0, 0))
 	require.NoError(t, b.DestroyStream(0, other))
 	assert.Zero(t, live(r))

@@ -210,6 +210,7 @@ func (c *Checker) isBehind() bool {
 func (c *Checker) giveBack(all bool) (some bool) {
 	if all {
 		c.runtime.grants.wait()
+		_ = c.runtime.ReleasePostponed() // the device reports again what went wrong there
 	}
 	c.mutex.Lock()
 	last := c.freed

@@ -60,3 +60,6 @@ func KeptBytes(c *Checker) int64 {
 	defer c.mutex.Unlock()
 	return c.bytes
 }
+
+// WaitAtReleases makes each release wait for the devices that it would leave to somebody else.
+func WaitAtReleases(r *Runtime) { r.postponed.never = true }

@@ -3,8 +3,20 @@ package gobuffer
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"hamr/backends"
+)
+
+const (
+	// asideBytes and asideCount are how much waits for a device before somebody waits for it: who asks seldom
+	// disturbs neither the work nor a capture into a graph.
+	asideBytes = 64 << 20
+	asideCount = 1024
+	// asideShare is the part of a device's memory that waits at most. Who releases more waits, too.
+	asideShare = 8
+	// asideMost is the same where no device says how much it has.
+	asideMost = 1 << 30
 )
 
 // postponed is memory without references that could not be given back yet: whether
@@ -13,6 +25,7 @@ type postponed struct {
 	mutex  sync.Mutex // of what follows
 	queues []*queue
 	giving sync.RWMutex // held for reading by who gives back what a wait has spoken for
+	never  bool         // for tests: a release waits itself
 }
 
 // queue is such memory of one device, in the order of its release.
@@ -20,7 +33,11 @@ type queue struct {
 	backend backends.Backend
 	device  int
 	list    []*Memory
-	added   int // since the start
+	bytes   int64       // in list
+	added   int         // since the start
+	asked   atomic.Bool // a goroutine waits for the device
+	most    sync.Once
+	limit   int64 // what may wait, set by most
 }
 
 // add returns the queue that m is on from now on.
@@ -29,6 +46,7 @@ func (p *postponed) add(m *Memory) *queue {
 	defer p.mutex.Unlock()
 	q := p.queueOf(m)
 	q.list = append(q.list, m)
+	q.bytes += int64(m.Size())
 	q.added++
 	return q
 }
@@ -79,6 +97,9 @@ func (p *postponed) take(q *queue, mark int) []*Memory {
 	if q.list = q.list[count:]; len(q.list) == 0 {
 		q.list = nil
 	}
+	for _, m := range taken {
+		q.bytes -= int64(m.Size())
+	}
 	return taken
 }
 
@@ -92,9 +113,70 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	p.giving.RLock()
 	defer p.giving.RUnlock()
 	for _, m := range p.take(q, mark) {
+		// The wait does not speak for other devices.
+		others := func() error {
+			return m.settleIf(func(w *work) bool {
+				return w.backend != q.backend || q.device != backends.HostDevice && w.device != q.device
+			})
+		}
+		if m.every.Load() && others() != nil && others() != nil {
+			p.add(m)
+			continue
+		}
 		late = errors.Join(late, m.giveBack())
 	}
 	return true, late
+}
+
+// room returns m's queue, and whether m may wait there for somebody else to wait for the device.
+func (p *postponed) room(m *Memory) (q *queue, is bool) {
+	p.mutex.Lock()
+	q = p.queueOf(m)
+	bytes := q.bytes + int64(m.Size())
+	p.mutex.Unlock()
+	return q, bytes <= p.mostBytes(q) || q.isCaptured()
+}
+
+// relieve has a goroutine release what is on the queue, where much is.
+func (p *postponed) relieve(q *queue) {
+	most := p.mostBytes(q)
+	p.mutex.Lock()
+	much := q.bytes > min(asideBytes, most/2) || len(q.list) > asideCount
+	p.mutex.Unlock()
+	if !much || q.isCaptured() || !q.asked.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer q.asked.Store(false)
+		_, _ = p.release(q) // the device reports again what went wrong there
+	}()
+}
+
+// isCaptured reports whether a stream that waits for the default one is captured into a graph: a wait would
+// end that.
+func (q *queue) isCaptured() bool {
+	streams, ok := backends.As[backends.Streams](q.backend)
+	if !ok {
+		return false
+	}
+	_, err := streams.Idle(max(q.device, 0), 0)
+	return errors.Is(err, backends.ErrCapturing)
+}
+
+// mostBytes is how much may wait for a device.
+func (p *postponed) mostBytes(q *queue) int64 {
+	if p.never {
+		return 0
+	}
+	q.most.Do(func() {
+		q.limit = asideMost
+		if reporter, ok := backends.As[backends.MemoryReporter](q.backend); ok {
+			if _, total, err := reporter.MemoryInfo(max(q.device, 0)); err == nil {
+				q.limit = total / asideShare
+			}
+		}
+	})
+	return q.limit
 }
 
 // ReleasePostponed waits for the devices on which memory was kept at its release,
@@ -149,12 +231,33 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 // the memory is kept: freed too early, it would be written to in other hands.
 func (m *Memory) releaseWhenIdle() error {
 	p := &m.runtime.postponed
+	m.leaveStream() // which may end while another goroutine gives the memory back
 	// Whoever runs out of memory finds it there during the wait.
-	over, late := p.release(p.add(m))
-	if !over {
-		m.leaveStream()
-	}
+	_, late := p.release(p.add(m))
 	return late
+}
+
+// releaseLater gives memory back that any stream of its device may still use, without waiting: it is aside
+// until somebody has waited for the device. Where too much is, or a Checker is to write its pattern, the release
+// waits itself.
+func (m *Memory) releaseLater() error {
+	p := &m.runtime.postponed
+	byDriver := m.taken && !m.region.Allocator.Ordered() // which waits when it is freed
+	q, is := p.room(m)
+	c := m.runtime.checked()
+	if !is || byDriver || c != nil && stays(m.backend, m.ordered()) {
+		return m.releaseWhenIdle()
+	}
+	if c != nil && m.owned {
+		c.soon(m, m.Size(), m.ordered()) // its stream may be captured, and cannot be asked
+	}
+	m.leaveStream()
+	if m.owned {
+		m.retire()
+	}
+	p.add(m)
+	p.relieve(q)
+	return nil
 }
 
 // leaveStream makes the default stream the one that memory is given back on: nobody keeps its
@@ -163,9 +266,8 @@ func (m *Memory) leaveStream() {
 	if m.streams == nil {
 		return
 	}
-	if s, err := m.streams.Resolve(m.context(), 0); err == nil {
-		m.stream.Store(uintptr(s))
-	}
+	s, _ := m.streams.Resolve(m.context(), 0)
+	m.stream.Store(uintptr(s))
 }
 
 // postpone keeps memory that its backend could not take back, as that could not reach the

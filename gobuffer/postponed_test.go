@@ -200,6 +200,7 @@ func TestAWaitSaysNothingOfMemoryThatIsPostponedAfterIt(t *testing.T) {
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), b, w.hip)
 	require.NoError(t, err)
+	gobuffer.WaitAtReleases(w.runtime)
 	first := w.shared(0)
 	b.waited = func() {
 		second := w.shared(0)
@@ -243,6 +244,7 @@ func TestRoomThatOneDeviceGivesBackIsUsedThoughAnotherGivesNone(t *testing.T) {
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), b, w.hip)
 	require.NoError(t, err)
+	gobuffer.WaitAtReleases(w.runtime)
 	assert.Error(t, w.shared(0).Close())
 	assert.Error(t, w.shared(1).Close())
 	b.failing = map[int]bool{0: true}
@@ -279,6 +281,7 @@ func TestRoomThatIsBeingGivenBackIsWaitedFor(t *testing.T) {
 			var err error
 			w.runtime, err = gobuffer.NewRuntime(host.New(), s, w.hip)
 			require.NoError(t, err)
+			gobuffer.WaitAtReleases(w.runtime)
 			first, second := w.shared(0), w.shared(0)
 			w.cuda.FailAt("SynchronizeDevice", 0, errInjected)
 			assert.Error(t, first.Close())

@@ -26,16 +26,20 @@ func (m *Memory) Release() error {
 	if m.keeps {
 		m.runtime.kept.ends(m)
 	}
+	m.coverByDevice()
 	if done, late := m.setAside(); done {
 		return late
+	}
+	waits := m.grower != nil || m.unmap != nil
+	if m.every.Load() && (m.taker != nil || m.ends()) && !waits {
+		return m.releaseLater()
 	}
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says
 	// whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
-	waits := m.grower != nil || m.unmap != nil
-	if !over || (m.every.Load() && (m.taker != nil || m.ends())) || (m.ends() && waits) {
+	if !over || m.ends() && waits {
 		free = m.releaseWhenIdle
 	}
 	if err := free(); err != nil {
@@ -51,7 +55,8 @@ func (m *Memory) settleBeforeRelease() error {
 		return m.followUses()
 	}
 	if err := m.settleIf(func(w *work) bool {
-		return !w.foreign || (m.ends() && !(m.freeWaits && w.device == m.context() && w.backend == m.backend))
+		byFree := m.ends() && m.freeWaits && w.device == m.context() && w.backend == m.backend
+		return !byFree && (!w.foreign || m.ends()) || !w.foreign && !w.mayHaveEnded()
 	}); err != nil {
 		return err
 	}
@@ -63,7 +68,7 @@ func (m *Memory) settleBeforeRelease() error {
 	if err != nil {
 		return err
 	}
-	return w.wait()
+	return w.waitOrRest()
 }
 
 // followUses makes the stream that the release is ordered on run after what is recorded.

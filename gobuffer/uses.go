@@ -198,7 +198,12 @@ func (u *uses) end() error {
 }
 
 // mark records that w may still touch the memory; followed is work that w runs after.
-func (m *Memory) mark(w *work, followed works) error { return m.uses.replace(followed, w) }
+func (m *Memory) mark(w *work, followed works) error {
+	if !w.foreign && !m.ends() {
+		w = w.byEvent() // its release waits for it
+	}
+	return m.uses.replace(followed, w)
+}
 
 // done forgets works that are over.
 func (m *Memory) done(over works) error {
@@ -225,7 +230,7 @@ func (m *Memory) settleIf(wanted func(*work) bool) error {
 		if !wanted(w) {
 			continue
 		}
-		if err := w.wait(); err != nil {
+		if err := w.waitOrRest(); err != nil {
 			failed = errors.Join(failed, err)
 		} else {
 			over = append(over, w)

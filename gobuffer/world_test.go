@@ -43,6 +43,7 @@ func newWorld(t testing.TB, devices int, o backendtest.FakeOptions) *world {
 	var err error
 	w.runtime, err = gobuffer.NewRuntime(host.New(), w.cuda, w.hip)
 	require.NoError(t, err)
+	gobuffer.WaitAtReleases(w.runtime)
 	t.Cleanup(w.assertClean)
 	return w
 }

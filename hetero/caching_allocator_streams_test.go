@@ -153,6 +153,8 @@ func TestABlockOfAContextThatHasEnded(t *testing.T) {
 	assert.Zero(t, a.Stats().Cached)
 	require.NoError(t, w.cuda.Synchronize(0, owner.Stream()))
 	require.NoError(t, errors.Join(owner.End(), a.Close()))
+	assert.Zero(t, w.cuda.CallCount("SynchronizeDevice"), "it is aside")
+	require.NoError(t, w.runtime.ReleasePostponed())
 	assert.Equal(t, 1, w.cuda.CallCount("SynchronizeDevice"), "whose work is over nobody can tell")
 }
 

@@ -55,10 +55,17 @@ func (a *CachingAllocator) dispose(b *Block) (failed error) {
 
 // discard gives memory back to the Runtime that nobody uses.
 func (a *CachingAllocator) discard(b *Block) error {
+	late := a.release(b.memory)
+	return errors.Join(late, a.end())
+}
+
+func (a *CachingAllocator) release(m *gobuffer.Memory) error {
+	a.leaving.RLock()
+	defer a.leaving.RUnlock()
 	a.mutex.Lock()
-	delete(a.all, b.memory)
+	delete(a.all, m)
 	a.mutex.Unlock()
-	return errors.Join(b.memory.Release(), a.end())
+	return m.Release()
 }
 
 // sweep gives back those of the condemned blocks whose work is over.
@@ -197,6 +204,9 @@ func (a *CachingAllocator) forget(stream backends.Stream) (failed error) {
 	for _, m := range using {
 		failed = errors.Join(failed, m.Forget(stream), m.Release())
 	}
+	// Whoever is giving some of it back, which is not in all any more, may still have to do with the stream.
+	a.leaving.Lock()
+	defer a.leaving.Unlock()
 	return failed
 }
 

@@ -30,6 +30,7 @@ type walk struct {
 	random    *rand.Rand
 	device    *checked
 	scheduler *hetero.Scheduler
+	runtime   *gobuffer.Runtime
 	choosers  []*hetero.Chooser
 	memory    *hetero.CachingAllocator
 	faults    int
@@ -84,7 +85,7 @@ func newWalk(t *testing.T, seed uint64, faults int) *walk {
 	}
 	r, err := gobuffer.NewRuntime(w.device)
 	require.NoError(t, err)
-	w.scheduler = hetero.New(r)
+	w.runtime, w.scheduler = r, hetero.New(r)
 	for _, p := range []hetero.Policy{hetero.RoundRobin, hetero.FreeMemory, hetero.LeastPending} {
 		c, err := w.scheduler.NewChooser(hetero.ChooserOptions{Policy: p})
 		require.NoError(t, err)
@@ -139,6 +140,7 @@ func (w *walk) settle() {
 	}
 	w.device.Finish()
 	require.NoError(w, w.memory.Close())
+	require.NoError(w, w.runtime.ReleasePostponed())
 	w.device.Finish()
 	assert.Zero(w, w.memory.Stats().Live+w.memory.Stats().Cached)
 	require.NoError(w, w.scheduler.Trim())

@@ -61,6 +61,7 @@ func (empty) DeviceCount() (int, error) { return 0, nil }
 func (w *world) assertClean() {
 	w.t.Helper()
 	w.finish()
+	require.NoError(w.t, w.runtime.ReleasePostponed())
 	require.NoError(w.t, w.scheduler.Trim())
 	for _, c := range w.scheduler.CacheStatistics() {
 		assert.Zero(w.t, c.Streams.Out+c.Streams.Kept, "streams of %s", c.Place)

@@ -142,8 +142,8 @@ def waits_for_the_device(emulator, kind, allocator="cuda_async") -> int:
     "kind",
     [pytest.param(k, marks=pytest.mark.races if k in UNSEEN else ()) for k in KINDS],
 )
-def test_only_streams_that_may_have_ended_cost_a_wait(emulator, kind):
-    assert waits_for_the_device(emulator, kind) == (kind in ANYWHERE)
+def test_nobody_waits_at_a_release(emulator, kind):
+    assert waits_for_the_device(emulator, kind) == 0
 
 
 @pytest.mark.races
@@ -183,8 +183,7 @@ CAPTURE_UNSUPPORTED = 900
 
 
 @pytest.mark.freed_again
-@pytest.mark.parametrize("end", ["trim", "next release"])
-def test_memory_is_kept_while_the_device_cannot_be_waited_for(emulator, capfd, end):
+def test_memory_is_kept_while_the_device_cannot_be_waited_for(emulator):
     hamr.trim()  # what is trimmed below is this test's
     own = hamr.Stream(device=0)
     buffer, consumer = pool_buffer(own, 1), Consumer(own, "a handle")
@@ -193,18 +192,14 @@ def test_memory_is_kept_while_the_device_cannot_be_waited_for(emulator, capfd, e
     consumed = late(consumer, buffer)
     consumer.end()
     consumed.end()
-    emulator.fail("cuCtxSynchronize", 0, CAPTURE_UNSUPPORTED)
     buffer.close()
+    emulator.fail("cuCtxSynchronize", 0, CAPTURE_UNSUPPORTED)
+    with pytest.raises(hamr.DeviceError):
+        hamr.trim()
     emulator.stop_failing()
-    assert "cuCtxSynchronize" in capfd.readouterr().err
     assert emulator.live("memory") == live
     other = pool_buffer(own, 5)
-    if end == "trim":
-        hamr.trim()
-    else:
-        second = pool_buffer(own, 1)
-        Consumed(second, -1).end()
-        second.close()
+    hamr.trim()
     everything_is_over()
     assert emulator.live("memory") == live  # other's, in place of buffer's
     assert_holds(other, 5)

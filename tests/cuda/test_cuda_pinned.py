@@ -154,9 +154,10 @@ def test_what_is_freed_is_overwritten_to_check(emulator):
         """
 import hamr
 from tests.cuda import driver
-buffer = hamr.Buffer(1000, "u1", "cuda_host", fill=1)
+buffer, beside = (hamr.Buffer(1000, "u1", "cuda_host", fill=1) for _ in range(2))
 place = buffer.ptr
 buffer.close()
+hamr.trim()  # the memory was aside
 assert set(driver.emulator.peek(place, 1000, "u1").tolist()) == {0xDB}
 """,
         env={"HAMR_CUDA_POOL": "check"},

@@ -9,7 +9,6 @@
 /* What a consumer holds. */
 typedef struct {
     Share *share;
-    uint64_t stream;
     union {
         DLManagedTensorVersioned versioned;
         DLManagedTensor old;
@@ -34,7 +33,7 @@ static DLDataType type_of(int32_t element) {
 
 static void finish(Export *export) {
     if (export->share) {
-        share_leave(export->share, export->stream);
+        share_leave(export->share);
         share_end(export->share, export->share->stream);
     }
     free(export);
@@ -85,7 +84,6 @@ static hamr_status export_to(const hamr_buffer *buffer, void *stream, int versio
     DLTensor tensor = {.data = count ? (void *)(uintptr_t)array.pointer : NULL, .device = {device, numbered && array.device > 0 ? array.device : 0},
                        .ndim = array.ndim, .dtype = type_of(array.element), .shape = shape, .strides = strides};
     export->share = buffer->held.share;
-    export->stream = stream == HAMR_NO_ORDER ? 0 : (uint64_t)(uintptr_t)stream;
     if (export->share) atomic_fetch_add(&export->share->users, 1);
     if (versioned)
         export->tensor.versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR, DLPACK_MINOR}, .manager_ctx = export, .deleter = delete_versioned,

@@ -45,6 +45,8 @@ int is_reused(int32_t allocator) {
     return of && ((of->kind == HAMR_DEVICE_ONLY && !of->ordered) || of->kind == HAMR_PINNED);
 }
 
+static int is_pooled(int32_t allocator) { return is_ordered(allocator) || is_reused(allocator); }
+
 Share *share_over(const hamr_array *array) {
     Share *share = malloc(sizeof *share);
     if (!share) return NULL;
@@ -129,23 +131,22 @@ static const hamr_functions *known_by(const Share *share) {
     return is_of_device(share->allocator) && share->generation == capi_generation ? capi_functions() : NULL;
 }
 
-void share_leave(Share *share, uint64_t stream) {
+void share_leave(Share *share) {
     const hamr_functions *functions = known_by(share);
-    int pooled = is_ordered(share->allocator) || is_reused(share->allocator);
-    if (!functions || share->foreign || !pooled) return;
-    functions->release_after(share->token, stream > 2 && stream == share->stream ? stream : HAMR_EVERY_STREAM);
+    if (!functions || share->foreign || !is_pooled(share->allocator)) return;
+    functions->release_after(share->token, HAMR_EVERY_STREAM);
 }
 
-/* Memory of the core's that may be handed out again must not be before the device is at rest, as if the
- * driver freed it: whoever has its address relies on that. */
-static int waits_for_all(const Share *share) {
-    return share->address_known && !share->temporary && !share->foreign && is_reused(share->allocator);
-}
+/* Memory of the core's that may be handed out again must not be before the device is at rest: whoever has its
+ * address may use it on any stream. */
+static int waits_for_all(const Share *share) { return share->address_known && !share->foreign && is_pooled(share->allocator); }
 
 void share_end(Share *share, uint64_t stream) {
     if (!share) return;
     const hamr_functions *functions = known_by(share);
-    if (functions && stream != share->stream) functions->release_after(share->token, stream);
+    /* The stream may have ended, and is not asked where nobody else has to be ordered after it. */
+    int last = stream > 2 && atomic_load(&share->users) == 1;
+    if (functions && stream != share->stream) functions->release_after(share->token, last ? HAMR_EVERY_STREAM : stream);
     if (atomic_fetch_sub(&share->users, 1) != 1) return;
     int is_here = share->generation == capi_generation;
     if (share->finished && !share->token) { /* also a parent's, of which a child has its own owner */

@@ -42,7 +42,7 @@ void share_when_over(void (*tell)(void)); /* of memory that Python had first */
 Share *share_new(const hamr_array *array); /* takes over the token, also where there is no memory: NULL */
 int share_keep(Share *share, uint64_t key, hamr_finished_function finished); /* 0: no memory */
 void share_end(Share *share, uint64_t stream); /* of one user, who was on a stream */
-void share_leave(Share *share, uint64_t stream); /* a consumer's that is done; 0: unknown */
+void share_leave(Share *share); /* a consumer is done, whose stream may have ended */
 int is_of_device(int32_t allocator);
 const char *backend_of(int32_t allocator); /* NULL of a number that is none */
 int is_ordered(int32_t allocator);

@@ -154,7 +154,7 @@ static Array *room_for(const Array *source, int32_t device) {
     place_array(&draft.array, functions->devices);
     Array *handle = functions->create_at_once(&draft.array) ? (Array *)draft_finish(handle_type, &draft, NULL) : NULL;
     if (!handle) return NULL;
-    handle->fixed = handle->temporary = handle->block->temporary = 1;
+    handle->fixed = handle->temporary = 1;
     handle->for_space = FOR_SPACE(HAMR_CUDA);
     array_follow(handle, source);
     return handle;
@@ -204,7 +204,6 @@ PyObject *access_handle(Result *result, Array *source, int32_t space) {
     int copied = block != source->block && !(result->array.flags & HAMR_MAPPED);
     handle->temporary = copied || source->temporary;
     handle->own_copy = !copied && source->own_copy;
-    if (copied && block) block->temporary = 1;
     if (array_store(handle, &result->array, block) < 0) Py_CLEAR(handle);
     if (handle && !handle->interface && block == source->block && handle->array.flags == source->array.flags) {
         handle->interface = source->interface;

@@ -59,7 +59,10 @@ static void change(Array *self) {
 }
 
 static void used_on(const Array *self, Block *block, uint64_t stream) {
+    int last = Py_REFCNT((PyObject *)block) == 1;
     if (self->life && stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    /* Who named a stream by its number may have ended it. Nobody else has to be ordered after it. */
+    else if (last && stream > PER_THREAD_STREAM && stream != block->stream && !stream_life_keeps(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
     else block_used_on(block, stream);
 }
 

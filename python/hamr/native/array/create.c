@@ -246,8 +246,6 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
         self->fixed = 1;
         self->temporary = source->temporary;
         self->for_space = source->for_space;
-    } else if (Py_TYPE((PyObject *)self) != array_type && block) {
-        block->temporary = 0; /* a buffer's memory keeps what its allocator promises, whatever it was */
     }
     self->own_copy = source->own_copy;
     array_follow(self, source);

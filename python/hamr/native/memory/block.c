@@ -22,11 +22,20 @@ static int is_reused(int32_t allocator) {
     return (kind == HAMR_DEVICE_ONLY && !is_ordered(allocator)) || kind == HAMR_PINNED;
 }
 
+/* Memory that is freed without a look at what streams hold that nobody has told of. */
+static int is_pooled(int32_t allocator) { return is_ordered(allocator) || is_reused(allocator); }
+
+/* Whether memory must not be handed out again, by the core or by the driver's pool, before the device is at
+ * rest: whoever has its address may use it on any stream. The core puts such memory aside. */
+static int waits_for_all(const Block *block) {
+    return block->address_known && !block->reused_in_order && !block->used_anywhere && !block->owner && is_pooled(block->allocator);
+}
+
 /* Whether giving the memory back may wait for the system or for a device, which may
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
     int of_device = is_of_device(block->allocator);
-    if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere;
+    if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere || waits_for_all(block);
     if (!block->owner && block->size >= LONG_FREE) return 1;
     return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
 }
@@ -134,16 +143,9 @@ int block_register(Block *block) {
     return 0;
 }
 
-/* Whether memory must not be reused before the device is at rest, as if the driver freed it:
- * whoever has its address relies on that. Memory of the driver's pool promises less, and so does
- * a temporary, wherever it is from. */
-static int waits_for_all(const Block *block) {
-    return block->address_known && !block->temporary && !block->reused_in_order && !block->used_anywhere && !block->owner && is_reused(block->allocator);
-}
-
 void block_release_unseen(int32_t allocator, uint64_t token) {
     const hamr_functions *functions = core_functions();
-    if (is_reused(allocator)) functions->release_after(token, HAMR_EVERY_STREAM);
+    if (is_pooled(allocator)) functions->release_after(token, HAMR_EVERY_STREAM);
     functions->release(token);
 }
 
@@ -161,10 +163,11 @@ static void block_release(Block *block) {
     if (token && block->generation == core_generation && functions) {
         int is_long = release_is_long(block);
         stacks_note();
-        if (waits_for_all(block)) functions->release_after(token, HAMR_EVERY_STREAM);
+        int waits = waits_for_all(block);
+        if (waits) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
-        if (is_long && !block->share && may_be_kept(block) && functions->release_at_once(token)) {
+        if (is_long && !waits && !block->share && may_be_kept(block) && functions->release_at_once(token)) {
             /* Nobody had to be waited for. */
         } else if (is_long) {
             Py_BEGIN_ALLOW_THREADS
@@ -212,8 +215,7 @@ static const hamr_functions *known_by(const Block *block) {
 /* Only memory of a pool is freed without a look at what other streams hold. Plain device memory
  * may come from one, which the core knows. */
 static const hamr_functions *ordered_by(const Block *block) {
-    int pooled = is_ordered(block->allocator) || is_reused(block->allocator);
-    return !pooled || block->owner ? NULL : known_by(block);
+    return !is_pooled(block->allocator) || block->owner ? NULL : known_by(block);
 }
 
 void block_used_on(const Block *block, uint64_t stream) {

@@ -28,7 +28,6 @@ typedef struct {
     char used_by_default; /* others had it on the legacy default stream */
     char used_anywhere;   /* others had it on streams that may have ended since */
     char address_known;   /* to others, who need not say on which streams they use it */
-    char temporary;       /* a copy for one handle, which says on which stream it is */
     char reused_in_order; /* by its owner's own rule: after what its streams hold */
     char kept;            /* a temporary that other Blocks are of, too, with streams of theirs */
 } Block;

@@ -187,6 +187,11 @@ PyObject *stream_life_of(PyObject *stream) {
 
 int stream_life_made(PyObject *life) { return ((const Life *)life)->made != 0; }
 
+int stream_life_keeps(PyObject *object, uint64_t stream) {
+    const Life *life = (const Life *)object;
+    return life && life->handle == stream && (life->made || life->owner);
+}
+
 int stream_life_over(PyObject *object, uint64_t stream) {
     const Life *life = (const Life *)object;
     return life && life->handle == stream && (life->over || (life->shared && life->shared->over));

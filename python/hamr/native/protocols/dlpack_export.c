@@ -16,6 +16,7 @@
 #include "core/core.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "memory/stream_life.h"
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_request.h"
 
@@ -121,6 +122,8 @@ static Export *export_array(Array *self, const Manner *manner) {
     export->order = self->order;
     export->shared = manner->shared && self->block && !own_element;
     export->stream = manner->stream;
+    /* What ends with the buffer's number of it may have ended before the consumer has. */
+    if (manner->stream > PER_THREAD_STREAM && !stream_life_keeps(self->life, (uint64_t)manner->stream)) export->stream = UNKNOWN_STREAM;
     if (self->block && !manner->shared) self->block->address_known = 1;
     Py_XINCREF(export->memory);
     Py_XINCREF(export->order);

@@ -1,0 +1,79 @@
+package gobuffer
+
+import "hamr/backends"
+
+// stays reports whether a stream may be asked about at any time: it never ends, or hamr is told before. Any
+// other one may have ended since the call that named it, and a driver must not be given its handle then.
+func stays(b backends.Backend, s backends.Stream) bool {
+	if s == 0 {
+		return true
+	}
+	keeper, ok := backends.As[backends.StreamKeeper](b)
+	return !ok || keeper.Kept(s)
+}
+
+// mayHaveEnded reports whether w stands for what a stream holds that may have ended.
+func (w *work) mayHaveEnded() bool {
+	return w.ticket == nil && w.streams != nil && !stays(w.backend, w.stream)
+}
+
+// waitOrRest is wait that asks for nothing of a stream that may have ended: the device is waited for.
+func (w *work) waitOrRest() error {
+	if !w.mayHaveEnded() {
+		return w.wait()
+	}
+	over, late := settleDevice(w.backend, w.device)
+	if over {
+		return nil
+	}
+	return late
+}
+
+// coverByDevice makes the last release wait for the device where it would have to ask a stream that may have
+// ended. The stream that a release is itself ordered on has not, as callers see to.
+func (m *Memory) coverByDevice() {
+	if m.streams == nil || m.every.Load() || m.region.Address == 0 || !(m.freedInStreamOrder() || m.settled) {
+		return
+	}
+	byDriver := m.taker != nil || m.region.Allocator.Ordered()
+	if !byDriver && !stays(m.backend, m.ordered()) {
+		m.every.Store(true)
+		return
+	}
+	if m.uses.idle() {
+		return
+	}
+	m.uses.mutex.Lock()
+	defer m.uses.mutex.Unlock()
+	for _, w := range m.uses.list {
+		if w.mayHaveEnded() && !(byDriver && w.isAllOf(m.backend, m.context(), m.ordered())) {
+			m.every.Store(true)
+			return
+		}
+	}
+}
+
+// dropsLast reports whether p, which is let go, is the last that has its memory, and names a stream that may
+// have ended: the device is then waited for in its place.
+func (m *Memory) dropsLast(s backends.Stream) bool {
+	return m.streams != nil && m.ends() && m.refs.Load() == 1 && !stays(m.backend, s)
+}
+
+// byEvent is w, or an event of what its stream holds now if that may end before somebody waits.
+func (w *work) byEvent() *work {
+	if !w.mayHaveEnded() {
+		return w
+	}
+	if l, ok := backends.As[backends.Launcher](w.backend); ok {
+		if captured, err := l.Capturing(w.device, w.stream); captured || err != nil {
+			return w
+		}
+	}
+	e, err := w.record()
+	if err != nil {
+		return w
+	}
+	held := *w
+	held.ticket = e
+	return &held
+}
