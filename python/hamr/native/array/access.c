@@ -250,8 +250,8 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     }
     Array *handle = (Array *)access_handle(&result, source, space);
     /* What the host would write to a copy would be lost. Most libraries for devices refuse read-only arrays. */
-    if (handle && space == HAMR_HOST && handle->block && handle->block->temporary && handle->block != source->block &&
-        array_count(&handle->array) && !(handle->array.flags & HAMR_READ_ONLY)) {
+    if (handle && space == HAMR_HOST && handle->temporary && handle->block && handle->block != source->block &&
+        array_count(&handle->array) && !(handle->array.flags & (HAMR_READ_ONLY | HAMR_MAPPED))) {
         handle->array.flags |= HAMR_READ_ONLY;
         handle->own_copy = 1;
     }
