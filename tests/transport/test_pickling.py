@@ -1,6 +1,7 @@
 """Pickling by protocol 5: elements out of band, shared on both sides. NumPy is the measure."""
 
 import copy
+import multiprocessing
 import pickle
 
 import numpy as np
@@ -197,6 +198,39 @@ def test_handles_stay_in_their_process(protocol):
     with pytest.raises(TypeError, match=r"hamr.Handle"):
         copy.copy(handle)
     assert_same(pickle.loads(pickle.dumps(hamr.buffer(handle))), np.asarray(handle))
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_accesses_stay_in_their_process(begun):
+    """A copy without the slots of its original was asked for them for ever."""
+    access = hamr.Buffer(3, fill=1).on_host("rw")
+    if begun:
+        access.__enter__()
+    said = r'hamr access .*on_host\("rw"\).* pickle the buffer'
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match=said):
+            pickle.dumps(access, protocol)
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=said):
+            copied(access)
+    if begun:
+        access.__exit__(None, None, None)
+
+
+def test_an_access_whose_slots_are_not_set():
+    """As a library makes one that copies objects in its own way."""
+    empty = object.__new__(type(hamr.Buffer(3).on_host("rw")))
+    for name in ("_space", "_open", "shape", "__setstate__"):
+        with pytest.raises(AttributeError, match="access has no"):
+            getattr(empty, name)
+    del empty  # pytest makes an error of what __del__ raises
+
+
+def test_a_pool_of_processes_refuses_an_access():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        answer = pool.apply_async(len, (hamr.Buffer(3).on_host("rw"),))
+        with pytest.raises(TypeError, match="pickle the buffer"):
+            answer.get(60)
 
 
 class Named(hamr.Buffer):

@@ -11,7 +11,7 @@ from .._base.place import device_number
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Any, Literal, Self, overload
+    from typing import Any, Literal, NoReturn, Self, overload
 
     import numpy
 
@@ -166,12 +166,20 @@ class Access:
     if not TYPE_CHECKING:  # who forgot the "with" tries what arrays have
 
         def __getattr__(self, name):
+            if name in Access.__slots__:  # an object that was made without __init__
+                raise AttributeError(f"the access has no {name} yet", name=name, obj=self)
             raise AttributeError(
                 f"an access has no {name}: write {self._line()}", name=name, obj=self
             )
 
         def __getitem__(self, key):
             raise TypeError(f"an access has no elements: write {self._line()}")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"{self!r} is of one place and process and cannot be pickled or copied: pickle the "
+            "buffer, and call on_host() or on_cuda() of what is loaded"
+        )
 
     def __enter__(self) -> Any:
         try:
@@ -202,7 +210,7 @@ class Access:
         self._end(kind is None)
 
     def __del__(self) -> None:
-        if self._open:  # the block was left without its end
+        if getattr(self, "_open", None):  # the block was left without its end
             self._end(False)
 
     def _end(self, commit: bool) -> None:
