@@ -100,6 +100,61 @@ def test_a_group_of_exceptions_keeps_nothing_of_the_event():
         gc.enable()
 
 
+def test_a_coroutine_that_handed_its_error_on_goes_on():
+    """An event fails with an error of a reader's, which reads what comes after it, too."""
+
+    async def main():
+        asked_for = asyncio.Queue()
+
+        async def read():
+            while True:
+                number, future = await asked_for.get()
+                try:
+                    future.set_result(await answer(number))
+                except OSError as error:
+                    future.set_exception(error)
+
+        async def answer(number):
+            await asyncio.sleep(0)
+            if number % 2:
+                raise OSError(number)
+            return number
+
+        async def asked(raw):
+            future = asyncio.get_running_loop().create_future()
+            asked_for.put_nowait((raw, future))
+            async with asyncio.timeout(10):
+                return await future
+
+        reader = asyncio.create_task(read())
+        results = await Pipeline([raw, asked], streams=1).run_async(range(6))
+        assert not reader.done()
+        reader.cancel()
+        return [type(r.error and r.error.__cause__) for r in results]
+
+    assert asyncio.run(main()) == [type(None), OSError] * 3
+
+
+def test_a_generator_that_handed_its_error_on_goes_on():
+    def reader():
+        caught = None
+        while True:
+            try:
+                yield caught
+            except OSError as error:
+                caught = error
+
+    reading = reader()
+    next(reading)
+
+    def fails(raw):
+        raise reading.throw(OSError(raw))
+
+    results = ends(lambda: Pipeline([raw, fails], streams=1).run(range(3)))
+    assert [type(r.error.__cause__) for r in results] == [OSError] * 3
+    assert reading.gi_frame is not None
+
+
 @pytest.mark.parametrize("kind", ["loop", "thread"])
 def test_many_modules_one_after_another(kind):
     """None of them is short for the stack."""

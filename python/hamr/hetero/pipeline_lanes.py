@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from copy import copy
-from traceback import clear_frames
+from gc import get_referents
 from typing import NamedTuple
 
 from .._native import ScopedContext
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Sequence
+    from types import FrameType
     from typing import Any
 
     from .._native import Product, Token
@@ -113,7 +114,9 @@ def shed(error: BaseException) -> None:
     """Let go of what the frames hold that an exception came through: device memory, as a rule.
 
     The outermost frame is the caller's, which runs still, and is left out of the traceback. Frames
-    lead to their callers all the same: what these hold is for them to let go of.
+    lead to their callers all the same: what these hold is for them to let go of. So do coroutines
+    and generators that caught the exception, handed it on and are suspended: to clear the frame of
+    one would close it.
     """
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next
@@ -124,10 +127,22 @@ def shed(error: BaseException) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        clear_frames(one.__traceback__)
+        traceback = one.__traceback__
+        while traceback is not None:
+            if _is_finished(traceback.tb_frame):
+                traceback.tb_frame.clear()
+            traceback = traceback.tb_next
         left += [other for other in (one.__cause__, one.__context__) if other is not None]
         if isinstance(one, BaseExceptionGroup):
             left += one.exceptions
+
+
+def _is_finished(frame: FrameType) -> bool:
+    """Whether a frame neither runs nor is suspended: only then is what it holds its own.
+
+    Else it is its thread's or generator's, and the collector is told of nothing that it refers to.
+    """
+    return any(held is frame.f_code for held in get_referents(frame))
 
 
 class Began(NamedTuple):
