@@ -1,5 +1,6 @@
 """What a run tells: the report, progress, and the trace for Perfetto."""
 
+import asyncio
 import itertools
 import json
 import sys
@@ -65,6 +66,41 @@ def test_a_trace_opens_in_perfetto(tmp_path):
 def test_a_trace_that_cannot_be_written_is_refused_before_the_first_event(tmp_path):
     with pytest.raises(FileNotFoundError):
         Pipeline([raw], trace=tmp_path / "no" / "trace.json").run([1])
+
+
+class TestATraceThatCannotBeWrittenInTheEnd:
+    """The disk is full: what the run has come to is the caller's all the same."""
+
+    def test_results_are_returned(self):
+        pipeline = Pipeline([raw, fragile], trace="/dev/full")
+        with pytest.warns(RuntimeWarning, match="'/dev/full' is incomplete: .*No space"):
+            results = pipeline.run([1, 0, 2])
+        assert [r.values.get("fragile") for r in results] == [1, None, 0]
+
+    def test_errors_of_modules_are_raised(self):
+        pipeline = Pipeline([raw, fragile], trace="/dev/full")
+        with (
+            pytest.warns(RuntimeWarning, match="incomplete"),
+            pytest.raises(ExceptionGroup, match="1 of 2 events failed"),
+        ):
+            pipeline.run([1, 0], raise_errors=True)
+
+    def test_the_error_of_a_source_has_a_note(self):
+        def source():
+            yield 1
+            raise OSError("torn")
+
+        with pytest.raises(OSError, match="torn") as told:
+            Pipeline([raw], trace="/dev/full").run(source())
+        assert "'/dev/full' is incomplete" in told.value.__notes__[0]
+
+    def test_results_are_left_early(self):
+        async def first():
+            async for result in Pipeline([raw], trace="/dev/full").results(range(9)):
+                return result["raw"]
+
+        with pytest.warns(RuntimeWarning, match="incomplete"):
+            assert asyncio.run(first()) == 0
 
 
 def test_the_report():

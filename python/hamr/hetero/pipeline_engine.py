@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import warnings
 from collections import deque
 from collections.abc import AsyncIterable
 from contextvars import copy_context
@@ -88,13 +90,13 @@ class Engine(Steps):
             if self._pumped is not None:
                 self._note(self._loop.create_task(self._pump(self._pumped)))
             self.more()
-        except BaseException:
-            await self._end()
+        except BaseException as error:
+            await self._end(error)
             raise
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
-        await self._end()
+    async def __aexit__(self, kind: object, error: BaseException | None, at: object) -> None:
+        await self._end(error)
 
     # Events.
 
@@ -211,7 +213,7 @@ class Engine(Steps):
                 if isinstance(error, BaseException):
                     raise began.lane.begin_failed(began.step, error) from error
 
-    async def _end(self) -> None:
+    async def _end(self, error: BaseException | None) -> None:
         self.stopping = self._exhausted = True
         for task in self.tasks:
             task.cancel()
@@ -224,16 +226,23 @@ class Engine(Steps):
             try:
                 await _through(self.workers.end())
             finally:
-                self._close()
+                self._close(error)
 
-    def _close(self) -> None:
+    def _close(self, error: BaseException | None) -> None:
         while self._free:
             self._free.pop().let_go()
         if self.over.done() and not self.over.cancelled():
             self.over.exception()  # somebody may have left without asking
         self._progress_told(lambda progress: progress.end())
         if self.trace is not None:
-            self.trace.write()
+            try:
+                self.trace.write()
+            except Exception as failed:  # the results, or the run's own error, matter more
+                told = f"the trace {os.fspath(self.trace.path)!r} is incomplete: {failed}"
+                if isinstance(error, Exception):
+                    error.add_note(told)
+                else:
+                    warnings.warn(told, RuntimeWarning, stacklevel=2)
 
     async def _let_go_of_lanes(self) -> None:
         """On a thread that may wait, as the end of memory may that modules had for the run."""

@@ -23,7 +23,7 @@ class Trace:
     def __init__(self, path: str | os.PathLike[str], modules: int) -> None:
         """``modules`` is how many there are: each may have a row in each stream of events."""
         with open(path, "w", encoding="utf-8"):  # else it would fail when all is done
-            self._path = path
+            self.path = path
         self._each = modules + 1
         self.begun = perf_counter_ns()
         self._spans: deque[tuple[int, int, str, str, int, int, int]] = deque(maxlen=KEPT)
@@ -88,7 +88,7 @@ class Trace:
 
     def write(self) -> None:
         """Write the file, in place of one that is there."""
-        with open(self._path, "w", encoding="utf-8") as file:
+        with open(self.path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": self.events(), "displayTimeUnit": "ms"}, file)
 
 
