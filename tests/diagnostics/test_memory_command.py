@@ -70,7 +70,9 @@ def test_all_processes_and_files(home, capsys, tmp_path):
         assert f"Memory of process {child.pid}" in path.read_text()
         nowhere = str(tmp_path / "no" / "x.html")
         assert main(["memory", str(child.pid), "--write", nowhere]) == 1
-        assert "nothing was written" in capsys.readouterr().err
+        said = capsys.readouterr()
+        assert "nothing was written" in said.err
+        assert "7.8 KiB in 1 allocations" in said.out
         child.stdin.close()
     assert [p.name for p in home.iterdir()] == ["unlike"]
 

@@ -15,6 +15,7 @@ import threading
 import pytest
 
 import hamr
+from hamr._diagnostics import memory_recording
 from tests.support.processes import run_code
 
 KIB = 1 << 10
@@ -127,6 +128,28 @@ def test_one_record_at_a_time():
     assert [e["action"] for e in again.snapshot.events] == ["free"]
 
 
+def test_one_record_at_a_time_of_two_threads(monkeypatch, tmp_path):
+    """One is at its beginning while the other one begins."""
+    begins, goes_on = threading.Event(), threading.Event()
+
+    def check_writable(path):
+        begins.set()
+        assert goes_on.wait(30)
+
+    monkeypatch.setattr(memory_recording, "check_writable", check_writable)
+    record = hamr.record_memory(tmp_path / "x.json")
+    first = threading.Thread(target=record.__enter__)
+    first.start()
+    assert begins.wait(30)
+    try:
+        with pytest.raises(RuntimeError, match="recorded already"), hamr.record_memory():
+            pass
+    finally:
+        goes_on.set()
+        first.join()
+    record.__exit__(None, None, None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [({"path": "x.txt"}, ValueError), ({"path": 3}, TypeError), ({"path": b"x.json"}, TypeError),
@@ -202,6 +225,22 @@ def test_a_failure_of_writing_loses_nothing(tmp_path):
         assert len(record.snapshot.events) == 2
     with hamr.record_memory():
         pass
+
+
+def test_a_snapshot_that_cannot_be_taken_is_a_note_of_the_blocks_error(monkeypatch):
+    def fails():
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(memory_recording, "memory_snapshot", fails)
+    with pytest.raises(KeyError, match="mine") as caught, hamr.record_memory():
+        raise KeyError("mine")
+    assert caught.value.__notes__ == ["and the record of memory was lost: no room"]
+    with pytest.raises(MemoryError, match="no room"), hamr.record_memory():
+        pass
+    monkeypatch.undo()
+    with hamr.record_memory() as record:
+        take(KIB)
+    assert len(record.snapshot.events) == 2
 
 
 class Page(html.parser.HTMLParser):

@@ -230,16 +230,31 @@ def test_an_interrupt_writes_nothing(on_devices, tmp_path, capsys, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_home_that_becomes_read_only_meanwhile(on_devices, tmp_path, capsys, monkeypatch):
-    path = str(tmp_path / "tuning.txt")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_home_that_becomes_read_only_meanwhile(
+    on_devices, tmp_path, capsys, monkeypatch, as_json
+):
+    """What was measured is printed, and what can be written is."""
+    refused, path = str(tmp_path / "refused.txt"), str(tmp_path / "tuning.txt")
 
     def refuse(path, entries):
-        raise PermissionError(13, "Permission denied")
+        if path == refused:
+            raise PermissionError(13, "Permission denied")
+        files.write_entries(path, entries)
 
-    on_devices(target(path))
+    on_devices(target(refused), target(path, 1))
     monkeypatch.setattr(running, "write_entries", refuse)
-    assert running.main(running.Request(), Copies) == 1
-    assert f"{path} cannot be written: Permission denied" in capsys.readouterr().err
+    assert running.main(running.Request(as_json=as_json), Copies) == 1
+    said = capsys.readouterr()
+    assert said.err == f"hamr tune: {refused} cannot be written: Permission denied\n"
+    if as_json:
+        facts = json.loads(said.out)
+        assert len(facts["devices"]) == 2
+        assert facts["written"] == [path]
+    else:
+        assert "cuda device 0: T = 1" in said.out
+        assert said.out.endswith(f"written to {path}\n")
+    assert os.listdir(tmp_path) == ["tuning.txt"]
 
 
 def test_the_hosts_backend_stages_nothing():

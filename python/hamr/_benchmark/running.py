@@ -86,20 +86,29 @@ def no_cuda() -> str | None:
 def main(request: Request) -> int:
     """Measure; the tables go to the standard output, or JSON does."""
     record = measured(request)
-    if request.json == "-":
-        sys.stdout.write(text_of(record))
-    else:
-        print("\n".join(lines_of(record)))
-        if request.json is not None:
+    done, problems = [], []  # before anything is printed: who reads that may have left
+    if request.json not in (None, "-"):
+        try:
             with open(request.json, "w", encoding="utf-8") as file:
                 file.write(text_of(record))
-            print(f"written to {request.json}")
+            done.append(f"written to {request.json}")
+        except OSError as error:
+            problems.append(f"{request.json} cannot be written: {error.strerror or error}")
     if request.plot is not None:
         from .plotting import draw
 
-        for path in draw(record, request.plot):
-            print(f"drawn: {path}", file=sys.stderr if request.json == "-" else sys.stdout)
-    return 0
+        try:
+            done += [f"drawn: {path}" for path in draw(record, request.plot)]
+        except Exception as error:
+            problems.append(f"--plot {request.plot}: {type(error).__name__}: {error}")
+    for problem in problems:
+        print(f"hamr bench: {problem}", file=sys.stderr)
+    if request.json == "-":
+        sys.stdout.write(text_of(record))
+        print(*done, sep="\n", end="\n" * bool(done), file=sys.stderr)
+    else:
+        print("\n".join([*lines_of(record), *done]))
+    return 1 if problems else 0
 
 
 def measured(request: Request) -> dict[str, Any]:

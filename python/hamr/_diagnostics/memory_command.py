@@ -61,14 +61,19 @@ def _tell(process: int, path: str | None) -> bool:
         found = ask(process)
         command = " ".join(map(str, found.get("command", ())))
         snapshot = of_plain(found)
-        if path is not None:
-            snapshot.write(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"hamr memory: process {process}: {_why(error)}", file=sys.stderr)
         return False
+    failed = None
+    if path is not None:
+        try:
+            snapshot.write(path)
+        except OSError as error:
+            failed = error
+            print(f"hamr memory: process {process}: {error}", file=sys.stderr)
     print(f"process {process} {command}".rstrip())
     print("\n".join(f"  {line}" for line in snapshot.summary().splitlines()))
-    return True
+    return failed is None
 
 
 def _why(error: Exception) -> str:

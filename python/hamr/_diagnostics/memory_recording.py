@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import hamr._native as _native
 
@@ -52,8 +53,18 @@ class record_memory:  # noqa: N801 -- users write it as a function
 
     def __enter__(self) -> Self:
         global _recording
-        if _recording is not None and _recording._pid == os.getpid():
-            raise RuntimeError("memory is being recorded already: accepted is one at a time")
+        with _lock:
+            if _recording is not None and _recording._pid == os.getpid():
+                raise RuntimeError("memory is being recorded already: accepted is one at a time")
+            self._pid, _recording = os.getpid(), self
+        try:
+            self._begin()
+        except BaseException:
+            _recording = None
+            raise
+        return self
+
+    def _begin(self) -> None:
         if self.path is not None:
             check_writable(os.fspath(self.path))
         function = _native.record_stacks(True) if self._stacks else 0
@@ -63,8 +74,7 @@ class record_memory:  # noqa: N801 -- users write it as a function
             if self._stacks:
                 _native.record_stacks(False)
             raise
-        self._pid, self.snapshot, _recording = os.getpid(), None, self
-        return self
+        self.snapshot = None
 
     def __exit__(
         self,
@@ -72,31 +82,35 @@ class record_memory:  # noqa: N801 -- users write it as a function
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        global _recording
         if self._pid != os.getpid():
             return  # a forked child, which has no record of its own
         try:
-            self.snapshot = memory_snapshot()
-        finally:
-            _recording = None
-            core().StopRecording()
-            if self._stacks:
-                _native.record_stacks(False)
-        if self.path is None:
-            return
-        try:
-            self.snapshot.write(self.path)
-        except OSError as failed:
+            self._end()
+        except Exception as failed:
             if error is None:
                 raise
             error.add_note(f"and the record of memory was lost: {failed}")
 
+    def _end(self) -> None:
+        global _recording
+        try:
+            self.snapshot = memory_snapshot()
+        finally:
+            core().StopRecording()
+            if self._stacks:
+                _native.record_stacks(False)
+            _recording = None
+        if self.path is not None:
+            self.snapshot.write(self.path)
 
+
+_lock = threading.Lock()
 _recording: record_memory | None = None
 
 
 def _after_fork_in_child() -> None:
-    global _recording
+    global _recording, _lock
+    _lock = threading.Lock()
     recording, _recording = _recording, None
     if recording is not None and recording._stacks:
         _native.record_stacks(False)
@@ -123,11 +137,12 @@ class track:  # noqa: N801 -- users write it as a function
         self._counts = (0, 0, 0, 0)
 
     def __enter__(self) -> Self:
-        if self._number and self._pid == os.getpid():
-            raise RuntimeError("this region is entered already: accepted is a track() for each")
-        self._counts = (0, 0, 0, 0)
-        self._number = core().Track(self._library, self._backend, self._device)
-        self._pid = os.getpid()
+        with _lock:
+            if self._number and self._pid == os.getpid():
+                raise RuntimeError("this region is entered already: accepted is a track() for each")
+            self._counts = (0, 0, 0, 0)
+            self._number = core().Track(self._library, self._backend, self._device)
+            self._pid = os.getpid()
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -93,24 +93,22 @@ def main(request: Request, copies: Callable[[str, int, str, int], Any] = Copies)
         print("interrupted: nothing is written", file=sys.stderr)
         return 130
     files = {} if request.dry_run else entries_by_file(found)
-    if not request.as_json:
-        print("\n".join(line for f in found for line in lines_of(f)))
+    written = []  # before anything is printed: who reads that may have left
     for path, entries in files.items():
         try:
             write_entries(path, entries)
         except OSError as error:
-            print(
-                f"hamr tune: {path} cannot be written: {error.strerror or error}", file=sys.stderr
-            )
-            return 1
+            why = error.strerror or error
+            print(f"hamr tune: {path} cannot be written: {why}", file=sys.stderr)
+        else:
+            written.append(path)
     if request.as_json:
-        facts = {"devices": [facts_of(f) for f in found], "written": list(files)}
+        facts = {"devices": [facts_of(f) for f in found], "written": written}
         print(json.dumps(facts, indent=2))
-    elif files:
-        print("\n".join(f"written to {path}" for path in files))
     else:
-        print("nothing is written")
-    return 0
+        print("\n".join(line for f in found for line in lines_of(f)))
+        print("\n".join(f"written to {path}" for path in written) or "nothing is written")
+    return 0 if len(written) == len(files) else 1
 
 
 def problem_of(devices: list[Target], request: Request) -> str | None:
