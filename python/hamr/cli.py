@@ -7,6 +7,8 @@ import contextlib
 import json
 import os
 import platform
+import select
+import signal
 import sys
 
 TYPE_CHECKING = False
@@ -113,7 +115,38 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the result is the exit status."""
+    """Run a command; the result is the exit status.
+
+    Where nobody reads what it prints any more, as in ``hamr info | head -1``, it ends quietly, with
+    the status that a shell gives a program ended by SIGPIPE.
+    """
+    try:
+        try:
+            status = _run(arguments)
+        except SystemExit:  # of --help
+            print(end="", flush=True)
+            raise
+        print(end="", flush=True)
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        with open(os.devnull, "wb") as nowhere:  # what is left is flushed at exit
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _nobody_reads() -> bool:
+    """Whether the standard output is a pipe or socket that its reader has closed."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout, select.POLLOUT)
+    except (OSError, TypeError, ValueError):  # it is no file
+        return False
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _run(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="hamr", description="Memory that any device and any array library can share."
     )

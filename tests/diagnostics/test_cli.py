@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,34 @@ def test_exit_codes(arguments, status, words):
     assert done.returncode == status
     assert words in (done.stderr if status else done.stdout)
     assert (done.stdout if status else done.stderr) == ""
+
+
+@pytest.mark.parametrize("arguments", [["info"], ["bench", "--list"], ["config", "--cflags"], ["--help"]])
+def test_nobody_reads_what_is_printed(arguments):
+    """As ``hamr info | head -1``, once what it prints is longer than what head has read."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "hamr", *arguments],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env={n: v for n, v in os.environ.items() if n != "PYTHONUNBUFFERED"},
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_another_broken_pipe_is_an_error(monkeypatch):
+    def fails(arguments):
+        raise BrokenPipeError("a server has gone")
+
+    monkeypatch.setattr(cli, "_run", fails)
+    with pytest.raises(BrokenPipeError, match="a server"):
+        cli.main([])
 
 
 def test_the_figures_file_is_tried_and_left_alone(tmp_path, monkeypatch):

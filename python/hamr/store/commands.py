@@ -71,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
     except (Error, ValueError) as error:
         print(f"hamr store: {error}", file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt:
         return 130
     return 0
 
