@@ -1,6 +1,7 @@
 """Pipelines on devices: what is right, what waits for what, and until when things live."""
 
 import asyncio
+import contextvars
 import gc
 import itertools
 import threading
@@ -244,6 +245,73 @@ def test_coroutines_of_devices():
     results = Pipeline([raw, loaded, waiting, read, Later()]).run(range(30))
     assert [r.error for r in results] == [None] * 30
     assert [(r["read"][0], r["later"]) for r in results] == [(i, i) for i in range(30)]
+
+
+@pytest.mark.parametrize("kind", ["device", "external"])
+def test_a_coroutine_that_forgets_to_suspend_its_scope(kind):
+    """While it waits, other tasks of the thread have what was current before the run."""
+    before, found, over = driver.current_context(), [], []
+
+    @module(kind)
+    async def forgets(raw, ctx):
+        inside = driver.context(ctx.device)
+        for _ in range(3):
+            assert driver.current_context() == inside
+            await asyncio.sleep(0)
+        with ctx.suspended():
+            await asyncio.sleep(0)
+            assert driver.current_context() == before
+        assert driver.current_context() == inside
+        try:
+            await fails(ctx)
+        except OSError:
+            assert driver.current_context() == inside
+        return raw
+
+    async def fails(ctx):
+        with hetero.ScopedContext(ctx.wrap(None)):
+            await asyncio.sleep(0)
+            raise OSError
+
+    async def look():
+        while not over:
+            found.append(driver.current_context())
+            await asyncio.sleep(0)
+
+    async def main():
+        looking = asyncio.create_task(look())
+        pipeline = Pipeline([raw, forgets], streams=3, keep="raw")
+        results = await pipeline.run_async(range(20))
+        over.append(True)
+        await looking
+        return results
+
+    results = asyncio.run(main())
+    assert [r.error for r in results] == [None] * 20
+    assert set(found) == {before}
+
+
+@pytest.mark.parametrize("kind", ["device", "external"])
+def test_what_a_device_module_sets_is_its_own(kind):
+    variable = contextvars.ContextVar("variable", default=None)
+    found = []
+
+    @module(kind)
+    def sets(raw, ctx):
+        found.append(variable.get())
+        variable.set(raw)
+        return raw
+
+    @module(kind)
+    async def awaits(sets, ctx):
+        found.append(variable.get())
+        variable.set("awaits")
+        await ctx.done()
+        return sets
+
+    results = Pipeline([raw, sets, awaits], streams=2).run(range(20))
+    assert [r.error for r in results] == [None] * 20
+    assert set(found) == {None}
 
 
 def test_begin_is_called_for_each_stream_on_its_device():

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -345,6 +346,47 @@ def test_modules_have_the_variables_of_who_runs_the_pipeline():
     asyncio.run(main())
     assert set(found[:90]) == {"the run's"}
     assert set(found[90:]) == {"another one's"}
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_a_module_sets_is_its_own(slow):
+    """Later events, later modules and the source have the run's variables."""
+    variable = contextvars.ContextVar("variable", default=None)
+    found = []
+
+    def note(name):
+        found.append((name, variable.get()))
+        variable.set(name)
+        if slow:  # threads call it
+            time.sleep(0.001)
+
+    def source():
+        for i in range(20):
+            assert variable.get() in ("the run's", i - 1)
+            variable.set(i)
+            yield i
+
+    def first(event):
+        note("first")
+
+    def second(first):
+        note("second")
+
+    async def third(event):
+        note("third")
+        await asyncio.sleep(0)
+        note("third")
+
+    variable.set("the run's")
+    results = Pipeline([first, second, third], streams=2).run(source())
+    assert [r.error for r in results] == [None] * 20
+    assert variable.get() == "the run's"
+    assert set(found) == {
+        ("first", "the run's"),
+        ("second", "the run's"),
+        ("third", "the run's"),
+        ("third", "third"),
+    }
 
 
 def test_the_trace_of_very_many_modules(tmp_path):

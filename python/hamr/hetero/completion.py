@@ -119,10 +119,9 @@ def when_completed(product: Product, tell: Tell) -> None:
     """Have ``tell(error)`` called by the running event loop once a product's work is over.
 
     ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
-    the caller's context variables: the loop's callback has those of whoever waited first.
+    the context variables of whoever waited first.
     """
-    # No function of Python's, whose frame would keep it: see _look.
-    _told_of(get_running_loop()).begin(product, partial(copy_context().run, tell))  # type: ignore[call-arg]
+    _told_of(get_running_loop()).begin(product, tell)
 
 
 #: Seconds between two looks at what cannot be watched.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from types import coroutine
 
 import hamr._native as _native
 
@@ -14,7 +15,7 @@ from .completion import completed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Generator, Iterator
     from typing import Any
 
     from .._native import Product
@@ -39,6 +40,28 @@ def _suspended(context: ScopedContext) -> Iterator[None]:
         yield
     finally:
         context._resume(scopes)
+
+
+@coroutine
+def outside(
+    context: ScopedContext, awaitable: Awaitable[Any]
+) -> Generator[Any, None, Any]:
+    """Await something within a scope; whenever it waits, what was current outside is so again."""
+    waiting: Any = awaitable.__await__()
+    error: BaseException | None = None
+    while True:
+        try:
+            told = next(waiting) if error is None else waiting.throw(error)
+        except StopIteration as over:
+            return over.value
+        error = None
+        scopes = context._suspend()
+        try:
+            yield told
+        except BaseException as raised:
+            error = raised
+        finally:
+            context._resume(scopes)
 
 
 def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:

@@ -65,9 +65,11 @@ class Engine(Steps):
         self._plan, self._deliver, self._room = plan, deliver, room
         self.report, self._progress, self.trace = report, progress, trace
         self._loop = asyncio.get_running_loop()
-        self.workers = Workers(self._loop, plan.workers, copy_context())
+        self.context = copy_context()
+        self.workers = Workers(self._loop, plan.workers, self.context)
         self.lengths = Lengths()
         self._source: Iterator[Any] | None = None
+        self._source_context = self.context.copy()  # one for all of its calls: it may be a generator
         self._pumped: AsyncIterable[Any] | None = None
         if isinstance(events, AsyncIterable):
             self._pumped = events
@@ -121,7 +123,7 @@ class Engine(Steps):
             if self._exhausted or not self._has_room():
                 return
             try:
-                item = next(source)
+                item = self._source_context.run(next, source)
             except StopIteration:
                 self._exhausted = True
             except BaseException as error:
@@ -132,6 +134,7 @@ class Engine(Steps):
             self._loop.call_soon(self.more)  # others' turn
 
     async def _pump(self, events: AsyncIterable[Any]) -> None:
+        source: Any = None
         try:
             source = aiter(events)
             while not self._exhausted:
@@ -146,6 +149,20 @@ class Engine(Steps):
                 self._failure = _for_a_future(error)
         finally:
             self._exhausted = True
+        await self._close_source(source)
+
+    async def _close_source(self, source: Any) -> None:
+        """End an asynchronous generator, which may have been left before its end."""
+        if not hasattr(source, "aclose"):
+            return
+        try:
+            await source.aclose()
+        except BaseException as error:
+            if self._failure is None and not self.stopping:
+                self._failure = _for_a_future(error)
+            elif not isinstance(error, asyncio.CancelledError):
+                told = {"message": f"closing {source!r} failed", "exception": error}
+                self._loop.call_exception_handler(told)
 
     def _start(self, item: Any) -> None:
         lane = self._free.popleft()
@@ -203,10 +220,12 @@ class Engine(Steps):
         job = Begin(self._free, begun.set_result)
         if job.needed:
             self.workers.submit(job)
-            await _through(begun)
-            waits = [completed(began.work) for began in job.began]
-            over = asyncio.gather(*waits, return_exceptions=True)
-            await _through(over)
+            try:
+                await _through(begun, job.stop)
+            finally:
+                waits = [completed(began.work) for began in job.began]
+                over = asyncio.gather(*waits, return_exceptions=True)
+                await _through(over)
             if job.error is not None:
                 raise job.error
             for began, error in zip(job.began, over.result(), strict=True):
@@ -296,13 +315,18 @@ def _for_a_future(error: BaseException) -> BaseException:
     return instead
 
 
-async def _through(future: Future[Any]) -> None:
-    """Wait for what cannot be cancelled; a cancellation comes through once it is over."""
+async def _through(future: Future[Any], hurry: Callable[[], None] | None = None) -> None:
+    """Wait for what cannot be cancelled; a cancellation comes through once it is over.
+
+    ``hurry`` is called at each.
+    """
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
             await asyncio.wait([future])
         except asyncio.CancelledError as error:
             cancelled = error
+            if hurry is not None:
+                hurry()
     if cancelled is not None:
         raise cancelled

@@ -11,6 +11,7 @@ from .pipeline_events import Event
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextvars import Context
     from typing import Any, TypeAlias
 
     from .pipeline_events import ModuleError
@@ -77,7 +78,7 @@ class HostJob:
     """A module's produce on a thread, and those behind it that nothing else waits for."""
 
     __slots__ = (
-        *("_event", "_told", "_values", "begun", "error", "flow", "last", "spans", "step"),
+        *("_context", "_event", "_told", "_values", "begun", "error", "flow", "last", "spans", "step"),
         *("stopping", "thread"),
     )
 
@@ -88,8 +89,10 @@ class HostJob:
         given: Given | None,
         told: Callable[[HostJob], None],
         stopping: Callable[[], bool],
+        context: Context,
     ) -> None:
-        """``given`` are inputs that a context got before."""
+        """``given`` are inputs that a context got before; each module has a copy of ``context``."""
+        self._context = context
         self.flow, self.step, self._told, self.stopping = flow, step, told, stopping
         self._values: Sequence[Any] | None = given[0] if given else None
         self._event: Event | None = given[1] if given else None
@@ -103,7 +106,7 @@ class HostJob:
         """Call the modules, until one fails or the run is stopping."""
         self.thread = thread
         flow, step = self.flow, self.step
-        while self._one(flow, step) and step.then is not None and not self.stopping():
+        while self._context.copy().run(self._one, flow, step) and step.then is not None and not self.stopping():
             step = step.then
             self._values = None
         self._values = self._event = None

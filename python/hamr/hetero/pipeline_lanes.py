@@ -76,9 +76,11 @@ class Lane:
         if type(own).begin is not Producer.begin:
             self.producers.append((step, own))
 
-    def begin(self, began: list[Began]) -> None:
+    def begin(self, began: list[Began], stopping: Callable[[], bool]) -> None:
         """Call begin of its modules; ``began`` gets what stands for the work that they enqueue."""
         for step, own in self.producers:
+            if stopping():
+                return
             ctx: ScopedContext | None = None
             try:
                 if self.token is None or step.kind == "cpu":
@@ -160,6 +162,7 @@ class Begin:
         self.lanes, self._told = lanes, told
         self.error: BaseException | None = None
         self.began: list[Began] = []
+        self._stopping = False
 
     @property
     def needed(self) -> bool:
@@ -167,13 +170,17 @@ class Begin:
         return any(lane.producers for lane in self.lanes)
 
     def run(self, thread: int) -> None:
-        """Call them, until one fails."""
+        """Call them, until one fails or the run was cancelled."""
         try:
             for lane in self.lanes:
-                lane.begin(self.began)
+                lane.begin(self.began, lambda: self._stopping)
         except BaseException as error:
             shed(error)
             self.error = error
+
+    def stop(self) -> None:
+        """The run was cancelled: call no further one."""
+        self._stopping = True
 
     def over(self) -> None:
         """Tell the engine, on the loop's thread."""

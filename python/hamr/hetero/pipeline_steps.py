@@ -9,6 +9,7 @@ from time import perf_counter_ns
 
 from .._native import Product, ScopedContext
 from .completion import completed, when_completed, when_completed_somehow
+from .context import outside
 from .pipeline_events import ModuleError
 from .pipeline_flow import Flow, HostJob
 from .pipeline_lanes import ends_the_run, shed
@@ -16,6 +17,7 @@ from .pipeline_lanes import ends_the_run, shed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
+    from contextvars import Context
     from typing import Any
 
     from .pipeline_flow import Given
@@ -38,6 +40,7 @@ class Steps:
     lengths: Lengths
     stopping: bool  # no further module is called
     tasks: set[Task[Any]]
+    context: Context  # of variables; each call of a module has a copy, where it may set them
 
     def finish(self, flow: Flow) -> None:
         """Nothing of the event is under way any more."""
@@ -55,13 +58,13 @@ class Steps:
             if step.kind == "device":
                 if step.produce_waits:
                     self._spawn(flow, step, self._enqueue_awaiting(flow, step))
-                elif self._enqueue(flow, step):
+                elif self.context.copy().run(self._enqueue, flow, step):
                     self._follow(flow, step, ready)
             elif step.kind == "external":
                 if step.acquire_waits:
                     self._spawn(flow, step, self._acquire_awaiting(flow, step))
                 else:
-                    self._acquire(flow, step)
+                    self.context.copy().run(self._acquire, flow, step)
             else:
                 self._produce(flow, step, None, ready)
         flow.outstanding -= 1
@@ -158,7 +161,7 @@ class Steps:
         if step.produce_waits:
             self._spawn(flow, step, self._produce_awaiting(flow, step, given))
             return
-        job = HostJob(flow, step, given, self._produced, self._is_stopping)
+        job = HostJob(flow, step, given, self._produced, self._is_stopping, self.context)
         if self.lengths.short(step):
             job.run(0)
             del given  # an error's frames lead to this one
@@ -198,7 +201,7 @@ class Steps:
 
     def _spawn(self, flow: Flow, step: Step, body: Coroutine[Any, Any, bool]) -> None:
         flow.outstanding += 1
-        task = create_task(body)
+        task = create_task(body, context=self.context.copy())
         self.tasks.add(task)
         task.add_done_callback(partial(self._awaited, flow, step))
 
@@ -217,7 +220,7 @@ class Steps:
         try:
             with self._context(flow, step) as ctx:
                 values, event = self._given(flow, step, ctx)
-                made = await flow.lane.produce[step.index](values, event, ctx)
+                made = await outside(ctx, flow.lane.produce[step.index](values, event, ctx))
                 flow.store(step, made, ctx.wrap)
         except BaseException as error:
             self._failed(flow, step, "produce", error, ctx)
@@ -236,7 +239,7 @@ class Steps:
         try:
             with self._context(flow, step) as ctx:
                 given = values, event = self._given(flow, step, ctx)
-                made = await flow.lane.acquire[step.index](values, event, ctx)
+                made = await outside(ctx, flow.lane.acquire[step.index](values, event, ctx))
                 product = ctx.wrap(made)
             flow.extra.append(product)  # outlasts a cancellation
             begun, phase = self._took(flow, step, phase, begun), "completion"
