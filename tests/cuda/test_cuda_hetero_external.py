@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -190,6 +191,40 @@ def test_a_loop_that_ends_while_something_is_awaited(emulator, token, tmp_path):
     asyncio.run(completed_behind(point, behind))
     os.close(number)
     assert (tmp_path / "other").stat().st_size == 0
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_loop_that_is_closed_while_a_task_waits_goes(emulator, kept):
+    """With its descriptor, stream and event; those who waited go though the loop is kept."""
+    before = streams_and_events(), len(os.listdir("/proc/self/fd"))
+
+    async def waits():
+        with hetero.ScopedContext(hetero.DeviceChooser(among="cuda:0").choose(0)) as ctx:
+            emulator.hold(ctx.stream.ptr)
+            await ctx.done()
+
+    def leave():
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda loop, context: None)  # a pending task is destroyed
+        tasks = [loop.create_task(waits()) for _ in range(3)]
+        loop.run_until_complete(asyncio.sleep(0.01))
+        assert not any(task.done() for task in tasks)
+        loop.close()
+        return loop
+
+    left = [leave() for _ in range(3)]
+    there = [weakref.ref(loop) for loop in left]
+    if not kept:
+        left.clear()
+    gc.collect()
+    found, alive = streams_and_events(), sum(1 for loop in there if loop())
+    emulator.let_go()
+    assert (found, alive) == (before[0], len(left))
+    left.clear()
+    gc.collect()
+    assert [loop() for loop in there] == [None] * 3
+    assert len(os.listdir("/proc/self/fd")) == before[1]
+    asyncio.run(hetero.ScopedContext(hetero.DeviceChooser(among="cuda:0").choose(0)).done())
 
 
 async def completed_behind(*products):

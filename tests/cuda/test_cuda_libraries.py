@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import threading
 
@@ -96,6 +97,29 @@ def test_cupy_gets_its_allocator_back(cupy):
     assert repr(use) == "<hamr.allocators.CuPyUse, ended>"
     use.end()
     del kept
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_uses_in_cupy_end_in_any_order(cupy, order):
+    before = cupy.cuda.get_allocator()
+    uses = [hamr.allocators.use_in_cupy() for _ in range(3)]
+    ours = cupy.cuda.get_allocator()
+    for left, number in zip((2, 1, 0), order, strict=True):
+        uses[number].end()
+        uses[number].end()
+        assert cupy.cuda.get_allocator() is (ours if left else before)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_allocator_that_cupy_was_given_between_two_uses(cupy, first):
+    uses = [hamr.allocators.use_in_cupy()]
+    ours = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(max)
+    uses.append(hamr.allocators.use_in_cupy())
+    uses[first].end()
+    assert cupy.cuda.get_allocator() is (max if first else ours)
+    uses[1 - first].end()
+    assert cupy.cuda.get_allocator() is max
 
 
 def test_cupys_other_allocator_stays(cupy):

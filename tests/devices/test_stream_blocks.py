@@ -194,6 +194,25 @@ def test_a_block_ended_by_another_thread(core):
             stream.__exit__(None, None, None)
 
 
+def test_a_block_of_a_coroutine_that_is_never_resumed(core):
+    """It ends where the coroutine is closed, in no block; pytest would tell of an error."""
+
+    async def work(entered):
+        with hamr.Stream(9):
+            entered.append(now())
+            await asyncio.get_running_loop().create_future()
+
+    entered = []
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda loop, context: None)
+    task = loop.create_task(work(entered))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    del task, loop
+    gc.collect()
+    assert (entered, now()) == ([9], 0)
+
+
 def test_tasks_do_not_see_each_others_blocks(core):
     async def work(number):
         found = []

@@ -189,10 +189,15 @@ class Stream(DriverObject):
             entered.append(True)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *exception: object) -> None:
         from .stream_blocks import current, without
 
-        current.set(without(current.get(), self))
+        try:
+            current.set(without(current.get(), self))
+        except RuntimeError:
+            # A coroutine that is never resumed is closed anywhere, as by the collector.
+            if kind is not GeneratorExit:
+                raise
 
     def __await__(self) -> Generator[Any, None, None]:
         self._named()  # errors come here, not in the event loop's first step

@@ -30,27 +30,38 @@ _LAST_OF_CUDA = 2  # handles up to it are the default streams
 _TRIES = 8  # a finaliser may take what was offered
 
 _made: _Allocator | None = None
+_uses: list[CuPyUse] = []  # those that have not ended, in the order in which they began
 _lock = Lock()
 
 
 class CuPyUse:
-    """CuPy's use of hamr's pool; the end of the ``with`` block, or ``end()``, ends it."""
+    """CuPy's use of hamr's pool; the end of the ``with`` block, or ``end()``, ends it.
+
+    Of several at once CuPy has hamr's pool until the last one ends, in whichever order they do.
+    """
 
     def __init__(self, cupy: Any, allocator: Callable[[int], Any]) -> None:
         self._cupy, self._allocator, self._process = cupy, allocator, os.getpid()
         self._before: Any = cupy.cuda.get_allocator()
         cupy.cuda.set_allocator(allocator)
+        _uses.append(self)
         core().KeepFreed(1)
 
     def end(self) -> None:
         """Give CuPy back the allocator that it had; arrays stay. Twice is harmless."""
-        before, self._before = self._before, None
-        if before is None:
-            return
-        if self._cupy.cuda.get_allocator() is self._allocator:
-            self._cupy.cuda.set_allocator(before)
-        if os.getpid() == self._process:
-            core().KeepFreed(-1)
+        with _lock:
+            before, self._before = self._before, None
+            if before is None:
+                return
+            later = _uses[_uses.index(self) + 1 :]
+            _uses.remove(self)
+            if not later:
+                if self._cupy.cuda.get_allocator() is self._allocator:
+                    self._cupy.cuda.set_allocator(before)
+            elif later[0]._before is self._allocator:  # it began where this one goes
+                later[0]._before = before
+            if os.getpid() == self._process:
+                core().KeepFreed(-1)
 
     def __enter__(self) -> CuPyUse:
         return self

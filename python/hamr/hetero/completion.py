@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from weakref import WeakKeyDictionary, finalize, ref
 
@@ -28,52 +27,83 @@ if TYPE_CHECKING:
     Tell: TypeAlias = Callable[[Exception | None], None]
 
 
+class _Waiting(dict[int, "tuple[Tell, Product]"]):
+    """Who waits, by the core's ticket.
+
+    The loop's reader keeps it, and nothing else does: those who wait lead to their loop, which
+    could not go while this module kept them. A loop that is closed has no reader any more.
+    """
+
+    __slots__ = ("__weakref__", "_close")
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+
+    def __del__(self) -> None:
+        self._close()  # the core asks for products' events, which go next
+
+
 class _Told:
     """What one event loop waits for."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.generation = _native.generation()
         self.loop = ref(loop)
-        self.waiting: dict[int, tuple[Tell, Product]] = {}  # by the core's ticket
+        self._waiting: ref[_Waiting] | None = None  # None: nobody waits
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.tickets: set[int] = set()  # those in waiting; that would keep the loop alive
-        finalize(self, _close, self.descriptor, self.tickets, self.generation)
+        self.tickets: set[int] = set()  # that the core watches
+        self._unwatch = partial(_unwatch, self.tickets, self.generation)
+        finalize(self, _close, self.descriptor, self._unwatch)
 
     def begin(self, product: Product, tell: Tell) -> int:
-        if not self.waiting:
-            self._loop().add_reader(self.descriptor, self._look)
+        waiting = self._now()
+        if waiting is None:
+            waiting = _Waiting(self._unwatch)
+            self._loop().add_reader(self.descriptor, self._look, waiting)
+            self._waiting = ref(waiting)
         try:
             event = product._event
             ticket = core().WatchEvent(product.backend, product.device, event, self.descriptor)
         except BaseException:
             self._end_reading()
             raise
-        self.waiting[ticket] = tell, product
+        waiting[ticket] = tell, product
         self.tickets.add(ticket)
         return ticket
 
     def end(self, ticket: int) -> None:
         """Nobody waits for it any more."""
-        if self.waiting.pop(ticket, None):
+        if ticket in self.tickets:
             core().Unwatch(ticket)
             self.tickets.discard(ticket)
-        self._end_reading()
+        waiting = self._now()
+        if waiting is not None:
+            waiting.pop(ticket, None)
+            self._end_reading()
+
+    def _now(self) -> _Waiting | None:
+        return None if self._waiting is None else self._waiting()
 
     def _end_reading(self) -> None:
-        if not self.waiting and (loop := self.loop()) is not None:
-            loop.remove_reader(self.descriptor)
+        waiting, loop = self._now(), self.loop()
+        if waiting is not None and not waiting and loop is not None:
+            self._waiting = None
+            if not loop.is_closed():
+                loop.remove_reader(self.descriptor)
 
     def _loop(self) -> AbstractEventLoop:
         loop = self.loop()
         assert loop is not None
         return loop
 
-    def _look(self) -> None:
+    def _look(self, kept: _Waiting) -> None:
         with suppress(BlockingIOError):  # a ticket of a wait that was cancelled
             os.eventfd_read(self.descriptor)
         try:
             while ticket := core().TakeWatched(self.descriptor):
-                tell, product = self.waiting.pop(ticket)
+                waiting = self._now()
+                assert waiting is not None
+                tell, product = waiting.pop(ticket)
                 self.tickets.discard(ticket)
                 over, error = _outcome(product)
                 if over:
@@ -83,7 +113,7 @@ class _Told:
                 # The frames of an error that a later event has met lead to this one.
                 del tell, product, error
         except BaseException:  # a signal's, as a rule: what is left is not written for again
-            self._loop().call_soon(self._look)
+            self._loop().call_soon(self._look, kept)
             raise
         self._end_reading()
 
@@ -97,11 +127,16 @@ def _outcome(product: Product) -> tuple[bool, Exception | None]:
         return True, error
 
 
-def _close(descriptor: int, tickets: set[int], generation: int) -> None:
-    """The core writes to the descriptor no more: its number may be somebody else's file then."""
+def _unwatch(tickets: set[int], generation: int) -> None:
+    """Have the core watch none of them, nor write to their descriptor."""
     if generation == _native.generation():
-        for ticket in tickets:
-            core().Unwatch(ticket)
+        while tickets:
+            core().Unwatch(tickets.pop())
+
+
+def _close(descriptor: int, unwatch: Callable[[], None]) -> None:
+    """The core writes to the descriptor no more: its number may be somebody else's file then."""
+    unwatch()
     os.close(descriptor)
 
 

@@ -48,10 +48,13 @@ static PyObject *context_enter(PyObject *object, PyObject *unused) {
     return scope_enter((Context *)object) < 0 ? NULL : Py_NewRef(object);
 }
 
+/* __exit__. A coroutine that is never resumed is closed anywhere, as by the collector: there is nothing to leave there. */
 static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_ssize_t count) {
-    (void)arguments;
-    (void)count;
-    if (scope_exit((Context *)object) < 0) return NULL;
+    if (scope_exit((Context *)object) < 0) {
+        if (count < 1 || arguments[0] != PyExc_GeneratorExit || PyErr_Occurred() != PyExc_RuntimeError) return NULL;
+        PyErr_Clear();
+        scope_forget((Context *)object);
+    }
     Py_RETURN_NONE;
 }
 
