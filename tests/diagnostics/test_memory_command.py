@@ -114,6 +114,47 @@ def test_peers_that_say_nothing_or_leave(home, server):
     assert memory_server.ask(os.getpid())["pid"] == os.getpid()
 
 
+RUNS_OUT = """
+import resource, sys, threading
+import hamr
+from hamr._diagnostics import memory_server
+
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+asked, peer_of = 0, memory_server.peer_of
+
+def limit(number):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, most))
+
+def runs_out(connection):
+    global asked
+    asked += 1
+    if asked == 1:
+        limit(connection.fileno())  # all below it are in use
+    if asked == 4:
+        limit(1)  # poll() takes as many
+        threading.Timer(0.3, limit, [most]).start()
+    return peer_of(connection)
+
+hamr.memory_snapshot()  # whose modules are files, too
+memory_server.peer_of = runs_out
+hamr.serve_memory()
+print(1, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_that_runs_out_of_descriptors_answers(home, monkeypatch):
+    monkeypatch.setattr(memory_server, "_PATIENCE", 0.5)
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS_OUT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        child.stdout.readline()
+        for _ in range(6):
+            assert memory_server.ask(child.pid)["pid"] == child.pid
+        child.stdin.close()
+    assert child.returncode == 0
+
+
 def test_another_users_peer_hears_nothing(home, server, monkeypatch):
     monkeypatch.setattr(memory_server, "peer_of", lambda connection: (1, os.getuid() + 1))
     with socket.socket(socket.AF_UNIX) as other:

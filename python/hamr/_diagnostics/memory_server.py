@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ import stat
 import struct
 import sys
 import threading
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 SETTING = "HAMR_MEMORY"
 _PATIENCE = 5.0  # seconds that a peer may take
+_PAUSE = 0.1  # seconds between two tries to get a descriptor
 _MOST = 1 << 31  # bytes of an answer
 
 _server: MemoryServer | None = None
@@ -62,6 +65,7 @@ class MemoryServer:
         check_folder(home)
         self.path = os.path.join(home, f"{os.getpid()}.sock")
         self._pid = os.getpid()
+        self._spare = -1  # a descriptor for a peer when there is no other; the thread's
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with contextlib.suppress(FileNotFoundError):
@@ -76,15 +80,37 @@ class MemoryServer:
         self._thread.start()
 
     def _serve(self) -> None:
-        while True:
+        self._hold_spare()
+        while self._socket.fileno() >= 0:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:
-                return  # closed
-            with connection, contextlib.suppress(OSError):
+            except OSError as error:
+                if error.errno in (errno.EBADF, errno.EINVAL):
+                    break  # closed
+                self._make_room()
+                continue
+            with connection, contextlib.suppress(Exception):
                 connection.settimeout(_PATIENCE)
                 if peer_of(connection)[1] in (os.getuid(), 0):
                     connection.sendall(_answer())
+            self._hold_spare()
+        self._end_spare()
+
+    def _hold_spare(self) -> None:
+        if self._spare < 0:
+            with contextlib.suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _make_room(self) -> None:
+        """The process has run out of descriptors, as a rule: whoever asks must not wait for it."""
+        if not self._end_spare():
+            time.sleep(_PAUSE)
+
+    def _end_spare(self) -> bool:
+        spare, self._spare = self._spare, -1
+        if spare >= 0:
+            os.close(spare)
+        return spare >= 0
 
     def close(self) -> None:
         """End it, and remove the socket; twice is harmless, as in a forked child."""
@@ -99,15 +125,16 @@ class MemoryServer:
     def forget(self) -> None:
         """In a forked child: the socket is the parent's."""
         self._socket.close()
+        self._end_spare()
 
     def __repr__(self) -> str:
         return f"<hamr.MemoryServer at {self.path}>"
 
 
 def _answer() -> bytes:
-    from .snapshots import memory_snapshot
-
     try:
+        from .snapshots import memory_snapshot
+
         found: dict[str, Any] = memory_snapshot().plain()
         found["command"] = sys.argv[:1]
     except Exception as error:
