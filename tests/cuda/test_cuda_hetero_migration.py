@@ -142,6 +142,103 @@ class TestWhatIsThereTwice:
         assert on_host(whole).tolist() == [*range(6)]
 
 
+@dataclasses.dataclass(frozen=True)
+class Itself:
+    """Cannot be changed, so that its author took it for its own copy."""
+
+    x: Any
+
+    def __copy__(self):
+        return self
+
+
+class ListItself(list):
+    __slots__ = ("also",)
+
+    def __copy__(self):
+        return self
+
+
+class DictItself(dict):
+    def __copy__(self):
+        return self
+
+
+class Borg(list):
+    """Each has the attributes of all."""
+
+    shared: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.__dict__ = self.shared
+
+    def __copy__(self):
+        return Borg(self)
+
+
+class Single(list):
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return "SINGLE"
+
+
+class TestCopiesThatAreTheOriginal:
+    def test_a_dataclass(self):
+        original = Itself(sevens())
+        before = original.x
+        got = migrated(original)
+        assert type(got) is Itself
+        assert got is not original
+        assert_moved(got.x)
+        assert original.x is before
+
+    def test_a_list_and_a_dictionary(self):
+        b = sevens()
+        listed, named = ListItself([b]), DictItself(a=b)
+        listed.also, named.also = "x", b
+        got = migrated([listed, named])
+        assert [type(one) for one in got] == [ListItself, DictItself]
+        assert_moved(got[0][0])
+        assert got[0].also == "x"
+        assert got[1]["a"] is got[1].also is got[0][0]
+        assert listed == [b]
+        assert listed[0] is named["a"] is named.also is b
+
+    def test_attributes_that_all_share(self):
+        shared = Borg([sevens()])
+        shared.also = before = sevens()
+        got = migrated(shared)
+        assert_moved(got[0])
+        assert_moved(got.also)
+        assert shared.also is before
+
+    def test_one_that_cannot_be_copied(self):
+        single = Single([before := sevens()])
+        with pytest.raises(TypeError, match="migrate=True cannot copy"):
+            migrated([single])
+        assert single[0] is before
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "dict", "dataclass"])
+def test_what_is_nested_deeply(kind):
+    around = {
+        "list": lambda inner: [inner],
+        "tuple": lambda inner: (inner,),
+        "dict": lambda inner: {0: inner},
+        "dataclass": lambda inner: Node(1, inner),
+    }[kind]
+    content = sevens()
+    for _ in range(3000):
+        content = around(content)
+    got = migrated(content)
+    for _ in range(3000):
+        got = got.next if kind == "dataclass" else got[0]
+    assert_moved(got)
+
+
 class TestContainers:
     def test_those_with_types_of_their_own(self):
         b = sevens()
@@ -200,6 +297,28 @@ class TestMemory:
         b = hamr.Buffer(5, "f4", name, fill=7)
         assert migrated(b) is b
         assert migrated([b.get_host_accessible()])[0].__class__ is not hamr.Buffer
+
+    @pytest.mark.parametrize("says", [True, False])
+    def test_of_another_library_while_its_work_is_under_way(self, emulator, says):
+        """Nobody waits for the source's device: what copies is enqueued behind its work."""
+        source = on_device(0)
+        handle = source.stream.ptr
+        foreign = driver.Array(np.full(5, 7, "f4"), stream=handle if says else None)
+        with source:
+            emulator.hold(handle)
+            driver.write_late(handle, foreign.ptr, 5, 9, device=0)
+        product = source.wrap([foreign, (foreign,)])
+        late = []
+        rescue = threading.Timer(5, lambda: (late.append(True), emulator.let_go()))
+        rescue.start()
+        with on_device(1) as ctx:
+            one, two = ctx.get(product, migrate=True)
+            rescue.cancel()
+            assert not late, "the caller waited for the source's work"
+            assert not ctx.wrap(None).done
+        assert one is two[0]
+        emulator.let_go()
+        assert_moved(one, 9)
 
     def test_of_another_library_at_home(self):
         foreign = driver.Array(np.full(5, 7, "f4"), 1)

@@ -118,6 +118,32 @@ def test_the_newest_events_are_kept():
     assert [e["size"] for e in record.snapshot.events] == [107, 108, 108, 109, 109]
 
 
+MANY_STACKS = """
+import sys
+from hamr import _native
+
+def number_of(line):
+    found = {}
+    code = compile("\\n" * line + "number = stack_of(getframe())", "made", "exec")
+    exec(code, {"stack_of": _native.stack_of, "getframe": sys._getframe}, found)
+    return found["number"]
+
+_native.record_stacks(True, 10)
+found = [number_of(n // 2 if n % 2 else 1000) for n in range(200)]  # by one line
+often, numbers = found[0], found[1::2]
+assert set(found[::2]) == {often}, "one that is used again and again has another number"
+assert len({often, *numbers}) == 101
+kept = set(_native.recorded_stacks().values())
+assert {often, *numbers[-9:]} <= kept
+assert len(kept) <= 20, len(kept)
+_native.record_stacks(False)
+"""
+
+
+def test_the_newest_stacks_are_kept():
+    run_code(MANY_STACKS, env={**os.environ, "HAMR_CHECK": ""})
+
+
 def test_one_record_at_a_time():
     with hamr.record_memory():
         with pytest.raises(RuntimeError, match="recorded already"), hamr.record_memory():

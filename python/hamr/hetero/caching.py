@@ -136,7 +136,12 @@ class CachingAllocator:
             if stream.backend != backend_of(self.allocator) or -1 < self.device != stream.device:
                 raise DeviceMismatch(f"stream is {stream!r}: {self!r} serves another device")
             stream = stream.stream
-        order = stream_for_memory(stream, self.allocator, self.device)
+        try:
+            order = stream_for_memory(stream, self.allocator, self.device)
+        except ValueError as error:
+            if isinstance(stream, int):
+                raise
+            raise DeviceMismatch(f"{error}: {self!r} serves another device") from None
         if order is None and stream is None:
             self._refuse_elsewhere()
         made = _native.create_cached(

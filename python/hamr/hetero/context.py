@@ -80,7 +80,7 @@ def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:
             f"product is {product!r}, and the context is on {context.place}: accepted with "
             f"migrate=True is another device of {context.backend}'s"
         )
-    return moved(context._content(product), context)
+    return moved(product, context)
 
 
 _native.set_context_hooks(current, without, cached_streams.take, _elsewhere, _done, _suspended)

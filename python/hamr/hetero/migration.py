@@ -11,19 +11,21 @@ from .._buffer.buffers import Buffer, buffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Generator, Iterable
+    from typing import Any, TypeAlias
 
     from .._base.allocator import Allocator
-    from .._native import ScopedContext
+    from .._native import Product, ScopedContext
+
+    _Making: TypeAlias = Generator[Any, Any, Any]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray, memoryview, range, Enum)
 _IN_STREAM_ORDER = 1
 _DEVICES_OWN = 3
 
 
-def moved(content: Any, context: ScopedContext) -> Any:
-    """The same with buffers of the context's device in place of those of another one.
+def moved(product: Product, context: ScopedContext) -> Any:
+    """What a product has, with buffers of the context's device in place of those of another one.
 
     Buffers and arrays of other libraries become buffers if their memory is a device's, managed
     memory too, and neither of the context's device nor such that its runtime's code uses it there
@@ -33,33 +35,51 @@ def moved(content: Any, context: ScopedContext) -> Any:
     twice is one object afterwards, too, and what holds itself does; views become buffers of their
     own elements. Anything else is a TypeError.
     """
-    return _Move(context).of(content)
+    return _Move(product, context).of(context._content(product))
 
 
 class _Move:
-    def __init__(self, context: ScopedContext) -> None:
-        self._context = context
+    def __init__(self, product: Product, context: ScopedContext) -> None:
+        self._product, self._context = product, context
         #: What became of an object by its id, beside the object, so that nobody else gets the id.
         self._memo: dict[int, tuple[Any, Any]] = {}
 
     def of(self, content: Any) -> Any:
-        if isinstance(content, _PLAIN):
-            return content
-        known = self._memo.get(id(content))
-        if known is None:
-            made = self._made(content)
-            known = self._memo.setdefault(id(content), (content, made))
-        return known[1]
+        """Without calls in one another: what is nested may be deeper than Python's stack."""
+        waiting: list[tuple[Any, _Making]] = []
+        done, answer = self._known(content)
+        while not done:
+            waiting.append((content, self._made(content)))
+            answer = None
+            while waiting:
+                try:
+                    content = waiting[-1][1].send(answer)
+                except StopIteration as made:
+                    old, _ = waiting.pop()
+                    answer = self._memo.setdefault(id(old), (old, made.value))[1]
+                    done = not waiting
+                else:
+                    known, answer = self._known(content)
+                    if not known:
+                        break
+        return answer
 
-    def _made(self, content: Any) -> Any:
+    def _known(self, content: Any) -> tuple[bool, Any]:
+        if isinstance(content, _PLAIN):
+            return True, content
+        known = self._memo.get(id(content))
+        return (False, None) if known is None else (True, known[1])
+
+    def _made(self, content: Any) -> _Making:
+        """Yields what it needs the new one of, and returns the content's."""
         if isinstance(content, Buffer):
             return content if self._is_home(content) else self._copied(content)
         if isinstance(content, (list, dict)):
-            return self._rebuilt(content)
+            return (yield from self._rebuilt(content))
         if isinstance(content, (tuple, set, frozenset)):
-            return self._of_elements(content)
+            return (yield from self._of_elements(content))
         if is_dataclass(content) and not isinstance(content, type):
-            return self._rebuilt(content)
+            return (yield from self._rebuilt(content))
         if getattr(getattr(content, "dtype", None), "hasobject", False):
             raise self._refusal(content)
         if hasattr(content, "__array_interface__") and not _says_device(content):
@@ -68,25 +88,50 @@ class _Move:
             shared = buffer(content)
         except TypeError as error:
             raise self._refusal(content) from error
-        return content if self._is_home(shared) else self._copied(shared)
+        if self._is_home(shared):
+            return content
+        self._product._keep(shared)  # its end waits for the copy: that is to be over by then
+        return self._copied(shared)
 
-    def _rebuilt(self, content: Any) -> Any:
+    def _rebuilt(self, content: Any) -> _Making:
         """A list, dictionary or dataclass: noted before it is filled, since it may hold itself."""
-        made = copy(content)
+        made = self._another(content)
         self._memo[id(content)] = content, made
         if isinstance(content, list):
-            made[:] = map(self.of, content)
+            elements = []
+            for element in content:
+                elements.append((yield element))  # noqa: PERF401 -- nothing else may yield
+            made[:] = elements
         elif isinstance(content, dict):
             for key, value in content.items():
-                made[key] = self.of(value)
+                made[key] = yield value
         names = dict.fromkeys(getattr(content, "__dict__", ()))
         if is_dataclass(content):
             names |= dict.fromkeys(f.name for f in fields(content) if hasattr(content, f.name))
-        self._set_attributes(content, made, names)
+        yield from self._set_attributes(content, made, names)
         return made
 
-    def _of_elements(self, content: Any) -> Any:
-        elements = [*map(self.of, content)]
+    def _another(self, content: Any) -> Any:
+        """One to be filled. The original is other readers' too, whatever its ``__copy__`` does."""
+        made = copy(content)
+        if type(made) is type(content) and not _share_attributes(made, content):
+            return made
+        reduced = object.__reduce_ex__(content, 4)
+        if isinstance(reduced, str):
+            raise self._refusal(content)
+        function, arguments, state = (*reduced, None)[:3]
+        made = function(*arguments)
+        if type(made) is not type(content) or _share_attributes(made, content):
+            raise self._refusal(content)
+        if isinstance(state, tuple):
+            for name, value in state[1].items():  # its slots
+                object.__setattr__(made, name, value)
+        return made
+
+    def _of_elements(self, content: Any) -> _Making:
+        elements = []
+        for element in content:
+            elements.append((yield element))  # noqa: PERF401 -- nothing else may yield
         if id(content) in self._memo:  # it holds itself
             return self._memo[id(content)][1]
         names = getattr(content, "__dict__", ())
@@ -96,12 +141,13 @@ class _Move:
         made: Any = base.__new__(type(content), elements)
         if base is set:
             made.update(elements)
-        self._set_attributes(content, made, names)
+        yield from self._set_attributes(content, made, names)
         return made
 
-    def _set_attributes(self, content: Any, made: Any, names: Iterable[str]) -> None:
+    def _set_attributes(self, content: Any, made: Any, names: Iterable[str]) -> _Making:
         for name in names:
-            object.__setattr__(made, name, self.of(getattr(content, name)))  # frozen or not
+            value = yield getattr(content, name)
+            object.__setattr__(made, name, value)  # frozen or not
 
     def _is_home(self, content: Buffer) -> bool:
         if not is_of_a_device(content.allocator):
@@ -133,6 +179,14 @@ class _Move:
             "accepted are what hamr.buffer accepts, and lists, tuples, sets, dictionaries and "
             "dataclasses of that"
         )
+
+
+def _share_attributes(made: Any, content: Any) -> bool:
+    """Whether what is set on one is set on the other."""
+    if made is content:
+        return True
+    attributes = getattr(content, "__dict__", None)
+    return attributes is not None and getattr(made, "__dict__", None) is attributes
 
 
 def _says_device(content: Any) -> bool:

@@ -8,7 +8,11 @@
 #define MOST_FRAMES 64
 
 int stacks_wanted; /* how many want them */
-static PyObject *known; /* {(code, line, ...): number}: the innermost frame first */
+/* {(code, line, ...): number}: the innermost frame first. Once there are most in known, they become those that
+ * are in older, which are forgotten if nobody was there since. */
+static PyObject *known, *older;
+static Py_ssize_t most;
+static int64_t last; /* number */
 static _Thread_local int64_t current; /* of what this thread does; 0: not known */
 static _Thread_local int noting;
 
@@ -35,15 +39,26 @@ static PyObject *take(PyObject *frame) {
     return stack;
 }
 
+/* Makes room for one more. 0, or -1 with an exception. */
+static int grow_old(void) {
+    if (PyDict_Size(known) < most) return 0;
+    PyDict_Clear(older);
+    if (PyDict_Update(older, known) < 0) return -1;
+    PyDict_Clear(known);
+    return 0;
+}
+
 static int64_t number_of(PyObject *stack) {
     PyObject *number = PyDict_GetItemWithError(known, stack);
     if (number) return PyLong_AsLongLong(number);
     if (PyErr_Occurred()) return 0;
-    int64_t next = PyDict_Size(known) + 1;
-    number = PyLong_FromLongLong(next);
-    int kept = number && PyDict_SetItem(known, stack, number) == 0;
+    number = PyDict_GetItemWithError(older, stack);
+    if (!number && PyErr_Occurred()) return 0;
+    number = number ? Py_NewRef(number) : PyLong_FromLongLong(++last);
+    int kept = number && grow_old() == 0 && PyDict_SetItem(known, stack, number) == 0;
+    int64_t found = kept ? PyLong_AsLongLong(number) : 0;
     Py_XDECREF(number);
-    return kept ? next : 0;
+    return found;
 }
 
 /* The number of a frame's stack; 0 where there is no memory for it. */
@@ -62,7 +77,7 @@ static int64_t number_of_frame(PyObject *frame) {
 }
 
 void stacks_take(void) {
-    if (noting || !known) return; /* a finaliser of what goes below */
+    if (noting || !older) return; /* a finaliser of what goes below */
     current = number_of_frame((PyObject *)PyEval_GetFrame());
 }
 
@@ -80,21 +95,23 @@ static int64_t stack_here(void) {
     return number;
 }
 
-static PyObject *record_stacks(PyObject *module, PyObject *on) {
+enum { MOST_STACKS = 1 << 16 };
+
+static PyObject *record_stacks(PyObject *module, PyObject *arguments) {
     (void)module;
-    int is = PyObject_IsTrue(on);
-    if (is < 0) return NULL;
-    PyObject *before = NULL;
+    int is;
+    Py_ssize_t asked = MOST_STACKS;
+    if (!PyArg_ParseTuple(arguments, "p|n:record_stacks", &is, &asked)) return NULL;
+    if (!known && !(known = PyDict_New())) return NULL;
+    if (!older && !(older = PyDict_New())) return NULL;
     if (is && !stacks_wanted) {
-        PyObject *fresh = PyDict_New();
-        if (!fresh) return NULL;
-        before = known;
-        known = fresh;
+        most = asked;
+        PyDict_Clear(known);
+        PyDict_Clear(older);
     }
     current = 0;
     int wanted = stacks_wanted + (is ? 1 : -1);
     __atomic_store_n(&stacks_wanted, wanted > 0 ? wanted : 0, __ATOMIC_RELAXED);
-    Py_XDECREF(before);
     return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
 }
 
@@ -114,22 +131,25 @@ static PyObject *stack_of(PyObject *module, PyObject *frame) {
     (void)module;
     PyFrameObject *here = PyEval_GetFrame();
     if (!here || Py_TYPE(frame) != Py_TYPE((PyObject *)here)) return PyErr_Format(PyExc_TypeError, "frame is %R: accepted is a frame", frame);
-    return PyLong_FromLongLong(noting || !known ? 0 : number_of_frame(frame));
+    return PyLong_FromLongLong(noting || !older ? 0 : number_of_frame(frame));
 }
 
 static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
-    return known ? PyDict_Copy(known) : PyDict_New();
+    PyObject *all = older ? PyDict_Copy(older) : PyDict_New();
+    if (all && older && PyDict_Update(all, known) < 0) Py_CLEAR(all);
+    return all;
 }
 
 PyMethodDef stacks_methods[] = {
-    {"record_stacks", record_stacks, METH_O,
-     "record_stacks(on) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; the address of the C function that tells the number."},
+    {"record_stacks", record_stacks, METH_VARARGS,
+     "record_stacks(on, most=65536) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; "
+     "the address of the C function that tells the number. At least the last most different ones are kept, and at most twice as many."},
     {"with_stack", with_stack, METH_VARARGS,
      "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes memory for its caller."},
     {"stack_of", stack_of, METH_O, "stack_of(frame) -> int: the number of a frame's stack, or 0 where none are numbered."},
     {"recorded_stacks", recorded_stacks, METH_NOARGS,
-     "recorded_stacks() -> {(code, line, code, line, ...): number}: the innermost frame first."},
+     "recorded_stacks() -> {(code, line, code, line, ...): number}, of those that are kept: the innermost frame first."},
     {NULL, NULL, 0, NULL},
 };

@@ -10,6 +10,7 @@ typedef struct {
     PyObject_HEAD
     StreamPlace place;
     PyObject *content;
+    PyObject *kept; /* a list of what work on the content uses as well; NULL without */
     uint64_t event;
     Succession *succession;
     char failed; /* somebody was told that the work has */
@@ -66,12 +67,14 @@ static void product_dealloc(PyObject *object) {
     if (self->event) event_give(&self->place, self->event, self->failed);
     succession_release(self->succession);
     Py_CLEAR(self->content);
+    Py_CLEAR(self->kept);
     Py_CLEAR(self->place.stream);
     type_free(object);
 }
 
 static int product_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(((Product *)object)->content);
+    Py_VISIT(((Product *)object)->kept);
     return placed_traverse(object, visit, arg);
 }
 
@@ -81,7 +84,16 @@ static int product_clear(PyObject *object) {
         ((Product *)object)->content = Py_NewRef(Py_None);
         Py_DECREF(content);
     }
+    Py_CLEAR(((Product *)object)->kept);
     return 0;
+}
+
+/* _keep(object): until the product goes, which whoever got its content keeps until the work on that is over. */
+static PyObject *product_keep(PyObject *object, PyObject *kept) {
+    Product *self = (Product *)object;
+    if (!self->kept && !(self->kept = PyList_New(0))) return NULL;
+    if (PyList_Append(self->kept, kept) < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *get_done(PyObject *object, void *closure) {
@@ -127,6 +139,7 @@ static PyObject *product_reduce(PyObject *object, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"__reduce__", product_reduce, METH_NOARGS, NULL},
+    {"_keep", product_keep, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
