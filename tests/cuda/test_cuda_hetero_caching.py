@@ -345,7 +345,7 @@ class TestMaking:
                     caching.allocate(1)
                 with pytest.raises(hetero.DeviceMismatch, match="another device"):
                     caching.allocate(1, stream=ctx)
-                with pytest.raises(hetero.DeviceMismatch, match="of device 0.*another device"):
+                with pytest.raises(hetero.DeviceMismatch, match=r"of device 0.*another device"):
                     caching.allocate(1, stream=ctx.stream)
             with scope(1) as ctx:
                 assert caching.allocate(1, stream=ctx).stream is ctx.stream

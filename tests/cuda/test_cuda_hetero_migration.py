@@ -167,7 +167,7 @@ class DictItself(dict):
 class Borg(list):
     """Each has the attributes of all."""
 
-    shared: dict[str, Any] = {}  # noqa: RUF012
+    shared: dict[str, Any] = {}
 
     def __init__(self, *given):
         super().__init__(*given)

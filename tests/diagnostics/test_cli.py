@@ -166,7 +166,9 @@ def test_exit_codes(arguments, status, words):
     assert (done.stdout if status else done.stderr) == ""
 
 
-@pytest.mark.parametrize("arguments", [["info"], ["bench", "--list"], ["config", "--cflags"], ["--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["info"], ["bench", "--list"], ["config", "--cflags"], ["--help"]]
+)
 def test_nobody_reads_what_is_printed(arguments):
     """As ``hamr info | head -1``, once what it prints is longer than what head has read."""
     reading, writing = os.pipe()

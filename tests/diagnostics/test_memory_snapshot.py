@@ -15,7 +15,6 @@ import threading
 import pytest
 
 import hamr
-from hamr._diagnostics import memory_recording
 from tests.support.processes import run_code
 
 KIB = 1 << 10
@@ -118,32 +117,6 @@ def test_the_newest_events_are_kept():
     assert [e["size"] for e in record.snapshot.events] == [107, 108, 108, 109, 109]
 
 
-MANY_STACKS = """
-import sys
-from hamr import _native
-
-def number_of(line):
-    found = {}
-    code = compile("\\n" * line + "number = stack_of(getframe())", "made", "exec")
-    exec(code, {"stack_of": _native.stack_of, "getframe": sys._getframe}, found)
-    return found["number"]
-
-_native.record_stacks(True, 10)
-found = [number_of(n // 2 if n % 2 else 1000) for n in range(200)]  # by one line
-often, numbers = found[0], found[1::2]
-assert set(found[::2]) == {often}, "one that is used again and again has another number"
-assert len({often, *numbers}) == 101
-kept = set(_native.recorded_stacks().values())
-assert {often, *numbers[-9:]} <= kept
-assert len(kept) <= 20, len(kept)
-_native.record_stacks(False)
-"""
-
-
-def test_the_newest_stacks_are_kept():
-    run_code(MANY_STACKS, env={**os.environ, "HAMR_CHECK": ""})
-
-
 def test_one_record_at_a_time():
     with hamr.record_memory():
         with pytest.raises(RuntimeError, match="recorded already"), hamr.record_memory():
@@ -152,28 +125,6 @@ def test_one_record_at_a_time():
     with hamr.record_memory() as again:
         del held
     assert [e["action"] for e in again.snapshot.events] == ["free"]
-
-
-def test_one_record_at_a_time_of_two_threads(monkeypatch, tmp_path):
-    """One is at its beginning while the other one begins."""
-    begins, goes_on = threading.Event(), threading.Event()
-
-    def check_writable(path):
-        begins.set()
-        assert goes_on.wait(30)
-
-    monkeypatch.setattr(memory_recording, "check_writable", check_writable)
-    record = hamr.record_memory(tmp_path / "x.json")
-    first = threading.Thread(target=record.__enter__)
-    first.start()
-    assert begins.wait(30)
-    try:
-        with pytest.raises(RuntimeError, match="recorded already"), hamr.record_memory():
-            pass
-    finally:
-        goes_on.set()
-        first.join()
-    record.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -251,22 +202,6 @@ def test_a_failure_of_writing_loses_nothing(tmp_path):
         assert len(record.snapshot.events) == 2
     with hamr.record_memory():
         pass
-
-
-def test_a_snapshot_that_cannot_be_taken_is_a_note_of_the_blocks_error(monkeypatch):
-    def fails():
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(memory_recording, "memory_snapshot", fails)
-    with pytest.raises(KeyError, match="mine") as caught, hamr.record_memory():
-        raise KeyError("mine")
-    assert caught.value.__notes__ == ["and the record of memory was lost: no room"]
-    with pytest.raises(MemoryError, match="no room"), hamr.record_memory():
-        pass
-    monkeypatch.undo()
-    with hamr.record_memory() as record:
-        take(KIB)
-    assert len(record.snapshot.events) == 2
 
 
 class Page(html.parser.HTMLParser):

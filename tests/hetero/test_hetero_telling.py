@@ -96,11 +96,11 @@ class TestATraceThatCannotBeWrittenInTheEnd:
 
     def test_results_are_left_early(self):
         async def first():
-            async for result in Pipeline([raw], trace="/dev/full").results(range(9)):
-                return result["raw"]
+            async for _ in Pipeline([raw], trace="/dev/full").results(range(9)):
+                break
 
         with pytest.warns(RuntimeWarning, match="incomplete"):
-            assert asyncio.run(first()) == 0
+            asyncio.run(first())
 
 
 def test_the_report():

@@ -43,9 +43,7 @@ def _suspended(context: ScopedContext) -> Iterator[None]:
 
 
 @coroutine
-def outside(
-    context: ScopedContext, awaitable: Awaitable[Any]
-) -> Generator[Any, None, Any]:
+def outside(context: ScopedContext, awaitable: Awaitable[Any]) -> Generator[Any, None, Any]:
     """Await something within a scope; whenever it waits, what was current outside is so again."""
     waiting: Any = awaitable.__await__()
     error: BaseException | None = None

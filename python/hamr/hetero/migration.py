@@ -100,7 +100,7 @@ class _Move:
         if isinstance(content, list):
             elements = []
             for element in content:
-                elements.append((yield element))  # noqa: PERF401 -- nothing else may yield
+                elements.append((yield element))
             made[:] = elements
         elif isinstance(content, dict):
             for key, value in content.items():
@@ -131,7 +131,7 @@ class _Move:
     def _of_elements(self, content: Any) -> _Making:
         elements = []
         for element in content:
-            elements.append((yield element))  # noqa: PERF401 -- nothing else may yield
+            elements.append((yield element))
         if id(content) in self._memo:  # it holds itself
             return self._memo[id(content)][1]
         names = getattr(content, "__dict__", ())

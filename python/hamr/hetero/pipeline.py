@@ -39,9 +39,9 @@ class Pipeline:
 
     With ``progress=True`` a bar tells on the standard error how far a run is, by tqdm if that is
     installed. ``trace`` is a file that each run writes anew for Perfetto or chrome://tracing, with
-    the last million of calls and waits; one that cannot be written in the end is a RuntimeWarning, or
-    a note of the error that ended the run. ``report`` has the times of the last run, or of one that is
-    under way.
+    the last million of calls and waits; one that cannot be written in the end is a RuntimeWarning,
+    or a note of the error that ended the run. ``report`` has the times of the last run, or of one
+    that is under way.
 
     An unknown input, a circle, two modules of one name and a cpu module that reads what a device
     module makes are ValueErrors here.

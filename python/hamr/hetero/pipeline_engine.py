@@ -69,7 +69,9 @@ class Engine(Steps):
         self.workers = Workers(self._loop, plan.workers, self.context)
         self.lengths = Lengths()
         self._source: Iterator[Any] | None = None
-        self._source_context = self.context.copy()  # one for all of its calls: it may be a generator
+        self._source_context = (
+            self.context.copy()
+        )  # one for all of its calls: it may be a generator
         self._pumped: AsyncIterable[Any] | None = None
         if isinstance(events, AsyncIterable):
             self._pumped = events

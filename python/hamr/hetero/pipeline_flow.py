@@ -78,8 +78,8 @@ class HostJob:
     """A module's produce on a thread, and those behind it that nothing else waits for."""
 
     __slots__ = (
-        *("_context", "_event", "_told", "_values", "begun", "error", "flow", "last", "spans", "step"),
-        *("stopping", "thread"),
+        *("_context", "_event", "_told", "_values", "begun", "error", "flow", "last"),
+        *("spans", "step", "stopping", "thread"),
     )
 
     def __init__(
@@ -106,7 +106,11 @@ class HostJob:
         """Call the modules, until one fails or the run is stopping."""
         self.thread = thread
         flow, step = self.flow, self.step
-        while self._context.copy().run(self._one, flow, step) and step.then is not None and not self.stopping():
+        while (
+            self._context.copy().run(self._one, flow, step)
+            and step.then is not None
+            and not self.stopping()
+        ):
             step = step.then
             self._values = None
         self._values = self._event = None
