@@ -257,14 +257,14 @@ def test_the_parts_are_small():
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
     # Of which the store is 1, kernels, NVML, shares and the C interface are 0.5, whose memory is
-    # in use is 0.1, and what sees other libraries' work 0.1.
+    # in use is 0.1, what sees other libraries' work 0.1, and limits of it 0.02.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
         int(n)
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (7.8 if minor >= 27 else 7.4)
+    assert sizes["_pyhamr"] < (7.9 if minor >= 27 else 7.5)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):

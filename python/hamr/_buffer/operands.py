@@ -196,7 +196,7 @@ def _from_flat(values: Any) -> Any:
     if not kinds <= {bool, int, float}:
         other = next(v for v in values if not isinstance(v, (bool, int, float)))
         raise TypeError(
-            f"the list has {other!r}: accepted without NumPy are flat lists of int and float"
+            f"without NumPy a list must be flat and hold int or float, and it has {other!r}"
         )
     for code in "qQ" if kinds <= {bool, int} else "d":
         try:
