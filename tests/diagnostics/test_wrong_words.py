@@ -71,6 +71,8 @@ PLACES = [
     (lambda: hamr.zeros(3, order="C"), TypeError, ["'order'", "accepted are allocator, device"]),
     (lambda: hamr.zeros(3).on("gpu", "r"), ValueError, ["space is 'gpu'", "write 'cuda'"]),
     (lambda: hamr.zeros(3).on("cpu", "r"), ValueError, ["space is 'cpu'", "write 'host'"]),
+    (lambda: hamr.zeros(3).on("gpu"), ValueError, ["space is 'gpu'", "write 'cuda'"]),
+    (lambda: hamr.zeros(3).on("host"), TypeError, ["mode is None", "accepted are 'r', 'w'"]),
     (lambda: hamr.zeros(3).on("CUDA", "r"), ValueError, ["space is 'CUDA'", "write 'cuda'"]),
     (lambda: hamr.zeros(3).on(0, "r"), TypeError, ["space is 0", "accepted are host, cuda"]),
     (lambda: hamr.zeros(3).accessible("gpu"), ValueError, ["space is 'gpu'", "write 'cuda'"]),

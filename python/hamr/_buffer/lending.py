@@ -123,7 +123,7 @@ class Lending(_Base):
             device: Device | None = None,
         ) -> AbstractContextManager[Handle]: ...
 
-    def on(self, space: str, mode: Mode, device: Device | None = None) -> Any:
+    def on(self, space: str, mode: Any = None, device: Device | None = None) -> Any:
         """The elements for code in a space: ``on_host`` for "host", else as ``on_cuda``.
 
         Spaces are "host", "cuda", "hip", "openmp", "opencl" and "sycl"; the host has no devices.
