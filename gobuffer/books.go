@@ -142,7 +142,7 @@ func (b *books) unreserve(m *Memory, size int) {
 // LimitLibrary limits how many bytes a library may have in use, by any allocators of a device of the
 // backend or, for OfHost, of the host, where device is not looked at; with no backend's name, on the host and
 // all devices together. backends.NoLimit ends that. What is more fails with a *backends.OutOfMemoryError; what is
-// in use already stays. Temporaries count, too.
+// in use already stays. Temporaries that the Runtime makes count, too.
 func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int64) error {
 	if err := r.check(); err != nil {
 		return err
