@@ -6,7 +6,6 @@
 
 #include "base/lock.h"
 #include "base/python.h"
-#include "base/signal_stack.h"
 
 static _Atomic(Owner *) finished_owners;
 
@@ -129,7 +128,6 @@ static PyObject *end_owners(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     owner_drain();
-    keep_signal_stack();
     atomic_store(&ending, 1);
     while (atomic_load(&asking)) sched_yield(); /* for a moment: asking takes no lock of Python's */
     Py_RETURN_NONE;
