@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr.allocators import _core
 from tests.cuda import driver
 from tests.support.contents import on_host
 
@@ -286,6 +287,69 @@ def test_threads_that_run_out_at_the_same_time(emulator, register):
     for thread in threads:
         thread.join()
     assert len(errors) == len(set(asked)) == 3
+
+
+def test_who_runs_out_meanwhile_waits_for_what_another_thread_is_given_back(emulator, register):
+    first, second = threading.Lock(), threading.Event()
+
+    def give_back(device, nbytes):
+        if not first.acquire(blocking=False):
+            second.set()
+            return False
+        assert second.wait(30)
+        emulator.stop_failing()
+        return True
+
+    register(give_back)
+    fill_device(emulator)
+    made = []
+    threads = [
+        threading.Thread(target=lambda: made.append(hamr.Buffer(COUNT, "f4", "cuda", fill=3)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(on_host(buffer) == 3).all() for buffer in made] == [True, True]
+
+
+class Cycle:
+    """Which only the garbage collector ends."""
+
+    def __init__(self, buffer):
+        self.buffer, self.itself = buffer, self
+
+
+@pytest.fixture
+def uncollected():
+    """Nothing is collected meanwhile unless somebody asks for it."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_garbage_is_collected_before_it_fails(emulator, register, uncollected, callback):
+    """Also where a callback says in vain that it has given something back."""
+    if callback:
+        register(lambda *arguments: True)
+    cycle = Cycle(hamr.Buffer(COUNT, "f4", "cuda", fill=1))
+    fill_device(emulator)
+    del cycle
+    made = hamr.Buffer(COUNT, "f4", "cuda", fill=3)
+    emulator.stop_failing()
+    assert (on_host(made) == 3).all()
+
+
+@pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
+def test_garbage_is_collected_for_a_library(emulator, uncollected):
+    cycle = Cycle(hamr.Buffer(COUNT, "f4", "cuda", fill=1))
+    fill_device(emulator)
+    del cycle
+    address = _core.allocate(_core.NUMBA, 0, 4 * COUNT, 0)
+    emulator.stop_failing()
+    _core.free(address)
 
 
 def test_the_host_can_be_full(register):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from _thread import _local
+from _thread import _local, allocate_lock
+from os import register_at_fork
 
 from .allocator import Allocator, backend_of, is_ordinary
 from .errors import PinnedMemoryWarning
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_GIVE_UP, _AGAIN, _OR_PAGEABLE = range(3)  # what native/core/relief.c is told
+_GIVE_UP, _AGAIN, _OR_PAGEABLE, _COLLECTED = range(4)  # what native/core/relief.c is told
+_POOLS_ASKED = 1  # how far it has come: what else is kept has been asked for
 
 _callbacks: list[OutOfMemoryCallback] = []  # never changed in place
 _here = _local()  # .asking: this thread is inside of a callback
@@ -45,11 +47,13 @@ def on_out_of_memory(callback: Callable[[int, int], object]) -> OutOfMemoryCallb
     ``callback(device, nbytes)`` gets the device that is full, -1 for the host, and how many
     bytes were asked for. If it returns a true value, since it has given memory back, hamr tries
     once more. It runs on the thread that needs the memory, perhaps on several at the same time;
-    memory that runs out inside of it calls none. What it raises goes to
-    ``sys.unraisablehook``. Works as a decorator, too.
+    memory that runs out inside of it calls none. It must not wait for another thread that
+    allocates, which may wait for it. What it raises goes to ``sys.unraisablehook``. Works as a
+    decorator, too.
 
     Without any, hamr first gives back what it keeps itself, then asks the pools of CuPy and of
-    torch for what they do not use, if the program has imported these.
+    torch for what they do not use, if the program has imported these. At last it collects
+    Python's garbage, once.
     """
     global _callbacks
     if not callable(callback):
@@ -78,6 +82,9 @@ def relieve(
         some, tried = _ask(device, nbytes, pinned, not limited and backend_of(kind) == "cuda")
         if some:
             return _AGAIN, tried, ""
+    # Where ordinary memory has taken the place of page-locked memory before, it does again at once.
+    if asked <= _POOLS_ASKED and not (pinned and _warned) and _collected():
+        return _COLLECTED, tried, ""
     if pinned and _pageable(nbytes):
         return _OR_PAGEABLE, tried, ""
     return _GIVE_UP, tried, _held(backend_of(kind), device)
@@ -96,8 +103,49 @@ def _held(backend: str, device: int) -> str:
         _here.asking = False
 
 
+def _collected() -> bool:
+    """Whether there was garbage, which may have had memory."""
+    import gc
+
+    _here.asking = True  # finalisers run
+    try:
+        return bool(_call(gc.collect))
+    finally:
+        _here.asking = False
+
+
+class _Asking:
+    """A thread that asks others for memory: who else runs out waits for it."""
+
+    def __init__(self) -> None:
+        self.over, self.some = allocate_lock(), False
+
+
+_now: list[_Asking] = []
+register_at_fork(after_in_child=_now.clear)
+
+
 def _ask(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool, str]:
     """Whether somebody has given memory back, and who was asked."""
+    mine = _Asking()
+    with mine.over:
+        _now.append(mine)
+        try:
+            mine.some, tried = _ask_all(device, nbytes, pinned, others)
+        finally:
+            if mine in _now:  # not in a child that a callback has forked
+                _now.remove(mine)
+    if mine.some:
+        return True, tried
+    return any(_has_helped(other) for other in [*_now]), tried
+
+
+def _has_helped(other: _Asking) -> bool:
+    with other.over:
+        return other.some
+
+
+def _ask_all(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool, str]:
     some, tried = False, ["what hamr itself keeps"]
     _here.asking = True
     try:

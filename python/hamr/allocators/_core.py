@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 CUPY, TORCH, NUMBA = 1, 2, 3  # gobuffer.Library
 ANY_STREAM = 2**64 - 1  # backends.EveryStream
 
-_AGAIN = 1  # what relieve() answers
-_TRIES = 2
+_GIVE_UP, _COLLECTED = 0, 3  # what relieve() answers
 
 
 def allocate(library: int, device: int, size: int, stream: int) -> int:
     """The address of memory; what others keep is asked for before OutOfMemory is raised."""
-    for asked in range(_TRIES):
+    asked = 0
+    while True:
         try:
             return _allocate(library, device, size, stream)
         except OutOfMemory:
             answer, *_ = relieve(device, size, "cuda", asked, 0)
-            if answer != _AGAIN:
+            if answer == _GIVE_UP:
                 raise
-    return _allocate(library, device, size, stream)
+            asked = 2 if answer == _COLLECTED else 1
 
 
 def _allocate(library: int, device: int, size: int, stream: int) -> int:

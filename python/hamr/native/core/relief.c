@@ -8,7 +8,12 @@
 #include "core/core.h"
 #include "core/stacks.h"
 
-enum { GIVE_UP, AGAIN, OR_PAGEABLE }; /* what relieve() answers, as _base/out_of_memory.py numbers them */
+/* What relieve() answers, as _base/out_of_memory.py numbers them. */
+enum { GIVE_UP, AGAIN, OR_PAGEABLE, COLLECTED };
+/* Relief.asked: the pools and callbacks, then the garbage collector, then pageable memory have had their turn. */
+enum { POOLS_ASKED = 1, GARBAGE_COLLECTED, ALL_ASKED };
+
+uint64_t relief_helped;
 
 static PyObject *relieve; /* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried, who has the memory) */
 
@@ -64,9 +69,17 @@ static hamr_error *told(hamr_error *error, const Relief *relief) {
 int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags) {
     uint64_t generation = core_generation;
     int full = *error && (*error)->kind == HAMR_OUT_OF_MEMORY;
-    int answer = full && relief->asked < 2 ? ask(relief, *error) : GIVE_UP;
-    if (answer == OR_PAGEABLE && !flags) answer = GIVE_UP;
-    relief->asked = answer == OR_PAGEABLE ? 2 : relief->asked + 1;
+    uint64_t others = __atomic_load_n(&relief_helped, __ATOMIC_RELAXED);
+    int answer;
+    if (full && relief->helped != others) {
+        relief->helped = others; /* what others were given back meanwhile may be enough */
+        answer = AGAIN;
+    } else {
+        answer = full && relief->asked < ALL_ASKED ? ask(relief, *error) : GIVE_UP;
+        if (answer == OR_PAGEABLE && !flags) answer = GIVE_UP;
+        relief->asked = answer == OR_PAGEABLE ? ALL_ASKED : answer == COLLECTED ? GARBAGE_COLLECTED : POOLS_ASKED;
+        if (answer == AGAIN || answer == COLLECTED) relief->helped = __atomic_add_fetch(&relief_helped, 1, __ATOMIC_RELAXED);
+    }
     if (answer != GIVE_UP && generation == core_generation) {
         free(*error);
         *error = NULL;

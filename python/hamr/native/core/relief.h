@@ -10,13 +10,16 @@
 typedef struct {
     char *tried; /* what was done, for the error */
     char *held;  /* who has the device's memory, likewise */
-    int asked;
+    uint64_t helped; /* relief_helped when it began, or was tried again */
+    int asked;       /* who was asked, see relief.c */
 } Relief;
+
+extern uint64_t relief_helped; /* how often memory was given back to some operation */
 
 /* With the GIL, before an operation that may take memory. */
 static inline Relief relief_begin(void) {
     stacks_note();
-    return (Relief){0};
+    return (Relief){.helped = __atomic_load_n(&relief_helped, __ATOMIC_RELAXED)};
 }
 
 void relief_free(Relief *relief);
