@@ -381,6 +381,7 @@ def adopt_dlpack(
     wait: bool,
     copy: bool | None = None,
     current: bool = False,
+    versioned: bool = False,
     /,
 ) -> _A | None: ...
 def adopt_arrow(

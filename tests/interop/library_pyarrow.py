@@ -22,6 +22,7 @@ from tests.interop.interop_matrix import (
     Way,
     no_layout,
     refused,
+    shared,
 )
 
 NAMES = {"float16": "halffloat", "float32": "float", "float64": "double"}
@@ -124,9 +125,25 @@ PACKED = refused(TypeError, "Arrow packs bool into bits", by="hamr", match="bool
 WAYS = (
     Way(
         FROM,
-        "__arrow_c_device_array__",
+        "__dlpack__",
         "hamr.buffer(x)",
         lambda library, x: hamr.buffer(x),
+        (
+            NO_LAYOUTS,
+            PACKED,
+            shared(
+                "pyarrow has lists of a fixed size by Arrow alone",
+                layouts=("C", "size-1"),
+                source="__arrow_c_device_array__",
+            ),
+        ),
+        sources=("__dlpack__", "__arrow_c_device_array__"),  # older ones have no versions
+    ),
+    Way(
+        FROM,
+        "__arrow_c_device_array__",
+        "hamr.buffer(of this method alone)",
+        lambda library, x: hamr.buffer(OnlyArrowDevice(x)),
         (NO_LAYOUTS, PACKED),
     ),
     Way(

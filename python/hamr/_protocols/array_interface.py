@@ -21,14 +21,19 @@ _HOST = -1
 _MALLOC = 1
 
 
-def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
-    """An array of a class over the memory that the interface of ``obj`` describes."""
+def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
+    """An array of a class over the memory that the interface of ``obj`` describes; None without."""
     del wait  # host memory has no stream
+    if isinstance(obj, type):
+        return None
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(obj, numpy.generic):
         obj = numpy.array(obj)  # the interface of a scalar is that of a temporary array
         obj.setflags(write=False)  # as what scalars export by the buffer protocol
-    return adopt_interface(cls, obj, getattr(obj, NAME), stream, transfer)
+    interface = getattr(obj, NAME, None)
+    if interface is None:
+        return None
+    return adopt_interface(cls, obj, interface, stream, transfer)
 
 
 def adopt_interface(cls: type[_A], obj: Any, interface: Any, stream: int, transfer: int) -> _A:

@@ -19,29 +19,39 @@ if TYPE_CHECKING:
 _SYNC_HOST = 1
 _CUDA = "__cuda_array_interface__"
 
+_INTERFACE = "__array_interface__"
+_ARROW = ("__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__")
+
 #: In order of preference: a protocol, and what reads it, a module or the name of one
 #: that is imported when it is first needed. Protocols that tell more come first: the
-#: stream that work is pending on, the queue, immutability, the read-only flag.
+#: stream that work is pending on, the queue, the read-only flag. Arrow comes last, since
+#: it knows no dimensions: images are rows of pixels to it.
 PROTOCOLS: tuple[tuple[str, Any], ...] = (
     (_CUDA, "cuda_array_interface"),
     ("__sycl_usm_array_interface__", "sycl_usm"),
-    ("__arrow_c_device_array__", "arrow"),
-    ("__arrow_c_array__", "arrow"),
-    ("__arrow_c_stream__", "arrow"),
     (buffer_protocol.NAME, buffer_protocol),
     (dlpack.NAME, dlpack),
-    ("__array_interface__", "array_interface"),
+    (_INTERFACE, "array_interface"),
+    *((name, "arrow") for name in _ARROW),
 )
+
+#: Protocols whose reader returns None where an object does not offer it. To ask an image of
+#: Pillow's for its interface copies all of its pixels: that is done once.
+_ASKED_ONCE = (buffer_protocol.NAME, _INTERFACE)
 
 #: Types known to need no look beyond the buffer protocol and __array_interface__.
 plain_types: set[type] = set()
 _PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, "array_interface"))
+_FROM_DLPACK_ON = PROTOCOLS[[name for name, _ in PROTOCOLS].index(dlpack.NAME) :]
 _WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
 
 #: Types of which an object was shared by one protocol: the others are then asked first
 #: for the same, which C does by itself.
 cuda_types: set[type] = set()
 dlpack_types: set[type] = set()
+#: Types of which an object was shared by Arrow, or could have been, and which offer nothing
+#: that comes before DLPack.
+arrow_types: set[type] = set()
 _native.set_known_types(plain_types, cuda_types, dlpack_types, wait_of)
 _MOST_TYPES = 100
 
@@ -70,6 +80,8 @@ def ask(
         protocols = _PLAIN
     elif kind in cuda_types:
         pass
+    elif kind in arrow_types:
+        protocols = _FROM_DLPACK_ON
     elif kind in dlpack_types:
         return _told(dlpack.NAME, dlpack.adopt(cls, obj, stream, transfer, wait))
     elif not _is_foreign(obj):
@@ -79,12 +91,15 @@ def ask(
     elif _is_numpys(obj):
         protocols = _WITHOUT_DLPACK
     for name, reader in protocols:
-        if not _offers(obj, name):
+        if name not in _ASKED_ONCE and not _offers(obj, name):
             continue
         if isinstance(reader, str):
             reader = _imported(reader)
         try:
-            shared = reader.adopt(cls, obj, stream, transfer, wait)
+            if reader is dlpack and (protocols is _FROM_DLPACK_ON or _offers_arrow(obj)):
+                shared = dlpack.adopt_versioned(cls, obj, stream, transfer, wait)
+            else:
+                shared = reader.adopt(cls, obj, stream, transfer, wait)
         except Exception as error:
             if reader is dlpack:
                 _note_buffer(obj, error)
@@ -96,7 +111,8 @@ def ask(
                     raise told from error
             raise
         if shared is not None:
-            _remember(obj, name)
+            if protocols is not _FROM_DLPACK_ON:
+                _remember(obj, name)
             return _told(name, shared)
     raise _refusal(obj)
 
@@ -107,8 +123,6 @@ def _told(name: str, shared: _A) -> _A:
 
 
 def _offers(obj: Any, name: str) -> bool:
-    if name == buffer_protocol.NAME:
-        return True
     if isinstance(obj, type):
         return False
     if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
@@ -117,6 +131,10 @@ def _offers(obj: Any, name: str) -> bool:
         return getattr(obj, name, None) is not None
     except Exception:
         return True  # whoever reads it says what is wrong
+
+
+def _offers_arrow(obj: Any) -> bool:
+    return any(_offers(obj, name) for name in _ARROW)
 
 
 def offers_elements(obj: Any) -> bool:
@@ -139,11 +157,20 @@ _readers: dict[str, Any] = {}
 
 def _remember(obj: Any, name: str) -> None:
     kind = type(obj)
-    known = {_CUDA: cuda_types, dlpack.NAME: dlpack_types}.get(name)
-    if known is None or len(known) >= _MOST_TYPES:
+    if name == _CUDA:
+        known = cuda_types
+    elif name in _ARROW or (name == dlpack.NAME and _offers_arrow(obj)):
+        known = arrow_types
+    elif name == dlpack.NAME:
+        known = dlpack_types
+    else:
         return
-    if known is dlpack_types and (not hasattr(kind, name) or _exports_buffers(obj)):
+    if len(known) >= _MOST_TYPES:
+        return
+    if known is not cuda_types and (not hasattr(kind, name) or _exports_buffers(obj)):
         return  # a proxy for another object, or of a type whose other elements come otherwise
+    if known is arrow_types and any(hasattr(kind, other) for other, _ in PROTOCOLS[:2]):
+        return
     known.add(kind)
 
 

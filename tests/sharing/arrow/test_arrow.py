@@ -328,8 +328,8 @@ def test_many_threads_share_one_buffer():
 
 
 def test_protocols_in_their_order():
-    names = [name for name, _ in dispatch.PROTOCOLS if "arrow" in name or name == "buffer"]
-    assert names == [*METHODS[::-1], "__arrow_c_stream__", "buffer"]
+    names = [name for name, _ in dispatch.PROTOCOLS]
+    assert names[-3:] == [*METHODS[::-1], "__arrow_c_stream__"]
     assert [name for name, _ in dispatch._PLAIN] == ["buffer", "__array_interface__"]
 
     b = hamr.Buffer(3, "f4")
@@ -337,12 +337,12 @@ def test_protocols_in_their_order():
     class Both(bytearray):
         __arrow_c_array__ = b.__arrow_c_array__
 
-    assert hamr.buffer(Both(b"1234")).source_protocol == "__arrow_c_array__"
+    assert hamr.buffer(Both(b"1234")).source_protocol == "buffer"
     both = Only(b, *METHODS)
     assert hamr.buffer(both).source_protocol == "__arrow_c_device_array__"
     both.__arrow_c_device_array__ = None
     assert hamr.buffer(both).source_protocol == "__arrow_c_array__"
-    with pytest.raises(TypeError, match="__arrow_c_stream__, "):
+    with pytest.raises(TypeError, match="__arrow_c_stream__ "):
         hamr.buffer(HostArray)  # a class
 
 

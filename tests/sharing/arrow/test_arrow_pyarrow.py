@@ -141,8 +141,10 @@ def test_hamr_shares_an_array(dtype):
             (len(part),),
             np.dtype(dtype),
         )
-        assert (shared.readonly, shared.source_protocol) == (True, "__arrow_c_device_array__")
+        assert shared.readonly
         assert np.asarray(shared).tolist() == part.to_pylist()
+        # DLPack where pyarrow exports it with a version, which says that it is immutable.
+        assert shared.source_protocol in ("__dlpack__", "__arrow_c_device_array__")
     assert hamr.buffer(array.slice(9)).shape == (0,)
     assert hamr.buffer(pa.array([], array.type)).shape == (0,)
 
@@ -223,9 +225,15 @@ def test_lists_of_a_fixed_size():
     for nulls in ([None, [1, 2]], [[1, None], [1, 2]]):
         with pytest.raises(ValueError, match="1 of"):
             hamr.buffer(pa.array(nulls, pa.list_(pa.int16(), 2)))
-    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((2, 3, 4)))
-    with pytest.raises(TypeError, match=r"'arrow.fixed_shape_tensor'.*storage"):
-        hamr.buffer(tensors)
+
+
+def test_tensors_of_a_fixed_shape_have_their_dimensions_by_dlpack():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
+    for part, expected in ((tensors, values), (tensors[1:], values[1:])):
+        shared = hamr.buffer(part)
+        assert (shared.source_protocol, shared.readonly) == ("__dlpack__", True)
+        assert np.array_equal(np.asarray(shared), expected)
     assert hamr.buffer(tensors.storage).shape == (2, 12)
     assert hamr.buffer(tensors.to_tensor()).shape == (2, 3, 4)
 

@@ -235,8 +235,8 @@ static void in_context_of(PyObject *earlier) {
 }
 
 /* The capsule of an object. Producers of before version 1, and of before copy, do not
- * know all the keywords. */
-static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy) {
+ * know all the keywords; they are not asked where versioned is true. */
+static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy, int versioned) {
     PyObject *method = PyObject_GetAttr(object, names[DLPACK]);
     if (!method) {
         explain(object);
@@ -249,7 +249,7 @@ static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy) {
         return NULL;
     }
     PyObject *capsule = call(method, stream, newest, copy), *earlier = NULL;
-    for (int fewer = !copy; !capsule && fewer < 2 && PyErr_ExceptionMatches(PyExc_TypeError); fewer++) {
+    for (int fewer = !copy; !capsule && fewer < 2 - versioned && PyErr_ExceptionMatches(PyExc_TypeError); fewer++) {
         PyObject *kind, *value, *traceback;
         PyErr_Fetch(&kind, &value, &traceback);
         PyErr_NormalizeException(&kind, &value, &traceback);
@@ -269,6 +269,10 @@ static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy) {
         PyErr_Format(PyExc_TypeError, "__dlpack__() of %R returned %R: accepted is a capsule", (PyObject *)Py_TYPE(object), capsule);
         Py_CLEAR(capsule);
     }
+    if (capsule && versioned && !PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        PyErr_Format(PyExc_BufferError, "__dlpack__() of %R returned a tensor without a version", (PyObject *)Py_TYPE(object));
+        Py_CLEAR(capsule);
+    }
     return capsule;
 }
 
@@ -279,7 +283,7 @@ static PyObject *stream_for(int32_t device_type, uint64_t stream, int wait) {
     return PyLong_FromUnsignedLongLong(stream || device_type == kDLROCM ? stream : LEGACY_STREAM);
 }
 
-static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption *adoption, int wait, PyObject *copy, int current) {
+static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption *adoption, int wait, PyObject *copy, int current, int versioned) {
     DLDevice device;
     if (PyType_Check(object) || read_device(object, &device) < 0) {
         explain(object);
@@ -296,7 +300,7 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
     if (!stream && PyErr_Occurred()) return NULL;
     adoption->immutable = producer->immutable;
     if (wait) adoption->producer = adoption->stream ? adoption->stream : LEGACY_STREAM;
-    PyObject *capsule = ask(object, stream, copy);
+    PyObject *capsule = ask(object, stream, copy, versioned);
     Py_XDECREF(stream);
     if (!capsule) return NULL;
     PyObject *array = dlpack_adopt_capsule(adoption, capsule), *kind, *value, *traceback;
@@ -306,19 +310,21 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
     return array;
 }
 
-/* adopt_dlpack(type, object, stream, transfer, wait[, copy[, current]]): share what
- * object exports. copy is False where the producer must not make one, else None. None if
- * object is on a device that is not known to be current, unless current is true. */
+/* adopt_dlpack(type, object, stream, transfer, wait[, copy[, current[, versioned]]]): share
+ * what object exports. copy is False where the producer must not make one, else None. None if
+ * object is on a device that is not known to be current, unless current is true. versioned is
+ * whether a tensor of before version 1 is refused. */
 PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     (void)module;
-    if (n < 5 || n > 7) return PyErr_Format(PyExc_TypeError, "adopt_dlpack takes 5 to 7 arguments, got %zd", n);
+    if (n < 5 || n > 8) return PyErr_Format(PyExc_TypeError, "adopt_dlpack takes 5 to 8 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;
     PyObject *object = arguments[1], *copy = n > 5 && arguments[5] != Py_None ? arguments[5] : NULL;
     Adoption adoption = {.type = (PyTypeObject *)arguments[0], .never_copied = copy != NULL};
     adoption.stream = PyLong_AsUnsignedLongLong(arguments[2]);
     adoption.transfer = (int32_t)PyLong_AsLong(arguments[3]);
     int wait = PyObject_IsTrue(arguments[4]), current = n > 6 ? PyObject_IsTrue(arguments[6]) : 0;
-    if (wait < 0 || current < 0 || PyErr_Occurred()) return NULL;
+    int versioned = n > 7 ? PyObject_IsTrue(arguments[7]) : 0;
+    if (wait < 0 || current < 0 || versioned < 0 || PyErr_Occurred()) return NULL;
     if (PyCapsule_CheckExact(object)) {
         /* Its producer was told of no stream, which means the default one. */
         if (wait) adoption.producer = LEGACY_STREAM;
@@ -328,11 +334,11 @@ PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     if (find_producer(Py_TYPE(object), &producer) < 0) return NULL;
     PyObject *array;
     if (producer.api && by_exchange(&producer, object, &adoption, wait, &array)) return array;
-    return by_methods(&producer, object, &adoption, wait, copy, current);
+    return by_methods(&producer, object, &adoption, wait, copy, current, versioned);
 }
 
 PyMethodDef dlpack_functions[] = {
     {"adopt_dlpack", FAST(adopt_dlpack), METH_FASTCALL,
-     "adopt_dlpack(type, object, stream, transfer, wait, copy, current): share what an object exports by DLPack; None if its device is to be made current first."},
+     "adopt_dlpack(type, object, stream, transfer, wait, copy, current, versioned): share what an object exports by DLPack; None if its device is to be made current first."},
     {NULL, NULL, 0, NULL},
 };
