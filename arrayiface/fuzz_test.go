@@ -208,7 +208,7 @@ func FuzzParseFields(f *testing.F) {
 			return
 		}
 		checkLayout(t, got.Layout)
-		require.False(t, fields.Masked || version < 1 || (got.HasStream && got.Stream == 0))
+		require.False(t, fields.Masked || version < 0 || (got.HasStream && got.Stream == 0))
 		require.True(t, fields.HasData || length >= 0)
 		if got.Layout.Count() == 0 {
 			return

@@ -52,14 +52,14 @@ type Fields struct {
 }
 
 // ParseFields applies the rules of the array interface, version 3, and of the
-// CUDA array interface, versions 2 and 3, also those that NumPy does not
-// check: no mask; a version of 1 or more; no NULL pointer to elements; strides
+// CUDA array interface, versions 0 to 3, also those that NumPy does not
+// check: no mask; a version of 0 or more; no NULL pointer to elements; strides
 // and offset that stay inside the buffer, or inside the address space if data
 // is a pointer; a stream other than 0. The errors of [ParseTypestr] and
 // [NewLayout] pass through; the others are ValueErrors, whose Key is the entry.
 func ParseFields(f Fields) (Interface, error) {
-	if f.Version < 1 {
-		return Interface{}, valueError("version", fmt.Sprint(f.Version), "must be 1 or more")
+	if f.Version < 0 {
+		return Interface{}, valueError("version", fmt.Sprint(f.Version), "must be 0 or more")
 	}
 	if f.Masked {
 		return Interface{}, valueError("mask", "", "masked arrays are not supported; pass the data and the mask as two arrays")

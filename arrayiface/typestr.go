@@ -1,6 +1,7 @@
 package arrayiface
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -44,8 +45,8 @@ var shortCodes = func() map[string]ElementType {
 }()
 
 // ParseTypestr reads the typestr of the array interface: byte order, kind and
-// size in bytes, such as "<f4". The order is '<' or '=' (native), and '|' or
-// '>' too if the element is one byte, which has none. Everything else is a
+// size in bytes, such as "<f4". The order is '<' or '=' (native) or left out, as NumPy
+// takes it, and '|' or '>' too if the element is one byte, which has none. Everything else is a
 // TypeError that names what it is: big-endian elements, objects, structures,
 // strings, dates, bit fields, long double.
 //
@@ -67,21 +68,22 @@ func parseTypestr(key, s string) (ElementType, error) {
 	if strings.HasPrefix(s, "StringDType") { // what NumPy says of its own strings, instead of a typestr
 		return refuse(refusedKinds['T'])
 	}
-	order := s[0]
+	order, code := s[0], s[1:]
+	named := true
 	if order != '<' && order != '>' && order != '|' && order != '=' {
-		return refuse("must begin with a byte order, one of < = |")
+		order, code = '=', s
+		named = len(s) > 1 && s[1] >= '0' && s[1] <= '9'
 	}
-	code := s[1:]
 	if code == "" {
 		return refuse("lacks a kind and a size in bytes")
 	}
 	t, ok := shortCodes[code]
 	if !ok {
-		for _, problem := range []string{refusedKinds[code[0]], refusedSizes[code], "no such element type"} {
-			if problem != "" {
-				return refuse(problem)
-			}
+		problem := refusedSizes[code]
+		if kind := refusedKinds[code[0]]; kind != "" && named {
+			problem = kind // else it is a word that begins with a kind's letter
 		}
+		return refuse(cmp.Or(problem, "no such element type"))
 	}
 	switch {
 	case t.Size() == 1 || order == '<' || order == '=':

@@ -16,6 +16,7 @@ func TestParseTypestr(t *testing.T) {
 		"|b1": arrayiface.Bool, "<b1": arrayiface.Bool, "=b1": arrayiface.Bool, ">b1": arrayiface.Bool,
 		">i1": arrayiface.Int8, ">u1": arrayiface.Uint8, "<u1": arrayiface.Uint8,
 		"=i8": arrayiface.Int64, "<f2": arrayiface.Float16,
+		"f8": arrayiface.Float64, "b1": arrayiface.Bool, "u2": arrayiface.Uint16, "c8": arrayiface.Complex64,
 	} {
 		got, err := arrayiface.ParseTypestr(s)
 		require.NoError(t, err, s)
@@ -27,8 +28,10 @@ func TestParseTypestrRefuses(t *testing.T) {
 	for s, contains := range map[string]string{
 		"":       "missing",
 		"<":      "lacks a kind",
-		"f4":     "byte order",
-		"float4": "byte order",
+		"float4": "no such",
+		"gpu":    "no such",
+		"M8[ns]": "dates",
+		"S3":     "byte strings",
 		">f8":    "typestr '>f8': big-endian elements are not supported; convert with .astype(a.dtype.newbyteorder('=')); accepted are |b1, |i1",
 		">u2":    "big-endian",
 		"|f4":    "'|' leaves the byte order of 4-byte elements unknown",

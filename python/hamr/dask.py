@@ -12,7 +12,7 @@ from ._base.allocator import is_of_a_device
 from ._base.element import name_of
 from ._buffer.buffers import Buffer, buffer
 from ._buffer.handle import Handle
-from ._buffer.pickling import raw, shaped
+from ._buffer.pickling import once, raw, repeated, shaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
     if not is_of_a_device(source._allocator):
         raise NotImplementedError(f"{source.allocator.name} memory is pickled")
     source = source[...]
+    shape = source.shape
+    single = once(Buffer, source)
+    source = source if single is None else single
     if not (source.is_contiguous or source.is_fortran_contiguous):
         source = source.copy()
     source.synchronize()
@@ -73,6 +76,7 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
         "shape": source.shape,
         "dtype": name_of(source._element),
         "fortran": not source.is_contiguous,
+        "repeated": shape,
     }
     return header, [raw(Buffer, source, source._allocator, source.device)]
 
@@ -82,4 +86,6 @@ def from_frames(header: dict[str, Any], frames: list[Any]) -> Buffer:
     (frame,) = frames
     given = buffer(frame)
     shape = tuple(header["shape"])
-    return shaped(Buffer, given, shape, header["dtype"], header["fortran"], given._allocator)
+    made = shaped(Buffer, given, shape, header["dtype"], header["fortran"], given._allocator)
+    repeats = tuple(header["repeated"])
+    return made if repeats == shape else repeated(Buffer, made, repeats)

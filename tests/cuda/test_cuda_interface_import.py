@@ -65,7 +65,8 @@ def test_writing_reaches_the_foreign_array():
 
 @pytest.mark.parametrize("changes", [
     {"version": 2, "stream": ...}, {"version": 2}, {"version": 3}, {"stream": ...},
-    {"version": 4}, {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": 7},
+    {"version": 0}, {"version": 1, "stream": ...}, {"version": 4}, {"typestr": "f4"},
+    {"strides": ...}, {"mask": None}, {"descr": [("", "<f4")]}, {"extra": 7},
     {"stream": driver.LEGACY}, {"stream": driver.PER_THREAD}, {"shape": (np.int64(3), np.int64(4))},
     {"typestr": "=f4"},
 ], ids=str)  # fmt: skip
@@ -74,6 +75,31 @@ def test_accepted_forms(changes):
     shared = hamr.buffer(Only(made, **changes))
     assert shared.ptr == made.ptr
     assert_same(shared, sample())
+
+
+def test_a_device_buffer_of_rmm():
+    """Its dictionary is of version 0, and says nothing of streams: it has bytes."""
+    made = driver.Array(sample())
+
+    class DeviceBuffer:
+        @property
+        def __cuda_array_interface__(self):
+            return {
+                "data": (made.ptr, False),
+                "shape": (made.nbytes,),
+                "strides": None,
+                "typestr": "|u1",
+                "version": 0,
+            }
+
+    for _ in range(2):  # the second time in C
+        shared = hamr.buffer(DeviceBuffer())
+        assert (shared.ptr, shared.dtype, shared.readonly) == (made.ptr, np.dtype("u1"), False)
+        assert shared.source_protocol == "__cuda_array_interface__"
+        assert shared.get().tobytes() == sample().tobytes()
+    shared.view("f4")[:2] = 7
+    shared.synchronize()
+    assert made.read().ravel()[:3].tolist() == [7, 7, sample().ravel()[2]]
 
 
 class IntLike:
@@ -100,7 +126,7 @@ REFUSED = [
     ({"stream": "1"}, TypeError, "stream"),
     ({"stream": True}, TypeError, "stream"),
     ({"stream": 1.0}, TypeError, "stream"),
-    ({"version": 1}, ValueError, "version"),
+    ({"version": -1}, ValueError, "version"),
     ({"version": "3"}, TypeError, "version"),
     ({"version": ...}, ValueError, "version"),
     ({"shape": ...}, ValueError, "shape"),

@@ -166,6 +166,31 @@ def test_frames_are_the_memory_itself(families, device_allocator, device, dtype,
             assert driver.device_of(loaded.ptr) == loaded.device
 
 
+def test_elements_that_repeat_are_pickled_once(device_allocator, device):
+    row = hamr.Buffer(10, "f4", device_allocator, data=np.arange(10), device=device)
+    sent = hamr._native.view(hamr.Buffer, row, 0, (1000, 10), (0, 4))
+    content = pickle.dumps(sent, 5)
+    assert len(content) < 1000
+    loaded = pickle.loads(content)
+    assert loaded.allocator == device_allocator
+    assert (loaded.shape, loaded.strides, loaded.readonly) == ((1000, 10), (0, 4), True)
+    assert_same(loaded, np.broadcast_to(np.arange(10, dtype="f4"), (1000, 10)))
+
+
+@needs_distributed
+def test_elements_that_repeat_are_one_frame(families):
+    import msgpack
+
+    row = hamr.Buffer(10, "f4", "cuda", data=np.arange(10))
+    sent = hamr._native.view(hamr.Buffer, row, 0, (1000, 10), (0, 4))
+    header, (frame,) = families.serialize(sent, serializers=("cuda",))
+    assert (frame.nbytes, frame.ptr) == (40, row.ptr)
+    header = msgpack.loads(msgpack.dumps(header), use_list=False, strict_map_key=False)
+    loaded = families.deserialize(header, [frame])
+    assert (loaded.ptr, loaded.shape, loaded.readonly) == (row.ptr, (1000, 10), True)
+    assert_same(loaded, np.broadcast_to(np.arange(10, dtype="f4"), (1000, 10)))
+
+
 @needs_distributed
 def test_frames_are_ready(families):
     """Transports wait for no stream but, perhaps, the default one."""

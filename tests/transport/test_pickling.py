@@ -1,6 +1,8 @@
 """Pickling by protocol 5: elements out of band, shared on both sides. NumPy is the measure."""
 
 import copy
+import importlib
+import math
 import multiprocessing
 import pickle
 
@@ -258,3 +260,63 @@ def test_cloudpickle():
 def test_between_processes(method):
     """By queues and pools, and in shared memory that both sides have as a buffer."""
     assert processes.run_script("pickling", method).endswith("OK\n")
+
+
+REPEATED = {
+    "a row": lambda: np.broadcast_to(np.arange(10.0), (2000, 10)),
+    "a number": lambda: np.broadcast_to(np.float32(3), (50, 60)),
+    "columns": lambda: np.broadcast_to(np.arange(6.0)[::2, None], (3, 400)),
+    "between": lambda: np.broadcast_to(np.arange(8, dtype="i2").reshape(4, 1, 2), (4, 500, 2)),
+}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("make", REPEATED.values(), ids=REPEATED)
+def test_elements_that_repeat_are_sent_once(make, protocol):
+    array = make()
+    content = pickle.dumps(hamr.buffer(array), protocol)
+    assert len(content) < 800
+    loaded = pickle.loads(content)
+    assert type(loaded) is hamr.Buffer
+    assert_same(loaded, array)
+    assert loaded.readonly
+    assert [n if s else 1 for n, s in zip(loaded.shape, loaded.strides, strict=True)] == [
+        n if s else 1 for n, s in zip(array.shape, array.strides, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("make", REPEATED.values(), ids=REPEATED)
+def test_the_frames_of_elements_that_repeat_are_of_one(make):
+    array = make()
+    content, elements = out_of_band(hamr.buffer(array))
+    pairs = zip(array.shape, array.strides, strict=True)
+    assert elements.nbytes == array.itemsize * math.prod(n for n, stride in pairs if stride)
+    assert_same(pickle.loads(content, buffers=[bytearray(elements)]), array)
+
+
+class Labelled(hamr.Buffer):
+    pass
+
+
+def test_elements_that_repeat_in_a_subclass():
+    row = Labelled(3, "f4", data=[1, 2, 3])
+    source = Labelled.from_pointer(row.ptr, (5, 3), "f4", strides=(0, 4), owner=row)
+    source.name = "row"
+    loaded = pickle.loads(pickle.dumps(source, 5))
+    assert (type(loaded), loaded.name, loaded.shape) == (Labelled, "row", (5, 3))
+    assert np.array_equal(np.asarray(loaded), np.tile(np.float32([1, 2, 3]), (5, 1)))
+
+
+def test_axes_of_one_element_and_none_at_all_repeat_nothing():
+    for array in (np.broadcast_to(np.ones(3), (1, 3)), np.broadcast_to(np.ones(3), (0, 3))):
+        loaded = pickle.loads(pickle.dumps(hamr.buffer(array), 5))
+        assert_same(loaded, array)
+
+
+@pytest.mark.parametrize(("shape", "error"), [((2, 4), ValueError), ((3,), ValueError)])
+def test_what_does_not_repeat_is_refused(shape, error):
+    repeated = importlib.import_module("hamr._buffer.pickling").repeated
+    with pytest.raises(error, match="accepted is one that repeats"):
+        repeated(hamr.Buffer, hamr.Buffer((1, 3)), shape)
+    with pytest.raises(TypeError, match="accepted is a hamr"):
+        repeated(hamr.Buffer, np.ones((1, 3)), (2, 3))

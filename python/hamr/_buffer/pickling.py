@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    _A = TypeVar("_A", bound=_native.Array)
     _B = TypeVar("_B", bound=Contents)
 
 
@@ -59,6 +60,8 @@ def reduce(
         from .exported import opened, place_of
 
         return opened, (kind, *place_of(source)), *rest
+    if (single := once(base, source)) is not None:
+        return repeated, (kind, single, source.shape), *rest
     place = name_of(source._element), source._allocator, source.device
     if protocol < 5:
         copied = source.copy(Allocator.malloc)._pin()
@@ -76,6 +79,42 @@ def plain(source: _native.Array, base: type[_B]) -> _B:
     """The elements as a plain buffer of its own, which nobody else changes the shape of."""
     frozen = source._snapshot(_native.Array)
     return _native.view(base, frozen, 0, frozen.shape, frozen.strides)
+
+
+def once(base: type[_B], source: _native.Array) -> _B | None:
+    """The elements without the axes that repeat them, which are of size 1; None without such."""
+    pairs = list(zip(source.shape, source.strides, strict=True))
+    if not source._count or all(stride or size == 1 for size, stride in pairs):
+        return None
+    shape = tuple([size if stride else 1 for size, stride in pairs])
+    return _native.view(base, source, 0, shape, source.strides)
+
+
+def repeated(kind: type[_A], single: Any, shape: tuple[int, ...]) -> _A:
+    """A read-only array that repeats elements along axes; the reverse of ``once``."""
+    if not isinstance(single, _native.Array):
+        raise TypeError(f"single is {type(single).__name__}: accepted is a hamr.Buffer")
+    sizes = single.shape
+    pairs = list(zip(sizes, shape, strict=False))
+    if len(sizes) != len(shape) or any(n not in (1, size) for n, size in pairs):
+        raise ValueError(f"single is of shape {sizes}: accepted is one that repeats to {shape}")
+    made: _A = _native.adopt_pointer(
+        kind,
+        single._element,
+        single._allocator,
+        single.device,
+        0,
+        Transfer.sync_host,
+        single.ptr,
+        shape,
+        tuple([s if n == size else 0 for s, (n, size) in zip(single.strides, pairs, strict=True)]),
+        True,
+        single,
+        False,
+    )
+    if single.source_protocol is not None:
+        made._source = single.source_protocol
+    return made
 
 
 def raw(

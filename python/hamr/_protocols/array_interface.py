@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "__array_interface__"
 
-_REQUIRED = ("shape", "typestr", "version")
+_REQUIRED = ("shape", "typestr")
 _HOST = -1
 _MALLOC = 1
 

@@ -1,4 +1,4 @@
-"""Reading __cuda_array_interface__, versions 2 and later.
+"""Reading __cuda_array_interface__, all versions.
 
 The simplest form, which is what libraries send, C reads by itself
 (``_native.adopt_known``). What it leaves is read here, or refused in words.
@@ -21,7 +21,6 @@ NAME = "__cuda_array_interface__"
 
 _REQUIRED = ("shape", "typestr", "data", "version")
 _ANY = -1  # the runtimes are asked whose memory it is
-_OLDEST = 2
 
 
 def unreadable(obj: Any, error: Exception) -> TypeError:
@@ -57,8 +56,8 @@ def adopt_interface(
 ) -> _A:
     """An array of a class over the memory that an interface dictionary of ``obj`` describes."""
     fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
-    if version < _OLDEST:
-        raise ValueError(f"version is {version}: accepted are {_OLDEST} and later")
+    if version < 0:
+        raise ValueError(f"version is {version}: accepted are 0 and later")
     data = fields["data"]
     if not isinstance(data, tuple):
         raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")

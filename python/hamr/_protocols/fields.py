@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+#: The version of an interface that names none, which NumPy does not ask for.
+_NEWEST = 3
+
+
 def read(
     name: str, interface: Any, required: tuple[str, ...]
 ) -> tuple[dict[str, Any], str, tuple[int, ...], tuple[int, ...] | None, int]:
@@ -35,7 +39,7 @@ def read(
     strides = fields.get("strides")
     if strides is not None:
         strides = _integers("strides", strides)
-    return fields, typestr, shape, strides, integer("version", fields["version"])
+    return fields, typestr, shape, strides, integer("version", fields.get("version", _NEWEST))
 
 
 def check(

@@ -35,12 +35,13 @@ def test_arrays_are_shared(array):
         assert shared.ptr == array.__array_interface__["data"][0]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, ...])
 def test_versions(version):
+    """All, and none at all, which NumPy does not ask for."""
     assert str(hamr.buffer(interface(version=version))) == "{0, 1, 2, 3, 4, 5}"
 
 
-@pytest.mark.parametrize("typestr", ["<f8", "=f8"])
+@pytest.mark.parametrize("typestr", ["<f8", "=f8", "f8"])
 def test_byte_orders_of_this_machine(typestr):
     assert hamr.buffer(interface(typestr=typestr)).typestr == "<f8"
 
@@ -114,15 +115,14 @@ REFUSED = [
     ({"shape": (1,) * 65, "strides": None}, ValueError, "65.*64"),
     ({"shape": (2**70,)}, ValueError, f"shape.*{2**70}"),
     ({"shape": (2**40, 2**40)}, ValueError, f"shape.*{2**40}"),
-    ({"shape": ...}, ValueError, "'shape'.*typestr, version"),
+    ({"shape": ...}, ValueError, "'shape'.*required are shape, typestr"),
     ({"typestr": ...}, ValueError, "'typestr'"),
-    ({"version": ...}, ValueError, "'version'"),
-    ({"version": 0}, ValueError, "version.*0"),
+    ({"version": -1}, ValueError, "version -1: must be 0 or more"),
     ({"version": "3"}, TypeError, "version.*'3'"),
     ({"typestr": b"<f8"}, TypeError, "typestr.*b'<f8'"),
     ({"typestr": None}, TypeError, "typestr.*None"),
     ({"typestr": ""}, TypeError, "typestr"),
-    ({"typestr": "f8"}, TypeError, "typestr.*'f8'.*byte order"),
+    ({"typestr": "float8"}, TypeError, "typestr 'float8': no such element type"),
     ({"typestr": "<f8\0"}, TypeError, "typestr"),
     ({"typestr": "nonsense"}, TypeError, "typestr.*'nonsense'"),
     ({"typestr": "<f3"}, TypeError, "typestr.*'<f3'"),

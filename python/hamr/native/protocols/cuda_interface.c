@@ -114,7 +114,7 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     array->element = plain_element(PyDict_GetItemWithError(interface, typestr_name));
     array->ndim = plain_dimensions(PyDict_GetItemWithError(interface, shape_name), array->shape);
     if (!array->element || array->ndim < 0 || (mask && mask != Py_None)) return 0;
-    if (!version || !plain_unsigned(version, &number) || number < 2 || number > 3) return 0;
+    if (!version || !plain_unsigned(version, &number) || number > 3) return 0;
     if (!data || !PyTuple_CheckExact(data) || PyTuple_Size(data) != 2) return 0;
     readonly = PyTuple_GetItem(data, 1);
     if (!plain_unsigned(PyTuple_GetItem(data, 0), &array->pointer) || !PyBool_Check(readonly)) return 0;

@@ -57,14 +57,14 @@ static int device_of(const Array *self, DLDevice *device) {
     return -1;
 }
 
-/* Strides in elements. Where a stride means nothing it is the one of C order, which
- * consumers may look at nevertheless. */
+/* Strides in elements. Consumers may look at a stride that means nothing, too: it is the array's
+ * where it is a number of elements forwards, else the one of C order, as it is without elements. */
 static int write_dimensions(const hamr_array *array, int size, int64_t *shape, int64_t *strides) {
     int empty = array_count(array) == 0;
     uint64_t step = 1;
     for (int i = array->ndim - 1; i >= 0; i--) {
         int64_t n = shape[i] = array->shape[i], stride = array->strides[i];
-        if (empty || n <= 1) {
+        if (empty || (n == 1 && (stride < 0 || stride % size))) {
             strides[i] = (int64_t)step;
         } else if (stride % size == 0) {
             strides[i] = stride / size;
