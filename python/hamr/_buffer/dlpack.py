@@ -8,10 +8,10 @@ from .._base.allocator import Allocator
 from .._base.cuda_devices import current_device
 from .._base.place import device_of_spelling
 from .._base.stream import blocks, entered
-from .._protocols.dispatch import refuse_masked
 from .._protocols.dlpack import CPU, CUDA, NAME, adopt
 from .._protocols.fields import exact, short
 from .._protocols.location import stream_near
+from .._protocols.meaning import refuse_meaning
 from .._protocols.wait_setting import wait_of
 from .buffers import Buffer
 
@@ -37,7 +37,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     kind of device and a copy that must not be made are a BufferError. For CUDA without
     a driver it is BackendUnavailable.
     """
-    refuse_masked(x)
+    refuse_meaning(x)
     if device is None and copy is None and (not entered or blocks() is None):  # not chained: slower
         known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
         shared = adopt(Buffer, x, 0, 1, None) if known is None else known

@@ -112,8 +112,9 @@ def repeated(kind: type[_A], single: Any, shape: tuple[int, ...]) -> _A:
         single,
         False,
     )
-    if single.source_protocol is not None:
-        made._source = single.source_protocol
+    protocol = getattr(single, "source_protocol", None)
+    if protocol is not None:
+        made._source = protocol
     return made
 
 

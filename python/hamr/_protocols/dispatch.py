@@ -8,6 +8,7 @@ import hamr._native as _native
 
 from .._base.library import core
 from . import buffer_protocol, dlpack
+from .meaning import carries, refuse_meaning
 from .wait_setting import wait_of
 
 TYPE_CHECKING = False
@@ -165,7 +166,7 @@ def _remember(obj: Any, name: str) -> None:
         known = dlpack_types
     else:
         return
-    if len(known) >= _MOST_TYPES:
+    if len(known) >= _MOST_TYPES or carries(kind):
         return
     if known is not cuda_types and (not hasattr(kind, name) or _exports_buffers(obj)):
         return  # a proxy for another object, or of a type whose other elements come otherwise
@@ -202,7 +203,7 @@ def _is_foreign(obj: Any) -> bool:
     """Whether an object is to be asked for protocols; False for hamr's own."""
     if isinstance(obj, _native.Array):
         return False
-    refuse_masked(obj)
+    refuse_meaning(obj)
     if type(obj).__module__ == "numpy" and type(obj).__name__ in ("datetime64", "timedelta64"):
         # They export their bytes.
         raise TypeError(f"{type(obj).__name__} objects are not supported: pass a view as int64")
@@ -221,15 +222,6 @@ def _is_plain(kind: type) -> bool:
         return False
     module = sys.modules.get(name)
     return module is not None and vars(module).get(kind.__name__) is kind
-
-
-def refuse_masked(obj: Any) -> None:
-    """Raise TypeError for NumPy's masked arrays, of which no protocol tells the mask."""
-    masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(obj, masked.MaskedArray):
-        raise TypeError(
-            "a masked array cannot be shared, since its mask would be lost: pass .data or .filled()"
-        )
 
 
 def _is_numpys(obj: Any) -> bool:
