@@ -81,7 +81,8 @@ LIBRARIES = Suite(
     "tests",
     {
         "HAMR_TEST_CUDA": "",
-        "HAMR_TEST_REQUIRE": "numpy,ml_dtypes,torch,jax,pyarrow,distributed,mpi4py,dpctl",
+        "HAMR_TEST_REQUIRE": "numpy,ml_dtypes,torch,jax,pyarrow,distributed,mpi4py,dpctl,"
+        "xarray,zarr,PIL,astropy,pint",
     },
     ("-m", "libraries"),
 )

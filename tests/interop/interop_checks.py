@@ -65,6 +65,9 @@ def _check_from(library: Library, way: Way, dtype: str, layout: Layout, rule: Ru
         with pytest.raises(rule.error, match=rule.match or None):
             way.hand_over(library, x)
         return
+    if rule.outcome == "copied":
+        _check_copied(library, way, x, values)
+        return
     assert rule.outcome == "shared", "hamr makes no copies when it shares"
     assert _laid_out(library.strides(x), values, layout), library.strides(x)
     b = way.hand_over(library, x)
@@ -99,6 +102,17 @@ def _check_from(library: Library, way: Way, dtype: str, layout: Layout, rule: Ru
     gc.collect()
     assert giver() is None, "the giver is kept after the buffer's end"
     assert _references() == references, "memory is kept after the buffer's end"
+
+
+def _check_copied(library: Library, way: Way, x: Any, values: np.ndarray) -> None:
+    """The library gives a copy of its elements each time, which is the buffer's alone."""
+    b, again = way.hand_over(library, x), way.hand_over(library, x)
+    assert b.source_protocol == way.protocol
+    assert b.ptr != again.ptr
+    del x
+    gc.collect()
+    for each in (b, again):
+        _assert_equal(contents(each), values)
 
 
 def _check_to(library: Library, way: Way, dtype: str, layout: Layout, rule: Rule) -> None:

@@ -27,9 +27,13 @@ else:
         library_jax,
         library_mpi4py,
         library_numpy,
+        library_pillow,
         library_pyarrow,
         library_python,
+        library_quantities,
         library_torch,
+        library_xarray,
+        library_zarr,
     )
 
     ALL = [
@@ -42,6 +46,10 @@ else:
         library_mpi4py.LIBRARY,
         library_mpi4py.MEMORY,
         library_dask.LIBRARY,
+        library_xarray.LIBRARY,
+        library_zarr.LIBRARY,
+        library_pillow.LIBRARY,
+        *library_quantities.LIBRARIES,
     ]
 
 

@@ -1,5 +1,6 @@
 """Objects that carry more than elements: a mask, a unit. None of it goes without a word."""
 
+import ml_dtypes  # noqa: F401
 import numpy as np
 import pytest
 
@@ -83,6 +84,14 @@ def test_it_is_refused_and_what_to_pass_is_said(make, words, take):
     for _ in range(2):  # no type is remembered
         with pytest.raises(TypeError, match=words):
             take(make())
+
+
+def test_elements_without_a_format_are_refused_in_the_same_words():
+    """What would say how they are had raises for these: NumPy's .data."""
+    array = np.zeros(3, "bfloat16").view(Hidden)
+    array.mask = True
+    with pytest.raises(TypeError, match="its mask would be lost: pass"):
+        hamr.buffer(array)
 
 
 def test_what_is_said_to_be_passed_is_taken():

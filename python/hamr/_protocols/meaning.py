@@ -51,11 +51,18 @@ def carries(kind: type) -> bool:
 
 def _refusal(obj: Any, name: str, value: Any) -> TypeError:
     word, ways = _CARRIED[name]
-    found = [way for attribute, way in ways.items() if hasattr(obj, attribute)]
-    if ".unmasked" in found:
+    found = [way for attribute, way in ways.items() if _has(obj, attribute)]
+    if ".unmasked" in found and ".data" in found:
         found.remove(".data")  # which is then the bytes
     what = word if word == "mask" else f"{word} {value}"
     alone = " or ".join(found) or "the elements alone"
     return TypeError(
         f"a {type(obj).__name__} cannot be shared, since its {what} would be lost: pass {alone}"
     )
+
+
+def _has(obj: Any, attribute: str) -> bool:
+    try:
+        return hasattr(obj, attribute)
+    except Exception:  # of an array without a format: its bytes
+        return False
