@@ -12,7 +12,7 @@ from tests.interop.interop_matrix import DTYPES, LAYOUTS, Library
 from tests.support import emulation
 
 if emulation.CHOSEN == "driver":
-    from tests.interop import library_cupy, library_devices, library_numba
+    from tests.interop import library_cupy, library_devices, library_numba, library_rmm
 
     ALL: list[Library] = [
         library_cupy.LIBRARY,
@@ -20,6 +20,7 @@ if emulation.CHOSEN == "driver":
         library_devices.JAX,
         library_numba.LIBRARY,
         library_devices.MPI,
+        library_rmm.LIBRARY,
     ]
 else:
     from tests.interop import (
