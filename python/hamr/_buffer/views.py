@@ -162,8 +162,8 @@ def select(
     basic indexing. Anything else is a TypeError, a position outside the array an
     IndexError.
     """
-    if type(key) is int and shape:
-        return _position(key, shape[0], 0) * strides[0], shape[1:], strides[1:]
+    if type(key) is int and shape and -shape[0] <= key < shape[0]:
+        return key % shape[0] * strides[0], shape[1:], strides[1:]
     if type(key) is slice and shape:
         offset, count, stride = _run(key, shape[0], strides[0])
         return offset, (count, *shape[1:]), (stride, *strides[1:])
@@ -206,14 +206,16 @@ def _run(key: slice, n: int, stride: int) -> tuple[int, int, int]:
 
 
 def _expand(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
-    used = sum(k is not None and k is not Ellipsis for k in keys)
+    used, ellipses, at = 0, 0, len(keys)
+    for i, k in enumerate(keys):
+        if k is Ellipsis:
+            ellipses, at = ellipses + 1, i
+        elif k is not None:
+            used += 1
     if used > len(shape):
         raise IndexError(f"{used} indices for {len(shape)} dimensions")
-    if sum(k is Ellipsis for k in keys) > 1:
+    if ellipses > 1:
         raise IndexError("an index has at most one '...'")
-    if not any(k is Ellipsis for k in keys):
-        keys = (*keys, Ellipsis)
-    at = next(i for i, k in enumerate(keys) if k is Ellipsis)
     return [*keys[:at], *[slice(None)] * (len(shape) - used), *keys[at + 1 :]]
 
 
