@@ -270,8 +270,14 @@ def write_version_script(go: str, env: dict[str, str], scratch: Path) -> Path:
     listing = "{{range .CgoFiles}}{{$.Dir}}/{{.}}\n{{end}}{{range .CFiles}}{{$.Dir}}/{{.}}\n{{end}}"
     files = toolchain.run([go, "list", "-deps", "-f", listing, "."], cwd=FOLDER, env=env)
     names = {"PyInit__pyhamr"}
-    for file in filter(None, files.splitlines()):
-        names |= set(re.findall(EXPORT, Path(file).read_text(), re.MULTILINE))
+    exporting: dict[Path, str] = {}
+    for file in map(Path, filter(None, files.splitlines())):
+        text = file.read_text()
+        names |= set(re.findall(EXPORT, text, re.MULTILINE))
+        exporting[file.parent] = exporting.get(file.parent, "") + text
+    for folder, text in exporting.items():
+        if "\n//export " in text and "entry.h" not in text:
+            toolchain.fail(f"{folder} exports Go functions and does not include cabi/entry.h")
     exports = " ".join(f"{name};" for name in sorted(names))
     script = scratch / "exports.map"
     script.write_text(f"{{ global: {exports} local: *; }};\n")
