@@ -276,7 +276,8 @@ def test_the_parts_are_small():
     assert sizes["store"] < 60_000
     # Of which what finds memory that is used wrongly is 11_000, and limits are 8_500.
     assert sizes["_diagnostics"] < 69_000
-    assert sizes[""] < 345_000
+    # Of which hints for what users of other libraries write are 10_000.
+    assert sizes[""] < 350_000
     # Of which the store's are 34_000, shares' 22_000, pools' of libraries 7_000 and pygpu's 6_000.
     assert sizes["_benchmark"] < 223_000
     headers = [p.relative_to(PACKAGE).parts[0] for p in PACKAGE.rglob("*.h*")]
