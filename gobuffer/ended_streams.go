@@ -1,6 +1,10 @@
 package gobuffer
 
-import "hamr/backends"
+import (
+	"errors"
+
+	"hamr/backends"
+)
 
 // stays reports whether a stream may be asked about at any time: it never ends, or hamr is told before. Any
 // other one may have ended since the call that named it, and a driver must not be given its handle then.
@@ -76,4 +80,43 @@ func (w *work) byEvent() *work {
 	held := *w
 	held.ticket = e
 	return &held
+}
+
+// atRest is the ticket of what a stream held that may have ended: it is over when the device has done all its
+// work, which only a wait says.
+type atRest struct {
+	backend backends.Backend
+	device  int
+}
+
+func (a *atRest) wait() error {
+	over, late := settleDevice(a.backend, a.device)
+	if over {
+		return nil
+	}
+	return late
+}
+
+func (a *atRest) done() (bool, error)        { return false, nil }
+func (a *atRest) before(*work) (bool, error) { return false, nil }
+func (a *atRest) retain()                    {}
+func (a *atRest) release() error             { return nil }
+
+// Unasked makes Forget, ForgetStream and LeaveKept ask nothing of a stream that may have ended already, until
+// the result is called: what it held is waited for with all that the device does.
+func (r *Runtime) Unasked(s backends.Stream) (end func()) {
+	r.unasked.Store(s, true)
+	return func() { r.unasked.Delete(s) }
+}
+
+// leaveUnasked is leave for a stream that Unasked has named; else it reports false.
+func (m *Memory) leaveUnasked(w *work) bool {
+	if _, is := m.runtime.unasked.Load(w.stream); !is {
+		return false
+	}
+	held := *w
+	held.ticket = &atRest{w.backend, w.device}
+	pending := m.uses.recorded()
+	_ = errors.Join(m.uses.replace(pending.on(w), &held), pending.letGo()) // tickets of no driver's
+	return true
 }

@@ -224,7 +224,11 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 	l.mutex.Unlock()
 	for _, m := range all {
 		for _, w := range m.pending() {
-			if w.ticket == nil && w.stream == s {
+			if _, unasked := r.unasked.Load(s); unasked && w.ticket == nil && w.stream == s {
+				held := *w
+				held.ticket = &atRest{w.backend, w.device}
+				failed = errors.Join(failed, m.uses.replace(works{w}, &held))
+			} else if w.ticket == nil && w.stream == s {
 				failed = errors.Join(failed, m.forget(w))
 			}
 		}

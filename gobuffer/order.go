@@ -116,6 +116,9 @@ func (p piece) leave() error {
 // leave turns what is recorded of w's stream, and all else that the stream holds, into
 // an event, which does not need the stream.
 func (m *Memory) leave(w *work) error {
+	if m.leaveUnasked(w) {
+		return nil
+	}
 	idle, err := w.idle()
 	switch {
 	case errors.Is(err, backends.ErrCapturing):
@@ -372,6 +375,20 @@ func (m *Memory) Forget(s backends.Stream) error {
 	return failed
 }
 
+// leaveOwn is leave for the stream that the memory was made for.
+func (m *Memory) leaveOwn(s backends.Stream) error {
+	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
+	if _, unasked := m.runtime.unasked.Load(s); unasked {
+		if m.kind == backends.Pinned {
+			w.device = backends.HostDevice // it may be any device's
+		}
+	} else if err := m.setWork(w, s); err != nil {
+		return err
+	}
+	w.foreign = true
+	return m.leave(w)
+}
+
 func (m *Memory) forget(s backends.Stream) error {
 	pending := m.uses.recorded()
 	var failed error
@@ -390,12 +407,7 @@ func (m *Memory) forget(s backends.Stream) error {
 		return err
 	}
 	if !left {
-		w, err := m.workOn(s)
-		if err != nil {
-			return err
-		}
-		w.foreign = true
-		if err := m.leave(w); err != nil {
+		if err := m.leaveOwn(s); err != nil {
 			return err
 		}
 	}

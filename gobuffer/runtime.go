@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -23,6 +24,7 @@ type Runtime struct {
 	books       books
 	postponed   postponed
 	aside       aside
+	unasked     sync.Map // streams, see Unasked
 	callbacks   callbacks
 	claims      claims
 	kept        kept

@@ -321,7 +321,8 @@ typedef struct hamr_functions {
     /* Ends a stream; its work still runs. */
     hamr_error *(*destroy_stream)(const char *backend, int32_t device, uint64_t stream);
     /* Makes all memory do without a stream, and sets whether it may end then: not while
-     * another thread's call is using it. */
+     * another thread's call is using it. over is zero before for a stream that may have ended
+     * already, of which nothing is asked. */
     hamr_error *(*retire_stream)(uint64_t stream, int32_t *over);
     /* Sets a stream that means the same from every thread. */
     hamr_error *(*resolve_stream)(const char *backend, int32_t device, uint64_t stream, uint64_t *resolved);

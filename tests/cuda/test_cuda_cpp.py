@@ -30,3 +30,8 @@ def test_a_random_walk(tmp_path):
     program = build("model", tmp_path)
     for seed in (1, 2):
         assert run(program, str(seed), str(scaled(300, 30)), DRIVER) == "the model holds\n"
+
+
+def test_buffers_outlive_the_streams_of_a_program(tmp_path):
+    program = build("ended_streams", tmp_path)
+    assert run(program, DRIVER, "100") == "all streams have ended\n"

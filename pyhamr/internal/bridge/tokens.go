@@ -183,10 +183,14 @@ func (t *table) using(s backends.Stream) []*gobuffer.Memory {
 const mostPatience = time.Second
 
 // RetireNamed is Retire of a stream that nobody names any more. One of the Scheduler's does not end then:
-// who had no more than its number may have had it when somebody else took it.
-func RetireNamed(s backends.Stream) (over bool, err error) {
+// who had no more than its number may have had it when somebody else took it. Where nothing has kept the
+// stream from its end, it is not asked.
+func RetireNamed(s backends.Stream, kept bool) (over bool, err error) {
 	if Scheduler.Has(s) {
 		return true, nil
+	}
+	if !kept {
+		defer Runtime.Unasked(s)()
 	}
 	return Retire(s)
 }

@@ -31,7 +31,7 @@ func hamrDestroyStream(backend *C.constant_char, device C.int32_t, stream C.uint
 
 //export hamrRetireStream
 func hamrRetireStream(stream C.uint64_t, over *C.int32_t) *C.hamr_error {
-	is, err := bridge.RetireNamed(backends.Stream(stream))
+	is, err := bridge.RetireNamed(backends.Stream(stream), *over != 0)
 	*over = truth(is)
 	return failure(err)
 }

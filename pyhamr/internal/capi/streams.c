@@ -79,7 +79,7 @@ hamr_status capi_release_stream(hamr_stream *stream) {
     hamr_status status = HAMR_OK;
     if (stream->made && stream->head.generation == capi_generation) {
         const hamr_functions *functions = capi_functions();
-        int32_t over = 0;
+        int32_t over = 1;
         status = keep(functions->retire_stream(stream->native, &over));
         if (!status) objects_each(do_without, &stream->native);
         /* Better kept than ended under another thread. */

@@ -58,7 +58,7 @@ uint64_t stream_lives_ended(void) { return ended; }
  * another thread is still using the stream. */
 static int retire(Life *self) {
     const hamr_functions *functions = functions_for(self);
-    int32_t over = 1;
+    int32_t over = self->made || self->owner;
     hamr_error *error;
     ended++;
     if (!functions) return 1;
