@@ -244,12 +244,9 @@ func (m *Memory) releaseLater() error {
 	p := &m.runtime.postponed
 	byDriver := m.taken && !m.region.Allocator.Ordered() // which waits when it is freed
 	q, is := p.room(m)
-	c := m.runtime.checked()
-	if !is || byDriver || c != nil && stays(m.backend, m.ordered()) {
+	// Of a stream that may have ended nobody can ask whether it is captured.
+	if !is || byDriver || m.runtime.checked() != nil && stays(m.backend, m.ordered()) {
 		return m.releaseWhenIdle()
-	}
-	if c != nil && m.owned {
-		c.soon(m, m.Size(), m.ordered()) // its stream may be captured, and cannot be asked
 	}
 	m.leaveStream()
 	if m.owned {

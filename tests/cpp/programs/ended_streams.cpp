@@ -30,7 +30,7 @@ static void find_in(const char *driver, const char *name, F &function) {
 static void one_end(A allocator, bool copied, bool waited) {
     void *native = nullptr;
     TRUE(create(&native, NON_BLOCKING) == 0);
-    auto b = std::make_unique<hamr::buffer<float>>(allocator, hamr::stream(native), M::async, SIZE, 2.0f);
+    auto b = std::make_unique<hamr::buffer<float>>(allocator, hamr::stream(reinterpret_cast<hamr::stream::native_type>(native)), M::async, SIZE, 2.0f);
     std::unique_ptr<hamr::buffer<float>> copy;
     if (copied) copy = std::make_unique<hamr::buffer<float>>(A::cuda, *b);
     if (waited) TRUE(synchronize(native) == 0);
