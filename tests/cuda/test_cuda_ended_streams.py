@@ -38,7 +38,6 @@ def read(buffer: hamr.Buffer) -> object:
     return buffer.get()
 
 
-
 def nothing(buffer: hamr.Buffer) -> object:
     return None
 

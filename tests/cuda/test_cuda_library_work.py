@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tests.support.in_threads import in_threads
 
 #: Of which hamr makes buffers whose address a library may have.
 ALLOCATORS = ["cuda", "cuda_async", "cuda_uva", "cuda_vmm"]
-#: What keeps one emulated stream from being done.
+#: Pieces of memory of the same size that are taken next.
 OTHERS = 4
 
 
@@ -111,7 +113,9 @@ def test_a_temporary_that_is_kept_is_waited_for_once_it_is_not(end):
 @pytest.mark.parametrize("count", sizes())
 def test_nobody_waits_in_a_loop_that_enqueues(unwaited, count):
     source, library = hamr.Buffer(count, "f4", fill=1), Library()
-    rounds = min(20, driver.MORE_THAN_IS_KEPT // (4 * count))  # more would be too much on an emulated device
+    rounds = min(
+        20, driver.MORE_THAN_IS_KEPT // (4 * count)
+    )  # more would be too much on an emulated device
     results = [library.empty(count) for _ in range(rounds)]
     library.add_one(source.get_cuda_accessible(), count)
     before = unwaited()
@@ -156,8 +160,6 @@ def test_what_libraries_had_does_not_grow_without_bound(emulator):
 
 def test_a_capture_goes_on_while_what_a_library_had_is_dropped(emulator):
     """Neither a wait nor an event is put into it, or ends it."""
-    import ctypes
-
     count, library = 1000, Library()
     held = [hamr.Buffer(count, "f4", fill=1).get_cuda_accessible() for _ in range(3)]
     for handle in held:
@@ -180,7 +182,9 @@ def test_threads_keep_out_of_what_libraries_have():
         library = Library()
         for i in range(30):
             value = 1000 * number + i
-            result = library.add_one(hamr.Buffer(count, "f4", fill=value).get_cuda_accessible(), count)
+            result = library.add_one(
+                hamr.Buffer(count, "f4", fill=value).get_cuda_accessible(), count
+            )
             others = [hamr.Buffer(count, "f4", fill=7).get_cuda_accessible() for _ in range(3)]
             assert library.values(result) == [value + 1]
             del others
