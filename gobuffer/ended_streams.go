@@ -33,6 +33,23 @@ func (w *work) waitOrRest() error {
 	return late
 }
 
+// settleElsewhere waits for the work on memory that is on q which a wait for q's device does not speak for. Its
+// streams may have ended since the release, or their handles be others'.
+func (m *Memory) settleElsewhere(q *queue) (failed error) {
+	pending := m.uses.recorded()
+	for _, w := range pending {
+		if w.backend == q.backend && (q.device == backends.HostDevice || w.device == q.device) {
+			continue
+		}
+		if w.ticket != nil {
+			failed = errors.Join(failed, w.wait())
+		} else if over, late := settleDevice(w.backend, w.device); !over {
+			failed = errors.Join(failed, late)
+		}
+	}
+	return errors.Join(failed, pending.letGo())
+}
+
 // coverByDevice makes the last release wait for the device where it would have to ask a stream that may have
 // ended. The stream that a release is itself ordered on has not, as callers see to.
 func (m *Memory) coverByDevice() {

@@ -114,12 +114,7 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	defer p.giving.RUnlock()
 	for _, m := range p.take(q, mark) {
 		// The wait does not speak for other devices.
-		others := func() error {
-			return m.settleIf(func(w *work) bool {
-				return w.backend != q.backend || q.device != backends.HostDevice && w.device != q.device
-			})
-		}
-		if m.every.Load() && others() != nil && others() != nil {
+		if m.every.Load() && m.settleElsewhere(q) != nil && m.settleElsewhere(q) != nil {
 			p.add(m)
 			continue
 		}
