@@ -99,6 +99,7 @@ SHOWN = (
     "take and give back 64 MiB, from a pool",
     "take and give back 1 KiB from threads",
     "work of ",
+    "a turn of a library's loop on its own stream",
     "float32 to float64, 256 MiB",
     "transposed copy of float32, 256 MiB",
     "take and give back 1 KiB, device memory",

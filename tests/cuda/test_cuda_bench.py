@@ -58,6 +58,19 @@ def test_small_operations(record):
     assert not [row for group in record["groups"] for row in group["rows"] if "error" in row]
 
 
+@pytest.mark.parametrize("record", [["ahead"]], indirect=True)
+def test_loops_that_run_ahead_of_the_device(record):
+    assert record["skipped"] == []
+    (group,) = record["groups"]
+    assert group["group"].startswith("a turn of a library's loop on its own stream")
+    assert [row["operation"] for row in group["rows"]][:3] == [
+        "driver: cuMemsetD32Async of its own memory",
+        "driver: of h = b.get_cuda_accessible(), in place",
+        "driver: of h = b.get_cuda_accessible(), a temporary",
+    ]
+    assert all(row["ratio"] > 0 for row in group["rows"])
+
+
 @pytest.mark.parametrize("record", [["allocation", "compute", "peers"]], indirect=True)
 def test_larger_ones_keep_to_the_largest_size(record):
     assert record["skipped"] == []
