@@ -168,4 +168,34 @@ POOL_MUTATIONS = [
         "\tm.uses.begin(w)\n",
         "",
     ),
+    Mutation(
+        "memory whose address a library has is handed out again under its work",
+        "gobuffer/release.go",
+        "if m.every.Load() && (m.taker != nil || m.ends()) && !waits {",
+        "if false {",
+    ),
+    Mutation(
+        "a release asks for a stream that may have ended",
+        "gobuffer/release.go",
+        "\tm.coverByDevice()\n",
+        "",
+    ),
+    Mutation(
+        "what a stream holds that may end is not known by an event",
+        "gobuffer/uses.go",
+        "w = w.byEvent() // its release waits for it",
+        "_ = w",
+    ),
+    Mutation(
+        "who runs out of memory does not wait for another's callbacks",
+        "gobuffer/pools.go",
+        "\tc.turn.Lock()\n\tdefer c.turn.Unlock()\n",
+        "\tif !c.turn.TryLock() {\n\t\treturn false, false\n\t}\n\tdefer c.turn.Unlock()\n",
+    ),
+    Mutation(
+        "a look at freed memory goes on while more is freed",
+        "gobuffer/checking.go",
+        "all && c.kept[0].number > last || ",
+        "",
+    ),
 ]

@@ -297,6 +297,24 @@ def test_numbas_memory(put):
     context.manager.deallocations.clear()
 
 
+class BareDevice:
+    """The driver's binding's, which is a number and has no more."""
+
+    def __int__(self):
+        return 0
+
+
+def test_numbas_device_may_be_that_of_the_drivers_binding(put):
+    numba = put(stand_ins.Numba())
+    hamr.allocators.use_in_numba()
+    manager = numba.context(BareDevice()).manager
+    memory = manager.memalloc(1000)
+    assert memory.address
+    assert manager.get_memory_info().total > 0
+    del memory
+    manager.deallocations.clear()
+
+
 def test_numba_runs_out_of_memory(put, emulator):
     numba = put(stand_ins.Numba())
     hamr.allocators.use_in_numba()

@@ -298,11 +298,11 @@ class Numba:
             "numba.cuda.cudadrv.devices": cudadrv.devices,
         }
 
-    def context(self) -> Any:
-        """One whose manager is the one that was set."""
+    def context(self, given: Any = None) -> Any:
+        """One whose manager is the one that was set, of a device that is Numba's by default."""
 
         class Context:
-            device = types.SimpleNamespace(id=0)
+            device = types.SimpleNamespace(id=0) if given is None else given
 
         context = Context()
         context.manager = self.manager(context=context)  # type: ignore[attr-defined]

@@ -53,6 +53,12 @@ def _refuse_contexts() -> None:
         )
 
 
+def _number_of(device: Any) -> int:
+    """A device of Numba's, or of the driver's binding that it is over, as a number."""
+    number = getattr(device, "id", None)
+    return int(device if number is None else number)
+
+
 def _manager_of(cuda: Any) -> Any:
     """The class, whose bases are Numba's."""
     failure: Any = import_module("numba.cuda.cudadrv.driver").CudaAPIError
@@ -71,7 +77,7 @@ def _manager_of(cuda: Any) -> Any:
             from ctypes import c_void_p
             from weakref import proxy
 
-            device: int = self.context.device.id
+            device = _number_of(self.context.device)
 
             def taken() -> int:
                 try:
@@ -93,7 +99,7 @@ def _manager_of(cuda: Any) -> Any:
             """What the device has, and what of it is free: what hamr keeps is not."""
             from .._base.cuda_devices import memory_info
 
-            there = memory_info(self.context.device.id)
+            there = memory_info(_number_of(self.context.device))
             return cuda.MemoryInfo(free=there.free, total=there.total)
 
         @property
