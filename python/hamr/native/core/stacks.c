@@ -144,8 +144,8 @@ static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
 
 PyMethodDef stacks_methods[] = {
     {"record_stacks", record_stacks, METH_VARARGS,
-     "record_stacks(on, most=65536) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; "
-     "the address of the C function that tells the number. At least the last most different ones are kept, and at most twice as many."},
+     "record_stacks(on, most) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; "
+     "the address of the C function that tells the number. At least the last most different ones, 65536 by default, are kept, and at most twice as many."},
     {"with_stack", with_stack, METH_VARARGS,
      "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes memory for its caller."},
     {"stack_of", stack_of, METH_O, "stack_of(frame) -> int: the number of a frame's stack, or 0 where none are numbered."},
