@@ -139,3 +139,11 @@ def test_types_without_any_are_looked_at_once():
     hamr.buffer(bytearray(3))
     assert np.ndarray in meaning._plain
     assert Measured not in meaning._plain
+
+
+def test_types_that_a_function_makes_are_not_kept():
+    class Local(bytearray):
+        pass
+
+    assert hamr.buffer(Local(3)).shape == (3,)
+    assert Local not in meaning._plain

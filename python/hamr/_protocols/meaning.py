@@ -20,7 +20,7 @@ _CARRIED = {
     "units": ("unit", {"value": ".value", "magnitude": ".magnitude"}),
 }
 
-#: Types whose objects have none of it.
+#: Types whose objects have none of it. Those that functions make are not kept alive here.
 _plain: set[type] = set()
 _MOST_TYPES = 100
 
@@ -33,7 +33,7 @@ def refuse_meaning(obj: Any) -> None:
     numpy = sys.modules.get("numpy")
     own = numpy is not None and isinstance(obj, numpy.ndarray) and kind is not numpy.ndarray
     named = [name for name in _CARRIED if own or hasattr(kind, name)]
-    if not named and len(_plain) < _MOST_TYPES:
+    if not named and len(_plain) < _MOST_TYPES and "<locals>" not in kind.__qualname__:
         _plain.add(kind)
     for name in named:
         try:
