@@ -267,7 +267,7 @@ MUTATIONS = [
     Mutation(
         "frees that do not wait are not preceded by a wait",
         RELEASE,
-        "return err\n\t}\n\treturn w.wait()",
+        "return err\n\t}\n\treturn w.waitOrRest()",
         "return err\n\t}\n\t_ = w\n\treturn nil",
     ),
     Mutation(

@@ -175,18 +175,6 @@ POOL_MUTATIONS = [
         "if false {",
     ),
     Mutation(
-        "a release asks for a stream that may have ended",
-        "gobuffer/release.go",
-        "\tm.coverByDevice()\n",
-        "",
-    ),
-    Mutation(
-        "what a stream holds that may end is not known by an event",
-        "gobuffer/uses.go",
-        "w = w.byEvent() // its release waits for it",
-        "_ = w",
-    ),
-    Mutation(
         "who runs out of memory does not wait for another's callbacks",
         "gobuffer/pools.go",
         "\tc.turn.Lock()\n\tdefer c.turn.Unlock()\n",
