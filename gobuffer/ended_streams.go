@@ -122,6 +122,9 @@ func (a *atRest) release() error             { return nil }
 // Unasked makes Forget, ForgetStream and LeaveKept ask nothing of a stream that may have ended already, until
 // the result is called: what it held is waited for with all that the device does.
 func (r *Runtime) Unasked(s backends.Stream) (end func()) {
+	if r.check() != nil {
+		return nil
+	}
 	r.unasked.Store(s, true)
 	return func() { r.unasked.Delete(s) }
 }
