@@ -199,8 +199,8 @@ func (u *uses) end() error {
 
 // mark records that w may still touch the memory; followed is work that w runs after.
 func (m *Memory) mark(w *work, followed works) error {
-	if !w.foreign && !m.ends() {
-		w = w.byEvent() // its release waits for it
+	if !w.foreign && (!m.ends() || w.stream != m.ordered() || w.device != m.context()) {
+		w = w.byEvent() // its release waits for it, or other streams do
 	}
 	return m.uses.replace(followed, w)
 }

@@ -63,7 +63,7 @@ PARTS = (
     Part("many-fields", "cuda", "cuda_many:many", "500 arrays of 64 KiB at once", 8),
     Part("growth", "cuda", "growth:appending", "appending to a GPU's memory", 15),
     Part("waits", "cuda", "waiting:waits", "how soon a wait ends", 5),
-    Part("ahead", "cuda", "ahead:ahead", "loops of libraries that run ahead of a GPU", 4),
+    Part("ahead", "cuda", "run_ahead:ahead", "loops of libraries that run ahead of a GPU", 4),
     Part("scheduling", "cuda", "scheduling:overheads", "products and scopes of hamr.hetero", 6),
     Part("first-call", "cuda", "processes:first_calls", "the first copy of a process", 30),
     Part("pinned", "cuda", "copying:pinned", "between a GPU and page-locked memory, by size", 20),
