@@ -74,7 +74,7 @@ def newer_headers(folder):
     for name, last, more in [
         (
             "interface.h",
-            "(*other_table)(const char *name, uint32_t version);",
+            "(*limit_kept)(int64_t bytes);",
             "(*juggle)(int32_t balls);",
         ),
         (

@@ -26,11 +26,12 @@ TYPES = {
     for c in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "b1"]
 }
 TYPES |= {o + c: 1 for o in "|>" for c in ("i1", "u1", "b1")}
+TYPES |= {t[1:]: size for t, size in TYPES.items()}
 GOOD_TYPES = [t for t in TYPES if t[0] != ">"]
 BAD_TYPES = [
-    "", "<", "f8", ">f8", "|f8", "<f3", "<f16", "<f", "<f08", "<f8 ", " <f8", "<F8", "<U4", "<S3",
-    "|V8", "|V0", "|O8", "<M8[ns]", "<m8", "<c4", "<c32", "<i-8", "<i9999999999999999999", "!f8",
-    "@f8", "<f8\0", "\0", "<é8", "\udc80", "<f8" * 1000, "🦆", None, 8, True,
+    "", "<", "f", "8", ">f8", "|f8", "<f3", "<f16", "<f", "<f08", "<f8 ", " <f8", "<F8", "<U4",
+    "<S3", "|V8", "|V0", "|O8", "<M8[ns]", "<m8", "<c4", "<c32", "<i-8", "<i9999999999999999999",
+    "!f8", "@f8", "<f8\0", "\0", "<é8", "\udc80", "<f8" * 1000, "🦆", None, 8, True,
     b"<f8", ["<f8"], float, np.dtype("f8"),
 ]  # fmt: skip
 WRONG_INTS = [
@@ -81,10 +82,10 @@ def wholes(values):
 
 def oracle(interface):
     """The keys that are wrong, or else address, shape, strides, item size and read-only flag."""
-    wrong = {key for key in ("shape", "typestr", "version") if key not in interface}
+    wrong = {key for key in ("shape", "typestr") if key not in interface}
     size = TYPES.get(interface.get("typestr")) if type(interface.get("typestr")) is str else None
     shape, strides = wholes(interface.get("shape")), interface.get("strides")
-    version, offset = whole(interface.get("version")), whole(interface.get("offset", 0))
+    version, offset = whole(interface.get("version", 3)), whole(interface.get("offset", 0))
     if size is None:
         wrong.add("typestr")
     if (
@@ -98,7 +99,7 @@ def oracle(interface):
         strides = wholes(strides)
         if strides is None or (shape is not None and len(strides) != len(shape)):
             wrong.add("strides")
-    if version is None or not 1 <= version < LIMIT:
+    if version is None or not 0 <= version < LIMIT:
         wrong.add("version")
     if offset is None or not -LIMIT <= offset < LIMIT:
         wrong.add("offset")
