@@ -113,10 +113,26 @@ def test_pickle(protocol, array, allocator):
 
 
 def test_pickle_of_a_shared_read_only_view_is_a_buffer_of_its_own():
-    array = np.broadcast_to(np.arange(3, dtype="i2"), (4, 3))
+    array = np.arange(3, dtype="i2")
+    array.setflags(write=False)
     loaded = pickle.loads(pickle.dumps(hamr.buffer(array)))
     assert_same(loaded, array)
-    loaded[0, 0] = 7
+    loaded[0] = 7
+    assert array.tolist() == [0, 1, 2]
+
+
+def test_pickle_of_a_broadcast_array_repeats_elements_of_its_own():
+    source = np.arange(3, dtype="i2")
+    array = np.broadcast_to(source, (4, 3))
+    loaded = pickle.loads(pickle.dumps(hamr.buffer(array)))
+    source[0] = 7
+    assert loaded.strides == (0, 2)
+    assert np.asarray(loaded).tolist() == [[0, 1, 2]] * 4
+    with pytest.raises(ValueError, match="read-only"):
+        loaded[0, 0] = 7
+    copied = loaded.copy()
+    copied[0, 0] = 7
+    assert np.asarray(copied).tolist() == [[7, 1, 2], *[[0, 1, 2]] * 3]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
