@@ -140,3 +140,20 @@ func (m *Memory) leaveUnasked(w *work) bool {
 	_ = errors.Join(m.uses.replace(pending.on(w), &held), pending.letGo()) // tickets of no driver's
 	return true
 }
+
+// LeaveLate is Leave for a stream that may have ended: where that is not known, the stream is asked for nothing.
+// The last release waits for the device then, and so does whoever uses the memory on another stream before it.
+func (m *Memory) LeaveLate(s backends.Stream) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if s == backends.EveryStream || stays(m.backend, s) || m.streams == nil || m.region.Address == 0 {
+		return m.Leave(s)
+	}
+	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s, foreign: true}
+	if s != m.ordered() { // its own stream lasts as long as somebody names it
+		w.ticket = &atRest{w.backend, w.device}
+	}
+	pending := m.uses.recorded()
+	return errors.Join(m.Leave(backends.EveryStream), m.uses.replace(pending.on(w), w), pending.letGo())
+}

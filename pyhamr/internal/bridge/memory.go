@@ -139,14 +139,21 @@ func (d *Descriptor) locate() error {
 
 // Leave makes everybody who uses the memory that token stands for, and its release, run
 // after what a stream holds now, see gobuffer.Memory.
-func Leave(token uint64, s backends.Stream) (err error) {
+func Leave(token uint64, s backends.Stream) error { return leave(token, s, (*gobuffer.Memory).Leave) }
+
+// LeaveLate is Leave where the stream may have ended.
+func LeaveLate(token uint64, s backends.Stream) error {
+	return leave(token, s, (*gobuffer.Memory).LeaveLate)
+}
+
+func leave(token uint64, s backends.Stream, by func(*gobuffer.Memory, backends.Stream) error) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	m, err := tokens.get(token)
 	if err != nil {
 		return err
 	}
-	err = m.Leave(s)
+	err = by(m, s)
 	if released := m.Release(); err == nil {
 		err = released
 	}

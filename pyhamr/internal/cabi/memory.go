@@ -69,7 +69,7 @@ func hamrLeave(memory, stream C.uint64_t) *C.hamr_error {
 
 //export hamrReleaseAfter
 func hamrReleaseAfter(memory, stream C.uint64_t) {
-	complain(bridge.Leave(uint64(memory), backends.Stream(stream)))
+	complain(bridge.LeaveLate(uint64(memory), backends.Stream(stream)))
 }
 
 // complain is for destructors, which have nobody to raise to.
