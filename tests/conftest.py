@@ -51,6 +51,7 @@ ONE_CONFIGURATION = (
     *("cuda/test_cuda_fortran.py", "cuda/test_cuda_growth.py"),
     *("cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),
     *("cuda/test_cuda_interrupts.py", "cuda/test_cuda_out_of_memory.py"),
+    "cuda/test_cuda_other_pools.py",
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_stress.py", "cuda/test_cuda_tuning.py"),
     *("cuda/test_cuda_hetero_absent.py", "cuda/test_cuda_hetero_bench.py"),
     *("cuda/test_cuda_share.py", "cuda/test_cuda_share_ends.py", "cuda/test_cuda_store_cpp.py"),

@@ -131,3 +131,22 @@ def processes(tmp_path):
         each.__exit__()
     lines = report.read_text().splitlines() if report.exists() else []
     assert [json.loads(line)["violations"] for line in lines] == [[]] * len(lines)
+
+
+@pytest.fixture
+def trimmed(needs_device):
+    hamr.trim()
+
+
+@pytest.fixture
+def register():
+    """on_out_of_memory, for one test."""
+    added = []
+
+    def add(callback):
+        added.append(hamr.on_out_of_memory(callback))
+        return added[-1]
+
+    yield add
+    for handle in added:
+        handle.remove()
