@@ -67,7 +67,8 @@ func (m *Memory) coverByDevice() {
 	m.uses.mutex.Lock()
 	defer m.uses.mutex.Unlock()
 	for _, w := range m.uses.list {
-		if w.mayHaveEnded() && !(byDriver && w.isAllOf(m.backend, m.context(), m.ordered())) {
+		_, rests := w.ticket.(*atRest) // which only a wait ends
+		if rests || w.mayHaveEnded() && !(byDriver && w.isAllOf(m.backend, m.context(), m.ordered())) {
 			m.every.Store(true)
 			return
 		}
