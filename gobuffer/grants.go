@@ -26,19 +26,9 @@ const (
 // grants are what libraries have, by address.
 type grants struct {
 	shards [grantShards]grantShard
-	ending sync.Mutex // of what follows, but ended and drop
-	begun  uint64     // how many have begun to end on goroutines of their own
-	ends   int        // how many of those have not ended
-	waits  []*grantWait
+	ending underway // on goroutines of their own
 	ended  atomic.Uint64
 	drop   atomic.Pointer[func() bool] // see KeepGranted
-}
-
-// grantWait is somebody who waits for what had begun to end before.
-type grantWait struct {
-	begun uint64
-	left  int // how many of those have not ended
-	over  chan struct{}
 }
 
 type grantShard struct {
@@ -104,11 +94,7 @@ func (l *grants) onStream(stream backends.Stream) bool {
 
 // aside runs end on another thread, which wait waits for.
 func (l *grants) aside(end func()) {
-	l.ending.Lock()
-	l.begun++
-	l.ends++
-	number := l.begun
-	l.ending.Unlock()
+	number := l.ending.begin()
 	go func() {
 		defer l.hasEnded(number)
 		end()
@@ -116,33 +102,12 @@ func (l *grants) aside(end func()) {
 }
 
 func (l *grants) hasEnded(number uint64) {
-	l.ending.Lock()
-	defer l.ending.Unlock()
-	l.ends--
 	l.ended.Add(1)
-	l.waits = slices.DeleteFunc(l.waits, func(w *grantWait) bool {
-		if number <= w.begun {
-			w.left--
-		}
-		if w.left == 0 {
-			close(w.over)
-		}
-		return w.left == 0
-	})
+	l.ending.end(number)
 }
 
 // wait waits for all that aside has begun before, and not for what others begin meanwhile.
-func (l *grants) wait() {
-	l.ending.Lock()
-	if l.ends == 0 {
-		l.ending.Unlock()
-		return
-	}
-	w := &grantWait{begun: l.begun, left: l.ends, over: make(chan struct{})}
-	l.waits = append(l.waits, w)
-	l.ending.Unlock()
-	<-w.over
-}
+func (l *grants) wait() { l.ending.wait() }
 
 // waitSince waits, too, and reports whether anything ended since ended was before.
 func (l *grants) waitSince(before uint64) bool {
@@ -151,8 +116,4 @@ func (l *grants) waitSince(before uint64) bool {
 }
 
 // pending reports whether any are ending.
-func (l *grants) pending() bool {
-	l.ending.Lock()
-	defer l.ending.Unlock()
-	return l.ends > 0
-}
+func (l *grants) pending() bool { return l.ending.some() }

@@ -24,8 +24,8 @@ const (
 type postponed struct {
 	mutex  sync.Mutex // of what follows
 	queues []*queue
-	giving sync.RWMutex // held for reading by who gives back what a wait has spoken for
-	never  bool         // for tests: a release waits itself
+	giving underway // what a wait has spoken for is given back; an owner may then release more
+	never  bool     // for tests: a release waits itself
 }
 
 // queue is such memory of one device, in the order of its release.
@@ -110,8 +110,7 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	if over, late = settleDevice(q.backend, q.device); !over {
 		return false, late
 	}
-	p.giving.RLock()
-	defer p.giving.RUnlock()
+	defer p.giving.end(p.giving.begin())
 	for _, m := range p.take(q, mark) {
 		// The wait does not speak for other devices.
 		if m.every.Load() && m.settleElsewhere(q) != nil && m.settleElsewhere(q) != nil {
@@ -193,8 +192,7 @@ func (r *Runtime) ReleasePostponed() error {
 		}
 	}
 	// What others have taken from the queues is back, too, when this returns.
-	p.giving.Lock()
-	defer p.giving.Unlock()
+	p.giving.wait()
 	return failed
 }
 
