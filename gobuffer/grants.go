@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/backends/waiting"
 )
 
 // grant is memory that a library has.
@@ -26,7 +27,7 @@ const (
 // grants are what libraries have, by address.
 type grants struct {
 	shards [grantShards]grantShard
-	ending underway // on goroutines of their own
+	ending waiting.Underway // on goroutines of their own
 	ended  atomic.Uint64
 	drop   atomic.Pointer[func() bool] // see KeepGranted
 }
@@ -94,7 +95,7 @@ func (l *grants) onStream(stream backends.Stream) bool {
 
 // aside runs end on another thread, which wait waits for.
 func (l *grants) aside(end func()) {
-	number := l.ending.begin()
+	number := l.ending.Begin()
 	go func() {
 		defer l.hasEnded(number)
 		end()
@@ -103,11 +104,11 @@ func (l *grants) aside(end func()) {
 
 func (l *grants) hasEnded(number uint64) {
 	l.ended.Add(1)
-	l.ending.end(number)
+	l.ending.End(number)
 }
 
 // wait waits for all that aside has begun before, and not for what others begin meanwhile.
-func (l *grants) wait() { l.ending.wait() }
+func (l *grants) wait() { l.ending.Wait() }
 
 // waitSince waits, too, and reports whether anything ended since ended was before.
 func (l *grants) waitSince(before uint64) bool {
@@ -116,4 +117,4 @@ func (l *grants) waitSince(before uint64) bool {
 }
 
 // pending reports whether any are ending.
-func (l *grants) pending() bool { return l.ending.some() }
+func (l *grants) pending() bool { return l.ending.Some() }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/backends/waiting"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 type postponed struct {
 	mutex  sync.Mutex // of what follows
 	queues []*queue
-	giving underway // what a wait has spoken for is given back; an owner may then release more
-	never  bool     // for tests: a release waits itself
+	giving waiting.Underway // what a wait has spoken for is given back; an owner may then release more
+	never  bool             // for tests: a release waits itself
 }
 
 // queue is such memory of one device, in the order of its release.
@@ -110,7 +111,7 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	if over, late = settleDevice(q.backend, q.device); !over {
 		return false, late
 	}
-	defer p.giving.end(p.giving.begin())
+	defer p.giving.End(p.giving.Begin())
 	for _, m := range p.take(q, mark) {
 		// The wait does not speak for other devices.
 		if m.every.Load() && m.settleElsewhere(q) != nil && m.settleElsewhere(q) != nil {
@@ -192,7 +193,7 @@ func (r *Runtime) ReleasePostponed() error {
 		}
 	}
 	// What others have taken from the queues is back, too, when this returns.
-	p.giving.wait()
+	p.giving.Wait()
 	return failed
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"hamr/backends"
+	"hamr/backends/waiting"
 	"hamr/gobuffer"
 )
 
@@ -42,10 +43,8 @@ type CachingAllocator struct {
 	own       *line // what memory is taken on that has no order; nil: it is in a stream's order
 	limit     int64
 
-	// leaving is held for reading by who gives memory back that is not in all any more, so that a stream which
-	// is about to end is not asked about it.
-	leaving   sync.RWMutex
-	mutex     sync.Mutex // no call of a backend is made with it held
+	leaving   waiting.Underway // memory that is not in all any more is given back, see forget
+	mutex     sync.Mutex       // no call of a backend is made with it held
 	bins      [largestBin + 1][]*Block
 	condemned []*Block // to be given back when their work is over
 	all       map[*gobuffer.Memory]struct{}

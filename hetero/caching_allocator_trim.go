@@ -60,8 +60,7 @@ func (a *CachingAllocator) discard(b *Block) error {
 }
 
 func (a *CachingAllocator) release(m *gobuffer.Memory) error {
-	a.leaving.RLock()
-	defer a.leaving.RUnlock()
+	defer a.leaving.End(a.leaving.Begin())
 	a.mutex.Lock()
 	delete(a.all, m)
 	a.mutex.Unlock()
@@ -205,8 +204,7 @@ func (a *CachingAllocator) forget(stream backends.Stream) (failed error) {
 		failed = errors.Join(failed, m.Forget(stream), m.Release())
 	}
 	// Whoever is giving some of it back, which is not in all any more, may still have to do with the stream.
-	a.leaving.Lock()
-	defer a.leaving.Unlock()
+	a.leaving.Wait()
 	return failed
 }
 

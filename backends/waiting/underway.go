@@ -1,13 +1,13 @@
-package gobuffer
+package waiting
 
 import (
 	"slices"
 	"sync"
 )
 
-// underway counts what has begun and not ended, for who waits for that. Nobody who begins waits, as with a lock:
-// who is in the middle of one may begin another.
-type underway struct {
+// Underway counts what has begun and not ended, for who waits for that. Nobody who begins has to wait, unlike with a
+// lock: who is in the middle of something may begin another. The zero value is ready; it is safe for concurrent use.
+type Underway struct {
 	mutex sync.Mutex // of what follows
 	begun uint64
 	left  int // how many of those have not ended
@@ -21,8 +21,8 @@ type underwayWait struct {
 	over  chan struct{}
 }
 
-// begin returns the number for end.
-func (u *underway) begin() uint64 {
+// Begin returns the number for End.
+func (u *Underway) Begin() uint64 {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	u.begun++
@@ -30,7 +30,8 @@ func (u *underway) begin() uint64 {
 	return u.begun
 }
 
-func (u *underway) end(number uint64) {
+// End ends what has the number.
+func (u *Underway) End(number uint64) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	u.left--
@@ -45,8 +46,8 @@ func (u *underway) end(number uint64) {
 	})
 }
 
-// wait waits for all that has begun before, and not for what begins meanwhile.
-func (u *underway) wait() {
+// Wait waits for all that has begun before, and not for what begins meanwhile.
+func (u *Underway) Wait() {
 	u.mutex.Lock()
 	if u.left == 0 {
 		u.mutex.Unlock()
@@ -58,8 +59,8 @@ func (u *underway) wait() {
 	<-w.over
 }
 
-// some reports whether anything is under way.
-func (u *underway) some() bool {
+// Some reports whether anything is under way.
+func (u *Underway) Some() bool {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	return u.left > 0
