@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"hamr/backends"
 )
@@ -101,21 +102,45 @@ func (w *work) byEvent() *work {
 }
 
 // atRest is the ticket of what a stream held that may have ended: it is over when the device has done all its
-// work, which only a wait says.
+// work. Only a wait says so: whoever asks has a goroutine wait, and is told when that has come to its end.
 type atRest struct {
 	backend backends.Backend
 	device  int
+	over    atomic.Bool
+	asked   atomic.Bool           // a goroutine waits
+	failed  atomic.Pointer[error] // what the goroutine's wait met, for who asks next
 }
 
 func (a *atRest) wait() error {
+	if a.over.Load() {
+		return nil
+	}
 	over, late := settleDevice(a.backend, a.device)
 	if over {
+		a.over.Store(true)
 		return nil
 	}
 	return late
 }
 
-func (a *atRest) done() (bool, error)        { return false, nil }
+func (a *atRest) done() (bool, error) {
+	if a.over.Load() {
+		return true, nil
+	}
+	if failed := a.failed.Swap(nil); failed != nil {
+		return false, *failed
+	}
+	if a.asked.CompareAndSwap(false, true) {
+		go func() {
+			if err := a.wait(); err != nil {
+				a.failed.Store(&err)
+			}
+			a.asked.Store(false)
+		}()
+	}
+	return false, nil
+}
+
 func (a *atRest) before(*work) (bool, error) { return false, nil }
 func (a *atRest) retain()                    {}
 func (a *atRest) release() error             { return nil }
@@ -136,7 +161,7 @@ func (m *Memory) leaveUnasked(w *work) bool {
 		return false
 	}
 	held := *w
-	held.ticket = &atRest{w.backend, w.device}
+	held.ticket = &atRest{backend: w.backend, device: w.device}
 	pending := m.uses.recorded()
 	_ = errors.Join(m.uses.replace(pending.on(w), &held), pending.letGo()) // tickets of no driver's
 	return true
@@ -153,7 +178,7 @@ func (m *Memory) LeaveLate(s backends.Stream) error {
 	}
 	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s, foreign: true}
 	if s != m.ordered() { // its own stream lasts as long as somebody names it
-		w.ticket = &atRest{w.backend, w.device}
+		w.ticket = &atRest{backend: w.backend, device: w.device}
 	}
 	pending := m.uses.recorded()
 	return errors.Join(m.Leave(backends.EveryStream), m.uses.replace(pending.on(w), w), pending.letGo())

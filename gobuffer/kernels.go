@@ -226,7 +226,7 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 		for _, w := range m.pending() {
 			if _, unasked := r.unasked.Load(s); unasked && w.ticket == nil && w.stream == s {
 				held := *w
-				held.ticket = &atRest{w.backend, w.device}
+				held.ticket = &atRest{backend: w.backend, device: w.device}
 				failed = errors.Join(failed, m.uses.replace(works{w}, &held))
 			} else if w.ticket == nil && w.stream == s {
 				failed = errors.Join(failed, m.forget(w))

@@ -115,3 +115,29 @@ def test_streams_end_while_another_thread_trims(token):
         stop.set()
         thread.join()
     assert not failed
+
+
+@pytest.mark.parametrize("allocator", [*ALLOCATORS, "cuda_async"])
+def test_a_view_is_dropped_after_the_end_of_its_stream(allocator):
+    """Others have the memory still: they wait for the device, as nobody can ask the stream."""
+    base = hamr.Buffer(COUNT, "f4", allocator, fill=0)
+    base.synchronize()
+    stream = driver.Stream()
+    view = base[10:]
+    view.set_stream(stream.handle)
+    stream.synchronize()
+    del stream
+    del view
+    assert (base.get() == 0).all()
+
+
+@pytest.mark.parametrize("allocator", [*ALLOCATORS, "cuda_async"])
+def test_a_buffer_is_dropped_after_the_end_of_its_stream_while_a_view_is_there(allocator):
+    stream = driver.Stream()
+    base = made(stream, allocator, 0)
+    view = base[10:]
+    view.set_stream(None)
+    stream.synchronize()
+    del stream
+    del base
+    assert (view.get() == 0).all()

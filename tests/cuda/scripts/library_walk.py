@@ -134,6 +134,9 @@ def main() -> int:
         print(begun, "walks\nOK")
         return 0
     if chosen is None:
+        print(
+            text, f"walk {begun}, --seed {seed}; the shortest that fails is looked for", flush=True
+        )
         chosen, text = shrunk(seed, text)
     print(text, f"walk {begun}, --seed {seed} --steps {','.join(map(str, chosen))}", sep="\n")
     return 1
