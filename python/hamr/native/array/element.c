@@ -22,8 +22,9 @@ static int position(PyObject *key, int64_t count, int64_t stride, int64_t *offse
         return 0;
     }
     if (i < 0) i += count;
+    if (i < 0 || i >= count) return 0;
     *offset += i * stride;
-    return i >= 0 && i < count;
+    return 1;
 }
 
 /* Whether the key is one int for each dimension, of a position that there is. */
