@@ -128,7 +128,10 @@ def _of_cupy(cp: Any, stream: ctypes.c_void_p, nbytes: int) -> _Ways:
     import hamr
 
     count = nbytes // 4
-    theirs = cp.cuda.ExternalStream(stream.value)
+    external = getattr(cp.cuda.Stream, "from_external", None)  # CuPy 14 takes the stream protocol
+    theirs = (
+        external(hamr.Stream(stream.value)) if external else cp.cuda.ExternalStream(stream.value)
+    )
     values = np.ones(count, "f4")
     there = hamr.Buffer(count, "f4", "cuda", data=values)
     pinned = hamr.Buffer(count, "f4", "cuda_host", data=values)

@@ -65,7 +65,7 @@ def of(obj: Any, protocols: tuple[str, ...], error: Exception) -> TypeError:
         return TypeError(text)
     other = instead(obj)
     return TypeError(
-        f"{kind} object cannot be shared{': ' + other if other else ''}; "
+        f"{kind} object cannot be shared: {other + '; ' if other else ''}"
         "accepted is an array of NumPy, CuPy, PyTorch and "
         "others, which is what has the buffer protocol or one of "
         f"{', '.join(name for name in protocols if name[0] == '_')} ({error})"
