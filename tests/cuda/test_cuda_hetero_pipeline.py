@@ -64,8 +64,8 @@ def test_every_checksum_is_right_and_no_thread_waits_for_a_device():
             results.append(result)
             if len(results) == count:
                 now = blocking_calls()
-                # The core's goroutine waits for a device once for many pieces of memory whose addresses
-                # the modules' kernels were given; no module and no event does.
+                # The core's goroutine waits for a device once for many pieces of memory whose
+                # addresses the modules' kernels were given; no module and no event does.
                 of_devices = now.pop("cuCtxSynchronize", 0) - before.pop("cuCtxSynchronize", 0)
                 assert now == before
                 assert of_devices <= count // 20
