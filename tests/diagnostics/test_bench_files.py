@@ -11,7 +11,7 @@ from hamr._benchmark import groups, host_copying, running
 KIB = groups.KIB
 
 
-def test_figures_that_cannot_be_written_are_printed(monkeypatch, capsys):
+def test_figures_that_cannot_be_written_are_printed(monkeypatch, capsys, tmp_path):
     """The disk was full after minutes, and drawing failed as well."""
 
     def draw(record, folder):
@@ -20,14 +20,15 @@ def test_figures_that_cannot_be_written_are_printed(monkeypatch, capsys):
     plotting = types.ModuleType("plotting")
     plotting.draw = draw
     monkeypatch.setitem(sys.modules, "hamr._benchmark.plotting", plotting)
-    request = running.Request(["host-copies"], "/dev/full", "/nowhere", 1, KIB, True)
+    folder = str(tmp_path)
+    request = running.Request(["host-copies"], "/dev/full", folder, 1, KIB, True)
     assert running.main(request) == 1
     said = capsys.readouterr()
     assert host_copying.NEW in said.out
     assert "written to" not in said.out
     assert said.err.splitlines() == [
         "hamr bench: /dev/full cannot be written: No space left on device",
-        "hamr bench: --plot /nowhere: ValueError: no ink",
+        f"hamr bench: --plot {folder}: ValueError: no ink",
     ]
 
 

@@ -67,7 +67,7 @@ def test_what_is_no_handle_at_all(handle):
         with pytest.raises(ValueError, match="no handle"):
             hamr.open_shared(far)
     for source in (None, 5, "text", object()):
-        with pytest.raises(TypeError, match="accepted is"):
+        with pytest.raises(TypeError, match="accepted are"):
             hamr.open_shared(source)
     with socket.socket() as internet, pytest.raises(ValueError, match="UNIX socket"):
         hamr.open_shared(internet)
