@@ -27,7 +27,12 @@ func (w *work) waitOrRest() error {
 	if !w.mayHaveEnded() {
 		return w.wait()
 	}
-	over, late := settleDevice(w.backend, w.device)
+	return rest(w.backend, w.device)
+}
+
+// rest waits for all work on a device. The error says why it may not be over.
+func rest(b backends.Backend, device int) error {
+	over, late := settleDevice(b, device)
 	if over {
 		return nil
 	}
@@ -44,8 +49,8 @@ func (m *Memory) settleElsewhere(q *queue) (failed error) {
 		}
 		if w.ticket != nil {
 			failed = errors.Join(failed, w.wait())
-		} else if over, late := settleDevice(w.backend, w.device); !over {
-			failed = errors.Join(failed, late)
+		} else {
+			failed = errors.Join(failed, rest(w.backend, w.device))
 		}
 	}
 	return errors.Join(failed, pending.letGo())
@@ -115,10 +120,9 @@ func (a *atRest) wait() error {
 	if a.over.Load() {
 		return nil
 	}
-	over, late := settleDevice(a.backend, a.device)
-	if over {
+	late := rest(a.backend, a.device)
+	if late == nil {
 		a.over.Store(true)
-		return nil
 	}
 	return late
 }
