@@ -224,10 +224,8 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 	l.mutex.Unlock()
 	for _, m := range all {
 		for _, w := range m.pending() {
-			if _, unasked := r.unasked.Load(s); unasked && w.ticket == nil && w.stream == s {
-				held := *w
-				held.ticket = &atRest{backend: w.backend, device: w.device}
-				failed = errors.Join(failed, m.uses.replace(works{w}, &held))
+			if unasked := r.unasked.has(s); unasked && w.ticket == nil && w.stream == s {
+				failed = errors.Join(failed, m.uses.replace(works{w}, w.untilRest()))
 			} else if w.ticket == nil && w.stream == s {
 				failed = errors.Join(failed, m.forget(w))
 			}

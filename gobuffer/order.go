@@ -100,51 +100,6 @@ func (p piece) settle() error {
 	return own.wait()
 }
 
-// leave records what p's stream holds now, for the time when nobody names it any more.
-func (p piece) leave() error {
-	if !p.hasStream() {
-		return nil
-	}
-	w, err := p.work()
-	if err != nil {
-		return err
-	}
-	w.foreign = true
-	return p.memory.leave(w)
-}
-
-// leave turns what is recorded of w's stream, and all else that the stream holds, into
-// an event, which does not need the stream.
-func (m *Memory) leave(w *work) error {
-	if m.leaveUnasked(w) {
-		return nil
-	}
-	idle, err := w.idle()
-	switch {
-	case errors.Is(err, backends.ErrCapturing):
-		// The default stream, which never ends, can be asked later.
-		return m.mark(w, nil)
-	case err != nil:
-		return err
-	case idle:
-		return m.over(w)
-	}
-	e, err := w.record()
-	if err != nil {
-		return err
-	}
-	pending := m.uses.recorded()
-	held := *w
-	held.ticket = e
-	return errors.Join(m.mark(&held, pending.on(w)), pending.letGo())
-}
-
-// over forgets what is recorded of w's stream, which is idle.
-func (m *Memory) over(w *work) error {
-	pending := m.uses.recorded()
-	return errors.Join(m.done(pending.on(w)), pending.letGo())
-}
-
 // on is those of the works that stand for all that w's stream holds.
 func (list works) on(w *work) (found works) {
 	for _, v := range list {
@@ -178,31 +133,6 @@ func (m *Memory) remember(w *work) {
 		_ = m.mark(w, nil) // drops no ticket
 	}
 	_ = pending.letGo()
-}
-
-// Leave makes everybody who uses the memory, and its release, run after what stream s
-// holds now, where other libraries may have work on it: for when nobody names the stream
-// any more, and it may end. Where it cannot be told what that is, the release waits for
-// all that the device does. For backends.EveryStream it does so where the memory is freed
-// in stream order, or handed out again; what is freed at once waits for the device anyway.
-func (m *Memory) Leave(s backends.Stream) error {
-	if err := m.check(); err != nil {
-		return err
-	}
-	if m.streams == nil || m.region.Address == 0 {
-		return nil
-	}
-	if s == backends.EveryStream {
-		if m.freedInStreamOrder() || m.settled {
-			m.every.Store(true)
-		}
-		return nil
-	}
-	err := piece{memory: m, stream: s}.leave()
-	if err != nil {
-		m.every.Store(true)
-	}
-	return err
 }
 
 // Covering returns a stream whose synchronisation covers all work on the
@@ -360,58 +290,4 @@ func (m *Memory) AfterEvent(handle uintptr) error {
 	e.refs.Store(1)
 	// Nobody waits for it when memory that is somebody else's is let go.
 	return m.mark(&work{backend: m.backend, streams: m.streams, device: e.device, stream: m.ordered(), ticket: e, foreign: true}, nil)
-}
-
-// Forget makes the memory do without a stream that is about to end: what it holds
-// becomes an event, which whoever uses or releases the memory waits for instead.
-func (m *Memory) Forget(s backends.Stream) error {
-	if err := m.check(); err != nil {
-		return err
-	}
-	var failed error
-	for _, each := range m.counterparts() {
-		failed = errors.Join(failed, each.forget(s))
-	}
-	return failed
-}
-
-// leaveOwn is leave for the stream that the memory was made for.
-func (m *Memory) leaveOwn(s backends.Stream) error {
-	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
-	if _, unasked := m.runtime.unasked.Load(s); unasked {
-		if m.kind == backends.Pinned {
-			w.device = backends.HostDevice // it may be any device's
-		}
-	} else if err := m.setWork(w, s); err != nil {
-		return err
-	}
-	w.foreign = true
-	return m.leave(w)
-}
-
-func (m *Memory) forget(s backends.Stream) error {
-	pending := m.uses.recorded()
-	var failed error
-	left := false
-	for _, w := range pending {
-		if w.ticket == nil && w.stream == s {
-			failed, left = errors.Join(failed, m.leave(w)), true
-		}
-	}
-	failed = errors.Join(failed, pending.letGo())
-	if failed != nil || m.streams == nil || m.ordered() != s {
-		return failed
-	}
-	instead, err := m.streams.Resolve(m.context(), 0)
-	if err != nil {
-		return err
-	}
-	if !left {
-		if err := m.leaveOwn(s); err != nil {
-			return err
-		}
-	}
-	m.asked.Store(0)
-	m.stream.Store(uintptr(instead))
-	return nil
 }

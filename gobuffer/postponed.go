@@ -113,10 +113,14 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	}
 	defer p.giving.End(p.giving.Begin())
 	for _, m := range p.take(q, mark) {
-		// The wait does not speak for other devices.
-		if m.every.Load() && m.settleElsewhere(q) != nil && m.settleElsewhere(q) != nil {
-			p.add(m)
-			continue
+		if m.every.Load() { // the wait does not speak for other devices
+			if failed := m.settleElsewhere(q); failed != nil {
+				late = errors.Join(late, failed)
+				if m.settleElsewhere(q) != nil {
+					p.add(m)
+					continue
+				}
+			}
 		}
 		late = errors.Join(late, m.giveBack())
 	}

@@ -64,11 +64,18 @@ func (m *Memory) settleBeforeRelease() error {
 		return nil
 	}
 	// Other libraries may have work on the stream that the memory was taken for.
+	if !stays(m.backend, m.ordered()) {
+		device := m.context()
+		if m.kind == backends.Pinned {
+			device = backends.HostDevice // it may be any device's
+		}
+		return rest(m.backend, device)
+	}
 	w, err := m.workOn(m.ordered())
 	if err != nil {
 		return err
 	}
-	return w.waitOrRest()
+	return w.wait()
 }
 
 // followUses makes the stream that the release is ordered on run after what is recorded.
@@ -138,6 +145,9 @@ func (m *Memory) giveBack() error {
 	if m.taken {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
+	}
+	if !m.freedInStreamOrder() && !stays(m.backend, m.ordered()) {
+		m.leaveStream() // neither the free nor a Checker's pattern needs it
 	}
 	if c := m.runtime.checked(); c != nil {
 		if c.hold(m, size, m.ordered()) {

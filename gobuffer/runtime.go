@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -24,7 +23,7 @@ type Runtime struct {
 	books       books
 	postponed   postponed
 	aside       aside
-	unasked     sync.Map // streams, see Unasked
+	unasked     unasked
 	callbacks   callbacks
 	claims      claims
 	kept        kept

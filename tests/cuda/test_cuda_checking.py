@@ -282,3 +282,21 @@ settled()
 assert (opened.get() == 3).all()
 """
     )
+
+
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_host", "cuda_uva", "cuda_vmm"])
+def test_the_pattern_is_not_enqueued_on_a_stream_that_ended(allocator):
+    checked(
+        f"""
+for number in range(8):
+    named = driver.Stream()
+    b = hamr.Buffer(N, "f4", "{allocator}", fill=1, stream=named.handle, device=0, transfer="async")
+    copied = b.copy("cuda") if number % 2 else None
+    if number % 4 < 2:
+        named.synchronize()
+    del named
+    del b, copied
+settled()
+assert driver.emulator is None or not driver.emulator.violations(), driver.emulator.violations()
+"""
+    )

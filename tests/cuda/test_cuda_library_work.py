@@ -110,6 +110,7 @@ def test_a_temporary_that_is_kept_is_waited_for_once_it_is_not(end):
     del others
 
 
+@pytest.mark.freed_again
 @pytest.mark.parametrize("count", sizes())
 def test_nobody_waits_in_a_loop_that_enqueues(unwaited, count):
     source, library = hamr.Buffer(count, "f4", fill=1), Library()
@@ -147,6 +148,7 @@ def test_what_libraries_had_is_there_for_who_would_run_out(emulator, allocator):
         buffer.close()
 
 
+@pytest.mark.freed_again
 def test_what_libraries_had_does_not_grow_without_bound(emulator):
     """Nobody runs out of memory, nor asks for it to be given back."""
     count, library = (1 << 20) // 4, Library()

@@ -31,6 +31,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 STEPS = (
@@ -48,14 +52,14 @@ TESTS = {
 #: hamr.pygpu's tests that need a device, below tests.
 PYGPU = "cuda/test_cuda_pygpu_*.py"
 #: The processes that a step's files are dealt to, which run at the same time.
-SHARES = {"cuda": 4, "programs": 4, "checked": 6}
+SHARES = {"cuda": 4, "programs": 4, "checked": 6, "memcheck": 6}
 #: Files that measure what the whole device has free, and so run when the others have ended.
 ALONE = ("_devices.py", "_growth.py", "_lifetime.py", "_snapshot.py", "_exchange.py", "_memory.py")
 #: Tests of the detector have their own, and it keeps what is freed.
 UNLESS_CHECKED = "-m", "not freed_again and not one_configuration"
 LIMITS = {
     "cuda": 330,
-    "gpu": 330,
+    "gpu": 540,
     "runtimes": 120,
     "programs": 200,
     "interop": 240,
@@ -202,7 +206,9 @@ def dealt(paths: tuple[str, ...], shares: int) -> tuple[list[list[str]], list[st
     """Folders as they are or, for several processes, their files in turns, and those for after."""
     if shares == 1:
         return [list(paths)], []
-    files = sorted(str(f.relative_to(ROOT)) for p in paths for f in (ROOT / p).rglob("test_*.py"))
+    roots = [ROOT / path for path in paths]
+    found = (f for root in roots for f in ([root] if root.is_file() else root.rglob("test_*.py")))
+    files = sorted(str(f.relative_to(ROOT)) for f in found)
     after = [file for file in files if file.endswith(ALONE)]
     files = [file for file in files if file not in after]
     return [files[i::shares] for i in range(shares)], after
@@ -219,6 +225,10 @@ def merged(found: list[dict[str, Any]]) -> dict[str, object]:
         reasons = collections.Counter(whole.get("skip_reasons", {}))
         reasons.update(other.get("skip_reasons", {}))
         whole["skip_reasons"] = dict(reasons)
+        if "summaries" in whole:
+            whole["summaries"] = whole["summaries"] + other["summaries"]
+            unknown = None in (whole["errors"], other["errors"])
+            whole["errors"] = None if unknown else whole["errors"] + other["errors"]
         if other.get("incomplete"):
             whole |= {"incomplete": True, "last": other["last"]}
     return whole
@@ -286,20 +296,32 @@ class Runner:
     def _tests(
         self, log: Path, seconds: float, *paths: str, more: tuple[str, ...] = ()
     ) -> dict[str, object]:
+        def share(files: list[str], part: Path, left: float) -> dict[str, object]:
+            junit = part.with_suffix(".xml")
+            status = run(pytest_command(*more, *files, junit=junit), part, left, self.env)
+            return {"status": status, **counts(junit, part)}
+
+        return self._shared(log, seconds, paths, share)
+
+    def _shared(
+        self,
+        log: Path,
+        seconds: float,
+        paths: tuple[str, ...],
+        share: Callable[[list[str], Path, float], dict[str, object]],
+    ) -> dict[str, object]:
+        """What all shares of a step's files found, which run at the same time."""
         shares, after = dealt(paths, SHARES.get(log.stem, 1))
         logs = [self.scratch / f"{log.stem}-{i}.log" for i in range(len(shares) + bool(after))]
         ends = time.monotonic() + seconds
 
-        def share(files: list[str], part: Path) -> dict[str, object]:
-            junit = part.with_suffix(".xml")
-            left = ends - time.monotonic()
-            status = run(pytest_command(*more, *files, junit=junit), part, left, self.env)
-            return {"status": status, **counts(junit, part)}
+        def timed(files: list[str], part: Path) -> dict[str, object]:
+            return share(files, part, ends - time.monotonic())
 
         with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
-            found = list(pool.map(share, shares, logs[: len(shares)]))
+            found = list(pool.map(timed, shares, logs[: len(shares)]))
         if after:
-            found.append(share(after, logs[-1]))
+            found.append(timed(after, logs[-1]))
         log.write_bytes(b"".join(part.read_bytes() for part in logs if part.exists()))
         return merged(found)
 
@@ -363,12 +385,15 @@ class Runner:
     def _checked_tests(
         self, log: Path, seconds: float, paths: list[str], without: dict[str, str]
     ) -> dict[str, object]:
-        junit = self.scratch / f"{log.stem}.xml"
         chosen = ["-k", " and ".join(f"not {name}" for name in without)]
-        command = [*pytest_command(*paths, junit=junit), "-p", "tests.gpu.trimming", *chosen]
         env = {**self.env, "HAMR_TEST_SCALE": "0.02"}
-        found = self._checked(command, log, seconds, env)
-        return {**found, **counts(junit, log), "not_checked": without}
+
+        def share(files: list[str], part: Path, left: float) -> dict[str, object]:
+            junit = part.with_suffix(".xml")
+            command = [*pytest_command(*files, junit=junit), "-p", "tests.gpu.trimming", *chosen]
+            return {**self._checked(command, part, left, env), **counts(junit, part)}
+
+        return {**self._shared(log, seconds, tuple(paths), share), "not_checked": without}
 
     def _checked(
         self, command: list[str], log: Path, seconds: float, env: dict[str, str]

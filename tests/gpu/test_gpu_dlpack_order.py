@@ -347,12 +347,31 @@ class UserOnTheDefault(User):
 
 
 class UserOfTheAddress(User):
-    """Whom hamr cannot know of."""
+    """Who asks for the address alone."""
 
     def use(self, b, value, microseconds):
-        memory = self.cp.cuda.UnownedMemory(b.ptr, b.nbytes, None)
+        self.write(b.ptr, value, microseconds)
+
+    def write(self, address, value, microseconds):
+        memory = self.cp.cuda.UnownedMemory(address, COUNT * 4, None)
         x = self.cp.ndarray(COUNT, "f4", self.cp.cuda.MemoryPointer(memory, 0))
         write_late(self.cp, self.stream, x, value, microseconds)
+
+
+def addresses():
+    return {found["address"] for found in hamr.memory_snapshot().allocations}
+
+
+class UserUnknown(UserOfTheAddress):
+    """Of whom hamr cannot know: a report has the address, and nobody asked for it."""
+
+    def __init__(self, cp):
+        super().__init__(cp)
+        self.before = addresses()
+
+    def use(self, b, value, microseconds):
+        (address,) = addresses() - self.before
+        self.write(address, value, microseconds)
 
 
 class TorchUser(User):
@@ -371,9 +390,9 @@ def overwritten(cp, make_user, rounds, microseconds):
     own = keep(hamr.Stream(device=0))
     wrong = 0
     for i in range(1, rounds + 1):
+        user = make_user()
         b = hamr.Buffer(COUNT, "float32", "cuda_async", stream=own)
         b.synchronize()
-        user = make_user()
         user.use(b, -i, microseconds)
         del user, b  # CuPy destroys the stream, too
         others = [hamr.Buffer(COUNT, "float32", "cuda_async", fill=i, stream=own) for _ in range(4)]
@@ -382,9 +401,10 @@ def overwritten(cp, make_user, rounds, microseconds):
     return wrong
 
 
-@pytest.mark.parametrize("name", ["cupy", "cupy, default stream", "torch"])
+@pytest.mark.parametrize("name", ["cupy", "cupy, default stream", "cupy, by its address", "torch"])
 def test_a_pools_memory_is_not_given_to_others_while_it_is_written(cp, streams, name):
-    library, _, default = name.partition(", ")
+    library, _, how = name.partition(", ")
+    users = {"default stream": UserOnTheDefault, "by its address": UserOfTheAddress}
     found, reason = gpu_libraries.get(library)
     if found is None:
         pytest.skip(reason)
@@ -392,7 +412,7 @@ def test_a_pools_memory_is_not_given_to_others_while_it_is_written(cp, streams, 
     def make_user():
         if library == "torch":
             return TorchUser(cp, found.module)
-        return (UserOnTheDefault if default else User)(cp)
+        return users.get(how, User)(cp)
 
     assert overwritten(cp, make_user, scaled(300, 20), DELAY) == 0
     assert overwritten(cp, make_user, 5, LONG) == 0
@@ -401,4 +421,4 @@ def test_a_pools_memory_is_not_given_to_others_while_it_is_written(cp, streams, 
 @pytest.mark.freed_again
 def test_a_pools_memory_goes_on_at_once_where_hamr_knows_of_nobody(cp, streams):
     """So the test above is able to fail."""
-    assert overwritten(cp, lambda: UserOfTheAddress(cp), 10, LONG) > 0
+    assert overwritten(cp, lambda: UserUnknown(cp), 10, LONG) > 0

@@ -8,6 +8,7 @@ object may make up any name, as a column of a table.
 from __future__ import annotations
 
 import sys
+import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,21 +21,21 @@ _CARRIED = {
     "units": ("unit", {"value": ".value", "magnitude": ".magnitude"}),
 }
 
-#: Types whose objects have none of it. Those that functions make are not kept alive here.
-_plain: set[type] = set()
-_MOST_TYPES = 100
+#: Types whose objects have none of it, by their id, which keeps none of them alive.
+_plain: dict[int, weakref.ref[type]] = {}
 
 
 def refuse_meaning(obj: Any) -> None:
     """Raise TypeError for an object whose elements mean something else without the rest of it."""
     kind = type(obj)
-    if kind in _plain:
+    key = id(kind)
+    if key in _plain:
         return
     numpy = sys.modules.get("numpy")
     own = numpy is not None and isinstance(obj, numpy.ndarray) and kind is not numpy.ndarray
     named = [name for name in _CARRIED if own or hasattr(kind, name)]
-    if not named and len(_plain) < _MOST_TYPES and "<locals>" not in kind.__qualname__:
-        _plain.add(kind)
+    if not named:
+        _plain[key] = weakref.ref(kind, lambda _: _plain.pop(key, None))
     for name in named:
         try:
             value = getattr(obj, name, None)
