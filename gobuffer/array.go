@@ -160,6 +160,7 @@ func (a *Array) replace(next *Array) error {
 			next.Close()
 			return err
 		}
+		old.leaveStream(next)
 	}
 	*a = *next
 	a.cached = old.cached
@@ -168,6 +169,16 @@ func (a *Array) replace(next *Array) error {
 		a.runtime.tracef("while giving back replaced memory: %v", err)
 	}
 	return nil
+}
+
+// leaveStream records what a's stream holds where others keep the memory that a gives up for next's: they
+// need not name the stream, which may end from now on.
+func (a *Array) leaveStream(next *Array) {
+	m := a.memory
+	if m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
+		return
+	}
+	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for
 }
 
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A

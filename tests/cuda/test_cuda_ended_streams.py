@@ -141,3 +141,19 @@ def test_a_buffer_is_dropped_after_the_end_of_its_stream_while_a_view_is_there(a
     del stream
     del base
     assert (view.get() == 0).all()
+
+
+@pytest.mark.multigpu
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_stream_ends_after_its_buffer_has_moved_away(whole):
+    """Whoever has the memory still names no stream: it is another device's there."""
+    stream = driver.Stream(1)
+    base = hamr.Buffer(
+        COUNT, "f4", "cuda_uva", fill=3, stream=stream.handle, device=1, transfer="async"
+    )
+    part = base if whole else base[10:]
+    handle = part.get_cuda_accessible(0)
+    part.move("cuda_uva", device=0)
+    del stream
+    assert handle.__cuda_array_interface__["stream"] != 0
+    assert holds(handle, 3) and holds(part, 3)

@@ -77,23 +77,26 @@ def test_accepted_forms(changes):
     assert_same(shared, sample())
 
 
+class DeviceBuffer:
+    def __init__(self, made):
+        self.made = made
+
+    @property
+    def __cuda_array_interface__(self):
+        return {
+            "data": (self.made.ptr, False),
+            "shape": (self.made.nbytes,),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 0,
+        }
+
+
 def test_a_device_buffer_of_rmm():
     """Its dictionary is of version 0, and says nothing of streams: it has bytes."""
     made = driver.Array(sample())
-
-    class DeviceBuffer:
-        @property
-        def __cuda_array_interface__(self):
-            return {
-                "data": (made.ptr, False),
-                "shape": (made.nbytes,),
-                "strides": None,
-                "typestr": "|u1",
-                "version": 0,
-            }
-
     for _ in range(2):  # the second time in C
-        shared = hamr.buffer(DeviceBuffer())
+        shared = hamr.buffer(DeviceBuffer(made))
         assert (shared.ptr, shared.dtype, shared.readonly) == (made.ptr, np.dtype("u1"), False)
         assert shared.source_protocol == "__cuda_array_interface__"
         assert shared.get().tobytes() == sample().tobytes()
