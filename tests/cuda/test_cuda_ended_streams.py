@@ -156,4 +156,5 @@ def test_a_stream_ends_after_its_buffer_has_moved_away(whole):
     part.move("cuda_uva", device=0)
     del stream
     assert handle.__cuda_array_interface__["stream"] != 0
-    assert holds(handle, 3) and holds(part, 3)
+    assert holds(handle, 3)
+    assert holds(part, 3)
