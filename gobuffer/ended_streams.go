@@ -87,6 +87,20 @@ func (m *Memory) dropsLast(s backends.Stream) bool {
 	return m.streams != nil && m.ends() && m.refs.Load() == 1 && !stays(m.backend, s)
 }
 
+// unnamed reports whether w is on the stream that the memory was made for, where p names none: who named that
+// stream may have gone, and it may have ended. It is not asked: a wait for the device is the only answer.
+func (p piece) unnamed(w *work) bool {
+	return p.stream == 0 && w.stream == p.memory.ordered() && w.mayHaveEnded()
+}
+
+// settleUnnamed waits for what is unnamed.
+func (p piece) settleUnnamed() error {
+	if p.stream != 0 {
+		return nil
+	}
+	return p.memory.settleIf(p.unnamed)
+}
+
 // byEvent is w, or an event of what its stream holds now if that may end before somebody waits.
 func (w *work) byEvent() *work {
 	if !w.mayHaveEnded() {

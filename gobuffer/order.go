@@ -10,6 +10,9 @@ import (
 // p's own stream, where a foreign library may have work on it that we know
 // nothing of. It returns what was pending, for mark; the caller lets it go.
 func (w *work) followPiece(p piece) (pending works, err error) {
+	if err := p.settleUnnamed(); err != nil {
+		return nil, err
+	}
 	pending = p.memory.uses.recorded()
 	for _, before := range pending {
 		if err := w.follow(before); err != nil {
@@ -81,6 +84,9 @@ func (p piece) settle() error {
 	pending := p.memory.uses.recorded()
 	if p.stop != nil {
 		for _, w := range pending {
+			if p.unnamed(w) {
+				continue
+			}
 			if err := w.waitUntil(p.stop); errors.Is(err, backends.ErrStopped) {
 				return errors.Join(err, pending.letGo())
 			}
@@ -155,12 +161,15 @@ func (a *Array) covering() (all *work, err error) {
 	if err := a.memory.settleView(); err != nil {
 		return nil, err
 	}
+	p := a.all()
+	if err := p.settleUnnamed(); err != nil {
+		return nil, err
+	}
 	pending, err := a.memory.poll()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pending.letGo()) }()
-	p := a.all()
 	if len(pending) == 0 && !p.hasStream() {
 		return nil, nil
 	}

@@ -66,12 +66,15 @@ func (a *Array) Pending() (busy bool, failed error) {
 	}
 	pending := a.memory.uses.recorded()
 	defer func() { failed = errors.Join(failed, pending.letGo()) }()
+	p := a.all()
 	for _, w := range pending {
+		if p.unnamed(w) {
+			return true, nil
+		}
 		if busy, err := w.pending(); busy || err != nil {
 			return busy, err
 		}
 	}
-	p := a.all()
 	if !p.hasStream() {
 		return false, nil
 	}

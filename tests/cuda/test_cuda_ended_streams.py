@@ -158,3 +158,16 @@ def test_a_stream_ends_after_its_buffer_has_moved_away(whole):
     assert handle.__cuda_array_interface__["stream"] != 0
     assert holds(handle, 3)
     assert holds(part, 3)
+
+
+@pytest.mark.multigpu
+def test_a_stream_ends_before_its_buffer_while_another_devices_handle_is_there():
+    stream = driver.Stream(1)
+    base = hamr.Buffer(
+        COUNT, "f4", "cuda_uva", fill=3, stream=stream.handle, device=1, transfer="async"
+    )
+    handle = base.get_cuda_accessible(0)
+    base.fill(4)
+    del stream, base
+    assert handle.__cuda_array_interface__["stream"] != 0
+    assert holds(handle, 4)

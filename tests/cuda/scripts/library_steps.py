@@ -51,15 +51,11 @@ class Walk(Ordered):
 
     def some(self) -> Held | None:
         """A buffer that may be used, or a part of one."""
-        usable = [h for h in self.held if self.may_use(h)]
+        usable = [h for h in self.held if h.usable]
         if not usable:
             return None
         held = self.choose.choice(usable)
         return held if self.choose.random() < 0.8 else self.part(held)
-
-    def may_use(self, held: Held) -> bool:
-        """Nor is memory used on while a buffer names a stream for it that has ended."""
-        return all(h.usable for h in (held, *self.held) if h is held or h.root is held.root)
 
     def part(self, held: Held) -> Held:
         key = self.choose.choice((np.s_[1:], np.s_[: self.count // 2], np.s_[::2], np.s_[...]))
@@ -253,7 +249,7 @@ class Walk(Ordered):
                 self.let_go(taken)
 
     def use_again(self) -> None:
-        usable = [t for t in self.library.taken if self.may_use(t)]
+        usable = [t for t in self.library.taken if t.usable]
         if usable:
             taken = self.choose.choice(usable)
             self.say(taken)
