@@ -35,6 +35,7 @@ WORK, TRANSFER, MEMORY = "gobuffer/work.go", "gobuffer/transfer.go", "gobuffer/m
 ORDER, USES, ACCESS = "gobuffer/order.go", "gobuffer/uses.go", "gobuffer/access.go"
 POSTPONED, READ, MAPPING = "gobuffer/postponed.go", "gobuffer/read.go", "gobuffer/mapping.go"
 WRITING, CLAIMS = "gobuffer/writing.go", "gobuffer/claims.go"
+LEAVING = "gobuffer/leaving.go"
 WRITE_MEMORY, RELEASE = "gobuffer/write_memory.go", "gobuffer/release.go"
 
 MUTATIONS = [
@@ -140,13 +141,13 @@ MUTATIONS = [
     ),
     Mutation(
         "a stream that is left is forgotten",
-        ORDER,
+        LEAVING,
         "w.foreign = true\n\treturn p.memory.leave(w)",
         "w.foreign = true\n\treturn nil",
     ),
     Mutation(
         "a stream that ends is forgotten by memory that is read or written there",
-        ORDER,
+        LEAVING,
         "failed, left = errors.Join(failed, m.leave(w)), true",
         "left = true",
     ),
@@ -267,8 +268,32 @@ MUTATIONS = [
     Mutation(
         "frees that do not wait are not preceded by a wait",
         RELEASE,
-        "return err\n\t}\n\treturn w.waitOrRest()",
+        "return err\n\t}\n\treturn w.wait()",
         "return err\n\t}\n\t_ = w\n\treturn nil",
+    ),
+    Mutation(
+        "memory of a stream that has ended is released by its driver's order",
+        RELEASE,
+        "\tm.coverByDevice()\n",
+        "",
+    ),
+    Mutation(
+        "memory is freed on a stream that has ended",
+        RELEASE,
+        "m.leaveStream() // neither",
+        "_ = 0 // neither",
+    ),
+    Mutation(
+        "the first of two calls asks a stream that the second has named",
+        LEAVING,
+        "if u.calls[s] += count; u.calls[s] == 0 {",
+        "if u.calls[s] += count; count < 0 {",
+    ),
+    Mutation(
+        "what another device met at a late release is not told",
+        POSTPONED,
+        "late = errors.Join(late, failed)",
+        "_ = failed",
     ),
     Mutation(
         "another device's work is taken for covered by a free",

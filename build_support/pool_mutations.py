@@ -36,7 +36,7 @@ POOL_MUTATIONS = [
     ),
     Mutation(
         "page-locked memory does not wait for streams that nobody names",
-        "gobuffer/order.go",
+        "gobuffer/leaving.go",
         "if m.freedInStreamOrder() || m.settled {",
         "if m.freedInStreamOrder() {",
     ),

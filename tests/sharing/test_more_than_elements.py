@@ -136,11 +136,8 @@ def test_a_property_that_raises_is_left_to_the_protocols():
 
 
 def test_types_without_any_are_looked_at_once():
-    meaning._plain.pop(id(bytearray), None)
     hamr.from_dlpack(np.arange(3))
-    hamr.buffer(bytearray(3))
     assert id(np.ndarray) in meaning._plain
-    assert id(bytearray) in meaning._plain
     assert id(Measured) not in meaning._plain
 
 
