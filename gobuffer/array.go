@@ -160,12 +160,16 @@ func (a *Array) replace(next *Array) error {
 			next.Close()
 			return err
 		}
-		old.leaveStream(next)
 	}
+	left := old.leaveStream(next)
 	*a = *next
 	a.cached = old.cached
 	a.runtime.kept.changed(old.all())
-	if err := old.drop(); err != nil && a.runtime.tracing() {
+	end := old.drop
+	if left {
+		end = old.memory.Release // drop would name the stream again
+	}
+	if err := end(); err != nil && a.runtime.tracing() {
 		a.runtime.tracef("while giving back replaced memory: %v", err)
 	}
 	return nil
@@ -173,12 +177,13 @@ func (a *Array) replace(next *Array) error {
 
 // leaveStream records what a's stream holds where others keep the memory that a gives up for next's: they
 // need not name the stream, which may end from now on.
-func (a *Array) leaveStream(next *Array) {
+func (a *Array) leaveStream(next *Array) (left bool) {
 	m := a.memory
-	if m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
-		return
+	if m == nil || m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
+		return false
 	}
 	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for
+	return true
 }
 
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A

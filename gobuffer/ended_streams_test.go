@@ -116,3 +116,19 @@ func TestAReleaseThatWasPutOffTellsWhatAnotherDeviceMet(t *testing.T) {
 	require.NoError(t, w.runtime.ReleasePostponed())
 	assert.Zero(t, w.kept())
 }
+
+// Who has the old memory names no stream, and neither does the memory.
+func TestAStreamEndsAfterItsArrayHasMovedAway(t *testing.T) {
+	w := unkeptWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, Reuses: true})
+	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
+	view, err := a.Slice(0, 0, before.shape[0], 1)
+	require.NoError(t, err)
+	s := w.stream(w.cuda, 0)
+	require.NoError(t, a.SetStream(s, gobuffer.Async))
+	require.NoError(t, a.Move(backends.CUDAHost, backends.HostDevice))
+	closeAll(t, a)
+	require.NoError(t, w.cuda.DestroyStream(0, s))
+	assert.Equal(t, before.data, w.read(view).data)
+	closeAll(t, view)
+	require.NoError(t, w.runtime.ReleasePostponed())
+}

@@ -50,6 +50,7 @@ def blocking_calls():
     return {call: driver.emulator.calls(call) for call in BLOCKING if driver.emulator}
 
 
+@pytest.mark.freed_again
 def test_every_checksum_is_right_and_no_thread_waits_for_a_device():
     count = scaled(1000, 40)
     pipeline, results = Pipeline(chain()), []
