@@ -175,17 +175,6 @@ func (a *Array) replace(next *Array) error {
 	return nil
 }
 
-// leaveStream records what a's stream holds where others keep the memory that a gives up for next's: they
-// need not name the stream, which may end from now on.
-func (a *Array) leaveStream(next *Array) (left bool) {
-	m := a.memory
-	if m == nil || m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
-		return false
-	}
-	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for
-	return true
-}
-
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A
 // per-thread stream is replaced by one that means the same from every thread. What
 // the old stream holds is still waited for.

@@ -18,8 +18,8 @@ func (c *Checker) look(k *keptMemory) {
 		return
 	}
 	m := k.memory
-	c.tell(Misuse{Library: m.library, Region: m.region, Size: k.size, Stream: k.stream, Offset: offset, Bytes: count, Value: value,
-		Allocated: k.lives.allocated, Freed: k.lives.freed})
+	c.tell(Misuse{Library: m.library, Region: m.region, Size: k.size, Stream: k.stream,
+		Offset: offset, Bytes: count, Value: value, Allocated: k.lives.allocated, Freed: k.lives.freed})
 }
 
 // differs counts the bytes that are no poison, from the first one on.
@@ -50,7 +50,8 @@ func (k *keptMemory) differs() (offset, count int, value byte, err error) {
 	var pinned runtime.Pinner // few bytes would be on a stack, which moves
 	pinned.Pin(&part[0])
 	defer pinned.Unpin()
-	to := backends.Region{Address: backends.Address(uintptr(unsafe.Pointer(&part[0]))), Allocator: backends.Malloc, Device: backends.HostDevice}
+	at := backends.Address(uintptr(unsafe.Pointer(&part[0])))
+	to := backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}
 	for at := 0; at < k.size; at += len(part) {
 		n := min(len(part), k.size-at)
 		from := m.region

@@ -157,9 +157,7 @@ func (m *Memory) Forget(s backends.Stream) error {
 func (m *Memory) leaveOwn(s backends.Stream) error {
 	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
 	if m.runtime.unasked.has(s) {
-		if m.kind == backends.Pinned {
-			w.device = backends.HostDevice // it may be any device's
-		}
+		w.device = m.deviceOfUse()
 	} else if err := m.setWork(w, s); err != nil {
 		return err
 	}
@@ -192,4 +190,23 @@ func (m *Memory) forget(s backends.Stream) error {
 	m.asked.Store(0)
 	m.stream.Store(uintptr(instead))
 	return nil
+}
+
+// leaveStream records what a's stream holds where others keep the memory that a gives up for next's: they
+// need not name the stream, which may end from now on.
+func (a *Array) leaveStream(next *Array) (left bool) {
+	m := a.memory
+	if m == nil || m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
+		return false
+	}
+	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for
+	return true
+}
+
+// deviceOfUse is the device whose work on the memory a wait is for: page-locked memory may be used on any.
+func (m *Memory) deviceOfUse() int {
+	if m.kind == backends.Pinned {
+		return backends.HostDevice
+	}
+	return m.context()
 }

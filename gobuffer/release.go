@@ -65,11 +65,7 @@ func (m *Memory) settleBeforeRelease() error {
 	}
 	// Other libraries may have work on the stream that the memory was taken for.
 	if !stays(m.backend, m.ordered()) {
-		device := m.context()
-		if m.kind == backends.Pinned {
-			device = backends.HostDevice // it may be any device's
-		}
-		return rest(m.backend, device)
+		return rest(m.backend, m.deviceOfUse())
 	}
 	w, err := m.workOn(m.ordered())
 	if err != nil {
