@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from build_support.checking_mutations import CHECKING_MUTATIONS
+from build_support.cuda_mutations import CUDA_MUTATIONS
 from build_support.growth_mutations import GROWTH_MUTATIONS
 from build_support.hetero_mutations import HETERO_MUTATIONS
 from build_support.kept_mutations import KEPT_MUTATIONS
@@ -118,8 +119,8 @@ MUTATIONS = [
     Mutation(
         "a second stream's work on memory replaces the first one's",
         USES,
-        "if slices.Contains(old, w) || (next",
-        "if next != nil || slices.Contains(old, w) || (next",
+        "if old.has(w) || (next",
+        "if next != nil || old.has(w) || (next",
     ),
     Mutation(
         "what takes the place of hamr's own work counts as another library's",
@@ -284,6 +285,12 @@ MUTATIONS = [
         "_ = 0 // neither",
     ),
     Mutation(
+        "who names no stream that may have ended asks it",
+        "gobuffer/ended_streams.go",
+        "if w.stream != p.stream && w.mayHaveEnded() {",
+        "if false {",
+    ),
+    Mutation(
         "the first of two calls asks a stream that the second has named",
         LEAVING,
         "if u.calls[s] += count; u.calls[s] == 0 {",
@@ -373,48 +380,7 @@ MUTATIONS = [
         "m.uses.begin(w)",
         "_ = w",
     ),
-    Mutation(
-        "a thread's default stream is not followed",
-        "backends/cuda/streams.go",
-        "err = b.call(b.driver.StreamWaitEvent, b.native(s), e, 0)",
-        "err = nil",
-        "./backends/cuda",
-    ),
-    Mutation(
-        "waiting for a stream does not wait",
-        "backends/cuda/streams.go",
-        "return b.call(b.driver.StreamSynchronize, b.native(s))",
-        "return nil",
-        "./backends/cuda",
-    ),
-    Mutation(
-        "waiting for an event does not wait",
-        "backends/cuda/events.go",
-        "return b.call(b.driver.EventSynchronize, handle)",
-        "return nil",
-        "./backends/cuda",
-    ),
-    Mutation(
-        "waiting for a device does not wait",
-        "backends/cuda/streams.go",
-        "return v.b.call(v.b.driver.CtxSynchronize)",
-        "return nil",
-        "./backends/cuda",
-    ),
-    Mutation(
-        "a stream does not wait for an event",
-        "backends/cuda/events.go",
-        "return b.call(b.driver.StreamWaitEvent, b.native(s), handle, 0)",
-        "return nil",
-        "./backends/cuda",
-    ),
-    Mutation(
-        "pools are trimmed while their memory is still being given back",
-        "backends/cuda/pool.go",
-        "if err := b.call(b.driver.CtxSynchronize); err != nil {",
-        "if err := error(nil); err != nil {",
-        "./backends/cuda",
-    ),
+    *CUDA_MUTATIONS,
 ]
 
 

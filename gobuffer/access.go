@@ -175,7 +175,7 @@ func (a *Array) order(h *Handle, device int) error {
 	if !p.hasStream() {
 		return nil
 	}
-	pending := a.memory.uses.recorded()
+	pending := p.pending()
 	elsewhere := device != a.options.Device
 	if len(pending) == 0 && !elsewhere {
 		return nil
@@ -253,6 +253,11 @@ func (h *Handle) remember() error {
 	}
 	if m.dropsLast(h.stream) {
 		m.every.Store(true)
+		return nil
+	}
+	turned := h.stream != 0 && m.turned() != h.turns
+	if late := !stays(m.backend, h.stream); late && (turned || m.kind == backends.Pinned) {
+		m.rememberRest(h.stream)
 		return nil
 	}
 	w, err := m.workOn(h.stream)

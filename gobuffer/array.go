@@ -13,9 +13,10 @@ type Options struct {
 	Allocator backends.Allocator
 	Device    int // ignored for host memory
 	// Stream belongs to the device or, for host memory, to the device that the
-	// buffer will be moved or copied to. It must exist until every buffer and
-	// handle whose memory was used on it is released; one that the memory was not taken
-	// for, until SetStream has taken another.
+	// buffer will be moved or copied to. Where the backend is told of its end
+	// (backends.StreamKeeper), the memory does without it from then on. Any other one must exist
+	// while an Array or Handle that names it is used; the release of an Ordered
+	// allocator's memory needs it, too.
 	Stream backends.Stream
 	// StreamOf is an allocator of the runtime that Stream belongs to, where the memory's
 	// own does not say: for host memory that came from a device. Any allocator of
@@ -154,12 +155,10 @@ func (a *Array) drop() error {
 // a is as before and next is closed.
 func (a *Array) replace(next *Array) error {
 	old := *a
-	if old.memory != nil {
-		// Late failures of work on the old memory are the operation's own.
-		if err := old.memory.settleBeforeRelease(); err != nil {
-			next.Close()
-			return err
-		}
+	// Late failures of work on the old memory are the operation's own.
+	if err := old.memory.settleBeforeReplaced(); err != nil {
+		next.Close()
+		return err
 	}
 	left := old.leaveStream(next)
 	*a = *next

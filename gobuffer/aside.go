@@ -52,7 +52,7 @@ func (m *Memory) setAside() (done bool, late error) {
 		// Other libraries may have work on the stream that the memory was taken for.
 		piece{memory: m, stream: m.ordered()}.remember()
 	}
-	busy, err := m.poll()
+	busy, err := piece{memory: m, stream: m.ordered()}.poll()
 	if err != nil {
 		return false, nil // a wait tells
 	}
@@ -78,7 +78,7 @@ func (m *Memory) setAside() (done bool, late error) {
 func (r *Runtime) collect(most int) (failed error) {
 	var busy []*Memory
 	for _, m := range r.aside.take(most) {
-		pending, err := m.poll()
+		pending, err := piece{memory: m}.poll()
 		switch {
 		case err != nil:
 			failed = errors.Join(failed, m.releaseWhenIdle())

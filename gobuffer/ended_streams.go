@@ -81,24 +81,55 @@ func (m *Memory) coverByDevice() {
 	}
 }
 
+// settleBeforeReplaced is settleBeforeRelease for an Array that gives the memory up for other memory. Where
+// others keep it, its own stream may have ended.
+func (m *Memory) settleBeforeReplaced() error {
+	if m == nil {
+		return nil
+	}
+	if m.refs.Load() == 1 {
+		m.coverByDevice()
+	} else if m.streams != nil && !stays(m.backend, m.ordered()) {
+		return nil
+	}
+	if m.every.Load() {
+		return nil // the release waits
+	}
+	return m.settleBeforeRelease()
+}
+
 // dropsLast reports whether p, which is let go, is the last that has its memory, and names a stream that may
 // have ended: the device is then waited for in its place.
 func (m *Memory) dropsLast(s backends.Stream) bool {
 	return m.streams != nil && m.ends() && m.refs.Load() == 1 && !stays(m.backend, s)
 }
 
-// unnamed reports whether w is on the stream that the memory was made for, where p names none: who named that
-// stream may have gone, and it may have ended. It is not asked: a wait for the device is the only answer.
-func (p piece) unnamed(w *work) bool {
-	return p.stream == 0 && w.stream == p.memory.ordered() && w.mayHaveEnded()
+// pending returns what is recorded of p's memory, for the caller to let go. Who named another stream than p's
+// may have gone, and the stream with them: where hamr is not told of its end, the device stands for it.
+func (p piece) pending() works {
+	list := p.memory.uses.recorded()
+	for i, w := range list {
+		if w.stream != p.stream && w.mayHaveEnded() {
+			held := *w
+			held.ticket, held.of = wholeDevice{w.backend, w.device}, w
+			list[i] = &held
+		}
+	}
+	return list
 }
 
-// settleUnnamed waits for what is unnamed.
-func (p piece) settleUnnamed() error {
-	if p.stream != 0 {
-		return nil
+// rememberRest records that work on s, which may have ended, may still touch page-locked memory: it asks no
+// runtime, as only a stream that lives can say of which device it is.
+func (m *Memory) rememberRest(s backends.Stream) {
+	w := &work{backend: m.backend, streams: m.streams, device: m.deviceOfUse(), stream: s, foreign: true}
+	pending := m.uses.recorded()
+	var before works
+	for _, v := range pending {
+		if _, rests := v.ticket.(*atRest); rests && v.backend == w.backend && v.device == w.device {
+			before = append(before, v)
+		}
 	}
-	return p.memory.settleIf(p.unnamed)
+	_ = errors.Join(m.mark(w.untilRest(), before), pending.letGo()) // such tickets hold nothing
 }
 
 // byEvent is w, or an event of what its stream holds now if that may end before somebody waits.
@@ -119,6 +150,19 @@ func (w *work) byEvent() *work {
 	held.ticket = e
 	return &held
 }
+
+// wholeDevice is the ticket of what stands for a stream for as long as one call takes: only a wait says whether
+// it is over.
+type wholeDevice struct {
+	backend backends.Backend
+	device  int
+}
+
+func (d wholeDevice) wait() error                { return rest(d.backend, d.device) }
+func (d wholeDevice) done() (bool, error)        { return false, nil }
+func (d wholeDevice) before(*work) (bool, error) { return false, nil }
+func (d wholeDevice) retain()                    {}
+func (d wholeDevice) release() error             { return nil }
 
 // atRest is the ticket of what a stream held that may have ended: it is over when the device has done all its
 // work. Only a wait says so: whoever asks has a goroutine wait, and is told when that has come to its end.

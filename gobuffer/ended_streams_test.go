@@ -1,6 +1,7 @@
 package gobuffer_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -131,4 +132,127 @@ func TestAStreamEndsAfterItsArrayHasMovedAway(t *testing.T) {
 	assert.Equal(t, before.data, w.read(view).data)
 	closeAll(t, view)
 	require.NoError(t, w.runtime.ReleasePostponed())
+}
+
+// Who made the memory has gone, and its stream with it: nobody else may ask that stream.
+func TestAStreamEndsWithWhoNamedItWhileOthersUseTheMemory(t *testing.T) {
+	uses := map[string]func(w *world, view *gobuffer.Array){
+		"it is read": func(w *world, view *gobuffer.Array) { assert.Equal(w.t, after.data, w.read(view).data) },
+		"code is handed it": func(w *world, view *gobuffer.Array) {
+			h, err := view.Access(backends.SpaceCUDA, 0)
+			require.NoError(w.t, err)
+			require.NoError(w.t, h.Release())
+		},
+		"code on another device is": func(w *world, view *gobuffer.Array) {
+			h, err := view.Access(backends.SpaceCUDA, 1)
+			require.NoError(w.t, err)
+			require.NoError(w.t, h.Release())
+		},
+		"it is copied": func(w *world, view *gobuffer.Array) {
+			o := place{backends.CUDA, 0}.options(gobuffer.Async)
+			o.Stream = w.stream(w.cuda, 0)
+			b, err := view.Copy(o, before.kind)
+			require.NoError(w.t, err)
+			closeAll(w.t, b)
+		},
+		"a consumer's stream follows": func(w *world, view *gobuffer.Array) {
+			require.NoError(w.t, view.Before(w.stream(w.cuda, 0)))
+		},
+		"its stream is asked for": func(w *world, view *gobuffer.Array) {
+			_, _, err := view.Covering()
+			require.NoError(w.t, err)
+		},
+		"somebody looks": func(w *world, view *gobuffer.Array) {
+			_, err := view.Pending()
+			require.NoError(w.t, err)
+		},
+		"it is filled": func(w *world, view *gobuffer.Array) {
+			value := w.scalar(before.kind, 1)
+			require.NoError(w.t, view.Fill(value))
+			closeAll(w.t, value)
+		},
+		"it moves away": func(w *world, view *gobuffer.Array) {
+			require.NoError(w.t, view.Move(backends.CUDAHost, backends.HostDevice))
+		},
+	}
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAHost, backends.CUDAUnified} {
+		for _, named := range []bool{false, true} {
+			for name, use := range uses {
+				t.Run(fmt.Sprintf("%s, %s, named %v", name, allocator, named), func(t *testing.T) {
+					w := unkeptWorld(t, 2, backendtest.FakeOptions{Manual: true, Strict: true, Reuses: true})
+					a, end := w.ofEnding(allocator)
+					view, err := a.Slice(0, 0, before.shape[0], 1)
+					require.NoError(t, err)
+					var other backends.Stream
+					if named {
+						other = w.stream(w.cuda, 0)
+					}
+					require.NoError(t, view.SetStream(other, gobuffer.Async))
+					closeAll(t, a)
+					end()
+					use(w, view)
+					closeAll(t, view)
+					require.NoError(t, w.runtime.ReleasePostponed())
+					assert.Zero(t, w.kept())
+				})
+			}
+		}
+	}
+}
+
+// A handle outlives the stream that it names, and the Array that has turned from it.
+func TestAHandleIsReleasedAfterItsStreamHasEnded(t *testing.T) {
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAHost, backends.CUDAUnified} {
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closed %v", allocator, closed), func(t *testing.T) {
+				w := unkeptWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, Reuses: true})
+				a, end := w.ofEnding(allocator)
+				h, err := a.Access(backends.SpaceCUDA, 0)
+				require.NoError(t, err)
+				view, err := a.Slice(0, 0, before.shape[0], 1)
+				require.NoError(t, err)
+				require.NoError(t, view.SetStream(0, gobuffer.Async))
+				if closed {
+					closeAll(t, a)
+				} else {
+					require.NoError(t, a.SetStream(0, gobuffer.Async))
+				}
+				end()
+				require.NoError(t, h.Release())
+				assert.Equal(t, after.data, w.read(view).data)
+				closeAll(t, view)
+				if !closed {
+					closeAll(t, a)
+				}
+				require.NoError(t, w.runtime.ReleasePostponed())
+				assert.Zero(t, w.kept())
+			})
+		}
+	}
+}
+
+// An Array that has turned from the stream that its memory was made for moves away, while others have the memory.
+func TestAnArrayMovesAwayAfterItsMemorysStreamHasEnded(t *testing.T) {
+	for _, allocator := range []backends.Allocator{backends.CUDA, backends.CUDAHost, backends.CUDAUnified} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, shared %v", allocator, shared), func(t *testing.T) {
+				w := unkeptWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, Reuses: true})
+				a, end := w.ofEnding(allocator)
+				m := a.Memory()
+				if shared {
+					m.Retain()
+				}
+				require.NoError(t, a.SetStream(w.stream(w.cuda, 0), gobuffer.Async))
+				end()
+				require.NoError(t, a.Move(backends.Malloc, backends.HostDevice))
+				assert.Equal(t, after.data, w.read(a).data)
+				closeAll(t, a)
+				if shared {
+					require.NoError(t, m.Release())
+				}
+				require.NoError(t, w.runtime.ReleasePostponed())
+				assert.Zero(t, w.kept())
+			})
+		}
+	}
 }

@@ -251,7 +251,7 @@ func (f *frame) follow(w *work, arguments []Argument, by func(before *work) erro
 			continue
 		}
 		p := argument.Array.all()
-		pending := p.memory.uses.recorded()
+		pending := p.pending()
 		f.before = append(f.before, pending)
 		for _, before := range pending {
 			if err := follow(before); err != nil {

@@ -144,7 +144,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	before := make([]works, 2*len(list))
 	copies := make([]backends.BatchCopy, len(list))
 	for i, p := range list {
-		before[2*i], before[2*i+1] = p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()
+		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
 		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(), Stop: p.dst.stopWith(p.src)}
 	}
 	defer func() {
@@ -229,7 +229,7 @@ func finishPairs(list []pair) (err error) {
 	for i := range list {
 		if p := &list[i]; p.waits() {
 			// All is recorded before the first wait: what comes later, that does not cover.
-			waits = append(waits, wait{p, p.src.memory.uses.recorded(), p.dst.memory.uses.recorded()})
+			waits = append(waits, wait{p, p.src.pending(), p.dst.pending()})
 		}
 	}
 	var over works

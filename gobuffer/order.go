@@ -10,10 +10,7 @@ import (
 // p's own stream, where a foreign library may have work on it that we know
 // nothing of. It returns what was pending, for mark; the caller lets it go.
 func (w *work) followPiece(p piece) (pending works, err error) {
-	if err := p.settleUnnamed(); err != nil {
-		return nil, err
-	}
-	pending = p.memory.uses.recorded()
+	pending = p.pending()
 	for _, before := range pending {
 		if err := w.follow(before); err != nil {
 			return nil, errors.Join(err, pending.letGo())
@@ -81,12 +78,9 @@ func (p piece) settle() error {
 	if p.memory == nil {
 		return nil
 	}
-	pending := p.memory.uses.recorded()
+	pending := p.pending()
 	if p.stop != nil {
 		for _, w := range pending {
-			if p.unnamed(w) {
-				continue
-			}
 			if err := w.waitUntil(p.stop); errors.Is(err, backends.ErrStopped) {
 				return errors.Join(err, pending.letGo())
 			}
@@ -121,6 +115,10 @@ func (list works) on(w *work) (found works) {
 func (p piece) remember() {
 	m := p.memory
 	if !p.hasStream() || m.region.Address == 0 {
+		return
+	}
+	if m.kind == backends.Pinned && !stays(m.backend, p.stream) {
+		m.rememberRest(p.stream)
 		return
 	}
 	w, err := p.work()
@@ -162,10 +160,7 @@ func (a *Array) covering() (all *work, err error) {
 		return nil, err
 	}
 	p := a.all()
-	if err := p.settleUnnamed(); err != nil {
-		return nil, err
-	}
-	pending, err := a.memory.poll()
+	pending, err := p.poll()
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (p piece) readEntered(target backends.Address, size int) error {
 		copy(hostBytes(target, size), hostBytes(p.address, size))
 		return nil
 	}
-	if before := p.memory.uses.recorded(); before != nil {
+	if before := p.pending(); before != nil {
 		return p.readAfter(before, target, size)
 	}
 	var w work

@@ -80,7 +80,7 @@ func (m *Memory) followUses() (late error) {
 	if m.uses.on(m.backend, m.context(), m.ordered()) {
 		return nil
 	}
-	pending := m.uses.recorded()
+	pending := piece{memory: m, stream: m.ordered()}.pending()
 	own, err := m.workOn(m.ordered())
 	if err != nil {
 		return errors.Join(err, pending.letGo())

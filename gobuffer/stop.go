@@ -36,9 +36,9 @@ func (m *Memory) stopper() backends.Stopper {
 }
 
 // waitUntil is wait until stop asks. Without a stop it does nothing: then nobody minds how long
-// whoever comes next takes.
+// whoever comes next takes. Neither does it where only a wait says that the work is over.
 func (w *work) waitUntil(stop *backends.Stop) error {
-	if stop == nil {
+	if _, waits := w.ticket.(wholeDevice); waits || stop == nil {
 		return nil
 	}
 	var pauses waiting.Pauses
@@ -64,13 +64,10 @@ func (a *Array) Pending() (busy bool, failed error) {
 	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.idle() {
 		return false, err
 	}
-	pending := a.memory.uses.recorded()
-	defer func() { failed = errors.Join(failed, pending.letGo()) }()
 	p := a.all()
+	pending := p.pending()
+	defer func() { failed = errors.Join(failed, pending.letGo()) }()
 	for _, w := range pending {
-		if p.unnamed(w) {
-			return true, nil
-		}
 		if busy, err := w.pending(); busy || err != nil {
 			return busy, err
 		}

@@ -37,6 +37,11 @@ func (list works) cover(w *work) bool {
 	return slices.ContainsFunc(list, func(v *work) bool { return v.holdsAll(w) })
 }
 
+// has reports whether one of the works is w, or stands for it.
+func (list works) has(w *work) bool {
+	return slices.ContainsFunc(list, func(v *work) bool { return v == w || v.of == w })
+}
+
 // What the marks of a Memory consist of: two bits, and a count of the works ever
 // recorded, which tells one state from a later one with the same bits.
 const (
@@ -143,7 +148,7 @@ func (u *uses) replace(old works, next *work) error {
 		kept = u.room[:0]
 	}
 	for _, w := range all {
-		if slices.Contains(old, w) || (next != nil && next.ticket == nil && w.holdsAll(next)) {
+		if old.has(w) || (next != nil && next.ticket == nil && w.holdsAll(next)) {
 			dropped = append(dropped, w)
 		} else {
 			kept = append(kept, w)
@@ -239,10 +244,10 @@ func (m *Memory) settleIf(wanted func(*work) bool) error {
 	return errors.Join(failed, m.done(over), pending.letGo())
 }
 
-// poll returns the recorded works that are not over yet, for the caller to let go, and
+// poll returns the pending works that are not over yet, for the caller to let go, and
 // forgets the others.
-func (m *Memory) poll() (busy works, err error) {
-	pending := m.uses.recorded()
+func (p piece) poll() (busy works, err error) {
+	m, pending := p.memory, p.pending()
 	if pending == nil {
 		return nil, nil
 	}

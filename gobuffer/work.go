@@ -17,6 +17,7 @@ type work struct {
 	stream  backends.Stream
 	ticket  ticket // nil: whatever the stream holds
 	foreign bool   // another library's: who releases the memory knows of it
+	of      *work  // the recorded one that this stands for; else nil
 }
 
 // ticket stands for work that can be waited for by itself: what a stream held at one

@@ -28,7 +28,7 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 			m.runtime.kept.changedPart(p, size)
 		}
 	}()
-	before := m.uses.recorded()
+	before := p.pending()
 	if before == nil {
 		return w.write(p, source, size, t, nil)
 	}

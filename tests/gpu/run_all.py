@@ -1,6 +1,6 @@
 """Everything for a machine with GPUs, in one command, from a wheel.
 
-    python3 tests/gpu/run_all.py WHEEL OUT_DIR [--steps cuda,gpu,interop,…] [--budget 560]
+    tests/gpu/run_all.sh WHEEL OUT_DIR [--steps cuda,gpu,interop,…] [--budget 560]
 
 Each step has a time limit of its own, and a failed one does not end the run. OUT_DIR
 receives results.json (counts, failures, skips with reasons, machine, versions), the
@@ -12,24 +12,19 @@ HAMR_COMMIT names the commit where there is no git.
 from __future__ import annotations
 
 import argparse
-import collections
 import concurrent.futures
-import datetime
-import importlib.metadata
 import importlib.util
 import json
 import os
-import platform
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
+
+from tests.gpu.outcomes import counts, findings, machine, merged, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,10 +64,6 @@ LIMITS = {
     "memcheck_pygpu": 150,
 }
 LOG_BYTES = 4 << 20
-PACKAGES = (
-    "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "numba", "numba-cuda", "jax", "jaxlib",
-    "mpi4py", "cuda-bindings", "cuda-core", "pytest",
-)  # fmt: skip
 # What compute-sanitizer sees of hamr alone: no library's memory, no kernels but hamr's.
 WITHOUT_LIBRARIES = ("test_gpu_casts.py", "test_gpu_layouts.py", "test_gpu_contents.py")
 # Tests that compute-sanitizer is not to see, by a part of their names, and why.
@@ -129,82 +120,6 @@ def shorten(log: Path) -> None:
         log.write_bytes(content[:half] + b"\n[...]\n" + content[-half:])
 
 
-def first_line(*command: str) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
-def machine() -> dict[str, object]:
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    gpus = first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    nvcc = first_line(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", "--version")
-    return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": os.environ.get("HAMR_COMMIT")
-        or first_line("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
-        "gpus": (gpus or "").splitlines(),
-        "cores": len(os.sched_getaffinity(0)),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "nvcc": (nvcc or "").rpartition("release ")[2].split(",")[0] or None,
-        "versions": versions,
-    }
-
-
-def counts(junit: Path, log: Path) -> dict[str, object]:
-    """How many tests passed, failed and were skipped, and why."""
-    try:
-        cases = list(ElementTree.parse(junit).iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return counts_of_log(log)
-    found: collections.Counter[str] = collections.Counter()
-    skips: collections.Counter[str] = collections.Counter()
-    failures = []
-    for case in cases:
-        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        outcomes = {child.tag: child.get("message") or "" for child in case}
-        if "failure" in outcomes or "error" in outcomes:
-            found["failed"] += 1
-            message = outcomes.get("failure") or outcomes.get("error") or ""
-            failures.append({"test": name, "message": message.replace(f"{ROOT}/", "")[:600]})
-        elif "skipped" in outcomes:
-            found["skipped"] += 1
-            skips[outcomes["skipped"][:200]] += 1
-        else:
-            found["passed"] += 1
-    names = ("passed", "failed", "skipped")
-    return {
-        **{name: found[name] for name in names},
-        "skip_reasons": dict(skips),
-        "failures": failures,
-    }
-
-
-def counts_of_log(log: Path) -> dict[str, object]:
-    """The same, of a run that did not come to its end."""
-    text = log.read_text(errors="replace") if log.exists() else ""
-    lines = re.findall(r"^(tests/\S+::.+?) (PASSED|FAILED|ERROR|SKIPPED)\b", text, re.MULTILINE)
-    found = collections.Counter(outcome for _, outcome in lines)
-    failed = [name for name, outcome in lines if outcome in ("FAILED", "ERROR")]
-    started = re.findall(r"^(tests/\S+::\S+)", text, re.MULTILINE)
-    return {
-        "passed": found["PASSED"],
-        "failed": len(failed),
-        "skipped": found["SKIPPED"],
-        "failures": [{"test": name} for name in failed],
-        "last": started[-1] if started else None,
-        "incomplete": True,
-    }
-
-
 def dealt(paths: tuple[str, ...], shares: int) -> tuple[list[list[str]], list[str]]:
     """Folders as they are or, for several processes, their files in turns, and those for after."""
     if shares == 1:
@@ -215,34 +130,6 @@ def dealt(paths: tuple[str, ...], shares: int) -> tuple[list[list[str]], list[st
     after = [file for file in files if file.endswith(ALONE)]
     files = [file for file in files if file not in after]
     return [files[i::shares] for i in range(shares)], after
-
-
-def merged(found: list[dict[str, Any]]) -> dict[str, object]:
-    """The counts of several processes as one's; the status is the first that is not 0."""
-    whole: dict[str, Any] = dict(found[0])
-    whole["status"] = next((f["status"] for f in found if f["status"]), 0)
-    for other in found[1:]:
-        for name in ("passed", "failed", "skipped"):
-            whole[name] += other[name]
-        whole["failures"] = whole["failures"] + other["failures"]
-        reasons = collections.Counter(whole.get("skip_reasons", {}))
-        reasons.update(other.get("skip_reasons", {}))
-        whole["skip_reasons"] = dict(reasons)
-        if "summaries" in whole:
-            whole["summaries"] = whole["summaries"] + other["summaries"]
-            unknown = None in (whole["errors"], other["errors"])
-            whole["errors"] = None if unknown else whole["errors"] + other["errors"]
-        if other.get("incomplete"):
-            whole |= {"incomplete": True, "last": other["last"]}
-    return whole
-
-
-def findings(report: str) -> dict[str, object]:
-    """What compute-sanitizer sums up; ``errors`` are None where it came to no end."""
-    summaries = re.findall(r"=+ ((?:ERROR|LEAK) SUMMARY:.*)", report)
-    found = [re.match(r"ERROR SUMMARY: (\d+) error", line) for line in summaries]
-    errors = [int(match[1]) for match in found if match]
-    return {"summaries": summaries, "errors": sum(errors) if errors else None}
 
 
 def pytest_command(*paths: str, junit: Path | None = None) -> list[str]:
@@ -299,19 +186,17 @@ class Runner:
     def _tests(
         self, log: Path, seconds: float, *paths: str, more: tuple[str, ...] = ()
     ) -> dict[str, object]:
-        def share(files: list[str], part: Path, left: float) -> dict[str, object]:
-            junit = part.with_suffix(".xml")
-            status = run(pytest_command(*more, *files, junit=junit), part, left, self.env)
-            return {"status": status, **counts(junit, part)}
+        def plain(command: list[str], part: Path, left: float) -> dict[str, object]:
+            return {"status": run([*command, *more], part, left, self.env)}
 
-        return self._shared(log, seconds, paths, share)
+        return self._shared(log, seconds, paths, plain)
 
     def _shared(
         self,
         log: Path,
         seconds: float,
         paths: tuple[str, ...],
-        share: Callable[[list[str], Path, float], dict[str, object]],
+        start: Callable[[list[str], Path, float], dict[str, object]],
     ) -> dict[str, object]:
         """What all shares of a step's files found, which run at the same time."""
         shares, after = dealt(paths, SHARES.get(log.stem, 1))
@@ -319,7 +204,9 @@ class Runner:
         ends = time.monotonic() + seconds
 
         def timed(files: list[str], part: Path) -> dict[str, object]:
-            return share(files, part, ends - time.monotonic())
+            junit = part.with_suffix(".xml")
+            command = pytest_command(*files, junit=junit)
+            return {**start(command, part, ends - time.monotonic()), **counts(junit, part)}
 
         with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
             found = list(pool.map(timed, shares, logs[: len(shares)]))
@@ -388,15 +275,13 @@ class Runner:
     def _checked_tests(
         self, log: Path, seconds: float, paths: list[str], without: dict[str, str]
     ) -> dict[str, object]:
-        chosen = ["-k", " and ".join(f"not {name}" for name in without)]
+        chosen = ["-p", "tests.gpu.trimming", "-k", " and ".join(f"not {name}" for name in without)]
         env = {**self.env, "HAMR_TEST_SCALE": "0.02"}
 
-        def share(files: list[str], part: Path, left: float) -> dict[str, object]:
-            junit = part.with_suffix(".xml")
-            command = [*pytest_command(*files, junit=junit), "-p", "tests.gpu.trimming", *chosen]
-            return {**self._checked(command, part, left, env), **counts(junit, part)}
+        def checked(command: list[str], part: Path, left: float) -> dict[str, object]:
+            return self._checked([*command, *chosen], part, left, env)
 
-        return {**self._shared(log, seconds, tuple(paths), share), "not_checked": without}
+        return {**self._shared(log, seconds, tuple(paths), checked), "not_checked": without}
 
     def _checked(
         self, command: list[str], log: Path, seconds: float, env: dict[str, str]
@@ -420,28 +305,6 @@ def install(wheel: Path, site: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     command += ["--no-compile", "--disable-pip-version-check", "--target", str(site), str(wheel)]
     subprocess.run(command, check=True, timeout=120)
-
-
-def summary(results: dict[str, object]) -> list[str]:
-    lines = ["", "=== summary"]
-    facts = results["machine"]
-    assert isinstance(facts, dict)
-    lines.append(f"commit {facts['commit']}, {facts['gpus']}, Python {facts['python']}")
-    steps = results["steps"]
-    assert isinstance(steps, dict)
-    for name, found in steps.items():
-        apart = "failures", "skip_reasons", "not_met", "not_checked", "programs"
-        shown = {k: v for k, v in found.items() if k not in apart}
-        lines.append(f"{name}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
-        for failure in found.get("failures", [])[:25]:
-            message = failure.get("message", "").splitlines()
-            lines.append(f"  FAILED {failure['test']}  {message[0][:160] if message else ''}")
-        for program, of in found.get("programs", {}).items():
-            if of["status"] != 0 or of["errors"] != 0:
-                lines.append(f"  {program}: status {of['status']}, {of['errors']} errors")
-        lines += [f"  NOT MET {row}" for row in found.get("not_met", [])]
-        lines += [f"  {n} skipped: {why}" for why, n in found.get("skip_reasons", {}).items()]
-    return lines
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.gpu import run_all
+from tests.gpu import outcomes, run_all
 from tests.support.paths import ROOT
 
 
@@ -24,7 +24,7 @@ from tests.support.paths import ROOT
     ],
 )
 def test_errors_are_counted(report, errors, lines):
-    found = run_all.findings(report)
+    found = outcomes.findings(report)
     assert found["errors"] == errors
     assert len(found["summaries"]) == lines
 
