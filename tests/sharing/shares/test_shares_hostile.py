@@ -17,11 +17,20 @@ from tests.support.sharers import Process, open_files, total
 @pytest.fixture
 def handle():
     with hamr.Buffer(100, "f4", "shared", fill=1).share() as handle:
+        opened(handle.to_bytes(), handle.descriptors)  # whose first makes what waits for files
         yield handle
 
 
 def rights(numbers):
     return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", numbers))] if numbers else []
+
+
+def opened(data, descriptors, kind=socket.SOCK_SEQPACKET):
+    near, far = socket.socketpair(socket.AF_UNIX, kind)
+    with near, far:
+        near.sendmsg([data], rights(descriptors))
+        near.shutdown(socket.SHUT_WR)
+        return hamr.open_shared(far).get()
 
 
 @contextlib.contextmanager
@@ -50,14 +59,8 @@ def test_frames_that_lie(handle, kind):
             for _ in range(chance.randint(1, 3)):
                 bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
             bad = bad[: chance.choice([len(bad), chance.randrange(len(bad)), 16, 15, 1])]
-            near, far = socket.socketpair(socket.AF_UNIX, kind)
-            with near, far:
-                near.sendmsg([bad], rights(handle.descriptors))
-                near.shutdown(socket.SHUT_WR)
-                with contextlib.suppress(ValueError, TypeError, EOFError, OSError, hamr.Error):
-                    found = hamr.open_shared(far)
-                    found.get()
-                    del found
+            with contextlib.suppress(ValueError, TypeError, EOFError, OSError, hamr.Error):
+                opened(bad, handle.descriptors, kind)
 
 
 def test_what_is_no_handle_at_all(handle):
