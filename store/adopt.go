@@ -19,10 +19,18 @@ func checkHeld(number int, size int64, sealed bool) (file unix.Stat_t, err error
 	if err := unix.Fstat(number, &file); err != nil || file.Size != size || seals&sized != sized {
 		return file, &ArgumentError{"memory", fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), fmt.Sprintf("%d bytes whose size is sealed", size)}
 	}
-	if sealed && seals&(unix.F_SEAL_WRITE|unix.F_SEAL_FUTURE_WRITE) == 0 {
+	if sealed && seals&sealsWriting == 0 {
 		return file, &ArgumentError{"memory", fmt.Sprintf("with seals %#x", seals), "memory that is sealed against writing"}
 	}
 	return file, nil
+}
+
+const sealsWriting = unix.F_SEAL_WRITE | unix.F_SEAL_FUTURE_WRITE
+
+// isSealed reports whether nobody can map memory for writing any more.
+func isSealed(number int) bool {
+	seals, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0)
+	return err == nil && seals&sealsWriting != 0
 }
 
 // sameFile reports whether two descriptors are of the same memory.
@@ -72,6 +80,14 @@ func (c *conversation) holdUnit(d *decoder, e *encoder) error {
 	return nil
 }
 
+// own has an object that is not sealed be its maker's.
+func (c *conversation) own(o *object, maker bool) {
+	if maker && !o.sealed && o.owner == nil {
+		o.owner = c.session
+		c.session.unsealed[o] = struct{}{}
+	}
+}
+
 // hold learns of an object that a client has, and gives it leases of it.
 func (c *conversation) hold(d *decoder, e *encoder) error {
 	id, times, where, slab, at := d.id(), int32(min(d.u32(), 1<<30)), d.u8(), d.id(), int64(d.size())
@@ -80,8 +96,8 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	device, bytes := backends.UUID(d.id()), int64(d.size())
 	layout, raw := decodeLayout(d)
 	metadata := d.blob()
-	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
-		(where == nowhere) != (bytes == 0) || (where == onDevice) != (device != backends.UUID{})) {
+	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
+		(where == nowhere) != (bytes == 0) || (where != nowhere && (where == onDevice) != (device != backends.UUID{}))) {
 		d.fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
 	}
 	if err := d.done(); err != nil {
@@ -91,22 +107,30 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
-	sealed := flags&flagSealed != 0
+	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
+	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && len(c.descriptors) == 1 && isSealed(c.descriptors[0])) {
+		sealed = true // since this client got it
+	}
 	if o := s.objects[id]; o != nil {
 		// The first who told of it was believed. It must be the same memory.
 		u := o.unit
-		if o.sealed != sealed || o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
+		if o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
 			(where == ownMemory && (u == nil || len(c.descriptors) != 1 || !sameFile(u.descriptor.number, c.descriptors[0]))) ||
 			(where == onDevice && (u == nil || u.replaced)) ||
 			(where == inSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
 			return &NotFoundError{ID: id}
+		}
+		if sealed {
+			s.settle(o)
+		} else {
+			c.own(o, maker)
 		}
 		for range times {
 			s.lease(c.session, o)
 		}
 		return nil
 	}
-	if _, deleted := s.buried[id]; deleted {
+	if _, deleted := s.book.of(opDelete, id); deleted {
 		return &NotFoundError{ID: id}
 	}
 	o := &object{
@@ -155,16 +179,15 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		u.put(o, place)
 	}
 	s.add(o)
-	if !sealed {
-		o.owner = c.session
-		c.session.unsealed[o] = struct{}{}
-	} else {
+	c.own(o, maker)
+	if sealed {
 		s.ready(id, 1)
 	}
 	for range times {
 		s.lease(c.session, o)
 	}
 	s.tell(Event{Kind: Created, ID: id})
+	s.recall(o)
 	crash("server-held")
 	return nil
 }

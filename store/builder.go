@@ -126,7 +126,7 @@ func (r *creation) encode(e *encoder) {
 
 // decode reads the reply. Descriptors are the caller's unless there is an error.
 func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err error) {
-	h = &held{times: 1, users: 1}
+	h = &held{times: 1, users: 1, made: true}
 	h.info = Info{
 		ID: d.id(), Layout: r.layout, Bytes: r.bytes, Device: r.device, Metadata: append([]byte(nil), r.what.Metadata...),
 		Evictable: r.what.Evictable, Pinned: r.what.Pinned,

@@ -35,13 +35,7 @@ func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) 
 	if err := checkName(name); err != nil {
 		return err
 	}
-	err := c.call(ctx, call{operation: opPutName, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
-	if err == nil {
-		c.mu.Lock()
-		c.names[name] = id
-		c.mu.Unlock()
-	}
-	return err
+	return c.call(ctx, call{operation: opPutName, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
@@ -73,13 +67,7 @@ func (c *Client) DropName(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	err := c.call(ctx, call{operation: opDropName, build: func(e *encoder) { e.text(name) }})
-	if err == nil {
-		c.mu.Lock()
-		delete(c.names, name)
-		c.mu.Unlock()
-	}
-	return err
+	return c.call(ctx, call{operation: opDropName, build: func(e *encoder) { e.text(name) }})
 }
 
 // Exists reports whether there is an object, and whether it is sealed.

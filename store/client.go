@@ -29,7 +29,10 @@ type Client struct {
 
 	// Of who holds turn.
 	socket    *waitingSocket
-	lost      error // why there is no socket
+	unwatch   func() // ends what begin began
+	lost      error  // why there is no socket
+	book      int    // what the server wrote down, or -1
+	books     []int  // what earlier ones did, of which it was not told
 	request   uint64
 	out       encoder
 	in        []byte
@@ -44,9 +47,9 @@ type Client struct {
 	aborts   []ID
 	deletes  []ID // what was sealed though nobody waited for it any more
 	flushing bool
+	joining  bool // a goroutine looks for a server
 	closed   bool
 	idle     []*waitingSocket // connections for waiting
-	names    map[string]ID
 	watches  map[*Watch]struct{}
 
 	devices sync.Map // where devices' memory is mapped, by UUID
@@ -62,6 +65,7 @@ type welcome struct {
 	process     int
 	instance    ID
 	maxMetadata int
+	book        int // a descriptor that is whoever's who reads this, or -1
 }
 
 // Connect returns a client of the server at a path, or at [DefaultPath] where it is empty; r has
@@ -81,11 +85,14 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 		}
 	}
 	c := &Client{
-		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), in: make([]byte, mostPacket), abandoned: map[uint64]call{},
-		held: map[ID]*held{}, slabs: map[ID]*mapping{}, names: map[string]ID{}, watches: map[*Watch]struct{}{},
+		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), in: make([]byte, mostPacket), abandoned: map[uint64]call{}, book: -1,
+		held: map[ID]*held{}, slabs: map[ID]*mapping{}, watches: map[*Watch]struct{}{},
 	}
 	var err error
-	c.socket, c.welcome, err = c.connect(ctx)
+	socket, w, err := c.connect(ctx)
+	if err == nil {
+		c.begin(socket, w)
+	}
 	return c, err
 }
 
@@ -142,7 +149,13 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	socket.stopped = ctx.Err
 	buffer := make([]byte, 1024)
 	n, descriptors, err := socket.receive(buffer)
-	closeAll(descriptors)
+	w.book = -1
+	defer func() {
+		if err == nil && len(descriptors) > 0 {
+			w.book, descriptors = descriptors[0], descriptors[1:]
+		}
+		closeAll(descriptors)
+	}()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return w, err
 	} else if err != nil {
@@ -194,38 +207,11 @@ func (c *Client) lose(reason error) error {
 	if reason == io.EOF {
 		reason = errors.New("the connection ended")
 	}
-	if c.socket != nil {
-		c.socket.close()
-		c.socket = nil
-	}
+	c.endSocket()
 	c.lost = reason
 	clear(c.abandoned)
+	c.rejoinLater()
 	return &LostError{c.path, reason}
-}
-
-// reconnect finds a server if there is none, and tells it what this client has.
-func (c *Client) reconnect(ctx context.Context) error {
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed {
-		return ErrClosed
-	}
-	if c.socket != nil {
-		return nil
-	}
-	socket, w, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	c.socket, c.welcome, c.lost = socket, w, nil
-	if err := c.tellHeld(ctx); err != nil {
-		if c.socket != nil {
-			_ = c.lose(err) // so that the next call tells the rest
-		}
-		return err
-	}
-	return nil
 }
 
 // encodeReleases appends what nobody needs an answer to.
@@ -346,9 +332,9 @@ func (c *Client) Close() error {
 	c.hangUp.Store(true)
 	if c.socket != nil {
 		_ = unix.Shutdown(c.socket.descriptor, unix.SHUT_RDWR)
-		c.socket.close()
-		c.socket = nil
+		c.endSocket()
 	}
+	c.closeBooks()
 	c.give()
 	var err error
 	for _, m := range unused {

@@ -99,7 +99,7 @@ func (c *conversation) answer(f frame, last bool) error {
 	if !c.greeted && f.operation != opHello {
 		return c.refuse(f, &ProtocolError{"something else before the greeting"})
 	}
-	if len(c.descriptors) > 0 && last && f.operation != opAttach && f.operation != opHold && f.operation != opHoldUnit {
+	if len(c.descriptors) > 0 && last && f.operation != opAttach && f.operation != opHold && f.operation != opHoldUnit && f.operation != opRemember {
 		return c.refuse(f, &ProtocolError{fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.operation)})
 	}
 	d := decoder{rest: f.payload}

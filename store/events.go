@@ -161,8 +161,8 @@ func (s *Server) finish(w *waiter) {
 	case w.events:
 		w.session.events.encode(&e)
 	case w.name != "":
-		if o := s.names[w.name]; o != nil {
-			e.id(o.id)
+		if at, ok := s.names[w.name]; ok {
+			e.id(at.object.id)
 			break
 		}
 		e.bytes = e.bytes[:at]

@@ -28,13 +28,10 @@ func (c *Client) call(ctx context.Context, r call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := c.take(ctx); err != nil {
+	if err := c.takeJoined(ctx); err != nil {
 		return err
 	}
 	defer c.give()
-	if err := c.reconnect(ctx); err != nil {
-		return err
-	}
 	return c.exchange(ctx, r)
 }
 

@@ -41,6 +41,7 @@ const (
 	opHold
 	opHoldUnit
 	opGone // from the server alone, before a reply
+	opRemember
 	opAfterLast
 )
 

@@ -38,7 +38,10 @@ type held struct {
 	times   int // leases
 	users   int
 	stale   *gobuffer.Memory // what its maker wrote to before it was sealed
+	made    bool             // by this client
 	deleted bool             // by this client
+	untold  bool             // the server does not know of it yet
+	refused bool             // a server took what it was told of it for a breach of the protocol
 }
 
 // place is where an object's memory is, as the server says.

@@ -16,6 +16,7 @@ func (d *decoder) name() string {
 }
 
 func (c *conversation) putName(d *decoder) error {
+	payload := d.rest
 	name, id, replace := d.name(), d.id(), d.flag()
 	if err := d.done(); err != nil {
 		return err
@@ -25,38 +26,55 @@ func (c *conversation) putName(d *decoder) error {
 	if err != nil {
 		return err
 	}
-	if had := s.names[name]; had == o {
+	had, taken := s.names[name]
+	switch {
+	case taken && had.object == o:
 		return nil
-	} else if had != nil && !replace {
-		return &NameTakenError{name, had.id}
-	} else if err := s.tableRoom(int64(2*len(name) + 64)); err != nil {
+	case taken && !replace:
+		return &NameTakenError{name, had.object.id}
+	}
+	if err := s.tableRoom(nameBytes(name)); err != nil {
 		return err
-	} else if had != nil {
-		s.unname(had, name)
 	}
-	s.table -= o.tableBytes()
-	o.names = append(o.names, name)
-	s.table += o.tableBytes()
-	s.names[name] = o
-	s.tell(Event{Kind: Named, ID: id, Name: name})
-	for _, w := range append([]*waiter(nil), s.waitingNames[name]...) {
-		s.finish(w)
+	if taken {
+		s.unname(had.object, name)
 	}
+	s.name(o, name)
+	s.note(opPutName, payload)
 	crash("server-named")
 	return nil
 }
 
-func (s *Server) unname(o *object, name string) {
-	s.table -= o.tableBytes()
-	for i := range o.names {
-		if o.names[i] == name {
-			o.names = append(o.names[:i:i], o.names[i+1:]...)
-			break
-		}
+// name gives an object a name that nobody has.
+func (s *Server) name(o *object, name string) {
+	s.names[name] = named{o, len(o.names)}
+	o.names = append(o.names, name)
+	o.named += nameBytes(name)
+	s.table += nameBytes(name)
+	s.tell(Event{Kind: Named, ID: o.id, Name: name})
+	for _, w := range append([]*waiter(nil), s.waitingNames[name]...) {
+		s.finish(w)
 	}
-	s.table += o.tableBytes()
+}
+
+// unname takes a name away, in whose place comes the last one of the object.
+func (s *Server) unname(o *object, name string) {
+	at, last := s.names[name].at, len(o.names)-1
 	delete(s.names, name)
+	if at < last {
+		moved := o.names[last]
+		o.names[at], s.names[moved] = moved, named{o, at}
+	}
+	o.names = o.names[:last]
+	o.named -= nameBytes(name)
+	s.table -= nameBytes(name)
 	s.tell(Event{Kind: Unnamed, ID: o.id, Name: name})
+}
+
+func (s *Server) noteDropped(name string) {
+	var e encoder
+	e.text(name)
+	s.note(opDropName, e.bytes)
 }
 
 func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
@@ -64,8 +82,8 @@ func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	if o := c.server.names[name]; o != nil {
-		e.id(o.id)
+	if at, ok := c.server.names[name]; ok {
+		e.id(at.object.id)
 		return nil
 	}
 	if most == 0 {
@@ -80,11 +98,12 @@ func (c *conversation) dropName(d *decoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	o := c.server.names[name]
-	if o == nil {
+	at, ok := c.server.names[name]
+	if !ok {
 		return &NotFoundError{Name: name}
 	}
-	c.server.unname(o, name)
+	c.server.unname(at.object, name)
+	c.server.noteDropped(name)
 	return nil
 }
 
@@ -189,6 +208,7 @@ func hasName(o *object, prefix string) bool {
 }
 
 func (c *conversation) setMetadata(d *decoder) error {
+	payload := d.rest
 	id, metadata := d.id(), d.blob()
 	if err := d.done(); err != nil {
 		return err
@@ -204,9 +224,16 @@ func (c *conversation) setMetadata(d *decoder) error {
 	if err := s.tableRoom(int64(len(metadata) - len(o.metadata))); err != nil {
 		return err
 	}
+	o.setMetadata(s, metadata)
+	if o.leases > 1 || o.learned {
+		s.note(opSetMetadata, payload)
+	}
+	return nil
+}
+
+func (o *object) setMetadata(s *Server, metadata []byte) {
 	s.table += int64(len(metadata) - len(o.metadata))
 	o.metadata = append([]byte(nil), metadata...)
-	return nil
 }
 
 func (c *conversation) wait(f frame, d *decoder, e *encoder) error {
@@ -266,6 +293,7 @@ const (
 )
 
 func (c *conversation) mark(d *decoder) error {
+	payload := d.rest
 	id, what, on := d.id(), d.u8(), d.flag()
 	if d.broken == "" && what > markEvictable {
 		d.fail("mark %d", what)
@@ -277,13 +305,18 @@ func (c *conversation) mark(d *decoder) error {
 	if err != nil {
 		return err
 	}
+	o.set(what, on)
+	c.server.note(opMark, payload)
+	return nil
+}
+
+func (o *object) set(what uint8, on bool) {
 	if what == markPinned {
 		o.pinned = on
 	} else {
 		o.evicts = on
 	}
 	o.update()
-	return nil
 }
 
 func (c *conversation) statistics(d *decoder, e *encoder) error {

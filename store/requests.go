@@ -56,6 +56,8 @@ func (c *conversation) dispatch(f frame, d *decoder, e *encoder) error {
 		return c.hold(d, e)
 	case opHoldUnit:
 		return c.holdUnit(d, e)
+	case opRemember:
+		return c.remember(d)
 	}
 	return &ProtocolError{fmt.Sprintf("operation %d is no request", f.operation)}
 }
@@ -85,6 +87,9 @@ func (c *conversation) hello(d *decoder, e *encoder) error {
 	e.text(s.boot)
 	e.id(s.instance)
 	e.u32(uint32(s.options.MaxMetadata))
+	if s.book.shared != nil {
+		c.sending = append(c.sending, s.book.shared.retain())
+	}
 	return nil
 }
 
@@ -247,11 +252,10 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 		}
 	}
 	s := c.server
-	o.sealed, o.owner = true, nil
-	delete(c.session.unsealed, o)
-	o.update()
-	s.tell(Event{Kind: Sealed, ID: o.id})
-	s.ready(o.id, 1)
+	s.settle(o)
+	if o.leases > 1 || o.learned { // others may know it as one that is not sealed
+		s.noteOf(opSeal, o.id)
+	}
 	s.wantSpare()
 	crash("server-sealed")
 	if c.leader != nil {
@@ -259,6 +263,20 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	}
 	e.flag(forGood)
 	return nil
+}
+
+// settle has an object be sealed.
+func (s *Server) settle(o *object) {
+	if o.sealed {
+		return
+	}
+	if o.owner != nil {
+		delete(o.owner.unsealed, o)
+	}
+	o.sealed, o.owner = true, nil
+	o.update()
+	s.tell(Event{Kind: Sealed, ID: o.id})
+	s.ready(o.id, 1)
 }
 
 func (c *conversation) abort(d *decoder) error {

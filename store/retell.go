@@ -9,16 +9,68 @@ import (
 	"hamr/backends/host"
 )
 
-// tellHeld tells a server of what this client has, of which the server keeps what it can. Another
-// client may have told it before. The turn is the caller's.
-func (c *Client) tellHeld(ctx context.Context) error {
+// forgetTold begins a session of which the server knows nothing yet. The turn is the caller's.
+func (c *Client) forgetTold() {
 	c.mu.Lock()
 	c.releases, c.forgets, c.aborts, c.deletes = nil, nil, nil, nil
+	for _, h := range c.held {
+		h.untold = true
+	}
+	var unused []*mapping
+	for id, m := range c.slabs {
+		if m.users == 0 {
+			delete(c.slabs, id)
+			unused = append(unused, m)
+		}
+	}
+	c.mu.Unlock()
+	for _, m := range unused {
+		_ = m.end()
+	}
+}
+
+// tellBooks tells the server what earlier ones wrote down.
+func (c *Client) tellBooks() error {
+	for len(c.books) > 0 && c.book >= 0 {
+		err := c.exchange(context.Background(), call{operation: opRemember, descriptors: c.books[:1]})
+		if tellsLater(err) || errors.As(err, new(*LostError)) {
+			return err
+		}
+		_ = unix.Close(c.books[0])
+		c.books = c.books[1:]
+		if c.socket == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellAll tells the server what it does not know of what this client has and knows: first what became of objects,
+// then the objects. The turn is the caller's.
+func (c *Client) tellAll() error {
+	if err := c.tellBooks(); c.socket == nil {
+		return err
+	}
+	return c.tellHeld()
+}
+
+func (c *Client) closeBooks() {
+	closeAll(c.books)
+	if c.book >= 0 {
+		_ = unix.Close(c.book)
+	}
+	c.book, c.books = -1, nil
+}
+
+// tellHeld tells the server what it does not know of what this client has. Another client may have told it before.
+// What the server has no room for now remains to be told. The error is one of the connection's. The turn is the
+// caller's.
+func (c *Client) tellHeld() error {
+	c.mu.Lock()
 	slabs := map[*mapping]int64{}
 	var list []*held
-	var unused []*mapping
 	for _, h := range c.held {
-		if h.deleted {
+		if !h.untold || h.deleted || h.refused {
 			continue
 		}
 		if m := h.mapping; m != nil && m.slab {
@@ -27,61 +79,52 @@ func (c *Client) tellHeld(ctx context.Context) error {
 		h.users++ // so that it stays mapped meanwhile
 		list = append(list, h)
 	}
-	for id, m := range c.slabs {
-		if m.users == 0 {
-			delete(c.slabs, id)
-			unused = append(unused, m)
-		}
-	}
-	names := map[string]ID{}
-	for name, id := range c.names {
-		if c.held[id] != nil {
-			names[name] = id
-		}
-	}
-	c.names = names
 	c.mu.Unlock()
-	for _, m := range unused {
-		_ = m.end()
-	}
 	defer func() {
 		for _, h := range list {
 			c.drop(h)
 		}
 	}()
-	var lost *LostError
+	later := map[*mapping]bool{} // slabs that the server has no room for now
 	for m, each := range slabs {
-		err := c.tellSlab(ctx, m, each)
-		if errors.As(err, &lost) || ctx.Err() != nil {
+		err := c.tellSlab(m, each)
+		if c.socket == nil {
 			return err
 		}
-		if err != nil { // the server will not say when it has no use any more
+		if later[m] = tellsLater(err); err != nil && !later[m] { // the server will not say when it has no use any more
 			c.mu.Lock()
 			m.gone = true
 			c.mu.Unlock()
 		}
 	}
 	for _, h := range list {
-		if err := c.tellObject(ctx, h); errors.As(err, &lost) || ctx.Err() != nil {
+		if later[h.mapping] {
+			continue
+		}
+		err := c.tellObject(h)
+		c.mu.Lock()
+		h.refused = errors.As(err, new(*ProtocolError))
+		h.untold = tellsLater(err) || errors.As(err, new(*LostError))
+		c.mu.Unlock()
+		if c.socket == nil {
 			return err
 		}
 		crash("client-holding")
 	}
-	for name, id := range names {
-		err := c.exchange(ctx, call{operation: opPutName, build: func(e *encoder) { e.text(name); e.id(id); e.flag(false) }})
-		if errors.As(err, &lost) {
-			return err
-		}
-	}
 	return nil
 }
 
-func (c *Client) tellSlab(ctx context.Context, m *mapping, each int64) error {
+// tellsLater reports whether a server may take at another time what it has refused.
+func tellsLater(err error) bool {
+	return errors.As(err, new(*FullError)) || errors.As(err, new(*SystemError))
+}
+
+func (c *Client) tellSlab(m *mapping, each int64) error {
 	// Its maker may have died, or this be it, before anything in it was sealed.
 	if err := host.SealMappings(m.descriptor); err != nil && err != unix.EPERM {
 		return err
 	}
-	return c.exchange(ctx, call{
+	return c.exchange(context.Background(), call{
 		operation: opHoldUnit,
 		build: func(e *encoder) {
 			e.id(m.id)
@@ -92,15 +135,15 @@ func (c *Client) tellSlab(ctx context.Context, m *mapping, each int64) error {
 	})
 }
 
-func (c *Client) tellObject(ctx context.Context, h *held) error {
+func (c *Client) tellObject(h *held) error {
 	c.mu.Lock()
 	info, m, times := h.info, h.mapping, h.times
 	c.mu.Unlock()
 	where, slab, size := nowhere, ID{}, int64(0)
 	var descriptors []int
 	switch {
-	case m == nil && info.Bytes > 0:
-		return nil // a device's memory that was not made yet
+	case m == nil && info.Bytes > 0: // a device's memory that was not made yet
+		return nil
 	case m == nil:
 	case m.slab:
 		where, slab = inSlab, m.id
@@ -109,7 +152,7 @@ func (c *Client) tellObject(ctx context.Context, h *held) error {
 	default:
 		where, size, descriptors = ownMemory, m.size, []int{m.descriptor}
 	}
-	return c.exchange(ctx, call{
+	return c.exchange(context.Background(), call{
 		operation: opHold,
 		build: func(e *encoder) {
 			e.id(info.ID)
@@ -125,7 +168,11 @@ func (c *Client) tellObject(ctx context.Context, h *held) error {
 			var layout encoder
 			encodeLayout(&layout, info.Layout.Type, info.Layout.Shape)
 			o.layout = layout.bytes
+			at := len(e.bytes)
 			encodeObject(e, &o)
+			if !h.made && !info.Sealed {
+				e.bytes[at] |= flagUnsafe
+			}
 		},
 		descriptors: descriptors,
 	})

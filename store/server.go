@@ -54,10 +54,11 @@ type Server struct {
 	order        []listed
 	holes        int
 	sequence     uint64
-	names        map[string]*object
+	names        map[string]named
 	units        map[ID]*unit // slabs, to be found by their id
-	buried       map[ID]struct{}
-	lingering    map[ID]*unit // those that are gone, and that somebody has mapped
+	book         *book
+	absent       map[ID][]string // names of objects that nobody has told of yet
+	lingering    map[ID]*unit    // those that are gone, and that somebody has mapped
 	domains      map[backends.UUID]*domain
 	sessions     map[*session]struct{}
 	watchers     map[*session]struct{}
@@ -111,7 +112,11 @@ func Listen(o ServerOptions) (*Server, error) {
 			s.links, err = newLinks()
 		}
 	}
+	if err == nil {
+		err = s.book.open()
+	}
 	if err != nil {
+		s.book.close()
 		if s.listener != nil {
 			_ = s.listener.close()
 		}
@@ -177,7 +182,7 @@ func newServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		devices: devices, options: o, path: o.Path, instance: newID(), boot: bootID(),
-		objects: map[ID]*object{}, names: map[string]*object{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, buried: map[ID]struct{}{},
+		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, book: newBook(), absent: map[ID][]string{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{},
 	}
@@ -241,6 +246,7 @@ func (s *Server) Close() error {
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)
 	}
+	s.book.close()
 	s.mu.Unlock()
 	err = errors.Join(err, s.links.poll.close())
 	// Others may take the path only when it is free again.

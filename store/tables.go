@@ -25,6 +25,13 @@ type object struct {
 	blocks   bool // is counted in unit.blockers
 	learned  bool // a client of an earlier server has told of it
 	names    []string
+	named    int64 // bytes that are reckoned for the names
+}
+
+// named is whose a name is, and where among the object's.
+type named struct {
+	object *object
+	at     int
 }
 
 type lease struct {
@@ -56,17 +63,12 @@ func newSession(process int) *session {
 // and names.
 const objectBytes = 512
 
-// mostBuried is how many ids are remembered of objects that were learned of and deleted since, so
-// that another client which still has one does not bring it back.
-const mostBuried = 1 << 16
-
 func (o *object) tableBytes() int64 {
-	n := int64(objectBytes + len(o.layout) + len(o.metadata))
-	for _, name := range o.names {
-		n += int64(2*len(name) + 64)
-	}
-	return n
+	return int64(objectBytes+len(o.layout)+len(o.metadata)) + o.named
 }
+
+// nameBytes is what is reckoned for a name.
+func nameBytes(name string) int64 { return int64(2*len(name) + 64) }
 
 // update settles whether the object keeps its unit from eviction.
 func (o *object) update() {
@@ -139,8 +141,13 @@ func (s *Server) release(c *session, id ID, n int32) {
 	}
 	o.leases -= n
 	s.leases -= int64(n)
-	if o.leases == 0 && o.deleted {
+	switch {
+	case o.leases > 0:
+	case o.deleted:
 		s.drop(o)
+		return
+	case !o.sealed && o.owner == nil: // its maker has ended with an earlier server
+		s.remove(o, false, Deleted)
 		return
 	}
 	o.update()
@@ -154,20 +161,18 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 	if !o.deleted {
 		for _, name := range o.names {
 			delete(s.names, name)
+			s.noteDropped(name)
 		}
 		if o.owner != nil {
 			delete(o.owner.unsealed, o)
 			o.owner = nil
 		}
 		s.table -= o.tableBytes()
-		o.names, o.deleted = nil, true
+		o.names, o.named, o.deleted = nil, 0, true
 		s.forgetOrder(o)
 		delete(s.objects, o.id)
-		if o.learned {
-			if len(s.buried) >= mostBuried {
-				clear(s.buried)
-			}
-			s.buried[o.id] = struct{}{}
+		if why == Deleted && (o.leases > 0 || o.learned) { // who has it, or may have it, is not to tell of it
+			s.noteOf(opDelete, o.id, force)
 		}
 		s.tell(Event{Kind: why, ID: o.id})
 		if o.sealed {

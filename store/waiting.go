@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -41,11 +43,20 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 		}
 		// It may have been idle since another server's time.
 	}
-	socket, _, err := c.connect(ctx)
+	socket, err := c.connectAside(ctx)
 	if err != nil {
 		return err
 	}
 	return c.askAside(ctx, socket, r)
+}
+
+// connectAside opens a connection that has no leases.
+func (c *Client) connectAside(ctx context.Context) (*waitingSocket, error) {
+	socket, w, err := c.connect(ctx)
+	if err == nil && w.book >= 0 {
+		_ = unix.Close(w.book)
+	}
+	return socket, err
 }
 
 // askAside makes a request on a connection, which is kept for the next one where that can be.
@@ -112,7 +123,7 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	if c == nil || c.turn == nil {
 		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
 	}
-	socket, _, err := c.connect(ctx)
+	socket, err := c.connectAside(ctx)
 	if err != nil {
 		return nil, err
 	}
