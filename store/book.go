@@ -278,6 +278,7 @@ func (c *conversation) remember(d *decoder) error {
 		return err
 	}
 	latest := s.book.now()
+	newer := map[string]ID{}
 	for i, f := range list {
 		if i%learnAtOnce == learnAtOnce-1 {
 			s.pause(func() {})
@@ -285,8 +286,11 @@ func (c *conversation) remember(d *decoder) error {
 		key, id, ok := subjectOf(f.operation, f.payload)
 		if ok && f.when < latest && f.when > s.book.facts[key].when {
 			s.book.facts[key] = f
-			s.learn(f, id)
+			newer[key] = id
 		}
+	}
+	for key, id := range newer {
+		s.learn(s.book.facts[key], id)
 	}
 	s.book.forgetOrphans(func(id ID) bool { return s.objects[id] != nil })
 	if s.book.number >= 0 {
@@ -313,7 +317,11 @@ func (s *Server) learn(f fact, id ID) {
 	o := s.objects[id]
 	if f.operation == opPutName {
 		name := d.name()
-		if named, ok := s.names[name]; ok && named.object != o {
+		named, taken := s.names[name]
+		if taken && named.object == o {
+			return
+		}
+		if taken {
 			s.unname(named.object, name)
 		}
 		if o != nil {
