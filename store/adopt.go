@@ -107,6 +107,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
+	s.book.expect(toldAgain)
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
 	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && len(c.descriptors) == 1 && isSealed(c.descriptors[0])) {
 		sealed = true // since this client got it

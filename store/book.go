@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +16,8 @@ import (
 // file without a name, of which each client has a descriptor, so that it lasts as long as anybody who can tell
 // another server of an object. Only the server writes to it, and clients do not read it.
 //
-// It has an id, 8 bytes that say where it begins, and from there on frames as of the socket: requests, whose number
+// It has an id, 8 bytes that say where it begins, 8 that say until when clients are still expected to tell a new server
+// what they have, and from there on frames as of the socket: requests, whose number
 // says when they were answered. The last one of a subject holds.
 type book struct {
 	id        ID
@@ -25,6 +27,7 @@ type book struct {
 	last      uint64 // when the last fact was new
 	start     int64
 	end       int64
+	expects   uint64          // until when clients may tell of what they have
 	rewriteAt int64           // the end at which what does not hold any more is left out
 	broken    bool            // something could not be written
 	read      map[ID]struct{} // other servers' books
@@ -43,7 +46,7 @@ const (
 	// mostBook is how many bytes of another server's book are read.
 	mostBook    = 256 << 20
 	rewriteFrom = 64 << 10
-	bookHeader  = 16 + 8
+	bookHeader  = 16 + 8 + 8
 	learnAtOnce = 10_000 // facts, before others' requests are answered
 )
 
@@ -77,11 +80,39 @@ func (b *book) close() {
 	b.number, b.shared = -1, nil
 }
 
-// now returns when a new fact is, after all that are known: by a clock that all servers of a machine share.
-func (b *book) now() uint64 {
+// toldWithin is how long clients may take that have heard of a new server, and toldAgain how long after the last of
+// them others may.
+const (
+	toldWithin = time.Second
+	toldAgain  = 250 * time.Millisecond
+)
+
+// clock is one that all servers and clients of a machine share.
+func clock() uint64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
-	b.last = max(b.last+1, uint64(t.Nano()))
+	return uint64(t.Nano())
+}
+
+// expect has clients wait for what others may tell of.
+func (b *book) expect(within time.Duration) {
+	now := clock()
+	if until := now + uint64(within); b.number >= 0 && b.expects < now+uint64(within)/2 {
+		b.expects = until
+		_, _ = unix.Pwrite(b.number, binary.LittleEndian.AppendUint64(nil, until), int64(len(b.id))+8)
+	}
+}
+
+// isExpecting reports, by a book's descriptor, whether its server may still be told of objects.
+func isExpecting(number int) bool {
+	var until [8]byte
+	n, err := unix.Pread(number, until[:], int64(len(ID{}))+8)
+	return err == nil && n == len(until) && binary.LittleEndian.Uint64(until[:]) > clock()
+}
+
+// now returns when a new fact is, after all that are known.
+func (b *book) now() uint64 {
+	b.last = max(b.last+1, clock())
 	return b.last
 }
 
@@ -192,6 +223,14 @@ func subjectOf(operation uint16, payload []byte) (key string, id ID, ok bool) {
 	return key, id, d.done() == nil
 }
 
+// expected returns the object that has a name, where some client may still tell of it.
+func (b *book) expected(name string) (id ID, ok bool) {
+	if f := b.facts["name "+name]; f.operation == opPutName && b.expects > clock() {
+		_, id, ok = subjectOf(f.operation, f.payload)
+	}
+	return id, ok
+}
+
 func markKey(id ID, what uint8) string         { return fmt.Sprintf("%d %s", what, id[:]) }
 func objectKey(operation uint16, id ID) string { return fmt.Sprintf("%d %s", 100+operation, id[:]) }
 func (b *book) of(operation uint16, id ID) (f fact, ok bool) {
@@ -298,6 +337,9 @@ func (c *conversation) remember(d *decoder) error {
 	}
 	if s.book.broken {
 		return &SystemError{"what another server knew could not be written down"}
+	}
+	if len(s.book.read) == 0 {
+		s.book.expect(toldWithin)
 	}
 	s.book.read[book] = struct{}{}
 	crash("server-learned")

@@ -227,7 +227,10 @@ func TestABookThatIsNone(t *testing.T) {
 	f.encode(&e)
 	f = fact{1, opDropName, []byte("\x01\x00\x00\x00x")} // older than what holds
 	f.encode(&e)
-	f = fact{s.book.now(), opCreate, []byte("what is in no book")}
+	s.mu.Lock()
+	now := s.book.now()
+	s.mu.Unlock()
+	f = fact{now, opCreate, []byte("what is in no book")}
 	f.encode(&e)
 	require.NoError(t, send(e.bytes))
 	require.NoError(t, send(e.bytes[:len(e.bytes)-1]))

@@ -72,6 +72,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 
 // creation is a checked request to make an object.
 type creation struct {
+	client        *Client
 	what          Description
 	layout        arrayiface.Layout
 	bytes, charge int64
@@ -83,7 +84,7 @@ func (r *creation) of(c *Client, what Description) (err error) {
 	if c == nil || c.turn == nil {
 		return &ArgumentError{"client", "nil", "what Connect returns"}
 	}
-	r.what = what
+	r.client, r.what = c, what
 	if r.layout, err = arrayiface.NewLayout(what.Type, what.Shape, nil); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err 
 		closeAll(descriptors)
 		return nil, p, err
 	}
-	h.offset = p.offset
+	h.offset, h.session = p.offset, r.client.session.Load()
 	return h, p, nil
 }
 
@@ -151,11 +152,11 @@ func (b *Builder) attach(ctx context.Context, what Description, size int64) erro
 		return err
 	}
 	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, users: 1}
-	return c.call(ctx, call{
+	return c.notMade(b.held, c.call(ctx, call{
 		operation:   opAttach,
 		build:       func(e *encoder) { e.id(id) },
 		descriptors: []int{descriptor},
-	})
+	}))
 }
 
 // onDevice reports whether memory of an allocator is a device's, and refuses what is neither that

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 )
@@ -18,7 +20,7 @@ func checkName(name string) error {
 // sealed yet can be deleted.
 func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	crash("client-deleting")
-	err := c.call(ctx, call{operation: opDelete, build: func(e *encoder) { e.id(id); e.flag(force) }})
+	err := c.call(ctx, call{operation: opDelete, finds: true, build: func(e *encoder) { e.id(id); e.flag(force) }})
 	if err == nil {
 		c.mu.Lock()
 		if h := c.held[id]; h != nil {
@@ -35,7 +37,7 @@ func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) 
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: opPutName, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
+	return c.call(ctx, call{operation: opPutName, finds: true, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
@@ -49,6 +51,7 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 	}
 	err = ask(ctx, call{
 		operation: opGetName,
+		finds:     true,
 		build: func(e *encoder) {
 			e.text(name)
 			if wait {
@@ -67,16 +70,26 @@ func (c *Client) DropName(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: opDropName, build: func(e *encoder) { e.text(name) }})
+	return c.call(ctx, call{operation: opDropName, finds: true, build: func(e *encoder) { e.text(name) }})
 }
 
 // Exists reports whether there is an object, and whether it is sealed.
 func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err error) {
 	err = c.call(ctx, call{
 		operation: opExists,
+		finds:     true,
 		build:     func(e *encoder) { e.id(id) },
-		read:      func(d *decoder) { there, sealed = d.flag(), d.flag() },
+		take: func(d *decoder, descriptors []int) error {
+			closeAll(descriptors)
+			if there, sealed = d.flag(), d.flag(); there {
+				return d.done()
+			}
+			return cmp.Or(d.done(), error(&NotFoundError{ID: id}))
+		},
 	})
+	if errors.As(err, new(*NotFoundError)) {
+		err = nil
+	}
 	return there, sealed, err
 }
 
@@ -84,6 +97,7 @@ func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err err
 func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
 	err = c.call(ctx, call{
 		operation: opDescribe,
+		finds:     true,
 		build:     func(e *encoder) { e.id(id) },
 		read:      func(d *decoder) { info = decodeListed(d) },
 	})
@@ -121,7 +135,7 @@ func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
 }
 
 func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
-	err := c.call(ctx, call{operation: opMark, build: func(e *encoder) { e.id(id); e.u8(what); e.flag(on) }})
+	err := c.call(ctx, call{operation: opMark, finds: true, build: func(e *encoder) { e.id(id); e.u8(what); e.flag(on) }})
 	if err == nil {
 		c.mu.Lock()
 		if h := c.held[id]; h != nil && what == markPinned {

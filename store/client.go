@@ -26,6 +26,7 @@ type Client struct {
 	turn    chan struct{} // held for a request
 	hangUp  *atomic.Bool  // whether requests that are under way are to end
 	timeout atomic.Int64  // in nanoseconds; none where it is 0
+	session atomic.Uint64 // counts connections to servers
 
 	// Of who holds turn.
 	socket    *waitingSocket

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // call is a request.
@@ -11,6 +12,7 @@ type call struct {
 	operation   uint16
 	build       func(*encoder) // appends the fields
 	descriptors []int          // that go with it, and stay the caller's
+	finds       bool           // an object, of which another client may still have to tell a new server
 	// read reads the reply's fields; without it the reply has none.
 	read func(d *decoder)
 	// take is read of a reply that may have descriptors, which are its own to close.
@@ -28,11 +30,32 @@ func (c *Client) call(ctx context.Context, r call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := c.takeJoined(ctx); err != nil {
-		return err
+	for {
+		if err := c.takeJoined(ctx); err != nil {
+			return err
+		}
+		err := c.exchange(ctx, r)
+		again := r.finds && errors.As(err, new(*NotFoundError)) && c.book >= 0 && isExpecting(c.book)
+		c.give()
+		if !again {
+			return err
+		}
+		if err := pause(ctx, joinSoon); err != nil {
+			return err
+		}
 	}
-	defer c.give()
-	return c.exchange(ctx, r)
+}
+
+// pause waits, or until a context ends.
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // callWithin is call that may not have ended when soon has: then rest, which must be called, goes on with it. It is

@@ -46,6 +46,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	var writable bool
 	err := c.call(ctx, call{
 		operation: opGet,
+		finds:     true,
 		build: func(e *encoder) {
 			e.id(id)
 			var flags uint8
@@ -75,6 +76,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 		undo: func() { c.drop(got) },
 	})
 	if had != nil {
+		err = c.notFound(had, err)
 		c.drop(had)
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ const mostBooks = 8
 // begin uses a connection, and has another server be looked for when it ends. The turn is the caller's.
 func (c *Client) begin(socket *waitingSocket, w welcome) {
 	c.socket, c.welcome, c.lost = socket, w, nil
+	c.session.Add(1)
 	if c.book >= 0 && len(c.books) < mostBooks {
 		c.books = append(c.books, c.book)
 	} else if c.book >= 0 {
@@ -132,7 +133,7 @@ func (c *Client) isTold() bool {
 		return false
 	}
 	for _, h := range c.held {
-		if !c.closed && !h.refused && !h.deleted && (c.socket == nil || h.untold) {
+		if !c.closed && !h.refused && !h.deleted && (c.socket == nil || h.untold != nil) {
 			return false
 		}
 	}

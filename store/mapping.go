@@ -40,7 +40,8 @@ type held struct {
 	stale   *gobuffer.Memory // what its maker wrote to before it was sealed
 	made    bool             // by this client
 	deleted bool             // by this client
-	untold  bool             // the server does not know of it yet
+	session uint64           // in which it was made
+	untold  error            // why the server does not know of it yet
 	refused bool             // a server took what it was told of it for a breach of the protocol
 }
 

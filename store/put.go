@@ -82,7 +82,7 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 	_ = unix.Close(descriptor)
 	descriptor = -1
 	crash("client-sealing")
-	if err := c.call(ctx, c.sealing(made.info.ID, func() {})); err != nil {
+	if err := c.notMade(made, c.call(ctx, c.sealing(made.info.ID, func() {}))); err != nil {
 		giveUp()
 		return ID{}, err
 	}

@@ -32,6 +32,10 @@ func (c *conversation) putName(d *decoder) error {
 		return nil
 	case taken && !replace:
 		return &NameTakenError{name, had.object.id}
+	case !taken && !replace:
+		if its, expected := s.book.expected(name); expected {
+			return &NameTakenError{name, its}
+		}
 	}
 	if err := s.tableRoom(nameBytes(name)); err != nil {
 		return err

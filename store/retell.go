@@ -14,7 +14,7 @@ func (c *Client) forgetTold() {
 	c.mu.Lock()
 	c.releases, c.forgets, c.aborts, c.deletes = nil, nil, nil, nil
 	for _, h := range c.held {
-		h.untold = true
+		h.untold = errUntold
 	}
 	var unused []*mapping
 	for id, m := range c.slabs {
@@ -70,7 +70,7 @@ func (c *Client) tellHeld() error {
 	slabs := map[*mapping]int64{}
 	var list []*held
 	for _, h := range c.held {
-		if !h.untold || h.deleted || h.refused {
+		if h.untold == nil || h.deleted || h.refused {
 			continue
 		}
 		if m := h.mapping; m != nil && m.slab {
@@ -85,26 +85,30 @@ func (c *Client) tellHeld() error {
 			c.drop(h)
 		}
 	}()
-	later := map[*mapping]bool{} // slabs that the server has no room for now
+	later := map[*mapping]error{} // slabs that the server has no room for now
 	for m, each := range slabs {
 		err := c.tellSlab(m, each)
 		if c.socket == nil {
 			return err
 		}
-		if later[m] = tellsLater(err); err != nil && !later[m] { // the server will not say when it has no use any more
+		if tellsLater(err) {
+			later[m] = err
+		} else if err != nil { // the server will not say when it has no use any more
 			c.mu.Lock()
 			m.gone = true
 			c.mu.Unlock()
 		}
 	}
 	for _, h := range list {
-		if later[h.mapping] {
-			continue
+		err := later[h.mapping]
+		if err == nil {
+			err = c.tellObject(h)
 		}
-		err := c.tellObject(h)
 		c.mu.Lock()
 		h.refused = errors.As(err, new(*ProtocolError))
-		h.untold = tellsLater(err) || errors.As(err, new(*LostError))
+		if h.untold = nil; tellsLater(err) || errors.As(err, new(*LostError)) {
+			h.untold = err
+		}
 		c.mu.Unlock()
 		if c.socket == nil {
 			return err
@@ -112,6 +116,27 @@ func (c *Client) tellHeld() error {
 		crash("client-holding")
 	}
 	return nil
+}
+
+var errUntold = errors.New("the server was not told of it yet")
+
+// notFound returns the error of a call about an object that this client has. Where the server does not find it, it
+// may not have taken it yet.
+func (c *Client) notFound(h *held, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.As(err, new(*NotFoundError)) && h.untold != nil {
+		return h.untold
+	}
+	return err
+}
+
+// notMade is notFound of an object that this client makes, which another server may never know.
+func (c *Client) notMade(h *held, err error) error {
+	if err = c.notFound(h, err); errors.As(err, new(*NotFoundError)) && h.session != c.session.Load() {
+		return &LostError{c.path, errors.New("another server does not know of an object that was being made")}
+	}
+	return err
 }
 
 // tellsLater reports whether a server may take at another time what it has refused.

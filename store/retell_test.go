@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -122,4 +124,56 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	require.NoError(t, in.Abort(background))
 	eventually(t, func() bool { return small.Statistics().Objects == 4 }, func() any { return small.Statistics() })
 	releaseAll(t, objects)
+}
+
+// TestWhatOthersHaveIsWaitedFor has a client ask for what another one has not told a new server of yet.
+func TestWhatOthersHaveIsWaitedFor(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	slow, quick := newClient(t, s), newClient(t, s)
+	x, y := holdMany(t, slow, 1, bytesOf(100))[0], holdMany(t, quick, 1, bytesOf(100))[0]
+	require.NoError(t, slow.PutName(background, "x", x.ID(), false))
+	require.NoError(t, slow.take(background)) // so that it tells nothing
+	restart(t, s)
+	rejoin(t, quick)
+	err := quick.PutName(background, "x", y.ID(), false)
+	require.ErrorAs(t, err, new(*NameTakenError))
+	soon := deadline.Until(background, time.Now().Add(30*time.Millisecond))
+	defer soon.End()
+	_, err = quick.Get(soon, x.ID(), GetOptions{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	got := make(chan error, 4)
+	for _, ask := range []func() error{
+		func() error { o, err := quick.Get(background, x.ID(), GetOptions{}); return errors.Join(err, o.Release()) },
+		func() error { _, err := quick.GetName(background, "x", false); return err },
+		func() error { return quick.Pin(background, x.ID()) },
+		func() error {
+			there, _, err := quick.Exists(background, x.ID())
+			if !there {
+				err = errors.Join(err, &NotFoundError{})
+			}
+			return err
+		},
+	} {
+		go func() { got <- ask() }()
+	}
+	slow.give()
+	for range 4 {
+		require.NoError(t, <-got)
+	}
+	require.ErrorAs(t, quick.Pin(background, newID()), new(*NotFoundError), "it does not wait for ever")
+	releaseAll(t, []*Object{x, y})
+}
+
+// TestABuilderThatAnotherServerDoesNotKnow is lost with the server, and not said to be an object that is not there.
+func TestABuilderThatAnotherServerDoesNotKnow(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	b := beginObject(t, c, bytesOf(100_000), 1)
+	c.mu.Lock()
+	delete(c.held, b.ID())
+	c.mu.Unlock()
+	restart(t, s)
+	rejoin(t, c)
+	_, err := b.Seal(background)
+	require.ErrorAs(t, err, new(*LostError))
 }

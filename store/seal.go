@@ -128,7 +128,7 @@ func (b *Builder) noteSealed() {
 // sealed makes the Object of an object that the server has sealed, unless there was an error.
 func (b *Builder) sealed(err error) (*Object, error) {
 	if err != nil {
-		return nil, b.unsealed(err)
+		return nil, b.unsealed(b.client.notMade(b.held, err))
 	}
 	crash("client-sealed")
 	c, h := b.client, b.held
