@@ -35,7 +35,8 @@ func (c *Client) call(ctx context.Context, r call) error {
 			return err
 		}
 		err := c.exchange(ctx, r)
-		again := r.finds && errors.As(err, new(*NotFoundError)) && c.book >= 0 && isExpecting(c.book)
+		unsure := errors.As(err, new(*NotFoundError)) || errors.As(err, new(*NameTakenError))
+		again := r.finds && unsure && c.book >= 0 && isExpecting(c.book)
 		c.give()
 		if !again {
 			return err

@@ -135,15 +135,19 @@ func TestWhatOthersHaveIsWaitedFor(t *testing.T) {
 	require.NoError(t, slow.take(background)) // so that it tells nothing
 	restart(t, s)
 	rejoin(t, quick)
-	err := quick.PutName(background, "x", y.ID(), false)
-	require.ErrorAs(t, err, new(*NameTakenError))
 	soon := deadline.Until(background, time.Now().Add(30*time.Millisecond))
 	defer soon.End()
-	_, err = quick.Get(soon, x.ID(), GetOptions{})
+	_, err := quick.Get(soon, x.ID(), GetOptions{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	soon = deadline.Until(background, time.Now().Add(30*time.Millisecond))
+	defer soon.End()
+	require.ErrorIs(t, quick.PutName(soon, "x", y.ID(), false), context.DeadlineExceeded)
 	got := make(chan error, 4)
 	for _, ask := range []func() error{
-		func() error { o, err := quick.Get(background, x.ID(), GetOptions{}); return errors.Join(err, o.Release()) },
+		func() error {
+			o, err := quick.Get(background, x.ID(), GetOptions{})
+			return errors.Join(err, o.Release())
+		},
 		func() error { _, err := quick.GetName(background, "x", false); return err },
 		func() error { return quick.Pin(background, x.ID()) },
 		func() error {
