@@ -14,7 +14,7 @@
 //
 // What the server may hold is limited: in bytes of the host's memory, and of each device's.
 //
-// When the server ends, what is mapped stays. Calls return a *LostError then; each tries once to
-// find another server at the same path first, and tells it of what the client has, so that a
-// server which is started again knows what living processes hold.
+// When the server ends, what is mapped stays. Calls return a *LostError then; each tries once to find another server at
+// the same path first. Clients that have objects look for one by themselves, and tell it of these, and of the names,
+// marks and deletions that the server before had answered.
 package store
