@@ -71,7 +71,7 @@ type welcome struct {
 
 // Connect returns a client of the server at a path, or at [DefaultPath] where it is empty; r has
 // the memory that objects are mapped by, [gobuffer.Default] where it is nil. The error is a
-// *LostError where nobody answers, and a *RefusedError where the other end is another user's.
+// *LostError where nobody answers within a second, and a *RefusedError where the other end is another user's.
 func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, error) {
 	if path == "" {
 		path = DefaultPath()
@@ -119,6 +119,10 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
+// answersWithin is how long a connection waits for its first answer: a process that has a dead server's socket lets
+// others connect, and reads nothing.
+const answersWithin = time.Second
+
 // connect opens a connection and greets the server.
 func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 	socket, err := dial(c.path)
@@ -126,16 +130,21 @@ func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 		return nil, welcome{}, &LostError{c.path, err}
 	}
 	socket.hangUp = c.hangUp
-	w, err := greet(ctx, socket, c.path)
-	if err != nil {
-		socket.close()
-		return nil, welcome{}, err
+	soon := deadline.Until(ctx, time.Now().Add(answersWithin))
+	defer soon.End()
+	w, err := greet(soon, socket, c.path)
+	if err == nil {
+		return socket, w, nil
 	}
-	return socket, w, nil
+	socket.close()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &LostError{c.path, fmt.Errorf("process %d listens there, and has not answered for %s", socket.peer, answersWithin)}
+	}
+	return nil, welcome{}, err
 }
 
 func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, err error) {
-	if _, err := checkPeer(socket.descriptor, path); err != nil {
+	if socket.peer, err = checkPeer(socket.descriptor, path); err != nil {
 		return w, err
 	}
 	var e encoder

@@ -24,6 +24,7 @@ type conversation struct {
 
 // admit begins to answer a connection, whose descriptor is its own.
 func (s *Server) admit(socket int) {
+	record(socket)
 	k := &link{socket: socket, process: -1}
 	c := &conversation{server: s, transport: k, hang: k.hang}
 	k.conversation = c

@@ -66,9 +66,9 @@ func (k *link) close(why error) {
 		}
 	}
 	_ = unix.Shutdown(k.socket, unix.SHUT_RDWR) // a forked child may have the descriptor, too
-	_ = unix.Close(k.socket)
+	_ = closeRecorded(k.socket)
 	if k.process >= 0 {
-		_ = unix.Close(k.process)
+		_ = closeRecorded(k.process)
 	}
 }
 
@@ -83,6 +83,7 @@ func processOf(socket int) int {
 		return -1
 	}
 	unix.CloseOnExec(process)
+	record(process)
 	return process
 }
 

@@ -10,8 +10,9 @@ import (
 // listener is a socket whose Accept waits in Go's poller. Package net has one too, and names,
 // addresses and protocols besides, which would be a fifth of the library that Python loads.
 type listener struct {
-	file *os.File
-	raw  syscall.RawConn
+	descriptor int
+	file       *os.File
+	raw        syscall.RawConn
 }
 
 // mostWaiting is how many clients wait to be accepted at a time.
@@ -30,13 +31,15 @@ func listen(path string) (*listener, error) {
 		_ = unix.Close(descriptor)
 		return nil, err
 	}
+	record(descriptor)
 	file := os.NewFile(uintptr(descriptor), path)
 	raw, err := file.SyscallConn()
 	if err != nil {
+		unrecord(descriptor)
 		_ = file.Close()
 		return nil, err
 	}
-	return &listener{file, raw}, nil
+	return &listener{descriptor, file, raw}, nil
 }
 
 // accept returns the next client's connection, which does not wait.
@@ -55,5 +58,10 @@ func (l *listener) accept() (int, error) {
 	return descriptor, nil
 }
 
-// close ends it, and an accept that waits. The path stays.
-func (l *listener) close() error { return l.file.Close() }
+// close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
+// the descriptor, in whose backlog they would wait for ever.
+func (l *listener) close() error {
+	_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
+	unrecord(l.descriptor)
+	return l.file.Close()
+}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,41 +49,6 @@ func checkFolder(folder string) error {
 		return &RefusedError{folder, fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
 	}
 	return nil
-}
-
-// lockPath has this process be the only server of a path, until the file is closed. The lock ends
-// with its process; the file stays.
-func lockPath(path string) (*os.File, error) {
-	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		owner := make([]byte, 20)
-		n, _ := file.ReadAt(owner, 0)
-		_ = file.Close()
-		if err == unix.EWOULDBLOCK {
-			return nil, &RefusedError{path, fmt.Sprintf("a store serves it already, process %s", strings.TrimSpace(string(owner[:n])))}
-		}
-		return nil, fmt.Errorf("%s.lock: %w", path, err)
-	}
-	_ = file.Truncate(0)
-	_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return file, nil
-}
-
-// removeStale removes what a server that has ended left behind. The lock is held.
-func removeStale(path string) error {
-	var found unix.Stat_t
-	switch err := unix.Lstat(path, &found); {
-	case err == unix.ENOENT:
-		return nil
-	case err != nil:
-		return fmt.Errorf("%s: %w", path, err)
-	case found.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return &RefusedError{path, "it is there, and is no socket"}
-	}
-	return os.Remove(path)
 }
 
 // bootID tells machines, and their starts, from each other.

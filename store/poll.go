@@ -24,6 +24,8 @@ func newPoll() (*poll, error) {
 		_ = unix.Close(descriptor)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
+	record(descriptor)
+	record(wake)
 	p := &poll{descriptor, wake}
 	if err := p.add(wake, 0); err != nil {
 		_ = p.close()
@@ -68,8 +70,8 @@ func (p *poll) wait(events []unix.EpollEvent, s *spinner) (n int, err error) {
 func (p *poll) interrupt() { _, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (p *poll) close() error {
-	_ = unix.Close(p.wake)
-	return os.NewSyscallError("close", unix.Close(p.descriptor))
+	_ = closeRecorded(p.wake)
+	return os.NewSyscallError("close", closeRecorded(p.descriptor))
 }
 
 // epollNow is unix.EpollWait that waits for nothing.

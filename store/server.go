@@ -40,7 +40,8 @@ type ServerOptions struct {
 type Server struct {
 	options  ServerOptions
 	path     string
-	lock     *os.File
+	lock     *pathLock
+	socket   fileIdentity // of what Listen has bound
 	listener *listener
 	instance ID
 	boot     string
@@ -79,7 +80,7 @@ type Server struct {
 	closed      bool
 }
 
-// Listen returns a server that listens, and has clients wait until Serve is called. It makes the
+// Listen returns a server that listens, and has clients wait until Serve is called, a second at the most. It makes the
 // socket's directory if there is none, for the user alone, and refuses one that others can enter.
 // A socket that a server left behind which has ended is replaced; that of a living one is a
 // *RefusedError.
@@ -106,6 +107,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	}
 	if err = removeStale(o.Path); err == nil {
 		s.listener, err = listen(o.Path)
+		s.socket = fileAt(o.Path)
 	}
 	if err == nil {
 		if err = os.Chmod(o.Path, 0o600); err == nil {
@@ -120,7 +122,7 @@ func Listen(o ServerOptions) (*Server, error) {
 		if s.listener != nil {
 			_ = s.listener.close()
 		}
-		_ = s.lock.Close()
+		_ = s.lock.release()
 		return nil, err
 	}
 	s.startSpares(o.Ready)
@@ -239,7 +241,14 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.links.finish()
-	err := s.listener.close()
+	var err error
+	// Another server may have the path where this socket was removed. Its inode is no other's while it listens.
+	if isFile(s.path, s.socket) {
+		if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
+			err = gone
+		}
+	}
+	err = errors.Join(err, s.listener.close())
 	s.connections.Wait()
 	s.endSpares()
 	s.mu.Lock()
@@ -249,9 +258,5 @@ func (s *Server) Close() error {
 	s.book.close()
 	s.mu.Unlock()
 	err = errors.Join(err, s.links.poll.close())
-	// Others may take the path only when it is free again.
-	if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
-		err = errors.Join(err, gone)
-	}
-	return errors.Join(err, s.lock.Close())
+	return errors.Join(err, s.lock.release())
 }

@@ -113,6 +113,7 @@ var controlBytes = unix.CmsgSpace(4 * mostDescriptors)
 // that is needed: recvmsg and sendmsg. Every now and then receive asks whether to go on.
 type waitingSocket struct {
 	descriptor int
+	peer       int // the server's process
 	control    []byte
 	stopped    func() error // may be nil
 	hangUp     *atomic.Bool // may be nil
@@ -129,8 +130,9 @@ func dial(path string) (*waitingSocket, error) {
 	}
 	look := unix.NsecToTimeval(int64(lookEvery))
 	if err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &look); err == nil {
-		// A backlog that is full blocks; the server accepts before it does anything else.
-		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10})
+		// A backlog that is full blocks, as long as nobody accepts.
+		first := unix.NsecToTimeval(int64(answersWithin))
+		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &first)
 	}
 	for err == nil {
 		if err = unix.Connect(descriptor, &unix.SockaddrUnix{Name: path}); err != unix.EINTR {
@@ -138,10 +140,17 @@ func dial(path string) (*waitingSocket, error) {
 		}
 		err = nil
 	}
+	if err == unix.EAGAIN {
+		err = fmt.Errorf("nobody has accepted the connection for %s", answersWithin)
+	}
+	if err == nil {
+		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10})
+	}
 	if err != nil {
 		_ = unix.Close(descriptor)
 		return nil, err
 	}
+	record(descriptor)
 	return &waitingSocket{descriptor: descriptor, control: make([]byte, controlBytes)}, nil
 }
 
@@ -183,4 +192,4 @@ func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err er
 	}
 }
 
-func (s *waitingSocket) close() { _ = unix.Close(s.descriptor) }
+func (s *waitingSocket) close() { _ = closeRecorded(s.descriptor) }

@@ -113,6 +113,7 @@ func (s *Server) makeSpare() {
 	case err != nil:
 		d.used -= one.size
 	default:
+		record(descriptor)
 		one.descriptor = descriptor
 		p.ready = one
 		crash("server-ready")
@@ -127,7 +128,7 @@ func (s *Server) giveUpSpare() {
 	if one := p.ready; one != nil {
 		p.ready = nil
 		d.used -= one.size
-		_ = unix.Close(one.descriptor)
+		_ = closeRecorded(one.descriptor)
 	}
 	if one := p.making; one != nil {
 		one.givenUp.Store(true)
@@ -156,7 +157,7 @@ func (s *Server) takeSpare(d *domain, bytes int64) (descriptor int, err error) {
 	p.ready = nil
 	if more > 0 {
 		if err := s.room(d, more); err != nil {
-			_ = unix.Close(one.descriptor)
+			_ = closeRecorded(one.descriptor)
 			d.used -= one.size
 			return -1, err
 		}
@@ -167,7 +168,7 @@ func (s *Server) takeSpare(d *domain, bytes int64) (descriptor int, err error) {
 	})
 	d.used -= max(-more, 0)
 	if err != nil {
-		_ = unix.Close(one.descriptor)
+		_ = closeRecorded(one.descriptor)
 		d.used -= bytes
 		p.misses++
 		return -1, nil

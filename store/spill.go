@@ -20,7 +20,10 @@ type spilledFile struct {
 	bytes int64
 }
 
-func (f *spilledFile) close() { _ = f.file.Close() }
+func (f *spilledFile) close() {
+	unrecord(int(f.file.Fd()))
+	_ = f.file.Close()
+}
 
 func (f *spilledFile) same(check uint32) error {
 	if check != f.check {
@@ -151,6 +154,7 @@ func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
 	if f.file, err = openSpill(s.options.Spill); err != nil {
 		return err
 	}
+	record(int(f.file.Fd()))
 	if u.onDevice() {
 		f.check, err = s.devices.save(f.file, u.domain.device, descriptor, u.size, f.bytes)
 	} else {

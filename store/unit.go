@@ -4,8 +4,6 @@ import (
 	"os"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"hamr/backends"
 )
 
@@ -42,6 +40,7 @@ type descriptor struct {
 }
 
 func newDescriptor(number int) *descriptor {
+	record(number)
 	d := &descriptor{number: number}
 	d.users.Store(1)
 	return d
@@ -54,7 +53,7 @@ func (d *descriptor) retain() *descriptor {
 
 func (d *descriptor) release() {
 	if d != nil && d.users.Add(-1) == 0 {
-		_ = unix.Close(d.number)
+		_ = closeRecorded(d.number)
 	}
 }
 

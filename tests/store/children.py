@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 import time
 
 import numpy as np
 
-from hamr.store import StoreLost, connect
+from hamr.store import Server, StoreLost, connect
 
 
 def totals(buffers, results):
@@ -61,6 +63,49 @@ def hold(path, *ids):
             found = [np.asarray(client.get(id)) for id in ids]
             same = all(np.array_equal(a, b) for a, b in zip(found, held, strict=True))
             print("same" if same else "other", flush=True)
+
+
+def forked():
+    """A child that only waits; its number."""
+    if not (pid := os.fork()):
+        os.close(0)
+        signal.pause()
+        os._exit(0)
+    return pid
+
+
+def serve_and_fork(path):
+    """Serve in a process that has forked a child, say which, and do what is said."""
+    server = Server(path, limit="host=16MiB", spill=os.path.dirname(path))
+    client = connect(path)
+    ids = [client.put(np.zeros(n)) for n in (10, 1000, 500_000)]
+    print(forked(), flush=True)
+    for line in sys.stdin:
+        if line == "close\n":
+            server.close()
+        elif line == "spill\n":
+            ids += [client.put(np.zeros(1_000_000)) for _ in range(3)]
+            assert client.statistics()["spills"]
+        elif line == "fork\n":
+            print(forked(), flush=True)
+            continue
+        print("done", flush=True)
+
+
+def go_to_background(path, told):
+    """Serve, and go on in a child, which says that it serves once the parent has ended."""
+    server = Server(path)
+    parent = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    with open(int(told), "w") as writer:
+        print(os.getpid(), file=writer, flush=True)
+        server = Server(path)
+        print("serving", file=writer, flush=True)
+        signal.pause()
+    del server
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -22,6 +23,9 @@ var (
 	storeObjects = newNumbered[*storeObject](storeClosed)
 	storeWatches = newNumbered[*store.Watch](storeClosed)
 )
+
+// RecordedDescriptors is the address of store's variable of that name, which never moves.
+func RecordedDescriptors() uintptr { return uintptr(unsafe.Pointer(store.Recorded())) }
 
 func storeClosed(uint64) error { return store.ErrClosed }
 

@@ -14,6 +14,7 @@ package capi
 
 int64_t capi_drop_spares(int64_t *untold);
 void capi_set_spare_ends(uint64_t address);
+void capi_set_recorded(uint64_t address);
 */
 import "C"
 
@@ -56,6 +57,7 @@ func hamrLimitLibrary(library, backend *C.char, device C.int32_t, bytes C.int64_
 
 func init() {
 	C.capi_set_spare_ends(C.uint64_t(bridge.SpareEnds())) // a variable, which never moves
+	C.capi_set_recorded(C.uint64_t(bridge.RecordedDescriptors()))
 	bridge.DropSpares = func() (reused, untold int64) {
 		var count C.int64_t
 		C.granted_drop()

@@ -28,6 +28,18 @@ static int32_t *spare_ends; /* descriptors plus one, or 0: gobuffer.SpareEnds */
 
 void capi_set_spare_ends(uint64_t address) { spare_ends = (int32_t *)(uintptr_t)address; }
 
+static uint64_t *recorded; /* store.Recorded: how many words follow, and a bit for each descriptor */
+
+void capi_set_recorded(uint64_t address) { recorded = (uint64_t *)(uintptr_t)address; }
+
+/* What the parent serves, and its sessions, end with the parent. */
+static void close_recorded(void) {
+    for (uint64_t at = 0; recorded && at < recorded[0]; at++) {
+        for (uint64_t bits = recorded[at + 1]; bits; bits &= bits - 1) close((int)(at * 64) + __builtin_ctzll(bits));
+        recorded[at + 1] = 0;
+    }
+}
+
 /* Of a lease that the parent has made ahead the child would have both ends, and what is lent by it later. */
 static void close_spare_ends(void) {
     for (int i = 0; spare_ends && i < 2; i++) {
@@ -52,6 +64,7 @@ static void after_fork(void) {
 static void after_fork_in_child(void) {
     forked = 1;
     close_spare_ends();
+    close_recorded();
     copy_path[0] = '\0';
     memset(&capi_own, 0, sizeof capi_own);
     capi_generation++;

@@ -26,6 +26,7 @@ extern uint64_t capi_generation; /* another one in each process */
 extern capi_core capi_own;      /* functions is NULL until the core was asked for */
 
 void capi_set_spare_ends(uint64_t address);
+void capi_set_recorded(uint64_t address);
 
 /* Makes sure that there is a core; else what is wrong, in words. */
 hamr_status capi_load(void);

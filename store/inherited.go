@@ -1,0 +1,40 @@
+package store
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostRecorded is how many descriptors, from 0 on, can be recorded: as many as Linux allows by default.
+const mostRecorded = 1 << 20
+
+// recorded has a bit for each descriptor that a forked child closes. Its first word is how many of the others to look at.
+var recorded [1 + mostRecorded/64]atomic.Uint64
+
+// Recorded returns where the words are that tell which descriptors a forked child closes; they never move. The child goes on without its parent's runtime: it would keep a dead server's socket and lock, its clients' sessions,
+// and the memory of deleted objects.
+func Recorded() *atomic.Uint64 { return &recorded[0] }
+
+// record has forked children close a descriptor, until it is closed by closeRecorded or forgotten by unrecord.
+func record(descriptor int) {
+	if descriptor < 0 || descriptor >= mostRecorded {
+		return
+	}
+	at := uint64(descriptor/64) + 1
+	recorded[at].Or(1 << (descriptor % 64))
+	for most := recorded[0].Load(); most < at && !recorded[0].CompareAndSwap(most, at); most = recorded[0].Load() {
+	}
+}
+
+// unrecord comes before the end of a descriptor, whose number is another one's afterwards.
+func unrecord(descriptor int) {
+	if descriptor >= 0 && descriptor < mostRecorded {
+		recorded[descriptor/64+1].And(^uint64(1 << (descriptor % 64)))
+	}
+}
+
+func closeRecorded(descriptor int) error {
+	unrecord(descriptor)
+	return unix.Close(descriptor)
+}

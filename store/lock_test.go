@@ -1,0 +1,102 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestALockFileThatWasRemoved has a server go on that has lost its lock file, as by what cleans /tmp.
+func TestALockFileThatWasRemoved(t *testing.T) {
+	first := startServer(t, ServerOptions{})
+	c := newClient(t, first)
+	id := makeObject(t, c, bytesOf(100), 7)
+	require.NoError(t, os.Remove(first.path+".lock"))
+	_, err := Listen(ServerOptions{Path: first.path})
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.ErrorContains(t, err, "a store serves it already")
+	there, _, err := newClient(t, first).Exists(background, id)
+	require.NoError(t, err)
+	assert.True(t, there)
+}
+
+// TestASocketThatWasRemoved has another server take the path: the end of the first takes nothing of its.
+func TestASocketThatWasRemoved(t *testing.T) {
+	first := startServer(t, ServerOptions{})
+	require.NoError(t, os.Remove(first.path))
+	require.NoError(t, os.Remove(first.path+".lock"))
+	second := startServer(t, ServerOptions{Path: first.path})
+	require.NoError(t, first.Close())
+	_, _, err := newClient(t, second).Exists(background, newID())
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+	assert.NoFileExists(t, first.path)
+}
+
+// TestALockEndsWithItsServer though another process has a copy of the descriptor, as a forked child.
+func TestALockEndsWithItsServer(t *testing.T) {
+	path := filepath.Join(folder(t), "store.sock")
+	first, err := Listen(ServerOptions{Path: path})
+	require.NoError(t, err)
+	for _, descriptor := range []int{first.lock.descriptor, first.listener.descriptor} {
+		copied, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
+		require.NoError(t, err)
+		defer unix.Close(copied)
+	}
+	require.NoError(t, first.Close())
+	_, err = Connect(background, path, newRuntime(t))
+	var lost *LostError
+	require.ErrorAs(t, err, &lost)
+	second := startServer(t, ServerOptions{Path: path})
+	newClient(t, second)
+}
+
+// TestAServerThatDoesNotAnswer is one whose socket somebody has, and nobody reads.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	path := filepath.Join(folder(t), "store.sock")
+	l, err := listen(path)
+	require.NoError(t, err)
+	defer l.close()
+	_, err = Connect(background, path, newRuntime(t))
+	var lost *LostError
+	require.ErrorAs(t, err, &lost)
+	assert.ErrorContains(t, err, "has not answered")
+	// One that waits is as many as a backlog of none has room for.
+	require.NoError(t, unix.Listen(l.descriptor, 0))
+	_, err = Connect(background, path, newRuntime(t))
+	require.ErrorAs(t, err, &lost)
+	assert.ErrorContains(t, err, "nobody has accepted the connection")
+}
+
+// TestDescriptorsThatAForkedChildCloses are a server's, as long as it has them.
+func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
+	is := func(descriptor int) bool { return recorded[descriptor/64+1].Load()>>(descriptor%64)&1 == 1 }
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	makeObject(t, c, bytesOf(100_000), 1)
+	has := []int{s.lock.descriptor, s.listener.descriptor, s.links.poll.descriptor, s.links.poll.wake, c.socket.descriptor}
+	s.mu.Lock()
+	for _, o := range s.objects {
+		has = append(has, o.unit.descriptor.number)
+	}
+	s.mu.Unlock()
+	s.links.mu.Lock()
+	for _, k := range s.links.open {
+		has = append(has, k.socket)
+	}
+	s.links.mu.Unlock()
+	require.Len(t, has, 7)
+	for i, descriptor := range has {
+		assert.True(t, is(descriptor), i)
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, s.Close())
+	for i, descriptor := range has {
+		assert.False(t, is(descriptor), i)
+	}
+}

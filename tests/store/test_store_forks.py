@@ -1,0 +1,127 @@
+"""Children of a process that serves: what they keep of it ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from hamr.store import ObjectNotFound, Server, StoreError, StoreLost, connect
+from tests.support.paths import PATHS
+from tests.support.processes import wait_until
+
+
+@pytest.fixture
+def forked(tmp_path):
+    """A process that serves and has forked a child, which takes orders; its path; the child."""
+    path = str(tmp_path / "store" / "socket")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.store.children", "serve_and_fork", path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **PATHS},
+    )
+    child = int(process.stdout.readline())
+    yield process, path, child
+    process.kill()
+    os.kill(child, signal.SIGKILL)  # which has the pipe, too
+    process.communicate()
+
+
+def ended(call):
+    """The exception of a call that must come back: a child that keeps a socket has it wait."""
+    found = []
+
+    def run():
+        try:
+            call()
+        except StoreError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "the call hangs"
+    return found[0] if found else None
+
+
+def order(process, what):
+    process.stdin.write(what + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n"
+
+
+@pytest.mark.parametrize("end", ["killed", "closed"])
+def test_a_forked_child_of_a_server_that_has_ended(forked, end):
+    """Clients learn of the end, and another server has the path."""
+    process, path, _ = forked
+    client = connect(path)
+    id = client.put(np.arange(5))
+    if end == "killed":
+        process.kill()
+        process.wait()
+    else:
+        order(process, "close")
+    assert isinstance(ended(lambda: client.exists(id)), StoreLost)
+    assert isinstance(ended(lambda: connect(path)), StoreLost)
+    with Server(path):
+        assert not connect(path).exists(id)
+        assert not client.exists(id)
+
+
+def test_a_forked_child_has_none_of_the_servers_descriptors(forked):
+    """Its memory, its sockets and its files among them; those that the child has opened stay."""
+    process, path, child = forked
+    order(process, "spill")
+    process.stdin.write("fork\n")
+    process.stdin.flush()
+    second = int(process.stdout.readline())
+    try:
+        for number in (child, second):
+            names = [os.readlink(one.path) for one in os.scandir(f"/proc/{number}/fd")]
+            left = [n for n in names if "socket" in n or "memfd:hamr-shared" in n or path in n]
+            assert not left, names
+    finally:
+        os.kill(second, signal.SIGKILL)
+
+
+def test_a_program_that_serves_and_goes_to_the_background(tmp_path):
+    """Its child serves the path once the parent has ended."""
+    path = str(tmp_path / "store" / "socket")
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.store.children", "go_to_background", path, str(writer)],
+        env={**os.environ, **PATHS},
+        pass_fds=[writer],
+    )
+    os.close(writer)
+    assert process.wait(60) == 0
+    with open(reader) as told:
+        child = int(told.readline())
+        try:
+            assert told.readline() == "serving\n"
+            client = connect(path)
+            assert client.get(client.put(np.arange(4)))[3] == 3
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_session_ends_with_close_though_a_child_has_it(server, client):
+    other = connect(server.path)
+    held = other.get(client.put(np.zeros(100_000)))
+    if not (pid := os.fork()):
+        signal.pause()
+        os._exit(0)
+    try:
+        other.close()
+        del held, other
+        wait_until(lambda: server.statistics()["connections"] == 1)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    with pytest.raises(ObjectNotFound):
+        client.get(name="nothing")
