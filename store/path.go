@@ -12,11 +12,14 @@ import (
 
 // DefaultPath is where a server listens, and clients look for it, unless they are told otherwise:
 // $HAMR_STORE, else hamr/store.sock in $XDG_RUNTIME_DIR, else store.sock in /tmp/hamr-UID.
-func DefaultPath() string {
-	if path := os.Getenv("HAMR_STORE"); path != "" {
+func DefaultPath() string { return DefaultPathBy(os.Getenv) }
+
+// DefaultPathBy is DefaultPath by other values of the environment's variables than those that the process started with.
+func DefaultPathBy(lookup func(name string) string) string {
+	if path := lookup("HAMR_STORE"); path != "" {
 		return path
 	}
-	if folder := os.Getenv("XDG_RUNTIME_DIR"); folder != "" {
+	if folder := lookup("XDG_RUNTIME_DIR"); folder != "" {
 		return filepath.Join(folder, "hamr", "store.sock")
 	}
 	return filepath.Join("/tmp", "hamr-"+strconv.Itoa(os.Getuid()), "store.sock")

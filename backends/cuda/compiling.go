@@ -3,7 +3,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -55,9 +54,6 @@ func compilerLibraries(lookup func(string) string, more []string) []string {
 	names = append(names, more...)
 	for _, variable := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		folder := lookup(variable)
-		if folder == "" {
-			folder = os.Getenv(variable)
-		}
 		if folder == "" {
 			continue
 		}

@@ -126,6 +126,23 @@ def test_where_nvrtc_is_looked_for(emulator, tmp_path):
             file.parent.mkdir(parents=True)
             os.symlink(library, file)
             assert run_code(script, env=places).startswith("options:")
+    # As os.environ says when a program is compiled, whatever hamr was told before.
+    changed = (
+        "import os, hamr.pygpu as g\n"
+        "def tried():\n"
+        "    try: return g.compile('x').log\n"
+        "    except Exception as e: return str(getattr(e, 'tried', e))\n"
+        "tried()\n"
+        f"os.environ['CUDA_HOME'] = {str(toolkit)!r}\n"
+        "found = tried()\n"
+        "del os.environ['CUDA_HOME']\n"
+        "print(found, tried(), sep='\\n')\n"
+    )
+    found, without = run_code(changed, env={"CUDA_HOME": "/elsewhere"}).splitlines()
+    if lines[0] == "nvrtc":
+        assert found.startswith("options:")
+        assert str(toolkit) not in without
+        assert "/elsewhere" not in without
     absent = run_code(script, env={"HAMR_NVRTC_LIBRARY": "/nowhere/libnvrtc.so"})
     assert absent.splitlines() == ["nvrtc", "/nowhere/libnvrtc.so"]
 

@@ -84,6 +84,20 @@ def test_what_was_measured_is_in_force(tmp_path):
     assert wins["pinned_held"] == {"value": 0, "source": None}
 
 
+def test_a_home_that_the_program_says(tmp_path):
+    measured(XDG_CONFIG_HOME=str(tmp_path))
+    code = (
+        "import os, hamr\n"
+        f"os.environ['XDG_CONFIG_HOME'] = {str(tmp_path)!r}\n"
+        "from hamr.cli import main\n"
+        "main(['info', '--json'])\n"
+    )
+    done = run(code=code, XDG_CONFIG_HOME="/nowhere")
+    assert done.returncode == 0, done.stderr
+    reports = json.loads(done.stdout)["backends"]["cuda"]["staging"]
+    assert reports[0]["from_up"]["source"] == "tuning"
+
+
 @pytest.mark.parametrize("value", ["", "0"])
 def test_a_tuning_that_is_not_to_be_read(tmp_path, value):
     home = {"XDG_CONFIG_HOME": str(tmp_path)}

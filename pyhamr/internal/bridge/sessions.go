@@ -85,7 +85,7 @@ func Connect(path string, milliseconds int64) (token uint64, found string, err e
 	defer Guard(&err)
 	ctx, end := soon(milliseconds)
 	defer end()
-	c, err := store.Connect(ctx, path, Runtime)
+	c, err := store.Connect(ctx, pathOf(path), Runtime)
 	if err != nil {
 		return 0, "", err
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Settings are the values of HAMR_… variables: what Python said, else the
-// environment of the process when it started.
+// Settings are the values of HAMR_… variables, and of others' that hamr reads: what Python or C said,
+// else the environment of the process when it started.
 var Settings settings
 
 type settings struct {

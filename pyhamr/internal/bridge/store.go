@@ -62,8 +62,17 @@ func StoreServe(options string) (reply string, err error) {
 	return textOf(map[string]any{"token": token, "path": path})
 }
 
+// pathOf is a server's path, also where the caller names none.
+func pathOf(path string) string {
+	if path == "" {
+		return store.DefaultPathBy(Settings.Get)
+	}
+	return path
+}
+
 // listen starts a server, and returns where.
 func listen(o store.ServerOptions) (token uint64, path string, err error) {
+	o.Path = pathOf(o.Path)
 	s, err := store.Listen(o)
 	if err != nil {
 		return 0, "", err
@@ -104,7 +113,7 @@ func StoreConnect(call uint64, path string) (reply string, err error) {
 		StoreDisconnect(told.Token)
 	}
 	return patiently(call, undo, func(ctx context.Context) (string, error) {
-		c, err := store.Connect(ctx, path, Runtime)
+		c, err := store.Connect(ctx, pathOf(path), Runtime)
 		if err != nil {
 			return "", err
 		}

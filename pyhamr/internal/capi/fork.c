@@ -130,15 +130,24 @@ HAMR_EXPORT void hamr_core_of_copy(capi_core *core, hamr_drop_function drop) {
 
 extern char **environ;
 
+/* Whether Go reads a variable. */
+static int is_setting(const char *name) {
+    static const char *const others[] = {"CUDA_HOME", "CUDA_PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"};
+    int found = strncmp(name, "HAMR_", 5) == 0;
+    for (size_t i = 0; !found && i < sizeof others / sizeof *others; i++) found = strcmp(name, others[i]) == 0;
+    return found;
+}
+
 /* Go sees what the environment was when the process started. */
 static void configure(const hamr_functions *functions) {
     char name[64];
     for (char **entry = environ; entry && *entry; entry++) {
         const char *value = strchr(*entry, '=');
-        if (strncmp(*entry, "HAMR_", 5) != 0 || !value || (size_t)(value - *entry) >= sizeof name) continue;
+        if (!value || (size_t)(value - *entry) >= sizeof name) continue;
         memcpy(name, *entry, (size_t)(value - *entry));
         name[value - *entry] = '\0';
         value++;
+        if (!is_setting(name)) continue;
         /* What is empty is not set, save where that says something. */
         free(functions->configure(name, *value || strcmp(name, "HAMR_TUNING") != 0 ? value : "0"));
         if (strcmp(name, "HAMR_VERBOSE") == 0) free(functions->set_verbose(atoi(value) > 0));

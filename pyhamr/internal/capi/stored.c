@@ -39,14 +39,20 @@ static hamr_status finish(Numbered *numbered, hamr_error *error) {
     return keep(error);
 }
 
+/* A path or, where there is none, "", and Go is told where the default is: it sees what the environment was when the process started. */
+static char *path_or_default(const char *path) {
+    static const char *const names[] = {"HAMR_STORE", "XDG_RUNTIME_DIR"};
+    for (int i = 0; !path && i < 2; i++) free(capi_own.functions->configure(names[i], getenv(names[i]) ? getenv(names[i]) : ""));
+    return UNCONST(char, path ? path : "");
+}
+
 hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made) {
     CHECK_RESULT(made, "made");
     if (host_limit < 0 || device_limit < 0) return fail(HAMR_ERROR_VALUE, "a limit is %lld: accepted are 0 and more", (long long)(host_limit < 0 ? host_limit : device_limit));
     CAPI_LOAD();
     Numbered *server = numbered_new(SERVER);
     if (!server) return HAMR_ERROR_MEMORY;
-    if (!path) path = getenv("HAMR_STORE");
-    hamr_status status = finish(server, GO->serve(UNCONST(char, path), UNCONST(char, spill), host_limit, device_limit, &server->token, &server->text));
+    hamr_status status = finish(server, GO->serve(path_or_default(path), UNCONST(char, spill), host_limit, device_limit, &server->token, &server->text));
     if (!status) *made = (hamr_store_server *)server;
     return status;
 }
@@ -66,8 +72,7 @@ hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **
     CAPI_LOAD();
     Numbered *session = numbered_new(SESSION);
     if (!session) return HAMR_ERROR_MEMORY;
-    if (!path) path = getenv("HAMR_STORE"); /* Go sees what the environment was when the process started */
-    hamr_status status = finish(session, GO->connect(UNCONST(char, path), milliseconds, &session->token, &session->text));
+    hamr_status status = finish(session, GO->connect(path_or_default(path), milliseconds, &session->token, &session->text));
     if (!status) *made = (hamr_store *)session;
     return status;
 }

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 MODULE_NAME = "_pyhamr"
 _SYCL_PACKAGE = "HAMR_SYCL_PACKAGE"
+#: Where an NVIDIA toolkit is.
+TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
+#: Settings that are not hamr's own.
+_OTHERS = (*TOOLKITS, "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
 
 _lock = RLock()
 
@@ -111,14 +115,19 @@ def _import_copy() -> Facade:
         raise _no_copy(error) from error
 
 
-def _configure(raw: Facade) -> None:
-    """Tell the library the settings: Go does not see what Python puts into the environment."""
-    for name, value in os.environ.items():
+def tell_settings(raw: Facade, *names: str) -> None:
+    """Tell the library what the environment has: Go does not see what Python puts there."""
+    for name in names:
+        value = os.environ.get(name, "")
         # Of values that are not UTF-8 Go sees those that the process started with.
-        if name.startswith("HAMR_") and not any("\ud800" <= c <= "\udfff" for c in value):
+        if not any("\ud800" <= c <= "\udfff" for c in value):
             # What is empty is not set, save where that says something.
-            raw.Configure(name, value or ("0" if name == "HAMR_TUNING" else ""))
+            empty = "0" if name == "HAMR_TUNING" and name in os.environ else ""
+            raw.Configure(name, value or empty)
 
+
+def _configure(raw: Facade) -> None:
+    tell_settings(raw, *(name for name in os.environ if name.startswith("HAMR_")), *_OTHERS)
     if not os.environ.get(_SYCL_PACKAGE):
         raw.Configure(_SYCL_PACKAGE, _folder_of_dpctl())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.errors import DeviceError
+from .._base.library import TOOLKITS, core, tell_settings
 from .._base.nvidia_packages import libraries_of_packages
 from .arguments import device_for
 from .modules import Module, module_of
@@ -53,6 +54,7 @@ def compile(  # noqa: A001
     if arch is not None and (not isinstance(arch, str) or not arch):
         raise TypeError(f"arch is {arch!r}: accepted are None and a str, as 'sm_90'")
     backend = runtime()
+    tell_settings(core(), *TOOLKITS)
     libraries = libraries_of_packages("libnvrtc.so.") if backend == "cuda" else ()
     try:
         image, log, text = _native.compile_kernels(

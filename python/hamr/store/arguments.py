@@ -6,6 +6,7 @@ import json
 import os
 from math import isnan
 
+from .._base.library import core, tell_settings
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.operands import refuse_value
 
@@ -96,6 +97,14 @@ def path_of(name: str, value: Any) -> str:
     if not isinstance(path, str) or "\0" in path:
         raise ValueError(f"{name} is {value!r}: accepted is a path, as text without NUL")
     return path
+
+
+def socket_of(path: Any) -> str:
+    """A socket's path; "" for where one is by default, as the environment says now."""
+    text = path_of("path", path)
+    if not text:
+        tell_settings(core(), "HAMR_STORE", "XDG_RUNTIME_DIR")
+    return text
 
 
 def joined(shape: tuple[int, ...]) -> str:

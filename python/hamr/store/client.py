@@ -22,7 +22,7 @@ from .arguments import (
     joined,
     metadata_of,
     name_of_object,
-    path_of,
+    socket_of,
     text_of,
     timeout_of,
 )
@@ -64,7 +64,7 @@ class Client:
         _all.add(self)
         self._connection: Connection | None = None
         self._closed = False
-        self.path = path_of("path", path)
+        self.path = socket_of(path)
         self._connected()
 
     def __enter__(self) -> Self:

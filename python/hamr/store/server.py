@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .._base.library import core
 from .._base.size import size_of
-from .arguments import flag_of, path_of
+from .arguments import flag_of, path_of, socket_of
 from .calls import reply
 from .owned import Owned
 
@@ -52,7 +52,7 @@ class Server(Owned):
         if spills and (spill is None or "gpu" not in limits):
             raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
         options = {
-            "path": path_of("path", path),
+            "path": socket_of(path),
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
             "spill": path_of("spill", spill),

@@ -375,6 +375,9 @@ int main(int argc, char **argv) {
     TRUE(setenv("HAMR_STORE", argv[1], 1) == 0);
     OK(hamr_store_connect(NULL, -1, &store));
     TRUE(strcmp(hamr_store_path(store), argv[1]) == 0);
+    hamr_store *none = NULL;
+    TRUE(unsetenv("HAMR_STORE") == 0 && setenv("XDG_RUNTIME_DIR", "/nowhere/at/all", 1) == 0);
+    FAILS(hamr_store_connect(NULL, -1, &none), HAMR_ERROR_LOST, "/nowhere/at/all/hamr/store.sock");
     objects();
     names();
     marks();
