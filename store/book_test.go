@@ -72,7 +72,8 @@ func TestMarksAfterARestart(t *testing.T) {
 func TestADeletionAfterARestart(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	a, b := newClient(t, s), newClient(t, s)
-	x := holdMany(t, a, 2, bytesOf(100), bytesOf(100_000))
+	x := holdMany(t, a, 3, bytesOf(100), bytesOf(100_000))
+	require.NoError(t, a.Delete(background, x[2].ID(), false))
 	require.NoError(t, b.Delete(background, x[0].ID(), false))
 	require.NoError(t, b.Delete(background, x[1].ID(), true))
 	s = restart(t, s)
@@ -80,6 +81,10 @@ func TestADeletionAfterARestart(t *testing.T) {
 		rejoin(t, c)
 	}
 	assert.Zero(t, s.Statistics().Objects)
+	for _, o := range x {
+		_, err := a.Get(background, o.ID(), GetOptions{})
+		require.ErrorAs(t, err, new(*NotFoundError))
+	}
 	releaseAll(t, x)
 }
 

@@ -35,8 +35,7 @@ func (c *Client) call(ctx context.Context, r call) error {
 			return err
 		}
 		err := c.exchange(ctx, r)
-		unsure := errors.As(err, new(*NotFoundError)) || errors.As(err, new(*NameTakenError))
-		again := r.finds && unsure && c.book >= 0 && isExpecting(c.book)
+		again := err != nil && r.finds && isUnsure(err) && c.book >= 0 && isExpecting(c.book)
 		c.give()
 		if !again {
 			return err
@@ -45,6 +44,11 @@ func (c *Client) call(ctx context.Context, r call) error {
 			return err
 		}
 	}
+}
+
+// isUnsure reports whether another client may still tell a new server what makes it answer otherwise.
+func isUnsure(err error) bool {
+	return errors.As(err, new(*NotFoundError)) || errors.As(err, new(*NameTakenError))
 }
 
 // pause waits, or until a context ends.

@@ -123,9 +123,12 @@ var errUntold = errors.New("the server was not told of it yet")
 // notFound returns the error of a call about an object that this client has. Where the server does not find it, it
 // may not have taken it yet.
 func (c *Client) notFound(h *held, err error) error {
+	if err == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if errors.As(err, new(*NotFoundError)) && h.untold != nil {
+	if h.untold != nil && !h.deleted && errors.As(err, new(*NotFoundError)) {
 		return h.untold
 	}
 	return err
@@ -133,7 +136,7 @@ func (c *Client) notFound(h *held, err error) error {
 
 // notMade is notFound of an object that this client makes, which another server may never know.
 func (c *Client) notMade(h *held, err error) error {
-	if err = c.notFound(h, err); errors.As(err, new(*NotFoundError)) && h.session != c.session.Load() {
+	if err = c.notFound(h, err); err != nil && errors.As(err, new(*NotFoundError)) && h.session != c.session.Load() {
 		return &LostError{c.path, errors.New("another server does not know of an object that was being made")}
 	}
 	return err
