@@ -66,6 +66,7 @@ func (b *book) open() error {
 		return err
 	}
 	b.number, b.shared = number, newDescriptor(readable)
+	record(number)
 	if _, err = unix.Pwrite(number, b.id[:], 0); err == nil {
 		err = b.rewrite()
 	}
@@ -74,7 +75,7 @@ func (b *book) open() error {
 
 func (b *book) close() {
 	if b.number >= 0 {
-		_ = unix.Close(b.number)
+		_ = closeRecorded(b.number)
 		b.shared.release()
 	}
 	b.number, b.shared = -1, nil
@@ -160,7 +161,8 @@ func (b *book) rewrite() error {
 		}
 		rest, at = rest[n:], at+int64(n)
 	}
-	if _, err := unix.Pwrite(b.number, binary.LittleEndian.AppendUint64(nil, uint64(start)), int64(len(b.id))); err != nil {
+	began := binary.LittleEndian.AppendUint64(nil, uint64(start))
+	if _, err := unix.Pwrite(b.number, began, int64(len(b.id))); err != nil {
 		return err
 	}
 	b.start, b.end = start, start+int64(len(e.bytes))

@@ -39,5 +39,9 @@ func whenHungUp(socket int, f func()) (end func()) {
 			f()
 		}
 	}()
-	return func() { _ = file.Close() }
+	record(number)
+	return func() {
+		unrecord(number)
+		_ = file.Close()
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // mostBooks is how many servers in a row may end before this client has told them all.
@@ -19,9 +17,10 @@ func (c *Client) begin(socket *waitingSocket, w welcome) {
 	if c.book >= 0 && len(c.books) < mostBooks {
 		c.books = append(c.books, c.book)
 	} else if c.book >= 0 {
-		_ = unix.Close(c.book) // that server knew little: it was not even told what this client knows
+		_ = closeRecorded(c.book) // that server knew little: it was not even told what this client knows
 	}
 	c.book = w.book
+	record(c.book)
 	c.unwatch = whenHungUp(socket.descriptor, func() {
 		_ = c.take(context.Background())
 		defer c.give()

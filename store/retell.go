@@ -36,7 +36,7 @@ func (c *Client) tellBooks() error {
 		if tellsLater(err) || errors.As(err, new(*LostError)) {
 			return err
 		}
-		_ = unix.Close(c.books[0])
+		_ = closeRecorded(c.books[0])
 		c.books = c.books[1:]
 		if c.socket == nil {
 			return err
@@ -55,9 +55,10 @@ func (c *Client) tellAll() error {
 }
 
 func (c *Client) closeBooks() {
-	closeAll(c.books)
-	if c.book >= 0 {
-		_ = unix.Close(c.book)
+	for _, number := range append(c.books, c.book) {
+		if number >= 0 {
+			_ = closeRecorded(number)
+		}
 	}
 	c.book, c.books = -1, nil
 }
