@@ -26,14 +26,14 @@ class ServerProcess:
         if self.process is not None:
             self.end(signal.SIGKILL)
 
-    def start(self) -> None:
-        """Start it, and wait until it listens."""
+    def start(self, crash_at: str = "") -> None:
+        """Start it, and wait until it listens; it may end itself at a step of its own."""
         command = [sys.executable, "-m", "hamr", "store", "serve", "--socket", self.path]
         self.process = subprocess.Popen(
             [*command, *self._options],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **PATHS},
+            env={**os.environ, **PATHS, "HAMR_STORE_CRASH_AT": crash_at},
         )
         assert self.process.stdout is not None
         assert self.path in self.process.stdout.readline()

@@ -1,0 +1,18 @@
+"""A server that is killed again and again loses nothing of devices that a living process has."""
+
+import random
+
+from tests.store.restarting import Restarts
+from tests.store.serving import ServerProcess
+from tests.support.processes import scaled
+
+
+def test_nothing_is_lost_by_restarts(tmp_path, device):
+    with ServerProcess(str(tmp_path / "store" / "socket")) as server:
+        restarts = Restarts(server, seed := random.randrange(1 << 30), (None, device))
+        print("seed", seed)
+        for n in range(min(scaled(1000, 100), 3000)):
+            restarts.make(n % 3)
+        for _ in range(scaled(3)):
+            restarts.kill(200)
+        restarts.look()
