@@ -7,6 +7,7 @@ import hamr._native as _native
 from .._base.allocator import Transfer, allocator_of
 from .._base.element import element_of, item_size, name_of
 from .._base.library import core
+from .._base.unopened import or_unopened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def place_of(source: _native.Array) -> tuple[Any, ...]:
     return handle, source._allocator, source.device, int(offset), name_of(source._element), *layout
 
 
+@or_unopened
 def opened(
     kind: type[_A],
     handle: str,
@@ -34,7 +36,7 @@ def opened(
     strides: tuple[int, ...],
     readonly: bool,
 ) -> _A:
-    """The buffer over the memory that another process has; a ValueError if that is gone."""
+    """The buffer over the memory that another process has; where that is gone, an Unopened."""
     element, allocator = element_of(dtype), allocator_of(allocator)
     start = core().Import(allocator, device, handle)
     # It owns the mapping, and lasts as long as the buffer and whatever is made from that.

@@ -8,6 +8,7 @@ from operator import index
 
 import hamr._native as _native
 
+from .._base.unopened import Unopened, fail
 from .buffers import Buffer
 from .shares import SharedHandle, check_socket, close_all
 
@@ -64,6 +65,8 @@ def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer
         raise TypeError("descriptors are accepted with what to_bytes() returned only")
     if isinstance(source, SharedHandle):
         return _opened_by(source)
+    if isinstance(source, Unopened):
+        fail(source)
     if not isinstance(source, socket.socket):
         raise TypeError(
             f"source is {source!r}: accepted are a connected UNIX socket, a hamr.SharedHandle, and "

@@ -16,6 +16,7 @@ from multiprocessing.reduction import DupFd, ForkingPickler
 import hamr._native as _native
 
 from .._base.errors import ForkError
+from .._base.unopened import or_unopened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def _reduced(handle: SharedHandle) -> tuple[Any, ...]:
     return _rebuilt, (frame, sent, handle.copied, handle.readonly)
 
 
+@or_unopened
 def _rebuilt(frame: bytes, sent: list[Any], copied: bool, readonly: bool) -> SharedHandle:
     descriptors: list[int] = []
     try:

@@ -7,6 +7,7 @@ import sys
 import hamr._native as _native
 
 from .._base.library import core
+from .._base.unopened import Unopened, fail
 from . import buffer_protocol, dlpack
 from .meaning import carries, refuse_meaning
 from .wait_setting import wait_of
@@ -77,6 +78,8 @@ def ask(
     kind = type(obj)
     shared: _A | None
     protocols = PROTOCOLS
+    if kind is Unopened:
+        fail(obj)
     if kind in plain_types:
         protocols = _PLAIN
     elif kind in cuda_types:

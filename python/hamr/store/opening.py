@@ -5,6 +5,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.element import element_of, name_of
+from .._base.unopened import or_unopened
 from .._buffer import pickling
 from . import leases
 from .client import client_of
@@ -31,6 +32,7 @@ def place_of(source: _native.Array) -> tuple[Any, ...] | None:
     return lease.path, str(lease.id), offset, name_of(source._element), source.shape, source.strides
 
 
+@or_unopened
 def opened(
     kind: type[_A],
     path: str,
