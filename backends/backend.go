@@ -306,7 +306,7 @@ type Exporter interface {
 	// Export returns an opaque handle for the allocation that holds at, and the
 	// offset of at in it.
 	Export(at Region) (handle []byte, offset int, err error)
-	// Import opens a handle made by another process; Close ends that.
-	Import(handle []byte, device int) (Region, error)
+	// Import opens a handle made by another process, of an allocation of least bytes and more; Close ends that.
+	Import(handle []byte, device, least int) (Region, error)
 	Close(at Region) error
 }

@@ -16,8 +16,9 @@ type Sharing struct {
 	// Copy says whether elements whose memory other processes cannot have in place are copied,
 	// once, into memory that they can have; CopyAlways has it copied in any case.
 	Copy Copying
-	// ReadOnly has receivers map the memory for reading only, which its device enforces. It is refused
-	// where the memory cannot be mapped so, but for a copy.
+	// ReadOnly has receivers map the memory for reading only, so that a write fails. It is refused where the
+	// memory cannot be mapped so, but for a copy. Who means to can map it for writing by the descriptor, as
+	// /proc/self/fd/N opens it anew, unless it is a copy on the host, or sealed: the kernel refuses that.
 	ReadOnly bool
 	// Of is the memory that the elements lie in, if the Array does not know: that of an array that
 	// OpenShared has returned, of which this one is a view that somebody else has made.

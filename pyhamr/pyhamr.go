@@ -49,10 +49,10 @@ func Export(allocator, device int, address uint64) (string, error) {
 	return fmt.Sprint(offset, " ", handle), err
 }
 
-// Import returns the address of memory that Export described, maybe in another process. The
+// Import returns the address of memory, of least bytes and more, that Export described, maybe in another process. The
 // caller frees it by the allocator.
-func Import(allocator, device int, handle string) (uint64, error) {
-	at, err := bridge.Import(backends.Allocator(allocator), device, handle)
+func Import(allocator, device int, handle string, least int) (uint64, error) {
+	at, err := bridge.Import(backends.Allocator(allocator), device, handle, least)
 	return uint64(at), err
 }
 

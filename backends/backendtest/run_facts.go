@@ -59,7 +59,7 @@ func (s suite) testExport(t *testing.T) {
 	handle, offset, err := exporter.Export(shifted(region, 100))
 	require.NoError(t, err)
 	assert.Equal(t, 100, offset)
-	opened, err := exporter.Import(handle, s.device)
+	opened, err := exporter.Import(handle, s.device, 1)
 	require.NoError(t, err)
 	assert.NotEqual(t, region.Address, opened.Address)
 	data := make([]byte, 5000)
@@ -70,7 +70,7 @@ func (s suite) testExport(t *testing.T) {
 	s.write(t, opened, data, 0)
 	require.NoError(t, exporter.Close(opened))
 	equal(t, data, s.read(t, region, 5000, 0), "what the other one has written")
-	_, err = exporter.Import(handle[:len(handle)/2], s.device)
+	_, err = exporter.Import(handle[:len(handle)/2], s.device, 1)
 	assert.Error(t, err)
 }
 

@@ -62,7 +62,7 @@ func (*Backend) Export(at backends.Region) (handle []byte, offset int, err error
 
 // Import maps the memory of a handle that Export returned, in whatever process. Close ends
 // the mapping, as Free does.
-func (*Backend) Import(handle []byte, device int) (backends.Region, error) {
+func (*Backend) Import(handle []byte, device, least int) (backends.Region, error) {
 	if err := checkDevice(device); err != nil {
 		return backends.Region{}, err
 	}
@@ -71,6 +71,9 @@ func (*Backend) Import(handle []byte, device int) (backends.Region, error) {
 	if _, err := fmt.Sscan(string(handle), &f.dev, &f.inode, &f.size, &maker.process, &maker.descriptor,
 		&exporter.process, &exporter.descriptor); err != nil || f.size == 0 {
 		return backends.Region{}, fmt.Errorf("the handle of shared memory is %q: accepted is what Export returned", handle)
+	}
+	if least < 0 || uint64(least) > f.size {
+		return backends.Region{}, fmt.Errorf("%d bytes of shared memory are asked for: accepted are as many as it has, %d", least, f.size)
 	}
 	fd, err := f.open(maker)
 	if err != nil {

@@ -43,14 +43,14 @@ func TestSharedMemoryThatIsGone(t *testing.T) {
 	handle, _, err := b.Export(first)
 	require.NoError(t, err)
 	require.NoError(t, b.Free(first, 10, 0))
-	_, err = b.Import(handle, backends.HostDevice)
+	_, err = b.Import(handle, backends.HostDevice, 1)
 	require.ErrorIs(t, err, syscall.ENOENT)
 	second := make() // it has the number of the first one's descriptor
-	_, err = b.Import(handle, backends.HostDevice)
+	_, err = b.Import(handle, backends.HostDevice, 1)
 	require.ErrorContains(t, err, "is not there any more")
 	require.ErrorContains(t, err, "another file")
 	require.NoError(t, b.Free(second, 10, 0))
-	_, err = b.Import([]byte("nonsense"), backends.HostDevice)
+	_, err = b.Import([]byte("nonsense"), backends.HostDevice, 1)
 	require.ErrorContains(t, err, `"nonsense"`)
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr._buffer import exported
 from tests.scripts import forking
 from tests.support.paths import PATHS
 from tests.support.processes import run_script
@@ -179,6 +180,23 @@ def test_what_is_gone_is_refused_in_words():
     with pytest.raises(ValueError, match="another file"):
         loaded.fill(1)
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape", "strides"),
+    [(10**9, (3,), (8,)), (-8, (3,), (8,)), (0, (11,), (8,)), (8, (10,), (8,)), (0, (2,), (-8,))],
+)
+def test_a_pickle_does_not_reach_beyond_its_memory(offset, shape, strides):
+    b = hamr.Buffer(10, "f8", SHARED, fill=1)
+    handle, allocator, device, _, dtype, *_ = exported.place_of(b)
+    before = mappings()
+    place = handle, allocator, device
+    lost = exported.opened(hamr.Buffer, *place, offset, dtype, shape, strides, False)
+    with pytest.raises(ValueError, match=r"accepted|before their memory"):
+        np.asarray(lost)
+    assert mappings() == before
+    whole = exported.opened(hamr.Buffer, *place, 8, dtype, (9,), (8,), False)
+    assert np.asarray(whole).sum() == 9
 
 
 def test_memory_that_only_says_so_is_not_exported():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hamr
-from hamr.store import ObjectNotFound, Server, StoreLost, connect, leases
+from hamr.store import ObjectNotFound, Server, StoreLost, connect, leases, opening
 from tests.support.processes import run_code, wait_until
 
 
@@ -124,6 +124,31 @@ def test_pickles_of_any_view(client):
     again = pickle.loads(text)
     with pytest.raises(ObjectNotFound, match="there is no object"):
         np.asarray(again)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offset": 10**9},
+        {"offset": -8},
+        {"offset": 8, "shape": (24,), "strides": (8,)},
+        {"shape": (25,), "strides": (8,)},
+        {"shape": (4, 6), "strides": (8, 48)},
+        {"shape": (2,), "strides": (-8,)},
+        {"shape": (2, 2)},
+        {"shape": (-1,)},
+        {"dtype": "complex128"},
+    ],
+    ids=str,
+)
+def test_a_pickle_does_not_reach_beyond_its_object(client, changed):
+    found = client.get(client.put(np.arange(24.0)))
+    where = opening.place_of(found)
+    names = ("path", "id", "offset", "dtype", "shape", "strides")
+    told = {**dict(zip(names, where, strict=True)), **changed}
+    with pytest.raises(ValueError, match=r"accepted|before their memory"):
+        np.asarray(opening.opened(hamr.Buffer, *told.values()))
+    assert np.array_equal(opening.opened(hamr.Buffer, *where), found)
 
 
 def test_leases_end_while_leases_are_looked_for(client):

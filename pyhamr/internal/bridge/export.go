@@ -20,9 +20,9 @@ func Export(a backends.Allocator, device int, at backends.Address) (offset int, 
 	return offset, hex.EncodeToString(found), err
 }
 
-// Import maps memory that Export, in whatever process, has given the handle of. It is the
+// Import maps memory, least bytes and more, that Export, in whatever process, has given the handle of. It is the
 // caller's to free by the allocator.
-func Import(a backends.Allocator, device int, handle string) (at backends.Address, err error) {
+func Import(a backends.Allocator, device int, handle string, least int) (at backends.Address, err error) {
 	defer Guard(&err)
 	able, err := exporter(a)
 	if err != nil {
@@ -32,7 +32,7 @@ func Import(a backends.Allocator, device int, handle string) (at backends.Addres
 	if err != nil {
 		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "handle", Value: fmt.Sprintf("%q", handle), Accepted: "what Export returned"}
 	}
-	opened, err := able.Import(raw, device)
+	opened, err := able.Import(raw, device, least)
 	return opened.Address, err
 }
 

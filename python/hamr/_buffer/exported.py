@@ -38,14 +38,28 @@ def opened(
 ) -> _A:
     """The buffer over the memory that another process has; where that is gone, an Unopened."""
     element, allocator = element_of(dtype), allocator_of(allocator)
-    start = core().Import(allocator, device, handle)
+    size = end_of(offset, item_size(element), shape, strides)
+    start = core().Import(allocator, device, handle, size)
     # It owns the mapping, and lasts as long as the buffer and whatever is made from that.
-    pairs = zip(shape, strides, strict=True)
-    size = offset + item_size(element) + sum((n - 1) * s for n, s in pairs if s > 0)
     place = allocator, device, start
     mapping = _adopted(_native.Array, element_of("uint8"), *place, (size,), take=True)
     layout = shape, strides, readonly
     return _adopted(kind, element, allocator, device, start + offset, *layout, owner=mapping)
+
+
+def end_of(offset: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Where the elements of a pickle end, in bytes of their memory; it may say anything."""
+    if len(shape) != len(strides) or min(shape, default=0) < 0:
+        raise ValueError(
+            f"shape is {shape} and strides are {strides}: accepted are as many of each"
+        )
+    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if all(shape) else []
+    first = offset + sum(step for step in steps if step < 0)
+    if first < 0:
+        raise ValueError(
+            f"elements begin {-first} bytes before their memory, as strides {strides} say"
+        )
+    return offset + (itemsize if all(shape) else 0) + sum(step for step in steps if step > 0)
 
 
 def _adopted(

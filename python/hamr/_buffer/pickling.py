@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 #: Of memory that a process has from somebody: what makes a buffer of the same elements, and what
 #: of a buffer it is called with after the buffer's class; None for other memory.
-elsewhere: list[
-    tuple[Callable[..., Any], Callable[[_native.Array], tuple[Any, ...] | None]]
-] = []
+elsewhere: list[tuple[Callable[..., Any], Callable[[_native.Array], tuple[Any, ...] | None]]] = []
 
 
 def reduce(

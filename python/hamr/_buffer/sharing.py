@@ -25,8 +25,9 @@ class Sharing(_Base):
         allocator shared, cuda, and cuda_async where HAMR_CUDA_POOL_SHARED is 1, and what other
         libraries have of CUDA's ordinary allocation. All else is copied once, to memory of the same
         device or the host; the handle's ``copied`` tells. ``copy=False`` is a ValueError there,
-        ``copy=True`` always copies. With ``readonly=True`` receivers cannot write, which the device
-        or the kernel enforces; a ValueError where that takes a copy, unless ``copy=True``.
+        ``copy=True`` always copies. With ``readonly=True`` receivers have it mapped for reading, so
+        that writes fail; a ValueError where that takes a copy, unless ``copy=True``. Who means to
+        can map what is in place anew, and write; not so a copy on the host.
 
         It waits for the work that hamr knows of, and what the buffer's stream holds. What is
         written later both processes see, and have to agree about. The memory stays allocated until

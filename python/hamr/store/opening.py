@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.element import element_of, name_of
+from .._base.element import element_of, item_size, name_of
 from .._base.unopened import or_unopened
 from .._buffer import pickling
+from .._buffer.exported import end_of
 from . import leases
 from .client import client_of
 from .errors import NotSealed
@@ -43,8 +44,13 @@ def opened(
     strides: tuple[int, ...],
 ) -> _A:
     """The elements in place, by this process's connection to the store at ``path``."""
-    whole = client_of(path).get(id)
-    return _native.view(kind, whole, offset, shape, strides, element_of(dtype))
+    whole, element = client_of(path).get(id), element_of(dtype)
+    end = end_of(offset, item_size(element), shape, strides)
+    if end > whole.nbytes:
+        raise ValueError(
+            f"elements end at byte {end}: accepted is within the {whole.nbytes} of {id}"
+        )
+    return _native.view(kind, whole, offset, shape, strides, element)
 
 
 pickling.elsewhere.append((opened, place_of))

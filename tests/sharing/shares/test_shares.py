@@ -128,6 +128,36 @@ def test_the_kernel_refuses_writers_where_it_is_for_reading_only(other, copy):
     assert found.returncode == -signal.SIGSEGV
 
 
+def written_by(handle):
+    """What comes of opening a handle's descriptor anew and writing to it."""
+    (number,) = handle.descriptors
+    code = (
+        "import mmap, os, sys\n"
+        "again = os.open(f'/proc/self/fd/{sys.argv[1]}', os.O_RDWR)\n"
+        "mmap.mmap(again, 4096)[0] = 1\n"
+    )
+    command = [sys.executable, "-c", code, str(number)]
+    done = subprocess.run(command, pass_fds=[number], capture_output=True, check=False)
+    return done.stderr.decode()
+
+
+def test_whom_the_kernel_keeps_from_writing(tmp_path):
+    """As docs/sharing.md says: a copy and a sealed object are out of reach, memory in place is not."""
+    source = hamr.Buffer(1000, "f4", "shared", fill=0)
+    with source.share(copy=True, readonly=True) as copied:
+        assert "PermissionError" in written_by(copied)
+        assert total(hamr.open_shared(copied)) == 0
+    path = str(tmp_path / "store" / "socket")
+    with hamr.store.Server(path), hamr.store.connect(path) as client:
+        found = client.get(client.put(np.zeros(100_000)))
+        with found.share(readonly=True) as stored:
+            assert not stored.copied
+            assert "PermissionError" in written_by(stored)
+    with source.share(readonly=True) as in_place:
+        assert not written_by(in_place)
+        assert total(source) != 0
+
+
 def test_a_read_only_buffer_stays_one():
     source = hamr.Buffer(3, "f4", "shared", fill=1)
     with hamr.buffer(memoryview(bytes(8))).share() as handle:
