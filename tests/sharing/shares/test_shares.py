@@ -142,7 +142,7 @@ def written_by(handle):
 
 
 def test_whom_the_kernel_keeps_from_writing(tmp_path):
-    """A copy and a sealed object are out of reach, as docs/sharing.md says; memory in place is not."""
+    """A copy and a sealed object are out of reach, as docs/sharing.md has it; in place is not."""
     source = hamr.Buffer(1000, "f4", "shared", fill=0)
     with source.share(copy=True, readonly=True) as copied:
         assert "PermissionError" in written_by(copied)
