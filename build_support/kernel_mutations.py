@@ -22,7 +22,7 @@ KERNEL_MUTATIONS = [
     Mutation(
         "memory does not know of the kernels that use it",
         LAUNCHING,
-        "err = errors.Join(err, a.memory.mark(w, f.before[next]))",
+        "err = errors.Join(err, a.all().mark(w, f.before[next]))",
         "_ = w",
     ),
     Mutation(

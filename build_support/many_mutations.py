@@ -47,13 +47,13 @@ MANY_MUTATIONS = [
     Mutation(
         "nobody waits for the readers of many copies' sources",
         MANY,
-        "err = errors.Join(err, p.src.memory.mark(w, before[2*i]))",
+        "err = errors.Join(err, p.src.mark(w, before[2*i]))",
         "_ = before",
     ),
     Mutation(
         "nobody waits for the writers of many copies' destinations",
         MANY,
-        "err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))",
+        "err = errors.Join(err, p.dst.mark(w, before[2*i+1]))",
         "_ = before",
     ),
     Mutation(

@@ -131,7 +131,7 @@ MUTATIONS = [
     Mutation(
         "the host does not wait for what is pending",
         ORDER,
-        "err := errors.Join(p.memory.settle(), pending.letGo())",
+        "err := errors.Join(p.memory.settleThose(pending, (*work).wait), pending.letGo())",
         "err := pending.letGo()",
     ),
     Mutation(
@@ -155,8 +155,8 @@ MUTATIONS = [
     Mutation(
         "a view that is closed leaves nothing behind",
         ORDER,
-        "pending := m.uses.recorded()\n\tif !pending.cover(w) {",
-        "pending := m.uses.recorded()\n\tif false {",
+        "_ = m.mark(w, nil) // in place",
+        "_ = m // in place",
     ),
     Mutation(
         "the default stream is not asked for other libraries' work",
@@ -287,7 +287,7 @@ MUTATIONS = [
     Mutation(
         "who names no stream that may have ended asks it",
         "gobuffer/ended_streams.go",
-        "if w.stream != p.stream && w.mayHaveEnded() {",
+        "if other && w.mayHaveEnded() {",
         "if false {",
     ),
     Mutation(
@@ -359,13 +359,13 @@ MUTATIONS = [
     Mutation(
         "the target of a movement is not marked",
         TRANSFER,
-        "src.memory {\n\t\terr = errors.Join(err, dst.memory.mark(w, overwritten))",
+        "src.memory {\n\t\terr = errors.Join(err, dst.mark(w, overwritten))",
         "src.memory {\n\t\terr = errors.Join(err, nil)",
     ),
     Mutation(
         "the source of a movement is not marked",
         TRANSFER,
-        "err = src.memory.mark(w, before)",
+        "err = src.mark(w, before)",
         "err = nil",
     ),
     Mutation(

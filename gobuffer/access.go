@@ -18,6 +18,7 @@ type Handle struct {
 	address   backends.Address
 	layout    arrayiface.Layout
 	stream    backends.Stream
+	where     int   // see Array.where
 	elsewhere *work // its stream, where that is not of the memory's own device
 	temporary bool
 	kept      bool // others may be handed the temporary, too
@@ -79,7 +80,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream,
+	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, where: copied.where,
 		turns: copied.memory.turned(), temporary: true, kept: kept, readOnly: kept}
 	if s != backends.SpaceHost {
 		if err := copied.order(h, copied.options.Device); err != nil {
@@ -95,7 +96,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 
 // handInPlace is access where the elements are; said is what another runtime's code relies on.
 func (a *Array) handInPlace(s backends.Space, device int, said *reached) (*Handle, error) {
-	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream,
+	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, where: a.where,
 		turns: a.memory.turned(), readOnly: a.fixed}
 	if err := a.prepare(h, s, device, said); err != nil {
 		return nil, err
@@ -256,8 +257,11 @@ func (h *Handle) remember() error {
 		return nil
 	}
 	turned := h.stream != 0 && m.turned() != h.turns
-	if late := !stays(m.backend, h.stream); late && (turned || m.kind == backends.Pinned) {
+	if late := !stays(m.backend, h.stream); late && turned {
 		m.rememberRest(h.stream)
+		return nil
+	} else if late && m.kind == backends.Pinned {
+		m.rememberEnding(h.stream, h.where)
 		return nil
 	}
 	w, err := m.workOn(h.stream)

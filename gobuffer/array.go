@@ -50,6 +50,7 @@ type Array struct {
 	fixed   bool // read-only
 	closed  bool
 	cached  bool   // see Cached
+	where   int    // the device of the stream, plus one, where only the stream can say; 0: not known
 	lent    bool   // somebody else holds the memory and the stream for longer
 	grows   bool   // whoever else has the memory has none of what it may grow by
 	sole    bool   // nobody else has the memory, but for whom it is lent by
@@ -199,6 +200,12 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 			}
 		}
 	}
+	if s != a.options.Stream && a.memory != nil {
+		if err := a.memory.renamed(s); err != nil {
+			return err
+		}
+	}
+	a.where = a.memory.whereIs(s)
 	a.options.Stream, a.options.StreamOf, a.options.Transfer = s, a.options.Allocator, t
 	return nil
 }
@@ -252,7 +259,7 @@ func (a *Array) Synchronize() error {
 
 // piece is elements of a's memory, used on a's stream.
 func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
-	return piece{memory: a.memory, address: at, layout: layout, stream: a.options.Stream, stop: a.stop}
+	return piece{memory: a.memory, address: at, layout: layout, stream: a.options.Stream, where: a.where, stop: a.stop}
 }
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }

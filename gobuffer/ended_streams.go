@@ -109,9 +109,10 @@ func (m *Memory) dropsLast(s backends.Stream) bool {
 func (p piece) pending() works {
 	list := p.memory.uses.recorded()
 	for i, w := range list {
-		if w.stream != p.stream && w.mayHaveEnded() {
+		other := w.stream != p.stream || p.where != 0 && w.device != p.where-1
+		if other && w.mayHaveEnded() {
 			held := *w
-			held.ticket, held.of = wholeDevice{w.backend, w.device}, w
+			held.ticket, held.of = p.memory.uses.restOf(w), w
 			list[i] = &held
 		}
 	}
@@ -122,14 +123,56 @@ func (p piece) pending() works {
 // runtime, as only a stream that lives can say of which device it is.
 func (m *Memory) rememberRest(s backends.Stream) {
 	w := &work{backend: m.backend, streams: m.streams, device: m.deviceOfUse(), stream: s, foreign: true}
+	_ = m.restInstead(w) // such tickets hold nothing
+}
+
+// restInstead records, in place of all that w's stream holds, that the device is to be waited for. One such ticket
+// is enough for a device.
+func (m *Memory) restInstead(w *work) error {
 	pending := m.uses.recorded()
-	var before works
+	before := pending.on(w)
 	for _, v := range pending {
 		if _, rests := v.ticket.(*atRest); rests && v.backend == w.backend && v.device == w.device {
 			before = append(before, v)
 		}
 	}
-	_ = errors.Join(m.mark(w.untilRest(), before), pending.letGo()) // such tickets hold nothing
+	return errors.Join(m.uses.replace(before, w.untilRest()), pending.letGo())
+}
+
+// whereIs is the device, plus one, of a stream that may end, which only the stream can say while it lives; else 0.
+func (m *Memory) whereIs(s backends.Stream) int {
+	if m == nil || m.kind != backends.Pinned || m.streams == nil || stays(m.backend, s) {
+		return 0
+	}
+	device, err := m.streams.StreamDevice(s)
+	if err != nil {
+		return 0
+	}
+	return device + 1
+}
+
+// rememberEnding is remember by who names a stream that may have ended, for page-locked memory.
+func (m *Memory) rememberEnding(s backends.Stream, where int) {
+	if where == 0 {
+		m.rememberRest(s)
+		return
+	}
+	m.remember(&work{backend: m.backend, streams: m.streams, device: where - 1, stream: s})
+}
+
+// renamed is told of a name that an Array turns to: what is recorded of one that may have ended may be another
+// stream's, which has its handle now.
+func (m *Memory) renamed(s backends.Stream) (failed error) {
+	if stays(m.backend, s) || m.uses.idle() {
+		return nil
+	}
+	pending := m.uses.recorded()
+	for _, w := range pending {
+		if w.stream == s && w.mayHaveEnded() {
+			failed = errors.Join(failed, m.uses.replace(works{w}, w.untilRest()))
+		}
+	}
+	return errors.Join(failed, pending.letGo())
 }
 
 // byEvent is w, or an event of what its stream holds now if that may end before somebody waits.
@@ -150,19 +193,6 @@ func (w *work) byEvent() *work {
 	held.ticket = e
 	return &held
 }
-
-// wholeDevice is the ticket of what stands for a stream for as long as one call takes: only a wait says whether
-// it is over.
-type wholeDevice struct {
-	backend backends.Backend
-	device  int
-}
-
-func (d wholeDevice) wait() error                { return rest(d.backend, d.device) }
-func (d wholeDevice) done() (bool, error)        { return false, nil }
-func (d wholeDevice) before(*work) (bool, error) { return false, nil }
-func (d wholeDevice) retain()                    {}
-func (d wholeDevice) release() error             { return nil }
 
 // atRest is the ticket of what a stream held that may have ended: it is over when the device has done all its
 // work. Only a wait says so: whoever asks has a goroutine wait, and is told when that has come to its end.

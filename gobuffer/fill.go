@@ -111,7 +111,7 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error) {
 	m := p.memory
 	if m.streams == nil {
-		if err := m.settle(); err != nil {
+		if err := p.settle(); err != nil {
 			return err
 		}
 		return m.backend.Fill(p.region(), pattern, count, p.stream)

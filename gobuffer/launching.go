@@ -195,7 +195,12 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 	follow := w.follow
 	if captured {
 		k.on.captured.Store(true)
-		follow = notPending
+		follow = func(before *work) error {
+			if before.of != nil && before.of.holdsAll(w) {
+				return nil // captured, too
+			}
+			return notPending(before)
+		}
 	}
 	if err := f.follow(w, arguments, follow); err != nil {
 		return err
@@ -224,7 +229,7 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 		if a == nil || a.memory == nil {
 			continue
 		}
-		err = errors.Join(err, a.memory.mark(w, f.before[next]))
+		err = errors.Join(err, a.all().mark(w, f.before[next]))
 		next++
 		if !argument.Reads {
 			k.module.runtime.kept.changed(a.all())

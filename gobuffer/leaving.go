@@ -57,7 +57,7 @@ func (p piece) leave() error {
 // an event, which does not need the stream.
 func (m *Memory) leave(w *work) error {
 	if m.runtime.unasked.has(w.stream) {
-		return m.instead(w, w.untilRest())
+		return m.restInstead(w)
 	}
 	idle, err := w.idle()
 	switch {
@@ -119,18 +119,12 @@ func (m *Memory) LeaveLate(s backends.Stream) error {
 	if s == backends.EveryStream || stays(m.backend, s) || m.streams == nil || m.region.Address == 0 {
 		return m.Leave(s)
 	}
-	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s, foreign: true}
-	held := w
-	if s != m.ordered() { // its own stream lasts as long as somebody names it
-		held = w.untilRest()
+	w := &work{backend: m.backend, streams: m.streams, device: m.deviceOfUse(), stream: s, foreign: true}
+	instead := m.restInstead
+	if s == m.ordered() && m.kind != backends.Pinned { // its own stream lasts as long as somebody names it
+		instead = func(w *work) error { return m.mark(w, nil) }
 	}
-	return errors.Join(m.Leave(backends.EveryStream), m.instead(w, held))
-}
-
-// instead records by for all that w's stream holds.
-func (m *Memory) instead(w, by *work) error {
-	pending := m.uses.recorded()
-	return errors.Join(m.uses.replace(pending.on(w), by), pending.letGo())
+	return errors.Join(m.Leave(backends.EveryStream), instead(w))
 }
 
 // untilRest is w, over when the device has done all its work.

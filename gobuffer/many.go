@@ -183,10 +183,10 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			continue
 		}
 		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
-			err = errors.Join(err, p.src.memory.mark(w, before[2*i]))
+			err = errors.Join(err, p.src.mark(w, before[2*i]))
 		}
 		if !stopped || p.dst.memory.kind != backends.Pageable {
-			err = errors.Join(err, p.dst.memory.mark(w, before[2*i+1]))
+			err = errors.Join(err, p.dst.mark(w, before[2*i+1]))
 		}
 	}
 	return err

@@ -86,7 +86,7 @@ func (p piece) settle() error {
 			}
 		}
 	}
-	err := errors.Join(p.memory.settle(), pending.letGo())
+	err := errors.Join(p.memory.settleThose(pending, (*work).wait), pending.letGo())
 	if err != nil || !p.hasStream() {
 		return err
 	}
@@ -118,7 +118,7 @@ func (p piece) remember() {
 		return
 	}
 	if m.kind == backends.Pinned && !stays(m.backend, p.stream) {
-		m.rememberRest(p.stream)
+		m.rememberEnding(p.stream, p.where)
 		return
 	}
 	w, err := p.work()
@@ -132,11 +132,7 @@ func (p piece) remember() {
 
 func (m *Memory) remember(w *work) {
 	w.foreign = true
-	pending := m.uses.recorded()
-	if !pending.cover(w) {
-		_ = m.mark(w, nil) // drops no ticket
-	}
-	_ = pending.letGo()
+	_ = m.mark(w, nil) // in place of what is recorded of the stream: somebody may be waiting for what that stood for
 }
 
 // Covering returns a stream whose synchronisation covers all work on the

@@ -36,9 +36,9 @@ func (m *Memory) stopper() backends.Stopper {
 }
 
 // waitUntil is wait until stop asks. Without a stop it does nothing: then nobody minds how long
-// whoever comes next takes. Neither does it where only a wait says that the work is over.
+// whoever comes next takes.
 func (w *work) waitUntil(stop *backends.Stop) error {
-	if _, waits := w.ticket.(wholeDevice); waits || stop == nil {
+	if stop == nil {
 		return nil
 	}
 	var pauses waiting.Pauses

@@ -60,6 +60,7 @@ type piece struct {
 	address backends.Address
 	layout  arrayiface.Layout
 	stream  backends.Stream // that of the Array it belongs to
+	where   int             // see Array.where
 	entered bool            // see enter
 	stop    *backends.Stop  // see Array.Until
 }
@@ -207,10 +208,10 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		// Some of it may be enqueued, as of a conversion of which the second launch failed.
 		stopped := errors.Is(err, backends.ErrStopped)
 		if !stopped || src.memory.kind != backends.Pageable {
-			err = errors.Join(err, src.memory.mark(w, before))
+			err = errors.Join(err, src.mark(w, before))
 		}
 		if !stopped || dst.memory.kind != backends.Pageable {
-			err = errors.Join(err, dst.memory.mark(w, overwritten))
+			err = errors.Join(err, dst.mark(w, overwritten))
 		}
 		return err
 	}
@@ -219,10 +220,10 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		return errors.Join(src.memory.done(before), dst.memory.done(overwritten))
 	}
 	if left&backends.Reading != 0 || dst.memory == src.memory {
-		err = src.memory.mark(w, before)
+		err = src.mark(w, before)
 	}
 	if dst.memory != src.memory {
-		err = errors.Join(err, dst.memory.mark(w, overwritten))
+		err = errors.Join(err, dst.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
 	if err != nil || t == deferred || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {

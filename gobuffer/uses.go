@@ -15,9 +15,10 @@ import (
 type uses struct {
 	mutex sync.Mutex
 	list  works
-	room  [1]*work      // for the list: there is seldom more; at first what newMemory has made
-	named []guest       // see name
-	marks atomic.Uint64 // see Marks
+	room  [1]*work          // for the list: there is seldom more; at first what newMemory has made
+	named []guest           // see name
+	rests map[*work]*atRest // see restOf
+	marks atomic.Uint64     // see Marks
 }
 
 // works is a list whose tickets are held until letGo.
@@ -81,6 +82,24 @@ func (u *uses) recorded() works {
 		list = append(list, u.named[i].work)
 	}
 	return list
+}
+
+// restOf returns the ticket that stands for a recorded work where its stream is not asked. All who ask for the
+// same work share one, so that one wait of the device's answers them.
+func (u *uses) restOf(w *work) *atRest {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if rests := u.rests[w]; rests != nil {
+		return rests
+	}
+	rests := &atRest{backend: w.backend, device: w.device}
+	if slices.Contains(u.list, w) {
+		if u.rests == nil {
+			u.rests = map[*work]*atRest{}
+		}
+		u.rests[w] = rests
+	}
+	return rests
 }
 
 // guest is the stream of handles in place for code on another device, or of another runtime. hamr does
@@ -155,6 +174,9 @@ func (u *uses) replace(old works, next *work) error {
 		}
 	}
 	clear(all[len(kept):])
+	for _, w := range dropped {
+		delete(u.rests, w)
+	}
 	marks := u.marks.Load() &^ (marksStep - 1)
 	if next != nil {
 		if next.foreign && slices.ContainsFunc(dropped, func(w *work) bool { return !w.foreign }) {
@@ -196,7 +218,7 @@ func (u *uses) end() error {
 	}
 	u.mutex.Lock()
 	list := u.list
-	u.list, u.named = nil, nil
+	u.list, u.named, u.rests = nil, nil, nil
 	u.marks.Store(u.marks.Load() &^ (marksStep - 1))
 	u.mutex.Unlock()
 	return list.letGo()
@@ -208,6 +230,14 @@ func (m *Memory) mark(w *work, followed works) error {
 		w = w.byEvent() // its release waits for it, or other streams do
 	}
 	return m.uses.replace(followed, w)
+}
+
+// mark is Memory.mark, by an event where p does not name w's stream: who does may go, and the stream with it.
+func (p piece) mark(w *work, followed works) error {
+	if p.stream != w.stream && !w.foreign {
+		w = w.byEvent()
+	}
+	return p.memory.mark(w, followed)
 }
 
 // done forgets works that are over.
@@ -229,19 +259,26 @@ func (m *Memory) settleIf(wanted func(*work) bool) error {
 	if pending == nil {
 		return nil
 	}
-	var over works
-	var failed error
+	var chosen works
 	for _, w := range pending {
-		if !wanted(w) {
-			continue
+		if wanted(w) {
+			chosen = append(chosen, w)
 		}
-		if err := w.waitOrRest(); err != nil {
+	}
+	return errors.Join(m.settleThose(chosen, (*work).waitOrRest), pending.letGo())
+}
+
+// settleThose waits for works that are recorded. What could not be waited for stays so.
+func (m *Memory) settleThose(list works, wait func(*work) error) (failed error) {
+	var over works
+	for _, w := range list {
+		if err := wait(w); err != nil {
 			failed = errors.Join(failed, err)
 		} else {
 			over = append(over, w)
 		}
 	}
-	return errors.Join(failed, m.done(over), pending.letGo())
+	return errors.Join(failed, m.done(over))
 }
 
 // poll returns the pending works that are not over yet, for the caller to let go, and

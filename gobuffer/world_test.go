@@ -300,7 +300,7 @@ func (w *world) scalar(kind arrayiface.ElementType, v int) *gobuffer.Array {
 // setSeven makes every element of a 7, which is of int32.
 func (w *world) setSeven(a *gobuffer.Array) {
 	w.t.Helper()
-	v := w.scalar(arrayiface.Int32, 7)
+	v := w.scalar(a.Type(), 7)
 	require.NoError(w.t, a.Fill(v))
 	closeAll(w.t, v)
 }

@@ -23,7 +23,10 @@ func WaitArray(d *Descriptor, patience time.Duration) (over bool, err error) {
 // idle is a call of its own each time it is asked: a stream may end in between.
 func idle(a *gobuffer.Array) (bool, error) {
 	defer Calls.Leave(Calls.Enter())
-	_, busy, err := a.Covering()
+	if busy, err := a.Pending(); busy || err != nil {
+		return false, err
+	}
+	_, busy, err := a.Covering() // which waits where no stream stands for what is pending
 	return !busy, err
 }
 
