@@ -288,7 +288,7 @@ MUTATIONS = [
         "who names no stream that may have ended asks it",
         "gobuffer/ended_streams.go",
         "if other && w.mayHaveEnded() {",
-        "if false {",
+        "if other && false {",
     ),
     Mutation(
         "the first of two calls asks a stream that the second has named",
