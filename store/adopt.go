@@ -90,7 +90,7 @@ func (c *conversation) own(o *object, maker bool) {
 
 // hold learns of an object that a client has, and gives it leases of it.
 func (c *conversation) hold(d *decoder, e *encoder) error {
-	id, times, where, slab, at := d.id(), int32(min(d.u32(), 1<<30)), d.u8(), d.id(), int64(d.size())
+	id, times, where, slab, at := d.id(), int64(d.u32()), d.u8(), d.id(), int64(d.size())
 	size := int64(d.size())
 	flags := d.u8()
 	device, bytes := backends.UUID(d.id()), int64(d.size())
@@ -126,9 +126,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		} else {
 			c.own(o, maker)
 		}
-		for range times {
-			s.lease(c.session, o)
-		}
+		s.lease(c.session, o, times)
 		return nil
 	}
 	if _, deleted := s.book.of(opDelete, id); deleted {
@@ -157,7 +155,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			}
 		}
 		var err error
-		if u, err = s.reserve(s.domainOf(device), size); err != nil {
+		if u, err = s.reserve(device, size); err != nil {
 			return err
 		}
 		if s.objects[id] != nil { // another client was first while something was spilled
@@ -184,9 +182,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	if sealed {
 		s.ready(id, 1)
 	}
-	for range times {
-		s.lease(c.session, o)
-	}
+	s.lease(c.session, o, times)
 	s.tell(Event{Kind: Created, ID: id})
 	s.recall(o)
 	crash("server-held")

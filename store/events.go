@@ -96,10 +96,10 @@ type waiter struct {
 func (s *Server) wait(w *waiter, timeout time.Duration) {
 	w.session.waiting = w
 	for _, id := range w.ids {
-		s.waitingIDs[id] = append(s.waitingIDs[id], w)
+		s.waitingIDs.add(id, w)
 	}
 	if w.name != "" {
-		s.waitingNames[w.name] = append(s.waitingNames[w.name], w)
+		s.waitingNames.add(w.name, w)
 	}
 	if timeout >= 0 {
 		w.timer = time.AfterFunc(timeout, func() {
@@ -123,25 +123,27 @@ func (s *Server) unwait(c *session) {
 		w.timer.Stop()
 	}
 	for _, id := range w.ids {
-		without(s.waitingIDs, id, w)
+		s.waitingIDs.remove(id, w)
 	}
 	if w.name != "" {
-		without(s.waitingNames, w.name, w)
+		s.waitingNames.remove(w.name, w)
 	}
 }
 
-func without[K comparable](waiting map[K][]*waiter, key K, w *waiter) {
-	list := waiting[key]
-	for i := range list {
-		if list[i] == w {
-			list = append(list[:i:i], list[i+1:]...)
-			break
-		}
+// waiters are the requests that wait, by what for. They may end while others go over them.
+type waiters[K comparable] map[K]map[*waiter]struct{}
+
+func (all waiters[K]) add(key K, w *waiter) {
+	if all[key] == nil {
+		all[key] = map[*waiter]struct{}{}
 	}
-	if len(list) == 0 {
-		delete(waiting, key)
-	} else {
-		waiting[key] = list
+	all[key][w] = struct{}{}
+}
+
+func (all waiters[K]) remove(key K, w *waiter) {
+	delete(all[key], w)
+	if len(all[key]) == 0 {
+		delete(all, key)
 	}
 }
 
@@ -196,7 +198,7 @@ func (s *Server) encodeReady(e *encoder, ids []ID) {
 
 // ready tells those who wait for an object that it is sealed, or is there no more.
 func (s *Server) ready(id ID, change int) {
-	for _, w := range append([]*waiter(nil), s.waitingIDs[id]...) {
+	for w := range s.waitingIDs[id] {
 		if w.ready += change; w.ready >= w.count {
 			s.finish(w)
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"hamr/backends"
@@ -10,6 +11,12 @@ import (
 
 // mostDomains is of how many devices figures are kept that have no objects.
 const mostDomains = 64
+
+// mostDevices is on how many devices there may be objects: more than one machine has.
+const mostDevices = 256
+
+// mostMemory is how many bytes can be counted of one memory. No processor addresses more, and sums do not overflow.
+const mostMemory = 1 << 57
 
 func (s *Server) domainOf(device backends.UUID) *domain {
 	d := s.domains[device]
@@ -30,12 +37,25 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 	return d
 }
 
+// deviceRoom is domainOf that refuses one device more than there can be.
+func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
+	d := s.domainOf(device)
+	if len(s.domains) > mostDevices && d.used == 0 && d.lingering == 0 && d.spilled == 0 {
+		delete(s.domains, device)
+		return nil, &ArgumentError{"device", device.String(), fmt.Sprintf("one of at most %d with objects", mostDevices)}
+	}
+	return d, nil
+}
+
 // room sees to it that a number of bytes may be taken, and counts them. What is ready for later is given
 // up first. It evicts nothing where that would not be enough. The lock is let go of while something is
 // spilled. What cannot be read, and may not be evicted, is passed over; where no file can be written, it ends.
 func (s *Server) room(d *domain, bytes int64) error {
 	stays := map[*unit]bool{}
 	var failed error
+	if bytes > mostMemory-d.used {
+		return s.full(d, bytes)
+	}
 	for d.limit > 0 && bytes > d.limit-d.used {
 		spare := int64(0)
 		if d.device == (backends.UUID{}) {
@@ -107,7 +127,11 @@ func (s *Server) full(d *domain, bytes int64) error {
 			}
 		}
 	}
-	full := &FullError{Memory: d.name, Needed: bytes, Limit: d.limit, Used: d.used}
+	limit := d.limit
+	if limit == 0 {
+		limit = mostMemory
+	}
+	full := &FullError{Memory: d.name, Needed: bytes, Limit: limit, Used: d.used}
 	for process, bytes := range held {
 		full.Holders = append(full.Holders, Holder{process, bytes})
 	}

@@ -95,7 +95,7 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	c.mu.Lock()
 	if h := c.held[info.ID]; h != nil {
 		h.users++
-		h.times++
+		h.times = min(h.times+1, mostLeases)
 		h.info.Sealed = h.info.Sealed || info.Sealed
 		c.mu.Unlock()
 		closeAll(descriptors)

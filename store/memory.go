@@ -6,7 +6,11 @@ import (
 )
 
 // reserve makes a unit of one object whose memory somebody else makes.
-func (s *Server) reserve(d *domain, bytes int64) (*unit, error) {
+func (s *Server) reserve(device backends.UUID, bytes int64) (*unit, error) {
+	d, err := s.deviceRoom(device)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.room(d, bytes); err != nil {
 		return nil, err
 	}
@@ -34,7 +38,7 @@ func (s *Server) ownMemory(bytes int64) (*unit, error) {
 
 // newMemory makes a unit of one object on the host.
 func (s *Server) newMemory(bytes int64) (*unit, error) {
-	u, err := s.reserve(s.domainOf(backends.UUID{}), bytes)
+	u, err := s.reserve(backends.UUID{}, bytes)
 	if err != nil {
 		return nil, err
 	}

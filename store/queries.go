@@ -56,7 +56,7 @@ func (s *Server) name(o *object, name string) {
 	o.named += nameBytes(name)
 	s.table += nameBytes(name)
 	s.tell(Event{Kind: Named, ID: o.id, Name: name})
-	for _, w := range append([]*waiter(nil), s.waitingNames[name]...) {
+	for w := range s.waitingNames[name] {
 		s.finish(w)
 	}
 }
@@ -134,7 +134,7 @@ func (c *conversation) describe(d *decoder, e *encoder) error {
 func encodeListed(e *encoder, o *object) {
 	e.id(o.id)
 	encodeObject(e, o)
-	e.u32(uint32(o.leases))
+	e.u32(uint32(min(o.leases, mostLeases)))
 	at, room := len(e.bytes), mostPacket-len(e.bytes)-16
 	e.u32(0)
 	n := uint32(0)

@@ -139,7 +139,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 		where = nowhere
 	case !onHost:
 		where = onDevice
-		u, err = s.reserve(s.domainOf(device), charge)
+		u, err = s.reserve(device, charge)
 	case bytes >= largeFrom || flags&flagSeparate != 0:
 		where = ownMemory
 		u, err = s.ownMemory(roundUp(bytes, pageSize))
@@ -159,7 +159,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	}
 	s.add(o)
 	c.session.unsealed[o] = struct{}{}
-	s.lease(c.session, o)
+	s.lease(c.session, o, 1)
 	s.tell(Event{Kind: Created, ID: o.id})
 	crash("server-created")
 	e.id(o.id)
@@ -337,7 +337,7 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 			where = ownMemory
 		}
 	}
-	s.lease(c.session, o)
+	s.lease(c.session, o, 1)
 	crash("server-got")
 	encodeObject(e, o)
 	c.encodePlace(e, o, where, send)
@@ -347,7 +347,7 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 func (c *conversation) releaseMany(d *decoder) error {
 	for range d.count(20) {
 		id, times := d.id(), d.u32()
-		c.server.release(c.session, id, int32(min(times, 1<<30)))
+		c.server.release(c.session, id, int64(times))
 	}
 	crash("server-released")
 	return laterOr(d.done())

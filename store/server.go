@@ -63,8 +63,8 @@ type Server struct {
 	domains      map[backends.UUID]*domain
 	sessions     map[*session]struct{}
 	watchers     map[*session]struct{}
-	waitingIDs   map[ID][]*waiter
-	waitingNames map[string][]*waiter
+	waitingIDs   waiters[ID]
+	waitingNames waiters[string]
 	table        int64
 	leases       int64
 	evicted      int64
@@ -186,7 +186,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		devices: devices, options: o, path: o.Path, instance: newID(), boot: bootID(),
 		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, book: newBook(), absent: map[ID][]string{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
-		waitingIDs: map[ID][]*waiter{}, waitingNames: map[string][]*waiter{},
+		waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
 	s.moved = sync.NewCond(&s.mu)
 	return s, nil

@@ -17,7 +17,7 @@ type object struct {
 	metadata []byte
 	device   backends.UUID
 	owner    *session // who has not sealed it yet
-	leases   int32
+	leases   int64
 	sealed   bool
 	evicts   bool
 	pinned   bool
@@ -36,8 +36,12 @@ type named struct {
 
 type lease struct {
 	object *object
-	times  int32
+	times  int64
 }
+
+// mostLeases is how many leases of one object are counted for a session: what a release can name. Those beyond end
+// with these.
+const mostLeases = 1<<32 - 1
 
 // session is a connection that has leases.
 type session struct {
@@ -112,15 +116,17 @@ func (u *unit) put(o *object, place int32) {
 	o.update()
 }
 
-func (s *Server) lease(c *session, o *object) {
+// lease gives a session more leases of an object.
+func (s *Server) lease(c *session, o *object, times int64) {
 	l := c.leases[o.id]
 	if l.object != nil && l.object != o {
 		s.release(c, o.id, l.times) // one of the same id that was deleted, and told of again
 		l.times = 0
 	}
-	c.leases[o.id] = lease{o, l.times + 1}
-	o.leases++
-	s.leases++
+	times = min(times, mostLeases-l.times)
+	c.leases[o.id] = lease{o, l.times + times}
+	o.leases += times
+	s.leases += times
 	if o.unit != nil {
 		o.unit.touch()
 	}
@@ -128,7 +134,7 @@ func (s *Server) lease(c *session, o *object) {
 }
 
 // release ends n leases. What was deleted goes with the last.
-func (s *Server) release(c *session, id ID, n int32) {
+func (s *Server) release(c *session, id ID, n int64) {
 	l := c.leases[id]
 	o := l.object
 	if n = min(n, l.times); n <= 0 {
@@ -140,7 +146,7 @@ func (s *Server) release(c *session, id ID, n int32) {
 		c.leases[id] = lease{o, l.times - n}
 	}
 	o.leases -= n
-	s.leases -= int64(n)
+	s.leases -= n
 	switch {
 	case o.leases > 0:
 	case o.deleted:

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"hamr/arrayiface"
+)
+
+// mostForAPacket is how long the thread may compute for one packet. All clients wait meanwhile. The time is the
+// thread's own, which other processes do not lengthen. The slowest honest packet takes a hundredth of it.
+const mostForAPacket = 500 * time.Millisecond
+
+// bounded calls f, and fails a test where it computes for too long.
+func bounded(t testing.TB, what any, f func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	f()
+	if took := threadTime() - before; took > mostForAPacket {
+		require.Fail(t, "a packet stops all clients", "%v of computing: %v", took, what)
+	}
+}
+
+func threadTime() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		panic(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// holding tells a server of an object without bytes, of which the session has some leases.
+func holding(id ID, leases uint32) []byte {
+	var e, layout encoder
+	at := e.begin(opHold, 0, 1)
+	e.id(id)
+	e.u32(leases)
+	e.u8(nowhere)
+	e.id(ID{})
+	e.u64(0)
+	e.u64(0)
+	encodeLayout(&layout, arrayiface.Uint8, []int{0})
+	encodeObject(&e, &object{layout: layout.bytes, sealed: true})
+	e.end(at)
+	return e.bytes
+}
+
+// TestNoNumberOfAPacketStopsOthers changes each number of each request to the extremes.
+func TestNoNumberOfAPacketStopsOthers(t *testing.T) {
+	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
+	require.NoError(t, err)
+	for _, seed := range seedFrames() {
+		for at := headerBytes; at < len(seed); at++ {
+			for _, value := range []uint64{0, 1 << 16, 1 << 30, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
+				packet := append([]byte(nil), seed...)
+				if value > 1<<32-1 && at+8 <= len(packet) {
+					binary.LittleEndian.PutUint64(packet[at:], value)
+				} else if at+4 <= len(packet) {
+					binary.LittleEndian.PutUint32(packet[at:], uint32(value))
+				}
+				s.fuzzOnce(t, 0, holding(ID{1}, 1), packet)
+			}
+		}
+	}
+}
+
+// TestLeasesAreCountedThoughTheyAreMany has more than 32 bits count.
+func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
+	s, err := newServer(ServerOptions{})
+	require.NoError(t, err)
+	id := ID{1}
+	var list []*conversation
+	for range 3 {
+		c := &conversation{server: s, transport: silent{}, hang: func() {}}
+		require.NoError(t, c.handle(greeting(), nil))
+		for range 3 {
+			require.NoError(t, c.handle(holding(id, 1<<32-1), nil))
+		}
+		list = append(list, c)
+	}
+	s.mu.Lock()
+	assert.EqualValues(t, int64(3*mostLeases), s.objects[id].leases)
+	s.remove(s.objects[id], false, Deleted)
+	s.mu.Unlock()
+	for _, c := range list {
+		var e encoder
+		at := e.begin(opRelease, 0, 0)
+		e.u32(1)
+		e.id(id)
+		e.u32(mostLeases)
+		e.end(at)
+		require.NoError(t, c.handle(e.bytes, nil))
+		assert.Empty(t, c.session.leases)
+	}
+	empty(t, s)
+}
+
+// TestManyWhoWaitForTheSame is 2,000 sessions that all wait for the same 500 objects, of which one is sealed.
+func TestManyWhoWaitForTheSame(t *testing.T) {
+	s, err := newServer(ServerOptions{})
+	require.NoError(t, err)
+	var e encoder
+	at := e.begin(opWait, 0, 2)
+	e.u64(forever)
+	e.u32(1)
+	e.u32(500)
+	for i := range 500 {
+		var id ID
+		binary.LittleEndian.PutUint32(id[:], uint32(i+1))
+		e.id(id)
+	}
+	e.end(at)
+	for range 2000 {
+		c := &conversation{server: s, transport: silent{}, hang: func() {}}
+		require.NoError(t, c.handle(greeting(), nil))
+		bounded(t, "a wait", func() { require.NoError(t, c.handle(e.bytes, nil)) })
+	}
+	c := &conversation{server: s, transport: silent{}, hang: func() {}}
+	require.NoError(t, c.handle(greeting(), nil))
+	bounded(t, "a seal", func() { require.NoError(t, c.handle(holding(ID{1}, 1), nil)) })
+	assert.Empty(t, s.waitingIDs)
+}
+
+// TestDevicesAreLimited has a client make objects on more devices than there can be.
+func TestDevicesAreLimited(t *testing.T) {
+	s, err := newServer(ServerOptions{})
+	require.NoError(t, err)
+	c := &conversation{server: s, transport: silent{}, hang: func() {}}
+	require.NoError(t, c.handle(greeting(), nil))
+	for i := range 2 * mostDevices {
+		var e encoder
+		at := e.begin(opCreate, 0, uint64(i))
+		e.u8(0)
+		e.id(ID{0xff, byte(i), byte(i >> 8)})
+		e.u64(64)
+		e.u64(1<<63 - 1)
+		encodeLayout(&e, arrayiface.Float64, []int{8})
+		e.blob(nil)
+		e.end(at)
+		require.NoError(t, c.handle(e.bytes, nil))
+	}
+	f := s.Statistics()
+	assert.LessOrEqual(t, len(f.Memories), mostDevices+1)
+	assert.Less(t, f.Objects, int64(2*mostDevices))
+	for _, m := range f.Memories {
+		assert.GreaterOrEqual(t, m.Used, int64(0), fmt.Sprint(m))
+	}
+	s.leave(c, nil)
+	empty(t, s)
+}
+
+// TestAPacketFullOfRequests has each kind of request fill a packet, on a server with many objects.
+func TestAPacketFullOfRequests(t *testing.T) {
+	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20})
+	require.NoError(t, err)
+	c := &conversation{server: s, transport: silent{}, hang: func() {}}
+	require.NoError(t, c.handle(greeting(), nil))
+	for i := range 20_000 {
+		id := ID{1}
+		binary.LittleEndian.PutUint32(id[1:], uint32(i))
+		require.NoError(t, c.handle(holding(id, 1), nil))
+	}
+	for _, seed := range append(seedFrames(), listOfNothing()) {
+		var packet []byte
+		for len(packet)+len(seed) <= mostPacket {
+			packet = append(packet, seed...)
+		}
+		other := &conversation{server: s, transport: silent{}, hang: func() {}}
+		require.NoError(t, other.handle(greeting(), nil))
+		bounded(t, seed, func() { err = other.handle(packet, nil) })
+		s.leave(other, err)
+	}
+}
+
+// listOfNothing asks for objects with a name that none has, so that the server looks at all.
+func listOfNothing() []byte {
+	var e encoder
+	at := e.begin(opList, 0, 2)
+	e.u64(0)
+	e.u32(1<<32 - 1)
+	e.u8(listSealed | listUnsealed | listNamed)
+	e.text("")
+	e.end(at)
+	return e.bytes
+}
