@@ -224,7 +224,7 @@ func (c *Client) lose(reason error) error {
 	return &LostError{c.path, reason}
 }
 
-// encodeReleases appends what nobody needs an answer to.
+// encodeReleases appends what nobody needs an answer to, as much of it as goes with a request.
 func (c *Client) encodeReleases(e *encoder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,8 +239,9 @@ func (c *Client) encodeReleases(e *encoder) {
 		e.end(at)
 		c.releases = append(c.releases[:0], c.releases[n:]...)
 	}
-	tell := func(operation uint16, ids []ID) {
-		for _, id := range ids {
+	tell := func(operation uint16, ids []ID) (rest []ID) {
+		n := min(len(ids), max(mostAbandoned-len(c.abandoned), 0))
+		for _, id := range ids[:n] {
 			c.request++
 			c.abandoned[c.request] = call{operation: operation}
 			at := e.begin(operation, 0, c.request)
@@ -250,10 +251,9 @@ func (c *Client) encodeReleases(e *encoder) {
 			}
 			e.end(at)
 		}
+		return append(ids[:0], ids[n:]...)
 	}
-	tell(opAbort, c.aborts)
-	tell(opDelete, c.deletes)
-	c.aborts, c.deletes = c.aborts[:0], c.deletes[:0]
+	c.aborts, c.deletes = tell(opAbort, c.aborts), tell(opDelete, c.deletes)
 	if n := min(len(c.forgets), 1000); n > 0 {
 		at := e.begin(opForget, 0, 0)
 		e.u32(uint32(n))
@@ -289,7 +289,7 @@ func (c *Client) flush() {
 	c.mu.Lock()
 	c.flushing = false
 	c.mu.Unlock()
-	for c.socket != nil {
+	for c.socket != nil && c.collect(context.Background(), mostAbandoned/2) == nil {
 		c.out.bytes = c.out.bytes[:0]
 		c.encodeReleases(&c.out)
 		if len(c.out.bytes) == 0 {

@@ -74,6 +74,10 @@ func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Con
 		c.give()
 		return whole, nil
 	}
+	if c.collect(soon, mostAbandoned) != nil {
+		c.give()
+		return whole, nil
+	}
 	err = c.send(r)
 	waits := false
 	if err == nil {
@@ -93,6 +97,9 @@ func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Con
 
 // exchange sends a request and takes its reply. The turn is the caller's.
 func (c *Client) exchange(ctx context.Context, r call) error {
+	if err := c.collect(ctx, mostAbandoned); err != nil {
+		return err
+	}
 	if err := c.send(r); err != nil {
 		return err
 	}
@@ -135,27 +142,51 @@ func (c *Client) awaitOrUndo(ctx context.Context, r call) error {
 
 // await takes the reply to the last request. It waits still where the context has ended before.
 func (c *Client) await(ctx context.Context, r call) (waits bool, err error) {
-	c.socket.stopped = ctx.Err
 	for {
-		n, descriptors, err := c.socket.receive(c.in)
-		if err != nil {
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return true, err
-			}
-			if lost := c.lose(err); err != ErrClosed {
-				return false, lost
-			}
-			return false, err
-		}
-		mine, err := c.sort(c.in[:n], descriptors, r)
+		mine, waits, err := c.next(ctx, r)
 		if mine || err != nil {
-			var broken *ProtocolError
-			if errors.As(err, &broken) {
-				_ = c.lose(err)
-			}
-			return false, err
+			return waits, err
 		}
 	}
+}
+
+// next takes a packet, and reports whether it had the reply to the last request. It waits still where the context
+// has ended before.
+func (c *Client) next(ctx context.Context, r call) (mine, waits bool, err error) {
+	c.socket.stopped = ctx.Err
+	n, descriptors, err := c.socket.receive(c.in)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return false, true, err
+		}
+		if lost := c.lose(err); err != ErrClosed {
+			return false, false, lost
+		}
+		return false, false, err
+	}
+	mine, err = c.sort(c.in[:n], descriptors, r)
+	if broken := (*ProtocolError)(nil); errors.As(err, &broken) {
+		_ = c.lose(err)
+	}
+	return mine, false, err
+}
+
+// mostAbandoned is how many replies may come that nobody waits for. The server ends a connection that has no room for
+// more of them.
+const mostAbandoned = 128
+
+// collect takes replies that nobody waits for until no more than some are to come. The turn is the caller's.
+func (c *Client) collect(ctx context.Context, most int) error {
+	if len(c.abandoned) <= most {
+		return nil
+	}
+	c.request++ // nobody waits for the last request either
+	for len(c.abandoned) > most {
+		if _, _, err := c.next(ctx, call{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sort sees to the frames of a packet, and reports whether one was the reply to the last request.
