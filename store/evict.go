@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"hamr/backends"
 )
 
@@ -23,12 +25,12 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 	if d == nil {
 		if len(s.domains) > mostDomains {
 			for device, d := range s.domains {
-				if d.used == 0 && d.lingering == 0 && d.spilled == 0 && d.oldest == nil && device != (backends.UUID{}) {
+				if d.used == 0 && d.lingering == 0 && d.spilled == 0 && d.idle.oldest == nil && device != (backends.UUID{}) {
 					delete(s.domains, device)
 				}
 			}
 		}
-		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit, spills: s.devices.spills(device)}
+		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit, spills: s.devices.spills(device), files: &s.files}
 		if device == (backends.UUID{}) {
 			d.name, d.limit, d.spills = "host", s.options.HostLimit, s.options.Spill != ""
 		}
@@ -49,27 +51,20 @@ func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
 
 // room sees to it that a number of bytes may be taken, and counts them. What is ready for later is given
 // up first. It evicts nothing where that would not be enough. The lock is let go of while something is
-// spilled. What cannot be read, and may not be evicted, is passed over; where no file can be written, it ends.
+// spilled. What cannot be read, and may not be evicted, is passed over; where no file can be written, others are
+// evicted instead.
 func (s *Server) room(d *domain, bytes int64) error {
-	stays := map[*unit]bool{}
-	var failed error
 	if bytes > mostMemory-d.used {
 		return s.full(d, bytes)
 	}
+	stays := map[*unit]bool{}
+	var failed error
 	for d.limit > 0 && bytes > d.limit-d.used {
 		spare := int64(0)
 		if d.device == (backends.UUID{}) {
 			spare = s.spares.bytes()
 		}
-		u, idle := d.oldest, d.idle
-		for u != nil && stays[u] {
-			u = u.newer
-		}
-		for each := range stays {
-			if each.listed {
-				idle -= each.size
-			}
-		}
+		u, idle := d.next(stays)
 		if u == nil && spare == 0 || bytes > d.limit-d.used+idle+spare {
 			if d.leaving > 0 && bytes <= d.limit-d.used+idle+spare+d.leaving {
 				s.waitMoved() // for what makes room for others, perhaps for more than they need
@@ -89,18 +84,63 @@ func (s *Server) room(d *domain, bytes int64) error {
 		} else if err := s.spill(u); err != nil {
 			failed = err
 			switch {
-			case !u.listed: // somebody has it since
-			case !slices.ContainsFunc(u.places, func(o *object) bool { return o != nil && !o.evicts }):
+			case u.idle.in == nil: // somebody has it since
+			case !errors.As(err, new(*unreadableError)):
+				if !s.evictInstead(d, bytes, err) {
+					return &SystemError{"no room could be made: " + err.Error()}
+				}
+			case u.goes.in != nil:
 				s.evict(u)
-			case errors.As(err, new(*unreadableError)):
-				stays[u] = true
 			default:
-				return &SystemError{"no room could be made: " + err.Error()}
+				stays[u] = true
 			}
 		}
 	}
 	d.count(bytes)
 	return nil
+}
+
+// next is what may leave memory next, and how many bytes there are of such units. Some are passed over.
+func (d *domain) next(stays map[*unit]bool) (u *unit, bytes int64) {
+	e := d.idle.oldest
+	for e != nil && stays[e.unit] {
+		e = e.newer
+	}
+	bytes = d.idle.bytes
+	for each := range stays {
+		if each.idle.in != nil {
+			bytes -= each.size
+		}
+	}
+	if e == nil {
+		return nil, bytes
+	}
+	return e.unit, bytes
+}
+
+// evictInstead evicts a unit because another one cannot be spilled, and reports whether there was any. Where files
+// have no room, it is one of those in files, which are used the least.
+func (s *Server) evictInstead(d *domain, bytes int64, why error) bool {
+	evictable, files := d.goes.bytes, hasNoRoom(why) || ranOut(why)
+	if files {
+		evictable += s.files.bytes
+	}
+	if bytes > d.limit-d.used+evictable {
+		return false
+	}
+	if e := s.files.oldest; files && e != nil {
+		s.evict(e.unit)
+		return true
+	}
+	if e := d.goes.oldest; e != nil {
+		s.evict(e.unit)
+		return true
+	}
+	return false
+}
+
+func hasNoRoom(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
 
 // evict deletes the objects of a unit.

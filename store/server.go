@@ -59,6 +59,7 @@ type Server struct {
 	units        map[ID]*unit // slabs, to be found by their id
 	book         *book
 	absent       map[ID][]string // names of objects that nobody has told of yet
+	files        queue           // of units that are in files, those that may be evicted
 	lingering    map[ID]*unit    // those that are gone, and that somebody has mapped
 	domains      map[backends.UUID]*domain
 	sessions     map[*session]struct{}
@@ -70,6 +71,8 @@ type Server struct {
 	evicted      int64
 	spares       spares
 	spills       int64
+	swapping     bool // a unit comes back beyond the limit
+	openSpill    func(folder string) (*os.File, error)
 	spilledBytes int64
 	restored     int64
 	requests     int64
@@ -160,6 +163,10 @@ func newServer(o ServerOptions) (*Server, error) {
 		return nil, &ArgumentError{"Ready", fmt.Sprint(o.Ready), fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
 	}
 	if o.Spill != "" {
+		var err error
+		if o.Spill, err = filepath.Abs(o.Spill); err != nil { // the program may change its directory
+			return nil, err
+		}
 		if err := os.MkdirAll(o.Spill, 0o700); err != nil {
 			return nil, err
 		}
@@ -188,7 +195,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
-	s.moved = sync.NewCond(&s.mu)
+	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
 	return s, nil
 }
 

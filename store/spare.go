@@ -151,7 +151,7 @@ func (s *Server) takeSpare(d *domain, bytes int64) (descriptor int, err error) {
 		return -1, nil
 	}
 	more := bytes - one.size
-	if more > d.limit-d.used+d.idle+d.leaving {
+	if more > d.limit-d.used+d.idle.bytes+d.leaving {
 		return -1, s.full(d, bytes)
 	}
 	p.ready = nil

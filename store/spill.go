@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -124,6 +125,7 @@ func (s *Server) spill(u *unit) error {
 	u.spilled = spilled
 	u.descriptor.release()
 	u.descriptor = nil
+	u.list()
 	u.domain.used -= u.size
 	s.spilledBytes += u.size
 	u.domain.spilled += u.size
@@ -151,7 +153,12 @@ func (s *Server) spill(u *unit) error {
 
 // save writes a unit's memory to a file of the server's.
 func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
-	if f.file, err = openSpill(s.options.Spill); err != nil {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("spilling to %s: %w", s.options.Spill, err)
+		}
+	}()
+	if f.file, err = s.openSpill(s.options.Spill); err != nil {
 		return err
 	}
 	record(int(f.file.Fd()))
@@ -184,12 +191,16 @@ func (s *Server) restore(u *unit) error {
 			u.list()
 		}
 	}()
-	if err := s.room(u.domain, u.size); err != nil {
+	swaps, err := s.roomToRestore(u)
+	if err != nil {
 		return err
+	}
+	if swaps {
+		s.swapping = true
+		defer func() { s.swapping = false }()
 	}
 	file := u.spilled
 	var number int
-	var err error
 	s.pause(func() {
 		if u.onDevice() {
 			number, err = s.devices.load(file, u.domain.device, u.size)
@@ -200,7 +211,7 @@ func (s *Server) restore(u *unit) error {
 	})
 	if err != nil {
 		u.domain.used -= u.size
-		return &SystemError{"bringing back what was spilled: " + err.Error()}
+		return &SystemError{fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
 	}
 	u.descriptor = newDescriptor(number)
 	u.spilled, u.writable, u.replaced = nil, false, true
@@ -213,7 +224,31 @@ func (s *Server) restore(u *unit) error {
 			s.tell(Event{Kind: Restored, ID: o.id})
 		}
 	}
-	return nil
+	if !swaps {
+		return nil
+	}
+	if err = s.room(u.domain, 0); err != nil {
+		u.moving = false
+		u.list()
+		_ = s.spill(u)
+	}
+	return err
+}
+
+// roomToRestore makes room for a unit that is in a file. Where nothing else can be spilled, as the files have no room,
+// the unit comes back beyond the limit, and gives its file's room to others: then it swaps, one unit at a time.
+func (s *Server) roomToRestore(u *unit) (swaps bool, err error) {
+	for {
+		err = s.room(u.domain, u.size)
+		if !errors.As(err, new(*SystemError)) {
+			return false, err
+		}
+		if !s.swapping {
+			u.domain.count(u.size)
+			return true, nil
+		}
+		s.waitMoved()
+	}
 }
 
 func readSpilled(f *spilledFile) (descriptor int, err error) {

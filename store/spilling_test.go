@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,4 +110,127 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, <-done)
 	}
+}
+
+// fullFolder has a server's folder for spilled files have room for some bytes.
+func fullFolder(s *Server, room int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.openSpill = func(folder string) (*os.File, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.spilledBytes+oneUnit > room {
+			return os.OpenFile("/dev/full", os.O_RDWR, 0)
+		}
+		return openSpill(folder)
+	}
+}
+
+// thereAre reports which of some objects there are.
+func thereAre(t *testing.T, c *Client, ids []ID) (list []bool) {
+	t.Helper()
+	for _, id := range ids {
+		there, _, err := c.Exists(background, id)
+		require.NoError(t, err)
+		list = append(list, there)
+	}
+	return list
+}
+
+// evictables makes objects that may be evicted where a letter is "e", and others.
+func evictables(t *testing.T, c *Client, letters string) (ids []ID) {
+	t.Helper()
+	for i, letter := range letters {
+		what := bytesOf(oneUnit)
+		what.Evictable = letter == 'e'
+		ids = append(ids, makeObject(t, c, what, byte(i)))
+	}
+	return ids
+}
+
+// TestAFullFolder has room for two objects, and the server for three more.
+func TestAFullFolder(t *testing.T) {
+	for _, each := range []struct {
+		made string
+		left []bool
+	}{
+		{"kkkke", []bool{true, true, true, true, false}}, // what is in memory goes, though another is older
+		{"ekekk", []bool{false, true, true, true, true}}, // what is in a file goes
+		{"keekk", []bool{true, false, true, true, true}},
+	} {
+		s := startServer(t, ServerOptions{HostLimit: 3 * oneUnit, Spill: folder(t)})
+		fullFolder(s, 2*oneUnit)
+		c := newClient(t, s)
+		ids := evictables(t, c, each.made)
+		makeObject(t, c, bytesOf(oneUnit), 9)
+		assert.Equal(t, each.left, thereAre(t, c, ids), each.made)
+		assert.LessOrEqual(t, s.Statistics().Memories[0].Peak, int64(3*oneUnit))
+	}
+}
+
+// TestAFullFolderIsNamed where nothing may be evicted, and evicts nothing in vain.
+func TestAFullFolderIsNamed(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 3 * oneUnit, Spill: folder(t)})
+	fullFolder(s, 2*oneUnit)
+	c := newClient(t, s)
+	ids := evictables(t, c, "keekk")
+	_, err := c.Create(background, bytesOf(3*oneUnit))
+	require.ErrorAs(t, err, new(*SystemError))
+	assert.ErrorContains(t, err, s.options.Spill)
+	assert.Equal(t, []bool{true, true, true, true, true}, thereAre(t, c, ids))
+}
+
+// TestWhatIsInAFullFolderComesBack in turns, while nobody has a lease and all must be kept.
+func TestWhatIsInAFullFolderComesBack(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 3 * oneUnit, Spill: folder(t)})
+	fullFolder(s, 2*oneUnit)
+	c := newClient(t, s)
+	ids := evictables(t, c, "kkkkk")
+	for range 3 {
+		for i, id := range ids {
+			o, err := c.Get(background, id, GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, byte(i), contents(t, o.Array())[oneUnit-1])
+			require.NoError(t, o.Release())
+		}
+	}
+	m := s.Statistics().Memories[0]
+	assert.LessOrEqual(t, m.Used, int64(3*oneUnit))
+	assert.LessOrEqual(t, m.Peak, int64(4*oneUnit), "one at a time")
+	// Where no file can be written at all, it goes back, or stays.
+	fullFolder(s, 0)
+	spilled := s.Statistics().Spilled
+	for _, id := range ids {
+		if o, err := c.Get(background, id, GetOptions{}); err == nil {
+			require.NoError(t, o.Release())
+		} else {
+			require.ErrorContains(t, err, s.options.Spill)
+		}
+	}
+	fullFolder(s, 2*oneUnit)
+	assert.LessOrEqual(t, s.Statistics().Spilled, spilled)
+	for i, id := range ids {
+		o, err := c.Get(background, id, GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, byte(i), contents(t, o.Array())[0])
+		require.NoError(t, o.Release())
+	}
+	for _, id := range ids {
+		require.NoError(t, c.Delete(background, id, false))
+	}
+	require.NoError(t, c.Close())
+	empty(t, s)
+}
+
+// TestARelativeFolder is that of where the server was made, though the program goes elsewhere.
+func TestARelativeFolder(t *testing.T) {
+	parent := t.TempDir()
+	t.Chdir(parent)
+	s := startServer(t, ServerOptions{HostLimit: oneUnit, Spill: "spilled"})
+	t.Chdir(t.TempDir())
+	c := newClient(t, s)
+	ids := evictables(t, c, "kk")
+	assert.EqualValues(t, oneUnit, s.Statistics().Spilled)
+	require.DirExists(t, fmt.Sprintf("%s/spilled", parent))
+	assert.Equal(t, []bool{true, true}, thereAre(t, c, ids))
 }

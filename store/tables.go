@@ -23,6 +23,7 @@ type object struct {
 	pinned   bool
 	deleted  bool
 	blocks   bool // is counted in unit.blockers
+	keeps    bool // is counted in unit.keepers
 	learned  bool // a client of an earlier server has told of it
 	names    []string
 	named    int64 // bytes that are reckoned for the names
@@ -74,21 +75,25 @@ func (o *object) tableBytes() int64 {
 // nameBytes is what is reckoned for a name.
 func nameBytes(name string) int64 { return int64(2*len(name) + 64) }
 
-// update settles whether the object keeps its unit from eviction.
+// update settles whether the object keeps its unit from being spilled and evicted.
 func (o *object) update() {
 	if o.unit == nil {
 		return
 	}
 	blocks := o.leases > 0 || (!o.deleted && (!o.sealed || o.pinned || (!o.evicts && !o.unit.domain.spills)))
-	if blocks != o.blocks {
-		o.blocks = blocks
-		if blocks {
-			o.unit.blockers++
-		} else {
-			o.unit.blockers--
-		}
-	}
+	count(&o.unit.blockers, &o.blocks, blocks)
+	count(&o.unit.keepers, &o.keeps, !o.deleted && !o.evicts)
 	o.unit.list()
+}
+
+// count has an object be counted among others, or not.
+func count(n *int, was *bool, is bool) {
+	if is && !*was {
+		*n++
+	} else if *was && !is {
+		*n--
+	}
+	*was = is
 }
 
 // find returns an object that is there for everybody.
@@ -203,10 +208,8 @@ func (s *Server) drop(o *object) {
 	if u == nil {
 		return
 	}
-	if o.blocks {
-		o.blocks = false
-		u.blockers--
-	}
+	count(&u.blockers, &o.blocks, false)
+	count(&u.keepers, &o.keeps, false)
 	o.unit = nil
 	u.places[o.place] = nil
 	u.objects--

@@ -17,20 +17,20 @@ type unit struct {
 	each     int64   // bytes from one place to the next
 	free     []int32 // places that have no object
 	objects  int
-	blockers int // objects that may not be evicted now
+	blockers int // objects for which it may not leave memory now
+	keepers  int // objects that may be spilled, and not evicted
 	writable bool
 	// creator is the session that has a slab mapped for writing and whose new objects go there.
-	creator *session
-	knownBy map[*session]struct{} // sessions that have a slab, or may have
-	// Of the list of what may be evicted, least recently used first.
-	older, newer *unit
-	listed       bool
-	gone         bool // no object will be in it again
-	forced       bool // counted as lingering
-	descriptor   *descriptor
-	spilled      *spilledFile
-	replaced     bool // it was brought back, as other memory
-	moving       bool // being written to or read from a file, without the lock
+	creator    *session
+	knownBy    map[*session]struct{} // sessions that have a slab, or may have
+	idle       entry                 // among what may leave memory
+	goes       entry                 // among what may be evicted
+	gone       bool                  // no object will be in it again
+	forced     bool                  // counted as lingering
+	descriptor *descriptor
+	spilled    *spilledFile
+	replaced   bool // it was brought back, as other memory
+	moving     bool // being written to or read from a file, without the lock
 }
 
 // descriptor is one that several goroutines may be sending; the last that lets go closes it.
@@ -66,11 +66,11 @@ type domain struct {
 	peak      int64
 	lingering int64 // deleted by force, or a slab that a client has not let go of
 	spills    bool
-	idle      int64 // bytes of what may be evicted
-	leaving   int64 // bytes that are being spilled
-	spilled   int64 // bytes in files
-	oldest    *unit
-	newest    *unit
+	idle      queue  // what may be evicted or spilled
+	goes      queue  // what may be evicted
+	files     *queue // what may be evicted of all that is in files, whatever memory it was in
+	leaving   int64  // bytes that are being spilled
+	spilled   int64  // bytes in files
 }
 
 func (u *unit) onDevice() bool { return u.domain.device != (backends.UUID{}) }
@@ -80,52 +80,20 @@ func (d *domain) count(bytes int64) {
 	d.peak = max(d.peak, d.used)
 }
 
-// evictable reports whether a unit may go, or be spilled.
-func (u *unit) evictable() bool { return u.blockers == 0 && !u.gone && !u.moving && u.spilled == nil }
-
-// list has the unit stand among those that may be evicted if it may be, where it stood or as the
-// newest.
+// list has the unit stand where it may go from: where it stood, or as the newest.
 func (u *unit) list() {
-	if may := u.evictable(); may != u.listed {
-		if may {
-			u.domain.append(u)
-		} else {
-			u.domain.remove(u)
-		}
+	free := u.blockers == 0 && !u.gone && !u.moving
+	from := &u.domain.goes
+	if u.spilled != nil {
+		from = u.domain.files
 	}
+	u.idle.stand(u, &u.domain.idle, free && u.spilled == nil)
+	u.goes.stand(u, from, free && u.keepers == 0)
 }
 
 func (u *unit) touch() {
-	if u.listed && u.domain.newest != u {
-		u.domain.remove(u)
-		u.domain.append(u)
-	}
-}
-
-func (d *domain) append(u *unit) {
-	u.listed, u.older, u.newer = true, d.newest, nil
-	d.idle += u.size
-	if d.newest != nil {
-		d.newest.newer = u
-	} else {
-		d.oldest = u
-	}
-	d.newest = u
-}
-
-func (d *domain) remove(u *unit) {
-	d.idle -= u.size
-	if u.older != nil {
-		u.older.newer = u.newer
-	} else {
-		d.oldest = u.newer
-	}
-	if u.newer != nil {
-		u.newer.older = u.older
-	} else {
-		d.newest = u.older
-	}
-	u.listed, u.older, u.newer = false, nil, nil
+	u.idle.renew()
+	u.goes.renew()
 }
 
 const (
