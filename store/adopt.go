@@ -48,8 +48,8 @@ func (c *conversation) holdUnit(d *decoder, e *encoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	if len(c.descriptors) != 1 {
-		return &ProtocolError{fmt.Sprintf("%d descriptors of one slab", len(c.descriptors))}
+	if err := c.one("slab"); err != nil {
+		return err
 	}
 	if _, err := checkHeld(c.descriptors[0], size, true); err != nil {
 		return err
@@ -61,11 +61,15 @@ func (c *conversation) holdUnit(d *decoder, e *encoder) error {
 		return &NotFoundError{ID: id}
 	case u == nil:
 		u = &unit{id: id, domain: s.domainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
+		if err := s.claim(); err != nil {
+			return err
+		}
 		if err := s.room(u.domain, size); err != nil {
+			s.open--
 			return err
 		}
 		if s.units[id] != nil { // another client was first while something was spilled
-			u.domain.used -= size
+			s.unclaim(u)
 			return &NotFoundError{ID: id}
 		}
 		u.places = make([]*object, size/each)
@@ -107,16 +111,21 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
+	if where == ownMemory || where == onDevice {
+		if err := c.one("object's memory"); err != nil {
+			return err
+		}
+	}
 	s.book.expect(toldAgain)
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
-	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && len(c.descriptors) == 1 && isSealed(c.descriptors[0])) {
+	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
 		sealed = true // since this client got it
 	}
 	if o := s.objects[id]; o != nil {
 		// The first who told of it was believed. It must be the same memory.
 		u := o.unit
 		if o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
-			(where == ownMemory && (u == nil || len(c.descriptors) != 1 || !sameFile(u.descriptor.number, c.descriptors[0]))) ||
+			(where == ownMemory && (u == nil || !sameFile(u.descriptor.number, c.descriptors[0]))) ||
 			(where == onDevice && (u == nil || u.replaced)) ||
 			(where == inSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
 			return &NotFoundError{ID: id}
@@ -143,9 +152,6 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	var u *unit
 	switch where {
 	case ownMemory, onDevice:
-		if len(c.descriptors) != 1 {
-			return &ProtocolError{fmt.Sprintf("%d descriptors of one object's memory", len(c.descriptors))}
-		}
 		if size < bytes || (where == ownMemory && size != roundUp(bytes, pageSize)) {
 			return &ProtocolError{fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
 		}
@@ -159,7 +165,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			return err
 		}
 		if s.objects[id] != nil { // another client was first while something was spilled
-			u.domain.used -= size
+			s.unclaim(u)
 			return &NotFoundError{ID: id}
 		}
 		u.descriptor, u.writable = newDescriptor(c.descriptors[0]), !sealed

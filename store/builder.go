@@ -42,6 +42,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			if p.where == ownMemory || p.where == inSlab {
 				if h.mapping, err = c.mapped(p, request.device, descriptors, true); err != nil {
 					c.abandon(h)
+					c.unmapped(p)
 					return err
 				}
 			}
@@ -134,7 +135,11 @@ func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err 
 	}
 	p = decodePlace(d)
 	if err = d.done(); err == nil {
-		err = p.check(r.bytes, descriptors)
+		err = r.client.check(p, r.bytes, descriptors)
+	}
+	if ranOut(err) {
+		r.client.abandonID(h.info.ID)
+		r.client.giveBack(h.info.ID, p)
 	}
 	if err != nil {
 		closeAll(descriptors)
@@ -188,8 +193,12 @@ func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, erro
 
 // abandon gives up an object that was not sealed, and the use of it.
 func (c *Client) abandon(h *held) {
-	c.tellLater(func() { c.aborts = append(c.aborts, h.info.ID) })
+	c.abandonID(h.info.ID)
 	c.drop(h)
+}
+
+func (c *Client) abandonID(id ID) {
+	c.tellLater(func() { c.aborts = append(c.aborts, id) })
 }
 
 // ID returns what the object is found by.

@@ -37,6 +37,7 @@ type Client struct {
 	request   uint64
 	out       encoder
 	in        []byte
+	short     bool            // what was received should have descriptors that could not be opened
 	abandoned map[uint64]call // whose replies nobody waits for
 	welcome   welcome
 
@@ -126,6 +127,9 @@ const answersWithin = time.Second
 // connect opens a connection and greets the server.
 func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 	socket, err := dial(c.path)
+	if ranOut(err) {
+		return nil, welcome{}, noDescriptors()
+	}
 	if err != nil {
 		return nil, welcome{}, &LostError{c.path, err}
 	}
@@ -147,11 +151,15 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	if socket.peer, err = checkPeer(socket.descriptor, path); err != nil {
 		return w, err
 	}
+	machine, err := bootID()
+	if err != nil {
+		return w, err
+	}
 	var e encoder
 	at := e.begin(opHello, 0, 1)
 	e.u32(protocolVersion)
 	e.u32(uint32(os.Getpid()))
-	e.text(bootID())
+	e.text(machine)
 	e.end(at)
 	if err := socket.send(e.bytes, nil); err != nil {
 		return w, &LostError{path, err}
@@ -186,7 +194,7 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	if err := d.done(); err != nil {
 		return w, err
 	}
-	if version != protocolVersion || boot != bootID() {
+	if version != protocolVersion || boot != machine {
 		return w, &RefusedError{path, fmt.Sprintf("version %d of the protocol, start %s of a machine", version, boot)}
 	}
 	return w, nil

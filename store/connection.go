@@ -17,6 +17,7 @@ type conversation struct {
 	process     int // as the kernel says
 	out         encoder
 	descriptors []int         // that came with the frame, until somebody takes them
+	short       bool          // some should have come, and could not be opened
 	sending     []*descriptor // that go with the reply
 	numbers     []int
 	hang        func() // ends the connection

@@ -2,9 +2,176 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// DescriptorsError says that this process cannot open more descriptors. Nothing else has changed: the session goes on.
+type DescriptorsError struct{ Limit uint64 }
+
+func (e *DescriptorsError) Error() string {
+	return fmt.Sprintf("this process has no file descriptor left for what the store sends: RLIMIT_NOFILE (ulimit -n) is %d", e.Limit)
+}
+
+// Unwrap returns the system's error.
+func (e *DescriptorsError) Unwrap() error { return unix.EMFILE }
+
+func noDescriptors() error { return &DescriptorsError{filesLimit()} }
+
 // ranOut reports whether an error is for want of descriptors.
 func ranOut(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
+func filesLimit() uint64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return limit.Cur
+}
+
+// errShort says that a packet has come without its descriptors, as the process can open no more.
+var errShort = errors.New("a packet without its descriptors")
+
+// memoryDescriptors is what a FullError names as the memory where descriptors are wanting.
+const memoryDescriptors = "descriptors"
+
+// mostUnits is how many units a server may have, as each has a descriptor. What else the process can open is left to
+// connections, of which each has two, and to files that are open for a moment: a quarter at most, or 40 of few.
+func mostUnits(sessions int) int64 {
+	files := int64(min(filesLimit(), 1<<40))
+	return files - min(int64(2*sessions+64), max(files/4, min(files/2, 40)))
+}
+
+// claim counts one more unit. Where there are too many, what may be evicted goes.
+func (s *Server) claim() error {
+	for s.open >= mostUnits(s.options.MaxSessions) { // which may change
+		if !s.evictOldest() {
+			return s.fullOfDescriptors()
+		}
+	}
+	s.open++
+	return nil
+}
+
+// unclaim takes back what a unit has counted that does not come to be.
+func (s *Server) unclaim(u *unit) {
+	u.domain.used -= u.size
+	s.open--
+}
+
+func (s *Server) fullOfDescriptors() error {
+	return &FullError{Memory: memoryDescriptors, Needed: 1, Limit: int64(filesLimit()), Used: s.open}
+}
+
+// evictOldest evicts a unit of whatever memory, so that its descriptor is free, and reports whether there was any.
+func (s *Server) evictOldest() bool {
+	if s.spares.ready != nil {
+		s.giveUpSpare()
+		return true
+	}
+	if e := s.files.oldest; e != nil {
+		s.evict(e.unit)
+		return true
+	}
+	for _, d := range s.domains {
+		if e := d.goes.oldest; e != nil {
+			s.evict(e.unit)
+			return true
+		}
+	}
+	return false
+}
+
+// retrying calls f again for each unit that was evicted, as long as it fails for want of descriptors.
+func (s *Server) retrying(f func() error) error {
+	for {
+		err := f()
+		if !ranOut(err) {
+			return err
+		}
+		if !s.evictOldest() {
+			return s.fullOfDescriptors()
+		}
+	}
+}
+
+// one refuses a request that has not one descriptor, of something.
+func (c *conversation) one(what string) error {
+	switch {
+	case len(c.descriptors) == 1:
+		return nil
+	case c.short:
+		c.server.evictOldest() // so that the next one has a descriptor
+		return c.server.fullOfDescriptors()
+	}
+	return &ProtocolError{fmt.Sprintf("%d descriptors of one %s", len(c.descriptors), what)}
+}
+
+// starved is told that no connection can be accepted for want of descriptors. It evicts something, or has a client,
+// where there is one, know why it is turned away.
+func (s *Server) starved() (progress bool) {
+	s.mu.Lock()
+	freed, full := s.evictOldest(), s.fullOfDescriptors()
+	s.mu.Unlock()
+	if freed {
+		return true
+	}
+	if s.kept >= 0 {
+		_ = unix.Close(s.kept)
+		s.kept = -1
+	}
+	defer s.keepReserve()
+	socket, err := s.listener.acceptNow()
+	if err != nil {
+		return false
+	}
+	turnAway(socket, full)
+	s.mu.Lock()
+	s.refused++
+	s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.complained) > time.Minute {
+		s.complained = now
+		fmt.Fprintf(os.Stderr, "hamr store: clients are turned away: %v\n", full)
+	}
+	return true
+}
+
+// keepReserve opens a descriptor that serves to turn clients away when there are no others.
+func (s *Server) keepReserve() {
+	if s.kept < 0 {
+		if kept, err := unix.FcntlInt(uintptr(s.links.poll.wake), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			s.kept = kept
+		}
+	}
+}
+
+// greetingWithin is how long a client that is turned away has to greet.
+const greetingWithin = 100 // milliseconds
+
+// turnAway answers a client's greeting with an error, and closes the connection.
+func turnAway(socket int, why error) {
+	k := &link{socket: socket, process: -1}
+	defer k.close(&ProtocolError{})
+	if _, err := checkPeer(socket, ""); err != nil {
+		return
+	}
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLIN}}, greetingWithin)
+	buffer := make([]byte, 1024)
+	n, descriptors, err := k.receive(buffer, make([]byte, controlBytes))
+	closeAll(descriptors)
+	if err != nil {
+		return
+	}
+	f, _, err := nextFrame(buffer[:n])
+	if err != nil {
+		return
+	}
+	var e encoder
+	at := e.begin(f.operation, statusDone, f.request)
+	e.bytes[at+6] = byte(encodeError(&e, why))
+	e.end(at)
+	_ = k.send(e.bytes, nil)
+}

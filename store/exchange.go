@@ -155,7 +155,7 @@ func (c *Client) await(ctx context.Context, r call) (waits bool, err error) {
 func (c *Client) next(ctx context.Context, r call) (mine, waits bool, err error) {
 	c.socket.stopped = ctx.Err
 	n, descriptors, err := c.socket.receive(c.in)
-	if err != nil {
+	if c.short = err == errShort; err != nil && !c.short {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return false, true, err
 		}

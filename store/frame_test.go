@@ -25,7 +25,8 @@ func greeting() []byte {
 	at := e.begin(opHello, 0, 1)
 	e.u32(protocolVersion)
 	e.u32(uint32(os.Getpid()))
-	e.text(bootID())
+	boot, _ := bootID()
+	e.text(boot)
 	e.end(at)
 	return e.bytes
 }

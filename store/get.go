@@ -62,7 +62,11 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			info := decodeInfo(d, id)
 			p := decodePlace(d)
 			if err = d.done(); err == nil {
-				err = p.check(info.Bytes, descriptors)
+				err = c.check(p, info.Bytes, descriptors)
+			}
+			if ranOut(err) {
+				c.giveBack(id, p)
+				return err
 			}
 			if err != nil {
 				closeAll(descriptors)
@@ -88,10 +92,6 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 
 // hold counts a lease that the server has given, and a use of it.
 func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*held, error) {
-	giveBack := func(err error) (*held, error) {
-		c.tellLater(func() { c.releases = append(c.releases, release{info.ID, 1}) })
-		return nil, err
-	}
 	c.mu.Lock()
 	if h := c.held[info.ID]; h != nil {
 		h.users++
@@ -105,11 +105,13 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	h := &held{info: info, offset: p.offset, times: 1, users: 1}
 	if p.where != nowhere {
 		if p.where != inSlab && !p.sent {
-			return giveBack(context.Canceled) // it was unmapped since it was asked for
+			c.giveBack(info.ID, p)
+			return nil, context.Canceled // it was unmapped since it was asked for
 		}
 		m, err := c.mapped(p, info.Device, descriptors, writable)
 		if err != nil {
-			return giveBack(err)
+			c.giveBack(info.ID, p)
+			return nil, err
 		}
 		h.mapping = m
 	}
@@ -117,4 +119,10 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	c.held[info.ID] = h
 	c.mu.Unlock()
 	return h, nil
+}
+
+// giveBack ends a lease of what this process cannot map.
+func (c *Client) giveBack(id ID, p place) {
+	c.tellLater(func() { c.releases = append(c.releases, release{id, 1}) })
+	c.unmapped(p)
 }

@@ -77,8 +77,9 @@ func (l *leader) hear(k *link, dead bool) {
 	if err == unix.EAGAIN || err == unix.EINTR {
 		return
 	}
-	if err == nil {
+	if short := err == errShort; err == nil || short {
 		c := k.conversation
+		c.short = short
 		l.at, c.leader, c.out.bytes = k, l, l.out[:0]
 		err = c.handle(l.buffer[:n], descriptors)
 		l.at, c.leader, l.out, c.out.bytes = nil, nil, c.out.bytes, nil

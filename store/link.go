@@ -60,7 +60,7 @@ func (k *link) close(why error) {
 		for range mostUnread {
 			_, descriptors, err := k.receive(buffer, control)
 			closeAll(descriptors)
-			if err != nil && !errors.As(err, &broken) { // which a longer packet is
+			if err != nil && err != errShort && !errors.As(err, &broken) { // which a longer packet is
 				break
 			}
 		}

@@ -58,6 +58,17 @@ func (l *listener) accept() (int, error) {
 	return descriptor, nil
 }
 
+// acceptNow is accept that waits for nobody.
+func (l *listener) acceptNow() (int, error) {
+	descriptor, failed := -1, error(nil)
+	if err := l.raw.Control(func(listening uintptr) {
+		descriptor, _, failed = unix.Accept4(int(listening), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	}); err != nil {
+		return -1, err
+	}
+	return descriptor, failed
+}
+
 // close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
 // the descriptor, in whose backlog they would wait for ever.
 func (l *listener) close() error {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // helpers are what other processes do in tests, by their first argument.
@@ -27,7 +29,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHelper serves a path, with a limit of each memory, a spill folder and bytes to keep ready where they are given.
+// serveHelper serves a path, with a limit of each memory, a spill folder, bytes to keep ready and a limit of descriptors
+// where they are given.
 func serveHelper(arguments []string) (err error) {
 	o := ServerOptions{Path: arguments[0]}
 	if len(arguments) > 1 {
@@ -42,6 +45,12 @@ func serveHelper(arguments []string) (err error) {
 	}
 	if len(arguments) > 3 && err == nil {
 		o.Ready, err = strconv.ParseInt(arguments[3], 10, 64)
+	}
+	if len(arguments) > 4 && err == nil {
+		var files uint64
+		if files, err = strconv.ParseUint(arguments[4], 10, 64); err == nil {
+			err = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: files})
+		}
 	}
 	if err != nil {
 		return err

@@ -66,8 +66,12 @@ func decodePlace(d *decoder) (p place) {
 	return p
 }
 
-// check refuses a place that the object does not fit, which would have others' memory mapped.
-func (p place) check(bytes int64, descriptors []int) error {
+// check refuses a place that the object does not fit, which would have others' memory mapped, and one of which this process
+// could not open the descriptor.
+func (c *Client) check(p place, bytes int64, descriptors []int) error {
+	if p.sent && c.short {
+		return noDescriptors()
+	}
 	want := 0
 	if p.sent {
 		want = 1
@@ -76,6 +80,15 @@ func (p place) check(bytes int64, descriptors []int) error {
 		return &ProtocolError{"an object in a place that it does not fit"}
 	}
 	return nil
+}
+
+// unmapped has the server know that this process has a slab not mapped, which it was told of in vain.
+func (c *Client) unmapped(p place) {
+	c.tellLater(func() {
+		if p.where == inSlab && c.slabs[p.unit] == nil {
+			c.forgets = append(c.forgets, p.unit)
+		}
+	})
 }
 
 // mapped returns the mapping of a place, with one more user: that of a slab which is

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+
 	"hamr/backends"
 	"hamr/backends/host"
 )
@@ -11,7 +13,11 @@ func (s *Server) reserve(device backends.UUID, bytes int64) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.claim(); err != nil {
+		return nil, err
+	}
 	if err := s.room(d, bytes); err != nil {
+		s.open--
 		return nil, err
 	}
 	return newUnit(d, bytes), nil
@@ -31,6 +37,7 @@ func (s *Server) ownMemory(bytes int64) (*unit, error) {
 	if descriptor < 0 {
 		return s.newMemory(bytes)
 	}
+	s.open++ // the descriptor is there
 	u := newUnit(d, bytes)
 	u.descriptor = newDescriptor(descriptor)
 	return u, nil
@@ -42,10 +49,16 @@ func (s *Server) newMemory(bytes int64) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	number, err := host.NewSharedFile(int(bytes))
-	if err != nil {
-		u.domain.used -= bytes
-		return nil, &SystemError{err.Error()}
+	var number int
+	if err := s.retrying(func() (err error) {
+		number, err = host.NewSharedFile(int(bytes))
+		return err
+	}); err != nil {
+		s.unclaim(u)
+		if !errors.As(err, new(*FullError)) {
+			err = &SystemError{err.Error()}
+		}
+		return nil, err
 	}
 	u.descriptor = newDescriptor(number)
 	return u, nil
@@ -90,6 +103,10 @@ func (u *unit) seal() (forGood bool, err error) {
 		return false, err
 	}
 	readable, err := host.ReadOnlyDescriptor(u.descriptor.number)
+	if ranOut(err) {
+		u.writable = false // the seals alone protect it
+		return forGood, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,10 +56,20 @@ func checkFolder(folder string) error {
 }
 
 // bootID tells machines, and their starts, from each other.
-func bootID() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(text))
+func bootID() (string, error) {
+	if known := boot.Load(); known != nil {
+		return *known, nil
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if ranOut(err) {
+		return "", noDescriptors()
+	}
+	known := strings.TrimSpace(string(text))
+	boot.Store(&known)
+	return known, nil
 }
+
+var boot atomic.Pointer[string]
 
 // checkPeer refuses the other end of a connection if it is another user's, and returns its process:
 // 0 of one that this process cannot see, in another PID namespace.

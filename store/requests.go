@@ -212,8 +212,8 @@ func (c *conversation) attach(d *decoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	if len(c.descriptors) != 1 {
-		return &ProtocolError{fmt.Sprintf("%d descriptors of one object's memory", len(c.descriptors))}
+	if err := c.one("object's memory"); err != nil {
+		return err
 	}
 	o, err := c.mine(id)
 	if err != nil {
@@ -355,7 +355,12 @@ func (c *conversation) releaseMany(d *decoder) error {
 
 func (c *conversation) forget(d *decoder) error {
 	for range d.count(16) {
-		if u := c.server.lingering[d.id()]; u != nil {
+		id := d.id()
+		u := c.server.lingering[id]
+		if u == nil {
+			u = c.server.units[id] // the client could not map it
+		}
+		if u != nil {
 			c.server.letGo(c.session, u)
 		}
 	}

@@ -71,7 +71,8 @@ type Server struct {
 	evicted      int64
 	spares       spares
 	spills       int64
-	swapping     bool // a unit comes back beyond the limit
+	open         int64 // units, of which each has a descriptor
+	swapping     bool  // a unit comes back beyond the limit
 	openSpill    func(folder string) (*os.File, error)
 	spilledBytes int64
 	restored     int64
@@ -81,6 +82,10 @@ type Server struct {
 
 	connections sync.WaitGroup // goroutines that answer requests
 	closed      bool
+
+	// Of Serve.
+	kept       int // a descriptor, -1 for none
+	complained time.Time
 }
 
 // Listen returns a server that listens, and has clients wait until Serve is called, a second at the most. It makes the
@@ -189,11 +194,15 @@ func newServer(o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		devices: devices, options: o, path: o.Path, instance: newID(), boot: bootID(),
+		devices: devices, options: o, path: o.Path, instance: newID(), boot: boot,
 		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, book: newBook(), absent: map[ID][]string{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
-		waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
+		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
 	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
 	return s, nil
@@ -212,6 +221,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.lead()
 	}
 	s.mu.Unlock()
+	s.keepReserve()
+	defer func() { closeAll([]int{s.kept}) }()
 	pause := time.Millisecond
 	for {
 		socket, err := s.listener.accept()
@@ -220,11 +231,13 @@ func (s *Server) Serve(ctx context.Context) error {
 				s.connections.Wait()
 				return nil
 			}
-			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
+			if !ranOut(err) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
 				return err
 			}
-			time.Sleep(pause)
-			pause = min(2*pause, time.Second)
+			if !ranOut(err) || !s.starved() {
+				time.Sleep(pause)
+				pause = min(2*pause, 50*time.Millisecond)
+			}
 			continue
 		}
 		pause = time.Millisecond

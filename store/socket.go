@@ -18,7 +18,7 @@ type transport interface {
 }
 
 // receiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
-// room; the packet is refused then. soon is whether the answer is there, or about to come: then Go's
+// room; the packet is refused then. Where the process can open no more of them, the packet is returned with errShort. soon is whether the answer is there, or about to come: then Go's
 // scheduler is not told that the thread waits, which costs more than the call. Whom it wants to
 // stop meanwhile it sends a signal, and with a time limit on the socket the call ends by that.
 func receiveFrom(descriptor int, buffer, control []byte, flags int, soon bool) (n int, descriptors []int, err error) {
@@ -39,6 +39,9 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, soon bool) (
 	}
 	if found&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		closeAll(descriptors)
+		if found&unix.MSG_TRUNC == 0 && n > 0 && len(descriptors) < mostDescriptors {
+			return n, nil, errShort
+		}
 		return 0, nil, &ProtocolError{fmt.Sprintf("a packet of more than %d bytes or %d descriptors", mostPacket, mostDescriptors)}
 	}
 	if n == 0 {

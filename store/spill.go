@@ -201,16 +201,22 @@ func (s *Server) restore(u *unit) error {
 	}
 	file := u.spilled
 	var number int
-	s.pause(func() {
-		if u.onDevice() {
-			number, err = s.devices.load(file, u.domain.device, u.size)
-		} else {
-			number, err = readSpilled(file)
-		}
-		crash("server-restored")
+	err = s.retrying(func() (err error) {
+		s.pause(func() {
+			if u.onDevice() {
+				number, err = s.devices.load(file, u.domain.device, u.size)
+			} else {
+				number, err = readSpilled(file)
+			}
+			crash("server-restored")
+		})
+		return err
 	})
 	if err != nil {
 		u.domain.used -= u.size
+		if errors.As(err, new(*FullError)) {
+			return err
+		}
 		return &SystemError{fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
 	}
 	u.descriptor = newDescriptor(number)

@@ -136,6 +136,9 @@ func empty(t testing.TB, s *Server) {
 		for _, m := range f.Memories {
 			ok = ok && m.Used == m.Ready && m.Lingering == 0
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ok = ok && s.open == 0
 		return ok
 	}, func() any { return s.Statistics() })
 }

@@ -245,6 +245,7 @@ func (s *Server) free(u *unit) {
 		u.spilled = nil
 	}
 	delete(s.units, u.id)
+	s.open--
 	switch {
 	case u.forced:
 		u.domain.lingering -= u.size
@@ -275,10 +276,16 @@ func (u *unit) retire() {
 	u.creator = nil
 }
 
-// letGo is told by a session that it has a slab no more.
+// letGo is told by a session that it has a slab no more, and fills it no more.
 func (s *Server) letGo(c *session, u *unit) {
 	delete(c.known, u)
 	delete(u.knownBy, c)
+	if u.creator == c {
+		u.retire()
+	}
+	if u.objects == 0 && u.creator == nil && !u.moving && !u.gone {
+		s.free(u)
+	}
 	if u.gone && len(u.knownBy) == 0 && s.lingering[u.id] == u {
 		delete(s.lingering, u.id)
 		u.domain.lingering -= u.size
@@ -308,9 +315,6 @@ func (s *Server) end(c *session) {
 	}
 	for u := range c.known {
 		s.letGo(c, u)
-		if u.objects == 0 && u.creator == nil && !u.moving && !u.gone {
-			s.free(u) // one that was learned of without an object
-		}
 	}
 	s.unwait(c)
 	delete(s.sessions, c)

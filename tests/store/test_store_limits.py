@@ -1,4 +1,8 @@
+import errno
 import os
+import resource
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,3 +82,66 @@ def test_what_nobody_has_is_spilled_and_brought_back(tmp_path):
 def test_limits_are_checked(tmp_path, limit):
     with pytest.raises((ValueError, TypeError)):
         Server(str(tmp_path / "store" / "socket"), limit=limit).close()
+
+
+@contextmanager
+def no_descriptors():
+    """This process can open no more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    # The list has its own descriptor, too.
+    most = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        while True:
+            taken.append(os.dup(0))
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_process_without_descriptors_keeps_its_session(server_process):
+    with connect(server_process.path) as client, connect(server_process.path) as maker:
+        id = maker.put(np.full(100_000, 3.0))
+        builder = client.create(100_000)
+        calls = [
+            lambda: client.get(id),
+            lambda: client.create(100_000),
+            lambda: client.put(np.zeros(100_000)),
+            lambda: client.wait([id]),
+            lambda: client.events(),
+        ]
+        for call in calls:
+            with pytest.raises(OSError, match="RLIMIT_NOFILE") as caught, no_descriptors():
+                call()
+            assert caught.value.errno == errno.EMFILE
+        builder.buffer.fill(2.0)
+        assert client.get(builder.seal())[5] == 2
+        assert client.get(id)[5] == 3
+        assert client.wait([id]) == ([id], [])
+        assert client.statistics()["sessions"] == 3  # one of wait
+        assert client.statistics()["breaches"] == 0
+
+
+def test_a_server_without_descriptors_evicts_and_refuses(tmp_path):
+    path = str(tmp_path / "store" / "socket")
+    with Server(path, limit="host=1GiB") as server, connect(path) as client:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        try:
+            for _ in range(300):
+                client.put(np.zeros(1 << 16, "u1"), evictable=True)
+            assert server.statistics()["evicted"] > 100
+            with pytest.raises(StoreFull, match="RLIMIT_NOFILE") as caught:
+                for _ in range(300):
+                    client.put(np.zeros(1 << 16, "u1"))
+            assert (caught.value.memory, caught.value.limit) == ("descriptors", 200)
+            with connect(path) as other:
+                assert other.wait(["0" * 32], timeout=0.01) == ([], ["0" * 32])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

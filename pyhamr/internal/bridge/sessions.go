@@ -38,6 +38,7 @@ func (f *Failure) classifyStore(err error) {
 	kind, known := map[string]Kind{
 		"not found": storeNotFound, "not sealed": storeNotSealed, "sealed": storeSealed, "name taken": storeNameTaken,
 		"full": storeFull, "lost": storeLost, "refused": storeRefused, "timeout": storeTimeout, "store": storeFailed,
+		"system": storeFailed,
 	}[field[string](told, "kind")]
 	if known {
 		f.Kind = kind

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"syscall"
 
 	"hamr/store"
 )
@@ -33,6 +34,7 @@ func storeError(err error) map[string]any {
 		argument  *store.ArgumentError
 		protocol  *store.ProtocolError
 		system    *store.SystemError
+		files     *store.DescriptorsError
 	)
 	told := map[string]any{"message": err.Error()}
 	switch {
@@ -57,6 +59,8 @@ func storeError(err error) map[string]any {
 		told["kind"] = "refused"
 	case errors.As(err, &argument):
 		told["kind"] = "value"
+	case errors.As(err, &files):
+		told["kind"], told["errno"] = "system", int(syscall.EMFILE)
 	case errors.As(err, &protocol), errors.As(err, &system):
 		told["kind"] = "store"
 	case errors.Is(err, store.ErrClosed):

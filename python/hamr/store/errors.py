@@ -39,6 +39,9 @@ class StoreFull(StoreError, OutOfMemory):
     ``memory`` is ``"host"``, a device's UUID, or ``"table"``: what the server knows of objects.
     ``size`` bytes are needed, and ``used`` of ``limit`` are in use. ``holders`` has pairs of a
     process's number and bytes that are kept for it, who has most first.
+
+    ``memory`` is ``"descriptors"`` where the server's process can open no more files: each object
+    of 64 KiB and more takes one. ``limit`` is RLIMIT_NOFILE then, and ``used`` those of memory.
     """
 
     memory: str = ""
@@ -71,6 +74,7 @@ _KINDS: dict[str, type[Exception]] = {
     "refused": StoreRefused,
     "timeout": StoreTimeout,
     "value": ValueError,
+    "system": OSError,
 }
 
 
