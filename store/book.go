@@ -305,8 +305,8 @@ func (c *conversation) remember(d *decoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	if len(c.descriptors) != 1 {
-		return &ProtocolError{fmt.Sprintf("%d descriptors of one book", len(c.descriptors))}
+	if err := c.one("book"); err != nil {
+		return err
 	}
 	s := c.server
 	book, at, err := openBook(c.descriptors[0])

@@ -176,6 +176,8 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	}()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return w, err
+	} else if err == errShort {
+		return w, noDescriptors()
 	} else if err != nil {
 		return w, &LostError{path, err}
 	}
