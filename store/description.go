@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"hamr/arrayiface"
@@ -114,15 +113,4 @@ func decodeInfo(d *decoder, id ID) (i Info) {
 	i.Layout, _ = decodeLayout(d)
 	i.Metadata = append([]byte(nil), d.blob()...)
 	return i
-}
-
-// checkMetadata refuses what is no JSON, or too much of it.
-func checkMetadata(metadata []byte, most int) error {
-	if len(metadata) > most {
-		return &ArgumentError{"metadata", fmt.Sprintf("%d bytes", len(metadata)), fmt.Sprintf("at most %d", most)}
-	}
-	if len(metadata) > 0 && !json.Valid(metadata) {
-		return &ArgumentError{"metadata", fmt.Sprintf("%.40q", metadata), "JSON"}
-	}
-	return nil
 }

@@ -124,7 +124,7 @@ def test_a_process_without_descriptors_keeps_its_session(server_process):
         assert client.get(builder.seal())[5] == 2
         assert client.get(id)[5] == 3
         assert client.wait([id]) == ([id], [])
-        assert client.statistics()["sessions"] == 3  # one of wait
+        assert client.statistics()["connections"] == 3  # one of wait
         assert client.statistics()["breaches"] == 0
 
 

@@ -10,6 +10,7 @@ import hamr
 from hamr.store import (
     NotSealed,
     ObjectID,
+    ObjectInfo,
     ObjectNotFound,
     Sealed,
     StoreTimeout,
@@ -198,6 +199,27 @@ def test_metadata_is_what_json_has(client):
             client.put(np.zeros(3), metadata=wrong)
     with pytest.raises(ValueError, match="metadata"):
         client.put(np.zeros(3), metadata="x" * 100_000)
+
+
+def test_metadata_that_some_client_could_not_read_is_refused(client):
+    nested = []
+    for _ in range(900):
+        nested = [nested]
+    builder = client.create(1)
+    for wrong in ({"a": "\ud800"}, nested, 10**2000):
+        with pytest.raises(ValueError, match="metadata"):
+            client.put(np.zeros(3), metadata=wrong)
+    assert [info.id for info in client.list()] == [builder.id]
+
+
+def test_metadata_that_cannot_be_read_is_said_of_the_object(client, monkeypatch):
+    id = client.put(np.zeros(3), metadata=1)
+    told = {**client.info(id)._asdict(), "metadata": None, "problem": "metadata is bad"}
+    info = ObjectInfo._of(told)
+    assert isinstance(info.metadata, ValueError)
+    monkeypatch.setattr(client, "info", lambda id: info)
+    with pytest.raises(ValueError, match="metadata is bad"):
+        client.metadata(id)
 
 
 def test_a_pickle_carries_the_id_and_no_elements(client):

@@ -134,13 +134,16 @@ func storeInfo(i store.Info) map[string]any {
 		device = i.Device.String()
 	}
 	var metadata json.RawMessage
-	if len(i.Metadata) > 0 {
+	problem := ""
+	if err := store.CheckMetadata(i.Metadata); err != nil { // of another version's server
+		problem = err.Error()
+	} else if len(i.Metadata) > 0 {
 		metadata = i.Metadata
 	}
 	return map[string]any{
 		"id": i.ID.String(), "shape": shape, "dtype": i.Layout.Type.String(), "nbytes": i.Bytes, "device": device,
 		"sealed": i.Sealed, "evictable": i.Evictable, "pinned": i.Pinned, "leases": i.Leases, "names": names,
-		"metadata": metadata,
+		"metadata": metadata, "problem": problem,
 	}
 }
 

@@ -299,8 +299,11 @@ class Client:
         return ObjectInfo._of(self._call("info", id=id_of(id)))
 
     def metadata(self, id: str) -> Any:
-        """What its maker said of an object; None if nothing."""
-        return self.info(id).metadata
+        """What its maker said of an object; None if nothing, ValueError if it cannot be read."""
+        found = self.info(id).metadata
+        if isinstance(found, ValueError):
+            raise found
+        return found
 
     def list(self, name: str = "") -> Iterator[ObjectInfo]:
         """All objects, those first that were made first; with ``name`` those of names so begun."""

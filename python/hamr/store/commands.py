@@ -100,7 +100,8 @@ def _serve(chosen: argparse.Namespace) -> int:
 
 def _list(client: Client, chosen: argparse.Namespace) -> None:
     if chosen.json:
-        print(json.dumps([info._asdict() for info in client.list(chosen.name)], indent=1))
+        objects = [info._asdict() for info in client.list(chosen.name)]
+        print(json.dumps(objects, indent=1, default=str))
         return
     print(_HEAD)
     for info in client.list(chosen.name):
@@ -119,7 +120,7 @@ def _top(client: Client, chosen: argparse.Namespace) -> None:
         largest = sorted(client.list(), key=lambda info: -info.nbytes)[:20]
         if chosen.json:
             objects = [info._asdict() for info in largest]
-            print(json.dumps({**figures, "largest": objects}), flush=True)
+            print(json.dumps({**figures, "largest": objects}, default=str), flush=True)
         else:
             if sys.stdout.isatty():
                 print("\033[H\033[2J", end="")

@@ -24,10 +24,12 @@ class ObjectInfo(NamedTuple):
     pinned: bool
     leases: int  #: of all processes
     names: tuple[str, ...]
-    metadata: Any
+    metadata: Any  #: a ValueError that says why, where it cannot be read
 
     @classmethod
     def _of(cls, told: dict[str, Any]) -> Self:
         told["id"] = ObjectID(told["id"])
+        if problem := told.pop("problem"):
+            told["metadata"] = ValueError(problem)
         told["shape"], told["names"] = tuple(told["shape"]), tuple(told["names"])
         return cls(**told)
