@@ -270,10 +270,11 @@ func (c *Client) discard(h *held) {
 
 // Object is a lease of an object.
 type Object struct {
-	client *Client
-	held   *held
-	array  *gobuffer.Array
-	once   sync.Once
+	client  *Client
+	held    *held
+	array   *gobuffer.Array  // nil of what was forgone
+	written *gobuffer.Memory // what was forgone, which stays mapped
+	once    sync.Once
 }
 
 // object makes one; the use of held has been counted.
@@ -306,7 +307,7 @@ func (o *Object) Info() Info {
 
 // Array returns the elements, for reading; of an object that was got unsafe and was not sealed,
 // for writing as well where Info().Sealed is false. It is the Object's. Views, copies of the
-// reference and handles keep the lease for longer.
+// reference and handles keep the lease for longer. It is nil where the Builder forwent them.
 func (o *Object) Array() *gobuffer.Array {
 	if o == nil {
 		return nil
@@ -321,7 +322,11 @@ func (o *Object) Release() (err error) {
 		return &ArgumentError{"object", "nil or a zero value", "what Get returns"}
 	}
 	o.once.Do(func() {
-		err = o.array.Close()
+		if o.array != nil {
+			err = o.array.Close()
+		} else {
+			err = o.written.Release()
+		}
 		if o.held.mapping == nil {
 			o.client.drop(o.held)
 		}

@@ -44,10 +44,14 @@ func TestWhatIsForgoneIsNotProtected(t *testing.T) {
 		for _, on := range []Description{bytesOf(size), bytesOn(size, 0)} {
 			s, c, device := forgoing(t)
 			b := beginObject(t, c, on, 5)
+			array := b.Array()
 			b.Forgo()
 			o, err := b.Seal(background)
 			require.NoError(t, err)
 			assert.Zero(t, protects(device))
+			require.Nil(t, o.Array())
+			require.Error(t, array.Fill(array), "the maker cannot write any more")
+			require.Zero(t, array.Size())
 			// The lease has ended, and who gets the object has it anew, though the old mapping is there.
 			eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
 			got, err := c.Get(background, o.ID(), GetOptions{})

@@ -8,7 +8,7 @@ import (
 )
 
 // Forgo says that this process has no use for the object once it is sealed: nobody but the Builder has its elements,
-// or uses their address. Then the lease ends with Seal, whose Object has no elements and is to be released, and
+// or uses their address. Then the lease ends with Seal, whose Object has no elements, as its Array is nil, and is to be released, and
 // memory of a device stays mapped for writing until it is: to take that right away takes the driver longer than
 // all else.
 func (b *Builder) Forgo() {
@@ -137,7 +137,11 @@ func (b *Builder) sealed(err error) (*Object, error) {
 		return nil, errors.Join(b.late, b.array.Close())
 	}
 	if b.forgone {
-		return &Object{client: c, held: h, array: b.array}, nil
+		written := b.array.Memory().Retain()
+		if err := b.array.Close(); err != nil {
+			return nil, errors.Join(err, written.Release())
+		}
+		return &Object{client: c, held: h, written: written}, nil
 	}
 	c.mu.Lock()
 	h.users++
