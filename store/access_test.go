@@ -27,9 +27,10 @@ func TestPathsThatAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 
 	link := filepath.Join(folder(t), "link")
-	require.NoError(t, os.Symlink(folder(t), link))
+	require.NoError(t, os.Symlink(open, link))
 	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
 	require.ErrorAs(t, err, &refused)
+	assert.Contains(t, err.Error(), "0755")
 
 	file := filepath.Join(folder(t), "store.sock")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
@@ -75,6 +76,34 @@ func TestOneServerForAPath(t *testing.T) {
 	_, err = os.Stat(stale)
 	require.NoError(t, err, "it left its socket behind")
 	makeObject(t, newClient(t, startServer(t, ServerOptions{Path: stale})), bytesOf(1), 1)
+}
+
+// TestALinkToAFolder is as the folder, where it is the user's own.
+func TestALinkToAFolder(t *testing.T) {
+	links := folder(t)
+	link := func(name string) string {
+		path := filepath.Join(links, name)
+		require.NoError(t, os.Symlink(folder(t), path))
+		return path
+	}
+	s := startServer(t, ServerOptions{Path: filepath.Join(link("socket"), "store.sock"), HostLimit: oneUnit, Spill: link("spill")})
+	c := newClient(t, s)
+	ids := evictables(t, c, "kk")
+	assert.EqualValues(t, oneUnit, s.Statistics().Spilled)
+	assert.Equal(t, []bool{true, true}, thereAre(t, c, ids))
+}
+
+func TestALinkOfAnotherUserIsRefused(t *testing.T) {
+	links, err := os.MkdirTemp("", "hamr-store-")
+	require.NoError(t, err)
+	defer os.RemoveAll(links)
+	require.NoError(t, os.Chmod(links, 0o777))
+	link := filepath.Join(links, "link")
+	own := folder(t)
+	asAnother(t, func() { assert.NoError(t, os.Symlink(own, link)) })
+	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
+	require.ErrorAs(t, err, new(*RefusedError))
+	assert.Contains(t, err.Error(), "65534")
 }
 
 // asAnother runs f in a thread that is another user's.

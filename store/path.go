@@ -38,13 +38,19 @@ func checkPath(path string) error {
 	return nil
 }
 
-// checkFolder refuses a folder where another user could put a socket, or find this one.
+// checkFolder refuses a folder where another user could put a socket, or find this one. It may be a link, but none that
+// another user could have lead elsewhere.
 func checkFolder(folder string) error {
-	var found unix.Stat_t
-	if err := unix.Lstat(folder, &found); err != nil {
+	var link, found unix.Stat_t
+	if err := unix.Lstat(folder, &link); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	if err := unix.Stat(folder, &found); err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
 	}
 	switch {
+	case int(link.Uid) != os.Geteuid() && link.Uid != 0:
+		return &RefusedError{folder, fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return &RefusedError{folder, "it is no directory"}
 	case int(found.Uid) != os.Geteuid():

@@ -95,10 +95,19 @@ def test_a_folder_that_others_can_enter_is_refused(home, mode, capsys):
     assert "0700" in capsys.readouterr().err
 
 
-def test_a_link_is_no_folder(home, tmp_path):
-    (tmp_path / "elsewhere").mkdir(0o700)
-    home.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(PermissionError, match="no directory of its own"):
+def test_a_link_of_ones_own_to_a_folder_is_as_the_folder(home, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(0o700)
+    home.symlink_to(elsewhere)
+    with contextlib.closing(hamr.serve_memory()):
+        assert memory_server.ask(os.getpid())["pid"] == os.getpid()
+    elsewhere.chmod(0o755)
+    with pytest.raises(PermissionError, match="accepted is 0700"):
+        hamr.serve_memory()
+    elsewhere.chmod(0o700)
+    monkeypatch.setattr(os, "lstat", lambda path: os.stat_result((0o120777, *[1] * 9)))
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    with pytest.raises(PermissionError, match="belongs to user 1"):
         hamr.serve_memory()
 
 

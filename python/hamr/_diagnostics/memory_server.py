@@ -36,8 +36,14 @@ def folder() -> str:
 
 
 def check_folder(path: str) -> None:
-    """Raise PermissionError for a folder that is another user's, or that others can enter."""
-    found = os.lstat(path)
+    """Raise PermissionError for a folder that is another user's, or that others can enter.
+
+    It may be a link, but none that another user could have lead elsewhere.
+    """
+    owner = os.lstat(path).st_uid
+    if owner not in (os.getuid(), 0):
+        raise PermissionError(f"{path} belongs to user {owner}: accepted is one's own")
+    found = os.stat(path)
     if not stat.S_ISDIR(found.st_mode):
         raise PermissionError(f"{path} is no directory of its own: accepted is one of mode 0700")
     if found.st_uid != os.getuid():
