@@ -116,9 +116,11 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	objects := holdMany(t, c, 4, bytesOf(1<<20))
+	require.NoError(t, c.take(background)) // so that it tells nothing
 	require.NoError(t, s.Close())
 	small := startServer(t, ServerOptions{Path: s.Path(), HostLimit: 4 << 20})
 	in, err := newClient(t, small).Create(background, bytesOf(2<<20))
+	c.give()
 	require.NoError(t, err)
 	eventually(t, func() bool { return small.Statistics().Objects == 3 }, func() any { return small.Statistics() })
 	require.NoError(t, in.Abort(background))
