@@ -120,9 +120,7 @@ func (s *Server) fuzzOnce(t testing.TB, descriptors uint8, packets ...[]byte) {
 		}
 		var sent []int
 		for range descriptors % (mostDescriptors + 1) {
-			number, failed := unix.MemfdCreate("fuzzed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-			require.NoError(t, failed)
-			sent = append(sent, number)
+			sent = append(sent, memoryOf(t, []int64{0, pageSize, 1 << 18}[descriptors/16%3]))
 		}
 		bounded(t, packet, func() { err = c.handle(packet, sent) })
 	}
@@ -138,6 +136,17 @@ func (s *Server) fuzzOnce(t testing.TB, descriptors uint8, packets ...[]byte) {
 	if !ok {
 		require.Fail(t, "what a connection leaves behind", "%+v", f)
 	}
+}
+
+// memoryOf is a descriptor of some memory, as clients tell servers of.
+func memoryOf(t testing.TB, bytes int64) int {
+	t.Helper()
+	number, err := unix.MemfdCreate("fuzzed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	require.NoError(t, err)
+	require.NoError(t, unix.Ftruncate(number, bytes))
+	_, err = unix.FcntlInt(uintptr(number), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_FUTURE_WRITE)
+	require.NoError(t, err)
+	return number
 }
 
 // lie changes packets that are right.
@@ -171,7 +180,7 @@ func TestFramesThatLie(t *testing.T) {
 		for range 1 + random.IntN(5) {
 			packets = append(packets, lie(random, seeds))
 		}
-		s.fuzzOnce(t, uint8(random.IntN(3)), packets...)
+		s.fuzzOnce(t, uint8(random.IntN(3)+16*random.IntN(3)), packets...)
 	}
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)
