@@ -116,7 +116,6 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			return err
 		}
 	}
-	s.book.expect(toldAgain)
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
 	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
 		sealed = true // since this client got it
@@ -136,6 +135,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			c.own(o, maker)
 		}
 		s.lease(c.session, o, times)
+		s.book.expect(toldAgain)
 		return nil
 	}
 	if _, deleted := s.book.of(opDelete, id); deleted {
@@ -191,6 +191,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	s.lease(c.session, o, times)
 	s.tell(Event{Kind: Created, ID: id})
 	s.recall(o)
+	s.book.expect(toldAgain)
 	crash("server-held")
 	return nil
 }

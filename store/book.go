@@ -20,17 +20,18 @@ import (
 // what they have, and from there on frames as of the socket: requests, whose number
 // says when they were answered. The last one of a subject holds.
 type book struct {
-	id        ID
-	number    int         // -1 where there is none
-	shared    *descriptor // for reading only
-	facts     map[string]fact
-	last      uint64 // when the last fact was new
-	start     int64
-	end       int64
-	expects   uint64          // until when clients may tell of what they have
-	rewriteAt int64           // the end at which what does not hold any more is left out
-	broken    bool            // something could not be written
-	read      map[ID]struct{} // other servers' books
+	id            ID
+	number        int         // -1 where there is none
+	shared        *descriptor // for reading only
+	facts         map[string]fact
+	last          uint64 // when the last fact was new
+	start         int64
+	end           int64
+	expectsAtMost uint64
+	expects       uint64          // until when clients may tell of what they have
+	rewriteAt     int64           // the end at which what does not hold any more is left out
+	broken        bool            // something could not be written
+	read          map[ID]struct{} // other servers' books
 }
 
 // fact is a request that was answered.
@@ -43,9 +44,7 @@ type fact struct {
 const (
 	// mostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
 	mostOrphans = 1 << 16
-	// mostBook is how many bytes of another server's book are read.
-	mostBook    = 256 << 20
-	rewriteFrom = 64 << 10
+	rewriteFrom = 2 * mostPacket
 	bookHeader  = 16 + 8 + 8
 	learnAtOnce = 10_000 // facts, before others' requests are answered
 )
@@ -86,6 +85,7 @@ func (b *book) close() {
 const (
 	toldWithin = time.Second
 	toldAgain  = 250 * time.Millisecond
+	toldAtMost = 30 * time.Second // of all
 )
 
 // clock is one that all servers and clients of a machine share.
@@ -98,7 +98,11 @@ func clock() uint64 {
 // expect has clients wait for what others may tell of.
 func (b *book) expect(within time.Duration) {
 	now := clock()
-	if until := now + uint64(within); b.number >= 0 && b.expects < now+uint64(within)/2 {
+	if len(b.read) == 0 {
+		b.expectsAtMost = now + uint64(toldAtMost)
+	}
+	until := min(now+uint64(within), b.expectsAtMost)
+	if b.number >= 0 && b.expects < now+uint64(within)/2 && until > b.expects {
 		b.expects = until
 		_, _ = unix.Pwrite(b.number, binary.LittleEndian.AppendUint64(nil, until), int64(len(b.id))+8)
 	}
@@ -123,17 +127,17 @@ func (f fact) encode(e *encoder) {
 	e.end(at)
 }
 
-// note writes a new fact down.
-func (b *book) note(operation uint16, payload []byte) {
-	key, _, ok := subjectOf(operation, payload)
-	if !ok {
-		return
-	}
-	f := fact{b.now(), operation, slices.Clone(payload)}
-	b.facts[key] = f
+// note writes new facts down, at once.
+func (b *book) note(operation uint16, payloads ...[]byte) {
 	var e encoder
-	f.encode(&e)
-	if b.number < 0 {
+	for _, payload := range payloads {
+		if key, _, ok := subjectOf(operation, payload); ok {
+			f := fact{b.now(), operation, slices.Clone(payload)}
+			b.facts[key] = f
+			f.encode(&e)
+		}
+	}
+	if b.number < 0 || len(e.bytes) == 0 {
 		return
 	}
 	if b.broken || b.end+int64(len(e.bytes)) > b.rewriteAt {
@@ -252,15 +256,15 @@ func openBook(number int) (id ID, at int64, err error) {
 	return ID(head[:len(id)]), int64(binary.LittleEndian.Uint64(head[len(id):])), nil
 }
 
-// readBook returns the facts of another server's book.
-func readBook(number int, at int64) (list []fact, err error) {
+// readBook returns the facts of another server's book, of most bytes of it.
+func readBook(number int, at, most int64) (list []fact, err error) {
 	buffer := make([]byte, 0, 4*mostPacket)
-	for read := 0; at >= 0 && read < mostBook; {
+	for read := int64(0); at >= 0 && read < most; {
 		n, err := unix.Pread(number, buffer[len(buffer):cap(buffer)], at)
 		if err != nil {
 			return nil, &SystemError{"the book: " + err.Error()}
 		}
-		at, read = at+int64(n), read+n
+		at, read = at+int64(n), read+int64(n)
 		rest := buffer[:len(buffer)+n]
 		for {
 			f, after, err := nextFrame(rest)
@@ -279,14 +283,14 @@ func readBook(number int, at int64) (list []fact, err error) {
 }
 
 // note writes down what was asked of an object.
-func (s *Server) note(operation uint16, payload []byte) {
+func (s *Server) note(operation uint16, payloads ...[]byte) {
 	if s.closed { // what ends with the server is told of to the next one
 		return
 	}
-	if s.book.number >= 0 && s.book.end+int64(len(payload))+headerBytes > s.book.rewriteAt {
+	if s.book.number >= 0 && s.book.end+mostPacket > s.book.rewriteAt {
 		s.book.forgetOrphans(func(id ID) bool { return s.objects[id] != nil })
 	}
-	s.book.note(operation, payload)
+	s.book.note(operation, payloads...)
 	crash("server-noted")
 }
 
@@ -314,7 +318,7 @@ func (c *conversation) remember(d *decoder) error {
 		return err
 	}
 	var list []fact
-	s.pause(func() { list, err = readBook(c.descriptors[0], at) })
+	s.pause(func() { list, err = readBook(c.descriptors[0], at, s.options.TableLimit) })
 	if err != nil {
 		return err
 	}
@@ -368,9 +372,9 @@ func (s *Server) learn(f fact, id ID) {
 		if taken {
 			s.unname(named.object, name)
 		}
-		if o != nil {
+		if o != nil && s.tableRoom(nameBytes(name)) == nil {
 			s.name(o, name)
-		} else {
+		} else if o == nil {
 			s.absent[id] = append(s.absent[id], name)
 		}
 		return
@@ -387,7 +391,10 @@ func (s *Server) learn(f fact, id ID) {
 	case opDelete:
 		s.remove(o, false, Deleted)
 	case opSetMetadata:
-		o.setMetadata(s, d.blob())
+		metadata := d.blob()
+		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata))) == nil {
+			o.setMetadata(s, metadata)
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ func seedFrames() [][]byte {
 		encodeLayout(&layout, arrayiface.Uint8, []int{100})
 		encodeObject(e, &object{layout: layout.bytes, bytes: 100, sealed: true})
 	})
+	frame(opRemember, func(e *encoder) {})
 	return append(list, holding(id, 1))
 }
 

@@ -75,10 +75,17 @@ func (s *Server) unname(o *object, name string) {
 	s.tell(Event{Kind: Unnamed, ID: o.id, Name: name})
 }
 
-func (s *Server) noteDropped(name string) {
-	var e encoder
-	e.text(name)
-	s.note(opDropName, e.bytes)
+func (s *Server) noteDropped(names ...string) {
+	if len(names) == 0 {
+		return
+	}
+	payloads := make([][]byte, len(names))
+	for i, name := range names {
+		var e encoder
+		e.text(name)
+		payloads[i] = e.bytes
+	}
+	s.note(opDropName, payloads...)
 }
 
 func (c *conversation) getName(f frame, d *decoder, e *encoder) error {

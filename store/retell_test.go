@@ -123,6 +123,26 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	c.give()
 	require.NoError(t, err)
 	eventually(t, func() bool { return small.Statistics().Objects == 3 }, func() any { return small.Statistics() })
+	expects := func() uint64 {
+		small.mu.Lock()
+		defer small.mu.Unlock()
+		return small.book.expects
+	}
+	until := expects()
+	eventually(t, func() bool { return clock() > until }, func() any { return until })
+	asked := small.Statistics().Requests
+	eventually(t, func() bool { return small.Statistics().Requests > asked+3 }, func() any { return small.Statistics() })
+	assert.Equal(t, until, expects(), "nobody waits for what there is no room for")
+	var full *FullError
+	for _, o := range objects {
+		got, err := c.Get(background, o.ID(), GetOptions{})
+		if err == nil {
+			require.NoError(t, got.Release())
+		} else {
+			require.ErrorAs(t, err, &full)
+		}
+	}
+	require.NotNil(t, full)
 	require.NoError(t, in.Abort(background))
 	eventually(t, func() bool { return small.Statistics().Objects == 4 }, func() any { return small.Statistics() })
 	releaseAll(t, objects)

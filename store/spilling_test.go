@@ -35,6 +35,7 @@ func TestAnotherServerIsToldOfWhatItHasSpilled(t *testing.T) {
 			_, _, err := c.Exists(background, id)
 			require.ErrorAs(t, err, new(*LostError))
 		}
+		require.NoError(t, b.take(background)) // so that it tells nothing yet
 		s := spillingServer(t, first.Path(), oneUnit)
 		there, _, err := a.Exists(background, id)
 		require.NoError(t, err)
@@ -49,6 +50,7 @@ func TestAnotherServerIsToldOfWhatItHasSpilled(t *testing.T) {
 			_, _, err = a.Exists(background, id) // which tells of the release
 			require.NoError(t, err)
 		}
+		b.give()
 		_, _, err = b.Exists(background, id)
 		require.NoError(t, err)
 		s.mu.Lock()

@@ -172,8 +172,8 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 	if !o.deleted {
 		for _, name := range o.names {
 			delete(s.names, name)
-			s.noteDropped(name)
 		}
+		s.noteDropped(o.names...)
 		if o.owner != nil {
 			delete(o.owner.unsealed, o)
 			o.owner = nil
