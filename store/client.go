@@ -93,7 +93,9 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 	var err error
 	socket, w, err := c.connect(ctx)
 	if err == nil {
+		_ = c.take(context.Background()) // begin's goroutine may want it at once
 		c.begin(socket, w)
+		c.give()
 	}
 	return c, err
 }
