@@ -25,6 +25,7 @@ from build_support.kernel_mutations import KERNEL_MUTATIONS
 from build_support.many_mutations import MANY_MUTATIONS
 from build_support.mutation import Mutation
 from build_support.pool_mutations import POOL_MUTATIONS
+from build_support.restart_mutations import RESTART_MUTATIONS
 from build_support.staging_mutations import STAGING_MUTATIONS
 from build_support.stop_mutations import STOP_MUTATIONS
 from build_support.store_mutations import STORE_MUTATIONS
@@ -48,6 +49,7 @@ MUTATIONS = [
     *GROWTH_MUTATIONS,
     *HETERO_MUTATIONS,
     *STORE_MUTATIONS,
+    *RESTART_MUTATIONS,
     *KERNEL_MUTATIONS,
     *CHECKING_MUTATIONS,
     Mutation(
