@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from build_support.mutation import Mutation
 
-BOOK, RETELL, JOIN, ADOPT = (f"store/{n}.go" for n in ("book", "retell", "join", "adopt"))
+BOOK, REMEMBER, RETELL, JOIN, ADOPT = (
+    f"store/{n}.go" for n in ("book", "remember", "retell", "join", "adopt")
+)
 PACKAGE = "./store"
 
 RESTART_MUTATIONS = [
     Mutation(
         "what was asked of an object is not written down",
-        BOOK,
+        REMEMBER,
         "	s.book.note(operation, payloads...)\n",
         "",
         PACKAGE,
     ),
     Mutation(
         "an older entry of a book holds",
-        BOOK,
+        REMEMBER,
         "if ok && f.when < latest && f.when > s.book.facts[key].when {",
         "if ok && f.when < latest {",
         PACKAGE,
     ),
     Mutation(
         "an entry of a time that has not come holds",
-        BOOK,
+        REMEMBER,
         "if ok && f.when < latest && f.when",
         "if ok && f.when < latest+1<<63 && f.when",
         PACKAGE,

@@ -23,6 +23,7 @@ type book struct {
 	id            ID
 	number        int         // -1 where there is none
 	shared        *descriptor // for reading only
+	isThere       func(ID) bool
 	facts         map[string]fact
 	last          uint64 // when the last fact was new
 	start         int64
@@ -44,13 +45,14 @@ type fact struct {
 const (
 	// mostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
 	mostOrphans = 1 << 16
-	rewriteFrom = 2 * mostPacket
+	rewriteFrom = 64 << 10
 	bookHeader  = 16 + 8 + 8
 	learnAtOnce = 10_000 // facts, before others' requests are answered
 )
 
-func newBook() *book {
-	return &book{id: newID(), number: -1, facts: map[string]fact{}, read: map[ID]struct{}{}}
+// newBook returns a book without a file. isThere reports whether there is an object.
+func newBook(isThere func(ID) bool) *book {
+	return &book{id: newID(), number: -1, isThere: isThere, facts: map[string]fact{}, read: map[ID]struct{}{}}
 }
 
 // open makes the file.
@@ -98,7 +100,7 @@ func clock() uint64 {
 // expect has clients wait for what others may tell of.
 func (b *book) expect(within time.Duration) {
 	now := clock()
-	if len(b.read) == 0 {
+	if b.expectsAtMost == 0 {
 		b.expectsAtMost = now + uint64(toldAtMost)
 	}
 	until := min(now+uint64(within), b.expectsAtMost)
@@ -153,6 +155,7 @@ func (b *book) note(operation uint16, payloads ...[]byte) {
 // rewrite writes all facts behind the others, and then has the book begin there: whoever reads it in between finds
 // the same.
 func (b *book) rewrite() error {
+	b.forgetOrphans()
 	var e encoder
 	for _, f := range b.facts {
 		f.encode(&e)
@@ -170,22 +173,26 @@ func (b *book) rewrite() error {
 		return err
 	}
 	b.start, b.end = start, start+int64(len(e.bytes))
-	b.rewriteAt = b.end + int64(len(e.bytes)) + rewriteFrom
+	b.rewriteAt = b.end + max(int64(len(e.bytes)), rewriteFrom)
 	if first := roundUp(1, pageSize); start > 2*first { // gives the memory back
 		_ = unix.Fallocate(b.number, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, first, start/pageSize*pageSize-first)
 	}
 	return nil
 }
 
-// forgetOrphans leaves out the oldest of the facts that are of no object there is, if there are too many.
-func (b *book) forgetOrphans(isThere func(ID) bool) {
+// forgetOrphans leaves out the oldest of the facts that are of no object there is, if there are too many and clients
+// have told of what they have.
+func (b *book) forgetOrphans() {
+	if b.expects > clock() {
+		return
+	}
 	type orphan struct {
 		key  string
 		when uint64
 	}
 	var list []orphan
 	for key, f := range b.facts {
-		if _, id, _ := subjectOf(f.operation, f.payload); id == (ID{}) || !isThere(id) {
+		if _, id, _ := subjectOf(f.operation, f.payload); id == (ID{}) || !b.isThere(id) {
 			list = append(list, orphan{key, f.when})
 		}
 	}
@@ -280,142 +287,4 @@ func readBook(number int, at, most int64) (list []fact, err error) {
 		buffer = append(buffer[:0], rest...)
 	}
 	return list, nil
-}
-
-// note writes down what was asked of an object.
-func (s *Server) note(operation uint16, payloads ...[]byte) {
-	if s.closed { // what ends with the server is told of to the next one
-		return
-	}
-	if s.book.number >= 0 && s.book.end+mostPacket > s.book.rewriteAt {
-		s.book.forgetOrphans(func(id ID) bool { return s.objects[id] != nil })
-	}
-	s.book.note(operation, payloads...)
-	crash("server-noted")
-}
-
-// noteOf is note of a request that has nothing but an object and, perhaps, a flag.
-func (s *Server) noteOf(operation uint16, id ID, flags ...bool) {
-	var e encoder
-	e.id(id)
-	for _, on := range flags {
-		e.flag(on)
-	}
-	s.note(operation, e.bytes)
-}
-
-// remember learns of a book that a client has of another server.
-func (c *conversation) remember(d *decoder) error {
-	if err := d.done(); err != nil {
-		return err
-	}
-	if err := c.one("book"); err != nil {
-		return err
-	}
-	s := c.server
-	book, at, err := openBook(c.descriptors[0])
-	if _, known := s.book.read[book]; known || err != nil {
-		return err
-	}
-	var list []fact
-	s.pause(func() { list, err = readBook(c.descriptors[0], at, s.options.TableLimit) })
-	if err != nil {
-		return err
-	}
-	latest := s.book.now()
-	newer := map[string]ID{}
-	for i, f := range list {
-		if i%learnAtOnce == learnAtOnce-1 {
-			s.pause(func() {})
-		}
-		key, id, ok := subjectOf(f.operation, f.payload)
-		if ok && f.when < latest && f.when > s.book.facts[key].when {
-			s.book.facts[key] = f
-			newer[key] = id
-		}
-	}
-	for key, id := range newer {
-		s.learn(s.book.facts[key], id)
-	}
-	s.book.forgetOrphans(func(id ID) bool { return s.objects[id] != nil })
-	if s.book.number >= 0 {
-		s.book.broken = s.book.rewrite() != nil
-	}
-	if s.book.broken {
-		return &SystemError{"what another server knew could not be written down"}
-	}
-	if len(s.book.read) == 0 {
-		s.book.expect(toldWithin)
-	}
-	s.book.read[book] = struct{}{}
-	crash("server-learned")
-	return nil
-}
-
-// learn has a fact hold of an object that is there.
-func (s *Server) learn(f fact, id ID) {
-	d := decoder{rest: f.payload}
-	if f.operation == opDropName {
-		name := d.name()
-		if named, ok := s.names[name]; ok {
-			s.unname(named.object, name)
-		}
-		return
-	}
-	o := s.objects[id]
-	if f.operation == opPutName {
-		name := d.name()
-		named, taken := s.names[name]
-		if taken && named.object == o {
-			return
-		}
-		if taken {
-			s.unname(named.object, name)
-		}
-		if o != nil && s.tableRoom(nameBytes(name)) == nil {
-			s.name(o, name)
-		} else if o == nil {
-			s.absent[id] = append(s.absent[id], name)
-		}
-		return
-	}
-	if o == nil {
-		return
-	}
-	d.id()
-	switch f.operation {
-	case opMark:
-		o.set(d.u8(), d.flag())
-	case opSeal:
-		s.settle(o)
-	case opDelete:
-		s.remove(o, false, Deleted)
-	case opSetMetadata:
-		metadata := d.blob()
-		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata))) == nil {
-			o.setMetadata(s, metadata)
-		}
-	}
-}
-
-// recall has what is known hold of an object that a client has told of.
-func (s *Server) recall(o *object) {
-	for _, what := range []uint8{markPinned, markEvictable} {
-		if f, ok := s.book.facts[markKey(o.id, what)]; ok {
-			s.learn(f, o.id)
-		}
-	}
-	for _, operation := range []uint16{opSeal, opSetMetadata} {
-		if f, ok := s.book.of(operation, o.id); ok {
-			s.learn(f, o.id)
-		}
-	}
-	for _, name := range s.absent[o.id] {
-		if f := s.book.facts["name "+name]; f.operation == opPutName {
-			if _, id, _ := subjectOf(f.operation, f.payload); id == o.id {
-				s.learn(f, id)
-			}
-		}
-	}
-	delete(s.absent, o.id)
 }

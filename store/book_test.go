@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/backends/host"
 )
 
 // nameOf is the object of a name, or zero.
@@ -129,6 +131,26 @@ func TestASealAfterARestart(t *testing.T) {
 	}
 }
 
+// TestASealThatWasNotWrittenDown has a server end when it has sealed memory, and before it wrote that down.
+func TestASealThatWasNotWrittenDown(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	maker, getter := newClient(t, s), newClient(t, s)
+	b := beginObject(t, maker, bytesOf(100_000), 7)
+	early, err := getter.Get(background, b.ID(), GetOptions{Unsafe: true})
+	require.NoError(t, err)
+	_, err = host.SealShared(early.held.mapping.descriptor)
+	require.NoError(t, err)
+	maker.mu.Lock()
+	maker.closed = true // it has ended, too
+	maker.mu.Unlock()
+	s = restart(t, s)
+	rejoin(t, getter)
+	info, err := newClient(t, s).Describe(background, b.ID())
+	require.NoError(t, err)
+	assert.True(t, info.Sealed)
+	releaseAll(t, []*Object{early})
+}
+
 // TestWhatItsMakerHasNotSealedGoesWithIt has one that got an object unsealed tell of it, and not its maker.
 func TestWhatItsMakerHasNotSealedGoesWithIt(t *testing.T) {
 	for _, makerEnds := range []bool{false, true} {
@@ -209,6 +231,35 @@ func TestManyNamesOfOneObject(t *testing.T) {
 	releaseAll(t, []*Object{x})
 	require.NoError(t, c.Close())
 	empty(t, s)
+}
+
+// TestMoreNamesThanAreKeptOfWhatIsGone are there after a restart, since somebody has the object.
+func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	x := holdMany(t, c, 1, bytesOf(100))[0]
+	s.mu.Lock()
+	for i := range mostOrphans + 1000 {
+		var e encoder
+		e.text(fmt.Sprint(i))
+		e.id(x.ID())
+		e.flag(false)
+		s.name(s.objects[x.ID()], fmt.Sprint(i))
+		s.note(opPutName, e.bytes)
+	}
+	s.mu.Unlock()
+	for range 2 {
+		s = restart(t, s)
+		rejoin(t, c)
+		assert.EqualValues(t, mostOrphans+1000, s.Statistics().Names)
+	}
+	require.NoError(t, c.Delete(background, x.ID(), false))
+	s.mu.Lock()
+	s.book.expects = 0
+	s.book.forgetOrphans()
+	assert.Len(t, s.book.facts, mostOrphans)
+	s.mu.Unlock()
+	releaseAll(t, []*Object{x})
 }
 
 // TestABookThatIsNone has a client send other things in place of a book.

@@ -136,14 +136,15 @@ func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 		return nil, welcome{}, &LostError{c.path, err}
 	}
 	socket.hangUp = c.hangUp
-	soon := deadline.Until(ctx, time.Now().Add(answersWithin))
+	until := time.Now().Add(answersWithin)
+	soon := deadline.Until(ctx, until)
 	defer soon.End()
 	w, err := greet(soon, socket, c.path)
 	if err == nil {
 		return socket, w, nil
 	}
 	socket.close()
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !time.Now().Before(until) {
 		err = &LostError{c.path, fmt.Errorf("process %d listens there, and has not answered for %s", socket.peer, answersWithin)}
 	}
 	return nil, welcome{}, err

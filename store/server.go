@@ -200,10 +200,11 @@ func newServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		devices: devices, options: o, path: o.Path, instance: newID(), boot: boot,
-		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, book: newBook(), absent: map[ID][]string{},
+		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, absent: map[ID][]string{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
+	s.book = newBook(func(id ID) bool { return s.objects[id] != nil })
 	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
 	return s, nil
 }
