@@ -74,13 +74,6 @@ RESTART_MUTATIONS = [
         PACKAGE,
     ),
     Mutation(
-        "telling ends with the call that began it",
-        JOIN,
-        "case <-ctx.Done():\n\t\t\tc.give()",
-        "case <-ctx.Done():\n\t\t\t_ = c.lose(io.EOF)\n\t\t\tc.give()",
-        PACKAGE,
-    ),
-    Mutation(
         "what a server had no room for is not told again",
         RETELL,
         "return errors.As(err, new(*FullError)) || errors.As(err, new(*SystemError))",

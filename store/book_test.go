@@ -49,6 +49,34 @@ func TestNamesAfterARestart(t *testing.T) {
 	releaseAll(t, []*Object{x, y})
 }
 
+// TestAnOlderBookIsToldLast has a client miss a server, so that it tells the next one what held before.
+func TestAnOlderBookIsToldLast(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	a, slow := newClient(t, s), newClient(t, s)
+	x := holdMany(t, a, 2, bytesOf(100))
+	for _, name := range []string{"moved", "dropped", "kept"} {
+		require.NoError(t, a.PutName(background, name, x[0].ID(), false))
+	}
+	require.NoError(t, slow.Pin(background, x[0].ID()))
+	require.NoError(t, slow.take(background))
+	s = restart(t, s)
+	rejoin(t, a)
+	require.NoError(t, a.PutName(background, "moved", x[1].ID(), true))
+	require.NoError(t, a.DropName(background, "dropped"))
+	require.NoError(t, a.Unpin(background, x[0].ID()))
+	s = restart(t, s)
+	rejoin(t, a)
+	slow.give()
+	rejoin(t, slow)
+	assert.Equal(t, x[1].ID(), nameOf(t, a, "moved"))
+	assert.Zero(t, nameOf(t, a, "dropped"))
+	assert.Equal(t, x[0].ID(), nameOf(t, a, "kept"))
+	info, err := newClient(t, s).Describe(background, x[0].ID())
+	require.NoError(t, err)
+	assert.False(t, info.Pinned)
+	releaseAll(t, x)
+}
+
 // TestMarksAfterARestart has objects pinned and made to stay by a client that has no lease of them.
 func TestMarksAfterARestart(t *testing.T) {
 	s := startServer(t, ServerOptions{})
@@ -279,6 +307,7 @@ func TestABookThatIsNone(t *testing.T) {
 	var e encoder
 	e.id(newID())
 	e.u64(bookHeader)
+	e.u64(0)
 	f := fact{1 << 63, opDropName, []byte("\x01\x00\x00\x00x")} // not before a long time
 	f.encode(&e)
 	f = fact{1, opDropName, []byte("\x01\x00\x00\x00x")} // older than what holds
