@@ -76,7 +76,9 @@ func (c *Client) join() error {
 			return ErrClosed
 		}
 		socket, w, err := c.connect(context.Background())
-		if err != nil {
+		if err != nil && c.isClosed() {
+			return ErrClosed
+		} else if err != nil {
 			return err
 		}
 		c.begin(socket, w)

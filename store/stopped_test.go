@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -156,6 +157,22 @@ func TestWhatIsSealedForNobodyGoes(t *testing.T) {
 			}, func() any { return s.Statistics() })
 		})
 	}
+}
+
+// TestACloseWhileAServerIsLookedFor has a client closed that waits for a new server's first answer.
+func TestACloseWhileAServerIsLookedFor(t *testing.T) {
+	server := startServerProcess(t)
+	c, err := Connect(background, server.Args[2], newRuntime(t))
+	require.NoError(t, err)
+	standStill(t, server.Process)
+	require.NoError(t, c.take(background))
+	_ = c.lose(io.EOF)
+	c.give()
+	ended := make(chan error)
+	go func() { _, err := c.Statistics(background); ended <- err }()
+	eventually(t, func() bool { return len(c.turn) == 1 }, func() any { return "it does not look for one" })
+	require.NoError(t, c.Close())
+	require.Equal(t, ErrClosed, <-ended, "and no LostError")
 }
 
 // TestWhoWaitsLearnsOfAServersDeath has calls that wait end with the server.
