@@ -16,9 +16,9 @@ import (
 // file without a name, of which each client has a descriptor, so that it lasts as long as anybody who can tell
 // another server of an object. Only the server writes to it, and clients do not read it.
 //
-// It has an id, 8 bytes that say where it begins, 8 that say until when clients are still expected to tell a new server
-// what they have, and from there on frames as of the socket: requests, whose number
-// says when they were answered. The last one of a subject holds.
+// It begins with its id, 8 bytes that say where its entries begin, and 8 that say until when clients are expected to
+// tell a new server what they have. An entry is a frame as of the socket: a request, whose number says when it was
+// answered. The newest one of a subject holds.
 type book struct {
 	id            ID
 	number        int         // -1 where there is none
