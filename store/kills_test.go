@@ -47,7 +47,8 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		limit = 1 << 20
 		step, _, _ = strings.Cut(step, ":")
 	}
-	if strings.HasPrefix(step, "server-ready:") || strings.HasPrefix(step, "server-taken") {
+	learns := strings.HasPrefix(step, "server-learned")
+	if learns || strings.HasPrefix(step, "server-ready:") || strings.HasPrefix(step, "server-taken") {
 		step, _, _ = strings.Cut(step, ":") // they are not passed often
 	}
 	serve := []string{"serve", path, strconv.Itoa(limit)}
@@ -63,7 +64,7 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		ready = ready[1:]
 	}
 	serve = append(serve, ready...)
-	later := strings.HasPrefix(step, "server-held") || strings.HasPrefix(step, "client-holding")
+	later := learns || strings.HasPrefix(step, "server-held") || strings.HasPrefix(step, "client-holding")
 	first := at[true]
 	if later {
 		first = "" // clients tell another server of what they have
