@@ -278,7 +278,7 @@ func TestAForkedChildsCopyOfASocket(t *testing.T) {
 	require.NoError(t, p.Start())
 	_ = given.Close()
 	buffer, control := make([]byte, 10), make([]byte, controlBytes)
-	n, copies, err := receiveFrom(pair[0], buffer, control, 0, false)
+	n, copies, err := receiveFrom(pair[0], buffer, control, 0, unix.Syscall)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Len(t, copies, 1)

@@ -55,13 +55,17 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 		build: func(e *encoder) {
 			e.text(name)
 			if wait {
-				e.u64(forever)
+				e.u64(timeLeft(ctx))
 			} else {
 				e.u64(0)
 			}
 		},
 		read: func(d *decoder) { id = d.id() },
 	})
+	var absent *NotFoundError
+	if wait && errors.As(err, &absent) {
+		err = context.DeadlineExceeded // the server has waited for as long
+	}
 	return id, err
 }
 

@@ -23,7 +23,7 @@ type link struct {
 
 // receive returns the packet that is there; unix.EAGAIN where there is none.
 func (k *link) receive(buffer, control []byte) (n int, descriptors []int, err error) {
-	return receiveFrom(k.socket, buffer, control, unix.MSG_DONTWAIT, true)
+	return receiveFrom(k.socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
 }
 
 // send does not wait: who does not read replies is not sent any more. A client that has one
@@ -34,7 +34,7 @@ func (k *link) send(packet []byte, descriptors []int) error {
 	if k.closed {
 		return io.EOF
 	}
-	return sendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT, true)
+	return sendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT)
 }
 
 // hang has whoever answers requests find that there are no more.

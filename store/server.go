@@ -217,6 +217,8 @@ func (s *Server) Path() string { return s.path }
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
+	serversHere.Add(1)
+	defer serversHere.Add(-1)
 	s.mu.Lock()
 	if !s.closed {
 		s.lead()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -17,12 +18,14 @@ type transport interface {
 	send(packet []byte, descriptors []int) error
 }
 
+// systemCall is unix.Syscall or unix.RawSyscall. A thread in a raw call keeps its processor, and no other thread may
+// run Go code in its place: a call that may block is not to be one.
+type systemCall = func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, code syscall.Errno)
+
 // receiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
-// room; the packet is refused then. Where the process can open no more of them, the packet is returned with errShort. soon is whether the answer is there, or about to come: then Go's
-// scheduler is not told that the thread waits, which costs more than the call. Whom it wants to
-// stop meanwhile it sends a signal, and with a time limit on the socket the call ends by that.
-func receiveFrom(descriptor int, buffer, control []byte, flags int, soon bool) (n int, descriptors []int, err error) {
-	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, soon)
+// room; the packet is refused then. Where the process can open no more of them, the packet is returned with errShort.
+func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (n int, descriptors []int, err error) {
+	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, call)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -52,13 +55,9 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, soon bool) (
 }
 
 // recvmsg is unix.Recvmsg without the sender's address, which nobody has here.
-func recvmsg(descriptor int, buffer, control []byte, flags int, soon bool) (n, controls, found int, err error) {
+func recvmsg(descriptor int, buffer, control []byte, flags int, call systemCall) (n, controls, found int, err error) {
 	part := unix.Iovec{Base: unsafe.SliceData(buffer), Len: uint64(len(buffer))}
 	message := unix.Msghdr{Iov: &part, Iovlen: 1, Control: unsafe.SliceData(control), Controllen: uint64(len(control))}
-	call := unix.Syscall
-	if soon {
-		call = unix.RawSyscall
-	}
 	got, _, code := call(unix.SYS_RECVMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags))
 	keep(&message, &part, buffer, control)
 	if code != 0 {
@@ -67,13 +66,13 @@ func recvmsg(descriptor int, buffer, control []byte, flags int, soon bool) (n, c
 	return int(got), int(message.Controllen), int(message.Flags), nil
 }
 
-// sendTo hands a packet over. soon is as in receiveFrom: whether the call waits for nothing.
-func sendTo(descriptor int, packet []byte, descriptors []int, flags int, soon bool) error {
+// sendTo hands a packet over.
+func sendTo(descriptor int, packet []byte, descriptors []int, flags int) error {
 	part := unix.Iovec{Base: unsafe.SliceData(packet), Len: uint64(len(packet))}
 	control := rights(descriptors)
 	message := unix.Msghdr{Iov: &part, Iovlen: 1, Control: unsafe.SliceData(control), Controllen: uint64(len(control))}
-	call := unix.Syscall
-	if soon {
+	call := systemCall(unix.Syscall)
+	if flags&unix.MSG_DONTWAIT != 0 {
 		call = unix.RawSyscall
 	}
 	for {
@@ -112,27 +111,39 @@ func rights(descriptors []int) []byte {
 
 var controlBytes = unix.CmsgSpace(4 * mostDescriptors)
 
-// waitingSocket is a transport whose calls wait in the thread, and in no other call than the one
-// that is needed: recvmsg and sendmsg. Every now and then receive asks whether to go on.
+// waitingSocket is a transport whose calls wait in the thread. Every now and then receive asks whether to go on.
 type waitingSocket struct {
 	descriptor int
 	peer       int // the server's process
 	control    []byte
 	stopped    func() error // may be nil
 	hangUp     *atomic.Bool // may be nil
+	patient    bool         // whether replies may take long, as those to requests that wait for something
+	keeps      bool         // whether Go has processors of which the thread may keep one for a moment
 	spinner
 }
 
-// lookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
-const lookEvery = 20 * time.Millisecond
+const (
+	// lookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
+	lookEvery = 20 * time.Millisecond
+	// keepFor is how long a thread at most waits for a reply with its processor.
+	keepFor = time.Millisecond
+)
+
+var (
+	// keeping is whether a thread waits with its processor: no second one may.
+	keeping atomic.Bool
+	// serversHere is how many servers of this process need a processor to answer.
+	serversHere atomic.Int32
+)
 
 func dial(path string) (*waitingSocket, error) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	look := unix.NsecToTimeval(int64(lookEvery))
-	if err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &look); err == nil {
+	soon := unix.NsecToTimeval(int64(keepFor))
+	if err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &soon); err == nil {
 		// A backlog that is full blocks, as long as nobody accepts.
 		first := unix.NsecToTimeval(int64(answersWithin))
 		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &first)
@@ -154,34 +165,38 @@ func dial(path string) (*waitingSocket, error) {
 		return nil, err
 	}
 	record(descriptor)
-	return &waitingSocket{descriptor: descriptor, control: make([]byte, controlBytes)}, nil
+	return &waitingSocket{descriptor: descriptor, control: make([]byte, controlBytes), keeps: runtime.GOMAXPROCS(0) > 1}, nil
 }
 
 func (s *waitingSocket) send(packet []byte, descriptors []int) error {
 	// There is room but for what nobody takes.
-	if err := sendTo(s.descriptor, packet, descriptors, unix.MSG_DONTWAIT, true); err != unix.EAGAIN {
+	if err := sendTo(s.descriptor, packet, descriptors, unix.MSG_DONTWAIT); err != unix.EAGAIN {
 		return err
 	}
-	return sendTo(s.descriptor, packet, descriptors, 0, false)
+	return sendTo(s.descriptor, packet, descriptors, 0)
 }
 
 // spin is receive that waits for no longer than spinFor; unix.EAGAIN tells that nothing came.
 func (s *waitingSocket) spin(buffer []byte) (n int, descriptors []int, err error) {
 	err = unix.EAGAIN
 	s.spinner.until(spinFor, func() bool {
-		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, true)
+		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, unix.RawSyscall)
 		return err != unix.EAGAIN
 	})
 	return n, descriptors, err
 }
 
 func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
-	if n, descriptors, err = s.spin(buffer); err != unix.EINTR && err != unix.EAGAIN {
+	if n, descriptors, err = s.spin(buffer); !isAgain(err) {
 		return n, descriptors, err
 	}
-	for soon := true; ; soon = false {
-		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, 0, soon)
-		if err != unix.EINTR && err != unix.EAGAIN {
+	if n, descriptors, err = s.receiveSoon(buffer); !isAgain(err) {
+		return n, descriptors, err
+	}
+	for {
+		waitReadable(s.descriptor, lookEvery)
+		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, unix.RawSyscall)
+		if !isAgain(err) {
 			return n, descriptors, err
 		}
 		if s.hangUp != nil && s.hangUp.Load() {
@@ -193,6 +208,25 @@ func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err er
 			}
 		}
 	}
+}
+
+// receiveSoon waits for keepFor, as the socket's time limit says. Go's scheduler follows each call that it is told
+// of for a while, which takes more of a processor than the call. So one thread at a time does not tell it where the
+// reply is another process's, and is expected soon.
+func (s *waitingSocket) receiveSoon(buffer []byte) (n int, descriptors []int, err error) {
+	if s.patient || !s.keeps || serversHere.Load() > 0 || !keeping.CompareAndSwap(false, true) {
+		return receiveFrom(s.descriptor, buffer, s.control, 0, unix.Syscall)
+	}
+	defer keeping.Store(false)
+	return receiveFrom(s.descriptor, buffer, s.control, 0, unix.RawSyscall)
+}
+
+func isAgain(err error) bool { return err == unix.EAGAIN || err == unix.EINTR }
+
+// waitReadable returns when there is something to read, or so much time has passed, or a signal came.
+func waitReadable(descriptor int, most time.Duration) {
+	time := unix.NsecToTimespec(int64(most))
+	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}, &time, nil)
 }
 
 func (s *waitingSocket) close() { _ = closeRecorded(s.descriptor) }

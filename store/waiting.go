@@ -53,10 +53,23 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 // connectAside opens a connection that has no leases.
 func (c *Client) connectAside(ctx context.Context) (*waitingSocket, error) {
 	socket, w, err := c.connect(ctx)
-	if err == nil && w.book >= 0 {
+	if err != nil {
+		return nil, err
+	}
+	socket.patient = true
+	if w.book >= 0 {
 		_ = unix.Close(w.book)
 	}
-	return socket, err
+	return socket, nil
+}
+
+// timeLeft is how long a server is to wait: until the context ends.
+func timeLeft(ctx context.Context) uint64 {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return forever
+	}
+	return uint64(max(0, time.Until(until)))
 }
 
 // askAside makes a request on a connection, which is kept for the next one where that can be.
@@ -67,7 +80,7 @@ func (c *Client) askAside(ctx context.Context, socket *waitingSocket, r call) er
 	defer c.mu.Unlock()
 	switch {
 	case aside.socket == nil:
-	case ctx.Err() != nil || c.closed || len(c.idle) >= mostIdle:
+	case len(aside.abandoned) > 0 || c.closed || len(c.idle) >= mostIdle:
 		socket.close()
 	default:
 		c.idle = append(c.idle, socket)
@@ -82,7 +95,8 @@ func (c *Client) isClosed() bool {
 }
 
 // Wait returns those of the objects that are sealed, as soon as count of them are, in the order
-// given and each once. When ctx ends before, the error is its.
+// given and each once. When ctx ends before, the error is its; ready is nil then, unless the server has said which
+// of them are.
 func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err error) {
 	if count < 0 || count > len(ids) || len(ids) > mostWait {
 		return nil, &ArgumentError{"ids and count", fmt.Sprintf("%d of %d", count, len(ids)), fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
@@ -90,7 +104,7 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 	err = c.callAside(ctx, call{
 		operation: opWait,
 		build: func(e *encoder) {
-			e.u64(forever)
+			e.u64(timeLeft(ctx))
 			e.u32(uint32(count))
 			e.u32(uint32(len(ids)))
 			for _, id := range ids {
@@ -98,12 +112,15 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 			}
 		},
 		read: func(d *decoder) {
-			ready = nil
+			ready = []ID{}
 			for range d.count(16) {
 				ready = append(ready, d.id())
 			}
 		},
 	})
+	if err == nil && len(ready) < count {
+		err = context.DeadlineExceeded // the server has waited for as long
+	}
 	return ready, err
 }
 

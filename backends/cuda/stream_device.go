@@ -91,9 +91,10 @@ func (b *Backend) anyHandle() uintptr {
 var pageSize = uintptr(os.Getpagesize())
 
 // isMapped reports whether there is memory at an address: mincore(2) fails with ENOMEM
-// where there is none. Any other failure tells nothing.
+// where there is none. Any other failure tells nothing. The call may wait for another thread that maps memory, hence
+// no raw one.
 func isMapped(address uintptr) bool {
 	var resident [1]byte
-	_, _, code := syscall.RawSyscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize, uintptr(unsafe.Pointer(&resident[0])))
+	_, _, code := syscall.Syscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize, uintptr(unsafe.Pointer(&resident[0])))
 	return code != syscall.ENOMEM && code != syscall.EINVAL
 }

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from hamr import cli
-from hamr._benchmark import children, store
+from hamr._benchmark import children, store, store_waiting
 from hamr.store import StoreLost, connect
 
 NEW = "SharedMemory: create, write, open by name, close, unlink"
@@ -19,12 +19,13 @@ def test_the_groups(tmp_path):
     assert cli.main(["bench", "--only", "store", *small]) == 0
     record = json.loads(path.read_text())
     assert record["skipped"] == []
-    put, get, alone, together, handed = record["groups"]
+    put, get, alone, together, beside, handed = record["groups"]
     assert [put["unit"], get["unit"], together["unit"]] == ["GB/s", "us", "us"]
     assert put["floor"] == "C: memmove to existing memory"
     assert [row["operation"][-5:] for row in get["rows"]] == ["1 KiB"] * 2 + ["4 KiB"] * 2
     for group in (alone, together):
         assert [row["operation"] for row in group["rows"]] == [NEW, OURS]
+    assert len(beside["rows"]) == 1 + len(store_waiting.THREADS)
     assert len(handed["rows"]) == 2
     for group in record["groups"]:
         assert all(row["value"] > 0 for row in group["rows"]), group
@@ -35,6 +36,7 @@ def test_the_groups(tmp_path):
         store.GET_LIMIT,
         store.GET_LIMIT,
         store.CYCLE_LIMIT,
+        *[store_waiting.BESIDE_TARGET] * len(store_waiting.THREADS),
     ]
 
 

@@ -108,10 +108,13 @@ func WaitForObjects(client uint64, ids []StoreID, count int, milliseconds int64)
 			return c.Wait(ctx, ids, 0)
 		}
 		ready, err := c.Wait(limited, ids, count)
-		if errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return ready, err
+		}
+		if ready == nil {
 			return c.Wait(ctx, ids, 0)
 		}
-		return ready, err
+		return ready, nil
 	})
 }
 

@@ -64,7 +64,9 @@ var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeAr
 		defer end()
 		ready, err := c.Wait(soon, ids, a.Count)
 		if errors.Is(err, context.DeadlineExceeded) {
-			ready, err = c.Wait(ctx, ids, 0)
+			if err = nil; ready == nil {
+				ready, err = c.Wait(ctx, ids, 0)
+			}
 		}
 		texts := make([]string, len(ready))
 		for i, id := range ready {

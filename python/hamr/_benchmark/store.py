@@ -13,6 +13,8 @@ from multiprocessing.shared_memory import SharedMemory
 from .children import Child, answer, serving, told
 from .groups import GIB, KIB, MIB, Case, Group, Rows, size_text
 from .share import on_host as handed_over
+from .store_waiting import TITLE
+from .store_waiting import rows as _beside_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def on_host(lib: Libraries, driver: Driver | None) -> Iterator[Group | Rows]:
             by = f"{count} process{'es' * (count > 1)}"
             title = f"the life of an object of {size_text(SMALL)}, by {by}"
             yield Rows(title, "us", partial(_lives, path, count, lib.settings.quick))
+        yield Rows(TITLE, "us", partial(_beside_waiting, path, lib.settings.quick))
     yield handed_over(min(MIB, largest), lib.settings.quick)
 
 
