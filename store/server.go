@@ -13,12 +13,13 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/internal/memorylimit"
 )
 
 // ServerOptions say where a server listens and what it may hold.
 type ServerOptions struct {
 	Path        string // DefaultPath where it is empty
-	HostLimit   int64  // bytes of the host's memory; 0 is half of what the machine has
+	HostLimit   int64  // bytes of the host's memory; 0 is half of what the process may have: see internal/memorylimit
 	DeviceLimit int64  // bytes of each device's memory; 0 is no limit
 	// TableLimit is how many bytes may be known of objects, metadata and names among them, of
 	// which 512 are reckoned for each; 0 is a GiB.
@@ -158,11 +159,10 @@ func newServer(o ServerOptions) (*Server, error) {
 		o.TableLimit = 1 << 30
 	}
 	if o.HostLimit == 0 {
-		var machine unix.Sysinfo_t
-		if err := unix.Sysinfo(&machine); err != nil {
-			return nil, err
+		// A container's memory is that of its clients, too.
+		if o.HostLimit = memorylimit.Bytes() / 2; o.HostLimit == 0 {
+			return nil, &ArgumentError{"HostLimit", "0", "a number of bytes, as it cannot be read how many the process may have"}
 		}
-		o.HostLimit = int64(machine.Totalram/2) * int64(machine.Unit)
 	}
 	if o.Ready > o.HostLimit {
 		return nil, &ArgumentError{"Ready", fmt.Sprint(o.Ready), fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}

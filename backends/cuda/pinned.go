@@ -2,15 +2,11 @@ package cuda
 
 import (
 	"errors"
-	"math"
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"hamr/backends"
 	"hamr/backends/internal/pool"
 	"hamr/backends/internal/setting"
+	"hamr/internal/memorylimit"
 )
 
 // pinnedShare is the part of the host's memory that the pool of page-locked memory keeps.
@@ -26,7 +22,7 @@ func (b *Backend) pinnedPool() (*pool.Pool, error) {
 	if p := b.pinned.Load(); p != nil || b.withoutReuse {
 		return p, nil
 	}
-	keep, err := setting.Bytes(b.lookup, PinnedThresholdSetting, 0, hostMemory()/pinnedShare)
+	keep, err := setting.Bytes(b.lookup, PinnedThresholdSetting, 0, int(memorylimit.Bytes())/pinnedShare)
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +34,6 @@ func (b *Backend) pinnedPool() (*pool.Pool, error) {
 	made.SetLimit(limit)
 	b.pinned.CompareAndSwap(nil, made)
 	return b.pinned.Load(), nil
-}
-
-// hostMemory is how many bytes the process may have, as the machine and its control group say.
-func hostMemory() int {
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) != nil {
-		return 0
-	}
-	bytes := uint64(info.Totalram) * uint64(info.Unit)
-	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			bytes = min(bytes, most)
-		}
-	}
-	return int(min(bytes, math.MaxInt64))
 }
 
 // allocatePinned serves the allocator CUDAHost.

@@ -88,7 +88,7 @@ typedef struct hamr_store_table {
     const char *(*path)(const hamr_store *store); /* NULL: no session. Valid until it is closed */
     /* Ends the session, and with it its leases. What is mapped stays until it is released. */
     hamr_status (*close)(hamr_store *store);
-    /* A server for this process and others; limits in bytes, 0 is half of the host's memory, and none
+    /* A server for this process and others; limits in bytes, 0 is half of what the process may have, and none
      * of devices'. spill is a directory of the user's own, or NULL. */
     hamr_status (*serve)(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made);
     const char *(*server_path)(const hamr_store_server *server);

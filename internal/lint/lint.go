@@ -45,11 +45,11 @@ var rules = []rule{
 	{"backends/internal/staging", []string{"backends", "backends/waiting", "backends/internal/setting"}},
 	// HIP is CUDA in other words: see cuda.Dialect.
 	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
-	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/..."}},
+	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...", "internal/memorylimit"}},
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
 	// The server makes and seals the host's memory without a runtime.
-	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline"}},
+	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit"}},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
 	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
@@ -57,6 +57,7 @@ var rules = []rule{
 	{"docs/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"internal/lint", nil},
 	{"internal/deadline", nil},
+	{"internal/memorylimit", nil},
 	{"internal/allocatorfacts", []string{"backends"}},
 	{"internal/elementtypes", []string{"arrayiface"}},
 	{"internal/generated", nil},

@@ -12,10 +12,10 @@ from tests.support.paths import PATHS
 
 
 class ServerProcess:
-    """``hamr store serve`` at a path."""
+    """``hamr store serve`` at a path, after what a shell does ``before``."""
 
-    def __init__(self, path: str, *options: str) -> None:
-        self.path, self._options = path, options
+    def __init__(self, path: str, *options: str, before: str = "") -> None:
+        self.path, self._options, self._before = path, options, before
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> ServerProcess:
@@ -29,6 +29,8 @@ class ServerProcess:
     def start(self, crash_at: str = "") -> None:
         """Start it, and wait until it listens; it may end itself at a step of its own."""
         command = [sys.executable, "-m", "hamr", "store", "serve", "--socket", self.path]
+        if self._before:  # what a shell does first
+            command = ["sh", "-c", f'{self._before} && exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
             [*command, *self._options],
             stdout=subprocess.PIPE,

@@ -329,7 +329,7 @@ private:
     detail::owned<hamr_store> m_store;
 };
 
-/// A server in this process, for it and others. Limits are in bytes; 0 is half of the host's memory, and
+/// A server in this process, for it and others. Limits are in bytes; 0 is half of what the process may have, and
 /// none of devices'.
 class server {
 public:

@@ -27,7 +27,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="store_command", required=True, metavar="command")
     serve = commands.add_parser("serve", help="keep objects, until it is interrupted or terminated")
     add = serve.add_argument
-    add("--limit", metavar="host=SIZE,gpu=SIZE", help="bytes of the host, and of each device")
+    add(
+        "--limit",
+        metavar="host=SIZE,gpu=SIZE",
+        help="bytes of the host, and of each device; by default half of what the process may have "
+        "by the machine's memory, its cgroup's limits and its address space, and no limit",
+    )
     add("--spill", metavar="DIR", help="write to files here what there is no room for")
     add("--spill-devices", action="store_true", help="objects on devices, too; takes contexts")
     add("--ready", metavar="SIZE", default="0", help="bytes kept ready for a large object")

@@ -23,8 +23,10 @@ class Server(Owned):
 
     It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
     is how many bytes it may hold, ``{"host": "8GiB", "gpu": "20GiB"}`` or the text
-    ``"host=8GiB,gpu=20GiB"``: of host memory, half of the machine's by default, and of each
-    device's, no limit by default. What nobody has is written to files in the folder ``spill`` where
+    ``"host=8GiB,gpu=20GiB"``: of host memory, and of each
+    device's, no limit by default. That of host memory is by default half of what the process may
+    have: the least of the machine's memory, the limits of its control group and those above, and
+    its limit of address space. What nobody has is written to files in the folder ``spill`` where
     there is one, for lack of room, and brought back when it is asked for; objects on devices only
     with ``spill_devices`` and a limit of theirs, as this process then maps them to copy them, which
     takes a context on each device: BackendUnavailable where none's memory can be shared.

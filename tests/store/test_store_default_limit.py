@@ -1,0 +1,46 @@
+"""The limit of a server that is given none: half of what its process may have."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hamr.store import connect
+from tests.store.serving import ServerProcess
+
+MIB = 1 << 20
+
+
+def host_limit(path, before=""):
+    with ServerProcess(str(path / "store" / "socket"), before=before) as server:
+        limit = connect(server.path).statistics()["memory"]["host"]["limit"]
+    assert isinstance(limit, int)
+    return limit
+
+
+def test_half_of_the_address_space(tmp_path):
+    assert host_limit(tmp_path, f"ulimit -v {4096 * 1024}") == 2048 * MIB
+    assert host_limit(tmp_path) > 2048 * MIB
+
+
+@pytest.fixture(scope="module", params=["memory/", "", "unified/"])
+def group(request):
+    """A control group of 400 MiB, where this user may make one."""
+    made = Path(f"/sys/fs/cgroup/{request.param}hamr-test-{os.getpid()}")
+    limit = "memory.limit_in_bytes" if request.param == "memory/" else "memory.max"
+    try:
+        made.mkdir()
+        try:
+            with (made / limit).open("r+") as file:
+                file.write(str(400 * MIB))
+        except OSError:
+            made.rmdir()
+            raise
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    yield made
+    made.rmdir()
+
+
+def test_half_of_the_control_group(group, tmp_path):
+    assert host_limit(tmp_path, f"echo $$ > {group}/cgroup.procs") == 200 * MIB
