@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 
@@ -11,6 +12,7 @@ import (
 // addresses and protocols besides, which would be a fifth of the library that Python loads.
 type listener struct {
 	descriptor int
+	given      bool // by somebody who goes on listening
 	file       *os.File
 	raw        syscall.RawConn
 }
@@ -31,6 +33,10 @@ func listen(path string) (*listener, error) {
 		_ = unix.Close(descriptor)
 		return nil, err
 	}
+	return newListener(descriptor, path, false)
+}
+
+func newListener(descriptor int, path string, given bool) (*listener, error) {
 	record(descriptor)
 	file := os.NewFile(uintptr(descriptor), path)
 	raw, err := file.SyscallConn()
@@ -39,7 +45,58 @@ func listen(path string) (*listener, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &listener{descriptor, file, raw}, nil
+	return &listener{descriptor, given, file, raw}, nil
+}
+
+// givenPath is where a socket listens that another program has made, as by socket activation.
+func givenPath(descriptor int) (string, error) {
+	refused := func(what string) (string, error) {
+		accepted := "a UNIX socket of type SOCK_SEQPACKET that listens at a path"
+		return "", &ArgumentError{"Socket", fmt.Sprintf("%d, %s", descriptor, what), accepted}
+	}
+	kind, err := unix.GetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return refused("no socket")
+	}
+	listens, err := unix.GetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	name, failed := unix.Getsockname(descriptor)
+	at, local := name.(*unix.SockaddrUnix)
+	switch {
+	case failed != nil || !local || kind != unix.SOCK_SEQPACKET:
+		return refused("another kind of socket")
+	case err != nil || listens == 0:
+		return refused("a socket that does not listen")
+	}
+	if err := checkPath(at.Name); err != nil {
+		return refused("a socket without a path")
+	}
+	return at.Name, nil
+}
+
+// choosePath has a path in the options: that of the socket, where there is one.
+func (o *ServerOptions) choosePath() error {
+	if o.Socket > 0 {
+		path, err := givenPath(o.Socket)
+		if err != nil {
+			return err
+		}
+		if o.Path != "" && o.Path != path {
+			return &ArgumentError{"Path", o.Path, "none, or where Socket listens: " + path}
+		}
+		o.Path = path
+	} else if o.Path == "" {
+		o.Path = DefaultPath()
+	}
+	return nil
+}
+
+// listenGiven takes such a socket.
+func listenGiven(descriptor int, path string) (*listener, error) {
+	unix.CloseOnExec(descriptor)
+	if err := unix.SetNonblock(descriptor, true); err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return newListener(descriptor, path, true)
 }
 
 // accept returns the next client's connection, which does not wait.
@@ -70,9 +127,11 @@ func (l *listener) acceptNow() (int, error) {
 }
 
 // close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
-// the descriptor, in whose backlog they would wait for ever.
+// the descriptor, in whose backlog they would wait for ever. Whoever has given the socket starts the next server.
 func (l *listener) close() error {
-	_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
+	if !l.given {
+		_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
+	}
 	unrecord(l.descriptor)
 	return l.file.Close()
 }

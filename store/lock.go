@@ -14,8 +14,8 @@ import (
 // pathLock has this process be the only server of a path. It ends with its process; the file stays.
 type pathLock struct{ descriptor int }
 
-// lockPath takes the lock of a path that nobody serves.
-func lockPath(path string) (*pathLock, error) {
+// lockPath takes the lock of a path that nobody serves, or where this process's socket listens already.
+func lockPath(path string, listening bool) (*pathLock, error) {
 	name := path + ".lock"
 	for {
 		descriptor, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -40,9 +40,11 @@ func lockPath(path string) (*pathLock, error) {
 			_ = lock.release()
 			continue
 		}
-		if process, serves := listensAt(path); serves {
-			_ = lock.release()
-			return nil, servedBy(path, strconv.Itoa(process))
+		if !listening {
+			if process, serves := listensAt(path); serves {
+				_ = lock.release()
+				return nil, servedBy(path, strconv.Itoa(process))
+			}
 		}
 		_ = unix.Ftruncate(descriptor, 0)
 		_, _ = unix.Pwrite(descriptor, []byte(strconv.Itoa(os.Getpid())+"\n"), 0)

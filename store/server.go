@@ -18,9 +18,12 @@ import (
 
 // ServerOptions say where a server listens and what it may hold.
 type ServerOptions struct {
-	Path        string // DefaultPath where it is empty
-	HostLimit   int64  // bytes of the host's memory; 0 is half of what the process may have: see internal/memorylimit
-	DeviceLimit int64  // bytes of each device's memory; 0 is no limit
+	Path string // DefaultPath where it is empty, and Socket is not given
+	// Socket, above 0, is the descriptor of a socket that listens at its path already, as a service manager makes one. The
+	// server that Listen returns has it; the path stays when the server ends.
+	Socket      int
+	HostLimit   int64 // bytes of the host's memory; 0 is half of what the process may have: see internal/memorylimit
+	DeviceLimit int64 // bytes of each device's memory; 0 is no limit
 	// TableLimit is how many bytes may be known of objects, metadata and names among them, of
 	// which 512 are reckoned for each; 0 is a GiB.
 	TableLimit int64
@@ -94,8 +97,8 @@ type Server struct {
 // A socket that a server left behind which has ended is replaced; that of a living one is a
 // *RefusedError.
 func Listen(o ServerOptions) (*Server, error) {
-	if o.Path == "" {
-		o.Path = DefaultPath()
+	if err := o.choosePath(); err != nil {
+		return nil, err
 	}
 	s, err := newServer(o)
 	if err != nil {
@@ -111,10 +114,12 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err := checkFolder(folder); err != nil {
 		return nil, err
 	}
-	if s.lock, err = lockPath(o.Path); err != nil {
+	if s.lock, err = lockPath(o.Path, o.Socket > 0); err != nil {
 		return nil, err
 	}
-	if err = removeStale(o.Path); err == nil {
+	if o.Socket > 0 {
+		s.listener, err = listenGiven(o.Socket, o.Path)
+	} else if err = removeStale(o.Path); err == nil {
 		s.listener, err = listen(o.Path)
 		s.socket = fileAt(o.Path)
 	}
@@ -140,7 +145,7 @@ func Listen(o ServerOptions) (*Server, error) {
 
 // newServer returns a server without a socket.
 func newServer(o ServerOptions) (*Server, error) {
-	for name, limit := range map[string]int64{"HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
+	for name, limit := range map[string]int64{"Socket": int64(o.Socket), "HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
 		"Ready": o.Ready, "MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
 		if limit < 0 {
 			return nil, &ArgumentError{name, fmt.Sprint(limit), "0 or more"}

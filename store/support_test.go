@@ -41,7 +41,7 @@ func folder(t testing.TB) string {
 
 func startServer(t testing.TB, o ServerOptions) *Server {
 	t.Helper()
-	if o.Path == "" {
+	if o.Path == "" && o.Socket == 0 {
 		o.Path = filepath.Join(folder(t), "store.sock")
 	}
 	s, err := Listen(o)

@@ -101,6 +101,6 @@ def test_prometheus_reads_the_figures(tmp_path):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
     assert "hamr_store_objects 1.0" in text
-    assert 'hamr_store_memory_used{memory="host"}' in text
-    assert 'hamr_store_memory_ready{memory="host"} 0.0' in text
-    assert "hamr_store_ready_hits 0.0" in text
+    assert 'hamr_store_memory_used_bytes{memory="host"}' in text
+    assert 'hamr_store_memory_ready_bytes{memory="host"} 0.0' in text
+    assert "hamr_store_ready_hits_total 0.0" in text

@@ -36,20 +36,21 @@ type storeObject struct {
 	written *gobuffer.Memory // the builder's, which Python's buffers are over until the Lease ends
 }
 
-// StoreServe starts a server; options are JSON: path, host, device, ready, spill, devices, metadata.
+// StoreServe starts a server; options are JSON: path, socket, host, device, ready, spill, devices, metadata.
 func StoreServe(options string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	var given struct {
 		Path, Spill                   string
 		Host, Device, Ready, Metadata int64
+		Socket                        int
 		Devices                       bool // are spilled, too
 	}
 	if err := json.Unmarshal([]byte(options), &given); err != nil {
 		return "", err
 	}
 	o := store.ServerOptions{
-		Path: given.Path, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
+		Path: given.Path, Socket: given.Socket, HostLimit: given.Host, DeviceLimit: given.Device, Spill: given.Spill,
 		Ready: given.Ready, MaxMetadata: int(given.Metadata),
 	}
 	if given.Devices {
@@ -72,7 +73,9 @@ func pathOf(path string) string {
 
 // listen starts a server, and returns where.
 func listen(o store.ServerOptions) (token uint64, path string, err error) {
-	o.Path = pathOf(o.Path)
+	if o.Socket == 0 {
+		o.Path = pathOf(o.Path)
+	}
 	s, err := store.Listen(o)
 	if err != nil {
 		return 0, "", err

@@ -11,6 +11,7 @@ import threading
 from argparse import ArgumentTypeError
 
 from .._base.errors import Error
+from . import service
 from .client import Client, connect
 from .server import Server
 
@@ -40,6 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     listed = commands.add_parser("list", help="the objects that there are")
     listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")
     commands.add_parser("stat", help="what the server counts")
+    pinged = commands.add_parser(
+        "ping", help="whether the server answers: status 0, 1 (there is none) or 3 (it is silent)"
+    )
+    pinged.add_argument(
+        "--timeout", metavar="SECONDS", type=_timeout, default=5.0, help="default 5"
+    )
     top = commands.add_parser("top", help="the same and the largest objects, again and again")
     top.add_argument("--every", metavar="SECONDS", type=_seconds, default=1.0, help="default 1")
     top.add_argument("--times", metavar="N", type=_times, help="so often, and end")
@@ -59,6 +66,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _timeout(text: str) -> float:
+    seconds = _seconds(text)
+    if not seconds:
+        raise ArgumentTypeError(f"{text!r} is no time to wait: accepted is more than 0")
+    return seconds
+
+
 def _times(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
@@ -70,6 +84,10 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         if chosen.store_command == "serve":
             return _serve(chosen)
+        if chosen.store_command == "ping":
+            status, told = service.ping(chosen.socket, chosen.timeout)
+            print(f"hamr store: {told}", file=sys.stderr if status else sys.stdout)
+            return status
         with connect(chosen.socket) as client:
             command = {"list": _list, "stat": _stat, "top": _top}[chosen.store_command]
             command(client, chosen)
@@ -92,14 +110,22 @@ def _serve(chosen: argparse.Namespace) -> int:
     # Each large object is an open file.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    options = {"limit": chosen.limit, "spill": chosen.spill, "ready": chosen.ready}
-    with Server(chosen.socket, **options, spill_devices=chosen.spill_devices) as server:
+    options = {
+        "limit": chosen.limit,
+        "spill": chosen.spill,
+        "spill_devices": chosen.spill_devices,
+        "ready": chosen.ready,
+        "socket": service.given_socket(),
+    }
+    with Server(chosen.socket, **options) as server:
         if chosen.metrics:
             from .metrics import serve
 
             serve(server, chosen.metrics)
         print(f"hamr store: listening at {server.path}", flush=True)
+        service.tell_manager("READY=1")
         os.read(reader, 1)
+        service.tell_manager("STOPPING=1")
     return 0
 
 

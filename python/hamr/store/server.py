@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import index
 
 from .._base.library import core
 from .._base.size import size_of
@@ -36,6 +37,10 @@ class Server(Owned):
     next object that has at least half as many: ``put`` is then about as quick as a copy to memory
     that was used before. They count against the limit, and are given up before anything is evicted.
 
+    ``socket`` is the descriptor of a socket that listens already, as a service manager makes one
+    (``ListenSequentialPacket=`` of systemd): the server listens there, and the path stays when it
+    ends. It is the server's to close.
+
     A path where a server answers already is a StoreRefused.
     """
 
@@ -48,6 +53,7 @@ class Server(Owned):
         spill_devices: bool = False,
         ready: int | str = 0,
         metadata: int | str = "32KiB",
+        socket: int = 0,
     ) -> None:
         super().__init__()
         limits, spills = limits_of(limit), flag_of("spill_devices", spill_devices)
@@ -55,6 +61,7 @@ class Server(Owned):
             raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
         options = {
             "path": socket_of(path),
+            "socket": descriptor_of(socket),
             "host": limits.get("host", 0),
             "device": limits.get("gpu", 0),
             "spill": path_of("spill", spill),
@@ -65,7 +72,8 @@ class Server(Owned):
         try:
             told = json.loads(reply(core().StoreServe(json.dumps(options))))
         except ValueError as error:  # of Go's names
-            raise type(error)(str(error).replace("MaxMetadata", "metadata", 1)) from None
+            message = str(error).replace("MaxMetadata", "metadata", 1)
+            raise type(error)(message.replace("Socket", "socket")) from None
         self._token, self.path = told["token"], told["path"]
 
     def __enter__(self) -> Self:
@@ -92,6 +100,13 @@ class Server(Owned):
         """End it. Clients keep what they have mapped."""
         if token := self._taken():
             reply(core().StoreEndServer(token))
+
+
+def descriptor_of(socket: Any) -> int:
+    """That of a socket, 0 of none."""
+    if isinstance(socket, bool) or not hasattr(type(socket), "__index__"):
+        raise TypeError(f"socket is {socket!r}: accepted is a descriptor, as of socket.fileno()")
+    return index(socket)
 
 
 def _is_size(limit: Any) -> bool:
