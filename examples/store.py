@@ -21,7 +21,7 @@ def producer(path: str, device: str) -> None:
         with made, made.buffer.mirror() as field:  # written back, and sealed, at the end
             for row, values in enumerate(field):
                 values[:] = row
-        client.put_name(made.id, "field")
+        client.put_name("field", made.id)
 
 
 def consumer(path: str) -> None:

@@ -168,7 +168,8 @@ def _run(arguments: list[str] | None) -> int:
         "config", help="what compilers and build systems of C, C++ and Fortran programs need"
     )
     given = sys.argv[1:] if arguments is None else arguments
-    store = commands.add_parser("store", help="memory that processes share: serve, list, stat, top, ping")
+    shared = "memory that processes share: serve, list, stat, top, ping"
+    store = commands.add_parser("store", help=shared)
     if given[:1] == ["store"]:
         from .store.commands import add_options
 

@@ -72,7 +72,7 @@ class Restarts:
     def put_name(self, at: int, id: str) -> None:
         name = f"name {self.choose.randrange(300)}"
         self.unsure.add(name)
-        self.clients[at].put_name(id, name, replace=True)
+        self.clients[at].put_name(name, id, replace=True)
         self.unsure.discard(name)
         self.names[name] = id
 

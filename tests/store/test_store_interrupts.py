@@ -45,7 +45,7 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
         lambda: client.get(id, wait=True),
         lambda: client.create(100),
         lambda: client.put(np.zeros(100)),
-        lambda: client.put_name(id, "name"),
+        lambda: client.put_name("name", id),
         lambda: client.get_name("nobody", wait=True),
         lambda: client.exists(id),
         lambda: list(client.list()),

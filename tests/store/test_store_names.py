@@ -8,13 +8,13 @@ from hamr.store import NameTaken, ObjectNotFound, StoreTimeout
 
 def test_an_object_is_found_by_its_names(client):
     first, second = client.put(np.zeros(3), name="a"), client.put(np.ones(3))
-    client.put_name(first, "b")
+    client.put_name("b", first)
     assert client.get_name("a") == client.get_name("b") == first
     assert client.info(first).names == ("a", "b")
     with pytest.raises(NameTaken) as caught:
-        client.put_name(second, "a")
+        client.put_name("a", second)
     assert caught.value.id == first
-    client.put_name(second, "a", replace=True)
+    client.put_name("a", second, replace=True)
     assert client.get_name("a") == second
     client.drop_name("b")
     with pytest.raises(ObjectNotFound, match='name "b"'):
@@ -47,7 +47,25 @@ def test_names_are_checked(client, wrong):
     with pytest.raises(ValueError, match="name"):
         client.get_name(wrong)
     with pytest.raises(TypeError, match="name"):
-        client.put_name("0" * 32, 3)
+        client.put_name(3, "0" * 32)
+    with pytest.raises(ValueError, match="id is 'x'"):
+        client.put_name("name", "x")
+
+
+def test_the_order_of_name_and_id(client):
+    """The name comes first, as in Go, C and C++; the other order still works, and says so."""
+    first, second = client.put(np.zeros(3)), client.put(np.ones(3))
+    client.put_name("a", first)
+    client.put_name(name="b", id=first)
+    with pytest.warns(DeprecationWarning, match=r"write put_name\(name, id\)") as told:
+        client.put_name(first, "c")
+    assert told[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="the name comes first"):
+        client.put_name(str(second), "a", True)
+    assert sorted(client.info(first).names) == ["b", "c"]
+    assert client.info(second).names == ("a",)
+    client.put_name(str(second), first)  # a name may look like an id
+    assert client.get_name(str(second)) == first
 
 
 def test_objects_are_listed_in_the_order_in_which_they_were_made(client):

@@ -125,7 +125,7 @@ def test_a_server_that_is_started_again_knows_what_processes_have(server_process
     client = connect(server_process.path)
     ids = [client.put(np.full(n, n)) for n in (3, 1000, 300_000)]
     lost = client.put(np.zeros(5))
-    client.put_name(ids[0], "kept")
+    client.put_name("kept", ids[0])
     held = [client.get(id) for id in ids]
     other = child("hold", server_process.path, *ids[1:])
     assert other.stdout.readline() == "held\n"

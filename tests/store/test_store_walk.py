@@ -147,7 +147,7 @@ class Walk:
             assert process("call", 1, "get_name", name) == self.names.pop(name)
             process("call", 0, "drop_name", name)
         elif thing := self.one():
-            process("call", self.choose.randrange(2), "put_name", thing.id, name)
+            process("call", self.choose.randrange(2), "put_name", name, thing.id)
             self.names[name] = thing.id
 
     def reopen(self, where, process):

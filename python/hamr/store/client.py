@@ -6,6 +6,7 @@ import json
 import os
 from operator import index
 from threading import RLock
+from warnings import warn
 from weakref import WeakSet
 
 from .._base.allocator import Allocator, allocator_of
@@ -31,7 +32,7 @@ from .calls import ask, call
 from .connection import Connection
 from .description import ObjectInfo
 from .events import Events
-from .ids import ObjectID, id_of
+from .ids import ObjectID, id_of, is_id
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 
 TYPE_CHECKING = False
@@ -205,7 +206,7 @@ class Client:
         """An object that was made, with a name; without one that it cannot have it is deleted."""
         if name is not None:
             try:
-                self.put_name(id, name)
+                self.put_name(name, id)
             except BaseException:
                 self.delete(id)
                 raise
@@ -265,8 +266,14 @@ class Client:
 
     # Names.
 
-    def put_name(self, id: str, name: str, replace: bool = False) -> None:
-        """Give an object a name; NameTaken if another one has it, unless it is to be replaced."""
+    def put_name(self, name: str, id: str, replace: bool = False) -> None:
+        """Give an object a name; NameTaken if another one has it, unless it is to be replaced.
+
+        The order is that of Go, C and C++. The other one, the id first, is deprecated.
+        """
+        if is_id(name) and not is_id(id):
+            warn("write put_name(name, id): the name comes first", DeprecationWarning, 2)
+            name, id = id, name
         self._call(
             "put_name", id=id_of(id), name=name_of_object(name), on=flag_of("replace", replace)
         )

@@ -40,6 +40,11 @@ class ObjectID(str):
         return f"ObjectID({str(self)!r})"
 
 
+def is_id(value: Any) -> bool:
+    """Whether it is one, or text that is like one."""
+    return isinstance(value, str) and _digits.fullmatch(value.lower()) is not None
+
+
 def id_of(value: Any) -> ObjectID:
     """An id as users give it."""
     return value if type(value) is ObjectID else ObjectID(value)
