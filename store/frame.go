@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The wire format, which docs/store.md describes: packets of whole frames.
+// The wire format, which docs/store-protocol.md describes: packets of whole frames.
 const (
 	protocolVersion = 1
 	headerBytes     = 16
