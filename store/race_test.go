@@ -1,0 +1,5 @@
+//go:build race
+
+package store
+
+func init() { slower = 20 } // the race detector
