@@ -15,7 +15,8 @@ import (
 )
 
 // mostForAPacket is how long the thread may compute for one packet. All clients wait meanwhile. The time is the
-// thread's own, which other processes do not lengthen. The slowest packets here, of 800 objects that are made at once, take a fifth of it.
+// thread's own, which other processes do not lengthen. The slowest packets here, of 800 objects that are made at
+// once, take a fifth of it.
 const mostForAPacket = time.Second
 
 // slower is how many times as long everything takes in a program that is watched.

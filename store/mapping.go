@@ -66,8 +66,8 @@ func decodePlace(d *decoder) (p place) {
 	return p
 }
 
-// check refuses a place that the object does not fit, which would have others' memory mapped, and one of which this process
-// could not open the descriptor.
+// check refuses a place that the object does not fit, which would have others' memory mapped, and one of which this
+// process could not open the descriptor.
 func (c *Client) check(p place, bytes int64, descriptors []int) error {
 	if p.sent && c.short {
 		return noDescriptors()

@@ -20,8 +20,8 @@ func checkMetadata(metadata []byte, most int) error {
 	return CheckMetadata(metadata)
 }
 
-// CheckMetadata refuses what a server does not take as metadata: what is no JSON, or JSON that some client could not read.
-// Nothing at all is accepted.
+// CheckMetadata refuses what a server does not take as metadata: what is no JSON, or JSON that some client could not
+// read. Nothing at all is accepted.
 func CheckMetadata(metadata []byte) error {
 	if len(metadata) == 0 {
 		return nil

@@ -8,9 +8,9 @@ import (
 )
 
 // Forgo says that this process has no use for the object once it is sealed: nobody but the Builder has its elements,
-// or uses their address. Then the lease ends with Seal, whose Object has no elements, as its Array is nil, and is to be released, and
-// memory of a device stays mapped for writing until it is: to take that right away takes the driver longer than
-// all else.
+// or uses their address. Then the lease ends with Seal. Its Object has no elements, as its Array is nil, and is to be
+// released. Memory of a device stays mapped for writing until it is: to take that right away takes the driver longer
+// than all else.
 func (b *Builder) Forgo() {
 	if b != nil {
 		b.forgone = true
