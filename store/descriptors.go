@@ -30,7 +30,7 @@ func filesLimit() uint64 {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
 	}
-	return limit.Cur
+	return min(limit.Cur, 1<<40) // there may be no limit
 }
 
 // errShort says that a packet has come without its descriptors, as the process can open no more.
@@ -42,7 +42,7 @@ const memoryDescriptors = "descriptors"
 // mostUnits is how many units a server may have, as each has a descriptor. What else the process can open is left to
 // connections, of which each has two, and to files that are open for a moment: a quarter at most, or 40 of few.
 func mostUnits(sessions int) int64 {
-	files := int64(min(filesLimit(), 1<<40))
+	files := int64(filesLimit())
 	return files - min(int64(2*sessions+64), max(files/4, min(files/2, 40)))
 }
 
