@@ -41,6 +41,9 @@ class Server(Owned):
     (``ListenSequentialPacket=`` of systemd): the server listens there, and the path stays when it
     ends. It is the server's to close.
 
+    Each object of 64 KiB and more takes a file descriptor of this process: RLIMIT_NOFILE is a limit
+    as well, at which evictable objects go.
+
     A path where a server answers already is a StoreRefused.
     """
 
