@@ -164,7 +164,7 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	e.u32(uint32(os.Getpid()))
 	e.text(machine)
 	e.end(at)
-	if err := socket.send(e.bytes, nil); err != nil {
+	if err := socket.send(e.bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
 		return w, &LostError{path, err}
 	}
 	socket.stopped = ctx.Err

@@ -34,13 +34,30 @@ func (s *Server) admit(socket int) {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*mostPacket)
 		k.process = processOf(socket)
 	}
-	if err == nil && s.links.add(k, s.options.MaxSessions) {
-		return
+	if err == nil {
+		if err = s.links.add(k, s.options.MaxSessions); err == nil {
+			return
+		}
+	}
+	if err == errTooMany {
+		s.turnAway(socket)
 	}
 	k.close(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused++
+}
+
+// turnAway says why a connection is not answered. Nothing of its may be unread then: the kernel would say in place of
+// this that the connection was reset.
+func (s *Server) turnAway(socket int) {
+	_ = unix.Shutdown(socket, unix.SHUT_RD)
+	discard(socket)
+	var e encoder
+	at := e.begin(opHello, statusRefused, 1)
+	encodeError(&e, &RefusedError{s.path, fmt.Sprintf("it has as many connections as it may have, %d: close others first", s.options.MaxSessions)})
+	e.end(at)
+	_ = sendTo(socket, e.bytes, nil, unix.MSG_DONTWAIT)
 }
 
 // leave ends what a connection has.

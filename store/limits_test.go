@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"testing"
 
@@ -183,4 +184,58 @@ func TestPutOfLargeArrays(t *testing.T) {
 	_, err = c.Put(background, source.Array, Description{Allocator: backends.Malloc})
 	require.ErrorAs(t, err, new(*FullError))
 	require.NoError(t, c.Close())
+}
+
+// TestOneConnectionTooMany is told so, whenever its first request comes.
+func TestOneConnectionTooMany(t *testing.T) {
+	s := startServer(t, ServerOptions{MaxSessions: 3})
+	for range 3 {
+		newClient(t, s)
+	}
+	for range 100 {
+		_, err := Connect(background, s.Path(), newRuntime(t))
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "as many connections as it may have, 3")
+	}
+	eventually(t, func() bool { return s.Statistics().Refused == 100 }, func() any { return s.Statistics() })
+}
+
+// TestMoreBytesThanThereAre counts none of them.
+func TestMoreBytesThanThereAre(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	for _, what := range []Description{bytesOf(math.MaxInt64), bytesOf(math.MaxInt64 - 4096), bytesOn(math.MaxInt64, 0), bytesOn(math.MaxInt64-1<<40, 0)} {
+		_, err := c.Create(background, what)
+		require.Error(t, err)
+		if what.Allocator == backends.Malloc {
+			var full *FullError
+			require.ErrorAs(t, err, &full)
+			assert.Greater(t, full.Needed, int64(math.MaxInt64-2*4096))
+		}
+		assert.NotContains(t, err.Error(), "-")
+	}
+	eventually(t, func() bool {
+		_, _, err := c.Exists(background, newID())
+		require.NoError(t, err)
+		used := int64(0)
+		for _, m := range s.Statistics().Memories {
+			used += m.Used
+		}
+		return used == 0
+	}, func() any { return s.Statistics() })
+	assert.Equal(t, int64(math.MaxInt64-4095), roundUp(math.MaxInt64, 4096))
+	assert.Equal(t, int64(8192), roundUp(4097, 4096))
+}
+
+func TestWaitingForOneObjectTwice(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	id := makeObject(t, c, bytesOf(10), 1)
+	for count := range 3 {
+		ready, err := c.Wait(background, []ID{id, id}, count)
+		require.NoError(t, err)
+		assert.Equal(t, []ID{id}, ready)
+	}
+	assert.Zero(t, s.Statistics().Breaches)
 }

@@ -50,20 +50,25 @@ func (k *link) hang() {
 // would have it read that the connection was reset, in place of why.
 const mostUnread = 256
 
+// discard throws away what a client has sent.
+func discard(socket int) {
+	buffer, control := make([]byte, 1), make([]byte, controlBytes)
+	for range mostUnread {
+		_, descriptors, err := receiveFrom(socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
+		closeAll(descriptors)
+		if broken := (*ProtocolError)(nil); err != nil && err != errShort && !errors.As(err, &broken) { // which a longer packet is
+			return
+		}
+	}
+}
+
 // close lets go of the descriptors.
 func (k *link) close(why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
 	if broken := (*ProtocolError)(nil); errors.As(why, &broken) {
-		buffer, control := make([]byte, 1), make([]byte, controlBytes)
-		for range mostUnread {
-			_, descriptors, err := k.receive(buffer, control)
-			closeAll(descriptors)
-			if err != nil && err != errShort && !errors.As(err, &broken) { // which a longer packet is
-				break
-			}
-		}
+		discard(k.socket)
 	}
 	_ = unix.Shutdown(k.socket, unix.SHUT_RDWR) // a forked child may have the descriptor, too
 	_ = closeRecorded(k.socket)
@@ -111,24 +116,32 @@ func newLinks() (*links, error) {
 	return &links{poll: p, open: map[uint64]*link{}}, nil
 }
 
+var (
+	errEnding  = errors.New("no more links are to be heard")
+	errTooMany = errors.New("there are as many links as there may be")
+)
+
 // add has a link be heard, unless there are too many, or none are to be any more. The descriptors are its own.
-func (l *links) add(k *link, most int) bool {
+func (l *links) add(k *link, most int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ending || len(l.open) >= most {
-		return false
+	if l.ending {
+		return errEnding
+	}
+	if len(l.open) >= most {
+		return errTooMany
 	}
 	// A descriptor's number is the next one's as soon as it is closed, hence numbers of the links' own.
 	l.last++
 	k.number = l.last
-	if l.poll.add(k.socket, k.number<<1|ofSocket) != nil {
-		return false
+	if err := l.poll.add(k.socket, k.number<<1|ofSocket); err != nil {
+		return err
 	}
 	if k.process >= 0 {
 		_ = l.poll.add(k.process, k.number<<1|ofProcess)
 	}
 	l.open[k.number] = k
-	return true
+	return nil
 }
 
 func (l *links) find(number uint64) *link {

@@ -19,7 +19,7 @@ func linked(t *testing.T, s *Server, process int) (k *link, other *waitingSocket
 	require.NoError(t, err)
 	k = &link{socket: ends[0], process: process}
 	k.conversation = &conversation{server: s, transport: k, hang: k.hang}
-	require.True(t, s.links.add(k, 1<<20))
+	require.NoError(t, s.links.add(k, 1<<20))
 	return k, &waitingSocket{descriptor: ends[1], control: make([]byte, controlBytes)}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"os"
 	"sync/atomic"
 
@@ -105,7 +106,13 @@ const (
 
 var pageSize = int64(os.Getpagesize())
 
-func roundUp(bytes, unit int64) int64 { return (bytes + unit - 1) / unit * unit }
+// roundUp returns bytes in whole units, and the most of these that an int64 has where that is less.
+func roundUp(bytes, unit int64) int64 {
+	if bytes > math.MaxInt64-unit {
+		return math.MaxInt64 / unit * unit
+	}
+	return (bytes + unit - 1) / unit * unit
+}
 
 // placeOf is how many bytes a small object takes: a power of two, or the half between two.
 func placeOf(bytes int64) int64 {

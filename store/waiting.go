@@ -95,12 +95,21 @@ func (c *Client) isClosed() bool {
 }
 
 // Wait returns those of the objects that are sealed, as soon as count of them are, in the order
-// given and each once. When ctx ends before, the error is its; ready is nil then, unless the server has said which
-// of them are.
+// given and each once; an id that is given twice counts once. When ctx ends before, the error is its; ready is nil
+// then, unless the server has said which of them are.
 func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err error) {
 	if count < 0 || count > len(ids) || len(ids) > mostWait {
 		return nil, &ArgumentError{"ids and count", fmt.Sprintf("%d of %d", count, len(ids)), fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
 	}
+	once := make([]ID, 0, len(ids))
+	seen := make(map[ID]struct{}, len(ids))
+	for _, id := range ids {
+		if _, twice := seen[id]; !twice {
+			seen[id] = struct{}{}
+			once = append(once, id)
+		}
+	}
+	ids, count = once, min(count, len(once))
 	err = c.callAside(ctx, call{
 		operation: opWait,
 		build: func(e *encoder) {

@@ -151,7 +151,8 @@ typedef struct hamr_store_table {
     hamr_status (*release_shared)(hamr_shared *shared);
     hamr_status (*send_shared)(const hamr_shared *shared, int socket); /* a connected UNIX socket */
     hamr_status (*open_frame)(const void *frame, size_t bytes, const int *descriptors, int32_t count, hamr_buffer **made); /* descriptors stay the caller's */
-    hamr_status (*open_shared)(int socket, hamr_buffer **made); /* HAMR_ERROR_NOT_FOUND: the other end was closed */
+    /* HAMR_ERROR_NOT_FOUND: the other end was closed; HAMR_ERROR_TIMEOUT: nothing has come by a socket that does not wait */
+    hamr_status (*open_shared)(int socket, hamr_buffer **made);
 
     /* Of an object that is there, sealed or not. Pinned it is neither evicted nor spilled; evictable it may be
      * deleted, sealed and while nobody has it, when room is needed. on is 1, or 0 for no longer. */

@@ -1,9 +1,11 @@
+import gc
 import threading
 
 import numpy as np
 import pytest
 
-from hamr.store import NameTaken, ObjectNotFound, StoreTimeout
+from hamr.store import NameTaken, ObjectNotFound, StoreTimeout, connect
+from tests.support.processes import wait_until
 
 
 def test_an_object_is_found_by_its_names(client):
@@ -112,3 +114,19 @@ def test_a_name_in_place_of_an_id(client, method):
     client.put(np.arange(3), name="field")
     with pytest.raises(ValueError, match=r"id is 'field'.*get\(name='field'\).*get_name"):
         getattr(client, method)("field")
+
+
+def test_events_of_a_connection_that_nobody_keeps(server, client):
+    with connect(server.path).events() as events:
+        gc.collect()
+        id = client.put(np.zeros(3))
+        assert [next(events).id, next(events).kind] == [id, "sealed"]
+    del events
+    gc.collect()
+    wait_until(lambda: server.statistics()["connections"] == 1)
+
+
+def test_one_object_waited_for_twice(client):
+    id = client.put(np.zeros(3))
+    assert client.wait([id, id]) == ([id], [])
+    assert client.wait([id, id], 1) == ([id], [])

@@ -1,6 +1,7 @@
 /* Elements that other processes have in place, without a server, and how they get there. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,7 +61,9 @@ hamr_status shared_release(hamr_shared *shared) {
     return HAMR_OK;
 }
 
+/* Of a socket that does not wait, or no longer. */
 static hamr_status socket_failed(const char *what, int number) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(HAMR_ERROR_TIMEOUT, "socket %d does not wait, and %s has nothing to do yet", number, what);
     return fail(HAMR_ERROR_VALUE, "socket is %d, and %s fails: %s: accepted is a connected UNIX socket", number, what, strerror(errno));
 }
 
@@ -68,6 +71,12 @@ typedef union {
     struct cmsghdr header;
     char room[CMSG_SPACE(MOST * sizeof(int))];
 } Control;
+
+/* Whether a socket that does not wait is ready for the rest of what has begun, after a wait. */
+static int waits(int socket, short events) {
+    struct pollfd one = {.fd = socket, .events = events};
+    return (errno == EAGAIN || errno == EWOULDBLOCK) && poll(&one, 1, -1) == 1;
+}
 
 hamr_status shared_send(const hamr_shared *shared, int socket) {
     CHECK(shared, SHARED, "shared");
@@ -86,7 +95,7 @@ hamr_status shared_send(const hamr_shared *shared, int socket) {
     }
     while (part.iov_len) {
         ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EINTR || (part.iov_len != sent->bytes && waits(socket, POLLOUT)))) continue;
         if (n < 0) return socket_failed("sendmsg", socket);
         part.iov_base = (char *)part.iov_base + n;
         part.iov_len -= (size_t)n;
@@ -148,6 +157,7 @@ static hamr_status receive_frame(int socket, Received *into) {
     size_t wanted = type == SOCK_STREAM ? HEADER : LONGEST;
     do {
         ssize_t n = receive(socket, into, wanted);
+        if (n < 0 && into->bytes && waits(socket, POLLIN)) continue;
         if (n < 0) return socket_failed("recvmsg", socket);
         if (n == 0) return fail(into->bytes ? HAMR_ERROR_VALUE : HAMR_ERROR_NOT_FOUND, "the other end of the socket was closed after %zu bytes of a shared handle", into->bytes);
         if (type != SOCK_STREAM) return HAMR_OK;

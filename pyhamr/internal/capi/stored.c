@@ -87,7 +87,11 @@ hamr_status stored_close(hamr_store *store) {
     return status;
 }
 
+/* Bytes that any server takes, and ids that a call can wait for. */
+enum { MOST_METADATA = 48 << 10, MOST_WAIT = 4000 };
+
 static hamr_status check_metadata(const void *metadata, size_t bytes) {
+    if (bytes > MOST_METADATA) return fail(HAMR_ERROR_VALUE, "metadata_bytes is %zu: accepted are at most %d", bytes, MOST_METADATA);
     if (bytes && !metadata) return fail(HAMR_ERROR_VALUE, "metadata is NULL: accepted is the address of %zu bytes", bytes);
     return HAMR_OK;
 }
@@ -293,7 +297,7 @@ hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, u
 
 hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready, int64_t *found) {
     CHECK_RESULT(found, "found");
-    if (n < 0 || n > INT32_MAX) return fail(HAMR_ERROR_VALUE, "n is %lld: accepted are 0 ... %d", (long long)n, INT32_MAX);
+    if (n < 0 || n > MOST_WAIT) return fail(HAMR_ERROR_VALUE, "n is %lld: accepted are 0 ... %d", (long long)n, MOST_WAIT);
     if (count < 0 || count > n) return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 ... %lld, which is n", (long long)count, (long long)n);
     CHECK_SESSION(store);
     *found = 0;

@@ -350,7 +350,7 @@ class Client:
 
     def events(self) -> Events:
         """What happens to objects from now on: an iterator that waits, and is to be closed."""
-        return Events(self._connected())
+        return Events(self._session())
 
     def pin(self, id: str, pinned: bool = True) -> None:
         """Keep an object from being evicted or spilled, or no longer."""

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
+    from .connection import Connection
+
 
 class StoreEvent(NamedTuple):
     """What has happened to an object."""
@@ -30,10 +32,11 @@ class StoreEvent(NamedTuple):
 class Events(Owned):
     """An iterator over what happens to objects; see ``Client.events``."""
 
-    def __init__(self, client: int) -> None:
+    def __init__(self, session: Connection) -> None:
         super().__init__()
+        self._session = session  # which would end, and the events with it
         self._left: deque[StoreEvent] = deque()
-        self._token = int(ask(core().StoreEvents, client))
+        self._token = int(ask(core().StoreEvents, session._token))
 
     def __iter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@
 #include "hamr/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +96,9 @@ static void names(void) {
     TRUE(found == 1 && same(&ids[0], &second));
     ids[1] = first;
     OK(hamr_store_wait(store, ids, 2, 2, -1, ready, &found));
+    ids[2] = ids[0];
+    OK(hamr_store_wait(store, ids, 3, 3, -1, ready, &found));
+    TRUE(found == 2);
     TRUE(found == 2 && same(&ready[1], &first));
     memset(&ids[1], 7, sizeof ids[1]);
     OK(hamr_store_wait(store, ids, 2, 2, 30, ready, &found));
@@ -236,6 +240,8 @@ static void mistakes(const char *path) {
     FAILS(hamr_store_create(store, 99, 1, &n, NULL, 0, NULL, 0, &builder), HAMR_ERROR_TYPE, "element is 99");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 64, NULL, 0, &builder), HAMR_ERROR_VALUE, "0x40");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, NULL, 5, &builder), HAMR_ERROR_VALUE, "metadata is NULL");
+    FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "{}", (size_t)1 << 40, &builder), HAMR_ERROR_VALUE, "1099511627776");
+    FAILS(hamr_store_wait(store, &unknown, INT64_MAX, 2, 0, &id, &number), HAMR_ERROR_VALUE, "0 ... 4000");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "no JSON", 7, &builder), HAMR_ERROR_VALUE, "metadata");
     place.allocator = 77;
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, &place, 0, NULL, 0, &builder), HAMR_ERROR_VALUE, "allocator is 77");
@@ -360,6 +366,9 @@ static void sharing(void) {
     TRUE(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends) && write(ends[0], "no shared handle at all", 23) == 23);
     FAILS(hamr_open_shared(ends[1], &field), HAMR_ERROR_VALUE, "no shared handle");
     FAILS(hamr_open_shared(-1, &field), HAMR_ERROR_VALUE, "socket is -1");
+    char rest[64];
+    TRUE(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 && recv(ends[1], rest, sizeof rest, 0) > 0);
+    FAILS(hamr_open_shared(ends[1], &field), HAMR_ERROR_TIMEOUT, "recvmsg");
     close(ends[0]);
     close(ends[1]);
 }
