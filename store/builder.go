@@ -52,7 +52,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			c.mu.Unlock()
 			return nil
 		},
-		undo: func() { c.abandon(b.held) },
+		undo: func(told bool) { c.unmake(b.held, told) },
 	})
 	if err != nil {
 		return nil, err
@@ -199,6 +199,15 @@ func (c *Client) abandon(h *held) {
 
 func (c *Client) abandonID(id ID) {
 	c.tellLater(func() { c.aborts = append(c.aborts, id) })
+}
+
+// unmake ends an object of which a late answer tells.
+func (c *Client) unmake(h *held, told bool) {
+	if told {
+		c.dropUndone(h)
+	} else {
+		c.abandon(h)
+	}
 }
 
 // ID returns what the object is found by.

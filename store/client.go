@@ -37,6 +37,7 @@ type Client struct {
 	request   uint64
 	out       encoder
 	in        []byte
+	undone    bool            // the request is, whose answer is being read
 	short     bool            // what was received should have descriptors that could not be opened
 	abandoned map[uint64]call // whose replies nobody waits for
 	welcome   welcome
@@ -302,6 +303,11 @@ func (c *Client) flush() {
 	c.mu.Lock()
 	c.flushing = false
 	c.mu.Unlock()
+	c.tellNow()
+}
+
+// tellNow has the server told of what was noted. The turn is the caller's.
+func (c *Client) tellNow() {
 	for c.socket != nil && c.collect(context.Background(), mostAbandoned/2) == nil {
 		c.out.bytes = c.out.bytes[:0]
 		c.encodeReleases(&c.out)

@@ -14,6 +14,7 @@ type conversation struct {
 	leader      *leader // that handles a packet, while others' wait for that
 	session     *session
 	greeted     bool
+	last        undoable
 	process     int // as the kernel says
 	out         encoder
 	descriptors []int         // that came with the frame, until somebody takes them
@@ -142,6 +143,9 @@ func (c *conversation) answer(f frame, last bool) error {
 		c.out.end(at)
 	}
 	at = c.out.begin(f.operation, statusDone, f.request)
+	if f.operation != opRelease && f.operation != opForget && f.operation != opUndo {
+		c.last = undoable{request: f.request, operation: f.operation}
+	}
 	s.acting = c.leader
 	err := c.dispatch(f, &d, &c.out)
 	s.acting = nil

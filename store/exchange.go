@@ -17,8 +17,9 @@ type call struct {
 	read func(d *decoder)
 	// take is read of a reply that may have descriptors, which are its own to close.
 	take func(d *decoder, descriptors []int) error
-	// undo gives back what was read after the context had ended.
-	undo func()
+	// undo gives back what was read after the context had ended, and what the server has given unless it was told.
+	undo func(told bool)
+	told bool // that the request is undone
 }
 
 func (c *Client) call(ctx context.Context, r call) error {
@@ -135,6 +136,7 @@ func (c *Client) send(r call) error {
 func (c *Client) awaitOrUndo(ctx context.Context, r call) error {
 	waits, err := c.await(ctx, r)
 	if waits {
+		r.told = r.undo != nil && c.undoLast()
 		c.abandoned[c.request] = r
 	}
 	return err
@@ -214,13 +216,14 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 			}
 			delete(c.abandoned, f.request)
 		}
+		c.undone = !mine && r.told
 		err := c.settle(f, descriptors, r)
 		descriptors = nil
 		if mine {
 			return true, err
 		}
 		if err == nil && r.undo != nil {
-			r.undo()
+			r.undo(r.told)
 		}
 	}
 	return false, nil

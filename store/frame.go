@@ -42,6 +42,7 @@ const (
 	opHoldUnit
 	opGone // from the server alone, before a reply
 	opRemember
+	opUndo // has no reply
 	opAfterLast
 )
 

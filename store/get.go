@@ -77,7 +77,13 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			got, err = c.hold(info, p, descriptors, writable)
 			return err
 		},
-		undo: func() { c.drop(got) },
+		undo: func(told bool) {
+			if told {
+				c.dropUndone(got)
+			} else {
+				c.drop(got)
+			}
+		},
 	})
 	if had != nil {
 		err = c.notFound(had, err)
@@ -123,6 +129,8 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 
 // giveBack ends a lease of what this process cannot map.
 func (c *Client) giveBack(id ID, p place) {
-	c.tellLater(func() { c.releases = append(c.releases, release{id, 1}) })
+	if !c.undone {
+		c.tellLater(func() { c.releases = append(c.releases, release{id, 1}) })
+	}
 	c.unmapped(p)
 }

@@ -74,7 +74,7 @@ func (l *leader) hear(k *link, dead bool) {
 		return
 	}
 	n, descriptors, err := k.receive(l.buffer, l.control)
-	if err == unix.EAGAIN || err == unix.EINTR {
+	if err == unix.EAGAIN || err == unix.EINTR || err == unix.ECONNRESET { // which tells of replies that nobody has read
 		return
 	}
 	if short := err == errShort; err == nil || short {

@@ -34,7 +34,11 @@ func (k *link) send(packet []byte, descriptors []int) error {
 	if k.closed {
 		return io.EOF
 	}
-	return sendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT)
+	err := sendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT)
+	if err == unix.EPIPE {
+		return nil // the client has ended: what it has asked for before is done still
+	}
+	return err
 }
 
 // hang has whoever answers requests find that there are no more.

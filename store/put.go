@@ -69,7 +69,10 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 			made, descriptor = got, descriptors[0]
 			return nil
 		},
-		undo: giveUp,
+		undo: func(told bool) {
+			_ = unix.Close(descriptor)
+			c.unmake(made, told)
+		},
 	}); err != nil {
 		return ID{}, err
 	}

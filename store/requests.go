@@ -26,6 +26,8 @@ func (c *conversation) dispatch(f frame, d *decoder, e *encoder) error {
 		return c.get(d, e)
 	case opRelease:
 		return c.releaseMany(d)
+	case opUndo:
+		return c.undo(d)
 	case opForget:
 		return c.forget(d)
 	case opDelete:
@@ -161,6 +163,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	c.session.unsealed[o] = struct{}{}
 	s.lease(c.session, o, 1)
 	s.tell(Event{Kind: Created, ID: o.id})
+	c.last.object = o
 	crash("server-created")
 	e.id(o.id)
 	c.encodePlace(e, o, where, fresh || where == ownMemory)
@@ -257,6 +260,7 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 		s.noteOf(opSeal, o.id)
 	}
 	s.wantSpare()
+	c.last.object = o
 	crash("server-sealed")
 	if c.leader != nil {
 		c.leader.sealed = true
@@ -338,6 +342,7 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 		}
 	}
 	s.lease(c.session, o, 1)
+	c.last.object = o
 	crash("server-got")
 	encodeObject(e, o)
 	c.encodePlace(e, o, where, send)

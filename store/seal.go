@@ -169,6 +169,10 @@ func (c *Client) sealing(id ID, noted func()) call {
 			d.flag()
 			noted()
 		},
-		undo: func() { c.tellLater(func() { c.deletes = append(c.deletes, id) }) },
+		undo: func(told bool) {
+			if !told {
+				c.tellLater(func() { c.deletes = append(c.deletes, id) })
+			}
+		},
 	}
 }

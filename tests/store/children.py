@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 
 import numpy as np
@@ -106,6 +107,22 @@ def go_to_background(path, told):
         print("serving", file=writer, flush=True)
         signal.pause()
     del server
+
+
+def interrupted(path, what, id):
+    """Make a call when something is read, which Ctrl-C ends, and with it the program."""
+    client = connect(path)
+    builder = client.create(100_000) if what == "seal" else None
+    calls = {
+        "get": lambda: client.get(id),
+        "create": lambda: client.create(100_000),
+        "put": lambda: client.put(np.ones(100_000)),
+        "seal": lambda: builder.seal(),
+    }
+    print("ready", flush=True)
+    sys.stdin.readline()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    calls[what]()
 
 
 if __name__ == "__main__":

@@ -248,7 +248,7 @@ func StorePut(call, client uint64, at backends.Address, element int, shape strin
 	source := gobuffer.View(memory, at, layout, layout.Count(), true, gobuffer.Options{Allocator: backends.Malloc})
 	undo := func(reply string) {
 		if id, err := store.ParseID(reply); err == nil {
-			_ = c.Delete(context.Background(), id, false)
+			c.Discard(id)
 		}
 	}
 	return patiently(call, undo, func(ctx context.Context) (string, error) {
@@ -303,15 +303,17 @@ func StoreSeal(call, token uint64, alone bool) (reply string, err error) {
 	if alone {
 		b.Forgo()
 	}
+	undo := func(string) { b.Unmake() }
 	seal := b.Seal
 	if handlesSignals() && b.Prompt() {
 		soon := newSliceContext()
 		defer soon.End()
 		if o.object, seal, err = b.SealSoon(soon); seal == nil {
+			noteOutcome(call, undo, "", err)
 			return "", err
 		}
 	}
-	return patiently(call, nil, func(ctx context.Context) (string, error) {
+	return patiently(call, undo, func(ctx context.Context) (string, error) {
 		sealed, err := seal(ctx)
 		o.object = sealed
 		return "", err

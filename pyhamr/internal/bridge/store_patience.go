@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,16 +42,7 @@ func patiently(number uint64, undo func(reply string), f func(ctx context.Contex
 	}
 	ctx, end := context.WithCancel(context.Background())
 	w := &storeWait{operation: operation{over: make(chan struct{})}, end: end, undo: undo}
-	storeWaits.Lock()
-	for other, its := range storeWaits.calls {
-		select {
-		case <-its.over: // Python has it
-			delete(storeWaits.calls, other)
-		default:
-		}
-	}
-	storeWaits.calls[number] = w
-	storeWaits.Unlock()
+	w.note(number)
 	go func() {
 		defer end()
 		defer close(w.over)
@@ -59,6 +51,31 @@ func patiently(number uint64, undo func(reply string), f func(ctx context.Contex
 		w.reply, w.err = f(ctx)
 	}()
 	return w.outcome()
+}
+
+// note has StoreProceed and StoreStop find a call.
+func (w *storeWait) note(number uint64) {
+	storeWaits.Lock()
+	defer storeWaits.Unlock()
+	for other, its := range storeWaits.calls {
+		select {
+		case <-its.over: // Python has it
+			delete(storeWaits.calls, other)
+		default:
+		}
+	}
+	storeWaits.calls[number] = w
+}
+
+// noteOutcome has StoreStop undo what was done at once: an exception of a signal's handler takes the reply from Python
+// that comes while the signal does.
+func noteOutcome(number uint64, undo func(reply string), reply string, err error) {
+	if undo == nil || err != nil {
+		return
+	}
+	w := &storeWait{operation: operation{over: make(chan struct{})}, end: func() {}, reply: reply, undo: undo}
+	close(w.over)
+	w.note(number)
 }
 
 // promptly is patiently for what may be asked twice: on this thread at first, as an answer that
@@ -70,6 +87,7 @@ func promptly(number uint64, undo func(reply string), f func(ctx context.Context
 		reply, err := f(soon)
 		soon.End()
 		if !errors.Is(err, context.DeadlineExceeded) {
+			noteOutcome(number, undo, reply, err)
 			return reply, err
 		}
 	}
@@ -114,7 +132,7 @@ func StoreStop(number uint64) {
 	}
 	w.end()
 	<-w.over
-	if w.err == nil && w.undo != nil && w.reply != "" && w.reply[0] != '!' {
+	if w.err == nil && w.undo != nil && !strings.HasPrefix(w.reply, "!") {
 		w.undo(w.reply)
 	}
 }

@@ -1,0 +1,91 @@
+"""What Ctrl-C takes the result of is undone, though the program ends, or does nothing more."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hamr.store import builder, client, connect
+from tests.store.test_store_interrupts import stopped
+from tests.support.paths import PATHS
+from tests.support.processes import wait_until
+
+
+class Interrupted:
+    """The core, to whose replies Ctrl-C comes first: Python has neither reply nor number then."""
+
+    def __init__(self, core, name):
+        self._core, self._name = core, name
+
+    def __getattr__(self, name):
+        function = getattr(self._core, name)
+        if name != self._name:
+            return function
+
+        def late(*arguments):
+            function(*arguments)
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+
+        return late
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("StoreGet", lambda c, id: lambda: c.get(id)),
+        ("StoreGet", lambda c, id: lambda: c.get(id, wait=True)),
+        ("StoreCreate", lambda c, id: lambda: c.create(100)),
+        ("StorePut", lambda c, id: lambda: c.put(np.ones(100_000))),
+        ("StoreSeal", lambda c, id: c.create(100_000).seal),
+        ("StoreSeal", lambda c, id: c.create(100).seal),
+    ],
+)
+def test_a_reply_that_a_signal_takes(server, ctrl_c, monkeypatch, name, begin):
+    ours, watching = connect(server.path), connect(server.path)
+    id = watching.put(np.zeros(100_000))
+    call = begin(ours, id)
+    interrupted = Interrupted(client.core(), name)
+    for module in (builder, client):
+        monkeypatch.setattr(module, "core", lambda: interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    del call
+    wait_until(lambda: watching.statistics()["leases"] == 0)
+    wait_until(lambda: watching.statistics()["objects"] == 1)
+
+
+@pytest.mark.parametrize("what", ["get", "create", "put", "seal"])
+def test_a_program_that_ctrl_c_ends(server_process, what):
+    """While the server stands still: what it does of the call later nobody is to have."""
+    watching = connect(server_process.path)
+    id = watching.put(np.zeros(100_000))
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tests.store.children",
+            "interrupted",
+            server_process.path,
+            what,
+            id,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **PATHS},
+    )
+    assert process.stdout.readline() == "ready\n"
+    stopped(server_process)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    _, errors = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in errors
+    server_process.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: watching.statistics()["connections"] == 1)
+    found = watching.statistics()
+    assert (found["objects"], found["leases"], found["unsealed"]) == (1, 0, 0)
