@@ -100,7 +100,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	device, bytes := backends.UUID(d.id()), int64(d.size())
 	layout, raw := decodeLayout(d)
 	metadata := d.blob()
-	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
+	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe|flagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
 		(where == nowhere) != (bytes == 0) || (where != nowhere && (where == onDevice) != (device != backends.UUID{}))) {
 		d.fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
 	}
@@ -133,6 +133,9 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			s.settle(o)
 		} else {
 			c.own(o, maker)
+		}
+		if flags&flagSession != 0 {
+			c.bind(o)
 		}
 		s.lease(c.session, o, times)
 		s.book.expect(toldAgain)
@@ -184,6 +187,9 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		u.put(o, place)
 	}
 	s.add(o)
+	if flags&flagSession != 0 {
+		c.bind(o)
+	}
 	c.own(o, maker)
 	if sealed {
 		s.ready(id, 1)

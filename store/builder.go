@@ -114,6 +114,9 @@ func (r *creation) of(c *Client, what Description) (err error) {
 	if what.Separate {
 		r.flags |= flagSeparate
 	}
+	if what.Session {
+		r.flags |= flagSession
+	}
 	return nil
 }
 
@@ -128,7 +131,7 @@ func (r *creation) encode(e *encoder) {
 
 // decode reads the reply. Descriptors are the caller's unless there is an error.
 func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err error) {
-	h = &held{times: 1, users: 1, made: true}
+	h = &held{times: 1, users: 1, made: true, bound: r.what.Session}
 	h.info = Info{
 		ID: d.id(), Layout: r.layout, Bytes: r.bytes, Device: r.device, Metadata: append([]byte(nil), r.what.Metadata...),
 		Evictable: r.what.Evictable, Pinned: r.what.Pinned,

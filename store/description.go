@@ -23,6 +23,8 @@ type Description struct {
 	// Separate gives it memory of its own, however small. Small objects lie in memory that their
 	// maker has mapped for writing as long as it lives, and nobody else ever has.
 	Separate bool
+	// Session deletes it when the session ends that makes it, however that ends. Who has it then keeps it.
+	Session bool
 }
 
 const (
@@ -33,7 +35,8 @@ const (
 	flagUnsafe
 	flagNeeded  // the client has the memory not mapped
 	flagForGood // nobody can write any more
-	allFlags    = flagEvictable | flagPinned | flagSeparate
+	flagSession
+	allFlags = flagEvictable | flagPinned | flagSeparate | flagSession
 )
 
 func encodeLayout(e *encoder, t arrayiface.ElementType, shape []int) {

@@ -66,6 +66,7 @@ func seedFrames() [][]byte {
 	frame(opGet, func(e *encoder) { e.id(id); e.u8(flagNeeded | flagUnsafe) })
 	frame(opRelease, func(e *encoder) { e.u32(1); e.id(id); e.u32(1) })
 	frame(opForget, func(e *encoder) { e.u32(1); e.id(id) })
+	frame(opUndo, func(e *encoder) { e.u64(7) })
 	frame(opDelete, func(e *encoder) { e.id(id); e.flag(true) })
 	frame(opPutName, func(e *encoder) { e.text("name"); e.id(id); e.flag(true) })
 	frame(opGetName, func(e *encoder) { e.text("name"); e.u64(0) })

@@ -39,6 +39,7 @@ type held struct {
 	users   int
 	stale   *gobuffer.Memory // what its maker wrote to before it was sealed
 	made    bool             // by this client
+	bound   bool             // to its session
 	deleted bool             // by this client
 	session uint64           // in which it was made
 	untold  error            // why the server does not know of it yet

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -218,4 +219,33 @@ func TestWaitListAndEvents(t *testing.T) {
 	require.NoError(t, w.Close())
 	_, err = w.Next(background)
 	require.ErrorIs(t, err, ErrClosed)
+}
+
+// TestWhatIsBoundGoesWithItsSession also at a server that is started again, where its maker has it.
+func TestWhatIsBoundGoesWithItsSession(t *testing.T) {
+	path := filepath.Join(folder(t), "store.sock")
+	first, err := Listen(ServerOptions{Path: path})
+	require.NoError(t, err)
+	go func() { _ = first.Serve(background) }()
+	c := newClient(t, first)
+	what := bytesOf(100_000)
+	what.Session = true
+	id := makeObject(t, c, what, 1)
+	held, err := c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	b := beginObject(t, c, what, 2)
+	sealed, err := b.Seal(background)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	second := startServer(t, ServerOptions{Path: path})
+	eventually(t, func() bool { there, _, err := c.Exists(background, sealed.ID()); return err == nil && there }, func() any { return sealed.ID() })
+	other := newClient(t, second)
+	require.NoError(t, c.Close())
+	eventually(t, func() bool {
+		there, _, err := other.Exists(background, sealed.ID())
+		require.NoError(t, err)
+		return !there
+	}, func() any { return second.Statistics() })
+	require.NoError(t, held.Release())
+	require.NoError(t, sealed.Release())
 }

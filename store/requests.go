@@ -161,6 +161,9 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	}
 	s.add(o)
 	c.session.unsealed[o] = struct{}{}
+	if flags&flagSession != 0 {
+		c.bind(o)
+	}
 	s.lease(c.session, o, 1)
 	s.tell(Event{Kind: Created, ID: o.id})
 	c.last.object = o
@@ -168,6 +171,14 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	e.id(o.id)
 	c.encodePlace(e, o, where, fresh || where == ownMemory)
 	return nil
+}
+
+// bind has an object go with the session.
+func (c *conversation) bind(o *object) {
+	if o.bound == nil {
+		o.bound = c.session
+		c.session.bound[o] = struct{}{}
+	}
 }
 
 // encodePlace appends where an object's memory is. The reply has its descriptor if it is sent.

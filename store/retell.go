@@ -202,6 +202,9 @@ func (c *Client) tellObject(h *held) error {
 			if !h.made && !info.Sealed {
 				e.bytes[at] |= flagUnsafe
 			}
+			if h.bound {
+				e.bytes[at] |= flagSession
+			}
 		},
 		descriptors: descriptors,
 	})

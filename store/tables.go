@@ -17,6 +17,7 @@ type object struct {
 	metadata []byte
 	device   backends.UUID
 	owner    *session // who has not sealed it yet
+	bound    *session // with which it goes
 	leases   int64
 	sealed   bool
 	evicts   bool
@@ -49,6 +50,7 @@ type session struct {
 	process  int
 	leases   map[ID]lease // of objects that were deleted, too
 	unsealed map[*object]struct{}
+	bound    map[*object]struct{} // what goes with it, sealed or not
 	known    map[*unit]struct{} // slabs that it has, or may have
 	slabs    map[int64][]*unit  // those that it fills, by bytes of a place
 	gone     []ID               // slabs that it is to be told of
@@ -59,7 +61,7 @@ type session struct {
 
 func newSession(process int) *session {
 	return &session{
-		process: process, leases: map[ID]lease{}, unsealed: map[*object]struct{}{},
+		process: process, leases: map[ID]lease{}, unsealed: map[*object]struct{}{}, bound: map[*object]struct{}{},
 		known: map[*unit]struct{}{}, slabs: map[int64][]*unit{},
 	}
 }
@@ -177,6 +179,10 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		if o.owner != nil {
 			delete(o.owner.unsealed, o)
 			o.owner = nil
+		}
+		if o.bound != nil {
+			delete(o.bound.bound, o)
+			o.bound = nil
 		}
 		s.table -= o.tableBytes()
 		o.names, o.named, o.deleted = nil, 0, true
@@ -301,8 +307,10 @@ func (s *Server) end(c *session) {
 	for id, l := range c.leases {
 		s.release(c, id, l.times)
 	}
-	for o := range c.unsealed {
-		s.remove(o, false, Deleted)
+	for _, gone := range []map[*object]struct{}{c.unsealed, c.bound} {
+		for o := range gone {
+			s.remove(o, false, Deleted)
+		}
 	}
 	for _, list := range c.slabs {
 		for _, u := range append([]*unit(nil), list...) {

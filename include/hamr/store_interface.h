@@ -27,7 +27,8 @@ enum {
     HAMR_STORE_EVICTABLE = 1, /* may be deleted, sealed and while nobody has it, when room is needed */
     HAMR_STORE_PINNED = 2,    /* is neither evicted nor spilled */
     HAMR_STORE_SEPARATE = 4,  /* has memory of its own, however small */
-    HAMR_STORE_SEALED = 8     /* told alone */
+    HAMR_STORE_SEALED = 8,    /* told alone */
+    HAMR_STORE_SESSION = 16   /* is deleted when the session ends that makes it, however that ends; not told */
 };
 
 /* Which objects are listed. */

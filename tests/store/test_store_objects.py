@@ -16,6 +16,7 @@ from hamr.store import (
     StoreTimeout,
     connect,
 )
+from tests.support.processes import wait_until
 
 #: Bytes: a small object in memory that several share, one of its own, and one of many pages.
 SIZES = [1, 1024, 64 << 10, 3 << 20]
@@ -220,6 +221,36 @@ def test_metadata_that_cannot_be_read_is_said_of_the_object(client, monkeypatch)
     monkeypatch.setattr(client, "info", lambda id: info)
     with pytest.raises(ValueError, match="metadata is bad"):
         client.metadata(id)
+
+
+@pytest.mark.parametrize("metadata", [{1: 2}, {"a": [{None: 1}]}, [({True: 0},)], {1.5: "x"}])
+def test_keys_of_which_json_makes_others_are_refused(client, metadata):
+    for call in (client.put, client.create):
+        with pytest.raises(TypeError, match=r"^metadata is .*: the key .* is no text: write "):
+            call(np.zeros(3) if call == client.put else 3, metadata=metadata)
+    assert client.statistics()["objects"] == 0
+    found = client.put(np.zeros(3), metadata={"1": [{"a": (1, 2)}]})
+    assert client.metadata(found) == {"1": [{"a": [1, 2]}]}
+
+
+def test_objects_of_a_session_go_with_it(server, client):
+    ours = connect(server.path)
+    large, small = (ours.put(np.ones(n), session=True, name=str(n)) for n in (100_000, 3))
+    kept, other = ours.put(np.zeros(3)), ours.create(10, session=True)
+    sealed = other.seal()
+    held = client.get(large)
+    with pytest.raises(TypeError, match=r"^session is 1"):
+        ours.put(np.zeros(3), session=1)
+    assert all(client.exists(id) for id in (large, small, sealed, kept))
+    ours.close()
+    del ours, other
+    wait_until(lambda: not client.exists(large))
+    assert [client.exists(id) for id in (small, sealed, kept)] == [False, False, True]
+    with pytest.raises(ObjectNotFound):
+        client.get(name="3")
+    assert np.asarray(held).sum() == 100_000
+    del held
+    wait_until(lambda: client.statistics()["leases"] == 0)
 
 
 def test_a_pickle_carries_the_id_and_no_elements(client):

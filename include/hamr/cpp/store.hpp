@@ -108,9 +108,11 @@ struct options {
     bool evictable = false;
     bool pinned = false;
     bool separate = false;
+    bool session = false; ///< goes with the client that makes it
 
     std::uint32_t flags() const noexcept {
-        return evictable * std::uint32_t{HAMR_STORE_EVICTABLE} | pinned * std::uint32_t{HAMR_STORE_PINNED} | separate * std::uint32_t{HAMR_STORE_SEPARATE};
+        return evictable * std::uint32_t{HAMR_STORE_EVICTABLE} | pinned * std::uint32_t{HAMR_STORE_PINNED} |
+               separate * std::uint32_t{HAMR_STORE_SEPARATE} | session * std::uint32_t{HAMR_STORE_SESSION};
     }
 };
 

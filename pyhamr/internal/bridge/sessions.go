@@ -201,7 +201,7 @@ func GetObject(client uint64, id StoreID, unsealed bool, milliseconds int64, res
 
 // ObjectFlags is what describe tells: HAMR_STORE_EVICTABLE ….
 func ObjectFlags(info store.Info) (flags int) {
-	for flag, on := range map[int]bool{storeEvictable: info.Evictable, storePinned: info.Pinned, storeSeparate << 1: info.Sealed} {
+	for flag, on := range map[int]bool{storeEvictable: info.Evictable, storePinned: info.Pinned, storeIsSealed: info.Sealed} {
 		if on {
 			flags |= flag
 		}

@@ -160,6 +160,8 @@ const (
 	storeEvictable = 1 << iota
 	storePinned
 	storeSeparate
+	storeIsSealed // told alone
+	storeSession
 )
 
 // StoreCreate makes an object, and returns what Python's Lease is of: see storePlace.
@@ -207,6 +209,7 @@ func undoLease(reply string) {
 // flagged is a description with what flags say.
 func flagged(flags int, what store.Description) store.Description {
 	what.Evictable, what.Pinned, what.Separate = flags&storeEvictable != 0, flags&storePinned != 0, flags&storeSeparate != 0
+	what.Session = flags&storeSession != 0
 	return what
 }
 

@@ -97,8 +97,9 @@ static hamr_status check_metadata(const void *metadata, size_t bytes) {
 }
 
 static hamr_status check_flags(uint32_t flags, const void *metadata, size_t bytes) {
-    if (flags & ~(uint32_t)(HAMR_STORE_EVICTABLE | HAMR_STORE_PINNED | HAMR_STORE_SEPARATE))
-        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED and HAMR_STORE_SEPARATE", (unsigned)flags);
+    if (flags & ~(uint32_t)(HAMR_STORE_EVICTABLE | HAMR_STORE_PINNED | HAMR_STORE_SEPARATE | HAMR_STORE_SESSION))
+        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED, HAMR_STORE_SEPARATE and HAMR_STORE_SESSION",
+                    (unsigned)flags);
     return check_metadata(metadata, bytes);
 }
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_EVICTABLE, _PINNED, _SEPARATE = 1, 2, 4
+_EVICTABLE, _PINNED, _SEPARATE, _SESSION = 1, 2, 4, 16
 
 
 def elements_of(array: Any) -> Buffer:
@@ -33,12 +33,13 @@ def flag_of(name: str, value: Any) -> bool:
     raise TypeError(f"{name} is {value!r}: accepted are True and False")
 
 
-def flags_of(evictable: Any, pinned: Any, separate: Any) -> int:
+def flags_of(evictable: Any, pinned: Any, separate: Any, session: Any) -> int:
     """What a new object is to be, as the core takes it."""
     return (
         _EVICTABLE * flag_of("evictable", evictable)
         | _PINNED * flag_of("pinned", pinned)
         | _SEPARATE * flag_of("separate", separate)
+        | _SESSION * flag_of("session", session)
     )
 
 
@@ -47,11 +48,24 @@ def metadata_of(value: Any) -> str:
     if value is None:
         return ""
     try:
+        _check_keys(value)
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except RecursionError:
         raise ValueError("metadata is nested too deeply for JSON") from None
     except (TypeError, ValueError) as error:
         raise type(error)(f"metadata is {value!r}: accepted is what JSON has: {error}") from None
+
+
+def _check_keys(value: Any) -> None:
+    """Refuse keys of which JSON makes others, as of 1 "1"."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is no text: write {str(key)!r}")
+            _check_keys(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _check_keys(each)
 
 
 def seconds_of(name: str, value: Any) -> float:

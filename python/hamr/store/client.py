@@ -125,6 +125,7 @@ class Client:
         evictable: bool = False,
         pinned: bool = False,
         separate: bool = False,
+        session: bool = False,
     ) -> Builder:
         """A Builder, whose ``buffer`` is memory of a new object, to be written and sealed.
 
@@ -132,13 +133,15 @@ class Client:
         shared, ``cuda_vmm``. ``metadata`` is anything that JSON has, of as many bytes as the
         server takes. An ``evictable`` object may be deleted for want of room while nobody has
         it; a ``pinned`` one is neither deleted nor spilled. Small objects share memory that their
-        maker can write to as long as it lives; ``separate`` gives one memory of its own. Host
-        memory is zeros if it is separate or large, else not initialised, as devices' is.
+        maker can write to as long as it lives; ``separate`` gives one memory of its own. One of
+        this ``session`` is deleted when that ends: with the client and its last lease, or with the
+        process, however that ends. Host memory is zeros if it is separate or large, else not
+        initialised, as devices' is.
 
         StoreFull if there is no room.
         """
         place = _place_of(allocator, device)
-        flags = flags_of(evictable, pinned, separate)
+        flags = flags_of(evictable, pinned, separate, session)
         what = dimensions_of(shape), element_of(dtype)
         return self._created(*what, place, flags, metadata_of(metadata))
 
@@ -176,13 +179,14 @@ class Client:
         evictable: bool = False,
         pinned: bool = False,
         separate: bool = False,
+        session: bool = False,
     ) -> ObjectID:
         """Copy an array into a new object, seal it, and return its id.
 
         ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
         object is where the array is: on its device, where that can share memory, else on the host.
         """
-        what = flags_of(evictable, pinned, separate), metadata_of(metadata)
+        what = flags_of(evictable, pinned, separate, session), metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
         if allocator is None and device is None:

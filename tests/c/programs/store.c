@@ -223,6 +223,7 @@ static void builders(void) {
 
 static void mistakes(const char *path) {
     hamr_store *none;
+    int32_t there;
     hamr_store_server *second;
     hamr_store_builder *builder;
     hamr_store_id id, unknown = {{1}};
@@ -240,6 +241,15 @@ static void mistakes(const char *path) {
     FAILS(hamr_store_create(store, 99, 1, &n, NULL, 0, NULL, 0, &builder), HAMR_ERROR_TYPE, "element is 99");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 64, NULL, 0, &builder), HAMR_ERROR_VALUE, "0x40");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, NULL, 5, &builder), HAMR_ERROR_VALUE, "metadata is NULL");
+    OK(hamr_store_connect(path, -1, &none));
+    OK(hamr_store_create(none, HAMR_INT8, 1, &n, NULL, HAMR_STORE_SESSION, NULL, 0, &builder));
+    id = hamr_store_builder_id(builder);
+    OK(hamr_store_seal(builder, NULL));
+    OK(hamr_store_exists(store, &id, &there, NULL));
+    TRUE(there);
+    OK(hamr_store_close(none));
+    do OK(hamr_store_exists(store, &id, &there, NULL));
+    while (there);
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "{}", (size_t)1 << 40, &builder), HAMR_ERROR_VALUE, "1099511627776");
     FAILS(hamr_store_wait(store, &unknown, INT64_MAX, 2, 0, &id, &number), HAMR_ERROR_VALUE, "0 ... 4000");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "no JSON", 7, &builder), HAMR_ERROR_VALUE, "metadata");
