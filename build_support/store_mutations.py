@@ -39,8 +39,36 @@ STORE_MUTATIONS = [
     Mutation(
         "an unsealed object of a session that ended is kept",
         TABLES,
-        "for o := range c.unsealed {\n\t\ts.remove(o, false, Deleted)\n",
-        "for o := range c.unsealed {\n\t\t_ = o\n",
+        "range []map[*object]struct{}{c.unsealed, c.bound} {",
+        "range []map[*object]struct{}{c.bound} {",
+        PACKAGE,
+    ),
+    Mutation(
+        "a sealed object of a session that it was bound to is kept",
+        TABLES,
+        "range []map[*object]struct{}{c.unsealed, c.bound} {",
+        "range []map[*object]struct{}{c.unsealed} {",
+        PACKAGE,
+    ),
+    Mutation(
+        "what nobody waits for is not undone",
+        "store/undo.go",
+        "if o == nil || c.last.request != request {",
+        "if o == nil || c.last.request == request {",
+        PACKAGE,
+    ),
+    Mutation(
+        "a server removes another one's socket",
+        "store/lock.go",
+        "return id != fileIdentity{} && fileAt(path) == id",
+        "return id != fileIdentity{}",
+        PACKAGE,
+    ),
+    Mutation(
+        "a descriptor that a forked child is to close is not recorded",
+        "store/inherited.go",
+        "recorded[at].Or(1 << (descriptor % 64))",
+        "recorded[at].Or(0)",
         PACKAGE,
     ),
     Mutation(
