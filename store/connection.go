@@ -41,7 +41,7 @@ func (s *Server) admit(socket int) {
 		}
 	}
 	if err == errTooMany {
-		s.turnAway(socket)
+		turnAway(socket, &RefusedError{s.path, fmt.Sprintf("it has as many connections as it may have, %d: close others first", s.options.MaxSessions)})
 	}
 	k.close(nil)
 	s.mu.Lock()
@@ -51,12 +51,12 @@ func (s *Server) admit(socket int) {
 
 // turnAway says why a connection is not answered. Nothing of its may be unread then: the kernel would say in place of
 // this that the connection was reset.
-func (s *Server) turnAway(socket int) {
+func turnAway(socket int, why error) {
 	_ = unix.Shutdown(socket, unix.SHUT_RD)
 	discard(socket)
 	var e encoder
-	at := e.begin(opHello, statusRefused, 1)
-	encodeError(&e, &RefusedError{s.path, fmt.Sprintf("it has as many connections as it may have, %d: close others first", s.options.MaxSessions)})
+	at := e.begin(opHello, statusDone, 1)
+	e.bytes[at+6] = byte(encodeError(&e, why))
 	e.end(at)
 	_ = sendTo(socket, e.bytes, nil, unix.MSG_DONTWAIT)
 }

@@ -121,7 +121,7 @@ func (s *Server) starved() (progress bool) {
 		return true
 	}
 	if s.kept >= 0 {
-		_ = unix.Close(s.kept)
+		_ = closeRecorded(s.kept)
 		s.kept = -1
 	}
 	defer s.keepReserve()
@@ -129,7 +129,10 @@ func (s *Server) starved() (progress bool) {
 	if err != nil {
 		return false
 	}
-	turnAway(socket, full)
+	if _, err := checkPeer(socket, s.path); err == nil {
+		turnAway(socket, full)
+	}
+	_ = unix.Close(socket)
 	s.mu.Lock()
 	s.refused++
 	s.mu.Unlock()
@@ -144,35 +147,8 @@ func (s *Server) starved() (progress bool) {
 func (s *Server) keepReserve() {
 	if s.kept < 0 {
 		if kept, err := unix.FcntlInt(uintptr(s.links.poll.wake), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			record(kept)
 			s.kept = kept
 		}
 	}
-}
-
-// greetingWithin is how long a client that is turned away has to greet.
-const greetingWithin = 100 // milliseconds
-
-// turnAway answers a client's greeting with an error, and closes the connection.
-func turnAway(socket int, why error) {
-	k := &link{socket: socket, process: -1}
-	defer k.close(&ProtocolError{})
-	if _, err := checkPeer(socket, ""); err != nil {
-		return
-	}
-	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLIN}}, greetingWithin)
-	buffer := make([]byte, 1024)
-	n, descriptors, err := k.receive(buffer, make([]byte, controlBytes))
-	closeAll(descriptors)
-	if err != nil {
-		return
-	}
-	f, _, err := nextFrame(buffer[:n])
-	if err != nil {
-		return
-	}
-	var e encoder
-	at := e.begin(f.operation, statusDone, f.request)
-	e.bytes[at+6] = byte(encodeError(&e, why))
-	e.end(at)
-	_ = k.send(e.bytes, nil)
 }

@@ -213,7 +213,7 @@ func TestMoreBytesThanThereAre(t *testing.T) {
 			require.ErrorAs(t, err, &full)
 			assert.Greater(t, full.Needed, int64(math.MaxInt64-2*4096))
 		}
-		assert.NotContains(t, err.Error(), "-")
+		assert.NotContains(t, err.Error(), " -")
 	}
 	eventually(t, func() bool {
 		_, _, err := c.Exists(background, newID())

@@ -230,7 +230,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.keepReserve()
-	defer func() { closeAll([]int{s.kept}) }()
+	defer func() { _ = closeRecorded(s.kept) }()
 	pause := time.Millisecond
 	for {
 		socket, err := s.listener.accept()

@@ -51,9 +51,9 @@ type session struct {
 	leases   map[ID]lease // of objects that were deleted, too
 	unsealed map[*object]struct{}
 	bound    map[*object]struct{} // what goes with it, sealed or not
-	known    map[*unit]struct{} // slabs that it has, or may have
-	slabs    map[int64][]*unit  // those that it fills, by bytes of a place
-	gone     []ID               // slabs that it is to be told of
+	known    map[*unit]struct{}   // slabs that it has, or may have
+	slabs    map[int64][]*unit    // those that it fills, by bytes of a place
+	gone     []ID                 // slabs that it is to be told of
 	events   *eventQueue
 	waiting  *waiter
 	ended    bool
