@@ -63,7 +63,7 @@ func servedBy(path, process string) error {
 }
 
 // listensAt reports whether a process listens at a path, and which: a server's lock says nothing where its file was
-// removed, as programs do that clean /tmp.
+// removed, as programs do that clean /tmp. One that has ended does not, though others have its socket.
 func listensAt(path string) (process int, listens bool) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -77,9 +77,9 @@ func listensAt(path string) (process int, listens bool) {
 		return 0, false
 	}
 	if peer, err := unix.GetsockoptUcred(descriptor, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-		process = int(peer.Pid)
+		process = int(peer.Pid) // 0 where it is in another namespace
 	}
-	return process, true
+	return process, process == 0 || unix.Kill(process, 0) != unix.ESRCH
 }
 
 // fileIdentity is one file as long as something has it.

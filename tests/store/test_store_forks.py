@@ -133,3 +133,30 @@ def test_a_session_ends_with_close_though_a_child_has_it(server, client):
         os.waitpid(pid, 0)
     with pytest.raises(ObjectNotFound):
         client.get(name="nothing")
+
+
+def test_a_socket_that_outlives_its_server(tmp_path):
+    """Another process has a copy, and reads nothing: neither clients nor a server wait for it."""
+    path = tmp_path / "store" / "socket"
+    path.parent.mkdir(mode=0o700)
+    code = (
+        "import socket, subprocess, sys\n"
+        "listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "listener.bind(sys.argv[1])\n"
+        "listener.listen()\n"
+        "kept = [listener.fileno()]\n"
+        "none = subprocess.DEVNULL\n"
+        "child = subprocess.Popen(['sleep', '600'], pass_fds=kept, stdout=none, stderr=none)\n"
+        "print(child.pid)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    try:
+        lost = ended(lambda: connect(str(path)))
+        assert isinstance(lost, StoreLost)
+        assert "has not answered" in str(lost)
+        with Server(str(path)) as server, connect(server.path) as client:
+            assert client.get(client.put(np.arange(3)))[2] == 2
+    finally:
+        os.kill(int(done.stdout), signal.SIGKILL)
