@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hamr.store import connect
@@ -44,3 +45,11 @@ def group(request):
 
 def test_half_of_the_control_group(group, tmp_path):
     assert host_limit(tmp_path, f"echo $$ > {group}/cgroup.procs") == 200 * MIB
+
+
+def test_what_is_put_does_not_end_the_server_of_a_control_group(group, tmp_path):
+    path, before = str(tmp_path / "store" / "socket"), f"echo $$ > {group}/cgroup.procs"
+    with ServerProcess(path, before=before), connect(path) as client:
+        for n in range(8):
+            client.put(np.full(100 * MIB, n, "u1"), evictable=True)
+        assert client.statistics()["evicted"] >= 6
