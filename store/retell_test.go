@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -155,6 +156,8 @@ func TestWhatOthersHaveIsWaitedFor(t *testing.T) {
 	x, y := holdMany(t, slow, 1, bytesOf(100))[0], holdMany(t, quick, 1, bytesOf(100))[0]
 	require.NoError(t, slow.PutName(background, "x", x.ID(), false))
 	require.NoError(t, slow.take(background)) // so that it tells nothing
+	give := sync.OnceFunc(slow.give)
+	defer give()
 	restart(t, s)
 	rejoin(t, quick)
 	soon := deadline.Until(background, time.Now().Add(30*time.Millisecond))
@@ -182,7 +185,7 @@ func TestWhatOthersHaveIsWaitedFor(t *testing.T) {
 	} {
 		go func() { got <- ask() }()
 	}
-	slow.give()
+	give()
 	for range 4 {
 		require.NoError(t, <-got)
 	}
