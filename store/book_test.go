@@ -229,7 +229,7 @@ func TestABookDoesNotGrow(t *testing.T) {
 	assert.Less(t, b.end-b.start, int64(2*rewriteFrom))
 	assert.Less(t, blocksOf(t, b.number)*512, int64(4*rewriteFrom))
 	s.mu.Unlock()
-	s = restart(t, s)
+	restart(t, s)
 	rejoin(t, c)
 	list, _, err := c.List(background, ListOptions{Named: true})
 	require.NoError(t, err)

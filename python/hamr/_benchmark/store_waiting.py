@@ -73,7 +73,7 @@ def _beside(path: str, count: int, seconds: float) -> float:
 def _calls(seconds: float) -> float:
     import hamr
 
-    took = []
+    took: list[float] = []
     until = time.perf_counter() + seconds
     while not took or time.perf_counter() < until:
         start = time.perf_counter_ns()
