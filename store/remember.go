@@ -58,17 +58,23 @@ func (c *conversation) remember(d *decoder) error {
 func (s *Server) learnAll(list []fact) {
 	latest := s.book.now()
 	newer := map[string]uint64{}
-	for i, f := range list {
+	letOthers := func(i int) {
 		if i%learnAtOnce == learnAtOnce-1 {
 			s.pause(func() {})
 		}
+	}
+	for i, f := range list {
+		letOthers(i)
 		key, _, ok := subjectOf(f.operation, f.payload)
 		if ok && f.when < latest && f.when > s.book.facts[key].when {
 			s.book.facts[key] = f
 			newer[key] = f.when
 		}
 	}
+	learned := 0
 	for key, when := range newer {
+		letOthers(learned)
+		learned++
 		if f := s.book.facts[key]; f.when == when { // or somebody was answered meanwhile
 			_, id, _ := subjectOf(f.operation, f.payload)
 			s.learn(f, id)

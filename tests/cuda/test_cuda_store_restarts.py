@@ -2,6 +2,7 @@
 
 import random
 
+from tests.store.deaths import walk
 from tests.store.restarting import Restarts
 from tests.store.serving import ServerProcess
 from tests.support.processes import scaled
@@ -16,3 +17,8 @@ def test_nothing_is_lost_by_restarts(tmp_path, device):
         for _ in range(scaled(3)):
             restarts.kill(200)
         restarts.look()
+
+
+def test_whatever_is_killed_nothing_of_a_device_is_lost():
+    """Objects on devices are written to files for lack of room, meanwhile."""
+    walk("spilled_devices", scaled(200, 40), random.randrange(1 << 30))

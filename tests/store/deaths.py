@@ -1,6 +1,6 @@
 """Random steps with deaths of clients and of the server, beside plain dictionaries.
 
-    python -m tests.store.deaths [--steps 50000] [--seed N] [--device]
+    HAMR_TEST_CUDA=emulator python -m tests.store.deaths [--steps 50000] [--seed N]
 
 Clients and servers are killed at any moment, also while a call is under way, and leave forked
 children behind. What somebody alive has, names and marks are as the last answer said, whatever has
@@ -25,6 +25,7 @@ from hamr.store import ObjectNotFound, StoreFull, StoreLost
 from tests.store.serving import ServerProcess
 from tests.store.test_store_walk import STEPS, Thing, Walk
 from tests.store.walkers import Process
+from tests.support import emulation
 from tests.support.paths import PATHS
 from tests.support.processes import wait_until
 
@@ -65,8 +66,9 @@ class ForkingServer(ServerProcess):
 class Deaths(Walk):
     """A Walk whose server dies as its clients do."""
 
-    def __init__(self, server: ServerProcess, seed: int, folder: Path) -> None:
+    def __init__(self, server: ServerProcess, seed: int, folder: Path, devices: bool) -> None:
         super().__init__(server, seed)
+        self.devices = devices
         self.folder, self.kills, self.restarts = folder, 0, 0
 
     def step(self) -> None:
@@ -90,13 +92,32 @@ class Deaths(Walk):
             process("call", self.choose.randrange(2), "put_name", name, thing.id, True)
             self.names[name] = thing.id
 
+    def create(self, where: int, process: Process) -> None:
+        if not self.devices or self.choose.random() < 0.5:
+            super().create(where, process)
+            return
+        before = set(self.things)
+        self.made(where, process, "create", False, 0)
+        for id in set(self.things) - before:
+            self.things[id].on_device = True
+
+    def get(self, where: int, process: Process) -> None:
+        with contextlib.suppress(StoreFull):  # it was spilled, and all else is had
+            super().get(where, process)
+
+    def copy(self, where: int, process: Process) -> None:
+        with contextlib.suppress(StoreFull):
+            super().copy(where, process)
+
     def fork(self, where: int, process: Process) -> None:
-        keys = {key: thing.what for key, thing in self.kept[where].items()}
+        """A forked child has no devices."""
+        keys = {k: t.what for k, t in self.kept[where].items() if not t.on_device}
         assert process("fork", keys)
 
     def kill_a_parent(self, where: int, process: Process) -> None:
         """Its child keeps what was mapped, and has no lease."""
-        keys = {k: t.what for k, t in self.kept[where].items() if t.what[0] >= 64 << 10}
+        kept = self.kept[where].items()
+        keys = {k: t.what for k, t in kept if t.what[0] >= 64 << 10 and not t.on_device}
         go, done = (str(self.folder / f"{name} {self.kills}") for name in ("go", "done"))
         process("leave_a_child", go, done, keys)
         self.kill(where, process)
@@ -232,7 +253,15 @@ def roomy(folder: Path) -> ServerProcess:
     return ForkingServer(str(folder / "socket"), limit="host=8MiB")
 
 
+def spilled_devices(folder: Path) -> ServerProcess:
+    """A device of eight units, of which objects are written to files."""
+    options = {"spill": str(folder / "spill"), "spill_devices": True}
+    return ForkingServer(str(folder / "socket"), limit="host=4MiB,gpu=16MiB", **options)
+
+
 SERVERS = {"roomy": roomy, "few_descriptors": few_descriptors, "full_disk": full_disk}
+#: Where the driver is emulated, or there is a device.
+DEVICES = {"spilled_devices": spilled_devices} if emulation.CHOSEN else {}
 
 
 def walk(kind: str, steps: int, seed: int) -> Deaths:
@@ -240,8 +269,8 @@ def walk(kind: str, steps: int, seed: int) -> Deaths:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "store"
         place.mkdir(mode=0o700)
-        with SERVERS[kind](place) as server:
-            found = Deaths(server, seed, Path(folder))
+        with (SERVERS | DEVICES)[kind](place) as server:
+            found = Deaths(server, seed, Path(folder), kind in DEVICES)
             try:
                 for number in range(steps):
                     found.step()
@@ -262,11 +291,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--kind", choices=SERVERS)
+    parser.add_argument("--kind", choices=SERVERS | DEVICES)
     options = parser.parse_args()
+    emulation.choose()
     done = kills = restarts = 0
     while done < options.steps:
-        kind = options.kind or list(SERVERS)[options.seed % len(SERVERS)]
+        kinds = list(SERVERS | DEVICES)
+        kind = options.kind or kinds[options.seed % len(kinds)]
         found = walk(kind, steps := min(500, options.steps - done), options.seed)
         done, options.seed = done + steps, options.seed + 1
         kills, restarts = kills + found.kills, restarts + found.restarts

@@ -21,7 +21,7 @@ class Thing:
 
     def __init__(self, id, n, seed, maker):
         self.id, self.what, self.maker = id, (n, seed), maker
-        self.sealed = self.deleted = False
+        self.sealed = self.deleted = self.on_device = False
 
 
 class Walk:
@@ -95,7 +95,9 @@ class Walk:
         if (thing := self.one(sealed=False)) is not None:
             with pytest.raises(NotSealed):
                 process("get", 0, thing.id, False, 0, *thing.what)
-            assert process("peek", self.choose.randrange(2), thing.id, *thing.what)
+            found = process("peek", self.choose.randrange(2), thing.id, *thing.what)
+            # Small objects lie in memory of their maker's; a device may still be writing the others.
+            assert found or thing.on_device or (found is None and thing.what[0] < 64 << 10)
         if (thing := self.one(deleted=True)) is not None:
             with pytest.raises(ObjectNotFound):
                 process("get", 0, thing.id, True, 0, *thing.what)

@@ -23,8 +23,13 @@ def content(n: int, seed: int) -> np.ndarray:
     return (np.arange(n, dtype="u4") * (2 * seed + 1) % 251).astype("u1")
 
 
+def _host(found: Any) -> np.ndarray:
+    """The elements as NumPy's array, wherever they are."""
+    return found if isinstance(found, np.ndarray) else np.asarray(found.get_host_accessible())
+
+
 def _same(found: Any, n: int, seed: int) -> bool:
-    return bool(np.array_equal(np.asarray(found), content(n, seed)))
+    return bool(np.array_equal(_host(found), content(n, seed)))
 
 
 class Walker:
@@ -37,8 +42,9 @@ class Walker:
         self.kept: dict[int, Any] = {}
         self.written: list[Any] = []
 
-    def create(self, client: int, n: int, seed: int, separate: bool) -> str:
-        builder = self.clients[client].create(n, "u1", separate=separate)
+    def create(self, client: int, n: int, seed: int, separate: bool, device: int = -1) -> str:
+        where = {"device": device} if device >= 0 else {"separate": separate}
+        builder = self.clients[client].create(n, "u1", **where)
         builder.buffer[...] = content(n, seed)
         self.builders[builder.id] = builder
         return str(builder.id)
@@ -49,7 +55,7 @@ class Walker:
     def end(self, id: str, how: str, look: bool) -> None:
         """Seal, abort or forget a builder, of which an array is in use meanwhile."""
         builder = self.builders.pop(id)
-        array = np.asarray(builder.buffer) if look and how != "forget" else np.zeros(1)
+        array = _host(builder.buffer) if look and how != "forget" else np.zeros(1)
         if how != "forget":
             getattr(builder, how)()
         assert array.sum() >= 0  # it is still mapped
@@ -59,12 +65,12 @@ class Walker:
         self.kept[key] = found
         return _same(found, n, seed) and found.readonly
 
-    def peek(self, client: int, id: str, n: int, seed: int) -> bool:
-        """Of one that is not sealed, and without keeping it."""
+    def peek(self, client: int, id: str, n: int, seed: int) -> bool | None:
+        """Of one that is not sealed, and without keeping it; None where its maker alone has it."""
         try:
             return _same(self.clients[client].get(id, unsafe=True), n, seed)
         except NotSealed:
-            return n < 64 << 10  # in memory of which nobody but its maker has anything yet
+            return None
 
     def copy(self, client: int, id: str, n: int, seed: int) -> bool:
         copied = self.clients[client].get(id, "malloc")
@@ -73,7 +79,8 @@ class Walker:
         return same and not copied.readonly
 
     def view(self, key: int, into: int) -> None:
-        self.kept[into] = np.asarray(self.kept[key]) if into % 2 else self.kept[key].reshape(-1)
+        made, on_host = self.kept[key], self.kept[key].device < 0
+        self.kept[into] = np.asarray(made) if into % 2 and on_host else made.reshape(-1)
 
     def mirror(self, key: int, n: int, seed: int) -> bool:
         with self.kept[key].mirror() as array:
