@@ -96,7 +96,7 @@ class Walk:
             with pytest.raises(NotSealed):
                 process("get", 0, thing.id, False, 0, *thing.what)
             found = process("peek", self.choose.randrange(2), thing.id, *thing.what)
-            # Small objects lie in memory of their maker's; a device may still be writing the others.
+            # Small ones lie in memory of their makers; a device may still be writing the others.
             assert found or thing.on_device or (found is None and thing.what[0] < 64 << 10)
         if (thing := self.one(deleted=True)) is not None:
             with pytest.raises(ObjectNotFound):
