@@ -83,8 +83,8 @@ RESTART_MUTATIONS = [
     Mutation(
         "what others have still to tell is not waited for",
         "store/exchange.go",
-        "again := err != nil && r.finds",
-        "again := false && r.finds",
+        "expecting := r.finds && c.book",
+        "expecting := false && c.book",
         PACKAGE,
     ),
 ]

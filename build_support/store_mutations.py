@@ -176,7 +176,7 @@ STORE_MUTATIONS = [
     Mutation(
         "a reply that nobody waits for any more is nobody's",
         "store/exchange.go",
-        "c.abandoned[c.request] = r",
+        "c.owe(c.request, r)",
         "_ = r",
         "./store",
     ),
@@ -309,7 +309,7 @@ STORE_MUTATIONS = [
     Mutation(
         "replies that nobody waits for are not read",
         "store/exchange.go",
-        "if len(c.abandoned) <= most {\n",
+        "if c.owed <= most {\n",
         "if true {\n",
         PACKAGE,
     ),

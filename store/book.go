@@ -68,7 +68,7 @@ func (b *book) open() error {
 	}
 	b.number, b.shared = number, newDescriptor(readable)
 	record(number)
-	if _, err = unix.Pwrite(number, b.id[:], 0); err == nil {
+	if _, err = unix.Pwrite(number, append(b.id[:], make([]byte, bookHeader-len(b.id))...), 0); err == nil { // it is read also where nothing follows
 		err = b.rewrite()
 	}
 	return err

@@ -40,6 +40,7 @@ type Client struct {
 	undone    bool            // the request is, whose answer is being read
 	short     bool            // what was received should have descriptors that could not be opened
 	abandoned map[uint64]call // whose replies nobody waits for
+	owed      int             // as how many short ones they count
 	welcome   welcome
 
 	mu       sync.Mutex
@@ -234,6 +235,7 @@ func (c *Client) lose(reason error) error {
 	c.endSocket()
 	c.lost = reason
 	clear(c.abandoned)
+	c.owed = 0
 	c.rejoinLater()
 	return &LostError{c.path, reason}
 }
@@ -254,10 +256,10 @@ func (c *Client) encodeReleases(e *encoder) {
 		c.releases = append(c.releases[:0], c.releases[n:]...)
 	}
 	tell := func(operation uint16, ids []ID) (rest []ID) {
-		n := min(len(ids), max(mostAbandoned-len(c.abandoned), 0))
+		n := min(len(ids), max(mostAbandoned-c.owed, 0))
 		for _, id := range ids[:n] {
 			c.request++
-			c.abandoned[c.request] = call{operation: operation}
+			c.owe(c.request, call{operation: operation})
 			at := e.begin(operation, 0, c.request)
 			e.id(id)
 			if operation == opDelete {

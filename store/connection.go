@@ -70,7 +70,9 @@ func (s *Server) leave(c *conversation, err error) {
 		s.breaches++
 	}
 	if c.session != nil {
+		s.quiet = s.closed
 		s.end(c.session)
+		s.quiet = false
 	}
 }
 
@@ -132,7 +134,7 @@ func (c *conversation) answer(f frame, last bool) error {
 		return c.refuse(f, &ProtocolError{"a request while another one waits"})
 	}
 	at := 0
-	if c.session != nil && len(c.session.gone) > 0 && f.operation != opRelease && f.operation != opForget {
+	if c.session != nil && len(c.session.gone) > 0 && f.operation != opRelease && f.operation != opForget && f.operation != opUndo {
 		at = c.out.begin(opGone, statusDone, 0)
 		n := min(len(c.session.gone), 256)
 		c.out.u32(uint32(n))

@@ -35,10 +35,11 @@ func (c *Client) call(ctx context.Context, r call) error {
 		if err := c.takeJoined(ctx); err != nil {
 			return err
 		}
+		// Asked afterwards, it could be over, though the answer is of a moment before.
+		expecting := r.finds && c.book >= 0 && isExpecting(c.book)
 		err := c.exchange(ctx, r)
-		again := err != nil && r.finds && isUnsure(err) && c.book >= 0 && isExpecting(c.book)
 		c.give()
-		if !again {
+		if !expecting || !isUnsure(err) {
 			return err
 		}
 		if err := pause(ctx, joinSoon); err != nil {
@@ -75,7 +76,7 @@ func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Con
 		c.give()
 		return whole, nil
 	}
-	if c.collect(soon, mostAbandoned) != nil {
+	if c.collect(soon, mostAbandoned-r.room()) != nil {
 		c.give()
 		return whole, nil
 	}
@@ -98,7 +99,7 @@ func (c *Client) callWithin(soon context.Context, r call) (rest func(context.Con
 
 // exchange sends a request and takes its reply. The turn is the caller's.
 func (c *Client) exchange(ctx context.Context, r call) error {
-	if err := c.collect(ctx, mostAbandoned); err != nil {
+	if err := c.collect(ctx, mostAbandoned-r.room()); err != nil {
 		return err
 	}
 	if err := c.send(r); err != nil {
@@ -137,7 +138,7 @@ func (c *Client) awaitOrUndo(ctx context.Context, r call) error {
 	waits, err := c.await(ctx, r)
 	if waits {
 		r.told = r.undo != nil && c.undoLast()
-		c.abandoned[c.request] = r
+		c.owe(c.request, r)
 	}
 	return err
 }
@@ -173,17 +174,31 @@ func (c *Client) next(ctx context.Context, r call) (mine, waits bool, err error)
 	return mine, false, err
 }
 
-// mostAbandoned is how many replies may come that nobody waits for. The server ends a connection that has no room for
-// more of them.
+// mostAbandoned is how many replies may come that nobody waits for, as short ones. The server ends a connection that has
+// no room for more of them: 208 KiB and the kernel's own as a rule.
 const mostAbandoned = 128
+
+// room is as how many short replies that of a request counts. A long one takes a packet, or what metadata takes.
+func (r call) room() int {
+	switch r.operation {
+	case opList, opDescribe, opGet, opStatistics:
+		return mostAbandoned / 4
+	}
+	return 1
+}
+
+func (c *Client) owe(request uint64, r call) {
+	c.abandoned[request] = r
+	c.owed += r.room()
+}
 
 // collect takes replies that nobody waits for until no more than some are to come. The turn is the caller's.
 func (c *Client) collect(ctx context.Context, most int) error {
-	if len(c.abandoned) <= most {
+	if c.owed <= most {
 		return nil
 	}
 	c.request++ // nobody waits for the last request either
-	for len(c.abandoned) > most {
+	for c.owed > most {
 		if _, _, err := c.next(ctx, call{}); err != nil {
 			return err
 		}
@@ -215,6 +230,7 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 				return false, &ProtocolError{fmt.Sprintf("a reply to request %d, of %d", f.request, c.request)}
 			}
 			delete(c.abandoned, f.request)
+			c.owed -= r.room()
 		}
 		c.undone = !mine && r.told
 		err := c.settle(f, descriptors, r)

@@ -59,6 +59,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			e.u8(flags)
 		},
 		take: func(d *decoder, descriptors []int) (err error) {
+			bound := len(d.rest) > 0 && d.rest[0]&flagSession != 0
 			info := decodeInfo(d, id)
 			p := decodePlace(d)
 			if err = d.done(); err == nil {
@@ -74,7 +75,11 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			}
 			crash("client-got")
 			writable = !info.Sealed && p.where != inSlab
-			got, err = c.hold(info, p, descriptors, writable)
+			if got, err = c.hold(info, p, descriptors, writable); err == nil && bound {
+				c.mu.Lock()
+				got.bound = true
+				c.mu.Unlock()
+			}
 			return err
 		},
 		undo: func(told bool) {
@@ -104,6 +109,9 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 		h.times = min(h.times+1, mostLeases)
 		h.info.Sealed = h.info.Sealed || info.Sealed
 		c.mu.Unlock()
+		if p.sent { // a slab that came back as another one since this client got the object
+			c.unmapped(p)
+		}
 		closeAll(descriptors)
 		return h, nil
 	}

@@ -2,7 +2,7 @@ package store
 
 // note writes down what was asked of an object.
 func (s *Server) note(operation uint16, payloads ...[]byte) {
-	if s.closed { // what ends with the server is told of to the next one
+	if s.quiet {
 		return
 	}
 	s.book.note(operation, payloads...)
@@ -33,6 +33,7 @@ func (c *conversation) remember(d *decoder) error {
 		return err
 	}
 	_, known := s.book.read[book]
+	known = known || book == s.book.id // of a client that has lost its connection alone
 	if !known {
 		var list []fact
 		s.pause(func() { list, err = readBook(c.descriptors[0], at, s.options.TableLimit) })

@@ -355,7 +355,11 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 	s.lease(c.session, o, 1)
 	c.last.object = o
 	crash("server-got")
+	at := len(e.bytes)
 	encodeObject(e, o)
+	if o.bound == c.session { // another server has to be told
+		e.bytes[at] |= flagSession
+	}
 	c.encodePlace(e, o, where, send)
 	return nil
 }

@@ -89,6 +89,13 @@ func (c *Client) tellHeld() error {
 	later := map[*mapping]error{} // slabs that the server has no room for now
 	for m, each := range slabs {
 		err := c.tellSlab(m, each)
+		if errors.As(err, new(*ProtocolError)) { // it is not told again
+			c.mu.Lock()
+			for _, h := range list {
+				h.refused = h.refused || h.mapping == m
+			}
+			c.mu.Unlock()
+		}
 		if c.socket == nil {
 			return err
 		}

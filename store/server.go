@@ -86,6 +86,7 @@ type Server struct {
 
 	connections sync.WaitGroup // goroutines that answer requests
 	closed      bool
+	quiet       bool // what ends now ends with the server: the next one is told of it
 
 	// Of Serve.
 	kept       int // a descriptor, -1 for none
@@ -280,6 +281,7 @@ func (s *Server) Close() error {
 	s.connections.Wait()
 	s.endSpares()
 	s.mu.Lock()
+	s.quiet = true
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)
 	}

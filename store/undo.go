@@ -33,6 +33,9 @@ func (c *conversation) undo(d *decoder) error {
 
 // undoLast has the server undo the last request, of which nobody waits for the answer, and reports whether it is told.
 func (c *Client) undoLast() bool {
+	if c.book < 0 { // a server of a version without books takes it for a breach
+		return false
+	}
 	c.out.bytes = c.out.bytes[:0]
 	at := c.out.begin(opUndo, 0, 0)
 	c.out.u64(c.request)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,8 @@ type Watch struct {
 	client *Client
 	mu     sync.Mutex // of Next
 	aside  *Client
+	asked  bool    // a request is under way, whose answer nobody has taken yet
+	told   []Event // by that
 	closed chan struct{}
 	hangUp context.Context // ends what the server does not answer
 	end    context.CancelFunc
@@ -156,7 +159,10 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	w := &Watch{client: c, closed: make(chan struct{})}
 	w.hangUp, w.end = context.WithCancel(context.Background())
 	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}}
-	if _, err := w.ask(ctx, 0); err != nil {
+	if err := w.begin(ctx); err != nil {
+		if w.aside.socket != nil {
+			socket.close()
+		}
 		return nil, err
 	}
 	c.mu.Lock()
@@ -169,20 +175,42 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	return w, nil
 }
 
+func (w *Watch) begin(ctx context.Context) error {
+	_, err := w.ask(ctx, 0)
+	if err == nil && w.asked {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// ask asks for events, or for the answer to what was asked before. There are none, and no error, where the context has
+// ended before the answer: the next call has it.
 func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err error) {
 	r := call{
 		operation: opEvents,
 		build:     func(e *encoder) { e.u64(timeout) },
 		read: func(d *decoder) {
 			if missed := d.u64(); missed > 0 {
-				list = append(list, Event{Kind: Missed, Missed: int64(missed)})
+				w.told = append(w.told, Event{Kind: Missed, Missed: int64(missed)})
 			}
 			for range d.count(21) {
-				list = append(list, Event{Kind: EventKind(d.u8()), ID: d.id(), Name: d.text()})
+				w.told = append(w.told, Event{Kind: EventKind(d.u8()), ID: d.id(), Name: d.text()})
 			}
 		},
 	}
-	return list, w.aside.exchange(ctx, r)
+	if !w.asked {
+		if err := w.aside.send(r); err != nil {
+			return nil, err
+		}
+		w.asked = true
+	}
+	waits, err := w.aside.await(ctx, r)
+	if waits {
+		return nil, nil
+	}
+	w.asked = false
+	list, w.told = w.told, nil
+	return list, err
 }
 
 // Next returns the events since the last call, at least one, and waits for it. When ctx ends
@@ -206,9 +234,8 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 		if w.aside.socket == nil {
 			return nil, &LostError{w.client.path, w.aside.lost}
 		}
-		// The server answers at the latest after this, so that nobody is asked for what an ended
-		// context has left.
-		if list, err = w.ask(w.hangUp, uint64(lookEvery)); err != nil {
+		// The server answers at the latest after this, unless it stands still.
+		if list, err = w.ask(either{ctx, w.hangUp}, uint64(lookEvery)); err != nil {
 			if w.hangUp.Err() != nil {
 				err = ErrClosed
 			}
@@ -217,6 +244,14 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 	}
 	return list, nil
 }
+
+// either is a context of which Err alone tells of another one's end as well.
+type either struct {
+	context.Context
+	other context.Context
+}
+
+func (c either) Err() error { return cmp.Or(c.Context.Err(), c.other.Err()) }
 
 // Close ends the watch; a Next that waits returns ErrClosed soon, within a second where the server
 // does not answer.

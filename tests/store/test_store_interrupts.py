@@ -64,6 +64,19 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
     assert np.array_equal(client.get(id), np.arange(30_000))
 
 
+def test_a_wait_ends_though_the_server_stands_still(server_process):
+    with connect(server_process.path) as client:
+        builder, found = client.create(10), []
+        stopped(server_process)
+        ids = [builder.id]
+        thread = threading.Thread(target=lambda: found.append(client.wait(ids, timeout=0.05)))
+        thread.start()
+        thread.join(5)
+        assert found == [([], ids)]
+        server_process.process.send_signal(signal.SIGCONT)
+        assert client.wait([builder.seal()], timeout=30) == (ids, [])
+
+
 def test_closing_does_not_wait_for_a_server_that_stands_still(server_process):
     client = connect(server_process.path)
     id = client.put(np.arange(30_000))

@@ -68,6 +68,9 @@ def test_the_order_of_name_and_id(client):
     assert client.info(second).names == ("a",)
     client.put_name(str(second), first)  # a name may look like an id
     assert client.get_name(str(second)) == first
+    with pytest.warns(DeprecationWarning, match="the name comes first"):
+        client.put_name(second, "0" * 32)  # as a hash does
+    assert client.get_name("0" * 32) == second
 
 
 def test_objects_are_listed_in_the_order_in_which_they_were_made(client):

@@ -275,7 +275,9 @@ class Client:
 
         The order is that of Go, C and C++. The other one, the id first, is deprecated.
         """
-        if is_id(name) and not is_id(id):
+        # What create and put return is no name, also where the name is like an id, as a hash is.
+        given = isinstance(name, ObjectID) and not isinstance(id, ObjectID)
+        if given or (is_id(name) and not is_id(id)):
             warn("write put_name(name, id): the name comes first", DeprecationWarning, 2)
             name, id = id, name
         self._call(
