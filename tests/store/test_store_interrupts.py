@@ -1,5 +1,6 @@
 """Calls to a server that does not answer: Ctrl-C ends them, and closing does not wait for ever."""
 
+import gc
 import os
 import signal
 import threading
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hamr.store import Server, connect
+from hamr.store import Server, connect, leases
 from tests.support.processes import wait_until
 
 
@@ -62,6 +63,20 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
     wait_until(lambda: client.statistics()["leases"] == 0)
     wait_until(lambda: client.statistics()["objects"] == 1)
     assert np.array_equal(client.get(id), np.arange(30_000))
+
+
+def test_a_lease_ends_whose_making_was_interrupted(client, monkeypatch):
+    id = client.put(np.arange(30_000))
+
+    def interrupted(regions, lease):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(leases._regions), "add", interrupted)
+        with pytest.raises(KeyboardInterrupt) as told:
+            client.get(id)
+    del told
+    wait_until(lambda: gc.collect() >= 0 and client.info(id).leases == 0)
 
 
 def test_a_wait_ends_though_the_server_stands_still(server_process):

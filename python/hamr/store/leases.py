@@ -56,11 +56,13 @@ class Lease(Owned):
         nbytes: int,
         sealed: bool,
     ) -> None:
+        self._region = None  # so that __del__ ends the lease where a signal comes in between
         super().__init__(token)
         self._connection = connection  # it ends with the last lease
         self.path, self.id = path, id
         self.address, self.nbytes, self.sealed = address, nbytes, sealed
-        self._region = _regions.add(self) if nbytes else None
+        if nbytes:
+            self._region = _regions.add(self)
 
     def __del__(self) -> None:
         if self._region is not None:
