@@ -75,12 +75,16 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			}
 			crash("client-got")
 			writable = !info.Sealed && p.where != inSlab
-			if got, err = c.hold(info, p, descriptors, writable); err == nil && bound {
-				c.mu.Lock()
-				got.bound = true
-				c.mu.Unlock()
+			if got, err = c.hold(info, p, descriptors, writable); err != nil {
+				return err
 			}
-			return err
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			got.bound = got.bound || bound
+			if got.mapping != nil && got.mapping.sealed {
+				writable, got.info.Sealed = false, true
+			}
+			return nil
 		},
 		undo: func(told bool) {
 			if told {

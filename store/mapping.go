@@ -17,6 +17,7 @@ type mapping struct {
 	descriptor int // kept, so that another server can be told of the memory
 	size       int64
 	slab       bool
+	sealed     bool // it was to be mapped for writing, and could not be any more
 	users      int  // objects that are in use
 	gone       bool // a slab that has no use any more
 }
@@ -119,11 +120,15 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		}
 	}
 	memory, err := c.runtime.MapShared(a, number, descriptors[0], int(p.size), !writable)
+	sealed := writable && errors.Is(err, unix.EPERM) // since the server has answered
+	if sealed {
+		memory, err = c.runtime.MapShared(a, number, descriptors[0], int(p.size), true)
+	}
 	if err != nil {
 		closeAll(descriptors)
 		return nil, err
 	}
-	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, users: 1}
+	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, sealed: sealed, users: 1}
 	if m.slab {
 		c.mu.Lock()
 		c.slabs[p.unit] = m

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"hamr/backends"
 )
 
 // Twenty of them fill the socket.
@@ -195,6 +198,23 @@ func TestASlabThatCameBackAsAnotherOne(t *testing.T) {
 	assert.Same(t, socket, socketOf(), "the session was lost")
 	_ = again.Release()
 	_ = had.Release()
+}
+
+// The server says that it is not sealed, and its maker seals it before it is mapped.
+func TestAnObjectIsSealedWhileSomebodyGetsIt(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	maker, reader := newClient(t, s), newClient(t, s)
+	o, err := beginObject(t, maker, bytesOf(70_000), 3).Seal(background)
+	require.NoError(t, err)
+	h := o.held
+	number, err := unix.Dup(h.mapping.descriptor)
+	require.NoError(t, err)
+	p := place{where: ownMemory, unit: h.mapping.id, size: h.mapping.size, sent: true}
+	m, err := reader.mapped(p, backends.UUID{}, []int{number}, true)
+	require.NoError(t, err)
+	assert.True(t, m.sealed)
+	require.NoError(t, m.end())
+	require.NoError(t, o.Release())
 }
 
 func countFiles(t *testing.T) int {
