@@ -52,16 +52,6 @@ def test_refused(write, dtype, values, words):
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 
 
-@every_write
-@pytest.mark.parametrize("dtype", ["f4", "i2", "u8", "bfloat16", "f8"])
-def test_complex_numbers_are_not_cut_to_their_real_parts(write, dtype):
-    buffer = hamr.Buffer(2, dtype, fill=1)
-    for values in ([3j, 2], [1 + 1j, 2j]):
-        with pytest.raises(TypeError, match=r"value .*j\)? does not fit .*: accepted are real"):
-            WRITES[write](buffer, values)
-    assert str(buffer) == "{1, 1}"
-
-
 @pytest.mark.parametrize(("dtype", "values", "words"), REFUSED, ids=repr)
 def test_one_number_is_refused_alike(dtype, values, words):
     buffer = hamr.Buffer(2, dtype, fill=1)

@@ -145,7 +145,7 @@ def _checked_flat(array: Any, values: Any, target: _native.Array, kind: str) -> 
 
 
 def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
-    """A ValueError for a number that the target's type does not hold, a TypeError for complex ones.
+    """A ValueError for a number that the target's type does not hold.
 
     Types hold all numbers between two that they hold.
     """
@@ -153,9 +153,7 @@ def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
         array = array.astype("float64")
     parts = [array]
     if array.dtype.kind == "c":
-        if kind != "c":
-            _refuse_number(array.flat[abs(array.imag).argmax()].item(), target)
-        parts = [array.real, array.imag]
+        parts = [array.real] if kind in "iu" else [array.real, array.imag]
     for part in parts:
         if kind not in "iu" and part.dtype.kind == "f":
             part = part[abs(part) < float("inf")]
