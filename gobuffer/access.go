@@ -257,11 +257,12 @@ func (h *Handle) remember() error {
 		return nil
 	}
 	turned := h.stream != 0 && m.turned() != h.turns
-	if late := !stays(m.backend, h.stream); late && turned {
-		m.rememberRest(h.stream)
-		return nil
-	} else if late && m.kind == backends.Pinned {
-		m.rememberEnding(h.stream, h.where)
+	if (turned || m.kind == backends.Pinned) && !stays(m.backend, h.stream) {
+		where := h.where
+		if turned {
+			where = 0
+		}
+		m.rememberEnding(h.stream, where)
 		return nil
 	}
 	w, err := m.workOn(h.stream)

@@ -20,7 +20,7 @@ import (
 // ending is a device of whose streams nobody says when they end, but for the default ones, as CUDA's. It counts
 // how often it was waited for.
 type ending struct {
-	*backendtest.Fake
+	unkept
 	mu       sync.Mutex
 	defaults map[backends.Stream]bool
 	captured map[backends.Stream]bool
@@ -30,12 +30,7 @@ type ending struct {
 	devices  []int // that were waited for
 }
 
-func (e *ending) KeepStream(int, backends.Stream) error { return nil }
-func (e *ending) DropStream(int, backends.Stream) error { return nil }
-func (e *ending) Kept(s backends.Stream) bool           { return s <= 1 || e.defaults[s] }
-func (e *ending) Collect(int, ...backends.Stream) (backends.Stream, error) {
-	return 0, backends.ErrCapturing
-}
+func (e *ending) Kept(s backends.Stream) bool { return s <= 1 || e.defaults[s] }
 func (e *ending) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 	if s > 2 {
 		return s, nil
@@ -75,7 +70,7 @@ type endingDevices struct {
 func endingWorld(t testing.TB, devices int, o backendtest.FakeOptions) *endingDevices {
 	t.Helper()
 	w := &endingDevices{world: newWorld(t, devices, o)}
-	w.e = &ending{Fake: w.cuda, defaults: map[backends.Stream]bool{}, captured: map[backends.Stream]bool{}}
+	w.e = &ending{unkept: unkept{w.cuda}, defaults: map[backends.Stream]bool{}, captured: map[backends.Stream]bool{}}
 	require.NoError(t, w.cuda.Probe())
 	for d := range devices {
 		for _, s := range []backends.Stream{0, 2} {
