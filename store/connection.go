@@ -134,7 +134,7 @@ func (c *conversation) answer(f frame, last bool) error {
 		return c.refuse(f, &ProtocolError{"a request while another one waits"})
 	}
 	at := 0
-	if c.session != nil && len(c.session.gone) > 0 && f.operation != opRelease && f.operation != opForget && f.operation != opUndo {
+	if c.session != nil && len(c.session.gone) > 0 && f.isAnswered() {
 		at = c.out.begin(opGone, statusDone, 0)
 		n := min(len(c.session.gone), 256)
 		c.out.u32(uint32(n))
@@ -145,7 +145,7 @@ func (c *conversation) answer(f frame, last bool) error {
 		c.out.end(at)
 	}
 	at = c.out.begin(f.operation, statusDone, f.request)
-	if f.operation != opRelease && f.operation != opForget && f.operation != opUndo {
+	if f.isAnswered() {
 		c.last = undoable{request: f.request, operation: f.operation}
 	}
 	s.acting = c.leader

@@ -69,6 +69,11 @@ type frame struct {
 	payload   []byte
 }
 
+// isAnswered reports whether a request has a reply.
+func (f frame) isAnswered() bool {
+	return f.operation != opRelease && f.operation != opForget && f.operation != opUndo
+}
+
 // nextFrame takes the first frame of a packet.
 func nextFrame(packet []byte) (f frame, rest []byte, err error) {
 	if len(packet) < headerBytes {

@@ -26,27 +26,22 @@ from tests.store.serving import ServerProcess
 from tests.store.test_store_walk import STEPS, Thing, Walk
 from tests.store.walkers import Process
 from tests.support import emulation
-from tests.support.paths import PATHS
 from tests.support.processes import wait_until
 
 
 class ForkingServer(ServerProcess):
     """A server in a program that forks; its options are the Server's, in JSON."""
 
+    _stdin = subprocess.PIPE
+
     def __init__(self, path: str, command: tuple[str, ...] = (), **options: object) -> None:
         super().__init__(path)
-        self._command = *command, sys.executable, "-m", "tests.store.forking", path
+        self._before_it = command
         self._server, self.children = json.dumps(options), []
 
-    def start(self, crash_at: str = "") -> None:
-        self.process = subprocess.Popen(
-            [*self._command, self._server],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **PATHS, "HAMR_STORE_CRASH_AT": crash_at},
-        )
-        assert self.path in self.process.stdout.readline()
+    def _command(self) -> list[str]:
+        module = "-m", "tests.store.forking", self.path, self._server
+        return [*self._before_it, sys.executable, *module]
 
     def fork(self) -> None:
         """Leave a child behind, which lives until all is over."""

@@ -14,6 +14,8 @@ from tests.support.paths import PATHS
 class ServerProcess:
     """``hamr store serve`` at a path, after what a shell does ``before``."""
 
+    _stdin: int | None = None
+
     def __init__(self, path: str, *options: str, before: str = "") -> None:
         self.path, self._options, self._before = path, options, before
         self.process: subprocess.Popen[str] | None = None
@@ -26,13 +28,17 @@ class ServerProcess:
         if self.process is not None:
             self.end(signal.SIGKILL)
 
-    def start(self, crash_at: str = "") -> None:
-        """Start it, and wait until it listens; it may end itself at a step of its own."""
+    def _command(self) -> list[str]:
         command = [sys.executable, "-m", "hamr", "store", "serve", "--socket", self.path]
         if self._before:  # what a shell does first
             command = ["sh", "-c", f'{self._before} && exec "$@"', "sh", *command]
+        return [*command, *self._options]
+
+    def start(self, crash_at: str = "") -> None:
+        """Start it, and wait until it listens; it may end itself at a step of its own."""
         self.process = subprocess.Popen(
-            [*command, *self._options],
+            self._command(),
+            stdin=self._stdin,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, **PATHS, "HAMR_STORE_CRASH_AT": crash_at},

@@ -10,20 +10,13 @@ import pytest
 
 from hamr.store import connect
 from tests.support.paths import PATHS
+from tests.support.processes import why_not
 
 OWN = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
 
 
-def missing():
-    try:
-        done = subprocess.run([*OWN, "true"], capture_output=True, text=True, timeout=30)
-    except OSError as error:
-        return str(error)
-    return done.stderr.strip() if done.returncode else ""
-
-
-MISSING = missing()
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no namespaces can be made: {MISSING}")
+MISSING = why_not([*OWN, "true"])
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no namespaces can be made: {MISSING}")
 
 MAKER = """
 import os, sys

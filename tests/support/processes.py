@@ -23,6 +23,15 @@ def scaled(count: int, least: int = 1) -> int:
     return max(least, int(count * SCALE))
 
 
+def why_not(command: list[str]) -> str | None:
+    """Why a command cannot be run here, or None."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except OSError as error:
+        return str(error)
+    return done.stderr.strip() or f"status {done.returncode}" if done.returncode else None
+
+
 def launch(
     command: list[str], timeout: float, env: dict[str, str] | None = None
 ) -> tuple[int, str]:
