@@ -8,7 +8,7 @@ import (
 )
 
 // peers remembers which devices may reach which others' memory. mu also guards
-// the setting of device.pool and what extents have mapped, so that none misses a pair.
+// what extents have mapped, so that none misses a pair.
 type peers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]bool // whether it was possible
@@ -38,7 +38,7 @@ func (b *Backend) pair(from, to int) (first, second *device, err error) {
 	return first, second, err
 }
 
-// Enable lets device from reach memory of device to, that of to's pool and CUDAVMM's included.
+// Enable lets device from reach memory of device to, CUDAVMM's included. The pool is open to it already.
 func (b *Backend) Enable(from, to int) error {
 	first, second, err := b.pair(from, to)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *Backend) Enable(from, to int) error {
 			}
 			p.own[pair] = true
 		}
-		if err := b.grantAll(second, first, readWrite); err != nil {
+		if err := b.extents.grantAll(b, second, first, readWrite); err != nil {
 			return err
 		}
 		p.pairs[pair] = true
@@ -125,50 +125,35 @@ func (b *Backend) separate(first, second *device, pair [2]int) error {
 		return err
 	}
 	defer v.leave()
-	err = b.grantAll(second, first, noAccess)
+	err = b.extents.grantAll(b, second, first, noAccess)
 	if err == nil && b.peers.own[pair] {
 		if code := b.try(b.driver.CtxDisablePeerAccess, b.place(far)); code != peerNotAllowed {
 			err = b.finish(b.driver.CtxDisablePeerAccess, code)
 		}
 	}
 	if err != nil {
-		return errors.Join(err, b.grantAll(second, first, readWrite))
+		return errors.Join(err, b.extents.grantAll(b, second, first, readWrite))
 	}
 	delete(b.peers.own, pair)
 	delete(b.peers.pairs, pair) // a copy may connect them anew
 	return nil
 }
 
-// grantAll gives a device the right to memory of another one for which access between their contexts
-// does nothing. peers.mu is held.
-func (b *Backend) grantAll(of, to *device, right int32) error {
-	var err error
-	if pool := of.pool.Load(); pool != 0 {
-		err = b.grantPool(pool, to, right)
-	}
-	if err == nil {
-		err = errors.Join(b.extents.grantAll(b, of, to, right), b.grantForeignPools(of, to, right))
-	}
-	return err
-}
-
-// grantPool gives a device the right to the memory of another one's pool.
-func (b *Backend) grantPool(pool uintptr, to *device, right int32) error {
-	access := &poolAccess{location{deviceLocation, to.handle}, right}
-	return b.callWithPointers(b.driver.MemPoolSetAccess, pool, uintptr(unsafe.Pointer(access)), 1)
-}
-
-// publish makes a new pool that of d, open to the devices that reach d already.
-func (p *peers) publish(b *Backend, d *device, pool uintptr) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for pair, enabled := range p.pairs {
-		// Without access the driver stages copies: slower, and no error.
-		if enabled && pair[1] == d.number && b.grantPool(pool, b.devices[pair[0]], readWrite) != nil {
-			p.pairs[pair] = false
+// openPool gives the devices that can reach d the right to the memory of a pool of d, which is new. Such rights
+// never change later: copies into the pool's memory from managed memory, or from another device, that go on
+// meanwhile are lost or end with CUDA_ERROR_ILLEGAL_ADDRESS (two H200, driver 580.159.04; see RATIONALE.md).
+func (b *Backend) openPool(d *device, pool uintptr) error {
+	for _, other := range b.devices {
+		can, err := b.CanAccess(other.number, d.number)
+		if err == nil && can {
+			access := &poolAccess{location{deviceLocation, other.handle}, readWrite}
+			err = b.callWithPointers(b.driver.MemPoolSetAccess, pool, uintptr(unsafe.Pointer(access)), 1)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	d.pool.Store(pool)
+	return nil
 }
 
 // users returns a device and those that may have come to reach its memory.

@@ -95,11 +95,15 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 	}
 	pool := uintptr(v.out[0])
 	v.out[1] = threshold
-	if err := b.callWithPointers(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1]))); err != nil {
+	err = b.callWithPointers(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1])))
+	if err == nil {
+		err = b.openPool(d, pool)
+	}
+	if err != nil {
 		_ = b.call(b.driver.MemPoolDestroy, pool)
 		return 0, err
 	}
-	b.peers.publish(b, d, pool)
+	d.pool.Store(pool)
 	return pool, nil
 }
 

@@ -130,7 +130,7 @@ func (b *Backend) ExportAllocated(at backends.Region) (exported []byte, err erro
 	return data[:], nil
 }
 
-// ImportPool lets the devices that reach this one's memory reach the pool's, too.
+// ImportPool lets the devices that can reach this one's memory reach the pool's, too.
 func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
 	d, err := b.sharingDevice(number)
 	if err != nil {
@@ -148,33 +148,16 @@ func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
 		return 0, fmt.Errorf("importing the pool of descriptor %d: %w", descriptor, err)
 	}
 	pool := uintptr(v.out[0])
-	p := &b.peers
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for pair, enabled := range p.pairs {
-		if enabled && pair[1] == number {
-			if err := b.grantPool(pool, b.devices[pair[0]], readWrite); err != nil {
-				return 0, errors.Join(err, b.call(b.driver.MemPoolDestroy, pool))
-			}
-		}
+	if err := b.openPool(d, pool); err != nil {
+		return 0, errors.Join(err, b.call(b.driver.MemPoolDestroy, pool))
 	}
+	b.peers.mu.Lock()
+	defer b.peers.mu.Unlock()
 	if b.foreignPools.devices == nil {
 		b.foreignPools.devices = map[uintptr]*device{}
 	}
 	b.foreignPools.devices[pool] = d
 	return pool, nil
-}
-
-// grantForeignPools gives a device the right to what was imported of pools of another one. peers.mu is held.
-func (b *Backend) grantForeignPools(of, to *device, right int32) error {
-	for pool, d := range b.foreignPools.devices {
-		if d == of {
-			if err := b.grantPool(pool, to, right); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (b *Backend) foreignPool(pool uintptr) (*device, error) {
