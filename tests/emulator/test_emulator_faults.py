@@ -80,16 +80,26 @@ def test_kernels_need_access_to_peers(d):
 
 
 def test_pool_memory_needs_access_of_its_own(d):
-    with device(d, 1):
-        far = d.get("cuMemAllocAsync", 4, 0)
-        pool = d.get("cuDeviceGetDefaultMemPool", 1)
-        d.do("cuCtxSynchronize")
+    pool = d.get("cuDeviceGetDefaultMemPool", 1)
     for flags, code in ((0, ILLEGAL_ADDRESS), (3, 0), (0, ILLEGAL_ADDRESS)):
         d.do("cuMemPoolSetAccess", pool, (ctypes.c_int * 3)(1, 0, flags), 1)
+        with device(d, 1):
+            far = d.get("cuMemAllocAsync", 4, 0)
+            d.do("cuCtxSynchronize")
         assert d.scale(0, far, 0, 1, 0, 3) == 0
         assert d.code("cuCtxSynchronize") == code
-    assert len(d.violations()) == 2
-    d.library.emulator_reset()
+        assert len(d.violations()) == (code != 0)
+        d.library.emulator_reset()
+        d.do("cuMemFree_v2", far)
+
+
+def test_access_to_a_pool_is_not_changed_while_its_memory_is_in_use(d):
+    pool = d.get("cuDeviceGetDefaultMemPool", 1)
+    with device(d, 1):
+        far = d.get("cuMemAllocAsync", 4, 0)
+        d.do("cuCtxSynchronize")
+    with violation(d, "changes while its memory is in use"):
+        d.do("cuMemPoolSetAccess", pool, (ctypes.c_int * 3)(1, 0, 3), 1)
     d.do("cuMemFree_v2", far)
 
 
