@@ -1,15 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"hamr/backends/host"
 )
 
 // book has what clients asked of objects after they were made: names, marks, seals, metadata and deletions. It is a
@@ -19,20 +15,25 @@ import (
 // It begins with its id, 8 bytes that say where its entries begin, and 8 that say until when clients are expected to
 // tell a new server what they have. An entry is a frame as of the socket: a request, whose number says when it was
 // answered. The newest one of a subject holds.
+//
+// The facts of objects that are there are all kept. Of the others the oldest go where there are too many: see isFull.
 type book struct {
+	bookFile
 	id            ID
-	number        int         // -1 where there is none
-	shared        *descriptor // for reading only
 	isThere       func(ID) bool
-	facts         map[string]fact
+	facts         map[string]*kept
+	objects       map[ID]*subject
+	gone          chain[subject] // that are not there, those first that went first
+	dropped       chain[kept]    // names that no object has
+	orphans       int            // facts of gone objects and dropped names
+	mostOrphans   int
+	limit         int64  // of the bytes of all entries that hold
 	last          uint64 // when the last fact was new
-	start         int64
-	end           int64
 	expectsAtMost uint64
 	expects       uint64          // until when clients may tell of what they have
-	rewriteAt     int64           // the end at which what does not hold any more is left out
-	broken        bool            // something could not be written
-	read          map[ID]struct{} // other servers' books
+	keeps         uint64          // until when no fact is forgotten because there are many
+	learning      int             // requests that learn of other servers' books
+	read          map[ID]struct{} // these books
 }
 
 // fact is a request that was answered.
@@ -42,45 +43,48 @@ type fact struct {
 	payload   []byte
 }
 
-const (
-	// mostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
-	mostOrphans = 1 << 16
-	rewriteFrom = 64 << 10
-	bookHeader  = 16 + 8 + 8
-	learnAtOnce = 10_000 // facts, before others' requests are answered
-)
+// kept is the newest fact of its subject.
+type kept struct {
+	fact
+	key              string
+	object           *subject // nil of a dropped name
+	at               int64    // in the file, -1 before it is written
+	inFile, ofObject neighbours[kept]
+}
+
+// told is a fact of another server's book, without one where it was none.
+type told struct {
+	*kept
+	id ID
+}
+
+// subject is an object that there are facts of.
+type subject struct {
+	id     ID
+	facts  chain[kept]
+	count  int
+	there  bool
+	since  uint64 // when it went
+	ofGone neighbours[subject]
+}
+
+// mostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
+const mostOrphans = 1 << 16
 
 // newBook returns a book without a file. isThere reports whether there is an object.
-func newBook(isThere func(ID) bool) *book {
-	return &book{id: newID(), number: -1, isThere: isThere, facts: map[string]fact{}, read: map[ID]struct{}{}}
+func newBook(limit int64, isThere func(ID) bool) *book {
+	return &book{
+		bookFile: newBookFile(), id: newID(), isThere: isThere, facts: map[string]*kept{}, objects: map[ID]*subject{},
+		gone: chain[subject]{neighbours: func(o *subject) *neighbours[subject] { return &o.ofGone }}, dropped: newFacts(),
+		mostOrphans: mostOrphans, limit: limit, read: map[ID]struct{}{},
+	}
 }
 
-// open makes the file.
-func (b *book) open() error {
-	number, err := unix.MemfdCreate("hamr-book", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return err
-	}
-	readable, err := host.ReadOnlyDescriptor(number)
-	if err != nil {
-		_ = unix.Close(number)
-		return err
-	}
-	b.number, b.shared = number, newDescriptor(readable)
-	record(number)
-	if _, err = unix.Pwrite(number, append(b.id[:], make([]byte, bookHeader-len(b.id))...), 0); err == nil { // it is read also where nothing follows
-		err = b.rewrite()
-	}
-	return err
+func newFacts() chain[kept] {
+	return chain[kept]{neighbours: func(k *kept) *neighbours[kept] { return &k.ofObject }}
 }
 
-func (b *book) close() {
-	if b.number >= 0 {
-		_ = closeRecorded(b.number)
-		b.shared.release()
-	}
-	b.number, b.shared = -1, nil
-}
+func (b *book) open() error { return b.bookFile.open(b.id) }
 
 // toldWithin is how long clients may take that have heard of a new server, and toldAgain how long after the last of
 // them others may.
@@ -99,6 +103,7 @@ func clock() uint64 {
 
 // expect has clients wait for what others may tell of.
 func (b *book) expect(within time.Duration) {
+	b.expectMore(within)
 	now := clock()
 	if b.expectsAtMost == 0 {
 		b.expectsAtMost = now + uint64(toldAtMost)
@@ -106,14 +111,17 @@ func (b *book) expect(within time.Duration) {
 	until := min(now+uint64(within), b.expectsAtMost)
 	if b.number >= 0 && b.expects < now+uint64(within)/2 && until > b.expects {
 		b.expects = until
-		_, _ = unix.Pwrite(b.number, binary.LittleEndian.AppendUint64(nil, until), int64(len(b.id))+8)
+		_ = b.writeAll(binary.LittleEndian.AppendUint64(nil, until), expectsAt)
 	}
 }
+
+// expectMore has facts be kept for as long, though nobody waits for them.
+func (b *book) expectMore(within time.Duration) { b.keeps = max(b.keeps, clock()+uint64(within)) }
 
 // isExpecting reports, by a book's descriptor, whether its server may still be told of objects.
 func isExpecting(number int) bool {
 	var until [8]byte
-	n, err := unix.Pread(number, until[:], int64(len(ID{}))+8)
+	n, err := unix.Pread(number, until[:], expectsAt)
 	return err == nil && n == len(until) && binary.LittleEndian.Uint64(until[:]) > clock()
 }
 
@@ -123,83 +131,164 @@ func (b *book) now() uint64 {
 	return b.last
 }
 
-func (f fact) encode(e *encoder) {
+func (f *fact) encode(e *encoder) {
 	at := e.begin(f.operation, 0, f.when)
 	e.bytes = append(e.bytes, f.payload...)
 	e.end(at)
 }
 
-// note writes new facts down, at once.
-func (b *book) note(operation uint16, payloads ...[]byte) {
-	var e encoder
-	for _, payload := range payloads {
-		if key, _, ok := subjectOf(operation, payload); ok {
-			f := fact{b.now(), operation, slices.Clone(payload)}
-			b.facts[key] = f
-			f.encode(&e)
+// bytes is how long an entry is in the file.
+func (f *fact) bytes() int64 { return int64(headerBytes + len(f.payload)) }
+
+// note writes a new fact down, at once.
+func (b *book) note(operation uint16, payload []byte) {
+	key, id, ok := subjectOf(operation, payload)
+	if !ok {
+		return
+	}
+	b.enter(&kept{fact: fact{b.now(), operation, slices.Clone(payload)}, key: key}, id)
+	_ = b.flush() // what is still pending then, the next call writes
+	b.tidy()
+}
+
+// learn takes another server's facts that are newer than those here, and before some time. They are written.
+func (b *book) learn(list []told, before uint64) (newer []*kept) {
+	for _, f := range list {
+		if f.kept == nil || f.when >= before {
+			continue
+		}
+		if had := b.facts[f.key]; had == nil || f.when > had.when {
+			b.enter(f.kept, f.id)
+			newer = append(newer, f.kept)
 		}
 	}
-	if b.number < 0 || len(e.bytes) == 0 {
+	_ = b.flush()
+	b.tidy()
+	return newer
+}
+
+// readsAtMost is how many bytes of another server's book are read. The facts that hold have at most twice the limit there,
+// and its file less than three times as many bytes and some more.
+func (b *book) readsAtMost() int64 { return 8*min(b.limit, 1<<56) + 16*spareBytes }
+
+// enter keeps a fact in place of the one that held of its subject. It is pending then.
+func (b *book) enter(k *kept, id ID) {
+	if had := b.facts[k.key]; had != nil {
+		b.forget(had)
+	}
+	b.facts[k.key] = k
+	b.add(k)
+	if id == (ID{}) {
+		b.drop(k)
 		return
 	}
-	if b.broken || b.end+int64(len(e.bytes)) > b.rewriteAt {
-		b.broken = b.rewrite() != nil
-		return
+	o := b.objects[id]
+	if o == nil {
+		o = &subject{id: id, facts: newFacts(), there: b.isThere(id)}
+		b.objects[id] = o
+		if !o.there {
+			o.since = b.last
+			b.gone.push(o)
+		}
 	}
-	n, err := unix.Pwrite(b.number, e.bytes, b.end)
-	if b.broken = err != nil || n < len(e.bytes); !b.broken {
-		b.end += int64(n)
+	k.object = o
+	o.facts.push(k)
+	if !o.there {
+		b.orphans++
 	}
 }
 
-// rewrite writes all facts behind the others, and then has the book begin there: whoever reads it in between finds
-// the same.
-func (b *book) rewrite() error {
-	b.forgetOrphans()
-	var e encoder
-	for _, f := range b.facts {
-		f.encode(&e)
-	}
-	start := max(b.end, bookHeader)
-	for rest, at := e.bytes, start; len(rest) > 0; {
-		n, err := unix.Pwrite(b.number, rest, at)
-		if err != nil {
-			return err
-		}
-		rest, at = rest[n:], at+int64(n)
-	}
-	began := binary.LittleEndian.AppendUint64(nil, uint64(start))
-	if _, err := unix.Pwrite(b.number, began, int64(len(b.id))); err != nil {
-		return err
-	}
-	b.start, b.end = start, start+int64(len(e.bytes))
-	b.rewriteAt = b.end + max(int64(len(e.bytes)), rewriteFrom)
-	if first := roundUp(1, pageSize); start > 2*first { // gives the memory back
-		_ = unix.Fallocate(b.number, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, first, start/pageSize*pageSize-first)
-	}
-	return nil
+// drop counts a fact as one of a name that no object has.
+func (b *book) drop(k *kept) {
+	k.object = nil
+	b.dropped.push(k)
+	b.orphans++
 }
 
-// forgetOrphans leaves out the oldest of the facts that are of no object there is, if there are too many and clients
-// have told of what they have.
-func (b *book) forgetOrphans() {
-	if b.expects > clock() {
+// forget has a fact not be known any more. Older ones of the same subject do not come back: in the file they are
+// before it, and readers begin behind all of them or before it.
+func (b *book) forget(k *kept) {
+	delete(b.facts, k.key)
+	b.remove(k)
+	b.leave(k)
+}
+
+// leave has a fact not be its object's any more.
+func (b *book) leave(k *kept) {
+	o := k.object
+	if o == nil {
+		b.dropped.remove(k)
+		b.orphans--
 		return
 	}
-	type orphan struct {
-		key  string
-		when uint64
+	o.facts.remove(k)
+	if !o.there {
+		b.orphans--
 	}
-	var list []orphan
-	for key, f := range b.facts {
-		if _, id, _ := subjectOf(f.operation, f.payload); id == (ID{}) || !b.isThere(id) {
-			list = append(list, orphan{key, f.when})
+	if o.facts.count == 0 {
+		delete(b.objects, o.id)
+		if !o.there {
+			b.gone.remove(o)
 		}
 	}
-	slices.SortFunc(list, func(x, y orphan) int { return cmp.Compare(x.when, y.when) })
-	for _, o := range list[:max(0, len(list)-mostOrphans)] {
-		delete(b.facts, o.key)
+}
+
+// came is told of an object that is there.
+func (b *book) came(id ID) {
+	if o := b.objects[id]; o != nil && !o.there {
+		b.gone.remove(o)
+		o.there = true
+		b.orphans -= o.facts.count
 	}
+}
+
+// went is told of an object that is there no more.
+func (b *book) went(id ID) {
+	if o := b.objects[id]; o != nil && o.there {
+		o.there, o.since = false, b.last
+		b.gone.push(o)
+		b.orphans += o.facts.count
+	}
+}
+
+// isFull reports whether a fact has to be forgotten: more than mostOrphans are of no object there is, or all together have
+// more bytes than the limit. While clients may still tell of objects, that is twice the limit, however many they are.
+func (b *book) isFull() bool {
+	if b.orphans == 0 || b.orphans <= b.mostOrphans && b.bookFile.bytes <= b.limit {
+		return false
+	}
+	if b.learning > 0 || b.keeps > clock() {
+		return b.bookFile.bytes > 2*b.limit
+	}
+	return true
+}
+
+// forgetOldest forgets the oldest fact that is of no object there is.
+func (b *book) forgetOldest() {
+	name, object := b.dropped.oldest, b.gone.oldest
+	if object == nil || name != nil && name.when < object.since {
+		b.forget(name)
+		return
+	}
+	facts := &object.facts
+	for range 2 { // what takes its names from it goes after these
+		if k := facts.oldest; k.operation == opDelete || k.operation == opDropName {
+			facts.renew()
+		}
+	}
+	b.forget(facts.oldest)
+}
+
+// tidy forgets what is too much and makes the file shorter, a little at a time. It reports whether there is more to do.
+func (b *book) tidy() (more bool) {
+	for range forgetAtOnce {
+		if !b.isFull() {
+			return b.clean()
+		}
+		b.forgetOldest()
+	}
+	b.clean()
+	return true
 }
 
 // subjectOf returns what a fact is about, of which the newest holds, and the object, if it is about one.
@@ -207,10 +296,14 @@ func subjectOf(operation uint16, payload []byte) (key string, id ID, ok bool) {
 	d := decoder{rest: payload}
 	switch operation {
 	case opPutName:
-		key, id = "name "+d.name(), d.id()
+		key, id = nameKey(d.name()), d.id()
 		d.flag()
 	case opDropName:
-		key = "name " + d.name()
+		if all := d; all.text() == "" { // all names of an object
+			id = all.id()
+			return objectKey(opDropName, id), id, all.done() == nil && id != ID{}
+		}
+		key = nameKey(d.name())
 	case opMark:
 		id = d.id()
 		what := d.u8()
@@ -236,55 +329,37 @@ func subjectOf(operation uint16, payload []byte) (key string, id ID, ok bool) {
 	return key, id, d.done() == nil
 }
 
-// expected returns the object that has a name, where some client may still tell of it.
-func (b *book) expected(name string) (id ID, ok bool) {
-	if f := b.facts["name "+name]; f.operation == opPutName && b.expects > clock() {
-		_, id, ok = subjectOf(f.operation, f.payload)
-	}
-	return id, ok
+func nameKey(name string) string       { return "n" + name }
+func markKey(id ID, what uint8) string { return string(append([]byte{'m', what}, id[:]...)) }
+func objectKey(operation uint16, id ID) string {
+	return string(append([]byte{'o', byte(operation)}, id[:]...))
 }
 
-func markKey(id ID, what uint8) string         { return fmt.Sprintf("%d %s", what, id[:]) }
-func objectKey(operation uint16, id ID) string { return fmt.Sprintf("%d %s", 100+operation, id[:]) }
-func (b *book) of(operation uint16, id ID) (f fact, ok bool) {
+func (b *book) of(operation uint16, id ID) (f *kept, ok bool) {
 	f, ok = b.facts[objectKey(operation, id)]
 	return f, ok
 }
 
-// openBook returns which book a descriptor is of, and where it begins.
-func openBook(number int) (id ID, at int64, err error) {
-	if _, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0); err != nil {
-		return id, 0, &ArgumentError{"book", "a descriptor of something else", "what a server has sent"}
+// objectOf returns whose a name is by a fact, unless the object was deleted or lost all its names since.
+func (b *book) objectOf(f *fact) (id ID, ok bool) {
+	if f.operation != opPutName {
+		return id, false
 	}
-	var head [bookHeader]byte
-	if n, err := unix.Pread(number, head[:], 0); err != nil || n < len(head) {
-		return id, 0, &ArgumentError{"book", fmt.Sprintf("a file of %d bytes", n), "what a server has sent"}
+	if _, id, ok = subjectOf(f.operation, f.payload); !ok {
+		return id, false
 	}
-	return ID(head[:len(id)]), int64(binary.LittleEndian.Uint64(head[len(id):])), nil
+	for _, operation := range []uint16{opDelete, opDropName} {
+		if later, known := b.of(operation, id); known && later.when > f.when {
+			return id, false
+		}
+	}
+	return id, true
 }
 
-// readBook returns the facts of another server's book, of most bytes of it.
-func readBook(number int, at, most int64) (list []fact, err error) {
-	buffer := make([]byte, 0, 4*mostPacket)
-	for read := int64(0); at >= 0 && read < most; {
-		n, err := unix.Pread(number, buffer[len(buffer):cap(buffer)], at)
-		if err != nil {
-			return nil, &SystemError{"the book: " + err.Error()}
-		}
-		at, read = at+int64(n), read+int64(n)
-		rest := buffer[:len(buffer)+n]
-		for {
-			f, after, err := nextFrame(rest)
-			if err != nil { // of the last one the writer may have written a part
-				break
-			}
-			list = append(list, fact{f.request, f.operation, slices.Clone(f.payload)})
-			rest = after
-		}
-		if n == 0 || len(rest) == cap(buffer) {
-			break
-		}
-		buffer = append(buffer[:0], rest...)
+// expected returns the object that has a name, where some client may still tell of it.
+func (b *book) expected(name string) (id ID, ok bool) {
+	if f := b.facts[nameKey(name)]; f != nil && b.expects > clock() {
+		return b.objectOf(&f.fact)
 	}
-	return list, nil
+	return id, false
 }

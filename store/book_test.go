@@ -226,8 +226,8 @@ func TestABookDoesNotGrow(t *testing.T) {
 	s.mu.Lock()
 	b := s.book
 	assert.Len(t, b.facts, 100)
-	assert.Less(t, b.end-b.start, int64(2*rewriteFrom))
-	assert.Less(t, blocksOf(t, b.number)*512, int64(4*rewriteFrom))
+	assert.Less(t, b.end-b.start(), int64(2*spareBytes))
+	assert.Less(t, blocksOf(t, b.number)*512, int64(4*spareBytes))
 	s.mu.Unlock()
 	restart(t, s)
 	rejoin(t, c)
@@ -283,8 +283,9 @@ func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
 	}
 	require.NoError(t, c.Delete(background, x.ID(), false))
 	s.mu.Lock()
-	s.book.expects = 0
-	s.book.forgetOrphans()
+	s.book.keeps = 0
+	for s.book.tidy() {
+	}
 	assert.Len(t, s.book.facts, mostOrphans)
 	s.mu.Unlock()
 	releaseAll(t, []*Object{x})

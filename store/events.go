@@ -163,8 +163,8 @@ func (s *Server) finish(w *waiter) {
 	case w.events:
 		w.session.events.encode(&e)
 	case w.name != "":
-		if at, ok := s.names[w.name]; ok {
-			e.id(at.object.id)
+		if n := s.named(w.name); n != nil {
+			e.id(n.object.id)
 			break
 		}
 		e.bytes = e.bytes[:at]

@@ -26,13 +26,13 @@ func (c *conversation) putName(d *decoder) error {
 	if err != nil {
 		return err
 	}
-	had, taken := s.names[name]
+	had := s.named(name)
 	switch {
-	case taken && had.object == o:
+	case had != nil && had.object == o:
 		return nil
-	case taken && !replace:
+	case had != nil && !replace:
 		return &NameTakenError{name, had.object.id}
-	case !taken && !replace:
+	case had == nil && !replace:
 		if its, expected := s.book.expected(name); expected {
 			return &NameTakenError{name, its}
 		}
@@ -40,8 +40,8 @@ func (c *conversation) putName(d *decoder) error {
 	if err := s.tableRoom(nameBytes(name)); err != nil {
 		return err
 	}
-	if taken {
-		s.unname(had.object, name)
+	if had != nil {
+		s.unname(had)
 	}
 	s.name(o, name)
 	s.note(opPutName, payload)
@@ -49,10 +49,23 @@ func (c *conversation) putName(d *decoder) error {
 	return nil
 }
 
+// named returns a name that an object has, nil where none has.
+func (s *Server) named(name string) *named {
+	if n := s.names[name]; n != nil && !n.object.deleted {
+		return n
+	}
+	return nil
+}
+
 // name gives an object a name that nobody has.
 func (s *Server) name(o *object, name string) {
-	s.names[name] = named{o, len(o.names)}
-	o.names = append(o.names, name)
+	n := &named{name: name, object: o}
+	s.names[name] = n
+	s.namesThere++
+	if o.names.neighbours == nil {
+		o.names.neighbours = func(n *named) *neighbours[named] { return &n.ofObject }
+	}
+	o.names.push(n)
 	o.named += nameBytes(name)
 	s.table += nameBytes(name)
 	s.tell(Event{Kind: Named, ID: o.id, Name: name})
@@ -61,31 +74,25 @@ func (s *Server) name(o *object, name string) {
 	}
 }
 
-// unname takes a name away, in whose place comes the last one of the object.
-func (s *Server) unname(o *object, name string) {
-	at, last := s.names[name].at, len(o.names)-1
-	delete(s.names, name)
-	if at < last {
-		moved := o.names[last]
-		o.names[at], s.names[moved] = moved, named{o, at}
-	}
-	o.names = o.names[:last]
-	o.named -= nameBytes(name)
-	s.table -= nameBytes(name)
-	s.tell(Event{Kind: Unnamed, ID: o.id, Name: name})
+// unname takes a name away from its object.
+func (s *Server) unname(n *named) {
+	o := n.object
+	o.names.remove(n)
+	delete(s.names, n.name)
+	s.namesThere--
+	o.named -= nameBytes(n.name)
+	s.table -= nameBytes(n.name)
+	s.tell(Event{Kind: Unnamed, ID: o.id, Name: n.name})
 }
 
-func (s *Server) noteDropped(names ...string) {
-	if len(names) == 0 {
-		return
+// noteDropped writes down that an object lost a name, or all where the name is empty.
+func (s *Server) noteDropped(o *object, name string) {
+	var e encoder
+	e.text(name)
+	if name == "" {
+		e.id(o.id)
 	}
-	payloads := make([][]byte, len(names))
-	for i, name := range names {
-		var e encoder
-		e.text(name)
-		payloads[i] = e.bytes
-	}
-	s.note(opDropName, payloads...)
+	s.note(opDropName, e.bytes)
 }
 
 func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
@@ -93,8 +100,8 @@ func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	if at, ok := c.server.names[name]; ok {
-		e.id(at.object.id)
+	if n := c.server.named(name); n != nil {
+		e.id(n.object.id)
 		return nil
 	}
 	if most == 0 {
@@ -109,12 +116,12 @@ func (c *conversation) dropName(d *decoder) error {
 	if err := d.done(); err != nil {
 		return err
 	}
-	at, ok := c.server.names[name]
-	if !ok {
+	n := c.server.named(name)
+	if n == nil {
 		return &NotFoundError{Name: name}
 	}
-	c.server.unname(at.object, name)
-	c.server.noteDropped(name)
+	c.server.unname(n)
+	c.server.noteDropped(n.object, name)
 	return nil
 }
 
@@ -144,15 +151,15 @@ func encodeListed(e *encoder, o *object) {
 	e.u32(uint32(min(o.leases, mostLeases)))
 	at, room := len(e.bytes), mostPacket-len(e.bytes)-16
 	e.u32(0)
-	n := uint32(0)
-	for _, name := range o.names {
-		if room -= 4 + len(name); room < 0 {
+	count := uint32(0)
+	for n := o.names.oldest; n != nil; n = n.ofObject.newer {
+		if room -= 4 + len(n.name); room < 0 {
 			break
 		}
-		n++
-		e.text(name)
+		count++
+		e.text(n.name)
 	}
-	binary.LittleEndian.PutUint32(e.bytes[at:], n)
+	binary.LittleEndian.PutUint32(e.bytes[at:], count)
 }
 
 func decodeListed(d *decoder) Info {
@@ -210,8 +217,8 @@ func (c *conversation) list(d *decoder, e *encoder) error {
 }
 
 func hasName(o *object, prefix string) bool {
-	for _, name := range o.names {
-		if strings.HasPrefix(name, prefix) {
+	for n := o.names.oldest; n != nil; n = n.ofObject.newer {
+		if strings.HasPrefix(n.name, prefix) {
 			return true
 		}
 	}

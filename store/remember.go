@@ -1,11 +1,16 @@
 package store
 
+import (
+	"runtime"
+	"time"
+)
+
 // note writes down what was asked of an object.
-func (s *Server) note(operation uint16, payloads ...[]byte) {
+func (s *Server) note(operation uint16, payload []byte) {
 	if s.quiet {
 		return
 	}
-	s.book.note(operation, payloads...)
+	s.book.note(operation, payload)
 	crash("server-noted")
 }
 
@@ -35,86 +40,105 @@ func (c *conversation) remember(d *decoder) error {
 	_, known := s.book.read[book]
 	known = known || book == s.book.id // of a client that has lost its connection alone
 	if !known {
-		var list []fact
-		s.pause(func() { list, err = readBook(c.descriptors[0], at, s.options.TableLimit) })
-		if err != nil {
+		if err := s.learnAll(c.descriptors[0], at); err != nil {
 			return err
-		}
-		s.learnAll(list)
-		if len(s.book.read) == 0 {
-			s.book.expect(toldWithin)
 		}
 		s.book.read[book] = struct{}{}
 	}
-	if s.book.number >= 0 && (!known || s.book.broken) {
-		if s.book.broken = s.book.rewrite() != nil; s.book.broken {
+	for s.book.isBroken() {
+		if s.book.flush() != nil {
 			return &SystemError{"what another server knew could not be written down"}
 		}
+		s.pause(runtime.Gosched)
 	}
 	crash("server-learned")
 	return nil
 }
 
-// learnAll learns those facts that are new. Others' requests are answered in between.
-func (s *Server) learnAll(list []fact) {
-	latest := s.book.now()
-	newer := map[string]uint64{}
-	letOthers := func(i int) {
-		if i%learnAtOnce == learnAtOnce-1 {
-			s.pause(func() {})
-		}
-	}
-	for i, f := range list {
-		letOthers(i)
-		key, _, ok := subjectOf(f.operation, f.payload)
-		if ok && f.when < latest && f.when > s.book.facts[key].when {
-			s.book.facts[key] = f
-			newer[key] = f.when
-		}
-	}
-	learned := 0
-	for key, when := range newer {
-		letOthers(learned)
-		learned++
-		if f := s.book.facts[key]; f.when == when { // or somebody was answered meanwhile
-			_, id, _ := subjectOf(f.operation, f.payload)
-			s.learn(f, id)
-		}
+// mostAtOnce is for how long a request that takes long keeps others from being answered.
+const mostAtOnce = time.Millisecond
+
+// letOthers has others' requests be answered where that is due.
+func (s *Server) letOthers(since *time.Time) {
+	if time.Since(*since) > mostAtOnce {
+		s.pause(runtime.Gosched)
+		*since = time.Now()
 	}
 }
 
+// learnAll learns those facts of another server's book that are new, and writes them down. Others' requests are
+// answered in between.
+func (s *Server) learnAll(book int, at int64) error {
+	expect := s.book.expectMore
+	if len(s.book.read) == 0 {
+		expect = s.book.expect
+	}
+	s.book.learning++
+	defer func() {
+		s.book.learning--
+		expect(toldWithin)
+		s.sweepLater()
+	}()
+	latest := s.book.now()
+	var newer [][]*kept
+	buffer := make([]byte, 2*mostPacket)
+	for rest := s.book.readsAtMost() + at; at < rest; {
+		expect(toldWithin)
+		var list []told
+		var err error
+		s.pause(func() { list, at, err = readBook(book, at, buffer) })
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		for since := time.Now(); len(list) > 0; s.letOthers(&since) {
+			n := min(len(list), factsAtOnce)
+			newer = append(newer, s.book.learn(list[:n], latest))
+			if list = list[n:]; s.book.isBroken() {
+				return &SystemError{"what another server knew could not be written down"}
+			}
+			crash("server-learning")
+		}
+	}
+	since := time.Now()
+	for _, list := range newer {
+		expect(toldWithin)
+		for _, k := range list {
+			if s.book.facts[k.key] == k { // or somebody was answered meanwhile
+				s.learn(k)
+			}
+			s.letOthers(&since)
+		}
+	}
+	return nil
+}
+
 // learn has a fact hold of an object that is there.
-func (s *Server) learn(f fact, id ID) {
-	d := decoder{rest: f.payload}
-	if f.operation == opDropName {
+func (s *Server) learn(k *kept) {
+	d := decoder{rest: k.payload}
+	if k.object == nil {
 		name := d.name()
-		if named, ok := s.names[name]; ok {
-			s.unname(named.object, name)
+		if n := s.named(name); n != nil {
+			s.unname(n)
 		}
 		return
 	}
-	o := s.objects[id]
-	if f.operation == opPutName {
-		name := d.name()
-		named, taken := s.names[name]
-		if taken && named.object == o {
-			return
-		}
-		if taken {
-			s.unname(named.object, name)
-		}
-		if o != nil && s.tableRoom(nameBytes(name)) == nil {
-			s.name(o, name)
-		} else if o == nil {
-			s.absent[id] = append(s.absent[id], name)
-		}
+	o := s.objects[k.object.id]
+	if k.operation == opPutName {
+		s.learnName(k, d.name(), o)
 		return
 	}
 	if o == nil {
 		return
 	}
+	if k.operation == opDropName {
+		s.learnUnnamed(k, o)
+		return
+	}
 	d.id()
-	switch f.operation {
+	switch k.operation {
 	case opMark:
 		o.set(d.u8(), d.flag())
 	case opSeal:
@@ -123,30 +147,70 @@ func (s *Server) learn(f fact, id ID) {
 		s.remove(o, false, Deleted)
 	case opSetMetadata:
 		metadata := d.blob()
-		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata))) == nil {
+		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.metadata))) == nil {
 			o.setMetadata(s, metadata)
 		}
 	}
 }
 
-// recall has what is known hold of an object that a client has told of.
+// learnName has a name be an object's, nil of one that is not there.
+func (s *Server) learnName(k *kept, name string, o *object) {
+	had := s.named(name)
+	if _, holds := s.book.objectOf(&k.fact); !holds {
+		o = nil
+	}
+	if had != nil && had.object == o {
+		return
+	}
+	if had != nil {
+		s.unname(had)
+	}
+	if o != nil && s.tableRoom(nameBytes(name)) == nil {
+		s.name(o, name)
+	}
+}
+
+// learnUnnamed has an object lose the names that it was given before.
+func (s *Server) learnUnnamed(unnamed *kept, o *object) {
+	since := time.Now()
+	for range o.names.count {
+		n := o.names.oldest
+		if n == nil {
+			return
+		}
+		if k := s.book.facts[nameKey(n.name)]; k != nil && k.when < unnamed.when {
+			s.unname(n)
+		} else {
+			o.names.renew()
+		}
+		s.letOthers(&since)
+	}
+}
+
+// recall has what is known hold of an object that a client has told of. Others' requests are answered in between where
+// that is much.
 func (s *Server) recall(o *object) {
-	for _, what := range []uint8{markPinned, markEvictable} {
-		if f, ok := s.book.facts[markKey(o.id, what)]; ok {
-			s.learn(f, o.id)
+	s.book.came(o.id)
+	about := s.book.objects[o.id]
+	if about == nil {
+		return
+	}
+	since := time.Now()
+	for range about.facts.count {
+		k := about.facts.oldest
+		if k == nil || o.deleted {
+			return
+		}
+		about.facts.renew()
+		if _, holds := s.book.objectOf(&k.fact); k.operation == opPutName && !holds {
+			s.book.leave(k) // the name is nobody's: others' names do not come back by it
+			s.book.drop(k)
+			continue
+		}
+		s.learn(k)
+		if time.Since(since) > mostAtOnce {
+			s.book.expect(toldAgain)
+			s.letOthers(&since)
 		}
 	}
-	for _, operation := range []uint16{opSeal, opSetMetadata} {
-		if f, ok := s.book.of(operation, o.id); ok {
-			s.learn(f, o.id)
-		}
-	}
-	for _, name := range s.absent[o.id] {
-		if f := s.book.facts["name "+name]; f.operation == opPutName {
-			if _, id, _ := subjectOf(f.operation, f.payload); id == o.id {
-				s.learn(f, id)
-			}
-		}
-	}
-	delete(s.absent, o.id)
 }

@@ -59,12 +59,14 @@ type Server struct {
 	order        []listed
 	holes        int
 	sequence     uint64
-	names        map[string]named
+	names        map[string]*named
 	units        map[ID]*unit // slabs, to be found by their id
 	book         *book
-	absent       map[ID][]string // names of objects that nobody has told of yet
-	files        queue           // of units that are in files, those that may be evicted
-	lingering    map[ID]*unit    // those that are gone, and that somebody has mapped
+	unswept      []chain[named] // of objects that went, which are in names still
+	sweeping     bool
+	namesThere   int64
+	files        queue        // of units that are in files, those that may be evicted
+	lingering    map[ID]*unit // those that are gone, and that somebody has mapped
 	domains      map[backends.UUID]*domain
 	sessions     map[*session]struct{}
 	watchers     map[*session]struct{}
@@ -206,11 +208,11 @@ func newServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		devices: devices, options: o, path: o.Path, instance: newID(), boot: boot,
-		objects: map[ID]*object{}, names: map[string]named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{}, absent: map[ID][]string{},
+		objects: map[ID]*object{}, names: map[string]*named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
-	s.book = newBook(func(id ID) bool { return s.objects[id] != nil })
+	s.book = newBook(o.TableLimit, func(id ID) bool { return s.objects[id] != nil })
 	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
 	return s, nil
 }

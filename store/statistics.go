@@ -64,7 +64,7 @@ func (s *Server) Statistics() Statistics {
 
 func (s *Server) figures() Statistics {
 	t := Statistics{
-		Objects: int64(len(s.objects)), Names: int64(len(s.names)), Leases: s.leases, Sessions: int64(len(s.sessions)),
+		Objects: int64(len(s.objects)), Names: s.namesThere, Leases: s.leases, Sessions: int64(len(s.sessions)),
 		Table: s.table, TableLimit: s.options.TableLimit, Evicted: s.evicted, Spilled: s.spilledBytes, Spills: s.spills,
 		Restored: s.restored, Requests: s.requests, Refused: s.refused, Breaches: s.breaches,
 		ReadyHits: s.spares.hits, ReadyMisses: s.spares.misses,

@@ -26,14 +26,15 @@ type object struct {
 	blocks   bool // is counted in unit.blockers
 	keeps    bool // is counted in unit.keepers
 	learned  bool // a client of an earlier server has told of it
-	names    []string
+	names    chain[named]
 	named    int64 // bytes that are reckoned for the names
 }
 
-// named is whose a name is, and where among the object's.
+// named is a name that an object has.
 type named struct {
-	object *object
-	at     int
+	name     string
+	object   *object
+	ofObject neighbours[named]
 }
 
 type lease struct {
@@ -172,10 +173,6 @@ func (s *Server) release(c *session, id ID, n int64) {
 // remove deletes an object: nobody finds it any more, and its memory goes with the last lease.
 func (s *Server) remove(o *object, force bool, why EventKind) {
 	if !o.deleted {
-		for _, name := range o.names {
-			delete(s.names, name)
-		}
-		s.noteDropped(o.names...)
 		if o.owner != nil {
 			delete(o.owner.unsealed, o)
 			o.owner = nil
@@ -185,11 +182,16 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 			o.bound = nil
 		}
 		s.table -= o.tableBytes()
-		o.names, o.named, o.deleted = nil, 0, true
+		names := o.names
+		o.names, o.named, o.deleted = chain[named]{}, 0, true
 		s.forgetOrder(o)
 		delete(s.objects, o.id)
-		if why == Deleted && (o.leases > 0 || o.learned) { // who has it, or may have it, is not to tell of it
+		s.dropNames(names)
+		s.book.went(o.id)
+		if why == Deleted && (o.leases > 0 || o.learned || names.count > 0) { // who has it, or may have it, is not to tell of it
 			s.noteOf(opDelete, o.id, force)
+		} else if names.count > 0 {
+			s.noteDropped(o, "")
 		}
 		s.tell(Event{Kind: why, ID: o.id})
 		if o.sealed {

@@ -1,0 +1,332 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// books has servers' books, one after the other, each cut off at any byte of what its server writes, beside plain maps.
+type books struct {
+	t        *testing.T
+	random   *rand.Rand
+	tight    bool // facts are forgotten
+	facts    map[string]fact
+	before   map[string]fact // what held until the call that was cut off
+	names    map[string]ID
+	there    map[ID]bool
+	told     map[ID]bool // to the server that there is
+	objects  []ID
+	book     *book
+	untold   []int // descriptors of the books of servers that have ended
+	late     []int // of some that are told again later
+	left     int   // bytes that are written until the server ends
+	failures bool
+	cuts     int
+}
+
+type cutOff struct{}
+
+func TestTheBookAlone(t *testing.T) {
+	for seed := range scaled(60) {
+		for _, tight := range []bool{false, true} {
+			ok := t.Run(fmt.Sprintf("%d/%t", seed, tight), func(t *testing.T) {
+				w := &books{
+					t: t, random: rand.New(rand.NewPCG(uint64(seed), 5)), tight: tight, failures: seed%3 == 0,
+					facts: map[string]fact{}, before: map[string]fact{}, names: map[string]ID{}, there: map[ID]bool{},
+				}
+				for range 6 {
+					w.come()
+				}
+				w.start()
+				for range 3000 {
+					w.step()
+				}
+				require.Positive(t, w.cuts)
+				w.check()
+				w.book.close()
+			})
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+// write is what the book writes by. Eight bytes in one page are written as a whole.
+func (w *books) write(number int, bytes []byte, at int64) (int, error) {
+	part := len(bytes)
+	if part > 8 && w.failures && w.random.IntN(30) == 0 {
+		part = w.random.IntN(part)
+		n, _ := unix.Pwrite(number, bytes[:part], at)
+		return n, unix.ENOSPC
+	}
+	if w.left -= part; w.left < 0 {
+		if part = max(0, part+w.left); len(bytes) > 8 {
+			_, _ = unix.Pwrite(number, bytes[:part], at)
+		}
+		panic(cutOff{})
+	}
+	return unix.Pwrite(number, bytes, at)
+}
+
+// cut calls f, and reports whether the server ended in it.
+func (w *books) cut(f func()) (ended bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ended = r.(cutOff); !ended {
+				panic(r)
+			}
+		}
+	}()
+	f()
+	return false
+}
+
+func (w *books) end() {
+	number, err := unix.FcntlInt(uintptr(w.book.number), unix.F_DUPFD_CLOEXEC, 0)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = unix.Close(number) })
+	w.untold = append(w.untold, number)
+	if !w.tight && w.random.IntN(3) == 0 { // where nothing is forgotten
+		w.late = append(w.late, number)
+	}
+	w.book.close()
+	w.cuts++
+}
+
+// start has servers be started until one is told of all books, in any order.
+func (w *books) start() {
+	for {
+		w.told = map[ID]bool{}
+		w.book = newBook(1<<30, func(id ID) bool { return w.told[id] })
+		if w.tight {
+			w.book.limit, w.book.mostOrphans = 32<<10, 40
+		}
+		require.NoError(w.t, w.book.open())
+		w.book.writeAt = w.write
+		w.left = w.random.IntN([]int{10_000, 400_000}[w.random.IntN(2)])
+		w.book.learning++
+		w.random.Shuffle(len(w.untold), func(i, j int) { w.untold[i], w.untold[j] = w.untold[j], w.untold[i] })
+		told := 0
+		for ; told < len(w.untold); told++ {
+			if w.cut(func() { w.learn(w.untold[told]) }) {
+				break
+			}
+		}
+		if w.untold = w.untold[told:]; len(w.untold) > 0 {
+			w.end()
+			continue
+		}
+		for id := range w.there {
+			w.told[id] = true
+			w.book.came(id)
+		}
+		w.book.learning--
+		w.check()
+		return
+	}
+}
+
+func (w *books) learn(number int) {
+	_, at, err := openBook(number)
+	require.NoError(w.t, err)
+	buffer := make([]byte, 2*mostPacket)
+	for latest := w.book.now(); ; {
+		list, next, err := readBook(number, at, buffer)
+		require.NoError(w.t, err)
+		if len(list) == 0 {
+			return
+		}
+		w.book.learn(list, latest)
+		w.written()
+		at = next
+	}
+}
+
+// written has what could not be written be written.
+func (w *books) written() {
+	for w.book.isBroken() {
+		_ = w.book.flush()
+	}
+}
+
+func (w *books) come() {
+	id := newID()
+	w.objects = append(w.objects, id)
+	w.there[id] = true
+}
+
+func (w *books) step() {
+	id := w.objects[len(w.objects)-1-w.random.IntN(6)]
+	name := fmt.Sprint("name ", w.random.IntN(20))
+	var e encoder
+	switch kind := w.random.IntN(20); {
+	case kind < 6:
+		if !w.there[id] {
+			return
+		}
+		e.text(name)
+		e.id(id)
+		e.flag(false)
+		w.names[name] = id
+		w.note(opPutName, e.bytes)
+	case kind < 8:
+		e.text(name)
+		delete(w.names, name)
+		w.note(opDropName, e.bytes)
+	case kind < 12 && w.there[id]:
+		e.id(id)
+		e.u8(uint8(w.random.IntN(2)))
+		e.flag(w.random.IntN(2) == 0)
+		w.note(opMark, e.bytes)
+	case kind < 14 && w.there[id]:
+		e.id(id)
+		w.note(opSeal, e.bytes)
+	case kind < 17 && w.there[id]:
+		e.id(id)
+		e.blob(make([]byte, w.random.IntN(2000)))
+		w.note(opSetMetadata, e.bytes)
+	case kind < 18 && w.there[id]:
+		w.remove(id)
+	case kind == 19:
+		switch n := len(w.late); {
+		case w.random.IntN(20) == 0:
+			w.end()
+			w.start()
+		case n > 0 && w.cut(func() { w.learn(w.late[n-1]) }):
+			w.end()
+			w.start()
+		case n > 0:
+			w.late = w.late[:n-1]
+		}
+	}
+}
+
+// remove has an object be deleted or evicted: with it go its names.
+func (w *books) remove(id ID) {
+	for name, its := range w.names {
+		if its == id {
+			delete(w.names, name)
+		}
+	}
+	delete(w.there, id)
+	delete(w.told, id)
+	w.book.went(id)
+	w.come()
+	w.told[w.objects[len(w.objects)-1]] = true
+	var e encoder
+	if w.random.IntN(2) == 0 {
+		e.id(id)
+		e.flag(true)
+		w.note(opDelete, e.bytes)
+		return
+	}
+	e.text("")
+	e.id(id)
+	w.note(opDropName, e.bytes)
+}
+
+func (w *books) note(operation uint16, payload []byte) {
+	key, _, ok := subjectOf(operation, payload)
+	require.True(w.t, ok)
+	had, known := w.facts[key]
+	w.facts[key] = fact{0, operation, payload}
+	ended := w.cut(func() {
+		w.book.note(operation, payload)
+		w.written()
+	})
+	if !ended {
+		return
+	}
+	if w.before = map[string]fact{}; known {
+		w.before[key] = had
+	} else {
+		w.before[key] = fact{}
+	}
+	w.end()
+	w.start()
+}
+
+// check has the book know all that was answered, and nothing that does not hold any more.
+func (w *books) check() {
+	b := w.book
+	for key, had := range w.before { // of the call that was cut off either
+		k := b.facts[key]
+		if k == nil && had.operation == 0 {
+			w.revive(w.facts[key])
+			delete(w.facts, key)
+		} else if k != nil && k.operation == had.operation && string(k.payload) == string(had.payload) {
+			w.facts[key] = had
+		}
+	}
+	if len(w.before) > 0 {
+		w.before = map[string]fact{}
+		w.ownNames()
+	}
+	for key, k := range b.facts {
+		f, known := w.facts[key]
+		same := known && k.operation == f.operation && string(k.payload) == string(f.payload)
+		require.True(w.t, same, "%q came back: %+v for %+v", key, k.fact, f)
+	}
+	for key, f := range w.facts {
+		_, id, _ := subjectOf(f.operation, f.payload)
+		if !w.tight || w.there[id] {
+			require.NotNil(w.t, b.facts[key], "%q was lost", key)
+		}
+	}
+	for i := range 20 {
+		name := fmt.Sprint("name ", i)
+		var id ID
+		if k := b.facts[nameKey(name)]; k != nil {
+			if its, ok := b.objectOf(&k.fact); ok && (!w.tight || w.there[its]) {
+				id = its
+			}
+		}
+		require.Equal(w.t, w.names[name], id, name)
+	}
+	w.checkSizes()
+}
+
+// revive has an object be there whose end was not written.
+func (w *books) revive(f fact) {
+	if _, id, _ := subjectOf(f.operation, f.payload); id != (ID{}) && (f.operation == opDelete || f.operation == opDropName) {
+		w.there[id], w.told[id] = true, true
+		w.book.came(id)
+	}
+}
+
+// ownNames has names be those of the facts.
+func (w *books) ownNames() {
+	clear(w.names)
+	for i := range 20 {
+		name := fmt.Sprint("name ", i)
+		f := w.facts[nameKey(name)]
+		if _, id, _ := subjectOf(f.operation, f.payload); f.operation == opPutName && w.there[id] {
+			w.names[name] = id
+		}
+	}
+}
+
+// checkSizes has the book and its file have the bounds that they are to have.
+func (w *books) checkSizes() {
+	b := w.book
+	for b.tidy() {
+	}
+	bytes, orphans := int64(0), 0
+	for _, k := range b.facts {
+		bytes += k.bytes()
+		if k.object == nil || !k.object.there {
+			orphans++
+		}
+	}
+	require.Equal(w.t, bytes, b.bookFile.bytes)
+	require.Equal(w.t, orphans, b.orphans)
+	require.LessOrEqual(w.t, b.end-b.began, 3*bytes+4*spareBytes)
+	if w.tight {
+		require.LessOrEqual(w.t, orphans, 40)
+	}
+}
