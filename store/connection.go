@@ -129,7 +129,7 @@ func (c *conversation) answer(f frame, last bool) error {
 	s := c.server
 	s.mu.Lock()
 	s.requests++
-	if c.session != nil && c.session.waiting != nil && f.operation != opRelease && f.operation != opForget {
+	if c.session != nil && c.session.waiting != nil && f.isAnswered() {
 		s.mu.Unlock()
 		return c.refuse(f, &ProtocolError{"a request while another one waits"})
 	}
