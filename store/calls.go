@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -116,15 +117,24 @@ func (c *Client) Metadata(ctx context.Context, id ID) ([]byte, error) {
 
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
 func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error {
-	err := c.call(ctx, call{operation: opSetMetadata, build: func(e *encoder) { e.id(id); e.blob(metadata) }})
-	if err == nil {
+	metadata = slices.Clone(metadata)
+	return c.change(ctx, id, call{
+		operation: opSetMetadata,
+		build:     func(e *encoder) { e.id(id); e.blob(metadata) },
+	}, func(info *Info) { info.Metadata = metadata })
+}
+
+// change makes a request that changes an object. Where this client has it, its own knowledge changes with the answer: the
+// next one who has the turn may tell another server of it.
+func (c *Client) change(ctx context.Context, id ID, r call, do func(*Info)) error {
+	r.read = func(*decoder) {
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		if h := c.held[id]; h != nil {
-			h.info.Metadata = append([]byte(nil), metadata...)
+			do(&h.info)
 		}
-		c.mu.Unlock()
 	}
-	return err
+	return c.call(ctx, r)
 }
 
 // Pin keeps an object from being evicted or spilled. Unpin ends that.
@@ -139,17 +149,17 @@ func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
 }
 
 func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
-	err := c.call(ctx, call{operation: opMark, finds: true, build: func(e *encoder) { e.id(id); e.u8(what); e.flag(on) }})
-	if err == nil {
-		c.mu.Lock()
-		if h := c.held[id]; h != nil && what == markPinned {
-			h.info.Pinned = on
-		} else if h != nil {
-			h.info.Evictable = on
+	return c.change(ctx, id, call{
+		operation: opMark,
+		finds:     true,
+		build:     func(e *encoder) { e.id(id); e.u8(what); e.flag(on) },
+	}, func(info *Info) {
+		if what == markPinned {
+			info.Pinned = on
+		} else {
+			info.Evictable = on
 		}
-		c.mu.Unlock()
-	}
-	return err
+	})
 }
 
 // ListOptions say what List returns.

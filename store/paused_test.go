@@ -2,8 +2,12 @@ package store
 
 import (
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/internal/deadline"
 )
 
 // TestUndoBesideARequestThatWaits has a client undo what it gave up while the server has a request of it wait.
@@ -25,4 +29,37 @@ func TestUndoBesideARequestThatWaits(t *testing.T) {
 	require.NotNil(t, c.session.waiting)
 	require.Error(t, c.handle(packet(opExists, func(e *encoder) { e.id(newID()) }), nil))
 	s.leave(c, nil)
+}
+
+// TestWhatWasChangedIsToldSo has another server begin as soon as a client has the answer to a change.
+func TestWhatWasChangedIsToldSo(t *testing.T) {
+	for name, change := range map[string]func(c *Client, id ID) error{
+		"metadata":  func(c *Client, id ID) error { return c.SetMetadata(background, id, []byte("2")) },
+		"pinned":    func(c *Client, id ID) error { return c.Pin(background, id) },
+		"evictable": func(c *Client, id ID) error { return c.SetEvictable(background, id, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startServer(t, ServerOptions{})
+			c := newClient(t, s)
+			b := beginObject(t, c, bytesOf(100), 1)
+			s.mu.Lock()
+			changed := make(chan error)
+			go func() { changed <- change(c, b.ID()) }()
+			time.Sleep(20 * time.Millisecond) // the request is under way
+			c.mu.Lock()
+			s.mu.Unlock()
+			soon := deadline.Until(background, time.Now().Add(50*time.Millisecond))
+			defer soon.End()
+			if c.take(soon) == nil { // the next one who asks the server, or tells another one
+				info := b.held.info
+				assert.True(t, string(info.Metadata) == "2" || info.Pinned || info.Evictable, "told without the change")
+				c.give()
+			}
+			c.mu.Unlock()
+			require.NoError(t, <-changed)
+			info := b.held.info
+			assert.True(t, string(info.Metadata) == "2" || info.Pinned || info.Evictable)
+			require.NoError(t, b.Abort(background))
+		})
+	}
 }
