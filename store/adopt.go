@@ -167,9 +167,15 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		if u, err = s.reserve(device, size); err != nil {
 			return err
 		}
-		if s.objects[id] != nil { // another client was first while something was spilled
+		// While something was spilled another client may have been first, or have told of its deletion.
+		_, deleted := s.book.of(opDelete, id)
+		err = s.tableRoom(o.tableBytes())
+		if s.objects[id] != nil || deleted {
+			err = &NotFoundError{ID: id}
+		}
+		if err != nil {
 			s.unclaim(u)
-			return &NotFoundError{ID: id}
+			return err
 		}
 		u.descriptor, u.writable = newDescriptor(c.descriptors[0]), !sealed
 		c.descriptors = nil

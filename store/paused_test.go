@@ -1,6 +1,7 @@
 package store
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -62,4 +63,36 @@ func TestWhatWasChangedIsToldSo(t *testing.T) {
 			require.NoError(t, b.Abort(background))
 		})
 	}
+}
+
+// TestADeletionThatIsLearnedWhileRoomIsMade has an object be told of, and then, while another one is spilled for it, its
+// deletion.
+func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	x := holdMany(t, c, 1, bytesOf(1<<20))[0]
+	require.NoError(t, c.take(background)) // so that it tells nothing
+	require.NoError(t, s.Close())
+	small := startServer(t, ServerOptions{Path: s.Path(), HostLimit: 1 << 20, Spill: folder(t)})
+	other := newClient(t, small)
+	makeObject(t, other, bytesOf(1<<20), 1)
+	spilled := make(chan struct{})
+	small.mu.Lock()
+	small.openSpill = func(folder string) (*os.File, error) {
+		small.mu.Lock()
+		small.noteOf(opDelete, x.ID(), true)
+		small.mu.Unlock()
+		close(spilled)
+		return openSpill(folder)
+	}
+	small.mu.Unlock()
+	c.give()
+	rejoin(t, c)
+	<-spilled
+	there, _, err := other.Exists(background, x.ID())
+	require.NoError(t, err)
+	assert.False(t, there, "it was deleted")
+	assert.Zero(t, small.Statistics().Leases)
+	assert.EqualValues(t, 1, small.Statistics().Objects)
+	require.NoError(t, x.Release())
 }
