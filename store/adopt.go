@@ -61,11 +61,7 @@ func (c *conversation) holdUnit(d *decoder, e *encoder) error {
 		return &NotFoundError{ID: id}
 	case u == nil:
 		u = &unit{id: id, domain: s.domainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
-		if err := s.claim(); err != nil {
-			return err
-		}
-		if err := s.room(u.domain, size); err != nil {
-			s.open--
+		if err := s.take(u.domain, size); err != nil {
 			return err
 		}
 		if s.units[id] != nil { // another client was first while something was spilled

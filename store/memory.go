@@ -13,14 +13,23 @@ func (s *Server) reserve(device backends.UUID, bytes int64) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.claim(); err != nil {
-		return nil, err
-	}
-	if err := s.room(d, bytes); err != nil {
-		s.open--
+	if err := s.take(d, bytes); err != nil {
 		return nil, err
 	}
 	return newUnit(d, bytes), nil
+}
+
+// take counts a unit of some bytes, and makes room for them first: what is evicted for a descriptor would go for
+// nothing where the bytes do not fit.
+func (s *Server) take(d *domain, bytes int64) error {
+	if err := s.room(d, bytes); err != nil {
+		return err
+	}
+	err := s.claim()
+	if err != nil {
+		d.used -= bytes
+	}
+	return err
 }
 
 func newUnit(d *domain, bytes int64) *unit {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -95,4 +96,41 @@ func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 	assert.Zero(t, small.Statistics().Leases)
 	assert.EqualValues(t, 1, small.Statistics().Objects)
 	require.NoError(t, x.Release())
+}
+
+// TestNothingIsEvictedForWhatDoesNotFit has no descriptor left for memory of which there would not be enough.
+func TestNothingIsEvictedForWhatDoesNotFit(t *testing.T) {
+	s := startServer(t, ServerOptions{HostLimit: 1 << 20})
+	c := newClient(t, s)
+	what := bytesOf(largeFrom)
+	what.Evictable = true
+	id := makeObject(t, c, what, 1)
+	pretend := func(more int64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open += more
+	}
+	few := mostUnits(s.options.MaxSessions) - 1
+	pretend(few)
+	_, err := c.Create(background, bytesOf(2<<20))
+	full := (*FullError)(nil)
+	require.True(t, errors.As(err, &full), err)
+	assert.Equal(t, "host", full.Memory)
+	there, _, err := c.Exists(background, id)
+	require.NoError(t, err)
+	assert.True(t, there, "it was evicted for nothing")
+	used := s.Statistics().Memories[0].Used
+	b, err := c.Create(background, bytesOf(largeFrom)) // which fits, and is in need of a descriptor
+	require.NoError(t, err)
+	there, _, err = c.Exists(background, id)
+	require.NoError(t, err)
+	assert.False(t, there)
+	_, err = c.Create(background, bytesOf(largeFrom))
+	require.True(t, errors.As(err, &full), err)
+	assert.Equal(t, memoryDescriptors, full.Memory)
+	assert.Equal(t, used, s.Statistics().Memories[0].Used)
+	require.NoError(t, b.Abort(background))
+	pretend(-few)
+	require.NoError(t, c.Close())
+	empty(t, s)
 }
