@@ -62,7 +62,6 @@ type told struct {
 type subject struct {
 	id     ID
 	facts  chain[kept]
-	count  int
 	there  bool
 	since  uint64 // when it went
 	ofGone neighbours[subject]

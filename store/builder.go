@@ -246,14 +246,12 @@ func (b *Builder) use(f func() error) error {
 // Abort gives the object up.
 func (b *Builder) Abort(ctx context.Context) error {
 	return b.use(func() error {
-		err := b.client.call(ctx, call{operation: opAbort, build: func(e *encoder) { e.id(b.held.info.ID) }})
+		id := b.held.info.ID
+		err := b.client.change(ctx, id, call{operation: opAbort, build: func(e *encoder) { e.id(id) }}, (*held).gone)
 		if err != nil {
 			b.client.discard(b.held)
 			return errors.Join(err, b.array.Close())
 		}
-		b.client.mu.Lock()
-		b.held.deleted = true // another server is not told of it
-		b.client.mu.Unlock()
 		if b.held.mapping == nil {
 			b.client.drop(b.held)
 		}

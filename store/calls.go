@@ -21,16 +21,15 @@ func checkName(name string) error {
 // sealed yet can be deleted.
 func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	crash("client-deleting")
-	err := c.call(ctx, call{operation: opDelete, finds: true, build: func(e *encoder) { e.id(id); e.flag(force) }})
-	if err == nil {
-		c.mu.Lock()
-		if h := c.held[id]; h != nil {
-			h.deleted = true // another server is not told of it
-		}
-		c.mu.Unlock()
-	}
-	return err
+	return c.change(ctx, id, call{
+		operation: opDelete,
+		finds:     true,
+		build:     func(e *encoder) { e.id(id); e.flag(force) },
+	}, (*held).gone)
 }
+
+// gone is told that an object was deleted: another server is not told of it.
+func (h *held) gone() { h.deleted = true }
 
 // PutName gives an object a name, of which it may have several. The error is a *NameTakenError
 // where it is another object's, unless replace is set. Names go with their object.
@@ -121,17 +120,17 @@ func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error 
 	return c.change(ctx, id, call{
 		operation: opSetMetadata,
 		build:     func(e *encoder) { e.id(id); e.blob(metadata) },
-	}, func(info *Info) { info.Metadata = metadata })
+	}, func(h *held) { h.info.Metadata = metadata })
 }
 
 // change makes a request that changes an object. Where this client has it, its own knowledge changes with the answer: the
 // next one who has the turn may tell another server of it.
-func (c *Client) change(ctx context.Context, id ID, r call, do func(*Info)) error {
+func (c *Client) change(ctx context.Context, id ID, r call, do func(*held)) error {
 	r.read = func(*decoder) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if h := c.held[id]; h != nil {
-			do(&h.info)
+			do(h)
 		}
 	}
 	return c.call(ctx, r)
@@ -153,11 +152,11 @@ func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
 		operation: opMark,
 		finds:     true,
 		build:     func(e *encoder) { e.id(id); e.u8(what); e.flag(on) },
-	}, func(info *Info) {
+	}, func(h *held) {
 		if what == markPinned {
-			info.Pinned = on
+			h.info.Pinned = on
 		} else {
-			info.Evictable = on
+			h.info.Evictable = on
 		}
 	})
 }

@@ -47,13 +47,15 @@ func (c *conversation) remember(d *decoder) error {
 	}
 	for s.book.isBroken() {
 		if s.book.flush() != nil {
-			return &SystemError{"what another server knew could not be written down"}
+			return errUnwritten
 		}
 		s.pause(runtime.Gosched)
 	}
 	crash("server-learned")
 	return nil
 }
+
+var errUnwritten = &SystemError{"what another server knew could not be written down"}
 
 // mostAtOnce is for how long a request that takes long keeps others from being answered.
 const mostAtOnce = time.Millisecond
@@ -79,31 +81,9 @@ func (s *Server) learnAll(book int, at int64) error {
 		expect(toldWithin)
 		s.sweepLater()
 	}()
-	latest := s.book.now()
-	var newer [][]*kept
-	buffer := make([]byte, 2*mostPacket)
-	for rest := s.book.readsAtMost() + at; at < rest; {
-		expect(toldWithin)
-		var list []told
-		var err error
-		s.pause(func() { list, at, err = readBook(book, at, buffer) })
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			break
-		}
-		for since := time.Now(); len(list) > 0; s.letOthers(&since) {
-			n := min(len(list), factsAtOnce)
-			newer = append(newer, s.book.learn(list[:n], latest))
-			if list = list[n:]; s.book.isBroken() {
-				return &SystemError{"what another server knew could not be written down"}
-			}
-			crash("server-learning")
-		}
-	}
+	newer, err := s.enterAll(book, at, expect)
 	since := time.Now()
-	for _, list := range newer {
+	for _, list := range newer { // after an error as well: they are not new any more when they are told again
 		expect(toldWithin)
 		for _, k := range list {
 			if s.book.facts[k.key] == k { // or somebody was answered meanwhile
@@ -112,7 +92,30 @@ func (s *Server) learnAll(book int, at int64) error {
 			s.letOthers(&since)
 		}
 	}
-	return nil
+	return err
+}
+
+// enterAll enters those facts of another server's book that are new.
+func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer [][]*kept, err error) {
+	latest := s.book.now()
+	buffer := make([]byte, 2*mostPacket)
+	for rest := s.book.readsAtMost() + at; at < rest; {
+		expect(toldWithin)
+		var list []told
+		s.pause(func() { list, at, err = readBook(book, at, buffer) })
+		if err != nil || len(list) == 0 {
+			break
+		}
+		for since := time.Now(); len(list) > 0; s.letOthers(&since) {
+			n := min(len(list), factsAtOnce)
+			newer = append(newer, s.book.learn(list[:n], latest))
+			if list = list[n:]; s.book.isBroken() {
+				return newer, errUnwritten
+			}
+			crash("server-learning")
+		}
+	}
+	return newer, err
 }
 
 // learn has a fact hold of an object that is there.

@@ -9,7 +9,7 @@ const sweepAtOnce = 500
 // leave the table later, a part at a time.
 func (s *Server) dropNames(names chain[named]) {
 	s.namesThere -= int64(names.count)
-	if s.quiet {
+	if s.quiet || names.count == 0 {
 		return
 	}
 	if s.takeOut(&names); names.count > 0 {
