@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from build_support.mutation import Mutation
 
-BOOK, REMEMBER, RETELL, JOIN, ADOPT = (
-    f"store/{n}.go" for n in ("book", "remember", "retell", "join", "adopt")
+BOOK, BOOK_FILE, REMEMBER, RETELL, JOIN, ADOPT = (
+    f"store/{n}.go" for n in ("book", "book_file", "remember", "retell", "join", "adopt")
 )
 PACKAGE = "./store"
 
@@ -13,29 +13,64 @@ RESTART_MUTATIONS = [
     Mutation(
         "what was asked of an object is not written down",
         REMEMBER,
-        "	s.book.note(operation, payloads...)\n",
+        "	s.book.note(operation, payload)\n",
         "",
         PACKAGE,
     ),
     Mutation(
         "an older entry of a book holds",
-        REMEMBER,
-        "if ok && f.when < latest && f.when > s.book.facts[key].when {",
-        "if ok && f.when < latest {",
+        BOOK,
+        "had == nil || f.when > had.when",
+        "had == nil || f.when != 0",
         PACKAGE,
     ),
     Mutation(
         "an entry of a time that has not come holds",
-        REMEMBER,
-        "if ok && f.when < latest && f.when",
-        "if ok && f.when < latest+1<<63 && f.when",
+        BOOK,
+        "f.kept == nil || f.when >= before {",
+        "f.kept == nil {",
         PACKAGE,
     ),
     Mutation(
-        "a rewritten book begins where it began",
+        "a book's readers begin behind entries that hold",
+        BOOK_FILE,
+        "AppendUint64(nil, uint64(start)), startAt)",
+        "AppendUint64(nil, uint64(b.end)), startAt)",
+        PACKAGE,
+    ),
+    Mutation(
+        "a book gives back memory of entries that hold",
+        BOOK_FILE,
+        "min(b.began/pageSize*pageSize-b.freed, freeAtOnce)",
+        "min(roundUp(b.began, pageSize)-b.freed, freeAtOnce)",
+        PACKAGE,
+    ),
+    Mutation(
+        "a book never gets shorter",
+        BOOK_FILE,
+        "if tooLong() && b.move(",
+        "if false && b.move(",
+        PACKAGE,
+    ),
+    Mutation(
+        "a deleted object keeps its names",
         BOOK,
-        "began := binary.LittleEndian.AppendUint64(nil, uint64(start))",
-        "began := binary.LittleEndian.AppendUint64(nil, bookHeader)",
+        "known && later.when > f.when",
+        "known && later.when == 0",
+        PACKAGE,
+    ),
+    Mutation(
+        "facts are forgotten while clients may still tell of their objects",
+        BOOK,
+        "if b.learning > 0 || b.keeps > clock() {",
+        "if false {",
+        PACKAGE,
+    ),
+    Mutation(
+        "names of what was evicted come back with it",
+        "store/tables.go",
+        's.noteDropped(o, "")',
+        "_ = o",
         PACKAGE,
     ),
     Mutation(
