@@ -7,12 +7,15 @@ import (
 
 // The replies of these functions are texts; what begins with "!" is an error of the store's, as JSON.
 // Those that ask a server take a number of the call's, which is Python's choice: on the thread that
-// handles signals they reply "?" after a while, and StoreProceed or StoreStop goes on with it.
+// handles signals they reply "?" after a while, and StoreProceed or StoreStop goes on with it. What they
+// make has that number, too.
 
-// StoreServe starts a server of the store; options and reply are JSON.
+// StoreServe starts a server of the store, which has the number; options are JSON, the reply is its path.
 //
 //hamr:blocking
-func StoreServe(options string) (string, error) { return bridge.StoreServe(options) }
+func StoreServe(number uint64, options string) (string, error) {
+	return bridge.StoreServe(number, options)
+}
 
 // StoreServed returns a server's figures as JSON.
 //
@@ -24,7 +27,7 @@ func StoreServed(token uint64) (string, error) { return bridge.StoreServed(token
 //hamr:blocking
 func StoreEndServer(token uint64) (string, error) { return bridge.StoreEndServer(token) }
 
-// StoreConnect connects to a server; the reply is JSON.
+// StoreConnect connects to a server; the reply is its path.
 //
 //hamr:blocking
 func StoreConnect(call uint64, path string) (string, error) { return bridge.StoreConnect(call, path) }
@@ -93,6 +96,14 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 //hamr:blocking
 func StoreDelete(call, client uint64, id string, force bool) (string, error) {
 	return bridge.StoreDelete(call, client, id, force)
+}
+
+// StoreDiscard deletes an object that was made and nobody is to know of. It waits for nobody.
+//
+//hamr:blocking
+func StoreDiscard(client uint64, id string) int {
+	bridge.StoreDiscard(client, id)
+	return 0
 }
 
 // StoreRelease ends a lease.

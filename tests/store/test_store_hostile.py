@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hamr
+import hamr._native as _native
 from hamr.store import ObjectNotFound, Server, StoreLost, connect, leases, opening
 from tests.support.processes import run_code, wait_until
 
@@ -179,28 +180,23 @@ def test_leases_end_while_leases_are_looked_for(client):
             thread.join()
 
 
-def test_a_lease_that_ends_inside_of_a_change_is_taken_out_after_it(client):
-    id = client.put(np.zeros(10))
-    first, second = client.get(id), client.get(id)
-    regions = leases._regions
-    at = first.ptr
-    change = regions._change
-
-    def interrupted(added, region):
-        nonlocal first
-        if first is not None:
-            first = None  # its lease ends here
-            assert regions.find(at) is not None  # as a handler's pickle would look
-        change(added, region)
-
-    regions._change = interrupted
-    try:
-        third = client.get(id)
-    finally:
-        del regions._change
-    del second, third
-    assert regions.find(at) is None
-    assert regions._changes == type(regions._changes)()
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_an_object_that_is_had_twice_is_found_until_both_have_ended(client, size):
+    other, id = client.get(client.put(np.zeros(size))), client.put(np.zeros(size))
+    for last in (0, 1):
+        found = [client.get(id), client.get(id)]
+        places = [(each.ptr, each.ptr + each.nbytes - 1) for each in found]
+        kept = found.pop(last)
+        found.clear()
+        for at in places[last]:
+            lease = _native.owned_at(at)
+            assert lease is not None
+            assert lease.id == id
+        assert _native.owned_at(places[last][1] + 1) is None or size == 10
+        del lease, kept
+        for at in places[last]:
+            assert _native.owned_at(at) is None
+    assert leases.find(other).address == other.ptr
 
 
 def test_a_child_forked_while_others_use_the_store(client):

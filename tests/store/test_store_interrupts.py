@@ -1,6 +1,5 @@
 """Calls to a server that does not answer: Ctrl-C ends them, and closing does not wait for ever."""
 
-import gc
 import os
 import signal
 import threading
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hamr.store import Server, connect, leases
+from hamr.store import Client, Server, connect
 from tests.support.processes import wait_until
 
 
@@ -65,18 +64,18 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
     assert np.array_equal(client.get(id), np.arange(30_000))
 
 
-def test_a_lease_ends_whose_making_was_interrupted(client, monkeypatch):
-    id = client.put(np.arange(30_000))
+def test_ctrl_c_ends_a_put_while_it_names(server_process, ctrl_c, monkeypatch):
+    client, named = connect(server_process.path), Client._named
 
-    def interrupted(regions, lease):
-        raise KeyboardInterrupt
+    def name(*arguments):
+        stopped(server_process)
+        return named(*arguments)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(type(leases._regions), "add", interrupted)
-        with pytest.raises(KeyboardInterrupt) as told:
-            client.get(id)
-    del told
-    wait_until(lambda: gc.collect() >= 0 and client.info(id).leases == 0)
+    monkeypatch.setattr(Client, "_named", name)
+    interrupted(lambda: client.put(np.zeros(10), name="it"))
+    server_process.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: client.statistics()["objects"] == 0)
+    assert client.statistics()["names"] == 0
 
 
 def test_a_wait_ends_though_the_server_stands_still(server_process):

@@ -71,7 +71,7 @@ func endAccess(stop *backends.Stop, access uint64, commit, streamOver bool) (err
 		err = h.CommitUntil(stop)
 		var full *backends.OutOfMemoryError
 		if errors.As(err, &full) {
-			accesses.restore(access, h)
+			accesses.put(access, h)
 			return err
 		}
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // numbered are things that Python and C name by numbers. They start elsewhere in every copy of the
-// library, so that those of a parent process are unknown in a forked child.
+// library, so that those of a parent process are unknown in a forked child. They are larger than those that Python
+// chooses itself, by put.
 type numbered[T any] struct {
 	mutex   sync.Mutex
 	open    map[uint64]T
@@ -15,7 +16,7 @@ type numbered[T any] struct {
 }
 
 func newNumbered[T any](unknown func(number uint64) error) *numbered[T] {
-	return &numbered[T]{open: map[uint64]T{}, last: uint64(rand.Uint32()) << 31, unknown: unknown}
+	return &numbered[T]{open: map[uint64]T{}, last: 1<<62 | uint64(rand.Uint32())<<30, unknown: unknown}
 }
 
 // keep gives a thing a number, which is never 0.
@@ -49,8 +50,8 @@ func (n *numbered[T]) take(number uint64) (thing T, err error) {
 	return thing, err
 }
 
-// restore has a thing that was taken have its number again.
-func (n *numbered[T]) restore(number uint64, thing T) {
+// put gives a thing a number of the caller's, which nothing else has.
+func (n *numbered[T]) put(number uint64, thing T) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	n.open[number] = thing

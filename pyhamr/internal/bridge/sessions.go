@@ -68,7 +68,11 @@ func soon(milliseconds int64) (context.Context, context.CancelFunc) {
 // Serve starts a server of the store in this process; 0 is what ServerOptions take it for.
 func Serve(path, spill string, host, device int64) (token uint64, listens string, err error) {
 	defer Guard(&err)
-	return listen(store.ServerOptions{Path: path, HostLimit: host, DeviceLimit: device, Spill: spill})
+	s, err := listen(store.ServerOptions{Path: path, HostLimit: host, DeviceLimit: device, Spill: spill})
+	if err != nil {
+		return 0, "", err
+	}
+	return storeServers.keep(s), s.Path(), nil
 }
 
 // EndServer ends it.

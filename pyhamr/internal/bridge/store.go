@@ -16,7 +16,8 @@ import (
 	"hamr/store"
 )
 
-// What Python has of the store, by tokens.
+// What Python has of the store, by numbers of its own: it ends what has one also where an exception has taken the
+// reply. C has the core's numbers.
 var (
 	storeServers = newNumbered[*store.Server](storeClosed)
 	storeClients = newNumbered[*store.Client](storeClosed)
@@ -37,7 +38,7 @@ type storeObject struct {
 }
 
 // StoreServe starts a server; options are JSON: path, socket, host, device, ready, spill, devices, metadata.
-func StoreServe(options string) (reply string, err error) {
+func StoreServe(number uint64, options string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
 	var given struct {
@@ -56,11 +57,12 @@ func StoreServe(options string) (reply string, err error) {
 	if given.Devices {
 		o.SpillDevices = Runtime
 	}
-	token, path, err := listen(o)
+	s, err := listen(o)
 	if err != nil {
 		return "", err
 	}
-	return textOf(map[string]any{"token": token, "path": path})
+	storeServers.put(number, s)
+	return s.Path(), nil
 }
 
 // pathOf is a server's path, also where the caller names none.
@@ -71,17 +73,16 @@ func pathOf(path string) string {
 	return path
 }
 
-// listen starts a server, and returns where.
-func listen(o store.ServerOptions) (token uint64, path string, err error) {
+// listen starts a server.
+func listen(o store.ServerOptions) (*store.Server, error) {
 	if o.Socket == 0 {
 		o.Path = pathOf(o.Path)
 	}
 	s, err := store.Listen(o)
-	if err != nil {
-		return 0, "", err
+	if err == nil {
+		go func() { _ = s.Serve(context.Background()) }()
 	}
-	go func() { _ = s.Serve(context.Background()) }()
-	return storeServers.keep(s), s.Path(), nil
+	return s, err
 }
 
 // StoreServed returns a server's figures.
@@ -106,26 +107,24 @@ func StoreEndServer(token uint64) (reply string, err error) {
 	return "", s.Close()
 }
 
-// StoreConnect connects to a server at a path, or where servers are by default.
+// StoreConnect connects to a server at a path, or where servers are by default, and returns the path. The client has
+// the call's number.
 func StoreConnect(call uint64, path string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
-	undo := func(reply string) {
-		var told struct{ Token uint64 }
-		_ = json.Unmarshal([]byte(reply), &told)
-		StoreDisconnect(told.Token)
-	}
-	return patiently(call, undo, func(ctx context.Context) (string, error) {
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
 		c, err := store.Connect(ctx, pathOf(path), Runtime)
 		if err != nil {
 			return "", err
 		}
-		return textOf(map[string]any{"token": storeClients.keep(c), "path": c.Path()})
+		storeClients.put(call, c)
+		return c.Path(), nil
 	})
 }
 
-// StoreDisconnect ends a client.
+// StoreDisconnect ends a client, also one that is being made.
 func StoreDisconnect(token uint64) {
+	StoreStop(token)
 	storeEndings.now()
 	if c, err := storeClients.take(token); err == nil {
 		_ = c.Close()
@@ -164,7 +163,7 @@ const (
 	storeSession
 )
 
-// StoreCreate makes an object, and returns what Python's Lease is of: see storePlace.
+// StoreCreate makes an object, and returns what Python's Lease is of: see storePlace. It has the call's number.
 func StoreCreate(call, client uint64, element int, shape string, a backends.Allocator, device, flags int, metadata string) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
@@ -179,13 +178,13 @@ func StoreCreate(call, client uint64, element int, shape string, a backends.Allo
 	if what.Allocator, what.Device, err = placeOfObject(a, device); err != nil {
 		return "", err
 	}
-	return patiently(call, undoLease, func(ctx context.Context) (string, error) {
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
 		b, err := c.Create(ctx, what)
 		if err != nil {
 			return "", err
 		}
-		token := storeObjects.keep(&storeObject{builder: b, written: b.Array().Memory().Retain()})
-		return storePlace(token, b.Array(), b.ID(), false), nil
+		storeObjects.put(call, &storeObject{builder: b, written: b.Array().Memory().Retain()})
+		return storePlace(b.Array(), b.ID(), false), nil
 	})
 }
 
@@ -196,14 +195,6 @@ func placeOfObject(a backends.Allocator, device int) (backends.Allocator, int, e
 	}
 	device, err := CurrentDevice(a.Facts().Backend)
 	return a, device, err
-}
-
-// undoLease ends a lease that nobody has taken from a reply.
-func undoLease(reply string) {
-	digits, _, _ := strings.Cut(reply, " ")
-	if token, err := strconv.ParseUint(digits, 10, 64); err == nil {
-		StoreRelease(token)
-	}
 }
 
 // flagged is a description with what flags say.
@@ -260,16 +251,15 @@ func StorePut(call, client uint64, at backends.Address, element int, shape strin
 	})
 }
 
-// storePlace is a lease's token, where the elements start, the object's id, the allocator, the
-// device, the number of bytes, whether the object is sealed, its type and its shape.
-func storePlace(token uint64, a *gobuffer.Array, id store.ID, sealed bool) string {
+// storePlace is where an object's elements start, its id, the allocator, the device, the number of bytes, whether the
+// object is sealed, its type and its shape.
+func storePlace(a *gobuffer.Array, id store.ID, sealed bool) string {
 	at, layout := a.Memory().Region(), a.Layout()
 	flag := int64(0)
 	if sealed {
 		flag = 1
 	}
-	text := strconv.AppendUint(make([]byte, 0, 128), token, 10)
-	text = strconv.AppendUint(append(text, ' '), uint64(a.Address()), 10)
+	text := strconv.AppendUint(make([]byte, 0, 128), uint64(a.Address()), 10)
 	text = append(append(text, ' '), id.String()...)
 	for _, n := range []int64{int64(at.Allocator), int64(at.Device), int64(layout.NBytes()), flag} {
 		text = strconv.AppendInt(append(text, ' '), n, 10)
@@ -334,7 +324,7 @@ func StoreAbort(call, token uint64) (reply string, err error) {
 	return patiently(call, nil, func(ctx context.Context) (string, error) { return "", b.Abort(ctx) })
 }
 
-// StoreGet gets an object: see storePlace. With milliseconds above 0 it waits for that long, and
+// StoreGet gets an object: see storePlace. The lease has the call's number. With milliseconds above 0 it waits for that long, and
 // returns nothing if there is no sealed one by then.
 func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (reply string, err error) {
 	defer storeReply(&reply, &err)
@@ -351,7 +341,7 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 	if milliseconds > 0 {
 		ask = patiently
 	}
-	return ask(call, undoLease, func(ctx context.Context) (string, error) {
+	return ask(call, nil, func(ctx context.Context) (string, error) {
 		ctx, end := within(ctx, milliseconds)
 		defer end()
 		o, err := c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed, Wait: milliseconds > 0})
@@ -361,8 +351,8 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 		if err != nil {
 			return "", err
 		}
-		sealed := o.Info().Sealed
-		return storePlace(storeObjects.keep(&storeObject{object: o}), o.Array(), parsed, sealed), nil
+		storeObjects.put(call, &storeObject{object: o})
+		return storePlace(o.Array(), parsed, o.Info().Sealed), nil
 	})
 }
 
@@ -383,9 +373,21 @@ func StoreDelete(call, client uint64, id string, force bool) (reply string, err 
 	})
 }
 
-// StoreRelease ends a lease, whose memory is not used any more. That of the maker of a sealed object ends
-// soon: who seals does not wait for the end of what it has mapped.
+// StoreDiscard deletes an object that was made and nobody is to know of. It waits for nobody.
+func StoreDiscard(client uint64, id string) {
+	c, err := storeClients.get(client)
+	if err != nil {
+		return
+	}
+	if parsed, err := store.ParseID(id); err == nil {
+		c.Discard(parsed)
+	}
+}
+
+// StoreRelease ends a lease, also one that a call is still to get, whose memory is not used any more. That of the
+// maker of a sealed object ends soon: who seals does not wait for the end of what it has mapped.
 func StoreRelease(token uint64) {
+	StoreStop(token)
 	o, err := storeObjects.take(token)
 	if err != nil {
 		return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"hamr/store"
@@ -169,7 +168,7 @@ func storeFigures(t store.Statistics) map[string]any {
 	}
 }
 
-// StoreEvents begins to be told of what happens to objects.
+// StoreEvents begins to be told of what happens to objects. The events have the call's number.
 func StoreEvents(call, client uint64) (reply string, err error) {
 	defer storeReply(&reply, &err)
 	defer Guard(&err)
@@ -177,19 +176,14 @@ func StoreEvents(call, client uint64) (reply string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return patiently(call, undoEvents, func(ctx context.Context) (string, error) {
+	return patiently(call, nil, func(ctx context.Context) (string, error) {
 		w, err := c.Watch(ctx)
 		if err != nil {
 			return "", err
 		}
-		return textOf(storeWatches.keep(w))
+		storeWatches.put(call, w)
+		return "", nil
 	})
-}
-
-func undoEvents(reply string) {
-	if token, err := strconv.ParseUint(reply, 10, 64); err == nil {
-		StoreEndEvents(token)
-	}
 }
 
 // StoreNextEvents returns the events since the last call as JSON, nothing if there is none within so
@@ -228,8 +222,9 @@ func StoreNextEvents(call, token uint64, milliseconds int) (reply string, err er
 	})
 }
 
-// StoreEndEvents ends it.
+// StoreEndEvents ends it, also what is about to begin.
 func StoreEndEvents(token uint64) {
+	StoreStop(token)
 	if w, err := storeWatches.take(token); err == nil {
 		_ = w.Close()
 	}

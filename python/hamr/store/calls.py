@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 
 import hamr._native as _native
 
 from .._base.errors import ForkError
 from .._base.library import core
 from .errors import error_of
+from .owned import Owned, numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _ERROR = "!"
 #: The reply of a call that goes on while Python looks for signals.
 _BUSY = "?"
-_numbers = count(1)
 
 
 def reply(text: str) -> str:
@@ -35,18 +34,38 @@ def ask(function: Callable[..., str], *arguments: Any) -> str:
 
     Where a handler raises, as Ctrl-C does, the call ends and what the server did of it is undone.
     """
-    number, generation = next(_numbers), _native.generation()
+    return ask_as(next(numbers), function, *arguments)
+
+
+def ask_as(number: int, function: Callable[..., str], *arguments: Any) -> str:
+    """``ask`` by a number of the caller's, which can be given to StoreStop until the next call."""
+    generation = _native.generation()
     try:
         text = function(number, *arguments)
-        while text == _BUSY:
-            if generation != _native.generation():  # forked by a handler
-                raise ForkError("this call is of the parent process")
-            text = core().StoreProceed(number)
+        return reply(text if text != _BUSY else _outcome(number, generation))
     except BaseException:
         if generation == _native.generation():
             core().StoreStop(number)
         raise
-    return reply(text)
+
+
+def ask_for(owned: Owned, function: Callable[..., str], *arguments: Any) -> str:
+    """``ask`` for what is to be ``owned``, which ends where there is an exception."""
+    try:
+        text = function(owned._token, *arguments)
+        return reply(text if text != _BUSY else _outcome(owned._token, owned._generation))
+    except BaseException:
+        owned._end()
+        raise
+
+
+def _outcome(number: int, generation: int) -> str:
+    """The reply of a call that goes on."""
+    while generation == _native.generation():
+        text = core().StoreProceed(number)
+        if text != _BUSY:
+            return text
+    raise ForkError("this call is of the parent process")  # forked by a handler
 
 
 def call(token: int, operation: str, **arguments: Any) -> Any:

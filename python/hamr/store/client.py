@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from operator import index
 from threading import RLock
@@ -28,11 +27,12 @@ from .arguments import (
     timeout_of,
 )
 from .builder import Builder
-from .calls import ask, call
+from .calls import ask, ask_as, ask_for, call
 from .connection import Connection
 from .description import ObjectInfo
 from .events import Events
 from .ids import ObjectID, id_of, is_id
+from .owned import numbers
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .._base.place import Device
 
     IDs: TypeAlias = list[ObjectID]
-    Leased: TypeAlias = tuple[leases.Lease, tuple[int, int], str, tuple[int, ...]]
+    Told: TypeAlias = tuple[tuple[int, int], str, tuple[int, ...]]
 
 #: Every client there is, whose lock a thread may have that a forked child has not.
 _all: WeakSet[Client] = WeakSet()
@@ -100,9 +100,9 @@ class Client:
                 raise ValueError("the client was closed")
             found = self._connection
             if found is None or not found._is_here():
-                told = json.loads(ask(core().StoreConnect, self.path))
-                found = self._connection = Connection(told["token"])
-                self.path = told["path"]
+                found = Connection()
+                self.path = ask_for(found, core().StoreConnect, self.path)
+                self._connection = found
         return found
 
     def _connected(self) -> int:
@@ -154,19 +154,18 @@ class Client:
         metadata: str,
     ) -> Builder:
         session = self._session()
+        held = leases.Lease(session)
         what = session._token, element, joined(shape), *place, flags, metadata
-        held, where, *_ = self._leased(session, ask(core().StoreCreate, *what))
+        where, *_ = self._had(held, ask_for(held, core().StoreCreate, *what))
         return Builder(held, leases.over(Buffer, held, name_of(element), shape, where, False))
 
-    def _leased(self, session: Connection, told: str) -> Leased:
-        """A lease, and the object's allocator and device, type and shape, of the core's reply."""
-        lease, address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
-        id = ObjectID._of(digits)
-        region = int(address), int(nbytes)
-        held = leases.Lease(int(lease), session, self.path, id, *region, sealed == "1")
+    def _had(self, held: leases.Lease, told: str) -> Told:
+        """The object's allocator and device, type and shape, of the core's reply for a lease."""
+        address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
+        held.made(self.path, ObjectID._of(digits), int(address), int(nbytes), sealed == "1")
         # The core's memory of an object without bytes is any.
         where = (int(number) if held.nbytes else Allocator.shared), int(place)
-        return held, where, dtype, tuple(map(int, shape))
+        return where, dtype, tuple(map(int, shape))
 
     def put(
         self,
@@ -192,28 +191,32 @@ class Client:
         if allocator is None and device is None:
             allocator = core().StoreAllocator(source._allocator, source.device)
             device = source.device if source.device >= 0 else None
+        connection = self._session()
         if allocator == Allocator.shared and source.is_contiguous and source.host_accessible():
-            return self._named(self._put_at(source, *what), name)
+            source.synchronize()  # what others have enqueued that may write to page-locked memory
+            # Without mapping the object: its memory is written as a file is.
+            number, id = next(numbers), None
+            told = connection._token, source.ptr, source._element, joined(source.shape), *what
+            try:
+                id = ObjectID._of(ask_as(number, core().StorePut, *told))
+                return self._named(id, name)
+            except BaseException:
+                _undo_put(connection, number, id)
+                raise
         place = _place_of(allocator, device)
         builder = self._created(source.shape, source._element, place, *what)
-        with builder:
-            builder.buffer[...] = source
-        return self._named(builder.id, name)
-
-    def _put_at(self, source: Buffer, flags: int, metadata: str) -> ObjectID:
-        """Without mapping the object: its memory is written as a file is."""
-        source.synchronize()  # what others have enqueued that may write to page-locked memory
-        what = source._element, joined(source.shape), flags, metadata
-        return ObjectID(ask(core().StorePut, self._connected(), source.ptr, *what))
+        try:
+            with builder:
+                builder.buffer[...] = source
+            return self._named(builder.id, name)
+        except BaseException:
+            _undo_put(connection, 0, builder.id)
+            raise
 
     def _named(self, id: ObjectID, name: str | None) -> ObjectID:
-        """An object that was made, with a name; without one that it cannot have it is deleted."""
+        """An object that was made, which has the name now."""
         if name is not None:
-            try:
-                self.put_name(name, id)
-            except BaseException:
-                self.delete(id)
-                raise
+            self._call("put_name", id=id, name=name, on=False)
         return id
 
     # Having objects.
@@ -247,17 +250,20 @@ class Client:
             until = until_of(seconds)
             id = self.get_name(name, wait, seconds)
             seconds = seconds_until(until)
-        held, where, dtype, shape = self._found(id_of(id), unsafe, wait, seconds)
+        held, (where, dtype, shape) = self._found(id_of(id), unsafe, wait, seconds)
         found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
 
-    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Leased:
-        def look(milliseconds: int) -> Leased | None:
+    def _found(
+        self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None
+    ) -> tuple[leases.Lease, Told]:
+        def look(milliseconds: int) -> tuple[leases.Lease, Told] | None:
             session = self._session()
-            told = ask(core().StoreGet, session._token, id, unsafe, milliseconds)
-            return self._leased(session, told) if told else None
+            held = leases.Lease(session)
+            told = ask_for(held, core().StoreGet, session._token, id, unsafe, milliseconds)
+            return (held, self._had(held, told)) if told else None
 
         return found_within(timeout, wait, look, f"object {id} was not sealed")
 
@@ -392,6 +398,16 @@ def client_of(path: str) -> Client:
         if found is None:
             found = _clients[path] = Client(path)
         return found
+
+
+def _undo_put(connection: Connection, number: int, id: ObjectID | None) -> None:
+    """Have an object deleted that nobody is to have: that of a call, or one whose id has come."""
+    if not connection._is_here():
+        return
+    if id is None:
+        core().StoreStop(number)
+    else:
+        core().StoreDiscard(connection._token, id)
 
 
 def _after_fork() -> None:

@@ -15,6 +15,5 @@ class Connection(Owned):
 
     __slots__ = ()
 
-    def __del__(self) -> None:
-        if token := self._taken():
-            core().StoreDisconnect(token)
+    def __init__(self) -> None:
+        super().__init__(core().StoreDisconnect)

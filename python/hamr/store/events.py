@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._base.library import core
 from .arguments import seconds_of
-from .calls import ask
+from .calls import ask, ask_for
 from .ids import ObjectID
 from .owned import Owned
 from .patience import SLICE, is_over, milliseconds_of, until_of
@@ -33,10 +33,9 @@ class Events(Owned):
     """An iterator over what happens to objects; see ``Client.events``."""
 
     def __init__(self, session: Connection) -> None:
-        super().__init__()
-        self._session = session  # which would end, and the events with it
+        super().__init__(core().StoreEndEvents, session)  # which would end, and the events with it
         self._left: deque[StoreEvent] = deque()
-        self._token = int(ask(core().StoreEvents, session._token))
+        ask_for(self, core().StoreEvents, session._token)
 
     def __iter__(self) -> Self:
         return self
@@ -45,9 +44,6 @@ class Events(Owned):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     def __next__(self) -> StoreEvent:
@@ -75,5 +71,4 @@ class Events(Owned):
 
     def close(self) -> None:
         """Be told no more."""
-        if token := self._taken():
-            core().StoreEndEvents(token)
+        self._end()

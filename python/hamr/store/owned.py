@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import hamr._native as _native
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-class Owned:
-    """Something of the core's that ends once, and is nothing in a child of its process."""
+#: Of calls, and of what they make.
+numbers = count(1)
 
-    __slots__ = ("_generation", "_token")
 
-    def __init__(self, token: int = 0) -> None:
-        self._token, self._generation = token, _native.generation()
+class Owned(_native.Owned):
+    """Something of the core's that ends once, and is nothing in a child of its process.
 
-    def _is_here(self) -> bool:
-        """Whether it is this process's own, and not its parent's."""
-        return self._generation == _native.generation()
+    It has its number before the core makes it, and its end is C code: so it ends also where the
+    handler of a signal raises, at whatever step of Python code that is.
+    """
 
-    def _taken(self) -> int:
-        """The number, for the one call that ends it; 0 where there is nothing to end."""
-        # Nothing is set yet where the arguments of __init__ were wrong.
-        token, self._token = getattr(self, "_token", 0), 0
-        return token if token and self._is_here() else 0
+    __slots__ = ()
+
+    def __init__(self, end: Callable[[int], object], keeps: object = None) -> None:
+        """Have ``end(number)`` called at the end; ``keeps`` is not to go before that."""
+        self._own(next(numbers), end, keeps)

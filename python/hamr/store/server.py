@@ -58,7 +58,7 @@ class Server(Owned):
         metadata: int | str = "32KiB",
         socket: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(core().StoreEndServer)
         limits, spills = limits_of(limit), flag_of("spill_devices", spill_devices)
         if spills and (spill is None or "gpu" not in limits):
             raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
@@ -73,19 +73,15 @@ class Server(Owned):
             "metadata": size_of("metadata", metadata),
         }
         try:
-            told = json.loads(reply(core().StoreServe(json.dumps(options))))
+            self.path = reply(core().StoreServe(self._token, json.dumps(options)))
         except ValueError as error:  # of Go's names
             message = str(error).replace("MaxMetadata", "metadata", 1)
             raise type(error)(message.replace("Socket", "socket")) from None
-        self._token, self.path = told["token"], told["path"]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -101,8 +97,7 @@ class Server(Owned):
 
     def close(self) -> None:
         """End it. Clients keep what they have mapped."""
-        if token := self._taken():
-            reply(core().StoreEndServer(token))
+        reply(self._end() or "")
 
 
 def descriptor_of(socket: Any) -> int:
