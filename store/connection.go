@@ -41,7 +41,8 @@ func (s *Server) admit(socket int) {
 		}
 	}
 	if err == errTooMany {
-		turnAway(socket, &RefusedError{s.path, fmt.Sprintf("it has as many connections as it may have, %d: close others first", s.options.MaxSessions)})
+		most := int64(s.options.MaxSessions)
+		turnAway(socket, &FullError{Memory: memoryConnections, Needed: 1, Limit: most, Used: most})
 	}
 	k.close(nil)
 	s.mu.Lock()

@@ -66,7 +66,7 @@ type Holder struct {
 
 // FullError says that there is no room for an object: what could be evicted was not enough.
 type FullError struct {
-	Memory  string // "host", a device's UUID, "table": what is known of objects, or "descriptors": of memory, in place of bytes
+	Memory  string // "host", a device's UUID, "table": what is known of objects, or, in place of bytes, "descriptors" of memory, "connections"
 	Needed  int64  // bytes
 	Limit   int64
 	Used    int64
@@ -78,6 +78,9 @@ func (e *FullError) Error() string {
 	if e.Memory == memoryDescriptors {
 		return fmt.Sprintf("the store is full: its process can open %d file descriptors (RLIMIT_NOFILE, ulimit -n), and has %d of memory: "+
 			"each object of %d KiB and more has one, and so has each block of smaller ones", e.Limit, e.Used, largeFrom>>10)
+	}
+	if e.Memory == memoryConnections {
+		return fmt.Sprintf("the store is full: it has as many connections as it may have, %d: close others first", e.Limit)
 	}
 	fmt.Fprintf(&b, "the store is full: %d bytes are needed, and %d of %d are in use (%s)", e.Needed, e.Used, e.Limit, e.Memory)
 	switch {

@@ -194,8 +194,9 @@ func TestOneConnectionTooMany(t *testing.T) {
 	}
 	for range 100 {
 		_, err := Connect(background, s.Path(), newRuntime(t))
-		var refused *RefusedError
-		require.ErrorAs(t, err, &refused)
+		var full *FullError
+		require.ErrorAs(t, err, &full)
+		require.Equal(t, FullError{Memory: "connections", Needed: 1, Limit: 3, Used: 3}, *full)
 		require.ErrorContains(t, err, "as many connections as it may have, 3")
 	}
 	eventually(t, func() bool { return s.Statistics().Refused == 100 }, func() any { return s.Statistics() })

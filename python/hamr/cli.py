@@ -226,7 +226,7 @@ def _add_bench_options(bench: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="fewer rounds, and copies of at most 64 MiB")
     add("--largest", metavar="SIZE", type=_size, help="the largest copy (default 1GiB)")
     add("--scaling", action="store_true", help="large copies on 1, 2, 4 ... cores, too")
-    add("--rounds", type=_count, default=9, help="how often everything is timed (default 9)")
+    add("--rounds", type=count_of, default=9, help="how often everything is timed (default 9)")
 
 
 def _bench(bench: argparse.ArgumentParser, given: argparse.Namespace) -> int:
@@ -266,9 +266,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
+def count_of(text: str) -> int:
+    """How often, as an option says it."""
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
+        shown = text if len(text) < 40 else f"{text[:36]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is no count: accepted is an int from 1 on")
     return int(text)
 
 

@@ -151,6 +151,8 @@ def test_info_of_devices(monkeypatch, capsys):
         (["--version"], 0, f"hamr {hamr.__version__}"),
         (["bench", "--rounds", "0"], 2, "--rounds: '0' is no count: accepted is an int from 1 on"),
         (["bench", "--rounds", "x"], 2, "--rounds: 'x' is no count"),
+        (["bench", "--rounds", "9" * 5000], 2, "9...' is no count: accepted is an int from 1 on"),
+        (["bench", "--largest", "9999999999GiB"], 2, "too large: accepted is up to this machine's"),
         (["bench", "--json", "/nowhere/b.json"], 2, "--json /nowhere/b.json: No such file or dir"),
         (["bench", "--json", "/"], 2, "--json /: Is a directory"),
         (["bench", "--only", "all"], 2, "--only: 'all' is no part: accepted are operations, "),

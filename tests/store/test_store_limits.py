@@ -1,7 +1,6 @@
 import errno
 import os
 import resource
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import hamr
 from hamr.store import ObjectNotFound, Server, StoreFull, connect
+from tests.support.processes import no_descriptors
 
 MIB = 1 << 20
 
@@ -82,27 +82,6 @@ def test_what_nobody_has_is_spilled_and_brought_back(tmp_path):
 def test_limits_are_checked(tmp_path, limit):
     with pytest.raises((ValueError, TypeError)):
         Server(str(tmp_path / "store" / "socket"), limit=limit).close()
-
-
-@contextmanager
-def no_descriptors():
-    """This process can open no more files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = []
-    # The list has its own descriptor, too.
-    most = len(list(Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    try:
-        while True:
-            taken.append(os.dup(0))
-    except OSError:
-        pass
-    try:
-        yield
-    finally:
-        for descriptor in taken:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_process_without_descriptors_keeps_its_session(server_process):

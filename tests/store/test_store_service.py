@@ -9,9 +9,10 @@ import sys
 import pytest
 
 from hamr import cli
-from hamr.store import Server, connect, service
+from hamr.store import Server, StoreFull, connect, service
 from tests.store.serving import ServerProcess
 from tests.support.paths import PATHS
+from tests.support.processes import no_descriptors, wait_until
 
 
 @pytest.fixture
@@ -150,3 +151,33 @@ def test_ping_refuses_a_time_that_is_none(timeout, folder, capsys):
 def test_ping_of_a_program_that_is_no_store(listening, capsys):
     assert ping(listening.getsockname(), "--timeout", "30") == 3
     assert "has not answered" in capsys.readouterr().err
+
+
+def test_ping_tells_who_has_no_descriptors(folder, capsys):
+    path = str(folder / "store.sock")
+    with ServerProcess(path, before="ulimit -n 64") as server:
+        clients = []
+        with pytest.raises(StoreFull, match="RLIMIT_NOFILE"):
+            clients.extend(connect(path) for _ in range(64))
+        assert ping(path) == service.FULL == 4
+        assert "clients are turned away: the store is full: its process can open 64" in (
+            capsys.readouterr().err
+        )
+        clients.clear()
+        wait_until(lambda: server.descriptors() < 40)
+        assert ping(path) == 0
+        with no_descriptors():
+            assert ping(path) == service.UNABLE == 5
+        assert "this process cannot ask: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [("ping", "--timeout"), ("top", "--every")])
+def test_a_time_that_is_too_long_is_said_so(options, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["store", *options, "1e10"])
+    assert ended.value.code == 2
+    assert "'1e10' is too long: accepted are up to 9223372036 seconds" in capsys.readouterr().err
+
+
+def test_the_longest_time_to_wait(server):
+    assert ping(server.path, "--timeout", "9223372036") == 0

@@ -212,6 +212,9 @@ def size_of(text: str) -> int:
     nbytes = int(match[1]) * units[match[2]] if match else 0
     if nbytes < KIB:
         raise ValueError(f"{text!r} is no size: accepted are 1KiB, 64MiB, 1GiB and the like")
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if nbytes > most:
+        raise ValueError(f"{text!r} is too large: accepted is up to this machine's {most} bytes")
     return nbytes
 
 

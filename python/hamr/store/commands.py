@@ -11,6 +11,7 @@ import threading
 from argparse import ArgumentTypeError
 
 from .._base.errors import Error
+from ..cli import count_of
 from . import service
 from .client import Client, connect
 from .server import Server
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .description import ObjectInfo
+
+#: Seconds that the system's timers and locks take.
+_LONGEST = threading.TIMEOUT_MAX
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +46,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--name", metavar="PATTERN", default="", help="those of such names")
     commands.add_parser("stat", help="what the server counts")
     pinged = commands.add_parser(
-        "ping", help="whether the server answers: status 0, 1 (there is none) or 3 (it is silent)"
+        "ping",
+        help="whether the server answers: status 0, 1 (there is none), 3 (it is silent), "
+        "4 (it turns clients away: it has no connections or descriptors left) or "
+        "5 (this process has none)",
     )
     pinged.add_argument(
         "--timeout", metavar="SECONDS", type=_timeout, default=5.0, help="default 5"
     )
     top = commands.add_parser("top", help="the same and the largest objects, again and again")
     top.add_argument("--every", metavar="SECONDS", type=_seconds, default=1.0, help="default 1")
-    top.add_argument("--times", metavar="N", type=_times, help="so often, and end")
+    top.add_argument("--times", metavar="N", type=count_of, help="so often, and end")
     for command in commands.choices.values():
         command.add_argument("--socket", metavar="PATH", help="where the server listens")
     for name in ("list", "stat", "top"):
@@ -63,6 +70,8 @@ def _seconds(text: str) -> float:
         seconds = -1
     if not 0 <= seconds < float("inf"):
         raise ArgumentTypeError(f"{text!r} is no time: accepted is a number of seconds")
+    if seconds > _LONGEST:
+        raise ArgumentTypeError(f"{text!r} is too long: accepted are up to {_LONGEST:.0f} seconds")
     return seconds
 
 
@@ -71,12 +80,6 @@ def _timeout(text: str) -> float:
     if not seconds:
         raise ArgumentTypeError(f"{text!r} is no time to wait: accepted is more than 0")
     return seconds
-
-
-def _times(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no count: accepted is an int from 1 on")
-    return int(text)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -91,7 +94,7 @@ def run(chosen: argparse.Namespace) -> int:
         with connect(chosen.socket) as client:
             command = {"list": _list, "stat": _stat, "top": _top}[chosen.store_command]
             command(client, chosen)
-    except (Error, ValueError) as error:
+    except (Error, ValueError, OSError) as error:
         print(f"hamr store: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

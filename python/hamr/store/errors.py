@@ -41,7 +41,8 @@ class StoreFull(StoreError, OutOfMemory):
     process's number and bytes that are kept for it, who has most first.
 
     ``memory`` is ``"descriptors"`` where the server's process can open no more files: each object
-    of 64 KiB and more takes one. ``limit`` is RLIMIT_NOFILE then, and ``used`` those of memory.
+    of 64 KiB and more takes one. ``limit`` is RLIMIT_NOFILE then, and ``used`` those of memory. It
+    is ``"connections"`` where the server has as many as it may have, ``limit``.
     """
 
     memory: str = ""

@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 
 from .client import connect
-from .errors import StoreLost
+from .errors import StoreError, StoreFull, StoreLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The first descriptor that a service manager hands over: sd_listen_fds(3).
 _FIRST = 3
 #: Exit statuses of ``hamr store ping``.
-ANSWERS, ABSENT, SILENT = 0, 1, 3
+ANSWERS, ABSENT, SILENT, FULL, UNABLE = 0, 1, 3, 4, 5
 
 
 def given_socket() -> int:
@@ -59,6 +59,12 @@ def ping(path: str | None, timeout: float) -> tuple[int, str]:
     except StoreLost as error:
         # Somebody may listen there who does not answer.
         return SILENT if _somebody_listens(error.path) else ABSENT, str(error)
+    except StoreFull as error:
+        return FULL, f"clients are turned away: {error}"
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        return UNABLE, f"this process cannot ask: {error}"
     took = (time.perf_counter() - start) * 1e3
     return ANSWERS, f"the store at {path} has answered within {took:.1f} ms"
 
