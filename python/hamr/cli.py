@@ -211,6 +211,8 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _add_bench_options(bench: argparse.ArgumentParser) -> None:
+    from ._base.size import count_of
+
     add = bench.add_argument
     add(
         "--json",
@@ -264,14 +266,6 @@ class _Version(argparse.Action):
 
         print(f"hamr {hamr.__version__}")
         parser.exit()
-
-
-def count_of(text: str) -> int:
-    """How often, as an option says it."""
-    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
-        shown = text if len(text) < 40 else f"{text[:36]}..."
-        raise argparse.ArgumentTypeError(f"{shown!r} is no count: accepted is an int from 1 on")
-    return int(text)
 
 
 def _size(text: str) -> int:

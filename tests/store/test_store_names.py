@@ -73,6 +73,21 @@ def test_the_order_of_name_and_id(client):
     assert client.get_name("0" * 32) == second
 
 
+def test_a_name_and_an_id_by_their_keywords_are_what_they_are_called(client):
+    id, other = client.put(np.zeros(3)), client.put(np.ones(3))
+    client.put(np.ones(3), name=other)
+    for call in (
+        lambda: client.put_name(name=id, id="latest"),
+        lambda: client.put_name(str(id), id="latest"),
+        lambda: client.put_name(name=str(id), id="latest"),
+    ):
+        with pytest.raises(ValueError, match="id is 'latest'"):
+            call()
+    client.put_name(id=id, name="ab" * 16)
+    client.put_name(name=other, id=id, replace=True)
+    assert sorted(client.info(id).names) == sorted(["ab" * 16, str(other)])
+
+
 def test_objects_are_listed_in_the_order_in_which_they_were_made(client):
     ids = [client.put(np.full(n, n), name=f"run{n % 2}/{n}") for n in range(40)]
     assert [info.id for info in client.list()] == ids

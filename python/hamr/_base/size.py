@@ -1,4 +1,4 @@
-"""Numbers of bytes as users give them."""
+"""Numbers of bytes, and of times, as users give them."""
 
 from __future__ import annotations
 
@@ -35,3 +35,13 @@ def size_of(name: str, value: Any, also: str = "") -> int:
     if not 0 <= count < 2**63:
         raise ValueError(f"{name} is {value!r}: accepted are 0 ... 2**63-1 bytes")
     return count
+
+
+def count_of(text: str) -> int:
+    """How often, as an option of the command line says it."""
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
+        from argparse import ArgumentTypeError
+
+        shown = text if len(text) < 40 else f"{text[:36]}..."
+        raise ArgumentTypeError(f"{shown!r} is no count: accepted is an int from 1 on")
+    return int(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from operator import index
 from threading import RLock
-from warnings import warn
 from weakref import WeakSet
 
 from .._base.allocator import Allocator, allocator_of
@@ -31,7 +30,8 @@ from .calls import ask, ask_as, ask_for, call
 from .connection import Connection
 from .description import ObjectInfo
 from .events import Events
-from .ids import ObjectID, id_of, is_id
+from .ids import ObjectID, id_of
+from .name_order import in_either_order
 from .owned import numbers
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 
@@ -276,16 +276,12 @@ class Client:
 
     # Names.
 
+    @in_either_order
     def put_name(self, name: str, id: str, replace: bool = False) -> None:
         """Give an object a name; NameTaken if another one has it, unless it is to be replaced.
 
         The order is that of Go, C and C++. The other one, the id first, is deprecated.
         """
-        # What create and put return is no name, also where the name is like an id, as a hash is.
-        given = isinstance(name, ObjectID) and not isinstance(id, ObjectID)
-        if given or (is_id(name) and not is_id(id)):
-            warn("write put_name(name, id): the name comes first", DeprecationWarning, 2)
-            name, id = id, name
         self._call(
             "put_name", id=id_of(id), name=name_of_object(name), on=flag_of("replace", replace)
         )

@@ -11,7 +11,7 @@ import threading
 from argparse import ArgumentTypeError
 
 from .._base.errors import Error
-from ..cli import count_of
+from .._base.size import count_of
 from . import service
 from .client import Client, connect
 from .server import Server
