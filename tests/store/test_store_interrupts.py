@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hamr.store import Client, Server, connect
+from hamr.store import Client, Server, StoreTimeout, connect
 from tests.support.processes import wait_until
 
 
@@ -89,6 +89,29 @@ def test_a_wait_ends_though_the_server_stands_still(server_process):
         assert found == [([], ids)]
         server_process.process.send_signal(signal.SIGCONT)
         assert client.wait([builder.seal()], timeout=30) == (ids, [])
+
+
+def test_what_is_there_is_found_though_the_answer_comes_after_the_time(server_process):
+    client = connect(server_process.path)
+    id = client.put(np.arange(30), name="it")
+
+    def is_found(ask):
+        stopped(server_process)
+        goes_on = threading.Timer(0.08, server_process.process.send_signal, (signal.SIGCONT,))
+        goes_on.start()
+        try:
+            return ask() is not None
+        except StoreTimeout:
+            return False  # this thread, or the timer's, did not run for long
+        finally:
+            goes_on.join()
+
+    for ask in (
+        lambda: client.get(id, wait=True, timeout=0),
+        lambda: client.get_name("it", wait=True, timeout=0),
+        lambda: client.get(name="it", wait=True, timeout=0.001),
+    ):
+        assert any(is_found(ask) for _ in range(20))
 
 
 def test_closing_does_not_wait_for_a_server_that_stands_still(server_process):

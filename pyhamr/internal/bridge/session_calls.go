@@ -63,12 +63,10 @@ func SetMetadata(client uint64, id StoreID, metadata []byte) error {
 // GetName returns the object that has a name; with milliseconds it is waited for.
 func GetName(client uint64, name string, milliseconds int64) (StoreID, error) {
 	return onClient(client, func(ctx context.Context, c *store.Client) (StoreID, error) {
-		end := func() {}
-		if milliseconds != 0 {
-			ctx, end = soon(milliseconds)
+		if milliseconds == 0 {
+			return c.GetName(ctx, name, false)
 		}
-		defer end()
-		return c.GetName(ctx, name, milliseconds != 0)
+		return getNameWithin(ctx, c, name, atMost(milliseconds))
 	})
 }
 

@@ -58,11 +58,19 @@ func field[T any](told map[string]any, name string) (value T) {
 
 // soon is a context that ends after so many milliseconds.
 func soon(milliseconds int64) (context.Context, context.CancelFunc) {
-	if milliseconds < 0 || milliseconds > math.MaxInt64/int64(time.Millisecond) {
-		return context.Background(), func() {}
+	if milliseconds == 0 {
+		c := deadline.Until(context.Background(), time.Now())
+		return c, c.End
 	}
-	c := deadline.Until(context.Background(), time.Now().Add(time.Duration(milliseconds)*time.Millisecond))
-	return c, c.End
+	return within(context.Background(), atMost(milliseconds))
+}
+
+// atMost is how long within waits for so many milliseconds: more than there can be are no limit, as is -1.
+func atMost(milliseconds int64) int {
+	if milliseconds > math.MaxInt64/int64(time.Millisecond) {
+		return -1
+	}
+	return int(milliseconds)
 }
 
 // Serve starts a server of the store in this process; 0 is what ServerOptions take it for.
@@ -190,12 +198,15 @@ func GetObject(client uint64, id StoreID, unsealed bool, milliseconds int64, res
 	if err != nil {
 		return 0, err
 	}
-	ctx, end := context.Background(), func() {}
-	if milliseconds != 0 {
-		ctx, end = soon(milliseconds)
+	get := func() (*store.Object, error) {
+		return c.Get(context.Background(), id, store.GetOptions{Unsafe: unsealed})
 	}
-	defer end()
-	o, err := c.Get(ctx, id, store.GetOptions{Unsafe: unsealed, Wait: milliseconds != 0})
+	if milliseconds != 0 {
+		get = func() (*store.Object, error) {
+			return getWithin(context.Background(), c, id, unsealed, atMost(milliseconds))
+		}
+	}
+	o, err := get()
 	if err != nil {
 		return 0, err
 	}

@@ -342,9 +342,11 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 		ask = patiently
 	}
 	return ask(call, nil, func(ctx context.Context) (string, error) {
-		ctx, end := within(ctx, milliseconds)
-		defer end()
-		o, err := c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed, Wait: milliseconds > 0})
+		get := func() (*store.Object, error) { return c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed}) }
+		if milliseconds > 0 {
+			get = func() (*store.Object, error) { return getWithin(ctx, c, parsed, unsealed, milliseconds) }
+		}
+		o, err := get()
 		if milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
 			return "", nil
 		}

@@ -27,10 +27,12 @@ var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeAr
 		return nil, c.DropName(ctx, a.Name)
 	},
 	"get_name": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
-		ctx, end := within(ctx, a.Milliseconds)
-		defer end()
-		id, err := c.GetName(ctx, a.Name, a.Milliseconds > 0)
-		if a.Milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
+		if a.Milliseconds <= 0 {
+			id, err := c.GetName(ctx, a.Name, false)
+			return id.String(), err
+		}
+		id, err := getNameWithin(ctx, c, a.Name, a.Milliseconds)
+		if errors.Is(err, context.DeadlineExceeded) {
 			return "", nil
 		}
 		return id.String(), err
@@ -91,9 +93,6 @@ var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeAr
 		return storeFigures(t), err
 	},
 }
-
-// storeAnswersWithin is how many milliseconds a server that stands still may have a wait take longer than it was to.
-const storeAnswersWithin = 100
 
 // storeQueries are those that change nothing, and wait for nothing.
 var storeQueries = map[string]bool{"exists": true, "info": true, "list": true, "statistics": true}
