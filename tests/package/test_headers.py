@@ -95,8 +95,8 @@ UPSTREAM = [
     "cuda_device", "cuda_launch", "device", "stream",
 ]  # fmt: skip
 CPP = [
-    "allocator", "buffer", "device", "element", "error", "extents", "launch", "python", "storage",
-    "store", "stream", "utilities", "view",
+    "allocator", "buffer", "device", "element", "error", "extents", "launch", "objects", "plain",
+    "python", "storage", "store", "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -136,13 +136,18 @@ HOLDS = {
     "cstdint": (
         "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t"
     ),
+    "cstdlib": "free",
     "cstring": "memcmp memcpy strlen",
     "exception": "exception terminate uncaught_exceptions",
-    "functional": "function hash",
+    "functional": "function hash less",
     "iostream": "cerr cout endl",
     "limits": "numeric_limits",
     "mdspan": "dextents mdspan",
-    "memory": "make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
+    "memory": (
+        "allocator destroy_n make_shared make_unique shared_ptr static_pointer_cast "
+        "uninitialized_fill_n unique_ptr weak_ptr"
+    ),
+    "mutex": "lock_guard mutex",
     "new": "bad_alloc",
     "optional": "nullopt optional",
     "ostream": "ostream",
@@ -152,11 +157,14 @@ HOLDS = {
     "string": "string to_string",
     "tuple": "get make_tuple tuple tuple_cat",
     "type_traits": (
-        "conditional_t decay_t enable_if_t false_type integral_constant is_const_v is_integral_v "
-        "is_invocable_v is_lvalue_reference_v is_same_v is_signed_v is_unsigned_v is_volatile_v "
+        "conditional_t decay_t enable_if_t false_type integral_constant is_const_v "
+        "is_constructible_v is_convertible_v is_copy_constructible_v is_default_constructible_v "
+        "is_integral_v "
+        "is_invocable_v is_lvalue_reference_v is_nothrow_move_constructible_v is_null_pointer_v "
+        "is_pointer_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v is_volatile_v "
         "remove_const_t remove_cv_t remove_reference_t true_type void_t"
     ),
-    "utility": "exchange forward move pair swap",
+    "utility": "declval exchange forward move pair swap",
     "vector": "vector",
 }
 

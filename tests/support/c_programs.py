@@ -36,8 +36,10 @@ def compile_program(
     """Compile a program, without a warning."""
     command = [*LANGUAGES[language][1], f"-std={standard}", "-O1", "-g", *WARNINGS, "-pthread"]
     command += [f"-I{include or hamr.get_include()}", f"-I{PROGRAMS}", "-x", language]
+    # Clang warns of a language for files that are not there.
+    others = [] if all(flag.startswith("-") for flag in flags) else ["-x", "none"]
     done = subprocess.run(
-        [*command, str(source), "-x", "none", "-o", str(output), *flags, "-ldl"],
+        [*command, str(source), *others, "-o", str(output), *flags, "-ldl"],
         capture_output=True,
         text=True,
         check=False,

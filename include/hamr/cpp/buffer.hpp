@@ -5,25 +5,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "storage.hpp"
+#include "objects.hpp"
+#include "plain.hpp"
 
 namespace hamr {
+namespace detail {
 
-/// Elements of type T. As with a container, many threads may read one at a time, and who changes it
-/// must be alone. A stream that is not given is the default stream, a transfer mode async.
+template <typename T>
+using elements = std::conditional_t<is_object<T>, objects<T>, plain<T>>;
+
+} // namespace detail
+
+/// Elements of type T: numbers, which hamr converts; plain structs and pointers, which are bytes to it; and objects, which are
+/// constructed and destroyed, in the host's memory alone. As with a container, many threads may read one at a time, and who
+/// changes it must be alone. A stream that is not given is the default stream, a transfer mode async.
 template <typename T>
 class buffer {
     template <typename U>
     friend class buffer;
-    static_assert(detail::element<T>() != HAMR_INVALID, "hamr::buffer<T>: hamr has no elements of type T");
-    static constexpr std::int32_t element = detail::element<T>();
+    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
     template <typename D>
     using if_deleter = std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, T *>, int>;
+    /// A pointer that is one value, as of characters to a string, is none to values.
+    template <typename U>
+    using if_values = std::enable_if_t<std::is_same_v<T, U> || detail::is_number<T> || !std::is_convertible_v<const U *, T>, int>;
+
+    /// A number of elements behind a stream, of its own type, so that no stream is taken for a number and it for a value.
+    template <typename N>
+    using if_count = std::enable_if_t<std::is_convertible_v<N, std::size_t>, int>;
 
 public:
     using value_type = T;
@@ -37,31 +51,34 @@ public:
 
     /// n elements that are not initialised.
     buffer(allocator alloc, std::size_t n) : buffer(alloc, hamr::stream(), n) {}
-    buffer(allocator alloc, const hamr::stream &strm, std::size_t n) : buffer(alloc, strm, transfer::async, n) {}
+    template <typename N, if_count<N> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, N n) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n)) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n) : buffer(alloc, strm, mode, one_dimension(n)) {}
 
     /// n elements of a value.
     buffer(allocator alloc, std::size_t n, const T &value) : buffer(alloc, hamr::stream(), n, value) {}
-    buffer(allocator alloc, const hamr::stream &strm, std::size_t n, const T &value) : buffer(alloc, strm, transfer::async, n, value) {}
+    template <typename N, if_count<N> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, N n, const T &value) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), value) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const T &value) : buffer(alloc, strm, mode, one_dimension(n), value) {}
 
     /// n elements that are in the host's memory, converted. They may be changed at return.
-    template <typename U>
+    template <typename U, if_values<U> = 0>
     buffer(allocator alloc, std::size_t n, const U *values) : buffer(alloc, hamr::stream(), n, values) {}
-    template <typename U>
-    buffer(allocator alloc, const hamr::stream &strm, std::size_t n, const U *values) : buffer(alloc, strm, transfer::async, n, values) {}
-    template <typename U>
-    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const U *values) : buffer(alloc, strm, mode, n) {
-        detail::check(hamr_set_values(m_storage.get(), 0, detail::element<U>(), values, detail::count(n, "buffer")), "buffer");
+    template <typename N, typename U, if_count<N> = 0, if_values<U> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, N n, const U *values) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), values) {}
+    template <typename U, if_values<U> = 0>
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const U *values) : buffer(alloc, strm, mode, detail::is_object<T> ? 0 : n) {
+        if constexpr (detail::is_object<T>) m_storage.assign_values(values, n, "buffer");
+        else m_storage.set_values(0, values, n, "buffer");
     }
 
     /// Of a shape: buffer(alloc, {480, 640}, value).
     buffer(allocator alloc, const extents &shape) : buffer(alloc, hamr::stream(), transfer::async, shape) {}
     buffer(allocator alloc, const extents &shape, const T &value) : buffer(alloc, hamr::stream(), transfer::async, shape, value) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape)
-        : m_storage(element, detail::place_of(alloc, strm, mode), shape, nullptr, "buffer") {}
+        : m_storage(detail::place_of(alloc, strm, mode), shape, nullptr) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape, const T &value)
-        : m_storage(element, detail::place_of(alloc, strm, mode), shape, &value, "buffer") {}
+        : m_storage(detail::place_of(alloc, strm, mode), shape, &value) {}
 
     /// Shares size elements at ptr, which are of the allocator and on the device owner; of -1 the driver
     /// is asked. The deleter, any function object of a T *, is called once, on any thread, when nobody
@@ -74,36 +91,36 @@ public:
         : buffer(alloc, strm, transfer::async, size, owner, ptr, std::forward<D>(deleter)) {}
     template <typename D, if_deleter<D> = 0>
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, D &&deleter)
-        : m_storage(element, detail::adopt_with<T>(detail::place_of(alloc, strm, mode), size, owner, ptr, std::forward<D>(deleter))) {}
+        : m_storage(detail::elements<T>::adopted(detail::place_of(alloc, strm, mode), size, owner, ptr, std::forward<D>(deleter))) {}
 
     /// Shares elements that the allocator frees, or if take is 0 the caller, after the buffer's end.
     buffer(allocator alloc, std::size_t size, int owner, T *ptr, int take = 1) : buffer(alloc, hamr::stream(), size, owner, ptr, take) {}
     buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, T *ptr, int take = 1)
         : buffer(alloc, strm, transfer::async, size, owner, ptr, take) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, int take = 1)
-        : m_storage(element, detail::adopt(element, detail::place_of(alloc, strm, mode), size, owner, ptr, take ? HAMR_ADOPT_TAKE : 0, nullptr, nullptr)) {}
+        : m_storage(detail::elements<T>::taken(detail::place_of(alloc, strm, mode), size, owner, ptr, take)) {}
 
     /// Shares elements that a shared pointer keeps.
     buffer(allocator alloc, std::size_t size, int owner, const std::shared_ptr<T> &ptr) : buffer(alloc, hamr::stream(), size, owner, ptr) {}
     buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
         : buffer(alloc, strm, transfer::async, size, owner, ptr) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
-        : buffer(alloc, strm, mode, size, owner, ptr.get(), detail::keeps<T>{ptr}) {}
+        : m_storage(detail::elements<T>::shared_with(detail::place_of(alloc, strm, mode), size, owner, ptr)) {}
 
     /// Takes over a buffer of hamr.h's, whose elements must be T.
-    explicit buffer(hamr_buffer *made) : m_storage(element, checked(made)) {}
+    explicit buffer(hamr_buffer *made) : m_storage(made) {}
 
     /// Copies, converted: as the source is kept, but for what is given.
-    buffer(const buffer &other) : m_storage(element, other.m_storage.copy(element, nullptr, "buffer").release()) {}
+    buffer(const buffer &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
     template <typename U>
-    buffer(const buffer<U> &other) : m_storage(element, other.m_storage.copy(element, nullptr, "buffer").release()) {}
+    buffer(const buffer<U> &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
     template <typename U>
     buffer(allocator alloc, const buffer<U> &other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), other) {}
     template <typename U>
     buffer(allocator alloc, const hamr::stream &strm, const buffer<U> &other) : buffer(alloc, strm, transfer::async, other) {}
     template <typename U>
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const buffer<U> &other)
-        : m_storage(element, copied(other, detail::place_of(alloc, strm, mode))) {}
+        : m_storage(copied(other, detail::place_of(alloc, strm, mode))) {}
 
     /// Moves, which leave other without elements. Given an allocator that is not other's, or where
     /// another device is active than owns the memory, the elements are copied instead.
@@ -125,15 +142,16 @@ public:
     }
     buffer &operator=(buffer &&other) {
         if (this == &other) return *this;
-        const hamr_place mine = m_storage.place(), its = other.m_storage.place();
-        if (mine.allocator != its.allocator || mine.device != its.device) {
-            assign_from(other);
-            other.m_pointer.reset();
-            const detail::storage gone(std::move(other.m_storage));
-            return *this;
+        other.m_pointer.reset();
+        if constexpr (!detail::is_object<T>) {
+            const hamr_place mine = m_storage.place(), its = other.m_storage.place();
+            if (mine.allocator != its.allocator || mine.device != its.device) {
+                assign_from(other);
+                const detail::elements<T> gone(std::move(other.m_storage));
+                return *this;
+            }
         }
         changing([&] { m_storage.take(other.m_storage, "buffer::operator="); });
-        other.m_pointer.reset();
         return *this;
     }
 
@@ -146,12 +164,16 @@ public:
 
     /// To memory of another allocator, on the calling thread's device. Nothing, if it is there.
     int move(allocator alloc) {
-        return change("buffer::move", [&](hamr_buffer *b) { return hamr_move(b, static_cast<int>(alloc), HAMR_CURRENT_DEVICE); });
+        return change("buffer::move", [&](const char *doing) { m_storage.move(static_cast<std::int32_t>(alloc), doing); });
     }
 
     /// Room for n elements, so that up to there nothing moves.
-    int reserve(std::size_t n) { return reserve_with(n, nullptr); }
-    int reserve(std::size_t n, const T &value) { return reserve_with(n, &value); }
+    int reserve(std::size_t n) {
+        return change("buffer::reserve", [&](const char *doing) { m_storage.reserve(n, nullptr, doing); });
+    }
+    int reserve(std::size_t n, const T &value) {
+        return change("buffer::reserve", [&](const char *doing) { m_storage.reserve(n, &value, doing); });
+    }
 
     /// n elements, of which new ones have the value, or are not initialised.
     int resize(std::size_t n) { return resize_with([=] { return one_dimension(n); }, nullptr); }
@@ -161,22 +183,15 @@ public:
 
     /// Leaves it without elements and memory, to be filled again where it was.
     int free() {
-        return change("buffer::free", [](hamr_buffer *b) { return hamr_free(b); });
+        return change("buffer::free", [&](const char *doing) { m_storage.free(doing); });
     }
 
-    std::size_t size() const noexcept { return m_storage.info() ? static_cast<std::size_t>(m_storage.info()->size) : 0; }
+    std::size_t size() const noexcept { return m_storage.size(); }
     bool empty() const noexcept { return size() == 0; }
-    std::size_t capacity() const noexcept { return m_storage.info() ? static_cast<std::size_t>(m_storage.info()->capacity) : 0; }
-    extents shape() const {
-        const hamr_info *info = m_storage.info();
-        return info ? extents(detail::listed(info->shape, info->ndim)) : extents(0);
-    }
-    /// In bytes, for each dimension.
-    std::vector<std::int64_t> strides() const {
-        const hamr_info *info = m_storage.info();
-        return info ? detail::listed(info->strides, info->ndim) : std::vector<std::int64_t>{static_cast<std::int64_t>(sizeof(T))};
-    }
-    bool is_contiguous() const noexcept { return !m_storage.info() || detail::is_contiguous(*m_storage.info()); }
+    std::size_t capacity() const noexcept { return m_storage.capacity(); }
+    extents shape() const { return m_storage.shape(); }
+    std::vector<std::int64_t> strides() const { return m_storage.strides(); } ///< in bytes, for each dimension
+    bool is_contiguous() const noexcept { return m_storage.has_one_row(); }
 
     /// The same elements in another shape, shared where that can be.
     buffer reshape(const extents &shape) const {
@@ -188,7 +203,7 @@ public:
     /// The elements become n from src_start on of those in the host's memory, or in a buffer.
     template <typename U>
     int assign(const U *src, std::size_t src_start, std::size_t n) {
-        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign_values(b, detail::element<U>(), from(src, src_start), detail::count(n, "assign")); });
+        return change("buffer::assign", [&](const char *doing) { m_storage.assign_values(from(src, src_start), n, doing); });
     }
     template <typename U>
     int assign(const U *src, std::size_t n) {
@@ -196,17 +211,17 @@ public:
     }
     template <typename U>
     int assign(const buffer<U> &src, std::size_t src_start, std::size_t n) {
-        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign(b, part(src, src_start, n, "buffer::assign").get()); });
+        return change("buffer::assign", [&](const char *doing) { m_storage.assign(src.m_storage, src_start, n, doing); });
     }
     template <typename U>
     int assign(const buffer<U> &src) {
-        return change("buffer::assign", [&](hamr_buffer *b) { return hamr_assign(b, src.m_storage.get()); });
+        return change("buffer::assign", [&](const char *doing) { m_storage.assign_all(src.m_storage, doing); });
     }
 
     /// Adds n elements at the end.
     template <typename U>
     int append(const U *src, std::size_t src_start, std::size_t n) {
-        return change("buffer::append", [&](hamr_buffer *b) { return hamr_append_values(b, detail::element<U>(), from(src, src_start), detail::count(n, "append")); });
+        return change("buffer::append", [&](const char *doing) { m_storage.append_values(from(src, src_start), n, doing); });
     }
     template <typename U>
     int append(const U *src, std::size_t n) {
@@ -214,7 +229,7 @@ public:
     }
     template <typename U>
     int append(const buffer<U> &src, std::size_t src_start, std::size_t n) {
-        return change("buffer::append", [&](hamr_buffer *b) { return hamr_append(b, part(src, src_start, n, "buffer::append").get()); });
+        return change("buffer::append", [&](const char *doing) { m_storage.append(src.m_storage, src_start, n, doing); });
     }
     template <typename U>
     int append(const buffer<U> &src) {
@@ -224,13 +239,11 @@ public:
     /// Writes n elements from dest_start on, all of which must be there.
     template <typename U>
     int set(std::size_t dest_start, const U *src, std::size_t src_start, std::size_t n) {
-        return contents("buffer::set", [&](hamr_buffer *b) {
-            return hamr_set_values(b, detail::count(dest_start, "set"), detail::element<U>(), from(src, src_start), detail::count(n, "set"));
-        });
+        return detail::status_of([&] { m_storage.set_values(dest_start, from(src, src_start), n, "buffer::set"); });
     }
     template <typename U>
     int set(std::size_t dest_start, const buffer<U> &src, std::size_t src_start, std::size_t n) {
-        return contents("buffer::set", [&](hamr_buffer *b) { return set_part(b, dest_start, src.m_storage.get(), src_start, n); });
+        return detail::status_of([&] { m_storage.set(dest_start, src.m_storage, src_start, n, "buffer::set"); });
     }
     template <typename U>
     int set(const buffer<U> &src) {
@@ -240,13 +253,11 @@ public:
     /// Reads n elements from src_start on; those in the host's memory are there at return.
     template <typename U>
     int get(std::size_t src_start, U *dest, std::size_t dest_start, std::size_t n) const {
-        return contents("buffer::get", [&](hamr_buffer *b) {
-            return hamr_get_values(b, detail::count(src_start, "get"), detail::element<U>(), dest ? dest + dest_start : dest, detail::count(n, "get"));
-        });
+        return detail::status_of([&] { m_storage.get_values(src_start, dest ? dest + dest_start : dest, n, "buffer::get"); });
     }
     template <typename U>
     int get(std::size_t src_start, buffer<U> &dest, std::size_t dest_start, std::size_t n) const {
-        return contents("buffer::get", [&](hamr_buffer *b) { return set_part(dest.m_storage.get(), dest_start, b, src_start, n); });
+        return detail::status_of([&] { dest.m_storage.set(dest_start, m_storage, src_start, n, "buffer::get"); });
     }
     template <typename U>
     int get(buffer<U> &dest) const {
@@ -282,27 +293,34 @@ public:
     }
 
     /// Where element zero is, for code that uses the memory in place; NULL where there is no memory.
-    T *data() noexcept { return static_cast<T *>(m_storage.data()); }
-    const T *data() const noexcept { return static_cast<const T *>(m_storage.data()); }
+    T *data() noexcept { return m_storage.data(); }
+    const T *data() const noexcept { return m_storage.data(); }
 
     /// data(), kept alive by the pointer when the buffer has ended or has grown elsewhere. What this
     /// refers to follows the buffer.
     std::shared_ptr<T> &pointer() {
-        if (m_pointer.get() != data()) m_pointer = std::static_pointer_cast<T>(m_storage.shared());
+        if (m_pointer.get() != data()) m_pointer = m_storage.shared();
         return m_pointer;
     }
-    std::shared_ptr<const T> pointer() const { return std::static_pointer_cast<const T>(std::shared_ptr<const void>(m_storage.shared())); }
+    const std::shared_ptr<T> &pointer() const {
+        const std::lock_guard<std::mutex> alone(detail::late_changes());
+        if (m_pointer.get() != data()) m_pointer = m_storage.shared();
+        return m_pointer;
+    }
 
     allocator get_allocator() const noexcept { return static_cast<allocator>(m_storage.place().allocator); }
     int get_owner() const noexcept { return m_storage.place().device; } ///< -1 is the host
-    hamr::stream get_stream() const noexcept { return hamr::stream::of(m_storage.place().stream, detail::stream_backend(get_allocator())); }
     transfer get_transfer_mode() const noexcept { return static_cast<transfer>(m_storage.place().transfer); }
 
+    /// What is assigned to it is the buffer's stream from its next use on.
+    hamr::stream &get_stream() noexcept { return m_storage.on(); }
+    const hamr::stream &get_stream() const noexcept { return m_storage.on(); }
+
     int set_stream(const hamr::stream &strm, transfer mode = transfer::async) {
-        return contents("buffer::set_stream", [&](hamr_buffer *b) { return hamr_set_stream(b, strm.native(), static_cast<int>(mode)); });
+        return detail::status_of([&] { m_storage.set_stream(strm, static_cast<std::int32_t>(mode), "buffer::set_stream"); });
     }
     int set_transfer(transfer mode) {
-        return contents("buffer::set_transfer", [=](hamr_buffer *b) { return hamr_set_transfer(b, static_cast<int>(mode)); });
+        return detail::status_of([&] { m_storage.set_transfer(static_cast<std::int32_t>(mode), "buffer::set_transfer"); });
     }
     int set_transfer_asynchronous() { return set_transfer(transfer::async); }
     int set_transfer_synchronous_host() { return set_transfer(transfer::sync_host); }
@@ -312,7 +330,7 @@ public:
 
     /// Waits for all work on the elements.
     int synchronize() const {
-        return contents("buffer::synchronize", [](hamr_buffer *b) { return hamr_synchronize(b); });
+        return detail::status_of([this] { m_storage.synchronize("buffer::synchronize"); });
     }
 
     /// The elements, and where they are, on std::cerr.
@@ -333,26 +351,9 @@ private:
     }
 
     template <typename U>
-    static detail::owned_buffer part(const buffer<U> &src, std::size_t start, std::size_t n, const char *doing) {
-        return detail::part_of(src.m_storage.get(), start, n, doing);
-    }
-
-    static hamr_status set_part(hamr_buffer *dest, std::size_t dest_start, const hamr_buffer *src, std::size_t src_start, std::size_t n) {
-        return hamr_set(dest, detail::count(dest_start, "set"), src, detail::count(src_start, "set"), detail::count(n, "set"));
-    }
-
-    static hamr_buffer *checked(hamr_buffer *made) {
-        const hamr_info *info = hamr_info_of(made);
-        if (!info) detail::fail(HAMR_ERROR_VALUE, "buffer", hamr_last_error());
-        if (info->element != element)
-            detail::fail(HAMR_ERROR_TYPE, "buffer", std::string("the elements are ") + hamr_element_name(info->element) + ": accepted is " + hamr_element_name(element));
-        return made;
-    }
-
-    template <typename U>
-    static hamr_buffer *copied(const buffer<U> &other, hamr_place place) {
+    static detail::elements<T> copied(const buffer<U> &other, hamr_place place) {
         if (place.allocator == HAMR_SAME_ALLOCATOR) place.device = other.get_owner();
-        return other.m_storage.copy(element, &place, "buffer").release();
+        return detail::elements<T>::copy_of(other.m_storage, &place);
     }
 
     std::shared_ptr<const T> accessible_in(space where, const char *doing) const {
@@ -361,8 +362,7 @@ private:
 
     template <typename U>
     buffer &assign_from(const buffer<U> &other) {
-        if (static_cast<const void *>(this) != static_cast<const void *>(&other))
-            changing([&] { detail::check(hamr_assign(m_storage.get(), other.m_storage.get()), "buffer::operator="); });
+        if (static_cast<const void *>(this) != static_cast<const void *>(&other)) changing([&] { m_storage.assign_all(other.m_storage, "buffer::operator="); });
         return *this;
     }
 
@@ -381,29 +381,17 @@ private:
     }
 
     template <typename F>
-    int contents(const char *doing, F &&function) const {
-        return detail::status_of([&] { detail::check(function(m_storage.get()), doing); });
-    }
-
-    template <typename F>
     int change(const char *doing, F &&function) {
-        return detail::status_of([&] { changing([&] { detail::check(function(m_storage.get()), doing); }); });
-    }
-
-    int reserve_with(std::size_t n, const T *value) {
-        return change("buffer::reserve", [&](hamr_buffer *b) { return hamr_reserve(b, detail::count(n, "buffer::reserve"), value); });
+        return detail::status_of([&] { changing([&] { function(doing); }); });
     }
 
     template <typename F>
     int resize_with(F &&shape, const T *value) {
-        return change("buffer::resize", [&](hamr_buffer *b) {
-            const extents wanted = shape();
-            return hamr_resize(b, wanted.rank(), wanted.data(), value);
-        });
+        return change("buffer::resize", [&](const char *doing) { m_storage.resize(shape(), value, doing); });
     }
 
-    detail::storage m_storage;
-    std::shared_ptr<T> m_pointer; // empty until pointer() is called
+    detail::elements<T> m_storage;
+    mutable std::shared_ptr<T> m_pointer; // empty until pointer() is called
 };
 
 } // namespace hamr

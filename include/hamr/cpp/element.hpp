@@ -1,4 +1,4 @@
-/// Which of hamr's element types a C++ type is.
+/// Which of hamr's element types a C++ type is, and how elements of other types are kept.
 #ifndef HAMR_CPP_ELEMENT_HPP
 #define HAMR_CPP_ELEMENT_HPP
 
@@ -76,14 +76,40 @@ struct element_type<std::bfloat16_t> : std::integral_constant<std::int32_t, HAMR
 
 namespace detail {
 
-/// The hamr_element_type of T, which must have one.
+constexpr std::size_t element_size(std::int32_t element) {
+    switch (element) {
+#define HAMR_SIZE(type, number, name, size, ...) \
+    case type: return size;
+        HAMR_ELEMENT_TYPES(HAMR_SIZE)
+#undef HAMR_SIZE
+    default: return 0;
+    }
+}
+
+/// Elements that hamr knows: it converts and prints them, everywhere.
+template <typename T>
+inline constexpr bool is_number = element_type<T>::value != HAMR_INVALID;
+
+/// Elements that have to be constructed and destroyed. They live in the host's memory.
+template <typename T>
+inline constexpr bool is_object = !is_number<T> && !std::is_trivially_copyable_v<T>;
+
+/// How many of the core's elements one T is: what is neither a number nor an object are so many bytes.
+template <typename T>
+inline constexpr std::size_t scale = is_number<T> ? 1 : sizeof(T);
+
+/// Whether the core copies elements from one type to the other.
+template <typename T, typename U>
+inline constexpr bool is_core_copy = (is_number<T> && is_number<U>) || (std::is_same_v<T, U> && !is_object<T>);
+
+/// The hamr_element_type of T, bytes for plain structs. Objects have none.
 template <typename T>
 constexpr std::int32_t element() {
     static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
-    static_assert(std::is_const_v<T> || std::is_volatile_v<T> || element_type<T>::value != HAMR_INVALID,
-                  "hamr: elements are of an arithmetic type of up to 8 bytes, std::complex<float>, std::complex<double>, "
-                  "or of a type that hamr::element_type is specialised for");
-    return element_type<T>::value;
+    static_assert(!is_number<T> || sizeof(T) == element_size(element_type<T>::value),
+                  "hamr: sizeof(T) is not the size of the type that hamr::element_type<T> names: leave the declaration out, and T is kept as it is");
+    static_assert(!is_object<T>, "hamr: elements with constructors or destructors live in C++ alone: accepted are numbers and plain structs");
+    return is_number<T> ? static_cast<std::int32_t>(element_type<T>::value) : static_cast<std::int32_t>(HAMR_UINT8);
 }
 
 } // namespace detail

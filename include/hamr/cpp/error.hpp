@@ -69,6 +69,8 @@ int status_of(F &&function) noexcept {
         return 0;
     } catch (const std::exception &problem) {
         return report(problem);
+    } catch (...) { // of elements' constructors
+        return report(std::runtime_error("hamr: an exception that is no std::exception"));
     }
 }
 

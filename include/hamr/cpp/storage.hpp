@@ -7,6 +7,7 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,11 +36,8 @@ struct releases {
 };
 using owned_buffer = std::unique_ptr<hamr_buffer, releases>;
 
-/// Elements of n from start on, in place where they lie in one row of memory.
+/// Elements of n from start on, which are there, in place where they lie in one row of memory.
 inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::size_t n, const char *doing) {
-    const auto size = static_cast<std::size_t>(hamr_size(from));
-    if (start > size || n > size - start)
-        fail(HAMR_ERROR_INDEX, doing, std::to_string(n) + " elements from " + std::to_string(start) + " on: the source has " + std::to_string(size));
     hamr_buffer *made = nullptr;
     const std::int64_t all = -1, wanted = count(n, doing);
     owned_buffer flat;
@@ -53,23 +51,34 @@ inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::siz
     return owned_buffer(made);
 }
 
+/// For what functions that only read a buffer may have to change: many threads may be in them.
+inline std::mutex &late_changes() {
+    static std::mutex lock;
+    return lock;
+}
+
 /// A buffer of the library's. One whose elements were moved away has none, and is made anew when it is
 /// needed, in the place where it was: on the default stream, since streams end without asking it.
 class storage {
 public:
-    storage(std::int32_t element, const hamr_place &place) noexcept : m_place(place), m_element(element) {}
+    storage(std::int32_t element, const hamr_place &place) noexcept
+        : m_place(place), m_element(element), m_stream(stream_of(place)), m_told(place.stream) {}
 
     storage(std::int32_t element, const hamr_place &place, const extents &shape, const void *value, const char *doing) : storage(element, place) {
         check(hamr_create(&m_buffer, element, shape.rank(), shape.data(), &place, value), doing);
     }
 
     /// Takes the buffer over.
-    storage(std::int32_t element, hamr_buffer *buffer) noexcept : m_buffer(buffer), m_place(), m_element(element) {}
+    storage(std::int32_t element, hamr_buffer *buffer) noexcept : m_buffer(buffer), m_place(), m_element(element) {
+        m_stream = stream_of(place());
+        m_told = m_stream.native();
+    }
 
-    storage(storage &&other) noexcept : m_buffer(other.m_buffer), m_place(other.place()), m_element(other.m_element) {
-        other.m_place = m_place;
-        other.m_place.stream = nullptr;
+    storage(storage &&other) noexcept
+        : m_buffer(other.m_buffer), m_place(other.place()), m_element(other.m_element), m_stream(std::move(other.m_stream)), m_told(other.m_told) {
         other.m_buffer = nullptr;
+        other.m_place = m_place;
+        other.forget_stream();
     }
 
     storage &operator=(storage &&other) noexcept {
@@ -85,18 +94,40 @@ public:
     void swap(storage &other) noexcept {
         std::swap(m_buffer, other.m_buffer);
         std::swap(m_place, other.m_place);
+        std::swap(m_told, other.m_told);
+        m_stream.swap(other.m_stream);
     }
 
     /// Never NULL. Threads may do this at the same time.
     hamr_buffer *get() const {
         hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE), *made = nullptr;
         const std::int64_t none = 0;
-        if (found) return found;
-        check(hamr_create(&made, m_element, 1, &none, &m_place, nullptr), "buffer");
-        if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
-        hamr_release(made);
+        if (!found) {
+            check(hamr_create(&made, m_element, 1, &none, &m_place, nullptr), "buffer");
+            if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) found = made;
+            else hamr_release(made);
+        }
+        if (m_stream.native() != __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) tell_stream(found);
         return found;
     }
+
+    /// Where the work is ordered. What is assigned to it the library is told before the next use.
+    stream &on() noexcept {
+        find_stream();
+        return m_stream;
+    }
+    const stream &on() const noexcept {
+        find_stream();
+        return m_stream;
+    }
+
+    void set_stream(const stream &wanted, std::int32_t transfer, const char *doing) {
+        check(hamr_set_stream(get(), wanted.native(), transfer), doing);
+        m_stream = stream::of(wanted.native(), wanted.backend());
+        m_told = wanted.native();
+    }
+    void set_transfer(std::int32_t transfer, const char *doing) { check(hamr_set_transfer(get(), transfer), doing); }
+    void synchronize(const char *doing) const { check(hamr_synchronize(get()), doing); }
 
     /// NULL where the elements were moved away.
     const hamr_info *info() const noexcept {
@@ -152,34 +183,82 @@ public:
     /// Takes over the elements of one of the same allocator and owner, and keeps stream and mode.
     void take(storage &other, const char *doing) {
         const hamr_place mine = place();
-        hamr_place its = other.place();
-        its.stream = nullptr;
         if (!other.m_buffer) {
             if (m_buffer) check(hamr_free(m_buffer), doing);
             return;
         }
-        check(hamr_set_stream(other.m_buffer, mine.stream, mine.transfer), doing);
-        storage moved(std::move(other));
+        const hamr_place its = other.place();
+        check(hamr_set_stream(other.m_buffer, on().native(), mine.transfer), doing);
+        m_told = m_stream.native();
+        if (m_buffer) hamr_release(m_buffer);
+        m_buffer = std::exchange(other.m_buffer, nullptr);
         other.m_place = its;
-        swap(moved);
+        other.forget_stream();
+    }
+
+    void print_place(std::size_t size, std::size_t capacity) const {
+        const hamr_place where = place();
+        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(where.allocator)) << ", owner " << where.device << ", size " << size
+                  << ", capacity " << capacity << ", address " << data() << "\n";
     }
 
     void print() const {
-        const hamr_place where = place();
         const hamr_info *known = info();
         char *text = nullptr;
         check(hamr_text(get(), 0, &text), "buffer::print");
         const std::unique_ptr<char, decltype(&hamr_free_text)> owner(text, hamr_free_text);
-        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(where.allocator)) << ", owner " << where.device << ", size "
-                  << (known ? known->size : 0) << ", capacity " << (known ? known->capacity : 0) << ", address " << data() << "\n"
-                  << text << std::endl;
+        print_place(known ? static_cast<std::size_t>(known->size) : 0, known ? static_cast<std::size_t>(known->capacity) : 0);
+        std::cerr << text << std::endl;
     }
 
 private:
+    static stream stream_of(const hamr_place &place) noexcept {
+        return stream::of(place.stream, stream_backend(static_cast<buffer_allocator>(place.allocator)));
+    }
+
+    void forget_stream() noexcept {
+        m_place.stream = nullptr;
+        m_stream = stream_of(m_place);
+        m_told = nullptr;
+    }
+
+    void tell_stream(hamr_buffer *to) const {
+        const std::lock_guard<std::mutex> alone(late_changes());
+        void *const wanted = m_stream.native();
+        if (wanted == m_told) return;
+        check(hamr_set_stream(to, wanted, hamr_info_of(to)->transfer), "buffer::get_stream");
+        __atomic_store_n(&m_told, wanted, __ATOMIC_RELEASE);
+    }
+
+    /// The library's buffers leave streams that end.
+    void find_stream() const noexcept {
+        const hamr_info *known = info();
+        if (!known || known->stream == __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) return;
+        const std::lock_guard<std::mutex> alone(late_changes());
+        if (m_stream.native() == m_told) m_stream = stream_of(place());
+        __atomic_store_n(&m_told, known->stream, __ATOMIC_RELEASE);
+    }
+
     mutable hamr_buffer *m_buffer = nullptr;
     hamr_place m_place; // of m_buffer where that is NULL
     std::int32_t m_element;
+    mutable stream m_stream;
+    mutable void *m_told; // what the library has for it
 };
+
+/// Where a copy of elements is kept: as they are, but for a place that is given.
+template <typename S>
+hamr_place place_of_copy(const S &source, const hamr_place *given) {
+    hamr_place its = source.place();
+    its.stream = source.on().native();
+    if (!given) return its;
+    hamr_place wanted = *given;
+    if (wanted.allocator == HAMR_SAME_ALLOCATOR) {
+        wanted.allocator = its.allocator;
+        wanted.device = its.device;
+    }
+    return wanted;
+}
 
 /// What frees memory that was made elsewhere: any function object of a pointer, called once.
 template <typename T, typename D>
@@ -212,8 +291,9 @@ inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t si
 template <typename T, typename D>
 hamr_buffer *adopt_with(const hamr_place &place, std::size_t size, int owner, T *data, D &&function) {
     using deleter = deleter_of<T, std::decay_t<D>>;
+    if (size > static_cast<std::size_t>(-1) / scale<T>) fail(HAMR_ERROR_VALUE, "buffer", std::to_string(size) + " elements are too many");
     std::unique_ptr<deleter> context(new deleter{std::forward<D>(function)});
-    hamr_buffer *made = adopt(element<T>(), place, size, owner, data, 0, deleter::call, context.get());
+    hamr_buffer *made = adopt(element<T>(), place, size * scale<T>, owner, data, 0, deleter::call, context.get());
     context.release();
     return made;
 }

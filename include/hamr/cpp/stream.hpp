@@ -2,25 +2,39 @@
 #ifndef HAMR_CPP_STREAM_HPP
 #define HAMR_CPP_STREAM_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <ostream>
+#include <type_traits>
 #include <utility>
 
 #include "error.hpp"
 
-struct CUstream_st; // what a cudaStream_t and a CUstream point to, in CUDA's headers or without them
+// What a cudaStream_t and a hipStream_t point to, in the vendors' headers or without them.
+struct CUstream_st;
+struct ihipStream_t;
 
 namespace hamr {
 
 /// The handle of a stream, which stays with whom it is from; or, by create(), a stream that ends with
 /// the last copy of the object.
 class stream {
+    template <typename V>
+    using if_handle = std::enable_if_t<std::is_pointer_v<V> || std::is_null_pointer_v<V> || std::is_integral_v<V>, int>;
+
 public:
     using native_type = CUstream_st *; ///< cudaStream_t is the same type
 
+    using hip_type = ihipStream_t *;   ///< hipStream_t is the same type
+
     stream() noexcept = default; ///< the default stream
     stream(native_type native) noexcept : m_native(native) {}
+
+    /// A template, so that 0 and nullptr are streams of one type.
+    template <typename S, std::enable_if_t<std::is_same_v<S, ihipStream_t>, int> = 0>
+    stream(S *native) noexcept : m_native(reinterpret_cast<native_type>(native)), m_backend("hip") {}
 
     /// A stream of another runtime than CUDA, by its handle. The name must last, as a literal does.
     static stream of(void *native, const char *backend) noexcept {
@@ -39,11 +53,40 @@ public:
     }
 
     operator native_type() const noexcept { return m_native; }
-    native_type get_stream() const noexcept { return m_native; }
+    operator hip_type() const noexcept { return get_hip_stream(); }
+    native_type get_cuda_stream() const noexcept { return m_native; }
+    hip_type get_hip_stream() const noexcept { return reinterpret_cast<hip_type>(m_native); }
+    std::size_t get_stream() const noexcept { return reinterpret_cast<std::size_t>(m_native); } ///< the handle as a number
     void *native() const noexcept { return m_native; }
+    const char *backend() const noexcept { return m_backend; }
 
-    /// Whether it is another than the default stream.
-    explicit operator bool() const noexcept { return m_native != nullptr; }
+    /// To std::size_t it is the handle; to bool and int, whether it is another than the default stream.
+    template <typename N, std::enable_if_t<std::is_same_v<N, std::size_t>, int> = 0>
+    operator N() const noexcept {
+        return get_stream();
+    }
+    operator bool() const noexcept { return m_native != nullptr; }
+
+    friend bool operator==(const stream &one, const stream &other) noexcept { return one.m_native == other.m_native; }
+    friend bool operator!=(const stream &one, const stream &other) noexcept { return one.m_native != other.m_native; }
+
+    /// With a handle or a number: templates, since a stream converts to both.
+    template <typename V, if_handle<V> = 0>
+    friend bool operator==(const stream &one, V other) noexcept {
+        return one.get_stream() == number_of(other);
+    }
+    template <typename V, if_handle<V> = 0>
+    friend bool operator==(V one, const stream &other) noexcept {
+        return other == one;
+    }
+    template <typename V, if_handle<V> = 0>
+    friend bool operator!=(const stream &one, V other) noexcept {
+        return !(one == other);
+    }
+    template <typename V, if_handle<V> = 0>
+    friend bool operator!=(V one, const stream &other) noexcept {
+        return !(other == one);
+    }
 
     /// Waits for the work that it holds.
     int synchronize() const {
@@ -67,7 +110,16 @@ public:
         m_made.swap(other.m_made);
     }
 
+    friend std::ostream &operator<<(std::ostream &to, const stream &which) { return to << which.native(); }
+
 private:
+    template <typename V>
+    static std::size_t number_of(V handle) noexcept {
+        if constexpr (std::is_null_pointer_v<V>) return 0;
+        else if constexpr (std::is_pointer_v<V>) return reinterpret_cast<std::size_t>(handle);
+        else return static_cast<std::size_t>(handle);
+    }
+
     static void end(hamr_stream *made) { hamr_release_stream(made); }
 
     static void wait(const hamr_stream *which) { detail::check(hamr_wait_stream(which, -1, nullptr), "stream::synchronize"); }

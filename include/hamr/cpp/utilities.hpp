@@ -12,29 +12,12 @@
 
 namespace hamr {
 
-/// What data(b) and pointer(b) of one buffer return: `auto [p] = data(b)` names the pointer, as with
-/// more of them, and `P p = data(b)` is it.
-template <typename P>
-class single : public std::tuple<P> {
-public:
-    using std::tuple<P>::tuple;
-    operator P() const { return std::get<0>(*this); }
-    decltype(auto) operator*() const { return *std::get<0>(*this); }
-    P operator->() const { return std::get<0>(*this); }
-};
-
 namespace detail {
 
 template <typename T>
 auto pair_of(std::shared_ptr<T> shared) {
     T *data = shared.get();
     return std::make_tuple(std::move(shared), data);
-}
-
-template <typename... P>
-auto listed_pointers(P... pointers) {
-    if constexpr (sizeof...(P) == 1) return single<P...>(std::move(pointers)...);
-    else return std::make_tuple(std::move(pointers)...);
 }
 
 } // namespace detail
@@ -64,25 +47,24 @@ auto get_device_accessible(const buffer<T> &...buffers) {
 
 namespace detail {
 
-template <typename B>
-struct is_buffer : std::false_type {};
 template <typename T>
-struct is_buffer<buffer<T>> : std::true_type {};
+std::true_type is_buffer(const buffer<T> *);
+std::false_type is_buffer(const void *);
 template <typename... B>
-using if_buffers = std::enable_if_t<sizeof...(B) != 0 && (is_buffer<std::remove_const_t<B>>::value && ...), int>;
+using if_buffers = std::enable_if_t<sizeof...(B) != 0 && (decltype(is_buffer(static_cast<const B *>(nullptr)))::value && ...), int>;
 
 } // namespace detail
 
-/// Of each, buffer::data(): `auto [a, b] = data(first, second)`.
+/// A std::tuple of buffer::data() of each, of one as of many: `auto [a, b] = data(first, second)`.
 template <typename... B, detail::if_buffers<B...> = 0>
 auto data(B &...buffers) {
-    return detail::listed_pointers(buffers.data()...);
+    return std::make_tuple(buffers.data()...);
 }
 
-/// Of each, buffer::pointer().
+/// A std::tuple of buffer::pointer() of each.
 template <typename... B, detail::if_buffers<B...> = 0>
 auto pointer(B &...buffers) {
-    return detail::listed_pointers(std::decay_t<decltype(buffers.pointer())>(buffers.pointer())...);
+    return std::make_tuple(buffers.pointer()...);
 }
 
 /// Waits for the work on all of them. 0, or -1 after a message for each that failed.
@@ -91,12 +73,32 @@ int synchronize(const buffer<T> &...buffers) {
     return (0 | ... | buffers.synchronize());
 }
 
-/// A buffer, and its data(): `auto [b, p] = make_buffer<float>(alloc, n, value)`.
-template <typename T, typename... Arguments>
-std::tuple<buffer<T>, T *> make_buffer(buffer_allocator allocator, Arguments &&...arguments) {
-    buffer<T> made(allocator, std::forward<Arguments>(arguments)...);
+namespace detail {
+
+template <typename T>
+std::tuple<buffer<T>, T *> with_data(buffer<T> made) {
     T *data = made.data();
     return {std::move(made), data};
+}
+
+} // namespace detail
+
+/// A buffer, and its data(): `auto [b, p] = make_buffer<float>(alloc, n, value)`.
+template <typename T>
+std::tuple<buffer<T>, T *> make_buffer(buffer_allocator allocator, std::size_t n) {
+    return detail::with_data(buffer<T>(allocator, n));
+}
+template <typename T>
+std::tuple<buffer<T>, T *> make_buffer(buffer_allocator allocator, std::size_t n, const T &value) {
+    return detail::with_data(buffer<T>(allocator, n, value));
+}
+template <typename T, typename U>
+std::tuple<buffer<T>, T *> make_buffer(buffer_allocator allocator, std::size_t n, const U *values) {
+    return detail::with_data(buffer<T>(allocator, n, values));
+}
+template <typename T, typename... Arguments>
+std::tuple<buffer<T>, T *> make_buffer(buffer_allocator allocator, const stream &on, Arguments &&...arguments) {
+    return detail::with_data(buffer<T>(allocator, on, std::forward<Arguments>(arguments)...));
 }
 
 template <typename T>
@@ -125,14 +127,5 @@ const buffer<T> &ref_to(const const_p_buffer<T> &pointer) noexcept {
 }
 
 } // namespace hamr
-
-namespace std { // what structured bindings ask
-
-template <typename P>
-struct tuple_size<hamr::single<P>> : integral_constant<size_t, 1> {};
-template <size_t I, typename P>
-struct tuple_element<I, hamr::single<P>> : tuple_element<I, tuple<P>> {};
-
-} // namespace std
 
 #endif

@@ -60,7 +60,7 @@ public:
             detail::fail(HAMR_ERROR_VALUE, "view", "the elements do not lie one after the other: copy the buffer first");
         }
         m_data = static_cast<E *>(hamr_handle_data(handle));
-        m_size = static_cast<std::size_t>(info->size);
+        m_size = static_cast<std::size_t>(info->bytes) / sizeof(E);
     }
 
     view(view &&other) noexcept
@@ -106,7 +106,8 @@ public:
 
     hamr::extents extents() const {
         const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
-        return info ? hamr::extents(detail::listed(info->shape, info->ndim)) : hamr::extents(0);
+        if (!info || static_cast<std::size_t>(info->size) != m_size) return hamr::extents(m_size); // of structs, which are bytes to the core
+        return hamr::extents(detail::listed(info->shape, info->ndim));
     }
 
     /// Whether it is memory of its own, and not the buffer's.

@@ -1,16 +1,22 @@
 // What must not compile, in the words of hamr.hpp.
 #include "hamr.hpp"
 
-struct particle {
-    float x, y;
+#include <string>
+
+struct float3 {
+    float x, y, z;
 };
 
-struct other : particle {};
+struct other {
+    int number;
+};
 
-extern hamr::buffer<particle> &of_a_struct;
-auto size = of_a_struct.size();
-hamr::buffer<long double> of_long_double;
-hamr::buffer<int *> of_pointers;
+template <>
+struct hamr::element_type<float3> : std::integral_constant<std::int32_t, HAMR_FLOAT32> {};
+
 hamr::buffer<const float> of_const;
+hamr::buffer<float3> of_three;
 
 void values_of_another_type(hamr::buffer<float> &buffer, const other *values) { buffer.assign(values, 1); }
+void elements_of_another_type(hamr::buffer<std::string> &buffer, const hamr::buffer<other> &values) { buffer.append(values); }
+hamr_buffer *objects_as_numbers(hamr::buffer<std::string> &buffer) { return buffer.native(); }
