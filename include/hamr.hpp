@@ -16,14 +16,19 @@
 
 #include "hamr/cpp/allocator.hpp"
 #include "hamr/cpp/buffer.hpp"
+#include "hamr/cpp/copies.hpp"
 #include "hamr/cpp/device.hpp"
 #include "hamr/cpp/element.hpp"
 #include "hamr/cpp/error.hpp"
 #include "hamr/cpp/extents.hpp"
 #include "hamr/cpp/launch.hpp"
+#include "hamr/cpp/named_allocators.hpp"
+#include "hamr/cpp/objects.hpp"
+#include "hamr/cpp/plain.hpp"
 #include "hamr/cpp/storage.hpp"
 #include "hamr/cpp/stream.hpp"
 #include "hamr/cpp/utilities.hpp"
+#include "hamr/cpp/values.hpp"
 #include "hamr/cpp/view.hpp"
 
 #endif

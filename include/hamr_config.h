@@ -22,6 +22,9 @@
 #ifndef HAMR_EXPORT
 #define HAMR_EXPORT
 #endif
+#ifndef HAMR_PRIVATE
+#define HAMR_PRIVATE
+#endif
 
 #include "hamr.hpp"
 

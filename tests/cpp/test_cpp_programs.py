@@ -62,6 +62,7 @@ def test_clang(name, tmp_path, monkeypatch):
 #: What each program prints last.
 CODES = {
     "objects": "all elements",
+    "names": "all names",
 }
 
 
@@ -84,7 +85,7 @@ def test_codes(name, command, standard, tmp_path, monkeypatch):
     monkeypatch.setitem(LANGUAGES, "c++", ("c++17", command))
     sanitized = sanitizer(tmp_path) if standard == ("c++17" if command == GCC else "c++20") else []
     program = build(name, tmp_path, "-Wconversion", *sanitized, standard=standard)
-    assert run(program, env=SANITIZED).splitlines()[-1] == CODES[name]
+    assert run(program, env={**HOST, **SANITIZED}).splitlines()[-1] == CODES[name]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

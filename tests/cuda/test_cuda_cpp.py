@@ -26,6 +26,12 @@ def test_a_program_in_cpp(tmp_path):
     assert run(build("cuda", tmp_path), DRIVER).splitlines()[-1] == "all of C++ on devices"
 
 
+@pytest.mark.parametrize(("name", "last"), [("objects", "all elements"), ("names", "all names")])
+def test_elements_and_names(name, last, tmp_path):
+    """Structs on devices, objects in page-locked memory; streams by reference, allocators by name."""
+    assert run(build(name, tmp_path), DRIVER).splitlines()[-1] == last
+
+
 def test_a_random_walk(tmp_path):
     program = build("model", tmp_path)
     for seed in (1, 2):

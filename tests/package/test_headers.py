@@ -95,8 +95,9 @@ UPSTREAM = [
     "cuda_device", "cuda_launch", "device", "stream",
 ]  # fmt: skip
 CPP = [
-    "allocator", "buffer", "device", "element", "error", "extents", "launch", "objects", "plain",
-    "python", "storage", "store", "stream", "utilities", "values", "view",
+    "allocator", "buffer", "copies", "device", "element", "error", "extents", "launch",
+    "named_allocators", "objects", "plain", "python", "python_deleter", "storage", "store",
+    "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -136,7 +137,7 @@ HOLDS = {
     "cstdint": (
         "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t"
     ),
-    "cstdlib": "free",
+    "cstdlib": "atoi free getenv",
     "cstring": "memcmp memcpy strlen",
     "exception": "exception terminate uncaught_exceptions",
     "functional": "function hash less",

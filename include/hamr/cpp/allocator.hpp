@@ -3,6 +3,8 @@
 #define HAMR_CPP_ALLOCATOR_HPP
 
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 
 #include "error.hpp"
 
@@ -54,6 +56,22 @@ inline const char *get_allocator_name(buffer_allocator allocator) noexcept {
     if (allocator == buffer_allocator::none) return "none";
     const char *name = hamr_allocator_name(static_cast<int>(allocator));
     return name ? name : "unknown";
+}
+
+/// Throws where it is no allocator that new memory can be of.
+inline void assert_valid_allocator(buffer_allocator allocator) {
+    const int number = static_cast<int>(allocator);
+    if (number < 0 || number >= HAMR_ALLOCATOR_COUNT)
+        detail::fail(HAMR_ERROR_VALUE, "assert_valid_allocator", "allocator is " + std::to_string(number) + ": accepted are those of hamr_allocator");
+}
+
+/// The variable HAMR_VERBOSE as a number, 0 without it. It is read once.
+inline int get_verbose() {
+    static const int level = [] {
+        const char *text = std::getenv("HAMR_VERBOSE");
+        return text ? std::atoi(text) : 0;
+    }();
+    return level;
 }
 
 namespace detail {

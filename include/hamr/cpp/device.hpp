@@ -31,6 +31,8 @@ inline const char *device_backend() {
 }
 
 inline const char *cuda_backend() { return has_backend("cuda") ? "cuda" : nullptr; }
+inline const char *hip_backend() { return has_backend("hip") ? "hip" : nullptr; }
+inline const char *openmp_backend() { return has_backend("openmp") ? "openmp" : nullptr; }
 
 inline int active_device(const char *backend, const char *doing) {
     std::int32_t device = HAMR_CURRENT_DEVICE;
@@ -69,10 +71,18 @@ inline int get_active_device(int &device) {
 inline int get_active_cuda_device(int &device) {
     return detail::status_of([&] { device = detail::active_device(detail::cuda_backend(), "get_active_cuda_device"); });
 }
+inline int get_active_hip_device(int &device) {
+    return detail::status_of([&] { device = detail::active_device(detail::hip_backend(), "get_active_hip_device"); });
+}
+inline int get_active_openmp_device(int &device) {
+    return detail::status_of([&] { device = detail::active_device(detail::openmp_backend(), "get_active_openmp_device"); });
+}
 
 /// Sets the device that new memory is made on: the calling thread's, or -1, the host, where there is none.
 inline int get_device_identifier(int &device) { return get_active_device(device); }
 inline int get_cuda_device_identifier(int &device) { return get_active_cuda_device(device); }
+inline int get_hip_device_identifier(int &device) { return get_active_hip_device(device); }
+inline int get_openmp_device_identifier(int &device) { return get_active_openmp_device(device); }
 
 /// Makes a device the calling thread's; -1, the host, changes nothing.
 inline int set_active_device(int device) {
@@ -81,6 +91,12 @@ inline int set_active_device(int device) {
 inline int set_active_cuda_device(int device) {
     return detail::status_of([=] { detail::enter(detail::cuda_backend(), device, "set_active_cuda_device"); });
 }
+inline int set_active_hip_device(int device) {
+    return detail::status_of([=] { detail::enter(detail::hip_backend(), device, "set_active_hip_device"); });
+}
+inline int set_active_openmp_device(int device) {
+    return detail::status_of([=] { detail::enter(detail::openmp_backend(), device, "set_active_openmp_device"); });
+}
 
 /// Sets the device that owns the memory at an address, -1 being the host.
 inline int get_device(const void *address, int &device) {
@@ -88,6 +104,12 @@ inline int get_device(const void *address, int &device) {
 }
 inline int get_cuda_device(const void *address, int &device) {
     return detail::status_of([&] { device = detail::owner_of(address, "get_cuda_device"); });
+}
+inline int get_hip_device(const void *address, int &device) {
+    return detail::status_of([&] { device = detail::owner_of(address, "get_hip_device"); });
+}
+inline int get_openmp_device(const void *address, int &device) {
+    return detail::status_of([&] { device = detail::owner_of(address, "get_openmp_device"); });
 }
 
 namespace detail {
@@ -123,6 +145,16 @@ public:
 class activate_cuda_device : detail::scoped_device {
 public:
     explicit activate_cuda_device(int device) : scoped_device(detail::cuda_backend(), device, "activate_cuda_device") {}
+};
+
+class activate_hip_device : detail::scoped_device {
+public:
+    explicit activate_hip_device(int device) : scoped_device(detail::hip_backend(), device, "activate_hip_device") {}
+};
+
+class activate_openmp_device : detail::scoped_device {
+public:
+    explicit activate_openmp_device(int device) : scoped_device(detail::openmp_backend(), device, "activate_openmp_device") {}
 };
 
 /// Lets one CUDA device reach the memory of another, until disable() or the object's end. Access is the

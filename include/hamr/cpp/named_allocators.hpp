@@ -1,0 +1,95 @@
+/// Memory of an allocator that its type names, as std::shared_ptr: malloc_allocator<T>::allocate(n, value).
+#ifndef HAMR_CPP_NAMED_ALLOCATORS_HPP
+#define HAMR_CPP_NAMED_ALLOCATORS_HPP
+
+#include <cstddef>
+#include <memory>
+
+#include "buffer.hpp"
+
+namespace hamr {
+namespace detail {
+
+/// What make() returns, or NULL after a message.
+template <typename T, typename F>
+std::shared_ptr<T> allocated(F &&make) noexcept {
+    std::shared_ptr<T> made;
+    status_of([&] { made = make().pointer(); });
+    return made;
+}
+
+/// n elements that are anywhere. The runtimes are asked whose they are. It is const, so that it is copied and not moved from.
+template <typename U>
+const buffer<U> lent(const stream &on, buffer_transfer mode, std::size_t n, const U *values) {
+    return buffer<U>(is_object<U> ? buffer_allocator::cuda : buffer_allocator::none, on, mode, n, HAMR_CURRENT_DEVICE, const_cast<U *>(values), 0);
+}
+
+/// n elements that are not initialised (objects are), of a value, or of values in the host's memory, converted.
+template <typename T, buffer_allocator A>
+struct host_allocator {
+    static std::shared_ptr<T> allocate(std::size_t n) {
+        return allocated<T>([&] { return buffer<T>(A, stream(), buffer_transfer::sync, n); });
+    }
+    static std::shared_ptr<T> allocate(std::size_t n, const T &value) {
+        return allocated<T>([&] { return buffer<T>(A, stream(), buffer_transfer::sync, n, value); });
+    }
+    template <typename U>
+    static std::shared_ptr<T> allocate(std::size_t n, const U *values) {
+        return allocated<T>([&] { return buffer<T>(A, stream(), buffer_transfer::sync, n, values); });
+    }
+};
+
+/// The same on the calling thread's device, also of values that are on one.
+template <typename T, buffer_allocator A>
+struct device_allocator : host_allocator<T, A> {
+    using host_allocator<T, A>::allocate;
+
+    template <typename U>
+    static std::shared_ptr<T> allocate(std::size_t n, const U *values, bool on_device) {
+        if (!on_device) return allocate(n, values);
+        return allocated<T>([&] { return buffer<T>(A, stream(), buffer_transfer::sync, lent(stream(), buffer_transfer::sync, n, values)); });
+    }
+};
+
+/// The same in the order of a stream, which is not waited for.
+template <typename T, buffer_allocator A>
+struct stream_allocator {
+    static std::shared_ptr<T> allocate(const stream &on, std::size_t n) {
+        return allocated<T>([&] { return buffer<T>(A, on, buffer_transfer::async, n); });
+    }
+    static std::shared_ptr<T> allocate(const stream &on, std::size_t n, const T &value) {
+        return allocated<T>([&] { return buffer<T>(A, on, buffer_transfer::async, n, value); });
+    }
+    template <typename U>
+    static std::shared_ptr<T> allocate(const stream &on, std::size_t n, const U *values, bool on_device = false) {
+        return allocated<T>([&] {
+            return on_device ? buffer<T>(A, on, buffer_transfer::async, lent(on, buffer_transfer::async, n, values))
+                             : buffer<T>(A, on, buffer_transfer::async, n, values);
+        });
+    }
+};
+
+} // namespace detail
+
+template <typename T, typename = void>
+struct malloc_allocator : detail::host_allocator<T, buffer_allocator::malloc> {};
+template <typename T, typename = void>
+struct new_allocator : detail::host_allocator<T, buffer_allocator::cpp> {};
+template <typename T, typename = void>
+struct cuda_malloc_host_allocator : detail::host_allocator<T, buffer_allocator::cuda_host> {};
+template <typename T, typename = void>
+struct cuda_malloc_allocator : detail::device_allocator<T, buffer_allocator::cuda> {};
+template <typename T, typename = void>
+struct cuda_malloc_uva_allocator : detail::device_allocator<T, buffer_allocator::cuda_uva> {};
+template <typename T, typename = void>
+struct cuda_malloc_async_allocator : detail::stream_allocator<T, buffer_allocator::cuda_async> {};
+template <typename T, typename = void>
+struct hip_malloc_allocator : detail::device_allocator<T, buffer_allocator::hip> {};
+template <typename T, typename = void>
+struct hip_malloc_uva_allocator : detail::device_allocator<T, buffer_allocator::hip_uva> {};
+template <typename T, typename = void>
+struct openmp_allocator : detail::device_allocator<T, buffer_allocator::openmp> {};
+
+} // namespace hamr
+
+#endif

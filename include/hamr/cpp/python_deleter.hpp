@@ -1,0 +1,38 @@
+/// What keeps a Python object while a buffer shares its memory. Not of hamr.hpp, since it includes <Python.h>.
+///
+///     hamr::buffer<float> shared(alloc, size, owner, data, hamr::python_deleter<float>(data, size, object));
+#ifndef HAMR_CPP_PYTHON_DELETER_HPP
+#define HAMR_CPP_PYTHON_DELETER_HPP
+
+#include "python.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace hamr {
+
+/// Has a reference of its own to the object until it is called, or the last copy of it ends. To be made with the GIL;
+/// called on any thread, with it or without, also after the interpreter's end.
+template <typename T>
+class python_deleter {
+public:
+    python_deleter(T *, std::size_t, PyObject *object) {
+        Py_INCREF(object);
+        m_object = std::shared_ptr<PyObject>(object, release);
+    }
+
+    void operator()(T *) noexcept { m_object.reset(); }
+
+private:
+    static void release(PyObject *object) {
+        if (!Py_IsInitialized()) return;
+        const detail::gil held;
+        Py_DECREF(object);
+    }
+
+    std::shared_ptr<PyObject> m_object;
+};
+
+} // namespace hamr
+
+#endif
