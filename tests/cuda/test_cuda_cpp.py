@@ -28,7 +28,7 @@ def test_a_program_in_cpp(tmp_path):
 
 @pytest.mark.parametrize(("name", "last"), [("objects", "all elements"), ("names", "all names")])
 def test_elements_and_names(name, last, tmp_path):
-    """Structs on devices, objects in page-locked memory; streams by reference, allocators by name."""
+    """Structs on devices, objects in page-locked memory, references to streams, allocators by name."""
     assert run(build(name, tmp_path), DRIVER).splitlines()[-1] == last
 
 

@@ -35,6 +35,13 @@ def compile_in_c(source: Path, folder: Path) -> Path:
     return compile_program(source, folder / f"{source.stem}.so", *SHARED)
 
 
+def compile_in_cpp(source: Path, folder: Path) -> Path:
+    """A module over Python's headers and hamr's alone."""
+    _need("c++")
+    output = folder / f"{source.stem}.so"
+    return compile_program(source, output, *SHARED, "-O0", language="c++", standard="c++17")
+
+
 def compile_with_cython(source: Path, folder: Path) -> Path:
     """A module of a .pyx, which finds hamr's .pxd beside the package."""
     _need("c")
