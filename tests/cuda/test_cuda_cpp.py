@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tests.cpp.test_cpp_programs import CODES
 from tests.package.test_headers import LANGUAGES
 from tests.support.c_programs import compile_program, run
 from tests.support.paths import ROOT
@@ -26,10 +27,10 @@ def test_a_program_in_cpp(tmp_path):
     assert run(build("cuda", tmp_path), DRIVER).splitlines()[-1] == "all of C++ on devices"
 
 
-@pytest.mark.parametrize(("name", "last"), [("objects", "all elements"), ("names", "all names")])
-def test_elements_and_names(name, last, tmp_path):
-    """Structs on devices, objects in page-locked memory, references to streams, allocators by name."""
-    assert run(build(name, tmp_path), DRIVER).splitlines()[-1] == last
+@pytest.mark.parametrize("name", CODES)
+def test_codes(name, tmp_path):
+    """Structs on devices, objects in page-locked memory, references to streams, clients' codes."""
+    assert run(build(name, tmp_path), DRIVER).splitlines()[-1] == CODES[name]
 
 
 def test_a_random_walk(tmp_path):
