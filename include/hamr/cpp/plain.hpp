@@ -29,11 +29,11 @@ std::int64_t core_count(std::size_t n, const char *doing) {
     return counted * static_cast<std::int64_t>(scale<T>);
 }
 
-/// A shape of T's, as the core has it.
+/// A shape of T's, as the core has it: the same one for numbers, of which no copy is made.
 template <typename T>
-extents core_shape(const extents &shape, const char *doing) {
+decltype(auto) core_shape(const extents &shape, const char *doing) {
     if constexpr (scale<T> == 1) {
-        return shape;
+        return (shape);
     } else {
         if (shape.rank() != 1 || shape[0] < 0)
             fail(HAMR_ERROR_VALUE, doing, "elements that hamr has no type for have one dimension: accepted is extents(n)");
@@ -107,7 +107,7 @@ public:
     }
 
     void resize(const extents &wanted, const T *value, const char *doing) {
-        const extents shape = core_shape<T>(wanted, doing);
+        const extents &shape = core_shape<T>(wanted, doing);
         if constexpr (scale<T> == 1) {
             check(hamr_resize(get(), shape.rank(), shape.data(), value), doing);
         } else {

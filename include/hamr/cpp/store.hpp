@@ -201,7 +201,7 @@ public:
     template <typename T>
     builder<T> create(const extents &shape, buffer_allocator where = buffer_allocator::malloc, int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
         const hamr_place place = {static_cast<std::int32_t>(where), device, nullptr, HAMR_SYNC_HOST, 0};
-        const extents whole = detail::core_shape<T>(shape, "store::client::create");
+        const extents &whole = detail::core_shape<T>(shape, "store::client::create");
         hamr_store_builder *made = nullptr;
         detail::check(hamr_store_create(m_store.get(), detail::element<T>(), whole.rank(), whole.data(), &place, how.flags(), how.metadata.data(),
                                         how.metadata.size(), &made),
