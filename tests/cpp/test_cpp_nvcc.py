@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hamr
-from tests.cpp.test_cpp_programs import PROGRAMS
+from tests.cpp.test_cpp_programs import CODES, PROGRAMS
 from tests.support import emulation
 from tests.support.c_programs import EMBEDDED, python_library, run
 from tests.support.paths import ROOT
@@ -41,9 +41,20 @@ def test_the_headers_without_a_warning(name, standard, tmp_path):
     build(PROGRAMS / f"{name}.cpp", tmp_path / f"{name}.o", "-c", *folders, standard=standard)
 
 
-def test_kernels(tmp_path):
+@pytest.mark.parametrize("name", CODES)
+def test_codes(name, tmp_path):
+    """They run where a driver is there, on devices."""
+    folders = [f"-I{PROGRAMS}", f"-I{PROGRAMS.parents[1] / 'c' / 'programs'}"]
+    source = PROGRAMS / f"{name}.cpp"
+    program = build(source, tmp_path / name, *folders, "-cudart", "static")
+    if emulation.CHOSEN == "driver":
+        assert run(program, "libcuda.so.1").splitlines()[-1] == CODES[name]
+
+
+@pytest.mark.parametrize("name", ["kernels", "particles"])
+def test_kernels(name, tmp_path):
     """They run where a driver is there: CUDA's runtime takes no emulated one."""
-    program = build(PROGRAMS / "kernels.cu", tmp_path / "kernels", "-cudart", "static")
+    program = build(PROGRAMS / f"{name}.cu", tmp_path / name, "-cudart", "static")
     if emulation.CHOSEN == "driver":
         assert run(program).splitlines()[-1] == "the sums are right"
 
