@@ -164,6 +164,7 @@ func (b *bookFile) clean() (more bool) {
 	if tooLong() && b.move(&b.written, copyAtOnce) != nil {
 		return false
 	}
+	crash("server-cleaning")
 	if start := b.start(); start-b.began >= spareBytes/2 {
 		if b.writeAll(binary.LittleEndian.AppendUint64(nil, uint64(start)), startAt) != nil {
 			return false

@@ -47,7 +47,7 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		limit = 1 << 20
 		step, _, _ = strings.Cut(step, ":")
 	}
-	learns := strings.HasPrefix(step, "server-learned")
+	learns := strings.HasPrefix(step, "server-learn")
 	if learns || strings.HasPrefix(step, "server-ready:") || strings.HasPrefix(step, "server-taken") {
 		step, _, _ = strings.Cut(step, ":") // they are not passed often
 	}
