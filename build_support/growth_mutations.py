@@ -49,8 +49,15 @@ GROWTH_MUTATIONS = [
     Mutation(
         "a device that is connected does not reach memory that grew before",
         "backends/cuda/peers.go",
-        "errors.Join(b.extents.grantAll(b, of, to, right), ",
-        "errors.Join(nil, ",
+        "if err := b.extents.grantAll(b, second, first, readWrite)",
+        "if err := b.extents.grantAll(b, second, first, noAccess)",
+        CUDA,
+    ),
+    Mutation(
+        "a pool that is not open to other devices from the start",
+        "backends/cuda/pool.go",
+        "err = b.openPool(d, pool)",
+        "err = nil",
         CUDA,
     ),
 ]
