@@ -175,6 +175,29 @@ func TestACloseWhileAServerIsLookedFor(t *testing.T) {
 	require.Equal(t, ErrClosed, <-ended, "and no LostError")
 }
 
+// TestACloseWhileAWaitConnects ends what waits as closed, also where the server has not answered the connection for so
+// long meanwhile.
+func TestACloseWhileAWaitConnects(t *testing.T) {
+	server := startServerProcess(t)
+	for name, wait := range map[string]func(c *Client) error{
+		"a name": func(c *Client) error { _, err := c.GetName(background, "nobody", true); return err },
+		"events": func(c *Client) error { _, err := c.Watch(background); return err },
+	} {
+		c, err := Connect(background, server.Args[2], newRuntime(t))
+		require.NoError(t, err)
+		require.NoError(t, c.take(background)) // as a call does that Close waits for
+		standStill(t, server.Process)
+		ended, closed := make(chan error, 1), make(chan error, 1)
+		go func() { ended <- wait(c) }()
+		time.Sleep(answersWithin / 2)
+		go func() { closed <- c.Close() }()
+		require.ErrorIs(t, <-ended, ErrClosed, name)
+		c.give()
+		require.NoError(t, <-closed)
+		require.NoError(t, server.Process.Signal(syscall.SIGCONT))
+	}
+}
+
 // TestWhoWaitsLearnsOfAServersDeath has calls that wait end with the server.
 func TestWhoWaitsLearnsOfAServersDeath(t *testing.T) {
 	s := startServer(t, ServerOptions{})

@@ -54,6 +54,9 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 // connectAside opens a connection that has no leases.
 func (c *Client) connectAside(ctx context.Context) (*waitingSocket, error) {
 	socket, w, err := c.connect(ctx)
+	if err != nil && c.isClosed() {
+		return nil, ErrClosed // it may have come by the end of the wait for an answer
+	}
 	if err != nil {
 		return nil, err
 	}
