@@ -27,7 +27,7 @@ model: .venv ; $(TOOLS) go test ./gobuffer -run TestModel -count=1 -timeout 0 -v
 test-gpu: ; $(PYTHON) -m build_support.test_matrix --gpu $(if $(WHEEL),--wheel $(WHEEL))
 bench: .venv ; $(PIP) install '.[plot]' && .venv/bin/hamr bench --only host --json docs/results/host.json && .venv/bin/python build_support/figures.py
 kernels: .venv ; $(PIP) install 'nvidia-cuda-nvrtc-cu12==12.0.*' && .venv/bin/python backends/cuda/kernels/compile.py
-wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python build_support/check_wheel.py dist/*.whl
+wheel: .venv ; $(PIP) wheel --no-deps -w dist . && .venv/bin/python -m build_support.check_wheel dist/*.whl
 wheels: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.wheels $(WHEELS)
 sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.source_archive $(if $(VENDOR),--vendor)
 packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial

@@ -1,4 +1,4 @@
-"""Check that a wheel holds what it should: python build_support/check_wheel.py WHEEL..."""
+"""Check that a wheel holds what it should: python -m build_support.check_wheel WHEEL..."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from build_support import finding_files
+
 LIMIT = 4 << 20
 LIBRARIES = ("hamr/_gopy/_pyhamr.abi3.so", "hamr/_native.abi3.so")
 INCLUDE = Path(__file__).parents[1] / "include"
 HEADERS = tuple(
     f"hamr/include/{path.relative_to(INCLUDE).as_posix()}" for path in sorted(INCLUDE.rglob("*.*"))
 )
-FINDING = tuple(
-    f"hamr/lib/{folder}/{name}"
-    for folder, names in {
-        "cmake/hamr": ("hamr-config.cmake", "hamr-config-version.cmake"),
-        "pkgconfig": ("hamr.pc", "hamr-linked.pc"),
-    }.items()
-    for name in names
-)
+FINDING = tuple(f"hamr/{name}" for name in finding_files.names(finding_files.WHEEL))
 # What hamr bench compiles where it measures.
 MEASURED = ("hamr/_benchmark/bare_hand_over.c", "hamr/_benchmark/bare_object.c")
 # The C library and what older ones split off it.

@@ -302,8 +302,8 @@ def main() -> int:
         print("no Python 3.11 or newer found", file=sys.stderr)
         return 1
     wheel = (options.wheel or build_wheel()).resolve()
-    check = [sys.executable, str(ROOT / "build_support" / "check_wheel.py"), str(wheel)]
-    subprocess.run(check, check=True)
+    check = [sys.executable, "-m", "build_support.check_wheel", str(wheel)]
+    subprocess.run(check, cwd=ROOT, check=True)
     if shutil.which("readelf") is None:
         left_out.append(("the wheel's needed libraries", "left out: readelf is not installed"))
 

@@ -1,7 +1,2 @@
 /// A header of LBL's HAMR by its name: hamr.hpp has what is in it.
-#ifndef HAMR_BUFFER_POINTER_H
-#define HAMR_BUFFER_POINTER_H
-
 #include "hamr_config.h"
-
-#endif

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "buffer.hpp"
+#include "gil_state.hpp"
 
 namespace hamr {
 
@@ -77,17 +78,6 @@ inline PyObject *take_exception() noexcept {
 #endif
 }
 
-class gil {
-public:
-    gil() noexcept : m_state(PyGILState_Ensure()) {}
-    gil(const gil &) = delete;
-    gil &operator=(const gil &) = delete;
-    ~gil() { PyGILState_Release(m_state); }
-
-private:
-    PyGILState_STATE m_state;
-};
-
 /// What casters have in common: an object as a hamr::buffer<T>, or what Python is told instead. That waits
 /// until the function is called, since casters of containers may neither throw nor leave exceptions set.
 template <typename T>
@@ -131,7 +121,7 @@ public:
     template <typename E>
     buffer<T> &get(bool writing) {
         if (is_there(writing)) return *m_value;
-        const gil held;
+        const gil_state held;
         if (m_problem) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(m_problem)), m_problem);
         else if (m_value) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
         else PyErr_SetString(PyExc_TypeError, "there is no buffer");

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-_FLAGS = ["-ldl", "-pthread"]
+#: As nvcc takes them, too, which has neither -pthread nor -Wl.
+_FLAGS = ["-ldl", "-lpthread"]
 
 
 def _below(*names: str) -> str:
@@ -40,7 +41,7 @@ def _libs(linked: bool) -> list[str]:
     if not linked:
         return _FLAGS
     folder, name = os.path.split(library_path())
-    return [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-l:{name}", *_FLAGS]
+    return [f"-L{folder}", "-Xlinker", f"-rpath={folder}", f"-l:{name}", *_FLAGS]
 
 
 def _fortran(_: bool) -> list[str]:

@@ -1,0 +1,61 @@
+# The macros of hamr_config.h as variables, as a build of LBL's HAMR with this project's compilers would set them.
+# One that is set before, by the project or by -D, stays as it is, and holds for what is compiled with the target hamr.
+set(hamr_SETTINGS
+  HAMR_ENABLE_CUDA HAMR_NVCC_CUDA HAMR_NVHPC_CUDA HAMR_CLANG_CUDA HAMR_ENABLE_HIP HAMR_ENABLE_OPENMP HAMR_OPENMP_LOOP
+  HAMR_ENABLE_OBJECTS HAMR_ENABLE_PAGE_LOCKED_MEMORY HAMR_ENABLE_PYTHON HAMR_SEPARATE_IMPL HAMR_VERBOSE HAMR_LIB_TYPE)
+set(_hamr_definitions)
+set(_hamr_vendor_includes)
+set(_hamr_vendor_libraries)
+
+# The words after the name are a condition.
+macro(_hamr_setting name)
+  if(DEFINED ${name} AND NOT ${name})
+    list(APPEND _hamr_definitions ${name}=0)
+  elseif(NOT DEFINED ${name})
+    set(${name} OFF)
+    if(${ARGN})
+      set(${name} ON)
+    endif()
+  endif()
+  if(${name})
+    list(APPEND _hamr_definitions ${name}=1)
+  endif()
+endmacro()
+
+get_property(_hamr_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+_hamr_setting(HAMR_ENABLE_CUDA CUDA IN_LIST _hamr_languages)
+_hamr_setting(HAMR_NVHPC_CUDA HAMR_ENABLE_CUDA AND CMAKE_CXX_COMPILER_ID STREQUAL "NVHPC")
+_hamr_setting(HAMR_NVCC_CUDA HAMR_ENABLE_CUDA AND NOT HAMR_NVHPC_CUDA AND CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA")
+_hamr_setting(HAMR_CLANG_CUDA HAMR_ENABLE_CUDA AND NOT HAMR_NVHPC_CUDA AND CMAKE_CUDA_COMPILER_ID STREQUAL "Clang")
+_hamr_setting(HAMR_ENABLE_HIP HIP IN_LIST _hamr_languages)
+_hamr_setting(HAMR_ENABLE_OPENMP FALSE)
+_hamr_setting(HAMR_ENABLE_OBJECTS NOT HAMR_ENABLE_CUDA AND NOT HAMR_ENABLE_HIP AND NOT HAMR_ENABLE_OPENMP)
+_hamr_setting(HAMR_ENABLE_PAGE_LOCKED_MEMORY HAMR_ENABLE_CUDA)
+_hamr_setting(HAMR_SEPARATE_IMPL FALSE)
+_hamr_setting(HAMR_VERBOSE FALSE)
+if(DEFINED HAMR_ENABLE_PYTHON OR Python3_Development_FOUND OR Python_Development_FOUND)
+  _hamr_setting(HAMR_ENABLE_PYTHON TRUE)
+else()
+  set(HAMR_ENABLE_PYTHON OFF) # for hamr_config.h it is there where Python.h is found
+endif()
+if(DEFINED HAMR_OPENMP_LOOP)
+  list(APPEND _hamr_definitions "HAMR_OPENMP_LOOP=${HAMR_OPENMP_LOOP}")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "NVHPC")
+  set(HAMR_OPENMP_LOOP "loop")
+else()
+  set(HAMR_OPENMP_LOOP "distribute parallel for")
+endif()
+if(NOT DEFINED HAMR_LIB_TYPE)
+  set(HAMR_LIB_TYPE STATIC) # as what -lhamr finds
+  if(EXISTS "${_hamr_prefix}/lib/libhamr.so")
+    set(HAMR_LIB_TYPE SHARED)
+  endif()
+endif()
+
+# Files that another compiler than CUDA's compiles need CUDA's headers, too.
+if(HAMR_ENABLE_CUDA AND NOT CMAKE_VERSION VERSION_LESS 3.17)
+  find_package(CUDAToolkit QUIET)
+  set(_hamr_vendor_includes ${CUDAToolkit_INCLUDE_DIRS})
+  set(_hamr_vendor_libraries ${CUDA_cudart_LIBRARY})
+endif()
+unset(_hamr_languages)

@@ -1,0 +1,131 @@
+// What SWIG reads of hamr::buffer: functions that take and return one have a hamr.Buffer in Python, of the same
+// memory. Arguments are whatever hamr.buffer() accepts, of the same element type; NULL pointers are None.
+%{
+#include <Python.h>
+#include <memory>
+#include <utility>
+#include "hamr_buffer.h"
+#include "hamr/cpp/python.hpp"
+%}
+
+%include <exception.i>
+%include "hamr_buffer_allocator.i"
+%include "hamr_buffer_transfer.i"
+%include "hamr_stream.i"
+%include "hamr_buffer_handle.i"
+
+namespace hamr {
+template <typename T>
+class buffer;
+}
+
+%{
+namespace {
+
+/// A buffer of the argument's memory. NULL, with an exception.
+template <typename T>
+std::shared_ptr<hamr::buffer<T>> hamr_argument(PyObject *object, bool is_written) {
+    try {
+        auto made = std::make_shared<hamr::buffer<T>>(hamr::from_python<T>(object));
+        if (!is_written || !hamr::detail::is_read_only(made->native())) return made;
+        PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
+    } catch (const hamr::python_error &) { // which is Python's exception
+    }
+    return nullptr;
+}
+
+template <typename T>
+int hamr_is_argument(PyObject *object) {
+    hamr::detail::argument<T> tried;
+    return tried.load(object, false);
+}
+
+} // namespace
+%}
+
+// The typemaps of one element type. Use it for others than those below, such as std::complex<float>.
+%define %hamr_buffer(T...)
+%typemap(in) hamr::buffer< T > (std::shared_ptr<hamr::buffer< T > > given) {
+    if (!(given = hamr_argument< T >($input, false))) SWIG_fail;
+    $1 = std::move(*given);
+}
+%typemap(in) const hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
+    if (!(given = hamr_argument< T >($input, false))) SWIG_fail;
+    $1 = given.get();
+}
+%typemap(in) hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
+    if (!(given = hamr_argument< T >($input, true))) SWIG_fail;
+    $1 = given.get();
+}
+%typemap(in) const hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
+    if ($input != Py_None && !(given = hamr_argument< T >($input, false))) SWIG_fail;
+    $1 = given.get();
+}
+%typemap(in) hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
+    if ($input != Py_None && !(given = hamr_argument< T >($input, true))) SWIG_fail;
+    $1 = given.get();
+}
+%typemap(in) std::shared_ptr<hamr::buffer< T > > {
+    if ($input != Py_None && !($1 = hamr_argument< T >($input, true))) SWIG_fail;
+}
+%typemap(in) const std::shared_ptr<hamr::buffer< T > > & (std::shared_ptr<hamr::buffer< T > > given) {
+    if ($input != Py_None && !(given = hamr_argument< T >($input, true))) SWIG_fail;
+    $1 = &given;
+}
+%typemap(in) std::shared_ptr<const hamr::buffer< T > > {
+    if ($input != Py_None && !($1 = hamr_argument< T >($input, false))) SWIG_fail;
+}
+%typemap(in) const std::shared_ptr<const hamr::buffer< T > > & (std::shared_ptr<const hamr::buffer< T > > given) {
+    if ($input != Py_None && !(given = hamr_argument< T >($input, false))) SWIG_fail;
+    $1 = &given;
+}
+%typemap(typecheck, precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T >, const hamr::buffer< T > &, hamr::buffer< T > & {
+    $1 = hamr_is_argument< T >($input);
+}
+%typemap(typecheck, precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T > *, const hamr::buffer< T > *, std::shared_ptr<hamr::buffer< T > >,
+    const std::shared_ptr<hamr::buffer< T > > &, std::shared_ptr<const hamr::buffer< T > >, const std::shared_ptr<const hamr::buffer< T > > & {
+    $1 = $input == Py_None || hamr_is_argument< T >($input);
+}
+%typemap(out) hamr::buffer< T > {
+    if (!($result = hamr::to_python(static_cast<const hamr::buffer< T > &>($1)))) SWIG_fail;
+}
+%typemap(out) hamr::buffer< T > &, const hamr::buffer< T > & {
+    if (!($result = hamr::to_python(*$1))) SWIG_fail;
+}
+%typemap(out) hamr::buffer< T > *, const hamr::buffer< T > * {
+    std::unique_ptr<const hamr::buffer< T > > made($owner ? $1 : nullptr);
+    if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
+}
+%typemap(out) std::shared_ptr<hamr::buffer< T > >, std::shared_ptr<const hamr::buffer< T > > {
+    if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
+}
+%typemap(out) const std::shared_ptr<hamr::buffer< T > > &, const std::shared_ptr<const hamr::buffer< T > > & {
+    if (!($result = *$1 ? hamr::to_python(**$1) : SWIG_Py_Void())) SWIG_fail;
+}
+%apply std::shared_ptr<hamr::buffer< T > > { hamr::p_buffer< T > };
+%apply const std::shared_ptr<hamr::buffer< T > > & { const hamr::p_buffer< T > & };
+%apply std::shared_ptr<const hamr::buffer< T > > { hamr::const_p_buffer< T > };
+%apply const std::shared_ptr<const hamr::buffer< T > > & { const hamr::const_p_buffer< T > & };
+%enddef
+
+%hamr_buffer(float)
+%hamr_buffer(double)
+%hamr_buffer(char)
+%hamr_buffer(signed char)
+%hamr_buffer(short)
+%hamr_buffer(int)
+%hamr_buffer(long)
+%hamr_buffer(long long)
+%hamr_buffer(unsigned char)
+%hamr_buffer(unsigned short)
+%hamr_buffer(unsigned int)
+%hamr_buffer(unsigned long)
+%hamr_buffer(unsigned long long)
+
+// The names under which LBL's HAMR has these classes.
+%pythoncode %{
+from hamr import (
+    buffer, buffer_char, buffer_double, buffer_float, buffer_int, buffer_long, buffer_long_long, buffer_short, buffer_signed_char,
+    buffer_unsigned_char, buffer_unsigned_int, buffer_unsigned_long, buffer_unsigned_long_long, buffer_unsigned_short,
+)
+%}

@@ -1,0 +1,8 @@
+/// A header of LBL's HAMR by its name: hamr/cpp/interpreter.hpp has what is in it.
+#ifdef SWIG
+%include "hamr_buffer_handle.i"
+#endif
+#include "hamr_config.h"
+#ifdef HAMR_ENABLE_PYTHON
+#include "hamr/cpp/interpreter.hpp"
+#endif
