@@ -108,6 +108,7 @@ def test_what_the_wheel_holds(capsys):
     assert folders == [f"{prefix}/lib/cmake/hamr", f"{prefix}/lib/pkgconfig"]
     found = {path for folder in folders for path in Path(folder).iterdir()}
     assert found == {Path(prefix, name) for name in finding_files.names()}
+    assert Path(prefix, "lib", "libhamr.a").read_bytes() == b"!<arch>\n"
 
 
 def test_what_an_installation_in_place_lacks(capsys, monkeypatch):
@@ -163,8 +164,11 @@ def test_where_things_are_installed(prefix):
     files = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()}
     assert files == {"lib/libhamr.so", *finding_files.names(), *headers}
     assert finding_files.names() == [
+        "lib/cmake/hamr/CMakeLists.txt",
         "lib/cmake/hamr/hamr-config-version.cmake",
         "lib/cmake/hamr/hamr-config.cmake",
+        "lib/cmake/hamr/hamr_omp_offload.cmake",
+        "lib/cmake/hamr/hamr_settings.cmake",
         "lib/pkgconfig/hamr-linked.pc",
         "lib/pkgconfig/hamr.pc",
     ]

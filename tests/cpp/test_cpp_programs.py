@@ -216,5 +216,3 @@ def test_older_standards_and_hosts_are_refused(tmp_path):
     source.write_text("#include <hamr.hpp>\n")
     assert "hamr.hpp needs C++17" in refusals(source, "c++14")
     assert "without them, as with -fno-exceptions" in refusals(source, "c++17", "-fno-exceptions")
-    source.write_text("#include <hamr_cuda_launch.h>\n")
-    assert "for nvcc, or clang that compiles CUDA" in refusals(source)

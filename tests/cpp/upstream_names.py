@@ -1,7 +1,7 @@
 """What codes name that were written for LBL's HAMR: its headers, macros, and CMake's variables."""
 
 #: hamr_<name>.h
-HEADERS = """
+_HEADERS = """
 buffer buffer_allocator buffer_handle buffer_impl buffer_pointer buffer_transfer buffer_util
 config copier_traits
 cuda_copy cuda_copy_impl cuda_copy_async cuda_copy_async_impl cuda_device cuda_kernels cuda_launch
@@ -19,7 +19,8 @@ openmp_allocator openmp_allocator_impl openmp_copy openmp_copy_impl openmp_devic
 openmp_print openmp_print_impl
 python_deleter python_deleter_impl
 stream stream_impl
-""".split()
+"""
+HEADERS = _HEADERS.split()
 
 #: hamr_<name>.i, for SWIG.
 INTERFACES = ["buffer", "buffer_allocator", "buffer_handle", "buffer_transfer", "py", "stream"]

@@ -11,6 +11,7 @@ import pytest
 
 import hamr
 from hamr import _native
+from tests.cpp.upstream_names import HEADERS, INTERFACES
 from tests.support.producers import DTYPES
 
 PROGRAM = """
@@ -89,15 +90,10 @@ def test_compilers_read_the_cores_table(language, tmp_path):
     assert all(table[int(number) - 1][3] == int(size) for number, size in c_types)
 
 
-#: LBL's HAMR has headers of these names.
-UPSTREAM = [
-    "buffer", "buffer_allocator", "buffer_pointer", "buffer_transfer", "buffer_util", "config",
-    "cuda_device", "cuda_launch", "device", "stream",
-]  # fmt: skip
 CPP = [
-    "allocator", "buffer", "copies", "device", "element", "error", "extents", "launch",
-    "named_allocators", "objects", "plain", "python", "python_deleter", "storage", "store",
-    "stream", "utilities", "values", "view",
+    "allocator", "buffer", "copies", "device", "element", "error", "extents", "gil_state",
+    "interpreter", "launch", "named_allocators", "objects", "plain", "python", "python_deleter",
+    "storage", "store", "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -122,7 +118,8 @@ def test_the_folder_holds_the_headers_and_nothing_else():
         "hamr/types.h",
         "hamr/version.h",
         *(f"hamr/cpp/{name}.hpp" for name in CPP),
-        *(f"hamr_{name}.h" for name in UPSTREAM),
+        *(f"hamr_{name}.h" for name in HEADERS),
+        *(f"hamr_{name}.i" for name in INTERFACES),
     ])  # fmt: skip
 
 
@@ -145,8 +142,8 @@ HOLDS = {
     "limits": "numeric_limits",
     "mdspan": "dextents mdspan",
     "memory": (
-        "allocator destroy_n make_shared make_unique shared_ptr static_pointer_cast "
-        "uninitialized_fill_n unique_ptr weak_ptr"
+        "allocator const_pointer_cast destroy_n make_shared make_unique shared_ptr "
+        "static_pointer_cast uninitialized_fill_n unique_ptr weak_ptr"
     ),
     "mutex": "lock_guard mutex",
     "new": "bad_alloc",

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <memory>
 #include <ostream>
-#include <utility>
 
 #include "element.hpp"
 #include "error.hpp"
