@@ -1,14 +1,5 @@
 // What SWIG reads of hamr::buffer: functions that take and return one have a hamr.Buffer in Python, of the same
 // memory. Arguments are whatever hamr.buffer() accepts, of the same element type; NULL pointers are None.
-%{
-#include <Python.h>
-#include <memory>
-#include <utility>
-#include "hamr_buffer.h"
-#include "hamr/cpp/python.hpp"
-%}
-
-%include <exception.i>
 %include "hamr_buffer_allocator.i"
 %include "hamr_buffer_transfer.i"
 %include "hamr_stream.i"
@@ -19,7 +10,13 @@ template <typename T>
 class buffer;
 }
 
-%{
+// What the typemaps call; a module that imports this file needs it, too.
+%fragment("hamr_buffer", "header") %{
+#include <memory>
+#include <utility>
+#include "hamr_buffer.h"
+#include "hamr/cpp/python.hpp"
+
 namespace {
 
 /// A buffer of the argument's memory. NULL, with an exception.
@@ -45,61 +42,61 @@ int hamr_is_argument(PyObject *object) {
 
 // The typemaps of one element type. Use it for others than those below, such as std::complex<float>.
 %define %hamr_buffer(T...)
-%typemap(in) hamr::buffer< T > (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") hamr::buffer< T > (std::shared_ptr<hamr::buffer< T > > given) {
     if (!(given = hamr_argument< T >($input, false))) SWIG_fail;
     $1 = std::move(*given);
 }
-%typemap(in) const hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") const hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
     if (!(given = hamr_argument< T >($input, false))) SWIG_fail;
     $1 = given.get();
 }
-%typemap(in) hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") hamr::buffer< T > & (std::shared_ptr<hamr::buffer< T > > given) {
     if (!(given = hamr_argument< T >($input, true))) SWIG_fail;
     $1 = given.get();
 }
-%typemap(in) const hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") const hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
     if ($input != Py_None && !(given = hamr_argument< T >($input, false))) SWIG_fail;
     $1 = given.get();
 }
-%typemap(in) hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") hamr::buffer< T > * (std::shared_ptr<hamr::buffer< T > > given) {
     if ($input != Py_None && !(given = hamr_argument< T >($input, true))) SWIG_fail;
     $1 = given.get();
 }
-%typemap(in) std::shared_ptr<hamr::buffer< T > > {
+%typemap(in, fragment="hamr_buffer") std::shared_ptr<hamr::buffer< T > > {
     if ($input != Py_None && !($1 = hamr_argument< T >($input, true))) SWIG_fail;
 }
-%typemap(in) const std::shared_ptr<hamr::buffer< T > > & (std::shared_ptr<hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") const std::shared_ptr<hamr::buffer< T > > & (std::shared_ptr<hamr::buffer< T > > given) {
     if ($input != Py_None && !(given = hamr_argument< T >($input, true))) SWIG_fail;
     $1 = &given;
 }
-%typemap(in) std::shared_ptr<const hamr::buffer< T > > {
+%typemap(in, fragment="hamr_buffer") std::shared_ptr<const hamr::buffer< T > > {
     if ($input != Py_None && !($1 = hamr_argument< T >($input, false))) SWIG_fail;
 }
-%typemap(in) const std::shared_ptr<const hamr::buffer< T > > & (std::shared_ptr<const hamr::buffer< T > > given) {
+%typemap(in, fragment="hamr_buffer") const std::shared_ptr<const hamr::buffer< T > > & (std::shared_ptr<const hamr::buffer< T > > given) {
     if ($input != Py_None && !(given = hamr_argument< T >($input, false))) SWIG_fail;
     $1 = &given;
 }
-%typemap(typecheck, precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T >, const hamr::buffer< T > &, hamr::buffer< T > & {
+%typemap(typecheck, fragment="hamr_buffer", precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T >, const hamr::buffer< T > &, hamr::buffer< T > & {
     $1 = hamr_is_argument< T >($input);
 }
-%typemap(typecheck, precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T > *, const hamr::buffer< T > *, std::shared_ptr<hamr::buffer< T > >,
+%typemap(typecheck, fragment="hamr_buffer", precedence=SWIG_TYPECHECK_POINTER) hamr::buffer< T > *, const hamr::buffer< T > *, std::shared_ptr<hamr::buffer< T > >,
     const std::shared_ptr<hamr::buffer< T > > &, std::shared_ptr<const hamr::buffer< T > >, const std::shared_ptr<const hamr::buffer< T > > & {
     $1 = $input == Py_None || hamr_is_argument< T >($input);
 }
-%typemap(out) hamr::buffer< T > {
+%typemap(out, fragment="hamr_buffer") hamr::buffer< T > {
     if (!($result = hamr::to_python(static_cast<const hamr::buffer< T > &>($1)))) SWIG_fail;
 }
-%typemap(out) hamr::buffer< T > &, const hamr::buffer< T > & {
+%typemap(out, fragment="hamr_buffer") hamr::buffer< T > &, const hamr::buffer< T > & {
     if (!($result = hamr::to_python(*$1))) SWIG_fail;
 }
-%typemap(out) hamr::buffer< T > *, const hamr::buffer< T > * {
+%typemap(out, fragment="hamr_buffer") hamr::buffer< T > *, const hamr::buffer< T > * {
     std::unique_ptr<const hamr::buffer< T > > made($owner ? $1 : nullptr);
     if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
 }
-%typemap(out) std::shared_ptr<hamr::buffer< T > >, std::shared_ptr<const hamr::buffer< T > > {
+%typemap(out, fragment="hamr_buffer") std::shared_ptr<hamr::buffer< T > >, std::shared_ptr<const hamr::buffer< T > > {
     if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
 }
-%typemap(out) const std::shared_ptr<hamr::buffer< T > > &, const std::shared_ptr<const hamr::buffer< T > > & {
+%typemap(out, fragment="hamr_buffer") const std::shared_ptr<hamr::buffer< T > > &, const std::shared_ptr<const hamr::buffer< T > > & {
     if (!($result = *$1 ? hamr::to_python(**$1) : SWIG_Py_Void())) SWIG_fail;
 }
 %apply std::shared_ptr<hamr::buffer< T > > { hamr::p_buffer< T > };

@@ -5,6 +5,9 @@
 #include <Python.h>
 %}
 
+#define __attribute__(words) // which SWIG does not read
+
+%include <std_shared_ptr.i>
 %include "hamr_config.h"
 %include "hamr_buffer_allocator.i"
 %include "hamr_buffer_transfer.i"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -85,6 +86,30 @@ def compile_with_nanobind(source: Path, folder: Path) -> Path:
     )
 
 
+def compile_with_swig(swig: str, source: Path, folder: Path) -> ModuleType:
+    """The module of an interface file, whose half in Python imports the other by its name."""
+    _need("c++")
+    written, name = folder / f"{source.stem}_wrap.cpp", source.stem
+    command = [swig, "-Wall", "-Werror", "-c++", "-python", f"-I{hamr.get_include()}", f"-I{CPP}"]
+    done = subprocess.run(
+        [*command, "-outdir", folder, "-o", written, source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    output = folder / f"_{name}.so"
+    # What SWIG writes has warnings of its own.
+    own = ["-Wno-missing-field-initializers", "-Wno-cast-function-type", "-Wno-pedantic"]
+    flags = [*SHARED, *own, f"-I{CPP}", "-O0"]
+    compile_program(written, output, *flags, language="c++", standard="c++17")
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+
+
 def load(path: Path) -> ModuleType:
     """The module in a file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -97,6 +122,7 @@ def load(path: Path) -> ModuleType:
 
 #: What a program does first that runs in a process of its own.
 LOADING = """
+import importlib
 import importlib.util
 spec = importlib.util.spec_from_file_location({name!r}, {path!r})
 m = importlib.util.module_from_spec(spec)
