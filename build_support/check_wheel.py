@@ -18,7 +18,10 @@ INCLUDE = Path(__file__).parents[1] / "include"
 HEADERS = tuple(
     f"hamr/include/{path.relative_to(INCLUDE).as_posix()}" for path in sorted(INCLUDE.rglob("*.*"))
 )
-FINDING = tuple(f"hamr/{name}" for name in finding_files.names(finding_files.WHEEL))
+FINDING = (
+    "hamr/lib/libhamr.a",
+    *(f"hamr/{name}" for name in finding_files.names(finding_files.WHEEL)),
+)
 # What hamr bench compiles where it measures.
 MEASURED = ("hamr/_benchmark/bare_hand_over.c", "hamr/_benchmark/bare_object.c")
 # The C library and what older ones split off it.

@@ -14,7 +14,17 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-from build_support import finding_files, gopy, native, offline, staleness, tags, toolchain, versions
+from build_support import (
+    finding_files,
+    gopy,
+    native,
+    offline,
+    staleness,
+    stub,
+    tags,
+    toolchain,
+    versions,
+)
 
 C_FLAGS = [
     "-O2",
@@ -85,6 +95,8 @@ class BuildExtensions(build_ext):
                 self._build_go(go, cc, Path(scratch), output)
             else:
                 self._build_c(cc, Path(scratch), output)
+                if not self._in_place():
+                    stub.build(cc, Path(scratch), output.parent / "lib" / "libhamr.a")
 
     def _build_go(self, go: str, cc: list[str], scratch: Path, output: Path) -> None:
         version = self.distribution.get_version()

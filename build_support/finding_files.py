@@ -1,4 +1,4 @@
-"""What CMake, pkg-config and Makefiles find hamr by: in the wheel, and below a prefix."""
+"""What CMake and pkg-config find hamr by: in the wheel, and below a prefix without Python."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from build_support import toolchain
 TEMPLATES = Path(__file__).parent / "finding"
 #: What add_subdirectory() of the sources reads, too.
 CMAKE = (toolchain.ROOT / "CMakeLists.txt", *sorted((toolchain.ROOT / "cmake").iterdir()))
-
-#: An archive without members, for Makefiles that have -lhamr: all of hamr is in headers.
-EMPTY_ARCHIVE = b"!<arch>\n"
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,6 @@ WHEEL = Layout(
             "cmake/hamr_omp_offload.cmake",
             b'include("${CMAKE_CURRENT_LIST_DIR}/../lib/cmake/hamr/hamr_omp_offload.cmake")\n',
         ),
-        ("lib/libhamr.a", EMPTY_ARCHIVE),
     ),
 )
 PREFIX = Layout("lib", "-lhamr")

@@ -52,10 +52,15 @@ if(NOT DEFINED HAMR_LIB_TYPE)
   endif()
 endif()
 
-# Files that another compiler than CUDA's compiles need CUDA's headers, too.
-if(HAMR_ENABLE_CUDA AND NOT CMAKE_VERSION VERSION_LESS 3.17)
+# Files that another compiler than CUDA's compiles need CUDA's headers, and programs that it links CUDA's runtime.
+if(HAMR_ENABLE_CUDA AND NOT CMAKE_VERSION VERSION_LESS 3.18)
   find_package(CUDAToolkit QUIET)
   set(_hamr_vendor_includes ${CUDAToolkit_INCLUDE_DIRS})
-  set(_hamr_vendor_libraries ${CUDA_cudart_LIBRARY})
+  if(NOT _hamr_vendor_includes)
+    set(_hamr_vendor_includes ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  endif()
+  if(CUDA_cudart_LIBRARY)
+    set(_hamr_vendor_libraries "$<$<NOT:$<LINK_LANGUAGE:CUDA>>:${CUDA_cudart_LIBRARY}>")
+  endif()
 endif()
 unset(_hamr_languages)

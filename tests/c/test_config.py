@@ -108,7 +108,20 @@ def test_what_the_wheel_holds(capsys):
     assert folders == [f"{prefix}/lib/cmake/hamr", f"{prefix}/lib/pkgconfig"]
     found = {path for folder in folders for path in Path(folder).iterdir()}
     assert found == {Path(prefix, name) for name in finding_files.names()}
-    assert Path(prefix, "lib", "libhamr.a").read_bytes() == b"!<arch>\n"
+
+
+@needs_wheel
+@needs_compiler
+def test_what_makefiles_link(tmp_path, capsys):
+    """With -lhamr: of headers that do without it, and of those that call what is linked."""
+    (prefix,) = asked(capsys, "--prefix")
+    flags = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lhamr", *asked(capsys, "--libs")]
+    has(compiled(tmp_path, "loads", flags), "loaded", library_path())
+    program = compiled(tmp_path, "stub", ["-DHAMR_LINKED", *flags])
+    settings = {**ALONE, "HAMR_LIBRARY": library_path()}
+    assert launch([str(program)], 60, settings) == (0, f"linked {library_path()}\n")
+    assert b"hamr_get_table" in Path(prefix, "lib", "libhamr.a").read_bytes()
+    assert str(ROOT).encode() not in Path(prefix, "lib", "libhamr.a").read_bytes()
 
 
 def test_what_an_installation_in_place_lacks(capsys, monkeypatch):

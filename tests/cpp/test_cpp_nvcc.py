@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hamr
+from hamr import cli
 from tests.cpp.test_cpp_programs import CODES, PROGRAMS
 from tests.support import emulation
 from tests.support.c_programs import EMBEDDED, python_library, run
@@ -49,6 +50,35 @@ def test_codes(name, tmp_path):
     program = build(source, tmp_path / name, *folders, "-cudart", "static")
     if emulation.CHOSEN == "driver":
         assert run(program, "libcuda.so.1").splitlines()[-1] == CODES[name]
+
+
+MACROS = """
+#include <hamr_buffer.h>
+#include <hamr_cuda_launch.h>
+#if !defined(HAMR_ENABLE_CUDA) || !defined(HAMR_NVCC_CUDA)
+#error "of a build for CUDA"
+#endif
+#if defined(HAMR_CLANG_CUDA) || defined(HAMR_NVHPC_CUDA) || defined(HAMR_ENABLE_OBJECTS)
+#error "of another compiler, or of the host"
+#endif
+int main() { return hamr::buffer<int>(hamr::buffer_allocator::malloc, 0).size() != 0; }
+"""
+
+
+@pytest.mark.parametrize("linked", [[], ["--linked"]], ids=["loads", "linked"])
+@pytest.mark.parametrize("separate", ["true", "false"])
+def test_macros_and_flags(linked, separate, tmp_path, capsys):
+    """nvcc takes what hamr config prints, and -lhamr, also where it links kernels itself."""
+    assert cli.main(["config", *linked, "--libs", "--cflags"]) == 0
+    flags = capsys.readouterr().out.split()
+    if "site-packages" in hamr.get_include():
+        assert cli.main(["config", "--prefix"]) == 0
+        flags += [f"-L{capsys.readouterr().out.strip()}/lib", "-lhamr"]
+    source = tmp_path / "macros.cu"
+    source.write_text(MACROS)
+    command = [NVCC, "-std=c++17", *FLAGS, f"-rdc={separate}", source, "-o", tmp_path / "macros"]
+    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["kernels", "particles"])

@@ -100,7 +100,12 @@ def compile_with_swig(swig: str, source: Path, folder: Path) -> ModuleType:
     assert done.returncode == 0, done.stdout + done.stderr
     output = folder / f"_{name}.so"
     # What SWIG writes has warnings of its own.
-    own = ["-Wno-missing-field-initializers", "-Wno-cast-function-type", "-Wno-pedantic"]
+    own = [
+        "-Wno-unused-parameter",
+        "-Wno-missing-field-initializers",
+        "-Wno-cast-function-type",
+        "-Wno-pedantic",
+    ]
     flags = [*SHARED, *own, f"-I{CPP}", "-O0"]
     compile_program(written, output, *flags, language="c++", standard="c++17")
     sys.path.insert(0, str(folder))
