@@ -47,7 +47,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Modules that stand in for libraries without which a block could not run on the emulator.
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 
-_FILE = re.compile(r"(?:#|//|/\*|!) ([\w.]+\.(?:pyx|py|cpp|c|f90|go|txt))(?: \*/)?")
+_FILE = re.compile(r"(?:#|//|/\*|!) ([\w.]+\.(?:pyx|py|cpp|c|f90|go|i|txt))(?: \*/)?")
 _PRINTS = re.compile(r"(?:#|//|!) prints (.*)$")
 _NVRTC = (
     {"HAMR_NVRTC_LIBRARY": str(emulation.build(emulation.NVRTC))}
@@ -130,6 +130,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "pkg-config": lambda: _compiler("pkg-config"),
     "pybind11": lambda: _module("pybind11") or _headers(),
     "pyopencl": lambda: _module("pyopencl"),
+    "swig": lambda: _module("swig") or _headers(),
     "torch": lambda: _module("torch"),
 }
 #: Those for which a CUDA device has to be there, emulated or not: tests/cuda runs these.
@@ -285,7 +286,8 @@ def _launched(command: list[str], folder: Path, more: dict[str, str] | None = No
             path = programs / name
             path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{start} "$@"\n')
             path.chmod(0o755)
-    search = [str(programs), os.environ.get("PATH", os.defpath)]
+    own = str(Path(sys.executable).parent)  # which has what comes from PyPI, as SWIG
+    search = [str(programs), os.environ.get("PATH", os.defpath), own]
     started = mpi.mpirun()
     if started:
         search.insert(1, str(Path(started).parent))
