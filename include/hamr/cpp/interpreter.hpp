@@ -11,31 +11,11 @@
 
 #include "element.hpp"
 #include "error.hpp"
+#include "python_deleter.hpp"
 
 struct swig_type_info;
 
 namespace hamr {
-
-/// Frees memory that an object of Python's has, by releasing the object. A deleter, for one call.
-template <typename T>
-class __attribute__((visibility("default"))) python_deleter {
-public:
-    /// Keeps the object until the call. Of the elements no more is asked.
-    python_deleter(T *, std::size_t, PyObject *owner) : m_owner(owner) {
-        const gil_state held;
-        Py_INCREF(owner);
-    }
-
-    /// On any thread. After Python's end the object is gone.
-    void operator()(T *) const {
-        if (!Py_IsInitialized()) return;
-        const gil_state held;
-        Py_DECREF(m_owner);
-    }
-
-private:
-    PyObject *m_owner;
-};
 
 /// Elements that Python reads, kept alive. Its interfaces are those of NumPy and of Numba: code on the host may
 /// read them where host_accessible is set, kernels of CUDA where cuda_accessible is, after the work of stream.

@@ -78,6 +78,8 @@ inline PyObject *take_exception() noexcept {
 #endif
 }
 
+using gil = gil_state;
+
 /// What casters have in common: an object as a hamr::buffer<T>, or what Python is told instead. That waits
 /// until the function is called, since casters of containers may neither throw nor leave exceptions set.
 template <typename T>
@@ -121,7 +123,7 @@ public:
     template <typename E>
     buffer<T> &get(bool writing) {
         if (is_there(writing)) return *m_value;
-        const gil_state held;
+        const gil held;
         if (m_problem) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(m_problem)), m_problem);
         else if (m_value) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
         else PyErr_SetString(PyExc_TypeError, "there is no buffer");
