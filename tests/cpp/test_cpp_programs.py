@@ -186,8 +186,9 @@ def test_views_as_spans(tmp_path):
     assert run(build("views", tmp_path, standard="c++20")) == "all views\n"
 
 
-def test_how_kernels_are_partitioned(tmp_path):
-    program = build("launch", tmp_path, "-D__CUDACC__", f"-I{PROGRAMS / 'stand_in'}")
+@pytest.mark.parametrize("api", ["__CUDACC__", "__HIPCC__"])
+def test_how_kernels_are_partitioned(api, tmp_path):
+    program = build("launch", tmp_path, f"-D{api}", f"-I{PROGRAMS / 'stand_in'}")
     assert run(program) == "all partitioned\n"
 
 

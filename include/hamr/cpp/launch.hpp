@@ -1,14 +1,26 @@
-/// How many threads a CUDA kernel is started with. For nvcc, and for clang that compiles CUDA.
+/// How many threads a kernel is started with. For compilers of CUDA and of HIP.
 #ifndef HAMR_CPP_LAUNCH_HPP
 #define HAMR_CPP_LAUNCH_HPP
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(__HIPCC__)
 
 #include <cstddef>
 #include <limits>
 #include <string>
 
+#ifdef __CUDACC__
 #include <cuda_runtime.h>
+#define HAMR_RUNTIME(name) cuda##name
+#define HAMR_ATTRIBUTE(name) cudaDevAttr##name
+#define HAMR_ATTRIBUTE_TYPE cudaDeviceAttr
+#define HAMR_RUNTIME_NAME "cuda"
+#else
+#include <hip/hip_runtime.h>
+#define HAMR_RUNTIME(name) hip##name
+#define HAMR_ATTRIBUTE(name) hipDeviceAttribute##name
+#define HAMR_ATTRIBUTE_TYPE hipDeviceAttribute_t
+#define HAMR_RUNTIME_NAME "hip"
+#endif
 
 #include "device.hpp"
 
@@ -25,10 +37,10 @@ inline __device__ int index_is_valid(unsigned long index, unsigned long n) { ret
 
 namespace detail {
 
-inline int cuda_attribute(cudaDeviceAttr which, int device) {
+inline int launch_attribute(HAMR_ATTRIBUTE_TYPE which, int device) {
     int value = 0;
-    const cudaError_t status = cudaDeviceGetAttribute(&value, which, device);
-    if (status != cudaSuccess) fail(HAMR_ERROR_DEVICE, "get_launch_props", cudaGetErrorString(status));
+    const HAMR_RUNTIME(Error_t) status = HAMR_RUNTIME(DeviceGetAttribute)(&value, which, device);
+    if (status != HAMR_RUNTIME(Success)) fail(HAMR_ERROR_DEVICE, "get_launch_props", HAMR_RUNTIME(GetErrorString)(status));
     return value;
 }
 
@@ -38,12 +50,12 @@ inline int cuda_attribute(cudaDeviceAttr which, int device) {
 /// Of device -1, the calling thread's.
 inline int get_launch_props(int device, int *block_grid_max, int &warp_size, int &warps_per_block_max) {
     return detail::status_of([&] {
-        if (device < 0) device = detail::active_device("cuda", "get_launch_props");
-        block_grid_max[0] = detail::cuda_attribute(cudaDevAttrMaxGridDimX, device);
-        block_grid_max[1] = detail::cuda_attribute(cudaDevAttrMaxGridDimY, device);
-        block_grid_max[2] = detail::cuda_attribute(cudaDevAttrMaxGridDimZ, device);
-        warp_size = detail::cuda_attribute(cudaDevAttrWarpSize, device);
-        warps_per_block_max = detail::cuda_attribute(cudaDevAttrMaxThreadsPerBlock, device) / warp_size;
+        if (device < 0) device = detail::active_device(HAMR_RUNTIME_NAME, "get_launch_props");
+        block_grid_max[0] = detail::launch_attribute(HAMR_ATTRIBUTE(MaxGridDimX), device);
+        block_grid_max[1] = detail::launch_attribute(HAMR_ATTRIBUTE(MaxGridDimY), device);
+        block_grid_max[2] = detail::launch_attribute(HAMR_ATTRIBUTE(MaxGridDimZ), device);
+        warp_size = detail::launch_attribute(HAMR_ATTRIBUTE(WarpSize), device);
+        warps_per_block_max = detail::launch_attribute(HAMR_ATTRIBUTE(MaxThreadsPerBlock), device) / warp_size;
     });
 }
 
@@ -83,6 +95,11 @@ inline int partition_thread_blocks(int device, std::size_t n, int warps_per_bloc
 }
 
 } // namespace hamr
+
+#undef HAMR_RUNTIME
+#undef HAMR_ATTRIBUTE
+#undef HAMR_ATTRIBUTE_TYPE
+#undef HAMR_RUNTIME_NAME
 
 #endif
 #endif

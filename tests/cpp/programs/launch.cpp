@@ -1,5 +1,6 @@
-// How kernels are partitioned, by a stand-in for CUDA's headers: no kernel runs here.
+// How kernels are partitioned, by a stand-in for CUDA's headers, or HIP's: no kernel runs here.
 #include <hamr_cuda_launch.h>
+#include <hamr_hip_launch.h>
 
 #include "checks.hpp"
 
