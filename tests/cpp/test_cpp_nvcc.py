@@ -5,6 +5,7 @@ nvcc needs no device: HAMR_TEST_NVCC names one, as PyPI's nvidia-cuda-nvcc bring
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -14,10 +15,12 @@ import pytest
 
 import hamr
 from hamr import cli
+from tests.c.test_config import IN_PLACE, cmake, needs_cmake
 from tests.cpp.test_cpp_programs import CODES, PROGRAMS
 from tests.support import emulation
 from tests.support.c_programs import EMBEDDED, python_library, run
 from tests.support.paths import ROOT
+from tests.support.processes import launch
 
 NVCC = os.environ.get("HAMR_TEST_NVCC") or shutil.which("nvcc")
 FLAGS = ["-arch=sm_75", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
@@ -71,7 +74,7 @@ def test_macros_and_flags(linked, separate, tmp_path, capsys):
     """nvcc takes what hamr config prints, and -lhamr, also where it links kernels itself."""
     assert cli.main(["config", *linked, "--libs", "--cflags"]) == 0
     flags = capsys.readouterr().out.split()
-    if "site-packages" in hamr.get_include():
+    if not IN_PLACE:
         assert cli.main(["config", "--prefix"]) == 0
         flags += [f"-L{capsys.readouterr().out.strip()}/lib", "-lhamr"]
     source = tmp_path / "macros.cu"
@@ -79,6 +82,46 @@ def test_macros_and_flags(linked, separate, tmp_path, capsys):
     command = [NVCC, "-std=c++17", *FLAGS, f"-rdc={separate}", source, "-o", tmp_path / "macros"]
     done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(mixed LANGUAGES CXX CUDA)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CUDA_STANDARD 17)
+find_package(hamr REQUIRED)
+foreach(name IN LISTS hamr_SETTINGS)
+  message(STATUS "${name} is ${${name}}.")
+endforeach()
+add_executable(mixed macros.cu other.cpp)
+target_link_libraries(mixed PRIVATE hamr)
+"""
+#: What g++ compiles in the same project.
+OTHER = """
+#include <hamr_buffer.h>
+#if !defined(HAMR_ENABLE_CUDA) || !defined(HAMR_NVCC_CUDA)
+#error "of a build for CUDA"
+#endif
+hamr::stream given(cudaStream_t stream) { return stream; }
+"""
+
+
+@needs_cmake
+@pytest.mark.skipif(IN_PLACE, reason="hamr is installed in place")
+def test_cmake(tmp_path, capsys):
+    """All files of a project that has the language CUDA have the macros, whoever compiles them."""
+    assert cli.main(["config", "--cmake-dir"]) == 0
+    folder = capsys.readouterr().out.strip()
+    (tmp_path / "macros.cu").write_text(MACROS)
+    (tmp_path / "other.cpp").write_text(OTHER)
+    options = (f"-DCMAKE_CUDA_COMPILER={NVCC}", "-DCMAKE_CUDA_ARCHITECTURES=75")
+    status, output = cmake(tmp_path, PROJECT, *options, f"-Dhamr_DIR={folder}")
+    assert status == 0, output
+    on = {"ENABLE_CUDA", "NVCC_CUDA", "ENABLE_PAGE_LOCKED_MEMORY"}
+    assert set(re.findall(r"HAMR_(\w+) is ON", output)) == on
+    status, output = launch(["cmake", "--build", str(tmp_path / "build")], 300)
+    assert status == 0, output
+    run(tmp_path / "build" / "mixed")
 
 
 @pytest.mark.parametrize("name", ["kernels", "particles"])
