@@ -101,9 +101,6 @@
 #ifdef HAMR_ENABLE_HIP
 #include <hip/hip_runtime.h>
 #endif
-#ifndef HAMR_PRIVATE
-#define HAMR_PRIVATE
-#endif
 
 #include "hamr.hpp"
 

@@ -63,6 +63,9 @@ inline int get_host_identifier(int &device) noexcept {
     return 0;
 }
 inline int get_host_identifier() noexcept { return HAMR_CURRENT_DEVICE; }
+inline int get_cuda_host_identifier(int &device) noexcept { return get_host_identifier(device); }
+inline int get_hip_host_identifier(int &device) noexcept { return get_host_identifier(device); }
+inline int get_openmp_host_identifier(int &device) noexcept { return get_host_identifier(device); }
 
 /// Sets the calling thread's device, -1 where there is none.
 inline int get_active_device(int &device) {
