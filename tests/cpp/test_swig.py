@@ -166,3 +166,41 @@ def test_other_ways_to_include(tmp_path):
     reads = compile_with_swig(SWIG, tmp_path / "reads.i", tmp_path)
     assert reads.counted().count(np.ones(3, "i8")) == 3
     assert reads.buffer_allocator_openmp == 8
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    return compile_with_swig(SWIG, CPP / "variants.i", tmp_path_factory.mktemp("swig"))
+
+
+def test_arrays_of_a_client(variants):
+    """As a code for analysis has them: numbers, texts, and arrays of arrays, by one base class."""
+    given = np.arange(3.0)
+    numbers = variants.double_array.of(given)
+    numbers[1] = 7
+    assert given.tolist() == [0, 7, 2]
+    assert np.asarray(numbers.data()).tolist() == np.asarray(numbers.buffer()).tolist() == [0, 7, 2]
+    integers = variants.int_array(2, 5)
+    assert numbers.append(integers) == 0
+    assert [numbers[i] for i in range(len(numbers))] == [0, 7, 2, 5, 5]
+    assert given.tolist() == [0, 7, 2]
+    texts = variants.text_array(2, "word")
+    assert texts.append(variants.text_array(1, "more")) == 0
+    assert (str(texts), texts[2], len(texts)) == ("word, word, more", "more", 3)
+    assert (texts.append(numbers), numbers.append(texts)) == (-1, -1)
+    arrays = variants.array_array(2, texts)
+    arrays[1] = numbers.new_copy(1, 3)
+    del texts
+    gc.collect()
+    assert arrays[0].size() == 3
+    assert arrays[1].equals(variants.double_array.of(np.array([7.0, 2.0])))
+    with pytest.raises(IndexError, match="has 2 elements"):
+        arrays[2]
+
+
+def test_arrays_of_a_client_outlive_each_other(variants):
+    numbers = variants.double_array(4, 1.5, variants.buffer_allocator_cpp)
+    view = np.asarray(numbers.data())
+    del numbers
+    gc.collect()
+    assert view.tolist() == [1.5] * 4
