@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.c.test_config import IN_PLACE, cmake, installed, needs_cmake
-from tests.cpp.test_cpp_programs import GCC, HOST, PROGRAMS
+from tests.cpp.test_cpp_programs import CODES, GCC, HOST, PROGRAMS
 from tests.cpp.upstream_names import CMAKE
 from tests.support.c_programs import PACKAGES, run
 from tests.support.paths import ROOT
@@ -20,7 +20,10 @@ pytestmark = [
 ]
 
 #: Each program, and what it prints last.
-CLIENTS = {"upstream": "the sums are right"}
+CLIENTS = {
+    "upstream": "the sums are right",
+    **{name: CODES[name] for name in ("adaptor", "bodies", "variants")},
+}
 
 #: Where the headers are not beside the library, the program asks Python.
 ENV = {**HOST, "HAMR_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
@@ -42,8 +45,8 @@ foreach(name IN ITEMS @CLIENTS@)
   add_executable(${name} ${name}.cpp)
   target_link_libraries(${name} PRIVATE checked)
 endforeach()
-add_executable(linked_with_ours upstream.cpp)
-target_link_libraries(linked_with_ours PRIVATE hamr::hamr)
+add_library(ours STATIC checked.cpp)
+target_link_libraries(ours PRIVATE hamr::hamr)
 """
 FOUND = "find_package(hamr REQUIRED)\n"
 
@@ -85,15 +88,14 @@ def built(folder, project, *options):
     assert status == 0, output
     assert "CMake Warning at" not in output
     assert "CMake Deprecation" not in output
-    status, said = launch(["cmake", "--build", str(folder / "build")], 600)
+    status, said = launch(["cmake", "--build", str(folder / "build"), "-j2"], 600)
     assert status == 0, said
     return output
 
 
-def check(folder, names):
+def check(folder, names, env=None):
     for name in names:
-        printed = run(folder / name, env=ENV).splitlines()
-        assert printed[-1] == CLIENTS.get(name, CLIENTS["upstream"])
+        assert run(folder / name, env={**ENV, **(env or {})}).splitlines()[-1] == CLIENTS[name]
 
 
 #: How a project gets the targets: what it says, given the folders of hamr.
@@ -105,6 +107,8 @@ WAYS = {
     "add_subdirectory, below a prefix": lambda prefix: (f"{prefix}/lib/cmake/hamr", ""),
     "add_subdirectory, of the sources": lambda prefix: (str(ROOT), ""),
 }
+#: Those that build each program; the others find the same headers.
+ALL_CLIENTS = ("find_package, of the wheel", "add_subdirectory, of the sources")
 
 
 @needs_cmake
@@ -115,9 +119,10 @@ def test_cmake(way, prefix, sources):
         (sources / "utils").mkdir()
         (sources / "utils" / "HAMR").symlink_to(got)
         got = "add_subdirectory(utils/HAMR)\n"
-    project = BEGINNING + got + CLIENTS_OF_CMAKE.replace("@CLIENTS@", " ".join(CLIENTS))
+    clients = [*CLIENTS] if way in ALL_CLIENTS else ["upstream"]
+    project = BEGINNING + got + CLIENTS_OF_CMAKE.replace("@CLIENTS@", " ".join(clients))
     built(sources, project, f"-Dhamr_DIR={folder}" if folder else "-DCMAKE_BUILD_TYPE=Debug")
-    check(sources / "build", [*CLIENTS, "linked_with_ours"])
+    check(sources / "build", clients)
     status, output = launch(
         ["cmake", "--install", str(sources / "build"), "--prefix", str(sources / "there")], 60
     )
@@ -238,10 +243,10 @@ all: {names}
 def test_make(where, prefix, sources):
     """With -lhamr, as upstream's library is linked, though all of hamr is in headers."""
     hamr_is = asked("--prefix") if where == "wheel" else str(prefix)
-    (sources / "Makefile").write_text(MAKEFILE.format(names=" ".join(CLIENTS)))
-    words = ["make", "-C", str(sources), f"HAMR={hamr_is}", f"CXX={' '.join(GCC)}"]
+    clients = [*CLIENTS] if where == "wheel" else ["upstream"]
+    (sources / "Makefile").write_text(MAKEFILE.format(names=" ".join(clients)))
+    words = ["make", "-j2", "-C", str(sources), f"HAMR={hamr_is}", f"CXX={' '.join(GCC)}"]
     status, output = launch(words, 600)
     assert status == 0, output
     env = {"LD_LIBRARY_PATH": f"{hamr_is}/lib"}
-    for name, last in CLIENTS.items():
-        assert run(sources / name, env={**ENV, **env}).splitlines()[-1] == last
+    check(sources, clients, env)
