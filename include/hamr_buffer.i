@@ -24,7 +24,7 @@ template <typename T>
 std::shared_ptr<hamr::buffer<T>> hamr_argument(PyObject *object, bool is_written) {
     try {
         auto made = std::make_shared<hamr::buffer<T>>(hamr::from_python<T>(object));
-        if (!is_written || !hamr::detail::is_read_only(made->native())) return made;
+        if (!is_written || !(hamr_info_of(made->native())->flags & HAMR_INFO_READ_ONLY)) return made;
         PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
     } catch (const hamr::python_error &) { // which is Python's exception
     }
@@ -84,14 +84,21 @@ int hamr_is_argument(PyObject *object) {
     $1 = $input == Py_None || hamr_is_argument< T >($input);
 }
 %typemap(out, fragment="hamr_buffer") hamr::buffer< T > {
-    if (!($result = hamr::to_python(static_cast<const hamr::buffer< T > &>($1)))) SWIG_fail;
+    if (!($result = hamr::to_python(*&$1))) SWIG_fail;
 }
-%typemap(out, fragment="hamr_buffer") hamr::buffer< T > &, const hamr::buffer< T > & {
+%typemap(out, fragment="hamr_buffer") hamr::buffer< T > & {
     if (!($result = hamr::to_python(*$1))) SWIG_fail;
 }
-%typemap(out, fragment="hamr_buffer") hamr::buffer< T > *, const hamr::buffer< T > * {
-    std::unique_ptr<const hamr::buffer< T > > made($owner ? $1 : nullptr);
+%typemap(out, fragment="hamr_buffer") const hamr::buffer< T > & { // $1 is no pointer to const
+    if (!($result = hamr::to_python(std::as_const(*$1)))) SWIG_fail;
+}
+%typemap(out, fragment="hamr_buffer") hamr::buffer< T > * {
+    std::unique_ptr<hamr::buffer< T > > made($owner ? $1 : nullptr);
     if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
+}
+%typemap(out, fragment="hamr_buffer") const hamr::buffer< T > * {
+    std::unique_ptr<const hamr::buffer< T > > made($owner ? $1 : nullptr);
+    if (!($result = $1 ? hamr::to_python(std::as_const(*$1)) : SWIG_Py_Void())) SWIG_fail;
 }
 %typemap(out, fragment="hamr_buffer") std::shared_ptr<hamr::buffer< T > >, std::shared_ptr<const hamr::buffer< T > > {
     if (!($result = $1 ? hamr::to_python(*$1) : SWIG_Py_Void())) SWIG_fail;
