@@ -54,7 +54,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 			return nil, err
 		}
 	}
-	fits := !wanted.inOrder || a.layout.ContiguousC()
+	fits := !(wanted.inOrder || a.inOrder) || a.layout.ContiguousC()
 	if fits && s == backends.SpaceHost && a.memory.mappable() && a.layout.Count() > 0 {
 		return a.mapHandle()
 	}

@@ -54,6 +54,7 @@ type Array struct {
 	lent    bool   // somebody else holds the memory and the stream for longer
 	grows   bool   // whoever else has the memory has none of what it may grow by
 	sole    bool   // nobody else has the memory, but for whom it is lent by
+	inOrder bool   // see InOrder
 	holder  uint32 // the access that the elements are from, or 0: see HeldBy
 	stop    *backends.Stop
 }
@@ -86,6 +87,15 @@ func (a *Array) Lent() *Array {
 func (a *Array) HeldBy(holder uint32) *Array {
 	if a != nil {
 		a.holder = holder
+	}
+	return a
+}
+
+// InOrder makes a an array whose accesses give elements that lie one after the other in C order: in a
+// temporary, where its own do not.
+func (a *Array) InOrder() *Array {
+	if a != nil {
+		a.inOrder = true
 	}
 	return a
 }

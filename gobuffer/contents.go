@@ -10,7 +10,9 @@ import (
 )
 
 // Assign makes the contents and shape those of b, converted. Allocator, owner,
-// stream and mode stay. Elements are written in place where they fit.
+// stream and mode stay. As many elements as there were are written in place, which
+// whoever shares the memory sees. Another number of elements is written in place only
+// where nobody shares it.
 func (a *Array) Assign(b *Array) error {
 	if err := a.checkWritable(); err != nil {
 		return err
@@ -26,7 +28,7 @@ func (a *Array) Assign(b *Array) error {
 		return a.runtime.copyElements(a.all(), b.all(), a.options.Transfer)
 	}
 	n := layout.Count()
-	if n <= a.room && a.layout.ContiguousC() && (n <= a.Size() || a.ownsRoom()) {
+	if a.layout.ContiguousC() && (n == a.Size() || (n <= a.room && a.ownsRoom() && a.has())) {
 		if err := a.runtime.copyElements(a.piece(a.address, layout), b.all(), a.options.Transfer); err != nil {
 			return err
 		}

@@ -15,11 +15,11 @@ func (m *Memory) Grows() bool {
 	return m.check() == nil && m.grower != nil && m.owned && !m.taken && m.mapping == nil && m.region.Address != 0
 }
 
-// Growing says of an array that View made, of memory that Grows, that no other array is to grow
-// where it is, and whether nobody else has the memory at all, but for whom it is lent by.
+// Growing says of an array that View made whether it is the one that grows where it is, if its
+// memory Grows, and whether nobody else has the memory at all, but for whom it is lent by.
 func (a *Array) Growing(is, sole bool) *Array {
-	if a.live() && is && a.memory.Grows() {
-		a.grows, a.sole = true, sole
+	if a.live() {
+		a.grows, a.sole = is && a.memory.Grows(), sole
 	}
 	return a
 }
@@ -78,6 +78,9 @@ func (a *Array) elsewhere(n int) (next *Array, holds bool, err error) {
 
 // has reports whether nobody has the memory but a, and whom it is lent by.
 func (a *Array) has() bool {
+	if a.memory == nil {
+		return true
+	}
 	references := a.memory.refs.Load()
 	return references == 1 || (references == 2 && a.lent && a.sole)
 }

@@ -70,6 +70,10 @@ func (a *Array) resize(shape []int, filling *pattern) error {
 			return err
 		}
 	}
+	if n < old && !a.has() {
+		// The others have the elements behind: this array no longer grows there.
+		a.room, a.grows = n, false
+	}
 	a.become(layout)
 	return nil
 }

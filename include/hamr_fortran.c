@@ -193,7 +193,7 @@ static hamr_status access_elements(hamr_buffer *buffer, CFI_cdesc_t *pointer, ha
     hamr_handle *made;
     CFI_setpointer(pointer, NULL, NULL); /* it may have been anything */
     hamr_status status = check_free(*handle);
-    if (!status) status = hamr_access(buffer, space ? *space : HAMR_HOST, device ? *device : HAMR_CURRENT_DEVICE, mode ? *mode : HAMR_READ_WRITE, &made);
+    if (!status) status = hamr_access(buffer, space ? *space : HAMR_HOST, device ? *device : HAMR_CURRENT_DEVICE, (mode ? *mode : HAMR_READ_WRITE) | HAMR_STRIDED, &made);
     if (status) return status;
     if ((status = associate(pointer, hamr_handle_info(made), hamr_handle_data(made)))) {
         char words[sizeof hamr_open_error];

@@ -36,6 +36,9 @@
                               * copy and text, and of end_access's: a call that would take longer than 50 ms returns a HAMR_BUSY.
                               * All that it was given must stay where it is until proceed or stop has told the outcome */
 
+#define HAMR_IN_ORDER 0x400000u /* of the array of access and open_access: elements that do not lie one after the other in
+                                * C order are handed out in a temporary */
+
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
 enum { HAMR_MODE_READ, HAMR_MODE_WRITE, HAMR_MODE_READ_WRITE }; /* gobuffer.Mode */

@@ -56,8 +56,12 @@ enum { HAMR_ASYNC = 0, HAMR_SYNC_HOST = 1, HAMR_SYNC = 2 };
 /* What code does with the elements that it reaches: read them, write all of them, or read and write.
  * Until the handle is released the elements are its own, and what it writes is then the buffer's,
  * wherever it was written. HAMR_PLAIN asks for nothing of that: the elements themselves where code
- * reaches them, else a copy whose changes nobody sees. */
-enum { HAMR_READ = 0, HAMR_WRITE = 1, HAMR_READ_WRITE = 2, HAMR_PLAIN = 3 };
+ * reaches them, else a copy whose changes nobody sees.
+ *
+ * The elements lie one after the other in C order: where the buffer's own do not, the handle has a
+ * temporary. HAMR_STRIDED, added to a mode, is for code that reads the strides of the handle's info:
+ * it gets the elements where they are, if it reaches them there. */
+enum { HAMR_READ = 0, HAMR_WRITE = 1, HAMR_READ_WRITE = 2, HAMR_PLAIN = 3, HAMR_STRIDED = 16 };
 
 #define HAMR_CURRENT_DEVICE (-1)      /* the calling thread's; as the owner of memory: the host */
 #define HAMR_SAME_ALLOCATOR (-2)      /* for copy: the buffer's own */

@@ -42,6 +42,7 @@ cdef extern from "hamr/python.h":
         HAMR_WRITE
         HAMR_READ_WRITE
         HAMR_PLAIN
+        HAMR_STRIDED
         HAMR_CURRENT_DEVICE
         HAMR_ADOPT_READ_ONLY
         HAMR_ADOPT_TAKE

@@ -31,6 +31,7 @@ ENDS = {
     "mistakes": "all refused",
     "hand_overs": "all handed over",
     "forks": "all forked",
+    "strides": "all in order",
 }
 
 

@@ -366,6 +366,10 @@ def test_cython(tmp_path):
     assert array.tolist() == [0, 2, 4]
     assert np.shares_memory(np.asarray(scaled_in_place), array)
     assert np.asarray(cythonized.make(2)).tolist() == [1.5, 1.5]
+    numbers = np.arange(7.0)
+    grid = numbers[:6].reshape(2, 3)
+    for given in (numbers, numbers[::2], numbers[::-2], grid.T, grid[:, 1]):
+        assert cythonized.total(given) == given.sum()
     with pytest.raises(TypeError, match="NoneType"):
         cythonized.scale(None, 2)
     with pytest.raises(ValueError, match="must not be negative"):

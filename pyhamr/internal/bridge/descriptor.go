@@ -43,6 +43,7 @@ const (
 	soleFlag       = 1 << 19
 	orPageableFlag = 1 << 20
 	promptFlag     = 1 << 21 // no more than a slice: then a *BusyError
+	inOrderFlag    = 1 << 22 // accesses give elements in C order
 )
 
 // borrowedShape is d's own memory: valid during the call.
@@ -98,6 +99,9 @@ func (d *Descriptor) array(layout arrayiface.Layout) (*gobuffer.Array, error) {
 	}
 	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent()
 	a.Growing(d.Flags&growsFlag != 0, d.Flags&soleFlag != 0)
+	if d.Flags&inOrderFlag != 0 {
+		a.InOrder()
+	}
 	if d.Flags&keptFlag != 0 {
 		err = a.Cached(true)
 	}

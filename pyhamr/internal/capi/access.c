@@ -33,15 +33,20 @@ hamr_status capi_access(hamr_buffer *buffer, int32_t space, int32_t device, int3
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (space < HAMR_HOST || space > HAMR_SYCL) return fail(HAMR_ERROR_VALUE, "space is %d: accepted are those of hamr_space", space);
-    if (mode < HAMR_READ || mode > HAMR_PLAIN) return fail(HAMR_ERROR_VALUE, "mode is %d: accepted are HAMR_READ, HAMR_WRITE, HAMR_READ_WRITE and HAMR_PLAIN", mode);
+    int strided = mode > 0 && mode & HAMR_STRIDED;
+    if (strided) mode -= HAMR_STRIDED;
+    if (mode < HAMR_READ || mode > HAMR_PLAIN)
+        return fail(HAMR_ERROR_VALUE, "mode is %d: accepted are HAMR_READ, HAMR_WRITE, HAMR_READ_WRITE and HAMR_PLAIN, each with HAMR_STRIDED or without", mode);
     CAPI_LOAD();
     Draft result;
     uint64_t access = 0;
     hamr_array array = held_seen(&buffer->held);
-    if (mode == HAMR_PLAIN && in_place(&array, space)) return handle_of(buffer, array.memory, &array, 0, mode, made);
+    int apart = !strided && !is_in_order(&array);
+    if (mode == HAMR_PLAIN && !apart && in_place(&array, space)) return handle_of(buffer, array.memory, &array, 0, mode, made);
     GIVE(&buffer->held, &array);
     draft_start(&result);
     if (buffer->cached) array.flags |= HAMR_KEPT;
+    if (apart) array.flags |= HAMR_IN_ORDER;
     const hamr_functions *functions = capi_functions();
     hamr_status status = keep(mode == HAMR_PLAIN ? functions->access(&array, space, device, &result.array)
                                                  : functions->open_access(&array, space, device, mode, &result.array, &access));

@@ -3,13 +3,19 @@
 
 #include "calls.h"
 
+/* One array grows where the memory is: the one that has it already. */
+static void leave_room(hamr_array *array) {
+    array->capacity = count_of(array);
+    array->flags &= ~(uint32_t)HAMR_GROWS;
+}
+
 static hamr_status lend(const hamr_buffer *buffer, hamr_array *array, Share **share, int32_t *foreign) {
     CHECK(buffer, BUFFER, "buffer");
     CAPI_LOAD();
     GIVE(&buffer->held, array); /* Python may do with it what it likes: it is no spare any more */
     *share = buffer->held.share;
     *foreign = *share && (*share)->foreign;
-    array->flags &= ~(uint32_t)HAMR_GROWS;
+    leave_room(array);
     if (*share) atomic_fetch_add(&(*share)->users, 1);
     return HAMR_OK;
 }
@@ -18,7 +24,7 @@ static hamr_status take(const hamr_array *array, Share *share, hamr_buffer **mad
     CHECK_RESULT(made, "made");
     CAPI_LOAD();
     hamr_array own = *array;
-    own.flags &= ~(uint32_t)HAMR_GROWS;
+    leave_room(&own);
     if (share) atomic_fetch_add(&share->users, 1);
     return buffer_with(&own, share, made);
 }

@@ -76,6 +76,15 @@ int64_t count_of(const hamr_array *array) {
     return n;
 }
 
+int is_in_order(const hamr_array *array) {
+    int64_t step = element_size(array->element);
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (array->shape[i] > 1 && array->strides[i] != step) return count_of(array) == 0;
+        step *= array->shape[i];
+    }
+    return 1;
+}
+
 static void describe(Held *held) {
     const hamr_array *array = &held->array;
     int64_t n = count_of(array);

@@ -19,6 +19,7 @@ hamr_status draft_c_strides(Draft *draft);
 
 int64_t element_size(int32_t element); /* 0: none such */
 int64_t count_of(const hamr_array *array);
+int is_in_order(const hamr_array *array); /* the elements lie one after the other, in C order */
 
 /* Makes held what array describes, with share, which it takes over. The dimensions may have to be
  * copied to new memory; on an error held is as it was, and share the caller's. */

@@ -59,7 +59,7 @@ hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror *
         status = capi_access(buffer, HAMR_HOST, HAMR_CURRENT_DEVICE, mode, &mirror->handle);
     } else {
         /* As the device's own, so that nobody else writes the elements meanwhile. */
-        status = capi_access(buffer, space_of(info->allocator), info->device, mode, &mirror->handle);
+        status = capi_access(buffer, space_of(info->allocator), info->device, mode | HAMR_STRIDED, &mirror->handle);
         if (!status && (status = beside(mirror->handle, pinned, mode, &mirror->pinned))) capi_abandon_handle(mirror->handle);
     }
     if (status) {

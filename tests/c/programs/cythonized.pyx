@@ -20,6 +20,24 @@ def scale(given, double factor):
         hamr.hamr_release(field)
 
 
+def total(given):
+    cdef hamr.hamr_buffer *field
+    cdef hamr.hamr_handle *handle
+    cdef double *values
+    cdef double result = 0
+    hamr.hamr_from_python(given, &field)
+    try:
+        if hamr.hamr_access(field, hamr.HAMR_HOST, hamr.HAMR_CURRENT_DEVICE, hamr.HAMR_READ, &handle):
+            hamr.hamr_raise()
+        values = <double *>hamr.hamr_handle_data(handle)
+        for i in range(hamr.hamr_size(field)):
+            result += values[i]
+        hamr.hamr_release_handle(handle)
+        return result
+    finally:
+        hamr.hamr_release(field)
+
+
 def make(int64_t n):
     cdef hamr.hamr_buffer *field
     cdef double value = 1.5
