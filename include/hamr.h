@@ -24,7 +24,8 @@ extern "C" {
 /* Finds the library now. Any function does, at its first call. */
 static inline hamr_status hamr_open(void) { return hamr_get() ? HAMR_OK : HAMR_ERROR_LIBRARY; }
 
-/* The words for the calling thread's last error: never NULL. */
+/* What went wrong in the calling thread's last call; "" if nothing did. Never NULL. A release that succeeds
+ * leaves what there was. */
 static inline const char *hamr_last_error(void) {
     const hamr_table *table = hamr_open_error[0] ? NULL : hamr_get();
     return table ? table->last_error() : hamr_open_error;
@@ -71,6 +72,8 @@ HAMR_OTHER_FUNCTION(const hamr_info *, info_of, (const hamr_buffer *buffer), (bu
 HAMR_OTHER_FUNCTION(void *, data, (const hamr_buffer *buffer), (buffer), NULL)
 HAMR_FUNCTION(view, (const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape,
               const int64_t *strides), (buffer, made, offset, element, ndim, shape, strides))
+
+HAMR_FUNCTION(read_only, (const hamr_buffer *buffer, hamr_buffer **made), (buffer, made))
 
 /* Contents. */
 HAMR_FUNCTION(reserve, (hamr_buffer *buffer, int64_t size, const void *value), (buffer, size, value))

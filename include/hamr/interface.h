@@ -3,7 +3,8 @@
  * allocators and element types. Programs include hamr.h, which finds the table.
  *
  * Every function that returns a hamr_status may be called from any thread, and returns HAMR_OK or what
- * is wrong; hamr_last_error() has the words. What it sets is meant only where it did not fail, and
+ * is wrong; hamr_last_error() has the words of the last call, or "" where that succeeded. Only a successful
+ * release of something leaves them, so that a program may clean up first. What it sets is meant only where it did not fail, and
  * after an error all is as it was, but for elements that a device was writing. Functions that only
  * read a buffer may run at the same time as each other; who changes one must be alone. */
 #ifndef HAMR_INTERFACE_H
@@ -283,6 +284,9 @@ typedef struct hamr_table {
     hamr_status (*limit_in_use)(const char *library, const char *backend, int32_t device, int64_t bytes);
     /* The most bytes of ordinary host memory that are kept for reuse once freed; -1: no limit, -2: that of the start. */
     hamr_status (*limit_kept)(int64_t bytes);
+
+    /* The same elements, in place, which nobody writes to through what is made. */
+    hamr_status (*read_only)(const hamr_buffer *buffer, hamr_buffer **made);
 } hamr_table;
 
 #endif

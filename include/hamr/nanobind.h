@@ -6,12 +6,16 @@
 ///     void scale(hamr::buffer<float> &field, float factor);
 ///     hamr::buffer<float> made(std::size_t n);
 ///
-/// A parameter by value or by const reference may be read-only memory, by reference it may not: that is a
-/// ValueError. Elements of another type are a TypeError: nothing is converted.
+/// A parameter by value or by const reference may be read-only memory, or elements with strides, which it is given
+/// a copy of; by reference it may not: that is a ValueError. Elements of another type are a TypeError: nothing
+/// is converted. What a function returns by const reference is read-only; but not a member by def_ro, which nanobind
+/// does not tell from def_rw: return buffer.read_only() by def_prop_ro. hamr::error and hamr::memory_error are the
+/// exceptions that Python users know, once a buffer was given or returned, or translate_exceptions() was called.
 #ifndef HAMR_NANOBIND_H
 #define HAMR_NANOBIND_H
 
 #include <cstdint>
+#include <exception>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -20,6 +24,7 @@
 #include "hamr/cpp/python.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 template <std::int32_t element>
@@ -33,6 +38,15 @@ HAMR_ELEMENT_TYPES(HAMR_NAME)
 #undef HAMR_NAME
 
 } // namespace detail
+
+/// For the beginning of an NB_MODULE. More than once is harmless.
+__attribute__((visibility("hidden"))) inline bool translate_exceptions() {
+    static const bool is_done =
+        (nanobind::register_exception_translator([](const std::exception_ptr &thrown, void *) { detail::translate(thrown); }), true);
+    return is_done;
+}
+
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 namespace nanobind {
@@ -49,6 +63,7 @@ public:
     /// Flags have 8 bits or 32, as the version of nanobind is.
     template <typename Flags>
     bool from_python(handle object, Flags flags, cleanup_list *) noexcept {
+        hamr::translate_exceptions();
         return m_argument.load(object.ptr(), (flags & static_cast<Flags>(cast_flags::convert)) != 0);
     }
 
@@ -61,9 +76,19 @@ public:
     explicit operator const Value &() { return m_argument.template get<python_error>(false); }
     explicit operator Value &&() { return std::move(m_argument.template get<python_error>(false)); }
 
-    static handle from_cpp(const Value &value, rv_policy, cleanup_list *) noexcept { return hamr::to_python(value); }
+    static handle from_cpp(Value &value, rv_policy, cleanup_list *) noexcept { return made(hamr::to_python(value)); }
+    static handle from_cpp(Value &&value, rv_policy, cleanup_list *) noexcept { return made(hamr::to_python(value)); }
+    static handle from_cpp(const Value &value, rv_policy policy, cleanup_list *) noexcept {
+        const bool is_member = policy == rv_policy::reference_internal;
+        return made(is_member ? hamr::to_python(const_cast<Value &>(value)) : hamr::to_python(value));
+    }
 
 private:
+    static handle made(PyObject *object) noexcept {
+        hamr::translate_exceptions();
+        return object;
+    }
+
     hamr::detail::argument<T> m_argument;
 };
 

@@ -33,10 +33,13 @@ __attribute__((weak, visibility("hidden"))) __thread char hamr_open_error[2048];
  * which Clang refuses in strict C99. A name in parentheses is the function, here and in store.h. */
 
 /* Declared here, too, since strict C99 hides them in the C library's headers. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wredundant-decls"
 struct dl_phdr_info;
 int dl_iterate_phdr(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 FILE *popen(const char *, const char *);
 int pclose(FILE *);
+#pragma GCC diagnostic pop
 
 /* How struct dl_phdr_info begins: <link.h> shows it to programs that ask for GNU's extensions. */
 typedef struct hamr_loaded_object {

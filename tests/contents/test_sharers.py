@@ -37,6 +37,7 @@ def grow(buffer):
 
 CHANGES = [shrink_and_append, shrink_and_grow, assign_fewer, assign_more, grow]
 
+
 def with_room():
     buffer = hamr.buffer(np.arange(5)).copy()
     buffer.reserve(30)

@@ -32,6 +32,13 @@ def bound(path):
     return load(path)
 
 
+@pytest.fixture(scope="module")
+def bound_by_pybind11(tmp_path_factory):
+    """Which alone gives functions pointers."""
+    source, folder = CPP / "bound_pybind11.cpp", tmp_path_factory.mktemp("pointers")
+    return load(compile_with_pybind11(source, folder))
+
+
 def references():
     gc.collect()
     return hamr.stats()["references"]
@@ -105,6 +112,89 @@ def test_what_has_no_elements_is_refused(wrong, bound):
         bound.total(wrong)
     with pytest.raises(TypeError, match=r"hamr\.Buffer, .float32"):
         bound.scale(wrong, 2)
+
+
+NUMBERS = np.arange(8.0)
+STRIDED = {
+    "every second": NUMBERS[:7:2],
+    "backwards": NUMBERS[::-1],
+    "transposed": NUMBERS[:6].reshape(2, 3).T,
+    "a column": NUMBERS.reshape(2, 4)[:, 1],
+    "repeated": np.broadcast_to(NUMBERS[:2], (3, 2)),
+}
+
+
+@pytest.mark.parametrize("array", STRIDED.values(), ids=STRIDED)
+def test_elements_with_strides_are_read(array, bound):
+    """By a copy, which functions go through from data() on."""
+    for given in (array, hamr.buffer(array)):
+        assert bound.sum_plainly(given) == array.sum()
+        assert bound.sum_by_value(given) == array.sum()
+
+
+@pytest.mark.parametrize("array", STRIDED.values(), ids=STRIDED)
+def test_elements_with_strides_are_not_written(array, bound):
+    """A function that may write goes through them from data() on, too."""
+    before = array.copy()
+    with pytest.raises(ValueError, match=r"one after the other|read-only"):
+        bound.add_plainly(array, 1)
+    assert (array == before).all()
+
+
+def test_hamrs_errors_are_pythons(bound):
+    with pytest.raises(ValueError, match="allocator is 99"):
+        bound.throw_value()
+    with pytest.raises(hamr.OutOfMemory) as raised:
+        bound.throw_memory()
+    assert raised.value.size == 1 << 52
+    if not hamr.backends()["cuda"]:
+        with pytest.raises(hamr.BackendUnavailable) as raised:
+            bound.throw_no_device()
+        assert raised.value.backend == "cuda"
+    with pytest.raises(IndexError, match="not hamr's"):
+        bound.throw_other()
+
+
+def test_const_is_read_only(bound):
+    model = bound.Model()
+    for shared in (model.fixed, model.constant()):
+        assert shared.readonly
+        assert not np.asarray(shared).flags.writeable
+        assert shared.ptr == model.field.ptr
+    for shared in (model.field, model.changing()):
+        np.asarray(shared)[0] += 1
+    assert np.asarray(model.fixed)[:2].tolist() == [3, 1]
+    assert not bound.make(2, 1).readonly
+
+
+@pytest.mark.parametrize("size", [3, 7])
+def test_a_member_of_another_size_leaves_arrays_alone(size, bound):
+    model = bound.Model()
+    array = np.asarray(model.field)
+    model.field = np.arange(float(size))
+    assert array.tolist() == [1] * 5
+    assert np.asarray(model.field).tolist() == list(range(size))
+
+
+def test_pointers(bound_by_pybind11):
+    bound = bound_by_pybind11
+    array = np.ones(4)
+    assert bound.sum_of_pointer(array) == 4
+    assert bound.sum_of_pointer(NUMBERS[::2]) == 12
+    assert bound.sum_of_pointer(None) == -1
+    bound.add_to_pointer(array)
+    assert bound.sum_of_shared(array) == 8
+    assert bound.sum_of_shared(None) == -1
+    shared = bound.add_to_shared(array)
+    assert shared.ptr == array.ctypes.data
+    assert array.tolist() == [3] * 4
+    assert np.asarray(bound.make_pointer(False)).tolist() == [3, 3]
+    assert bound.make_pointer(True) is None
+    for wrong in (array[::2], READ_ONLY.astype("f8"), np.ones(3, "f4")):
+        if wrong.dtype == "f8" and wrong.flags.c_contiguous:
+            wrong.flags.writeable = False
+        with pytest.raises((ValueError, TypeError)):
+            bound.add_to_shared(wrong)
 
 
 def test_closed_buffers_are_refused(bound):

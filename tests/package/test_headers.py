@@ -92,8 +92,8 @@ def test_compilers_read_the_cores_table(language, tmp_path):
 
 CPP = [
     "allocator", "buffer", "copies", "device", "element", "error", "extents", "gil_state",
-    "interpreter", "launch", "named_allocators", "objects", "plain", "python", "python_deleter",
-    "storage", "store", "stream", "utilities", "values", "view",
+    "interpreter", "launch", "named_allocators", "namespace", "objects", "plain", "python",
+    "python_deleter", "storage", "store", "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -136,7 +136,7 @@ HOLDS = {
     ),
     "cstdlib": "atoi free getenv",
     "cstring": "memcmp memcpy strlen",
-    "exception": "exception terminate uncaught_exceptions",
+    "exception": "exception exception_ptr rethrow_exception terminate uncaught_exceptions",
     "functional": "function hash less",
     "iostream": "cerr cout endl",
     "limits": "numeric_limits",
@@ -160,7 +160,7 @@ HOLDS = {
         "is_integral_v "
         "is_invocable_v is_lvalue_reference_v is_nothrow_move_constructible_v is_null_pointer_v "
         "is_pointer_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v is_volatile_v "
-        "remove_const_t remove_cv_t remove_reference_t true_type void_t"
+        "remove_const_t remove_cv_t remove_pointer_t remove_reference_t true_type void_t"
     ),
     "utility": "declval exchange forward move pair swap",
     "vector": "vector",

@@ -9,6 +9,7 @@
 #include "error.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// The values never change. For a copy, same is the source's; for memory that exists, none asks the
 /// runtimes whose it is.
@@ -137,6 +138,7 @@ inline space device_space() {
 /// 1 if the devices of this machine use the memory in place, else 0.
 inline int device_accessible(buffer_allocator allocator) { return detail::accessible(allocator, detail::device_space()); }
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -14,6 +14,7 @@
 #include "plain.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 template <typename T>
@@ -192,13 +193,25 @@ public:
     extents shape() const { return m_storage.shape(); }
     std::vector<std::int64_t> strides() const { return m_storage.strides(); } ///< in bytes, for each dimension
     bool is_contiguous() const noexcept { return m_storage.has_one_row(); }
+    bool is_read_only() const noexcept {
+        if constexpr (detail::is_object<T>) return false;
+        else return m_storage.is_read_only();
+    }
 
-    /// The same elements in another shape, shared where that can be.
-    buffer reshape(const extents &shape) const {
+    /// The same elements, shared, which nobody writes to through what this returns.
+    buffer read_only() const {
+        hamr_buffer *made = nullptr;
+        detail::check(hamr_read_only(m_storage.get(), &made), "buffer::read_only");
+        return buffer(made);
+    }
+
+    /// The same elements in another shape, shared where that can be: of a const buffer, read-only.
+    buffer reshape(const extents &shape) {
         hamr_buffer *made = nullptr;
         detail::check(hamr_reshape(m_storage.get(), &made, shape.rank(), shape.data(), 0), "buffer::reshape");
         return buffer(made);
     }
+    buffer reshape(const extents &shape) const { return read_only().reshape(shape); }
 
     /// The elements become n from src_start on of those in the host's memory, or in a buffer.
     template <typename U>
@@ -398,6 +411,7 @@ private:
     mutable std::shared_ptr<T> m_pointer; // empty until pointer() is called
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

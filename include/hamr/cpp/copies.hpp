@@ -8,6 +8,7 @@
 #include "device.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// An array on a device, -1 being the one that the runtime says, or of OpenMP, which says none, the calling thread's.
@@ -107,6 +108,7 @@ int copy_to_host_from_host(T *dest, const U *src, std::size_t n) {
     return detail::status_in([&] { return buffer<T>(buffer_allocator::malloc, n, HAMR_CURRENT_DEVICE, dest, 0).set(0, src, 0, n); });
 }
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

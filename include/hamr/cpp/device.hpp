@@ -12,6 +12,7 @@
 #include "allocator.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 inline bool has_backend(const char *name) {
@@ -210,6 +211,7 @@ private:
     std::vector<std::pair<int, int>> m_pairs; // who reaches whom
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

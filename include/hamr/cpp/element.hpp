@@ -13,8 +13,10 @@
 #endif
 
 #include "hamr/types.h"
+#include "namespace.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 constexpr std::int32_t integer_type(std::size_t size, bool is_signed) {
@@ -113,6 +115,7 @@ constexpr std::int32_t element() {
 }
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

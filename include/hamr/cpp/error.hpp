@@ -2,6 +2,7 @@
 #ifndef HAMR_CPP_ERROR_HPP
 #define HAMR_CPP_ERROR_HPP
 
+#include <cstdint>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "hamr.h"
+#include "namespace.hpp"
 
 #ifndef __cpp_exceptions
 #error "hamr.hpp throws exceptions: without them, as with -fno-exceptions, there is hamr.h"
@@ -18,27 +20,65 @@
 
 namespace hamr {
 
-/// Anything but a lack of memory. What one library throws others may catch, whatever their -fvisibility. status() is one of the HAMR_ERROR_… of hamr/interface.h.
-class __attribute__((visibility("default"))) error : public std::runtime_error {
+/// The classes of exceptions have a namespace of their own, so that what a library throws others catch, though they
+/// were compiled with headers of another version. Its number changes with the layout of the classes.
+inline namespace exceptions_1 {
+
+/// What hamr::error and hamr::memory_error have in common: `catch (const hamr::failure &problem)`. The texts
+/// last as long as the exception.
+class __attribute__((visibility("default"))) failure {
 public:
-    error(hamr_status status, const std::string &words) : std::runtime_error(words), m_status(status) {}
-    hamr_status status() const noexcept { return m_status; }
+    virtual const char *what() const noexcept = 0;
+    hamr_status status() const noexcept { return m_status; } ///< one of the HAMR_ERROR_… of hamr/interface.h
+    std::int64_t size() const noexcept { return m_size; }    ///< the bytes that there were no more of; else 0
+    /// Where there were no more: -1 is the host. -1 of other errors, too.
+    int device() const noexcept { return m_status == HAMR_ERROR_MEMORY ? m_code : -1; }
+    int code() const noexcept { return m_status == HAMR_ERROR_DEVICE ? m_code : 0; } ///< the vendor's; else 0
+    const char *name() const noexcept { return m_name ? m_name->c_str() : ""; }     ///< of the code
+    const char *source() const noexcept { return m_source ? m_source->c_str() : ""; } ///< the vendor's interface, a backend or an allocator
+
+    /// As hamr.h has it. The texts are the exception's.
+    hamr_failure facts() const noexcept { return {m_status, m_code, m_size, what(), source(), name(), ""}; }
+
+protected:
+    explicit failure(const hamr_failure &facts)
+        : m_status(facts.status), m_code(facts.code), m_size(facts.size), m_name(copied(facts.name)), m_source(copied(facts.source)) {}
+    failure(const failure &) = default;
+    failure &operator=(const failure &) = default;
+    ~failure() = default;
 
 private:
+    using text = std::shared_ptr<const std::string>; // copies of an exception must not throw
+    static text copied(const char *given) { return given && *given ? std::make_shared<const std::string>(given) : text(); }
+
     hamr_status m_status;
+    std::int32_t m_code;
+    std::int64_t m_size;
+    text m_name, m_source;
+};
+
+/// Anything but a lack of memory.
+class __attribute__((visibility("default"))) error : public std::runtime_error, public failure {
+public:
+    error(hamr_status status, const std::string &words) : error(hamr_failure{status, 0, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
+    error(const hamr_failure &facts, const std::string &words) : std::runtime_error(words), failure(facts) {}
+    const char *what() const noexcept override { return std::runtime_error::what(); }
 };
 
 /// There is no more memory, of the host or of a device.
-class __attribute__((visibility("default"))) memory_error : public std::bad_alloc {
+class __attribute__((visibility("default"))) memory_error : public std::bad_alloc, public failure {
 public:
-    explicit memory_error(const std::string &words) : m_words(std::make_shared<const std::string>(words)) {}
+    explicit memory_error(const std::string &words) : memory_error(hamr_failure{HAMR_ERROR_MEMORY, -1, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
+    memory_error(const hamr_failure &facts, const std::string &words) : failure(facts), m_words(std::make_shared<const std::string>(words)) {}
     const char *what() const noexcept override { return m_words->c_str(); }
-    static constexpr hamr_status status() noexcept { return HAMR_ERROR_MEMORY; }
 
 private:
-    std::shared_ptr<const std::string> m_words; // copies of an exception must not throw
+    std::shared_ptr<const std::string> m_words;
 };
 
+} // namespace exceptions_1
+
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 [[noreturn]] inline void fail(hamr_status status, const char *doing, const std::string &words) {
@@ -47,10 +87,20 @@ namespace detail {
     throw error(status, all);
 }
 
-/// Throws what hamr's last error is, where the call has failed. Each program and library has its own: an
-/// error in finding hamr's library is told where it was found.
+/// Throws what hamr's last error is. Each program and library has its own: an error in finding hamr's
+/// library is told where it was found.
+[[noreturn]] __attribute__((visibility("hidden"), noinline, cold)) inline void fail_as_said(hamr_status status, const char *doing) {
+    hamr_failure facts;
+    hamr_last_failure(&facts);
+    if (facts.status != status) fail(status, doing, hamr_last_error());
+    const std::string all = std::string("hamr::") + doing + ": " + facts.message;
+    if (status == HAMR_ERROR_MEMORY) throw memory_error(facts, all);
+    throw error(facts, all);
+}
+
+/// Throws where the call has failed.
 __attribute__((visibility("hidden"))) inline void check(hamr_status status, const char *doing) {
-    if (status != HAMR_OK) fail(status, doing, hamr_last_error());
+    if (status != HAMR_OK) fail_as_said(status, doing);
 }
 
 inline int report(const std::exception &problem) noexcept {
@@ -75,6 +125,7 @@ int status_of(F &&function) noexcept {
 }
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -13,6 +13,7 @@
 #include "error.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// extents(480, 640), or {480, 640} where a function takes them. Without any it is one element. A size
 /// may be -1 where what there is tells it, in buffer::reshape().
@@ -51,6 +52,7 @@ private:
     std::vector<size_type> m_sizes;
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

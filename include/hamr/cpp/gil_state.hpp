@@ -9,6 +9,7 @@
 #include <Python.h>
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// Has the GIL while it exists, on any thread, and also where the thread has it already.
 class __attribute__((visibility("default"))) gil_state {
@@ -22,6 +23,7 @@ private:
     PyGILState_STATE m_state;
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -16,6 +16,7 @@
 struct swig_type_info;
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// Elements that Python reads, kept alive. Its interfaces are those of NumPy and of Numba: code on the host may
 /// read them where host_accessible is set, kernels of CUDA where cuda_accessible is, after the work of stream.
@@ -123,6 +124,7 @@ HAMR_HANDLE_TYPE(unsigned long long)
 #undef HAMR_HANDLE_TYPE
 #endif
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -25,6 +25,7 @@
 #include "device.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// Which element the calling thread of a kernel has.
 inline __device__ unsigned long thread_id_to_array_index() {
@@ -94,6 +95,7 @@ inline int partition_thread_blocks(int device, std::size_t n, int warps_per_bloc
     return partition_thread_blocks(n, warps_per_block, warp_size, most, block_grid, n_blocks, thread_grid);
 }
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #undef HAMR_RUNTIME

@@ -8,6 +8,7 @@
 #include "buffer.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// What make() returns, or NULL after a message.
@@ -90,6 +91,7 @@ struct hip_malloc_uva_allocator : detail::device_allocator<T, buffer_allocator::
 template <typename T, typename = void>
 struct openmp_allocator : detail::device_allocator<T, buffer_allocator::openmp> {};
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -19,6 +19,7 @@
 #include "values.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// Memory of an allocator's in which n objects are constructed, and which ends with them.
@@ -363,6 +364,7 @@ private:
 };
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

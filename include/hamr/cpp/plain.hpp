@@ -16,6 +16,7 @@
 #include "values.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// n elements of T, as the core counts them.
@@ -226,6 +227,7 @@ private:
 };
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -18,6 +18,7 @@
 #include "gil_state.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// Python's exception is set, and says what is wrong: return to Python, or clear it.
 class python_error : public std::exception {
@@ -27,8 +28,6 @@ public:
 
 namespace detail {
 
-inline bool is_read_only(const hamr_buffer *made) noexcept { return (hamr_info_of(made)->flags & HAMR_INFO_READ_ONLY) != 0; }
-
 /// TypeError.
 inline void set_wrong_element(std::int32_t got, std::int32_t wanted) noexcept {
     PyErr_Format(PyExc_TypeError, "the buffer's elements are %s: accepted are %s", hamr_element_name(got), hamr_element_name(wanted));
@@ -36,13 +35,54 @@ inline void set_wrong_element(std::int32_t got, std::int32_t wanted) noexcept {
 
 } // namespace detail
 
-/// A new hamr.Buffer of the buffer's memory, which both then have. NULL, with an exception. With the GIL.
+/// Makes an error Python's exception, of the class that hamr has for it. With the GIL.
+inline void set_exception(const failure &problem) noexcept {
+    const hamr_failure facts = problem.facts();
+    if (const hamr_python_api *python = hamr_get_python()) python->raise(&facts);
+}
+
+namespace detail {
+
+template <typename B>
+PyObject *object_of(B &shared) noexcept {
+    try {
+        return hamr_to_python(shared.native());
+    } catch (const failure &problem) {
+        set_exception(problem);
+        return nullptr;
+    }
+}
+
+/// What libraries that bind call with an exception that a function has thrown: hamr's is Python's then,
+/// another one goes on.
+inline void translate(const std::exception_ptr &thrown) {
+    try {
+        if (thrown) std::rethrow_exception(thrown);
+    } catch (const failure &problem) {
+        set_exception(problem);
+    }
+}
+
+} // namespace detail
+
+/// A new hamr.Buffer of the buffer's memory, which both then have; of a const buffer's it is read-only. NULL, with
+/// an exception. With the GIL.
+template <typename T>
+PyObject *to_python(buffer<T> &shared) noexcept {
+    return detail::object_of(shared);
+}
+template <typename T>
+PyObject *to_python(buffer<T> &&shared) noexcept {
+    return detail::object_of(shared);
+}
 template <typename T>
 PyObject *to_python(const buffer<T> &shared) noexcept {
     try {
-        return hamr_to_python(shared.native());
-    } catch (const std::exception &) { // of hamr's, which has said why
-        return hamr_raise();
+        const buffer<T> made = shared.read_only();
+        return detail::object_of(made);
+    } catch (const failure &problem) {
+        set_exception(problem);
+        return nullptr;
     }
 }
 
@@ -87,7 +127,8 @@ class argument {
 public:
     argument() = default;
     argument(const argument &) = delete;
-    argument(argument &&other) noexcept : m_value(std::move(other.m_value)), m_problem(std::exchange(other.m_problem, nullptr)) {}
+    argument(argument &&other) noexcept
+        : m_value(std::move(other.m_value)), m_problem(std::exchange(other.m_problem, nullptr)), m_none(other.m_none) {}
     argument &operator=(const argument &) = delete;
     argument &operator=(argument &&) = delete;
     ~argument() { Py_XDECREF(m_problem); }
@@ -97,7 +138,7 @@ public:
         hamr_buffer *made = nullptr;
         Py_CLEAR(m_problem);
         m_value.reset();
-        if (object == Py_None) return false;
+        if ((m_none = object == Py_None)) return false;
         if (hamr_from_python(object, &made)) {
             const bool is_other = PyErr_ExceptionMatches(PyExc_TypeError);
             if (is_other) PyErr_Clear();
@@ -116,23 +157,44 @@ public:
         return true;
     }
 
-    bool is_there(bool writing) const noexcept { return m_value && !(writing && is_read_only(m_value->native())); }
+    bool is_none() const noexcept { return m_none; }
 
-    /// Throws E, of Python's exception, where there is no buffer, or none to write to. With or without the
-    /// GIL, since a function that runs without it is given its arguments without it.
+    bool is_there(bool writing) const noexcept { return m_value && !(writing && (m_value->is_read_only() || !m_value->is_contiguous())); }
+
+    /// The buffer, whose elements lie one after the other: in a copy, where it is for reading. Throws E, of
+    /// Python's exception, where there is no buffer, or none to write to. With or without the GIL, since a function
+    /// that runs without it is given its arguments without it.
     template <typename E>
     buffer<T> &get(bool writing) {
-        if (is_there(writing)) return *m_value;
+        if (is_there(writing)) {
+            if (!m_value->is_contiguous()) order<E>();
+            return *m_value;
+        }
         const gil held;
         if (m_problem) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(m_problem)), m_problem);
-        else if (m_value) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
+        else if (m_value && m_value->is_read_only()) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
+        else if (m_value)
+            PyErr_SetString(PyExc_ValueError, "the elements do not lie one after the other: accepted, where they may be written to, are "
+                                              "those that do; copy() makes such");
         else PyErr_SetString(PyExc_TypeError, "there is no buffer");
         throw E();
     }
 
 private:
+    template <typename E>
+    void order() {
+        try {
+            m_value.emplace(buffer<T>(*m_value));
+        } catch (const failure &problem) {
+            const gil held;
+            set_exception(problem);
+            throw E();
+        }
+    }
+
     std::optional<buffer<T>> m_value;
     PyObject *m_problem = nullptr;
+    bool m_none = false;
 };
 
 /// The reference that a function's parameter is given: a const one may be read-only.
@@ -143,6 +205,7 @@ template <typename P>
 inline constexpr bool is_written = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

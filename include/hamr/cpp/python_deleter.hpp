@@ -10,6 +10,7 @@
 #include <memory>
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// Has a reference of its own to the object until it is called, or the last copy of it ends. To be made with the GIL;
 /// called on any thread, with it or without, also after the interpreter's end.
@@ -33,6 +34,7 @@ private:
     std::shared_ptr<PyObject> m_object;
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

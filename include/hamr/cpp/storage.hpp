@@ -19,6 +19,7 @@
 #include "view.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer, int device = HAMR_CURRENT_DEVICE) noexcept {
@@ -133,6 +134,11 @@ public:
     const hamr_info *info() const noexcept {
         const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
         return found ? hamr_info_of(found) : nullptr;
+    }
+
+    bool is_read_only() const noexcept {
+        const hamr_info *known = info();
+        return known && known->flags & HAMR_INFO_READ_ONLY;
     }
 
     void *data() const noexcept {
@@ -299,6 +305,7 @@ hamr_buffer *adopt_with(const hamr_place &place, std::size_t size, int owner, T 
 }
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -26,6 +26,7 @@
 #include "hamr/store.h"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// The elements of a buffer in memory of the host's, page-locked where they are a device's, for as long
 /// as this lives: Vineyard's CUDABufferMirror. They are written back at the end, unless that is an
@@ -390,6 +391,7 @@ buffer<T> open_shared(int socket) {
     return elements;
 }
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 template <>

@@ -17,6 +17,7 @@ struct CUstream_st;
 struct ihipStream_t;
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 /// The handle of a stream, which stays with whom it is from; or, by create(), a stream that ends with
 /// the last copy of the object.
@@ -129,6 +130,7 @@ private:
     std::shared_ptr<hamr_stream> m_made;
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -11,6 +11,7 @@
 #include "buffer.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 
 namespace detail {
 
@@ -126,6 +127,7 @@ const buffer<T> &ref_to(const const_p_buffer<T> &pointer) noexcept {
     return *pointer;
 }
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

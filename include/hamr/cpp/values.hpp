@@ -15,6 +15,7 @@
 #include "error.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// Makes a T at an address, of a U.
@@ -104,6 +105,7 @@ void print_values(const T *values, std::size_t n) {
 }
 
 } // namespace detail
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

@@ -23,6 +23,7 @@
 #include "stream.hpp"
 
 namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
 /// Whether elements lie one after the other, in C order.
@@ -147,6 +148,7 @@ private:
     std::size_t m_size = 0;
 };
 
+} // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 
 #endif

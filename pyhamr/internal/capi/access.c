@@ -99,16 +99,16 @@ static hamr_status check_transfer(int32_t transfer) {
 }
 
 hamr_status capi_set_transfer(hamr_buffer *buffer, int32_t transfer) {
-    hamr_status status = check_transfer(transfer);
     CHECK(buffer, BUFFER, "buffer");
+    hamr_status status = check_transfer(transfer);
     if (!status) buffer->held.array.transfer = buffer->held.info.transfer = transfer;
     return status;
 }
 
 /* Who has the memory waits for what the old stream holds. */
 hamr_status capi_set_stream(hamr_buffer *buffer, void *stream, int32_t transfer) {
-    hamr_status status = check_transfer(transfer);
     CHECK(buffer, BUFFER, "buffer");
+    hamr_status status = check_transfer(transfer);
     if (status) return status;
     CAPI_LOAD();
     Held *held = &buffer->held;

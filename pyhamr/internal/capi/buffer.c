@@ -199,6 +199,15 @@ static hamr_status check_inside(const hamr_array *source, const hamr_array *view
     return fail(HAMR_ERROR_INDEX, "offset is %lld bytes, and with shape and strides it reaches outside of the buffer's elements", (long long)*offset);
 }
 
+/* Another buffer of the memory, without room behind its elements. */
+static hamr_status beside(const hamr_buffer *buffer, hamr_array array, hamr_buffer **made) {
+    array.capacity = count_of(&array);
+    array.flags &= ~(uint32_t)HAMR_GROWS;
+    Share *share = buffer->held.share;
+    if (share) atomic_fetch_add(&share->users, 1);
+    return buffer_with(&array, share, made);
+}
+
 hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape,
                       const int64_t *strides) {
     Draft draft;
@@ -218,9 +227,13 @@ hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t off
     array.shape = draft.array.shape;
     array.strides = draft.array.strides;
     if (array.pointer) array.pointer += (uint64_t)offset;
-    array.capacity = count_of(&array);
-    array.flags &= ~(uint32_t)HAMR_GROWS;
-    Share *share = buffer->held.share;
-    if (share) atomic_fetch_add(&share->users, 1);
-    return buffer_with(&array, share, made);
+    return beside(buffer, array, made);
+}
+
+hamr_status capi_read_only(const hamr_buffer *buffer, hamr_buffer **made) {
+    CHECK_RESULT(made, "made");
+    CHECK(buffer, BUFFER, "buffer");
+    hamr_array array = held_seen(&buffer->held);
+    array.flags |= HAMR_READ_ONLY;
+    return beside(buffer, array, made);
 }

@@ -48,12 +48,14 @@ hamr_status capi_can_access_peer(const char *backend, int32_t user, int32_t owne
 }
 
 hamr_status capi_enable_peer(const char *backend, int32_t user, int32_t owner) {
+    forget_failure();
     CHECK_NAME("backend", backend);
     CAPI_LOAD();
     return keep(capi_functions()->enable_peer(backend, user, owner));
 }
 
 hamr_status capi_disable_peer(const char *backend, int32_t user, int32_t owner) {
+    forget_failure();
     CHECK_NAME("backend", backend);
     CAPI_LOAD();
     return keep(capi_functions()->disable_peer(backend, user, owner));
@@ -112,12 +114,14 @@ void capi_reset_peaks(void) {
 }
 
 hamr_status capi_trim(void) {
+    forget_failure();
     CAPI_LOAD();
     spares_drop(NULL);
     return keep(capi_functions()->trim());
 }
 
 hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes) {
+    forget_failure();
     if (allocator < 0 || allocator >= HAMR_ALLOCATOR_COUNT) return fail(HAMR_ERROR_VALUE, "allocator is %d: accepted are those of hamr_allocator", allocator);
     if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
     CAPI_LOAD();
@@ -125,18 +129,21 @@ hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes) {
 }
 
 hamr_status capi_limit_in_use(const char *library, const char *backend, int32_t device, int64_t bytes) {
+    forget_failure();
     if (bytes < -1) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, and -1 for no limit", (long long)bytes);
     CAPI_LOAD();
     return keep(capi_own.limit_library(UNCONST(char, library ? library : "hamr"), UNCONST(char, backend ? backend : ""), device, bytes));
 }
 
 hamr_status capi_limit_kept(int64_t bytes) {
+    forget_failure();
     if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
     CAPI_LOAD();
     return keep(capi_own.limit_kept(bytes));
 }
 
 hamr_status capi_configure(const char *name, const char *value) {
+    forget_failure();
     CHECK_NAME("name", name);
     if (!value) return fail(HAMR_ERROR_VALUE, "value is NULL: accepted is a text, which may be empty");
     if (strncmp(name, "HAMR_", 5) != 0) return fail(HAMR_ERROR_VALUE, "name is %s: accepted are variables whose name begins with HAMR_", name);
@@ -145,6 +152,7 @@ hamr_status capi_configure(const char *name, const char *value) {
 }
 
 hamr_status capi_set_verbose(int32_t level) {
+    forget_failure();
     if (level < 0 || level > 1) return fail(HAMR_ERROR_VALUE, "level is %d: accepted are 0 and 1", level);
     CAPI_LOAD();
     return keep(capi_functions()->set_verbose(level));

@@ -76,6 +76,9 @@ hamr_status object_check(const void *object, Kind kind, const char *name) {
     if (head->kind == RELEASED) return fail(HAMR_ERROR_RELEASED, "%s was released before (%p)", name, object);
     if (head->kind != (int32_t)kind)
         return fail(HAMR_ERROR_VALUE, "%s is %s: accepted is %s", name, head->kind > 0 && head->kind <= MIRROR ? names[head->kind] : "nothing of hamr's", names[kind]);
-    if (head->generation == capi_generation) return HAMR_OK;
+    if (head->generation == capi_generation) {
+        forget_failure();
+        return HAMR_OK;
+    }
     return fail(HAMR_ERROR_FORKED, "%s was made before fork(): a child makes its own, and has the addresses of host memory from the parent", name);
 }

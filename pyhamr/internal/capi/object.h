@@ -116,6 +116,7 @@ hamr_status object_check(const void *object, Kind kind, const char *name);
 /* Where a result goes. */
 #define CHECK_RESULT(made, name)                                                                          \
     do {                                                                                                  \
+        forget_failure();                                                                                 \
         if (!(made)) return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is where the result goes", name); \
     } while (0)
 

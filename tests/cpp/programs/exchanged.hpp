@@ -2,6 +2,7 @@
 #include <hamr.hpp>
 
 #include <cstdint>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -64,5 +65,28 @@ inline std::size_t grow(hamr::buffer<float> &field) {
     field.resize(2 * field.size(), 7.0f);
     return field.size();
 }
+
+/// Programs that go through the elements from data() on.
+inline double sum_plainly(const hamr::buffer<double> &field) {
+    double sum = 0;
+    for (std::size_t i = 0; i < field.size(); i++) sum += field.data()[i];
+    return sum;
+}
+inline double sum_by_value(hamr::buffer<double> field) { return sum_plainly(field); }
+inline void add_plainly(hamr::buffer<double> &field, double more) {
+    for (std::size_t i = 0; i < field.size(); i++) field.data()[i] += more;
+}
+
+/// What hamr throws.
+inline void throw_value() { hamr::buffer<float>(static_cast<hamr::buffer_allocator>(99), 3); }
+inline void throw_memory() { hamr::buffer<float>(hamr::buffer_allocator::malloc, std::size_t(1) << 50); }
+inline void throw_no_device() { hamr::buffer<float>(hamr::buffer_allocator::cuda, 3); }
+inline void throw_other() { throw std::out_of_range("not hamr's"); }
+
+struct model {
+    hamr::buffer<double> field{hamr::buffer_allocator::malloc, 5, 1.0};
+    const hamr::buffer<double> &constant() const { return field; }
+    hamr::buffer<double> &changing() { return field; }
+};
 
 } // namespace exchanged

@@ -225,7 +225,15 @@ static void access() {
     strided.data()[0] = 5;
     auto packed = strided.get_host_accessible(); // upstream ignored strides
     TRUE(!strided.is_contiguous() && packed.get() != strided.data() && packed.get()[0] == 5 && packed.get()[1] == 1 && packed.get()[2] == 2);
-    THROWS(hamr::error, "copy the buffer first", strided.read());
+    TRUE(strided.read().is_temporary() && strided.read()[2] == 2);
+    {
+        auto in_order = strided.read_write();
+        in_order[0] = 4;
+        in_order[1] = 9;
+    }
+    TRUE(strided.data()[0] == 4 && strided.data()[3] == 9 && strided.data()[6] == 2);
+    strided.data()[0] = 5;
+    strided.data()[3] = 1;
     OK(hamr_view(grid.native(), &column, 0, 0, 1, &n, &stride));
     THROWS(hamr::error, "float32: accepted is int32", B<int>{column});
     OK(hamr_release(column));
