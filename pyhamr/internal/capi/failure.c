@@ -15,7 +15,7 @@ _Static_assert(HAMR_ERROR_DEVICE == (int)HAMR_DEVICE_ERROR && HAMR_ERROR_RELEASE
 _Static_assert(HAMR_ERROR_INTERNAL == (int)HAMR_INTERNAL_ERROR && HAMR_ERROR_IN_USE == (int)HAMR_IN_USE && HAMR_ERROR_RANGE == (int)HAMR_OUT_OF_RANGE, "");
 
 static _Thread_local hamr_error *last; /* one piece of memory */
-static _Thread_local int is_told;      /* last is of the last call */
+_Thread_local int failure_is_told;
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -29,7 +29,7 @@ static void make_key(void) { pthread_key_create(&at_thread_end, end_thread); }
 
 hamr_status keep(hamr_error *error) {
     if (!error) return HAMR_OK;
-    is_told = 1;
+    failure_is_told = 1;
     pthread_once(&once, make_key);
     free(last);
     last = error;
@@ -54,14 +54,12 @@ hamr_status fail(hamr_status status, const char *format, ...) {
     return keep(error);
 }
 
-void forget_failure(void) { is_told = 0; }
-
-const char *last_error(void) { return last && is_told ? last->message : ""; }
+const char *last_error(void) { return last && failure_is_told ? last->message : ""; }
 
 void last_failure(hamr_failure *failure, size_t size) {
     hamr_failure full = {0};
     full.message = "";
-    if (last && is_told)
+    if (last && failure_is_told)
         full = (hamr_failure){.status = last->kind, .code = last->code, .size = last->size, .message = last->message,
                               .source = last->source, .name = last->name, .stack = last->stack};
     if (failure) memcpy(failure, &full, size < sizeof full ? size : sizeof full);
