@@ -76,29 +76,35 @@ size_t hamr_heap_usable(uintptr_t at) { return malloc_usable_size((void *)at); }
 
 uintptr_t hamr_heap_free_function(void) { return (uintptr_t)free; }
 
-uintptr_t hamr_operator_allocate(uintptr_t operator_new, size_t size, int zero) {
+uintptr_t hamr_operator_allocate(uintptr_t operator_new, int aligned, size_t size, int zero) {
   static const char nothrow; // std::nothrow_t is empty: only an address is needed
-  void *block = ((void *(*)(size_t, const void *))operator_new)(size, &nothrow);
+  void *block = aligned ? ((void *(*)(size_t, size_t, const void *))operator_new)(size, alignment, &nothrow)
+                        : ((void *(*)(size_t, const void *))operator_new)(size, &nothrow);
   if (block != NULL)
     prepare(block, size, zero);
   return (uintptr_t)block;
 }
 
-void hamr_operator_free(uintptr_t operator_delete, uintptr_t at) {
-  ((void (*)(void *))operator_delete)((void *)at);
+void hamr_operator_free(uintptr_t operator_delete, int aligned, uintptr_t at) {
+  if (aligned)
+    ((void (*)(void *, size_t))operator_delete)((void *)at, alignment);
+  else
+    ((void (*)(void *))operator_delete)((void *)at);
 }
 
-int hamr_find_operators(const char *library, uintptr_t *operator_new,
-                        uintptr_t *operator_delete, char *message, size_t room) {
+int hamr_find_operators(const char *library, uintptr_t found[4], char *message, size_t room) {
   void *handle = RTLD_DEFAULT;
   if (library != NULL)
     handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL || handle != NULL) {
-    *operator_new = (uintptr_t)dlsym(handle, "_ZnamRKSt9nothrow_t");
-    if (*operator_new != 0)
-      *operator_delete = (uintptr_t)dlsym(handle, "_ZdaPv");
-    if (*operator_new != 0 && *operator_delete != 0)
+    found[0] = (uintptr_t)dlsym(handle, "_ZnamRKSt9nothrow_t");
+    if (found[0] != 0)
+      found[1] = (uintptr_t)dlsym(handle, "_ZdaPv");
+    if (found[0] != 0 && found[1] != 0) {
+      found[2] = (uintptr_t)dlsym(handle, "_ZnamSt11align_val_tRKSt9nothrow_t"); // of C++17
+      found[3] = (uintptr_t)dlsym(handle, "_ZdaPvSt11align_val_t");
       return 1;
+    }
   }
   const char *words = dlerror();
   snprintf(message, room, "%s", words != NULL ? words : "symbol not found");

@@ -38,15 +38,52 @@ func (cHeap) free(at backends.Address) { C.hamr_heap_free(C.uintptr_t(at)) }
 // operators are C++'s operator new[] and delete[], by address: linking them
 // would tie every program to one C++ runtime.
 type operators struct {
-	create, destroy uintptr
+	create, destroy               uintptr
+	createAligned, destroyAligned uintptr // of C++17; zero, where the runtime is older
+	aligned                       *alignedBlocks
+}
+
+// alignedBlocks are those that were made by the operator for a given alignment: they end by that, and blocks
+// that a program has made end by the plain one.
+type alignedBlocks struct {
+	mutex sync.Mutex
+	at    map[backends.Address]struct{}
+}
+
+func (b *alignedBlocks) add(at backends.Address) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.at[at] = struct{}{}
+}
+
+func (b *alignedBlocks) remove(at backends.Address) bool {
+	if b == nil {
+		return false
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	_, has := b.at[at]
+	delete(b.at, at)
+	return has
 }
 
 func (o operators) allocate(size int, zero bool) backends.Address {
-	return backends.Address(C.hamr_operator_allocate(C.uintptr_t(o.create), C.size_t(size), flag(zero)))
+	if o.createAligned == 0 || o.destroyAligned == 0 {
+		return backends.Address(C.hamr_operator_allocate(C.uintptr_t(o.create), 0, C.size_t(size), flag(zero)))
+	}
+	at := backends.Address(C.hamr_operator_allocate(C.uintptr_t(o.createAligned), 1, C.size_t(size), flag(zero)))
+	if at != 0 {
+		o.aligned.add(at)
+	}
+	return at
 }
 
 func (o operators) free(at backends.Address) {
-	C.hamr_operator_free(C.uintptr_t(o.destroy), C.uintptr_t(at))
+	if o.aligned.remove(at) {
+		C.hamr_operator_free(C.uintptr_t(o.destroyAligned), 1, C.uintptr_t(at))
+		return
+	}
+	C.hamr_operator_free(C.uintptr_t(o.destroy), 0, C.uintptr_t(at))
 }
 
 // usable returns how many bytes a block of the C library's heap has, of which size were asked for.
@@ -92,12 +129,13 @@ func findOperatorsIn(library string) (operators, error) {
 		name = C.CString(library)
 		defer C.free(unsafe.Pointer(name))
 	}
-	var create, destroy C.uintptr_t
+	var at [4]C.uintptr_t
 	var message [512]C.char
-	if C.hamr_find_operators(name, &create, &destroy, &message[0], C.size_t(len(message))) == 0 {
+	if C.hamr_find_operators(name, &at[0], &message[0], C.size_t(len(message))) == 0 {
 		return operators{}, errors.New(C.GoString(&message[0]))
 	}
-	return operators{uintptr(create), uintptr(destroy)}, nil
+	return operators{create: uintptr(at[0]), destroy: uintptr(at[1]), createAligned: uintptr(at[2]), destroyAligned: uintptr(at[3]),
+		aligned: &alignedBlocks{at: map[backends.Address]struct{}{}}}, nil
 }
 
 // found remembers C++'s operators once they were needed.

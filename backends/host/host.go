@@ -14,7 +14,7 @@ import (
 
 // Backend is backends.Backend for the allocators Malloc, CPP and Shared. It has no
 // streams: everything is complete at return, and stream arguments are ignored.
-// Malloc's blocks are aligned to 64 bytes, CPP's to 16, Shared's to pages. Memory
+// Malloc's and CPP's blocks are aligned to 64 bytes, Shared's to pages. Memory
 // belongs to the caller until Free. Safe for concurrent use.
 type Backend struct {
 	c     heap

@@ -253,3 +253,20 @@ func BenchmarkFill(b *testing.B) {
 
 // copied drops what is left of a copy.
 func copied(_ backends.Progress, err error) error { return err }
+
+// TestBlocksOfCPPAreAligned as Malloc's are; and those of a program's own operator new[] end by operator delete[].
+func TestBlocksOfCPPAreAligned(t *testing.T) {
+	b := New()
+	o, err := processOperators()
+	require.NoError(t, err)
+	for size := 1; size < 5000; size += 31 {
+		at, err := b.Allocate(backends.Request{Allocator: backends.CPP, Device: backends.HostDevice, Size: size})
+		require.NoError(t, err)
+		assert.Zero(t, at%64)
+		require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.CPP, Device: backends.HostDevice}, size, 0))
+		assert.Empty(t, o.aligned.at)
+	}
+	plain := operators{create: o.create, destroy: o.destroy}
+	at := plain.allocate(100, true)
+	require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.CPP, Device: backends.HostDevice}, 100, 0))
+}

@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "members.hpp"
 #include "objects.hpp"
 #include "plain.hpp"
 
@@ -26,7 +28,7 @@ using elements = std::conditional_t<is_object<T>, objects<T>, plain<T>>;
 /// constructed and destroyed, in the host's memory alone. As with a container, many threads may read one at a time, and who
 /// changes it must be alone. A stream that is not given is the default stream, a transfer mode async.
 template <typename T>
-class buffer {
+class buffer : public detail::members<buffer<T>, T> {
     template <typename U>
     friend class buffer;
     static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
@@ -222,6 +224,7 @@ public:
     int assign(const U *src, std::size_t n) {
         return assign(src, 0, n);
     }
+    int assign(std::initializer_list<T> values) { return assign(values.begin(), values.size()); }
     template <typename U>
     int assign(const buffer<U> &src, std::size_t src_start, std::size_t n) {
         return change("buffer::assign", [&](const char *doing) { m_storage.assign(src.m_storage, src_start, n, doing); });
@@ -240,6 +243,7 @@ public:
     int append(const U *src, std::size_t n) {
         return append(src, 0, n);
     }
+    int append(std::initializer_list<T> values) { return append(values.begin(), values.size()); }
     template <typename U>
     int append(const buffer<U> &src, std::size_t src_start, std::size_t n) {
         return change("buffer::append", [&](const char *doing) { m_storage.append(src.m_storage, src_start, n, doing); });

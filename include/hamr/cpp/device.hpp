@@ -125,7 +125,7 @@ public:
     scoped_device &operator=(const scoped_device &) = delete;
     ~scoped_device() {
         if (m_entered)
-            status_of([this] { check(hamr_leave_device(m_backend, m_before), "activate_device"); });
+            told([this] { check(hamr_leave_device(m_backend, m_before), "activate_device"); });
     }
 
 protected:
@@ -168,7 +168,9 @@ public:
     access_cuda_peer() = default;
     access_cuda_peer(const access_cuda_peer &) = delete;
     access_cuda_peer &operator=(const access_cuda_peer &) = delete;
-    ~access_cuda_peer() { disable(); }
+    ~access_cuda_peer() {
+        detail::told([this] { end(); });
+    }
 
     /// Lets dest reach src's memory and, if symmetric, src that of dest: both, or neither. Enabled already
     /// is no error.
@@ -187,13 +189,15 @@ public:
     }
 
     /// Takes back what enable() did, after the work of the devices.
-    int disable() noexcept {
-        return detail::status_of([this] {
-            while (!m_pairs.empty()) detail::check(remove_last(), "access_cuda_peer::disable");
-        });
+    int disable() {
+        return detail::status_of([this] { end(); });
     }
 
 private:
+    void end() {
+        while (!m_pairs.empty()) detail::check(remove_last(), "access_cuda_peer::disable");
+    }
+
     void add(int user, int owner) {
         const std::pair<int, int> wanted(user, owner);
         if (std::find(m_pairs.begin(), m_pairs.end(), wanted) != m_pairs.end()) return;

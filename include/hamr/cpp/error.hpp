@@ -10,6 +10,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "hamr.h"
 #include "namespace.hpp"
@@ -111,9 +112,9 @@ inline int report(const std::exception &problem) noexcept {
     return -1;
 }
 
-/// 0, or -1 after a message.
+/// Of destructors: 0, or -1 after a message.
 template <typename F>
-int status_of(F &&function) noexcept {
+int told(F &&function) noexcept {
     try {
         function();
         return 0;
@@ -124,7 +125,46 @@ int status_of(F &&function) noexcept {
     }
 }
 
+/// How many throw_errors the calling thread has.
+inline int &throwing_depth() noexcept {
+    static thread_local int depth = 0;
+    return depth;
+}
+
+/// Of functions that return int: 0, or -1 after a message; or it throws, where the program wants that.
+template <typename F>
+int status_of(F &&function) {
+    if (!throwing_depth()) return told(std::forward<F>(function));
+    function();
+    return 0;
+}
+
 } // namespace detail
+
+/// Until it ends, hamr's functions that return int throw in the calling thread, without a message:
+///
+///     const hamr::throw_errors here;
+///     field.resize(3);
+///     field.append(more);
+class throw_errors {
+public:
+    throw_errors() noexcept { detail::throwing_depth()++; }
+    throw_errors(const throw_errors &) = delete;
+    throw_errors &operator=(const throw_errors &) = delete;
+    ~throw_errors() { detail::throwing_depth()--; }
+};
+
+/// The same for one call: `hamr::throwing(field)->resize(3)`.
+template <typename B>
+class [[nodiscard]] throwing {
+public:
+    explicit throwing(B &object) noexcept : m_object(object) {}
+    B *operator->() const noexcept { return &m_object; }
+
+private:
+    B &m_object;
+    throw_errors m_here;
+};
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 

@@ -44,7 +44,7 @@ public:
     /// Where writing back fails, it is told on std::cerr: commit() throws instead.
     ~mirror() {
         if (std::uncaught_exceptions() > m_exceptions) hamr_abandon_mirror(std::exchange(m_mirror, nullptr));
-        else detail::status_of([this] { commit(); });
+        else detail::told([this] { commit(); });
         if (m_mirror) hamr_abandon_mirror(m_mirror); // there was no memory to write it back
     }
 

@@ -76,7 +76,7 @@ public:
         if (!m_handle) return;
         const hamr_status status = hamr_release_handle(m_handle);
         if (!status) return;
-        detail::status_of([=] { detail::check(status, "view"); });
+        detail::told([=] { detail::check(status, "view"); });
         if (status == HAMR_ERROR_MEMORY) hamr_abandon_handle(m_handle);
     }
 

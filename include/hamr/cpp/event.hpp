@@ -1,0 +1,113 @@
+/// Events, timed waits for streams, and figures of the process's memory.
+#ifndef HAMR_CPP_EVENT_HPP
+#define HAMR_CPP_EVENT_HPP
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "members.hpp"
+
+namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
+namespace detail {
+
+struct ends_stream {
+    void operator()(hamr_stream *made) const noexcept { hamr_release_stream(made); }
+};
+struct ends_event {
+    void operator()(hamr_event *made) const noexcept { hamr_release_event(made); }
+};
+using owned_stream = std::unique_ptr<hamr_stream, ends_stream>;
+
+/// As hamr.h has a stream of a device, -1 being the calling thread's.
+inline owned_stream wrapped(const stream &given, const char *backend, int device, const char *doing) {
+    hamr_stream *made = nullptr;
+    check(hamr_wrap_stream(backend, device, given.native(), &made), doing);
+    return owned_stream(made);
+}
+
+} // namespace detail
+
+/// Stands for the work on a stream up to a moment. A copy is the same event.
+class event {
+public:
+    event() noexcept = default; ///< none: it is over
+
+    /// Of what a stream holds now. A timed one tells elapsed().
+    static event record(const stream &on, bool timed = false, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) {
+        const detail::owned_stream wrapped = detail::wrapped(on, backend, device, "event::record");
+        hamr_event *made = nullptr;
+        detail::check(hamr_record_event(wrapped.get(), timed, &made), "event::record");
+        event result;
+        result.m_event.reset(made, detail::ends_event());
+        return result;
+    }
+
+    void wait() const { wait_at_most(-1, "event::wait"); }
+    bool is_done() const { return wait_at_most(0, "event::is_done"); }
+    /// Waits for no longer than a time: whether it is over.
+    template <typename R, typename P>
+    bool wait_for(const std::chrono::duration<R, P> &time) const {
+        return wait_at_most(detail::milliseconds(time), "event::wait_for");
+    }
+
+    /// Makes a stream's later work run after it.
+    void hold_back(const stream &later, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) const {
+        if (!m_event) return;
+        const detail::owned_stream wrapped = detail::wrapped(later, backend, device, "event::hold_back");
+        detail::check(hamr_stream_wait_event(wrapped.get(), m_event.get()), "event::hold_back");
+    }
+
+    /// From one timed event to another; both must be over.
+    static std::chrono::nanoseconds elapsed(const event &from, const event &to) {
+        std::int64_t time = 0;
+        detail::check(hamr_elapsed(from.native(), to.native(), &time), "event::elapsed");
+        return std::chrono::nanoseconds(time);
+    }
+
+    hamr_event *native() const noexcept { return m_event.get(); }
+
+private:
+    bool wait_at_most(std::int64_t time, const char *doing) const {
+        std::int32_t over = 1;
+        if (m_event) detail::check(hamr_wait_event(m_event.get(), time, &over), doing);
+        return over != 0;
+    }
+
+    std::shared_ptr<hamr_event> m_event;
+};
+
+/// Waits for the work that a stream holds, for no longer than a time: whether it is over.
+template <typename R, typename P>
+bool wait_for(const stream &on, const std::chrono::duration<R, P> &time, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) {
+    const detail::owned_stream wrapped = detail::wrapped(on, backend, device, "wait_for");
+    std::int32_t over = 0;
+    detail::check(hamr_wait_stream(wrapped.get(), detail::milliseconds(time), &over), "wait_for");
+    return over != 0;
+}
+
+/// The memory of each allocator that was used: of the whole process, Python's too.
+inline std::vector<hamr_usage> memory_usage() {
+    std::array<hamr_usage, HAMR_ALLOCATOR_COUNT> rows{};
+    const std::int32_t n = hamr_memory_usage(rows.data(), HAMR_ALLOCATOR_COUNT);
+    return {rows.begin(), rows.begin() + n};
+}
+inline hamr_usage memory_usage(buffer_allocator allocator) {
+    for (const hamr_usage &row : memory_usage())
+        if (row.allocator == static_cast<std::int32_t>(allocator)) return row;
+    hamr_usage none{};
+    none.allocator = static_cast<std::int32_t>(allocator);
+    return none;
+}
+
+/// Gives back what is kept for reuse.
+inline void trim() { detail::check(hamr_trim(), "trim"); }
+
+} // namespace HAMR_CPP_NAMESPACE
+} // namespace hamr
+
+#endif

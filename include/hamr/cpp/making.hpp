@@ -1,0 +1,102 @@
+/// Buffers of elements that exist already: adopted, taken over from a vector, listed, or from DLPack; and many copies at once.
+#ifndef HAMR_CPP_MAKING_HPP
+#define HAMR_CPP_MAKING_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "buffer.hpp"
+
+namespace hamr {
+inline namespace HAMR_CPP_NAMESPACE {
+
+/// What is known of memory that a buffer adopts.
+struct adoption {
+    buffer_allocator allocator = buffer_allocator::malloc; ///< none: the runtimes of devices are asked
+    int owner = -1;                                      ///< the device; -1: the host, or the runtimes are asked
+    stream on = {};
+    buffer_transfer mode = buffer_transfer::async;
+    std::vector<std::int64_t> strides = {}; ///< in bytes, for each dimension; none: C order
+    bool read_only = false;
+};
+
+/// A buffer that shares elements, in a shape and with strides. The deleter, any function object of the address, is called
+/// once, on any thread, when nobody uses them any more; but not where this throws. Elements that are const are read-only.
+template <typename E, typename D, std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, std::remove_const_t<E> *>, int> = 0>
+buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, D &&deleter, const adoption &how = {}) {
+    using T = std::remove_const_t<E>;
+    using context = detail::deleter_of<T, std::decay_t<D>>;
+    if (!how.strides.empty() && how.strides.size() != static_cast<std::size_t>(shape.rank()))
+        detail::fail(HAMR_ERROR_VALUE, "adopt",
+                     std::to_string(how.strides.size()) + " strides for " + std::to_string(shape.rank()) + " dimensions: accepted are none, or as many");
+    hamr_place place = detail::place_of(how.allocator, how.on, how.mode, how.owner);
+    const std::uint32_t flags = how.read_only || std::is_const_v<E> ? HAMR_ADOPT_READ_ONLY : 0;
+    std::unique_ptr<context> kept(new context{std::forward<D>(deleter)});
+    hamr_buffer *made = nullptr;
+    detail::check(hamr_adopt(&made, const_cast<T *>(data), detail::element<T>(), shape.rank(), shape.data(),
+                             how.strides.empty() ? nullptr : how.strides.data(), &place, flags, context::call, kept.get()),
+                  "adopt");
+    kept.release();
+    return buffer<T>(made);
+}
+
+/// The same of elements that outlive the buffer, and all that is made of it.
+template <typename E>
+buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, const adoption &how = {}) {
+    return adopt(data, shape, [](const std::remove_const_t<E> *) {}, how);
+}
+
+/// A buffer of a vector's elements, where they are.
+template <typename T>
+buffer<T> take_over(std::vector<T> &&elements) {
+    static_assert(!std::is_same_v<T, bool>, "hamr::take_over: a std::vector<bool> has bits, and no elements");
+    auto kept = std::make_shared<std::vector<T>>(std::move(elements));
+    T *const data = kept->data();
+    const std::size_t size = kept->size();
+    if (!size) return buffer<T>(buffer_allocator::cpp);
+    return buffer<T>(buffer_allocator::cpp, size, -1, data, [kept](T *) mutable { kept.reset(); });
+}
+
+/// A buffer of elements that are listed: buffer_of<double>(buffer_allocator::malloc, {1, 2.5}).
+template <typename T>
+buffer<T> buffer_of(buffer_allocator allocator, std::initializer_list<T> values) {
+    return buffer<T>(allocator, values.size(), values.begin());
+}
+
+/// A buffer that shares a tensor's elements, which must be of T. It is taken over; but where this throws it is still the
+/// caller's. producer is the stream that the elements are being written on.
+template <typename T>
+buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr) {
+    hamr_buffer *made = nullptr;
+    detail::check(hamr_from_dlpack(tensor, producer, &made), "from_dlpack");
+    detail::owned_buffer owner(made);
+    buffer<T> elements(made);
+    owner.release();
+    return elements;
+}
+
+/// Makes the elements of each of some buffers those of the one at the same place, in as few steps as their runtimes can. 0, or
+/// -1 after a message.
+template <typename Destinations, typename Sources>
+int copy_many(Destinations &destinations, const Sources &sources) {
+    return detail::status_of([&] {
+        std::vector<hamr_buffer *> to;
+        std::vector<const hamr_buffer *> from;
+        for (auto &each : destinations) to.push_back(each.native());
+        for (const auto &each : sources) from.push_back(each.native());
+        if (to.size() != from.size())
+            detail::fail(HAMR_ERROR_VALUE, "copy_many", std::to_string(to.size()) + " destinations of " + std::to_string(from.size()) + " sources: accepted are as many");
+        detail::check(hamr_copy_many(detail::count(to.size(), "copy_many"), to.data(), from.data(), -1), "copy_many");
+    });
+}
+
+} // namespace HAMR_CPP_NAMESPACE
+} // namespace hamr
+
+#endif
