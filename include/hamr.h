@@ -68,8 +68,8 @@ HAMR_FUNCTION(adopt, (hamr_buffer **made, void *data, int32_t element, int32_t n
               const hamr_place *place, uint32_t flags, hamr_deleter deleter, void *context), (made, data, element, ndim, shape, strides, place,
               flags, deleter, context))
 HAMR_FUNCTION(release, (hamr_buffer *buffer), (buffer))
-HAMR_OTHER_FUNCTION(const hamr_info *, info_of, (const hamr_buffer *buffer), (buffer), NULL)
-HAMR_OTHER_FUNCTION(void *, data, (const hamr_buffer *buffer), (buffer), NULL)
+HAMR_OTHER_FUNCTION(const hamr_info *, info_of, (const hamr_buffer *buffer), (buffer), (const hamr_info *)hamr_no_pointer())
+HAMR_OTHER_FUNCTION(void *, data, (const hamr_buffer *buffer), (buffer), hamr_no_pointer())
 HAMR_FUNCTION(view, (const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape,
               const int64_t *strides), (buffer, made, offset, element, ndim, shape, strides))
 
@@ -102,8 +102,8 @@ HAMR_FUNCTION(print, (const hamr_buffer *buffer), (buffer))
 
 /* Reaching the elements. */
 HAMR_FUNCTION(access, (hamr_buffer *buffer, int32_t space, int32_t device, int32_t mode, hamr_handle **made), (buffer, space, device, mode, made))
-HAMR_OTHER_FUNCTION(const hamr_info *, handle_info, (const hamr_handle *handle), (handle), NULL)
-HAMR_OTHER_FUNCTION(void *, handle_data, (const hamr_handle *handle), (handle), NULL)
+HAMR_OTHER_FUNCTION(const hamr_info *, handle_info, (const hamr_handle *handle), (handle), (const hamr_info *)hamr_no_pointer())
+HAMR_OTHER_FUNCTION(void *, handle_data, (const hamr_handle *handle), (handle), hamr_no_pointer())
 HAMR_FUNCTION(release_handle, (hamr_handle *handle), (handle))
 HAMR_FUNCTION(abandon_handle, (hamr_handle *handle), (handle))
 HAMR_FUNCTION(keep_temporaries, (hamr_buffer *buffer, int32_t on), (buffer, on))

@@ -10,13 +10,24 @@
 /* Ends the program with hamr_last_error's words, as Fortran does; of hamr.f90. */
 void hamr_fortran_stop(void);
 
+/* Of Fortran's default integers, which the module has: 4, or 8 by -fdefault-integer-8. Those that are read here are read as
+ * numbers of 4 bytes, which the machine has first. */
+extern int32_t hamr_fortran_integer_bytes;
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "hamr_fortran.c is for machines that have the lowest byte of a number first"
+#endif
+
 /* Tells the status to those who ask for it; nobody else goes on after an error. */
-static void tell(hamr_status status, int32_t *stat) {
+static void tell(hamr_status status, void *stat) {
+    const int64_t number = status;
     if (stat)
-        *stat = status;
+        memcpy(stat, &number, (size_t)hamr_fortran_integer_bytes);
     else if (status != HAMR_OK)
         hamr_fortran_stop();
 }
+
+enum { HAMR_LISTED = 64 };
 
 static hamr_status refuse(hamr_status status, const char *words) {
     hamr_open_error[0] = '\0';
@@ -123,7 +134,7 @@ static hamr_status adopt_address(hamr_buffer **buffer, void *address, int32_t el
 
 /* call's status is told to the caller; the parameters are those but the status. */
 #define FUNCTION(name, call, ...) \
-    void hamr_fortran_##name(__VA_ARGS__, int32_t *stat) { tell(call, stat); }
+    void hamr_fortran_##name(__VA_ARGS__, void *stat) { tell(call, stat); }
 
 /* Each takes sizes of either kind. */
 #define WITH_SHAPES(kind)                                                                                                        \
@@ -136,17 +147,22 @@ WITH_SHAPES(int32)
 WITH_SHAPES(int64)
 
 static hamr_status adopt(hamr_buffer **buffer, const CFI_cdesc_t *array) {
-    int64_t shape[CFI_MAX_RANK], strides[CFI_MAX_RANK];
-    int32_t element = element_of(array), n = array->rank;
+    int64_t shape[CFI_MAX_RANK + 1], strides[CFI_MAX_RANK + 1];
+    int32_t element = element_of(array), n = array->rank, rank = n;
     hamr_status status = check_free(*buffer);
     if (status) return status;
+    if (array->type == CFI_type_struct || array->type == CFI_type_other) {
+        element = HAMR_INT8;
+        shape[rank] = (int64_t)array->elem_len;
+        strides[rank++] = 1;
+    }
     if (element == HAMR_INVALID) return no_element();
     for (int32_t i = 0; i < n; i++) {
         shape[n - 1 - i] = array->dim[i].extent;
         strides[n - 1 - i] = array->dim[i].sm;
         if (array->dim[i].extent < 0) return refuse(HAMR_ERROR_VALUE, "the array is of assumed size: its last extent is not known");
     }
-    return hamr_adopt(buffer, array->base_addr, element, n, shape, strides, NULL, 0, NULL, NULL);
+    return hamr_adopt(buffer, array->base_addr, element, rank, shape, strides, NULL, 0, NULL, NULL);
 }
 
 FUNCTION(adopt, adopt(buffer, array), hamr_buffer **buffer, const CFI_cdesc_t *array)
@@ -250,6 +266,7 @@ FUNCTION(move, hamr_move(*buffer, *allocator, device ? *device : HAMR_CURRENT_DE
          const int32_t *allocator, const int32_t *device)
 FUNCTION(fill, fill(*buffer, value), hamr_buffer *const *buffer, const CFI_cdesc_t *value)
 FUNCTION(assign, hamr_assign(*buffer, *other), hamr_buffer *const *buffer, hamr_buffer *const *other)
+FUNCTION(swap, hamr_swap(*buffer, *other), hamr_buffer *const *buffer, hamr_buffer *const *other)
 FUNCTION(copy, copy(*buffer, made, allocator, device), hamr_buffer *const *buffer, hamr_buffer **made, const int32_t *allocator,
          const int32_t *device)
 FUNCTION(synchronize, hamr_synchronize(*buffer), hamr_buffer *const *buffer)
@@ -264,10 +281,11 @@ FUNCTION(from_dlpack, from_dlpack(made, *tensor), hamr_buffer **made, struct DLM
     }
 FACT(void *, address, hamr_data(*buffer), NULL)
 FACT(int64_t, size, info->size, 0)
-FACT(int32_t, rank, info->ndim, -1)
-FACT(int32_t, element, info->element, HAMR_INVALID)
-FACT(int32_t, allocator, info->allocator, HAMR_UNKNOWN_ALLOCATOR)
-FACT(int32_t, device, info->device, HAMR_CURRENT_DEVICE)
+/* A default integer of 4 bytes is the lower half of the register. */
+FACT(int64_t, rank, info->ndim, -1)
+FACT(int64_t, element, info->element, HAMR_INVALID)
+FACT(int64_t, allocator, info->allocator, HAMR_UNKNOWN_ALLOCATOR)
+FACT(int64_t, device, info->device, HAMR_CURRENT_DEVICE)
 
 int64_t hamr_fortran_extent(hamr_buffer *const *buffer, const int32_t *dimension) {
     const hamr_info *info = *buffer ? hamr_info_of(*buffer) : NULL;
@@ -275,8 +293,46 @@ int64_t hamr_fortran_extent(hamr_buffer *const *buffer, const int32_t *dimension
     return info->shape[info->ndim - *dimension];
 }
 
+/* Reverses the numbers of a list, as "(2, 3)", that begins at text, and returns where it ends; NULL: it is none. */
+static char *reverse_list(char *text) {
+    char copied[512], *at = text + 1, *to = text + 1;
+    const char close = *text == '(' ? ')' : ']';
+    struct {
+        size_t start, size;
+    } numbers[HAMR_LISTED];
+    int n = 0;
+    while (n < HAMR_LISTED) {
+        size_t size = (*at == '-') + strspn(at + (*at == '-'), "0123456789");
+        if (size <= (size_t)(*at == '-')) return NULL;
+        numbers[n].start = (size_t)(at - text);
+        numbers[n++].size = size;
+        at += size;
+        if (*at == close) break;
+        size_t between = strspn(at, ", ");
+        if (!between) return NULL;
+        at += between;
+    }
+    size_t all = (size_t)(at - text);
+    if (*at != close || n < 2 || all >= sizeof copied) return NULL;
+    memcpy(copied, text, all);
+    for (int i = 0; i < n; i++) { /* what is between two numbers stays where it is in their order */
+        size_t end = numbers[i].start + numbers[i].size, next = i + 1 < n ? numbers[i + 1].start : all;
+        memcpy(to, copied + numbers[n - 1 - i].start, numbers[n - 1 - i].size);
+        to += numbers[n - 1 - i].size;
+        memcpy(to, copied + end, next - end);
+        to += next - end;
+    }
+    return at;
+}
+
+/* In the order that the program has given sizes in. */
 const char *hamr_fortran_error_words(int64_t *length) {
-    const char *words = hamr_last_error();
+    static __thread char words[sizeof hamr_open_error];
+    snprintf(words, sizeof words, "%s", hamr_last_error());
+    for (char *at = words; *at; at++) {
+        char *end = *at == '(' || *at == '[' ? reverse_list(at) : NULL;
+        if (end) at = end;
+    }
     *length = (int64_t)strlen(words);
     return words;
 }

@@ -58,6 +58,14 @@ static inline int hamr_is_library(struct dl_phdr_info *object, size_t size, void
     return 1;
 }
 
+/* NULL, as far as the compiler does not know: it would warn of each program that uses a result without asking
+ * whether there is a library. */
+static inline void *hamr_no_pointer(void) {
+    void *none = NULL;
+    __asm__("" : "+r"(none));
+    return none;
+}
+
 /* Adds words to what went wrong, as far as there is room. */
 static inline void hamr_open_say(const char *words) {
     size_t used = strlen(hamr_open_error), n = strlen(words), room = sizeof hamr_open_error - 1 - used;
@@ -141,15 +149,25 @@ static inline const hamr_table *hamr_open_from_python(void) {
     return NULL;
 }
 
-/* The library that was installed together with this header: below the folder that include/ is in. */
+/* The library that was installed together with this header: below the folder that include/ is in. Where a program
+ * was compiled with a relative -I that is where the program runs now, as in a build's own folder. */
 static inline const hamr_table *hamr_open_beside(const char *file) {
-    static const char own[] = "/include/hamr/open.h", header[] = __FILE__;
-    char path[4096];
-    size_t folder = sizeof header > sizeof own ? sizeof header - sizeof own : 0;
-    if (header[0] != '/' || strcmp(header + folder, own) != 0 || folder + strlen(file) >= sizeof path) return NULL;
-    memcpy(path, header, folder);
-    strcpy(path + folder, file);
+    static const char own[] = "include/hamr/open.h", header[] = __FILE__;
+    char path[4096] = "./";
+    size_t folder = sizeof header > sizeof own ? sizeof header - sizeof own : 0, start = header[0] == '/' ? 0 : 2;
+    if (strcmp(header + folder, own) != 0 || (folder && header[folder - 1] != '/')) return NULL;
+    if (start + folder + strlen(file) >= sizeof path) return NULL;
+    memcpy(path + start, header, folder);
+    strcpy(path + start + folder, file);
     return hamr_open_file(path, 0);
+}
+
+/* Whether an object of the process is a library, as each program has one that is not linked statically. */
+static inline int hamr_is_shared(struct dl_phdr_info *object, size_t size, void *with) {
+    const char *name = ((const hamr_loaded_object *)(const void *)object)->name;
+    (void)size;
+    (void)with;
+    return name && (strstr)(name, ".so") && !(strstr)(name, "vdso");
 }
 
 static inline const hamr_table *hamr_open_anywhere(void) {
@@ -160,6 +178,10 @@ static inline const hamr_table *hamr_open_anywhere(void) {
 #else
     char name[4096];
     const char *file = getenv("HAMR_LIBRARY");
+    if (!dl_iterate_phdr(hamr_is_shared, NULL)) {
+        hamr_open_say("the program is linked statically, and cannot load hamr's library when it runs: link it without -static");
+        return NULL;
+    }
     int loaded = dl_iterate_phdr(hamr_is_library, name);
     if (!loaded) {
         hamr_open_by_python_here();
@@ -172,8 +194,8 @@ static inline const hamr_table *hamr_open_anywhere(void) {
 #ifdef HAMR_PREFIX
     table = hamr_open_file(HAMR_PREFIX "/lib/libhamr.so", 0);
 #endif
-    if (!table) table = hamr_open_beside("/_gopy/_pyhamr.abi3.so");
-    if (!table) table = hamr_open_beside("/lib/libhamr.so");
+    if (!table) table = hamr_open_beside("_gopy/_pyhamr.abi3.so");
+    if (!table) table = hamr_open_beside("lib/libhamr.so");
     if (!table) table = hamr_open_from_python();
 #endif
     return table;

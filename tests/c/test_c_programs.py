@@ -101,6 +101,9 @@ def test_every_function_is_called():
     assert [n for n in named if f"hamr_{usual.get(n, n)}(" not in text and n not in usual] == []
 
 
+#: The headers that are changed lie elsewhere than the library.
+BESIDE = {"HAMR_LIBRARY": library_path()}
+
 FINDING = '#include "check.h"\nint main(void) { OK(hamr_open()); puts("found"); return 0; }\n'
 
 
@@ -136,6 +139,33 @@ def test_the_library_is_found_in_each_place(folder):
         assert [word for word in words if word not in done.stderr] == []
 
 
+def test_a_relative_folder_of_headers(folder):
+    """From where the program was compiled the library beside them is found."""
+    source = folder / "relative.c"
+    source.write_text(FINDING)
+    shutil.copytree(hamr.get_include(), folder / "moved" / "include")
+    (folder / "moved" / "lib").mkdir()
+    os.symlink(library_path(), folder / "moved" / "lib" / "libhamr.so")
+    include = os.path.relpath(folder / "moved" / "include")
+    program = compile_program(source, folder / "relative", include=include)
+    nothing = {"HAMR_PYTHON": "/nowhere/python", "HAMR_LIBRARY": "", "PYTHONPATH": PACKAGES}
+    assert run(program, env=nothing) == "found\n"
+
+
+def test_a_static_program_is_refused_in_words(folder):
+    """Rather than crash in a library that it loads."""
+    source = folder / "static.c"
+    source.write_text(FINDING)
+    program = folder / "static"
+    command = [*COMPILER, "-static", f"-I{hamr.get_include()}", f"-I{PROGRAMS}", source]
+    done = subprocess.run([*command, "-o", program, "-ldl"], capture_output=True, check=False)
+    if done.returncode == 0:  # else there is no C library to link with so
+        env = os.environ | BESIDE
+        done = subprocess.run([program], env=env, text=True, capture_output=True, check=False)
+        assert done.returncode == 1
+        assert "linked statically" in done.stderr
+
+
 def test_a_linked_program(folder):
     source = folder / "linked.c"
     source.write_text(FINDING)
@@ -144,9 +174,6 @@ def test_a_linked_program(folder):
 
 
 LAST = '#include "check.h"\nint main(void) {{ {body} return 0; }}\n'
-
-#: The headers that are changed lie elsewhere than the library.
-BESIDE = {"HAMR_LIBRARY": library_path()}
 
 
 def ends(folder, name, table, calls, body):

@@ -53,8 +53,26 @@ def test_a_program_with_upstreams_header_names(tmp_path):
     assert run(build("upstream", tmp_path), env=HOST).splitlines()[-1] == "the sums are right"
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_what_authors_have(standard, tmp_path):
+    """Beside HAMR's functions, under sanitizers where there are some."""
+    found = sanitizer(tmp_path)
+    flags = [*found, "-fsanitize=undefined"] if found else []
+    program = build("authors", tmp_path, "-Wconversion", *flags, standard=standard)
+    assert run(program, env=HOST | SANITIZED).splitlines()[-1] == "all for authors"
+
+
+#: Warnings that authors' programs ask for. GCC finds some of these only as it optimizes.
+STRICT = ("-Wconversion", "-Wnull-dereference", "-Wredundant-decls")
+
+
+@pytest.mark.parametrize("name", ["authors", "surface"])
+def test_headers_give_programs_no_warnings(name, tmp_path):
+    build(name, tmp_path, "-c", "-O2", *STRICT)
+
+
 @pytest.mark.skipif(not CLANG, reason="no clang++")
-@pytest.mark.parametrize("name", ["surface", "upstream"])
+@pytest.mark.parametrize("name", ["authors", "surface", "upstream"])
 def test_clang(name, tmp_path, monkeypatch):
     monkeypatch.setitem(LANGUAGES, "c++", ("c++17", CLANG))
     run(build(name, tmp_path), env=HOST)

@@ -30,6 +30,14 @@ def test_everything(folder):
     assert c_programs.run(program) == "all of it\n"
 
 
+@pytest.mark.parametrize("flag", ["-fdefault-integer-8", "-O2"])
+def test_everything_with_other_flags(flag, tmp_path):
+    """Of which one makes default integers, as of stat, larger."""
+    module = fortran_programs.build_module(tmp_path, flag)
+    program = compile_program(PROGRAMS / "everything.f90", module, tmp_path / "everything", flag)
+    assert c_programs.run(program) == "all of it\n"
+
+
 def declared():
     """The names of subroutines and functions that programs call."""
     text = (ROOT / "include" / "hamr.f90").read_text()
@@ -48,7 +56,7 @@ def test_every_procedure_is_called():
 def test_the_numbers_are_those_of_the_header(folder):
     text = re.sub(r" *&\n *", " ", (ROOT / "include" / "hamr.f90").read_text())
     numbers = {}
-    for line in re.findall(r"^    integer\(c_int32_t\), parameter :: (.*)", text, re.MULTILINE):
+    for line in re.findall(r"^    integer\(hamr_integer\), parameter :: (.*)", text, re.MULTILINE):
         numbers |= {n: int(v) for n, v in re.findall(r"(\w+) = (-?\d+)", line)}
     assert len(numbers) > 50
     source = folder / "numbers.c"

@@ -66,14 +66,14 @@ def _checked(command: list[str]) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
 
 
-def build_module(folder: Path) -> Path:
+def build_module(folder: Path, *flags: str) -> Path:
     """Compile the module and its C half into a folder, without a warning; the folder."""
     include = Path(hamr.get_include())
     options = ["-g", "-O1", "-fPIC", *WARNINGS, "-pedantic", f"-I{include}", "-c"]
     shim = [str(include / "hamr_fortran.c"), "-o", str(folder / "hamr_fortran.o")]
     _checked([*COMPILER, "-std=c99", *options, *shim])
     module = [str(include / "hamr.f90"), "-J", str(folder), "-o", str(folder / "hamr.o")]
-    _checked([*compiler(), *options, *module])
+    _checked([*compiler(), *options, *flags, *module])
     return folder
 
 

@@ -143,7 +143,7 @@ public:
 
     void *data() const noexcept {
         const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
-        return found ? hamr_data(found) : nullptr;
+        return found ? hamr_data(found) : hamr_no_pointer();
     }
 
     hamr_place place() const noexcept {

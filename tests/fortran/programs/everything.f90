@@ -1,7 +1,7 @@
 ! All that the module hamr does on the host; prints "all of it" at its end.
 program everything
     use, intrinsic :: iso_c_binding
-    use, intrinsic :: iso_fortran_env
+    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use hamr
     implicit none
     type(hamr_buffer) :: field, other, third
@@ -14,6 +14,8 @@ program everything
     call accessed()
     call moved()
     call by_dlpack()
+    call swapped()
+    call of_a_derived_type()
     call refused()
     print '(a)', "all of it"
 
@@ -103,7 +105,7 @@ contains
     ! The first index is the fastest, from 1 on, and the sizes are those that were asked for.
     subroutine ranks()
         real(real64), pointer :: r0, r2(:, :), r3(:, :, :), r4(:, :, :, :), line(:)
-        integer, pointer :: r7(:, :, :, :, :, :, :)
+        integer(int32), pointer :: r7(:, :, :, :, :, :, :)
         integer :: i
         call hamr_allocate(field, HAMR_FLOAT64, [integer ::], value=4)
         call hamr_data(field, r0)
@@ -144,10 +146,10 @@ contains
     end subroutine ranks
 
     subroutine adopted()
-        integer, target :: grid(4, 6)
-        integer, pointer :: part(:, :), line(:)
+        integer(int32), target :: grid(4, 6)
+        integer(int32), pointer :: part(:, :), line(:)
         integer :: i
-        grid = reshape([(i, i=1, 24)], [4, 6])
+        grid = reshape([(int(i, int32), i=1, 24)], [4, 6])
         call hamr_adopt(field, grid)
         call check(c_associated(hamr_address(field), c_loc(grid)), "in place")
         call hamr_data(field, part)
@@ -228,6 +230,46 @@ contains
         call hamr_release(other)
     end subroutine by_dlpack
 
+    subroutine swapped()
+        real(real64), pointer :: u(:)
+        real(real32), pointer :: v(:, :)
+        call hamr_allocate(field, HAMR_FLOAT64, [3], value=1)
+        call hamr_allocate(other, HAMR_FLOAT32, [2, 4], value=2)
+        call hamr_swap(field, other)
+        call hamr_data(other, u)
+        call hamr_data(field, v)
+        call check(all(u == 1) .and. all(v == 2) .and. hamr_extent(field, 2) == 4, "each has the other's")
+        call hamr_swap(field, field, stat)
+        call check(stat == HAMR_OK, "with itself")
+        call hamr_release(field)
+        call hamr_release(other)
+    end subroutine swapped
+
+    subroutine of_a_derived_type()
+        type :: particle
+            real(real64) :: x(3)
+            integer(int32) :: kind
+        end type particle
+        type(particle), target :: many(4, 2)
+        integer(int8), pointer :: bytes(:, :, :)
+        type(particle), pointer :: seen(:)
+        many%kind = 7
+        call hamr_adopt(field, many)
+        call check(hamr_rank(field) == 3 .and. hamr_element(field) == HAMR_INT8, "bytes")
+        call check(hamr_extent(field, 1) == storage_size(many) / 8 .and. hamr_extent(field, 2) == 4, "of each one first")
+        call hamr_data(field, bytes)
+        call check(bytes(25, 4, 2) == 7, "in place")
+        call c_f_pointer(hamr_address(field), seen, [8])
+        seen(8)%x = 5
+        call check(all(many(4, 2)%x == 5), "with their type again")
+        call hamr_release(field)
+        call hamr_adopt(field, many(1:4:3, 2))
+        call hamr_data(field, bytes, stat)
+        call failed(HAMR_ERROR_TYPE, "rank 2")
+        call check(hamr_extent(field, 2) == 2, "a section")
+        call hamr_release(field)
+    end subroutine of_a_derived_type
+
     subroutine refused()
         real(real64), pointer :: u(:, :)
         real(real32), pointer :: single(:, :)
@@ -236,6 +278,9 @@ contains
         logical, target :: words(3)
         call hamr_allocate(field, HAMR_FLOAT64, [3, -2], stat=stat)
         call failed(HAMR_ERROR_VALUE, "must not be negative")
+        call check(index(hamr_last_error(), "shape (3, -2)") > 0, "sizes in Fortran's order: " // hamr_last_error())
+        call hamr_allocate(field, HAMR_FLOAT64, [-1, 22, 333], stat=stat)
+        call check(index(hamr_last_error(), "shape (-1, 22, 333)") > 0, "more sizes in Fortran's order: " // hamr_last_error())
         call check(hamr_size(field) == 0 .and. hamr_rank(field) == -1, "no buffer")
         call hamr_allocate(field, 99, [3], stat=stat)
         call failed(HAMR_ERROR_TYPE, "99")
