@@ -67,6 +67,19 @@ static void const_is_read_only() {
     TRUE(!grid.is_read_only() && !B<int>(made[0]).is_read_only() && grid[0] == 1);
 }
 
+static void sharers_keep_their_elements() {
+    B<int> field = hamr::buffer_of<int>(A::malloc, {0, 1, 2, 3, 4});
+    const std::shared_ptr<int> pointer = field.pointer();
+    B<int> other = field.reshape(hamr::extents(5));
+    TRUE(field.resize(2) == 0 && field.append({8, 9}) == 0 && field[2] == 8);
+    TRUE(other[2] == 2 && pointer.get()[2] == 2 && field.data() != pointer.get());
+    field = hamr::buffer_of<int>(A::cpp, {7});
+    TRUE(other[0] == 0 && field.get_allocator() == A::malloc);
+    const int *alone = other.data();
+    B<int> last = std::move(other);
+    TRUE(last.append({5}) == 0 && last.data() != alone && pointer.get()[4] == 4);
+}
+
 static void adopted() {
     double numbers[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     int deleted = 0;
@@ -204,6 +217,7 @@ int main() {
     as_a_container();
     slices();
     const_is_read_only();
+    sharers_keep_their_elements();
     adopted();
     shared_by_dlpack();
     many_copies();
