@@ -4,6 +4,9 @@
 #ifndef HAMR_THRUST_H
 #define HAMR_THRUST_H
 
+#include <cstddef>
+#include <string>
+
 #include <thrust/device_ptr.h>
 
 #include "hamr.hpp"

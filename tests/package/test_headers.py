@@ -140,7 +140,9 @@ HOLDS = {
     "cstring": "memcmp memcpy strlen",
     "exception": "exception exception_ptr rethrow_exception terminate uncaught_exceptions",
     "functional": "function hash less",
+    "initializer_list": "initializer_list",
     "iostream": "cerr cout endl",
+    "iterator": "make_reverse_iterator",
     "limits": "numeric_limits",
     "mdspan": "dextents mdspan",
     "memory": (
@@ -148,7 +150,7 @@ HOLDS = {
         "static_pointer_cast uninitialized_fill_n unique_ptr weak_ptr"
     ),
     "mutex": "lock_guard mutex",
-    "new": "bad_alloc",
+    "new": "bad_alloc bad_array_new_length",
     "optional": "nullopt optional",
     "ostream": "ostream",
     "span": "span",

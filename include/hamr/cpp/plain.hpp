@@ -84,19 +84,30 @@ public:
 
     using value_type = T;
 
-    std::size_t size() const noexcept { return info() ? static_cast<std::size_t>(info()->size) / scale<T> : 0; }
-    std::size_t capacity() const noexcept { return info() ? static_cast<std::size_t>(info()->capacity) / scale<T> : 0; }
+    std::size_t size() const noexcept {
+        const hamr_info *known = info();
+        return known ? static_cast<std::size_t>(known->size) / scale<T> : 0;
+    }
+    std::size_t capacity() const noexcept {
+        const hamr_info *known = info();
+        return known ? static_cast<std::size_t>(known->capacity) / scale<T> : 0;
+    }
     T *data() const noexcept { return static_cast<T *>(storage::data()); }
     std::shared_ptr<T> shared() const { return std::static_pointer_cast<T>(storage::shared()); }
-    bool has_one_row() const noexcept { return !info() || is_contiguous(*info()); }
+    bool has_one_row() const noexcept {
+        const hamr_info *known = info();
+        return !known || is_contiguous(*known);
+    }
 
     extents shape() const {
-        if (scale<T> != 1 || !info()) return extents(size());
-        return extents(listed(info()->shape, info()->ndim));
+        const hamr_info *known = info();
+        if (scale<T> != 1 || !known) return extents(size());
+        return extents(listed(known->shape, known->ndim));
     }
     std::vector<std::int64_t> strides() const {
-        if (scale<T> != 1 || !info()) return {static_cast<std::int64_t>(sizeof(T))};
-        return listed(info()->strides, info()->ndim);
+        const hamr_info *known = info();
+        if (scale<T> != 1 || !known) return {static_cast<std::int64_t>(sizeof(T))};
+        return listed(known->strides, known->ndim);
     }
 
     void reserve(std::size_t n, const T *value, const char *doing) {
