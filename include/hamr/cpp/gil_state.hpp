@@ -8,6 +8,8 @@
 
 #include <Python.h>
 
+#include "namespace.hpp"
+
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
