@@ -307,7 +307,8 @@ def test_every_header_is_in_the_namespace_of_its_version():
 
 
 def test_views_as_spans(tmp_path):
-    assert run(build("views", tmp_path, standard="c++20")) == "all views\n"
+    program = build("views", tmp_path, "-Wconversion", standard="c++20")
+    assert run(program) == "all views\n"
 
 
 @pytest.mark.parametrize("api", ["__CUDACC__", "__HIPCC__"])

@@ -49,7 +49,7 @@ public:
 
     /// Without elements, in ordinary memory.
     buffer() : buffer(allocator::malloc) {}
-    explicit buffer(allocator alloc) : buffer(alloc, hamr::stream()) {}
+    buffer(allocator alloc) : buffer(alloc, hamr::stream()) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode = transfer::async) : buffer(alloc, strm, mode, 0) {}
 
     /// n elements that are not initialised.

@@ -126,7 +126,11 @@ public:
 
 #ifdef __cpp_lib_span
     std::span<E> span() const noexcept { return {m_data, m_size}; }
-    operator std::span<E>() const noexcept { return span(); }
+    /// Other views are spans as any range is: two ways would be a warning of GCC's.
+    template <typename V, std::enable_if_t<std::is_same_v<V, E> && !std::is_const_v<V>, int> = 0>
+    operator std::span<V>() const && noexcept {
+        return span();
+    }
 #endif
 
 #ifdef __cpp_lib_mdspan
