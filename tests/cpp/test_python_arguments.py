@@ -60,6 +60,21 @@ def test_the_same_memory(bound):
     assert array[0].tolist() == [1, 1, 1]
 
 
+def test_structs_are_bytes(bound):
+    made = bound.make_particles(3)
+    dtype = np.dtype([("mass", "f8"), ("at", "f4", 3), ("index", "i4")])
+    array = np.asarray(made).view(dtype)
+    assert (made.dtype, len(made), array["at"][2].tolist()) == ("uint8", 72, [2, 3, 4])
+    array["mass"][1] = 4
+    assert bound.mass(made) == bound.mass(array.view("u1")) == 7
+    with pytest.raises(TypeError, match="13 bytes: accepted is one row of elements of 24 bytes"):
+        bound.mass(np.zeros(13, "u1"))
+    with pytest.raises(TypeError, match="72 bytes: accepted is one row"):
+        bound.mass(np.zeros((3, 24), "u1"))
+    with pytest.raises(TypeError, match="elements are float32: accepted are uint8"):
+        bound.mass(np.zeros(24, "f4"))
+
+
 def test_memory_of_cpp(bound):
     made = bound.make(4, 1.5)
     assert (np.asarray(made).tolist(), made.dtype) == ([1.5] * 4, "float32")

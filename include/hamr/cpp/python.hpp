@@ -98,7 +98,14 @@ buffer<T> from_python(PyObject *object) {
         detail::set_wrong_element(got, wanted);
         throw python_error();
     }
-    return buffer<T>(owner.release());
+    try {
+        buffer<T> found(made);
+        owner.release();
+        return found;
+    } catch (const error &problem) { // bytes that are no structs
+        PyErr_SetString(PyExc_TypeError, problem.what());
+        throw python_error();
+    }
 }
 
 namespace detail {
@@ -146,13 +153,17 @@ public:
             return !is_other;
         }
         const std::int32_t got = hamr_info_of(made)->element, wanted = element<T>();
-        if (got == wanted) {
-            m_value.emplace(made);
-            return true;
+        try {
+            if (got == wanted) {
+                m_value.emplace(made);
+                return true;
+            }
+            if (last) set_wrong_element(got, wanted);
+        } catch (const error &problem) { // bytes that are no structs
+            if (last) PyErr_SetString(PyExc_TypeError, problem.what());
         }
         hamr_release(made);
         if (!last) return false;
-        set_wrong_element(got, wanted);
         m_problem = take_exception();
         return true;
     }

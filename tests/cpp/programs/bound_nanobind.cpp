@@ -20,6 +20,8 @@ NB_MODULE(bound_nanobind, module) {
     module.def("totals_in_threads", totals_in_threads, nb::call_guard<nb::gil_scoped_release>());
     module.def("drop", drop, nb::call_guard<nb::gil_scoped_release>());
     module.def("grow", grow);
+    module.def("mass", mass);
+    module.def("make_particles", make_particles);
     module.def("deleted", [] { return __atomic_load_n(&deleted, __ATOMIC_SEQ_CST); });
     module.def("sum_plainly", sum_plainly);
     module.def("sum_by_value", sum_by_value);

@@ -19,6 +19,8 @@ PYBIND11_MODULE(bound_pybind11, module) {
     module.def("totals_in_threads", totals_in_threads, py::call_guard<py::gil_scoped_release>());
     module.def("drop", drop, py::call_guard<py::gil_scoped_release>());
     module.def("grow", grow);
+    module.def("mass", mass);
+    module.def("make_particles", make_particles);
     module.def("deleted", [] { return __atomic_load_n(&deleted, __ATOMIC_SEQ_CST); });
     module.def("sum_plainly", sum_plainly);
     module.def("sum_by_value", sum_by_value);

@@ -89,4 +89,18 @@ struct model {
     hamr::buffer<double> &changing() { return field; }
 };
 
+struct particle { // bytes to Python
+    double mass;
+    float x, y, z;
+    int index;
+};
+
+inline double mass(const hamr::buffer<particle> &particles) {
+    double sum = 0;
+    for (const particle &each : particles.read()) sum += each.mass;
+    return sum;
+}
+
+inline hamr::buffer<particle> make_particles(std::size_t n) { return hamr::buffer<particle>(hamr::buffer_allocator::malloc, n, {1.5, 2, 3, 4, 5}); }
+
 } // namespace exchanged
