@@ -333,6 +333,7 @@ def test_wrong_elements_are_refused():
         (r"sizeof\(T\) is not the size of the type", 1),
         ("elements of the one type are not converted", 2),
         ("which hamr.h can have", 1),
+        ("the type of the elements was not complete", 1),
     ):
         assert len(re.findall(rf"error: .*: hamr: .*{words}", said)) == times, words
 

@@ -163,7 +163,8 @@ HOLDS = {
         "is_constructible_v is_convertible_v is_copy_constructible_v is_default_constructible_v "
         "is_integral_v "
         "is_invocable_v is_lvalue_reference_v is_nothrow_move_constructible_v is_null_pointer_v "
-        "is_pointer_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v is_volatile_v "
+        "is_pointer_v is_same_v is_signed_v is_trivially_copyable is_trivially_copyable_v "
+        "is_unsigned_v is_volatile_v "
         "remove_const_t remove_cv_t remove_pointer_t remove_reference_t true_type void_t"
     ),
     "utility": "declval exchange forward move pair swap",

@@ -92,9 +92,14 @@ constexpr std::size_t element_size(std::int32_t element) {
 template <typename T>
 inline constexpr bool is_number = element_type<T>::value != HAMR_INVALID;
 
+template <typename T, typename = void>
+struct is_plain : std::false_type {}; // of a class that is not complete, as within its own definition
+template <typename T>
+struct is_plain<T, std::void_t<decltype(sizeof(T))>> : std::is_trivially_copyable<T> {};
+
 /// Elements that have to be constructed and destroyed. They live in the host's memory.
 template <typename T>
-inline constexpr bool is_object = !is_number<T> && !std::is_trivially_copyable_v<T>;
+inline constexpr bool is_object = !is_number<T> && !is_plain<T>::value;
 
 /// How many of the core's elements one T is: what is neither a number nor an object are so many bytes.
 template <typename T>

@@ -75,8 +75,6 @@ struct ends_objects {
 
 template <typename T>
 class objects {
-    static_assert(alignof(T) <= 64, "hamr: elements are aligned to 64 bytes at most");
-
 public:
     using value_type = T;
 
@@ -274,6 +272,8 @@ private:
     };
 
     explicit objects(const hamr_place &place) : m_place(place), m_stream(stream::of(place.stream, stream_backend(static_cast<buffer_allocator>(place.allocator)))) {
+        static_assert(alignof(T) <= 64, "hamr: elements are aligned to 64 bytes at most");
+        static_assert(!std::is_trivially_copyable_v<T>, "hamr: the type of the elements was not complete where a buffer of them was first used");
         check_place(place, "buffer");
         m_place.stream = nullptr;
         m_place.device = HAMR_CURRENT_DEVICE;
@@ -306,7 +306,12 @@ private:
             fail(HAMR_ERROR_INDEX, doing, "n is " + std::to_string(n) + " from element " + std::to_string(start) + " on: the buffer has " + std::to_string(m_size));
     }
 
-    bool is_alone() const noexcept { return m_block ? m_first.use_count() == 1 : !m_first; }
+    bool is_alone() const noexcept {
+        if (!m_block) return !m_first;
+        if (m_first.use_count() != 1) return false;
+        const std::shared_ptr<T> ordered(m_first); // its end comes after what other threads did before they gave up theirs
+        return true;
+    }
 
     /// n elements, of which make(address, i) constructs the new ones. Elements that others have, too, stay what they are.
     template <typename F>

@@ -170,6 +170,20 @@ struct tree { // as of metadata
     int value = 0;
 };
 
+struct node { // of which buffers have more
+    int value = 1;
+    B<node> children;
+    std::vector<B<node>> groups;
+
+    int sum() const {
+        int found = value;
+        for (std::size_t i = 0; i < children.size(); i++) found += children.data()[i].sum();
+        for (const auto &group : groups)
+            for (std::size_t i = 0; i < group.size(); i++) found += group.data()[i].sum();
+        return found;
+    }
+};
+
 static void other_objects() {
     auto number = std::make_shared<int>(5);
     B<std::shared_ptr<int>> pointers(A::malloc, 3, number);
@@ -195,6 +209,11 @@ static void other_objects() {
     trees.data()->children["a"].value = 4;
     const B<tree> same(trees);
     TRUE(trees.resize(40, same.data()[0]) == 0 && trees.data()[39].children["a"].value == 4);
+    node root, leaf;
+    TRUE(root.children.resize(3) == 0 && root.children.data()[1].children.append(&leaf, 1) == 0);
+    root.groups.push_back(root.children);
+    const node root_copy(root);
+    TRUE(root.children.append(&root_copy, 1) == 0 && root_copy.sum() == 9 && root.sum() == 18);
     std::vector<B<std::string>> many;
     for (int i = 0; i < 9; i++) many.emplace_back(A::malloc, 2, std::to_string(i));
     TRUE(many[8].data()[1] == "8" && many[0].data()[0] == "0");

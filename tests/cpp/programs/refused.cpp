@@ -14,6 +14,13 @@ struct other {
 template <>
 struct hamr::element_type<float3> : std::integral_constant<std::int32_t, HAMR_FLOAT32> {};
 
+struct later;
+using of_later = hamr::buffer<later>::value_type *;
+struct later {
+    int number;
+};
+hamr::buffer<later> of_what_was_not_complete;
+
 hamr::buffer<const float> of_const;
 hamr::buffer<float3> of_three;
 
