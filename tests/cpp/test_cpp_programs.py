@@ -111,13 +111,15 @@ def test_codes(name, command, standard, tmp_path, monkeypatch):
     assert run(program, env={**HOST, **SANITIZED}).splitlines()[-1] == CODES[name]
 
 
+@pytest.mark.parametrize("name", ["model", "objects_model"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_random_walk(seed, tmp_path_factory):
+def test_a_random_walk(name, seed, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
-    program = folder / "model"
+    program = folder / name
     if not program.exists():
-        build("model", folder)
-    assert run(program, str(seed), str(scaled(600, 20))) == "the model holds\n"
+        build(name, folder, *(sanitizer(folder) if name == "objects_model" else []))
+    steps = str(scaled(600, 20))
+    assert run(program, str(seed), steps, env=SANITIZED) == "the model holds\n"
 
 
 def newer_headers(folder):
