@@ -27,6 +27,7 @@
 #include "hamr/cpp/members.hpp"
 #include "hamr/cpp/named_allocators.hpp"
 #include "hamr/cpp/objects.hpp"
+#include "hamr/cpp/openmp.hpp"
 #include "hamr/cpp/plain.hpp"
 #include "hamr/cpp/std_allocator.hpp"
 #include "hamr/cpp/storage.hpp"

@@ -93,8 +93,8 @@ def test_compilers_read_the_cores_table(language, tmp_path):
 CPP = [
     "allocator", "buffer", "copies", "device", "element", "error", "event", "extents",
     "gil_state", "interpreter", "launch", "making", "members", "named_allocators", "namespace",
-    "objects", "plain", "python", "python_deleter", "std_allocator", "storage", "store",
-    "stream", "utilities", "values", "view",
+    "objects", "openmp", "plain", "python", "python_deleter", "std_allocator", "storage",
+    "store", "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -137,7 +137,7 @@ HOLDS = {
         "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t"
     ),
     "cstdlib": "atoi free getenv",
-    "cstring": "memcmp memcpy strlen",
+    "cstring": "memcmp memcpy strcmp strlen",
     "exception": "exception exception_ptr rethrow_exception terminate uncaught_exceptions",
     "functional": "function hash less",
     "initializer_list": "initializer_list",

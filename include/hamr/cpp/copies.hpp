@@ -17,7 +17,7 @@ buffer<T> on_device(space where, const stream &on, buffer_transfer mode, std::si
     buffer_allocator allocator = is_object<T> ? buffer_allocator::cuda : buffer_allocator::none; // objects are refused as on any device
     if (where == space::openmp) {
         allocator = buffer_allocator::openmp;
-        if (device < 0) device = active_device(openmp_backend(), "copy");
+        if (device < 0) device = openmp_device::get();
     }
     return buffer<T>(allocator, on, mode, n, device, const_cast<T *>(array), 0);
 }

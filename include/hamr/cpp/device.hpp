@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "allocator.hpp"
+#include "openmp.hpp"
 
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
@@ -35,8 +37,11 @@ inline const char *cuda_backend() { return has_backend("cuda") ? "cuda" : nullpt
 inline const char *hip_backend() { return has_backend("hip") ? "hip" : nullptr; }
 inline const char *openmp_backend() { return has_backend("openmp") ? "openmp" : nullptr; }
 
+inline bool is_openmp(const char *backend) noexcept { return backend && std::strcmp(backend, "openmp") == 0; }
+
 inline int active_device(const char *backend, const char *doing) {
     std::int32_t device = HAMR_CURRENT_DEVICE;
+    if (is_openmp(backend)) return openmp_device::get();
     if (backend) check(hamr_current_device(backend, &device), doing);
     return device;
 }
@@ -46,6 +51,7 @@ inline std::uint64_t enter(const char *backend, int device, const char *doing) {
     std::uint64_t before = 0;
     if (device < 0) return before;
     if (!backend) fail(HAMR_ERROR_UNAVAILABLE, doing, "there is no runtime with device " + std::to_string(device));
+    if (is_openmp(backend)) return static_cast<std::uint64_t>(openmp_device::set(device, doing));
     check(hamr_enter_device(backend, device, &before), doing);
     return before;
 }
@@ -125,7 +131,10 @@ public:
     scoped_device &operator=(const scoped_device &) = delete;
     ~scoped_device() {
         if (m_entered)
-            told([this] { check(hamr_leave_device(m_backend, m_before), "activate_device"); });
+            told([this] {
+                if (!is_openmp(m_backend)) check(hamr_leave_device(m_backend, m_before), "activate_device");
+                else if (static_cast<int>(m_before) >= 0) openmp_device::set(static_cast<int>(m_before), "activate_device");
+            });
     }
 
 protected:

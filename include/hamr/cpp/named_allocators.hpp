@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "buffer.hpp"
+#include "copies.hpp"
 
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
@@ -19,10 +20,11 @@ std::shared_ptr<T> allocated(F &&make) noexcept {
     return made;
 }
 
-/// n elements that are anywhere. The runtimes are asked whose they are. It is const, so that it is copied and not moved from.
-template <typename U>
-const buffer<U> lent(const stream &on, buffer_transfer mode, std::size_t n, const U *values) {
-    return buffer<U>(is_object<U> ? buffer_allocator::cuda : buffer_allocator::none, on, mode, n, HAMR_CURRENT_DEVICE, const_cast<U *>(values), 0);
+/// A buffer of an allocator's, of elements that are on a device. They are const, so that they are copied and not moved from.
+template <typename T, buffer_allocator A, typename U>
+buffer<T> copied_on_device(const stream &on, buffer_transfer mode, std::size_t n, const U *values) {
+    const buffer<U> shared = on_device(A == buffer_allocator::openmp ? space::openmp : space::cuda, on, mode, n, values);
+    return buffer<T>(A, on, mode, shared);
 }
 
 /// n elements that are not initialised (objects are), of a value, or of values in the host's memory, converted.
@@ -46,9 +48,9 @@ struct device_allocator : host_allocator<T, A> {
     using host_allocator<T, A>::allocate;
 
     template <typename U>
-    static std::shared_ptr<T> allocate(std::size_t n, const U *values, bool on_device) {
-        if (!on_device) return allocate(n, values);
-        return allocated<T>([&] { return buffer<T>(A, stream(), buffer_transfer::sync, lent(stream(), buffer_transfer::sync, n, values)); });
+    static std::shared_ptr<T> allocate(std::size_t n, const U *values, bool is_there) {
+        if (!is_there) return allocate(n, values);
+        return allocated<T>([&] { return copied_on_device<T, A>(stream(), buffer_transfer::sync, n, values); });
     }
 };
 
@@ -62,10 +64,9 @@ struct stream_allocator {
         return allocated<T>([&] { return buffer<T>(A, on, buffer_transfer::async, n, value); });
     }
     template <typename U>
-    static std::shared_ptr<T> allocate(const stream &on, std::size_t n, const U *values, bool on_device = false) {
+    static std::shared_ptr<T> allocate(const stream &on, std::size_t n, const U *values, bool is_there = false) {
         return allocated<T>([&] {
-            return on_device ? buffer<T>(A, on, buffer_transfer::async, lent(on, buffer_transfer::async, n, values))
-                             : buffer<T>(A, on, buffer_transfer::async, n, values);
+            return is_there ? copied_on_device<T, A>(on, buffer_transfer::async, n, values) : buffer<T>(A, on, buffer_transfer::async, n, values);
         });
     }
 };

@@ -131,7 +131,7 @@ public:
     }
 
     void free(const char *doing) { check(hamr_free(get()), doing); }
-    void move(std::int32_t allocator, const char *doing) { check(hamr_move(get(), allocator, HAMR_CURRENT_DEVICE), doing); }
+    void move(std::int32_t allocator, const char *doing) { check(hamr_move(get(), allocator, openmp_device::of(static_cast<buffer_allocator>(allocator))), doing); }
 
     template <typename U>
     void assign_values(const U *values, std::size_t n, const char *doing) {

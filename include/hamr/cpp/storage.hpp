@@ -15,6 +15,7 @@
 #include "allocator.hpp"
 #include "element.hpp"
 #include "extents.hpp"
+#include "openmp.hpp"
 #include "stream.hpp"
 #include "view.hpp"
 
@@ -22,8 +23,8 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer, int device = HAMR_CURRENT_DEVICE) noexcept {
-    return {static_cast<std::int32_t>(allocator), device, on.native(), static_cast<std::int32_t>(transfer), 0};
+inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer, int device = HAMR_CURRENT_DEVICE) {
+    return {static_cast<std::int32_t>(allocator), device < 0 ? openmp_device::of(allocator) : device, on.native(), static_cast<std::int32_t>(transfer), 0};
 }
 
 inline std::int64_t count(std::size_t n, const char *doing) {
@@ -166,7 +167,7 @@ public:
         owned_buffer contiguous;
         if (!is_contiguous(*known)) contiguous = copy(m_element, nullptr, doing);
         hamr_handle *handle = nullptr;
-        check(hamr_access(contiguous ? contiguous.get() : get(), static_cast<std::int32_t>(where), HAMR_CURRENT_DEVICE, HAMR_PLAIN, &handle), doing);
+        check(hamr_access(contiguous ? contiguous.get() : get(), static_cast<std::int32_t>(where), openmp_device::of(where), HAMR_PLAIN, &handle), doing);
         return std::shared_ptr<const void>(hamr_handle_data(handle), [handle](const void *) { hamr_release_handle(handle); });
     }
 
