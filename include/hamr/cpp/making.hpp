@@ -35,11 +35,14 @@ buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, D &&deleter,
     if (!how.strides.empty() && how.strides.size() != static_cast<std::size_t>(shape.rank()))
         detail::fail(HAMR_ERROR_VALUE, "adopt",
                      std::to_string(how.strides.size()) + " strides for " + std::to_string(shape.rank()) + " dimensions: accepted are none, or as many");
+    if (detail::scale<T> != 1 && !how.strides.empty())
+        detail::fail(HAMR_ERROR_VALUE, "adopt", "elements that hamr has no type for lie one after the other: accepted are no strides");
+    const extents &whole = detail::core_shape<T>(shape, "adopt");
     hamr_place place = detail::place_of(how.allocator, how.on, how.mode, how.owner);
     const std::uint32_t flags = how.read_only || std::is_const_v<E> ? HAMR_ADOPT_READ_ONLY : 0;
     std::unique_ptr<context> kept(new context{std::forward<D>(deleter)});
     hamr_buffer *made = nullptr;
-    detail::check(hamr_adopt(&made, const_cast<T *>(data), detail::element<T>(), shape.rank(), shape.data(),
+    detail::check(hamr_adopt(&made, const_cast<T *>(data), detail::element<T>(), whole.rank(), whole.data(),
                              how.strides.empty() ? nullptr : how.strides.data(), &place, flags, context::call, kept.get()),
                   "adopt");
     kept.release();

@@ -273,6 +273,12 @@ static void structs(A place) {
     THROWS(hamr::error, "one dimension", B<particle>(place, {2, 3}));
     TRUE(sum(b) == 102);
 
+    {
+        particle mine[3] = {given[0], given[1], given[2]};
+        B<particle> adopted = hamr::adopt(mine, hamr::extents(3));
+        TRUE(adopted.size() == 3 && adopted.data() == mine && sum(adopted) == 18);
+        THROWS(hamr::error, "one dimension", hamr::adopt(mine, {1, 3}));
+    }
     hamr_buffer *bytes = nullptr;
     const std::int64_t n = 2 * static_cast<std::int64_t>(sizeof(float3)), odd = 13;
     OK(hamr_create(&bytes, HAMR_UINT8, 1, &n, nullptr, nullptr));

@@ -92,7 +92,7 @@ static void walk(int steps) {
             one.model.clear();
             break;
         case 10:
-            if (std::is_same_v<T, std::string>) one.held.emplace_back(one.b.get_host_accessible(), one.model);
+            one.held.emplace_back(one.b.get_host_accessible(), one.model);
             TRUE(one.b.pointer().get() == one.b.data());
             break;
         case 11: one.held.clear(); break;
