@@ -172,6 +172,27 @@ def test_a_handler_may_use_the_client_that_it_interrupts(server_process, ctrl_c)
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
+def test_a_handler_makes_calls_while_its_threads_own_call_ends(client):
+    builder = client.create(5)
+    own = builder.buffer.fill(7)
+    handled = []
+
+    def handle(*_):
+        builder.seal()  # which ends the call below
+        wait_until(lambda: client.statistics()["leases"] == 2)
+        handled.append(client.put(np.arange(4)))
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        found = client.get(builder.id, wait=True, timeout=30)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert found.get().tolist() == [7] * 5
+    assert len(handled) == 1
+    del own
+
+
 def test_a_server_ends_while_clients_wait(tmp_path):
     server = Server(str(tmp_path / "store" / "socket"))
     client, errors = connect(server.path), []

@@ -24,6 +24,7 @@ type storeWait struct {
 	end   context.CancelFunc
 	reply string
 	undo  func(reply string)
+	taken bool // Python has the outcome
 }
 
 // storeWaits are those calls by the numbers that Python gives them.
@@ -58,10 +59,8 @@ func (w *storeWait) note(number uint64) {
 	storeWaits.Lock()
 	defer storeWaits.Unlock()
 	for other, its := range storeWaits.calls {
-		select {
-		case <-its.over: // Python has it
+		if its.taken { // and not just over: a signal's handler makes calls while the thread's own one goes on
 			delete(storeWaits.calls, other)
-		default:
 		}
 	}
 	storeWaits.calls[number] = w
@@ -73,7 +72,7 @@ func noteOutcome(number uint64, undo func(reply string), reply string, err error
 	if undo == nil || err != nil {
 		return
 	}
-	w := &storeWait{operation: operation{over: make(chan struct{})}, end: func() {}, reply: reply, undo: undo}
+	w := &storeWait{operation: operation{over: make(chan struct{})}, end: func() {}, reply: reply, undo: undo, taken: true}
 	close(w.over)
 	w.note(number)
 }
@@ -107,6 +106,9 @@ func (w *storeWait) outcome() (string, error) {
 	if !w.wait() {
 		return storeBusy, nil
 	}
+	storeWaits.Lock()
+	w.taken = true
+	storeWaits.Unlock()
 	return w.reply, w.err
 }
 
