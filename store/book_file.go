@@ -21,6 +21,7 @@ type bookFile struct {
 	bytes   int64       // of the entries that hold, as in the file
 	began   int64       // where the file says that its entries begin
 	end     int64
+	cleaned int64 // where the end was when the file was made shorter last
 	freed   int64 // what is before gave its memory back, the first page aside
 	out     encoder
 	writeAt func(number int, bytes []byte, at int64) (int, error)
@@ -32,7 +33,7 @@ const (
 	expectsAt  = startAt + 8
 	// spareBytes is how many bytes of the file may be of entries that do not hold, beside as many as hold.
 	spareBytes   = 64 << 10
-	copyAtOnce   = 16 << 10  // bytes, with each new entry
+	copyAtOnce   = 16 << 10  // bytes, with each new entry, or as many as that has
 	writeAtOnce  = 256 << 10 // bytes of what is pending
 	freeAtOnce   = 4 << 20   // bytes
 	readAtOnce   = 1000      // facts
@@ -161,9 +162,11 @@ func (b *bookFile) clean() (more bool) {
 		return false
 	}
 	tooLong := func() bool { return b.end-b.start() > 2*b.bytes+spareBytes }
-	if tooLong() && b.move(&b.written, copyAtOnce) != nil {
+	grown := int(min(b.end-b.cleaned, writeAtOnce))
+	if tooLong() && b.move(&b.written, max(grown, copyAtOnce)) != nil {
 		return false
 	}
+	b.cleaned = b.end
 	crash("server-cleaning")
 	if start := b.start(); start-b.began >= spareBytes/2 {
 		if b.writeAll(binary.LittleEndian.AppendUint64(nil, uint64(start)), startAt) != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,4 +43,28 @@ func TestANameThatIsGivenAgain(t *testing.T) {
 			releaseAll(t, []*Object{x, other})
 		})
 	}
+}
+
+// TestABookOfLongEntriesDoesNotGrow has metadata that is longer than what is copied with each entry change again and again.
+func TestABookOfLongEntriesDoesNotGrow(t *testing.T) {
+	id := newID()
+	b := newBook(1<<30, func(ID) bool { return true })
+	require.NoError(t, b.open())
+	defer b.close()
+	for i := range 100_000 {
+		var e encoder
+		e.text(fmt.Sprint("a name ", i))
+		e.id(id)
+		e.flag(false)
+		b.note(opPutName, e.bytes)
+	}
+	var e encoder
+	e.id(id)
+	e.blob(make([]byte, mostMetadata*3/2))
+	most := int64(0)
+	for range 2000 {
+		b.note(opSetMetadata, e.bytes)
+		most = max(most, b.end-b.start())
+	}
+	assert.Less(t, most, 3*b.bookFile.bytes+4*spareBytes)
 }
