@@ -53,6 +53,20 @@ RESTART_MUTATIONS = [
         PACKAGE,
     ),
     Mutation(
+        "as much is copied with a long entry as with a short one",
+        BOOK_FILE,
+        "max(grown, copyAtOnce)",
+        "max(0*grown, copyAtOnce)",
+        PACKAGE,
+    ),
+    Mutation(
+        "a name that an object is given again is not written down",
+        "store/queries.go",
+        "		s.note(opPutName, payload) // an earlier",
+        "		// an earlier",
+        PACKAGE,
+    ),
+    Mutation(
         "a deleted object keeps its names",
         BOOK,
         "known && later.when > f.when",

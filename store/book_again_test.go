@@ -45,7 +45,8 @@ func TestANameThatIsGivenAgain(t *testing.T) {
 	}
 }
 
-// TestABookOfLongEntriesDoesNotGrow has metadata that is longer than what is copied with each entry change again and again.
+// TestABookOfLongEntriesDoesNotGrow has metadata change again and again that is longer than what is copied with each
+// short entry.
 func TestABookOfLongEntriesDoesNotGrow(t *testing.T) {
 	id := newID()
 	b := newBook(1<<30, func(ID) bool { return true })
