@@ -82,6 +82,7 @@ def test_clang(name, tmp_path, monkeypatch):
 CODES = {
     "objects": "all elements",
     "names": "all names",
+    "corners": "all corners",
     # As clients' codes are.
     "bodies": "1200 bodies of mass 2400, sum 1801.560000, 1",
     "adaptor": "all arrays",

@@ -178,6 +178,12 @@ public:
         return change("buffer::reserve", [&](const char *doing) { m_storage.reserve(n, &value, doing); });
     }
 
+    /// Gives back what capacity() has more than size().
+    int shrink_to_fit() {
+        if (capacity() == size()) return 0;
+        return change("buffer::shrink_to_fit", [&](const char *doing) { m_storage.shrink(doing); });
+    }
+
     /// n elements, of which new ones have the value, or are not initialised.
     int resize(std::size_t n) { return resize_with([=] { return one_dimension(n); }, nullptr); }
     int resize(std::size_t n, const T &value) { return resize_with([=] { return one_dimension(n); }, &value); }
@@ -265,6 +271,11 @@ public:
     template <typename U>
     int set(const buffer<U> &src) {
         return set(0, src, 0, src.size());
+    }
+
+    /// Every element becomes value.
+    int fill(const T &value) {
+        return detail::status_of([&] { m_storage.fill(value, "buffer::fill"); });
     }
 
     /// Reads n elements from src_start on; those in the host's memory are there at return.

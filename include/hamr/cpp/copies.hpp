@@ -24,7 +24,7 @@ buffer<T> on_device(space where, const stream &on, buffer_transfer mode, std::si
 
 /// The status of a function, which may throw.
 template <typename F>
-int status_in(F &&function) noexcept {
+int status_in(F &&function) {
     int status = 0;
     return status_of([&] { status = function(); }) ? -1 : status;
 }

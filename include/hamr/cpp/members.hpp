@@ -108,27 +108,6 @@ public:
     }
     B transposed() const { return self().read_only().transposed(); }
 
-    /// Every element becomes value. 0, or -1 after a message.
-    int fill(const T &value) {
-        return status_of([&] {
-            if constexpr (is_number<T>) {
-                check(hamr_fill(self().native(), element<T>(), &value), "buffer::fill");
-            } else {
-                const T kept(value); // it may be one of the elements
-                for (T &each : *this) each = kept;
-            }
-        });
-    }
-
-    /// Gives back what capacity() has more than size(). 0, or -1 after a message.
-    int shrink_to_fit() {
-        return status_of([&] {
-            if (self().capacity() == self().size()) return;
-            B smaller(self());
-            self().swap(smaller);
-        });
-    }
-
     /// Waits for all work on the elements, for no longer than a time: whether it is over.
     template <typename R, typename P>
     bool wait_for(const std::chrono::duration<R, P> &time) const {

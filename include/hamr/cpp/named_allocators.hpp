@@ -14,7 +14,7 @@ namespace detail {
 
 /// What make() returns, or NULL after a message.
 template <typename T, typename F>
-std::shared_ptr<T> allocated(F &&make) noexcept {
+std::shared_ptr<T> allocated(F &&make) {
     std::shared_ptr<T> made;
     status_of([&] { made = make().pointer(); });
     return made;

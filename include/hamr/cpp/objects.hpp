@@ -168,10 +168,21 @@ public:
         change_size(n, doing, [&](T *at, std::size_t) {
             if constexpr (std::is_copy_constructible_v<T>) {
                 if (value) return construct(at, *value);
+            } else if (value) {
+                fail(HAMR_ERROR_TYPE, doing, "a value for elements that cannot be copied: accepted is none");
             }
             if constexpr (std::is_default_constructible_v<T>) ::new (static_cast<void *>(at)) T();
             else fail(HAMR_ERROR_TYPE, doing, "the elements have no default constructor: accepted is a value for them");
         });
+    }
+
+    void shrink(const char *doing) {
+        rebuild(m_place, m_size, m_size, doing, [](T *, std::size_t) {});
+    }
+
+    void fill(const T &value, const char *) {
+        const T kept(value); // it may be one of the elements
+        for (std::size_t i = 0; i < m_size; i++) data()[i] = kept;
     }
 
     void free(const char *) noexcept {
@@ -204,15 +215,13 @@ public:
     void set_values(std::size_t at, const U *values, std::size_t n, const char *doing) {
         check_values(values, n, doing);
         check_own(at, n, doing);
-        T *const to = data() + at;
-        const bool backwards = std::less<const void *>()(values, to) && !std::less<const void *>()(values + n, to);
-        for (std::size_t i = 0; i < n; i++) assign_to(to[backwards ? n - 1 - i : i], values[backwards ? n - 1 - i : i]);
+        assign_each(data() + at, values, n);
     }
     template <typename U>
     void get_values(std::size_t start, U *values, std::size_t n, const char *doing) const {
         check_values(values, n, doing);
         check_own(start, n, doing);
-        for (std::size_t i = 0; i < n; i++) assign_to(values[i], data()[start + i]);
+        assign_each(values, static_cast<const T *>(data()) + start, n);
     }
 
     template <typename S>
@@ -304,6 +313,13 @@ private:
     void check_own(std::size_t start, std::size_t n, const char *doing) const {
         if (start > m_size || n > m_size - start)
             fail(HAMR_ERROR_INDEX, doing, "n is " + std::to_string(n) + " from element " + std::to_string(start) + " on: the buffer has " + std::to_string(m_size));
+    }
+
+    /// The one's elements become the other's, which may be some of them.
+    template <typename D, typename S>
+    static void assign_each(D *to, const S *from, std::size_t n) {
+        const bool backwards = std::less<const void *>()(from, to) && !std::less<const void *>()(from + n, to);
+        for (std::size_t i = 0; i < n; i++) assign_to(to[backwards ? n - 1 - i : i], from[backwards ? n - 1 - i : i]);
     }
 
     bool is_alone() const noexcept {

@@ -130,6 +130,16 @@ public:
         }
     }
 
+    void shrink(const char *doing) {
+        storage smaller(element<T>(), copy(element<T>(), nullptr, doing).release());
+        take(smaller, doing);
+    }
+
+    void fill(const T &value, const char *doing) {
+        if constexpr (is_number<T>) check(hamr_fill(get(), element<T>(), &value), doing);
+        else fill(0, size(), T(value), doing); // it may be one of the elements
+    }
+
     void free(const char *doing) { check(hamr_free(get()), doing); }
     void move(std::int32_t allocator, const char *doing) { check(hamr_move(get(), allocator, openmp_device::of(static_cast<buffer_allocator>(allocator))), doing); }
 

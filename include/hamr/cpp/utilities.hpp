@@ -62,6 +62,19 @@ auto data(B &...buffers) {
     return std::make_tuple(buffers.data()...);
 }
 
+/// Those of one buffer are the better match than std::data(), which a call without a namespace finds, too, where the
+/// elements are of namespace std.
+template <typename T>
+auto data(buffer<T> &one) {
+    return std::make_tuple(one.data());
+}
+template <typename T>
+auto data(const buffer<T> &one) {
+    return std::make_tuple(one.data());
+}
+template <typename T>
+void data(const buffer<T> &&) = delete;
+
 /// A std::tuple of buffer::pointer() of each.
 template <typename... B, detail::if_buffers<B...> = 0>
 auto pointer(B &...buffers) {

@@ -18,10 +18,16 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
+/// Whether static_cast converts a U to a T, as an enumeration to a number.
+template <typename T, typename U, typename = void>
+struct converts : std::false_type {};
+template <typename T, typename U>
+struct converts<T, U, std::void_t<decltype(static_cast<T>(std::declval<U>()))>> : std::true_type {};
+
 /// Makes a T at an address, of a U.
 template <typename T, typename U>
 void construct(T *at, U &&from) {
-    static_assert(std::is_constructible_v<T, U &&>, "hamr: elements of the one type are not converted to elements of the other");
+    static_assert(converts<T, U &&>::value, "hamr: elements of the one type are not converted to elements of the other");
     ::new (static_cast<void *>(at)) T(static_cast<T>(std::forward<U>(from)));
 }
 
@@ -30,7 +36,7 @@ void assign_to(T &to, const U &from) {
     if constexpr (std::is_same_v<T, U>) {
         to = from;
     } else {
-        static_assert(std::is_constructible_v<T, const U &>, "hamr: elements of the one type are not converted to elements of the other");
+        static_assert(converts<T, const U &>::value, "hamr: elements of the one type are not converted to elements of the other");
         to = static_cast<T>(from);
     }
 }
