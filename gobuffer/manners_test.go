@@ -151,7 +151,7 @@ var nobody = map[string]any{
 }
 
 // receiverOrText are the methods that return what they are called on, or tell what it is.
-var receiverOrText = []string{"Growing", "HeldBy", "Lent", "Retain", "String", "Until"}
+var receiverOrText = []string{"Growing", "HeldBy", "InOrder", "Lent", "Retain", "String", "Until"}
 
 var errorType = reflect.TypeFor[error]()
 
