@@ -127,7 +127,7 @@ public:
 
     /// Moves, which leave other without elements. Given an allocator that is not other's, or where
     /// another device is active than owns the memory, the elements are copied instead.
-    buffer(buffer &&other) noexcept : m_storage(std::move(other.m_storage)), m_pointer(std::move(other.m_pointer)) {}
+    buffer(buffer &&other) noexcept : m_storage(std::move(other.m_storage)) { other.m_pointer.reset(); }
     buffer(allocator alloc, buffer &&other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), std::move(other)) {}
     buffer(allocator alloc, const hamr::stream &strm, buffer &&other) : buffer(alloc, strm, transfer::async, std::move(other)) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, buffer &&other)
@@ -144,17 +144,7 @@ public:
         return assign_from(other);
     }
     buffer &operator=(buffer &&other) {
-        if (this == &other) return *this;
-        other.m_pointer.reset();
-        if constexpr (!detail::is_object<T>) {
-            const hamr_place mine = m_storage.place(), its = other.m_storage.place();
-            if (mine.allocator != its.allocator || mine.device != its.device) {
-                assign_from(other);
-                const detail::elements<T> gone(std::move(other.m_storage));
-                return *this;
-            }
-        }
-        changing([&] { m_storage.take(other.m_storage, "buffer::operator="); });
+        if (this != &other) other.changing([&] { take(other); });
         return *this;
     }
 
@@ -162,6 +152,7 @@ public:
     void swap(buffer &other) noexcept {
         m_storage.swap(other.m_storage);
         m_pointer.swap(other.m_pointer);
+        detail::told([&] { follow(), other.follow(); });
     }
     friend void swap(buffer &one, buffer &other) noexcept { one.swap(other); }
 
@@ -327,12 +318,14 @@ public:
     /// data(), kept alive by the pointer when the buffer has ended or has grown elsewhere. What this
     /// refers to follows the buffer.
     std::shared_ptr<T> &pointer() {
-        if (m_pointer.get() != data()) m_pointer = m_storage.shared();
+        m_is_followed = true;
+        follow();
         return m_pointer;
     }
     const std::shared_ptr<T> &pointer() const {
         const std::lock_guard<std::mutex> alone(detail::late_changes());
-        if (m_pointer.get() != data()) m_pointer = m_storage.shared();
+        m_is_followed = true;
+        follow();
         return m_pointer;
     }
 
@@ -398,18 +391,33 @@ private:
         return *this;
     }
 
+    void take(buffer &other) {
+        if constexpr (!detail::is_object<T>) {
+            const hamr_place mine = m_storage.place(), its = other.m_storage.place();
+            if (mine.allocator != its.allocator || mine.device != its.device) {
+                assign_from(other);
+                const detail::elements<T> gone(std::move(other.m_storage));
+                return;
+            }
+        }
+        changing([&] { m_storage.take(other.m_storage, "buffer::operator="); });
+    }
+
+    void follow() const {
+        if (m_is_followed && m_pointer.get() != m_storage.data()) m_pointer = m_storage.shared();
+    }
+
     /// Without it, what pointer() has would keep memory that the buffer leaves.
     template <typename F>
     void changing(F &&function) {
-        const bool had = m_pointer != nullptr;
         m_pointer.reset();
         try {
             function();
         } catch (...) {
-            if (had) pointer();
+            follow();
             throw;
         }
-        if (had) pointer();
+        follow();
     }
 
     template <typename F>
@@ -424,6 +432,7 @@ private:
 
     detail::elements<T> m_storage;
     mutable std::shared_ptr<T> m_pointer; // empty until pointer() is called
+    mutable bool m_is_followed = false;   // whether somebody may have a reference to it
 };
 
 } // namespace HAMR_CPP_NAMESPACE

@@ -74,7 +74,31 @@ static void what_shrinks() {
     TRUE(field.shrink_to_fit() == 0 && field.capacity() == 5 && kept && kept.get() == field.data());
 }
 
+/// A reference that a class keeps, also while the buffer has no elements.
+template <typename T>
+static void pointers_that_follow(const T &value) {
+    hamr::buffer<T> one(A::malloc), other(A::malloc, 3, value);
+    const std::shared_ptr<T> &kept = one.pointer(), &its = other.pointer();
+    const auto follows = [&] { TRUE(kept.get() == one.data() && its.get() == other.data()); };
+    TRUE(one.resize(10, value) == 0 && kept);
+    follows();
+    TRUE(one.free() == 0 && one.append(&value, 1) == 0 && kept);
+    follows();
+    one = std::move(other);
+    follows();
+    TRUE(other.assign(&value, 1) == 0 && its);
+    follows();
+    one.swap(other);
+    follows();
+    const hamr::buffer<T> gone(std::move(one));
+    follows();
+    TRUE(gone.size() == 1 && one.resize(2, value) == 0 && kept);
+    follows();
+}
+
 int main() {
+    pointers_that_follow<double>(1);
+    pointers_that_follow<std::string>("a");
     elements_that_overlap();
     fills();
     values_that_cannot_be_copied();
