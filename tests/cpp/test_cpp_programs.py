@@ -63,10 +63,10 @@ def test_what_authors_have(standard, tmp_path):
 
 
 #: Warnings that authors' programs ask for. GCC finds some of these only as it optimizes.
-STRICT = ("-Wconversion", "-Wnull-dereference", "-Wredundant-decls")
+STRICT = ("-Wconversion", "-Wnull-dereference", "-Wredundant-decls", "-Wundef")
 
 
-@pytest.mark.parametrize("name", ["authors", "surface"])
+@pytest.mark.parametrize("name", ["authors", "surface", "corners", "objects"])
 def test_headers_give_programs_no_warnings(name, tmp_path):
     build(name, tmp_path, "-c", "-O2", *STRICT)
 

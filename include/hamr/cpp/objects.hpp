@@ -251,8 +251,9 @@ public:
 
     std::shared_ptr<const void> accessible(space where, const char *doing) const {
         if (where != space::host) fail_for_objects(doing);
-        if (!m_size) return {};
-        return m_first;
+        std::shared_ptr<const void> found;
+        if (m_size) found = m_first;
+        return found;
     }
 
     /// Takes over the elements, and keeps allocator, stream and mode.

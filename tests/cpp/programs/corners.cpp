@@ -59,6 +59,14 @@ static void tuples() {
     TRUE(std::get<2>(std::tuple_cat(data(text, numbers), data(text))) == text.data());
 }
 
+static void objects_on_the_host() {
+    hamr::buffer<std::string> text(A::malloc, 3, "x");
+    TRUE(text.append({"y"}) == 0);
+    auto [owner, p] = hamr::get_host_accessible(text);
+    TRUE(owner && p[3] == "y");
+    THROWS(hamr::error, "not enabled on devices", text.get_cuda_accessible());
+}
+
 static void functions_that_throw() {
     const hamr::throw_errors here;
     const double two[2] = {1, 2};
@@ -104,6 +112,7 @@ int main() {
     values_that_cannot_be_copied();
     enumerations();
     tuples();
+    objects_on_the_host();
     functions_that_throw();
     what_shrinks();
     TRUE(live_everywhere() == 0);
