@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -72,10 +73,54 @@ buffer<T> buffer_of(buffer_allocator allocator, std::initializer_list<T> values)
     return buffer<T>(allocator, values.size(), values.begin());
 }
 
+namespace detail {
+
+/// How DLPack 1 lays out a tensor, which exchange.h does not define: programs have a header of their own.
+struct tensor {
+    std::uint32_t major, minor;
+    void *context;
+    void (*deleter)(void *);
+    std::uint64_t flags;
+    void *data;
+    std::int32_t device, device_id, ndim;
+    std::uint8_t code, bits;
+    std::uint16_t lanes;
+    const std::int64_t *shape, *strides;
+    std::uint64_t offset;
+
+    /// HAMR_INVALID where hamr has none, which the core refuses.
+    std::int32_t element() const noexcept {
+#define HAMR_DLPACK(type, number, name, size, kind, its_code, its_bits, ...) \
+    if (code == (its_code) && bits == (its_bits) && lanes == 1) return type;
+        HAMR_ELEMENT_TYPES(HAMR_DLPACK)
+#undef HAMR_DLPACK
+        return HAMR_INVALID;
+    }
+};
+
+/// Throws where a tensor cannot be a buffer of T, before it is taken over.
+template <typename T>
+void check_tensor(const DLManagedTensorVersioned *given) {
+    tensor found{};
+    if (given) std::memcpy(&found, static_cast<const void *>(given), sizeof found);
+    if (found.major != 1 || found.element() == HAMR_INVALID) return;
+    if (found.element() != element<T>())
+        fail(HAMR_ERROR_TYPE, "from_dlpack",
+             std::string("the elements are ") + hamr_element_name(found.element()) + ": accepted is " + hamr_element_name(element<T>()));
+    if constexpr (scale<T> != 1) {
+        const std::int64_t size = found.ndim == 1 ? found.shape[0] : 1;
+        if (found.ndim != 1 || size % static_cast<std::int64_t>(scale<T>) || (found.strides && size > 1 && found.strides[0] != 1))
+            fail(HAMR_ERROR_TYPE, "from_dlpack", "accepted is one row of elements of " + std::to_string(sizeof(T)) + " bytes");
+    }
+}
+
+} // namespace detail
+
 /// A buffer that shares a tensor's elements, which must be of T. It is taken over; but where this throws it is still the
 /// caller's. producer is the stream that the elements are being written on.
 template <typename T>
 buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr) {
+    detail::check_tensor<T>(tensor);
     hamr_buffer *made = nullptr;
     detail::check(hamr_from_dlpack(tensor, producer, &made), "from_dlpack");
     detail::owned_buffer owner(made);

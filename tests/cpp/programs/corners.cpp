@@ -2,6 +2,7 @@
 #include <hamr_buffer.h>
 #include <hamr_buffer_util.h>
 
+#include <array>
 #include <complex>
 
 #include "checks.hpp"
@@ -82,6 +83,19 @@ static void what_shrinks() {
     TRUE(field.shrink_to_fit() == 0 && field.capacity() == 5 && kept && kept.get() == field.data());
 }
 
+/// A tensor that no buffer of such elements can be is still the caller's.
+static void tensors_of_other_elements() {
+    hamr::buffer<int> numbers(A::malloc, 2, 5);
+    DLManagedTensorVersioned *tensor = numbers.to_dlpack();
+    THROWS(hamr::error, "the elements are int32: accepted is float32", hamr::from_dlpack<float>(tensor));
+    TRUE(hamr::from_dlpack<int>(tensor)[1] == 5);
+    hamr::buffer<padded> structs(A::malloc, 3, padded{'a', 1});
+    tensor = structs.to_dlpack();
+    THROWS(hamr::error, "one row of elements of 80 bytes", hamr::from_dlpack<std::array<padded, 5>>(tensor));
+    TRUE(hamr::from_dlpack<padded>(tensor)[2].c == 'a');
+    THROWS(hamr::error, "NULL", hamr::from_dlpack<float>(nullptr));
+}
+
 /// A reference that a class keeps, also while the buffer has no elements.
 template <typename T>
 static void pointers_that_follow(const T &value) {
@@ -113,6 +127,7 @@ int main() {
     enumerations();
     tuples();
     objects_on_the_host();
+    tensors_of_other_elements();
     functions_that_throw();
     what_shrinks();
     TRUE(live_everywhere() == 0);
