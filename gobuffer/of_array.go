@@ -81,6 +81,9 @@ func (b *Buffer[T]) Grows() bool { return b.array().Grows() }
 // HeldBy is [Array.HeldBy].
 func (b *Buffer[T]) HeldBy(holder uint32) *Array { return b.array().HeldBy(holder) }
 
+// InOrder is [Array.InOrder].
+func (b *Buffer[T]) InOrder() *Array { return b.array().InOrder() }
+
 // Holder is [Array.Holder].
 func (b *Buffer[T]) Holder() uint32 { return b.array().Holder() }
 
