@@ -60,7 +60,7 @@ LIMITS = {
     "interop": 240,
     "bench": 250,
     "checked": 400,
-    "memcheck": 200,
+    "memcheck": 400,
     "memcheck_pygpu": 150,
 }
 LOG_BYTES = 4 << 20
