@@ -2,6 +2,7 @@
 #ifndef HAMR_CPP_EXTENTS_HPP
 #define HAMR_CPP_EXTENTS_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -52,6 +53,19 @@ private:
     std::vector<size_type> m_sizes;
 };
 
+namespace detail {
+
+/// The sizes of a std::mdspan, which must have as many dimensions as the buffer.
+template <std::size_t Rank>
+std::array<std::size_t, Rank> span_sizes(const extents &shape, const char *doing) {
+    if (shape.rank() != static_cast<std::int32_t>(Rank))
+        fail(HAMR_ERROR_VALUE, doing, "the buffer has " + std::to_string(shape.rank()) + " dimensions");
+    std::array<std::size_t, Rank> sizes{};
+    for (std::size_t i = 0; i < Rank; i++) sizes[i] = static_cast<std::size_t>(shape[i]);
+    return sizes;
+}
+
+} // namespace detail
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 

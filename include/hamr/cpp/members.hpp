@@ -2,7 +2,6 @@
 #ifndef HAMR_CPP_MEMBERS_HPP
 #define HAMR_CPP_MEMBERS_HPP
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -60,11 +59,11 @@ public:
     /// The elements in the buffer's shape, which must have Rank dimensions.
     template <std::size_t Rank>
     auto mdspan() {
-        return std::mdspan<T, std::dextents<std::size_t, Rank>>(begin(), sizes<Rank>());
+        return std::mdspan<T, std::dextents<std::size_t, Rank>>(begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
     }
     template <std::size_t Rank>
     auto mdspan() const {
-        return std::mdspan<const T, std::dextents<std::size_t, Rank>>(begin(), sizes<Rank>());
+        return std::mdspan<const T, std::dextents<std::size_t, Rank>>(begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
     }
 #endif
 
@@ -147,16 +146,6 @@ private:
         const extents shape = self().shape();
         if (!shape.rank()) fail(HAMR_ERROR_VALUE, doing, "the buffer has no dimensions: accepted is one that has");
         return {shape.begin(), shape.end()};
-    }
-
-    template <std::size_t Rank>
-    std::array<std::size_t, Rank> sizes() const {
-        const extents shape = self().shape();
-        if (shape.rank() != static_cast<std::int32_t>(Rank))
-            fail(HAMR_ERROR_VALUE, "buffer::mdspan", "the buffer has " + std::to_string(shape.rank()) + " dimensions");
-        std::array<std::size_t, Rank> sizes{};
-        for (std::size_t i = 0; i < Rank; i++) sizes[i] = static_cast<std::size_t>(shape[i]);
-        return sizes;
     }
 
     B part(std::int64_t offset, const std::vector<std::int64_t> &shape, const std::vector<std::int64_t> &strides, const char *doing) {

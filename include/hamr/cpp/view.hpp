@@ -2,7 +2,6 @@
 #ifndef HAMR_CPP_VIEW_HPP
 #define HAMR_CPP_VIEW_HPP
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -137,12 +136,7 @@ public:
     /// The elements in the buffer's shape, which must have Rank dimensions.
     template <std::size_t Rank>
     std::mdspan<E, std::dextents<std::size_t, Rank>> mdspan() const {
-        const hamr::extents shape = extents();
-        if (shape.rank() != static_cast<std::int32_t>(Rank))
-            detail::fail(HAMR_ERROR_VALUE, "view::mdspan", "the buffer has " + std::to_string(shape.rank()) + " dimensions");
-        std::array<std::size_t, Rank> sizes{};
-        for (std::size_t i = 0; i < Rank; i++) sizes[i] = static_cast<std::size_t>(shape[i]);
-        return std::mdspan<E, std::dextents<std::size_t, Rank>>(m_data, sizes);
+        return std::mdspan<E, std::dextents<std::size_t, Rank>>(m_data, detail::span_sizes<Rank>(extents(), "view::mdspan"));
     }
 #endif
 
