@@ -63,9 +63,6 @@ func SetMetadata(client uint64, id StoreID, metadata []byte) error {
 // GetName returns the object that has a name; with milliseconds it is waited for.
 func GetName(client uint64, name string, milliseconds int64) (StoreID, error) {
 	return onClient(client, func(ctx context.Context, c *store.Client) (StoreID, error) {
-		if milliseconds == 0 {
-			return c.GetName(ctx, name, false)
-		}
 		return getNameWithin(ctx, c, name, atMost(milliseconds))
 	})
 }

@@ -198,15 +198,7 @@ func GetObject(client uint64, id StoreID, unsealed bool, milliseconds int64, res
 	if err != nil {
 		return 0, err
 	}
-	get := func() (*store.Object, error) {
-		return c.Get(context.Background(), id, store.GetOptions{Unsafe: unsealed})
-	}
-	if milliseconds != 0 {
-		get = func() (*store.Object, error) {
-			return getWithin(context.Background(), c, id, unsealed, atMost(milliseconds))
-		}
-	}
-	o, err := get()
+	o, err := getWithin(context.Background(), c, id, unsealed, atMost(milliseconds))
 	if err != nil {
 		return 0, err
 	}

@@ -342,11 +342,7 @@ func StoreGet(call, client uint64, id string, unsealed bool, milliseconds int) (
 		ask = patiently
 	}
 	return ask(call, nil, func(ctx context.Context) (string, error) {
-		get := func() (*store.Object, error) { return c.Get(ctx, parsed, store.GetOptions{Unsafe: unsealed}) }
-		if milliseconds > 0 {
-			get = func() (*store.Object, error) { return getWithin(ctx, c, parsed, unsealed, milliseconds) }
-		}
-		o, err := get()
+		o, err := getWithin(ctx, c, parsed, unsealed, max(milliseconds, 0))
 		if milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
 			return "", nil
 		}

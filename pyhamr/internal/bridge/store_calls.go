@@ -27,12 +27,8 @@ var storeCalls = map[string]func(ctx context.Context, c *store.Client, a storeAr
 		return nil, c.DropName(ctx, a.Name)
 	},
 	"get_name": func(ctx context.Context, c *store.Client, a storeArguments, _ store.ID) (any, error) {
-		if a.Milliseconds <= 0 {
-			id, err := c.GetName(ctx, a.Name, false)
-			return id.String(), err
-		}
-		id, err := getNameWithin(ctx, c, a.Name, a.Milliseconds)
-		if errors.Is(err, context.DeadlineExceeded) {
+		id, err := getNameWithin(ctx, c, a.Name, max(a.Milliseconds, 0))
+		if a.Milliseconds > 0 && errors.Is(err, context.DeadlineExceeded) {
 			return "", nil
 		}
 		return id.String(), err
