@@ -58,36 +58,29 @@ func BenchmarkLongestHold(b *testing.B) {
 		b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest")
 		b.ReportMetric(whole.Seconds(), "s-whole")
 	}
-	b.Run("another-server-learns-2000000", func(b *testing.B) {
-		s, c, objects := namedObjects(b, 2000)
-		giveNames(s, objects, 2_000_000, 1)
-		require.NoError(b, s.Close())
-		again := startServer(b, ServerOptions{Path: s.Path()})
-		began := time.Now()
-		longest := longestHold(again, func() {
-			for done := false; !done; {
-				_, err := c.Statistics(background)
-				done = err == nil
-			}
+	for _, of := range []struct {
+		name           string
+		objects, names int
+	}{
+		{"another-server-learns-2000000", 2000, 2_000_000},
+		{"another-server-learns-of-one-object", 1, 1_000_000},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			s, c, objects := namedObjects(b, of.objects)
+			giveNames(s, objects, of.names, 1)
+			require.NoError(b, s.Close())
+			again := startServer(b, ServerOptions{Path: s.Path()})
+			began := time.Now()
+			longest := longestHold(again, func() {
+				for done := false; !done; {
+					_, err := c.Statistics(background)
+					done = err == nil
+				}
+			})
+			report(b, longest, time.Since(began))
+			require.EqualValues(b, of.names, again.Statistics().Names)
 		})
-		report(b, longest, time.Since(began))
-		require.EqualValues(b, 2_000_000, again.Statistics().Names)
-	})
-	b.Run("another-server-learns-of-one-object", func(b *testing.B) {
-		s, c, objects := namedObjects(b, 1)
-		giveNames(s, objects, 1_000_000, 1)
-		require.NoError(b, s.Close())
-		again := startServer(b, ServerOptions{Path: s.Path()})
-		began := time.Now()
-		longest := longestHold(again, func() {
-			for done := false; !done; {
-				_, err := c.Statistics(background)
-				done = err == nil
-			}
-		})
-		report(b, longest, time.Since(began))
-		require.EqualValues(b, 1_000_000, again.Statistics().Names)
-	})
+	}
 	b.Run("names-are-replaced", func(b *testing.B) {
 		s, _, objects := namedObjects(b, 2)
 		giveNames(s, objects, 1_000_000, 1)
