@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hamr.store import Client, Server, StoreTimeout, connect
+from hamr.store import Client, Server, StoreTimeout, connect, patience
 from tests.support.processes import wait_until
 
 
@@ -172,21 +172,27 @@ def test_a_handler_may_use_the_client_that_it_interrupts(server_process, ctrl_c)
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
-def test_a_handler_makes_calls_while_its_threads_own_call_ends(client):
+def test_a_handler_makes_calls_while_its_threads_own_call_ends(client, monkeypatch):
+    monkeypatch.setattr(patience, "SLICE", 60)  # one request, which the handler finds in flight
     builder = client.create(5)
-    own = builder.buffer.fill(7)
+    builder.buffer.fill(7)
+    own = np.asarray(builder.buffer)  # which keeps the maker's lease
     handled = []
 
-    def handle(*_):
+    def handle(_, frame):
+        if frame.f_code.co_name != "_outcome":
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
         builder.seal()  # which ends the call below
         wait_until(lambda: client.statistics()["leases"] == 2)
         handled.append(client.put(np.arange(4)))
 
     before = signal.signal(signal.SIGALRM, handle)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        found = client.get(builder.id, wait=True, timeout=30)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        found = client.get(builder.id, wait=True, timeout=60)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert found.get().tolist() == [7] * 5
     assert len(handled) == 1
