@@ -8,12 +8,13 @@ SUMMARY = .venv/bin/python -m build_support.summary
 # The site is built by packages that the tests are to do without.
 DOCS = .venvs/docs/bin/python
 MAKEFLAGS += --no-print-directory
-.PHONY: demo test test-all bare check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
+.PHONY: demo test test-all bare house check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(TOOLS) $(SUMMARY) check+go-test trial-go py-test sanitize docs
 test-all: .venv ; $(TOOLS) $(SUMMARY) check+go-test py-test-all trial sanitize packaging docs
 bare: ; $(PYTHON) -m build_support.bare
+house: .venv ; $(TOOLS) go run ./internal/house $(FOLDERS)
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)

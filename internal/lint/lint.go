@@ -56,6 +56,7 @@ var rules = []rule{
 	{"tests/...", nil},
 	{"docs/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"internal/lint", nil},
+	{"internal/house", nil},
 	{"internal/deadline", nil},
 	{"internal/memorylimit", nil},
 	{"internal/allocatorfacts", []string{"backends"}},

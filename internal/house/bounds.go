@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// goalOfCircles is how many files may form a circle in a package for which nothing else is said.
+const goalOfCircles = 6
+
+// circleBounds are of packages that are not there yet. A bound only ever becomes less.
+var circleBounds = map[string]int{
+	"gobuffer":                   59,
+	"gobuffer/internal/elements": 7,
+	"store":                      42,
+	"hetero":                     11,
+	"backends/backendtest":       21,
+	"backends/cuda":              34,
+	"pyhamr/internal/bridge":     19,
+}
+
+// The other bounds: what is there, and the goals. Each function is to cross one way.
+const (
+	mostWays                     = 196
+	mostReplies, goalReplies     = 39, 0
+	mostCrossing, goalCrossing   = 23800, 18000
+	mostProduct, goalProduct     = 109200, 93000
+	mostLong, goalLong           = 1136, 0
+	mostLongFiles, goalLongFiles = 14, 0
+)
+
+// unbounded is the bound and the goal of what is only told.
+const unbounded = -1
+
+// row is one figure of the table.
+type row struct {
+	what string
+	is   int
+	most int
+	goal int
+}
+
+// figures are the rows of the table.
+func figures(tree fs.FS, packages []pkg) ([]row, error) {
+	var rows []row
+	for _, p := range packages {
+		bound, known := circleBounds[p.path]
+		if !known {
+			bound = goalOfCircles
+		}
+		if known || p.ties.largest() > bound {
+			what := fmt.Sprintf("files in a circle: %s, of %d", p.path, len(p.files))
+			rows = append(rows, row{what, p.ties.largest(), bound, goalOfCircles})
+		}
+	}
+	c, err := ways(tree)
+	if err != nil {
+		return nil, err
+	}
+	s, err := measure(tree)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows,
+		row{"ways from Python into the core", c.table + c.gopy, mostWays, unbounded},
+		row{"  functions of the table that C code calls", c.table, unbounded, unbounded},
+		row{"  functions that gopy exports", c.gopy, unbounded, unbounded},
+		row{"  of these, those whose reply is text", c.replies, mostReplies, goalReplies},
+		row{"lines of the product, handwritten and without tests", s.all(), mostProduct, goalProduct},
+	)
+	for _, a := range areas {
+		r := row{"  of " + a.name, s.lines[a.name], unbounded, unbounded}
+		if a.name == crossingArea {
+			r.most, r.goal = mostCrossing, goalCrossing
+		}
+		rows = append(rows, r)
+	}
+	return append(rows,
+		row{"lines of Go and C that pass 120 columns", s.long, mostLong, goalLong},
+		row{"files of more than 400 lines", s.files, mostLongFiles, goalLongFiles},
+	), nil
+}
+
+func absolute(root string) (string, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(root)
+}
