@@ -11,13 +11,12 @@ const goalOfCircles = 6
 
 // circleBounds are of packages that are not there yet. A bound only ever becomes less.
 var circleBounds = map[string]int{
-	"gobuffer":                   59,
-	"gobuffer/internal/elements": 7,
-	"store":                      42,
-	"hetero":                     11,
-	"backends/backendtest":       21,
-	"backends/cuda":              34,
-	"pyhamr/internal/bridge":     19,
+	"gobuffer":               59,
+	"store":                  42,
+	"hetero":                 11,
+	"backends/backendtest":   21,
+	"backends/cuda":          34,
+	"pyhamr/internal/bridge": 19,
 }
 
 // The other bounds: what is there, and the goals. Each function is to cross one way.
