@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from build_support.mutation import Mutation
 
-CACHES, PRODUCT, CONTEXT = "hetero/caches.go", "hetero/product.go", "hetero/context.go"
+CACHES, PRODUCT, CONTEXT = "hetero/cache.go", "hetero/product.go", "hetero/context.go"
 WATCH, BLOCKS = "hetero/watch.go", "hetero/caching_allocator_blocks.go"
 TRIM, PACKAGE = "hetero/caching_allocator_trim.go", "./hetero"
 
@@ -46,7 +46,7 @@ HETERO_MUTATIONS = [
     ),
     Mutation(
         "memory is not told that a stream ends",
-        TRIM,
+        "hetero/hoards.go",
         "return (*f)(stream)",
         "return f != nil, nil",
         PACKAGE,
@@ -88,7 +88,7 @@ HETERO_MUTATIONS = [
     ),
     Mutation(
         "a stream is given back while a context has it",
-        CONTEXT,
+        "hetero/token.go",
         "t.line.retain()\n",
         "",
         PACKAGE,

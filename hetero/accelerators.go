@@ -1,7 +1,6 @@
 package hetero
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -137,18 +136,4 @@ func (s *Scheduler) restriction(name string) (r restriction, err error) {
 		}
 	}
 	return r, errName
-}
-
-// sorted returns the caches that there are, by name and number.
-func (s *Scheduler) sorted() (list []*cache) {
-	if s == nil || s.caches.Load() == nil {
-		return nil
-	}
-	for _, c := range *s.caches.Load() {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *cache) int {
-		return cmp.Or(cmp.Compare(a.place.Backend, b.place.Backend), cmp.Compare(a.place.Device, b.place.Device))
-	})
-	return list
 }

@@ -107,10 +107,7 @@ func (s *Scheduler) NewCachingAllocator(o CachingAllocatorOptions) (*CachingAllo
 			return nil, err
 		}
 	}
-	s.mutex.Lock()
-	s.allocators = append(slices.Clone(s.allocators), a)
-	s.mutex.Unlock()
-	s.relief.Do(func() { s.runtime.OnOutOfMemory(s.makeRoom) })
+	s.add(a)
 	return a, nil
 }
 

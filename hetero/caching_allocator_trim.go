@@ -3,7 +3,6 @@ package hetero
 import (
 	"errors"
 	"maps"
-	"slices"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -109,37 +108,10 @@ func (a *CachingAllocator) Trim() error {
 	return errors.Join(failed, a.sweep())
 }
 
-// TrimAllocators is Trim of all CachingAllocators that were made here.
-func (s *Scheduler) TrimAllocators() (failed error) {
-	for _, a := range s.cachingAllocators() {
-		failed = errors.Join(failed, a.Trim())
-	}
-	return failed
-}
-
-// makeRoom is for memory of anybody's that has run out, and reports whether any was given back.
-func (s *Scheduler) makeRoom(int, int) (some bool) {
-	for _, a := range s.cachingAllocators() {
-		before := a.blocks()
-		_ = a.Trim() // what went wrong on a device is no reason to say that there is no room
-		some = some || a.blocks() < before
-	}
-	return some
-}
-
 func (a *CachingAllocator) blocks() int {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return len(a.all)
-}
-
-func (s *Scheduler) cachingAllocators() []*CachingAllocator {
-	if s == nil {
-		return nil
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.allocators
 }
 
 // Close has the allocator hand out and keep nothing any more, and gives back what it keeps. It does not
@@ -166,10 +138,7 @@ func (a *CachingAllocator) end() error {
 	if !over {
 		return nil
 	}
-	s := a.scheduler
-	s.mutex.Lock()
-	s.allocators = slices.DeleteFunc(slices.Clone(s.allocators), func(other *CachingAllocator) bool { return other == a })
-	s.mutex.Unlock()
+	a.scheduler.remove(a)
 	if a.own == nil {
 		return nil
 	}
@@ -206,25 +175,4 @@ func (a *CachingAllocator) forget(stream backends.Stream) (failed error) {
 	// Whoever is giving some of it back, which is not in all any more, may still have to do with the stream.
 	a.leaving.Wait()
 	return failed
-}
-
-// ForgetStream has CachingAllocators do without a stream that is not of the Scheduler's and is about to
-// end: for who gives their memory out on such streams, see CachingAllocator.AllocateOn.
-func (s *Scheduler) ForgetStream(stream backends.Stream) (failed error) {
-	for _, a := range s.cachingAllocators() {
-		failed = errors.Join(failed, a.forget(stream))
-	}
-	return failed
-}
-
-// forget makes memory do without a stream that is about to end.
-func (c *cache) forget(stream backends.Stream) (over bool, err error) {
-	s := c.scheduler
-	if err := errors.Join(s.runtime.LeaveKept(stream), s.ForgetStream(stream)); err != nil {
-		return false, err
-	}
-	if f := s.retire.Load(); f != nil && *f != nil {
-		return (*f)(stream)
-	}
-	return true, nil
 }

@@ -206,37 +206,6 @@ func (c *cache) busy() (count int, err error) {
 	return count, nil
 }
 
-// Token says where a chain of modules runs: CMSSW's CUDAToken. It is safe for concurrent use.
-type Token struct {
-	line  *line
-	usage usage
-}
-
-// Place returns the device.
-func (t *Token) Place() Place {
-	if t == nil || t.line == nil {
-		return Place{}
-	}
-	return t.line.cache.place
-}
-
-// Stream returns the stream of the chain. Contexts that are begun from the token have it.
-func (t *Token) Stream() backends.Stream {
-	if t == nil || t.line == nil {
-		return 0
-	}
-	return t.line.stream
-}
-
-// Release gives the stream back when no context and no product has it any more. All calls but the
-// first do nothing.
-func (t *Token) Release() error {
-	if t == nil || t.line == nil || !t.usage.close() {
-		return nil
-	}
-	return t.line.release()
-}
-
 // DeviceFilter reports whether a Chooser has chosen a device: CMSSW's CUDADeviceFilter, whose negation
 // selects the CPU's path.
 func DeviceFilter(t *Token) bool { return t != nil }

@@ -39,28 +39,6 @@ func newContext(l *line, tenant uint32) *Context {
 	return c
 }
 
-func (t *Token) begin(s *Scheduler) (*Context, error) {
-	if t == nil || t.line == nil {
-		return nil, zeroError("token", "what Choose returns where there is a device")
-	}
-	if t.line.cache.scheduler != s {
-		return nil, errElsewhere
-	}
-	if !t.usage.begin() {
-		return nil, errTokenReleased
-	}
-	t.line.retain()
-	made := newContext(t.line, t.line.tenant.Add(1))
-	return made, t.endUse()
-}
-
-func (t *Token) endUse() error {
-	if t.usage.end() {
-		return t.line.release()
-	}
-	return nil
-}
-
 // Place returns the device.
 func (c *Context) Place() Place {
 	if c == nil || c.line == nil {
@@ -171,11 +149,11 @@ func failed(err error) <-chan error {
 func (c *cache) told(ctx context.Context, ask func() (bool, error), after func(error) error) <-chan error {
 	told := make(chan error, 1)
 	if ctx.Done() == nil {
-		c.scheduler.watcher.add(&watched{ask: ask, told: func(err error) { told <- after(err) }})
+		c.watcher.add(&watched{ask: ask, told: func(err error) { told <- after(err) }})
 		return told
 	}
 	over := make(chan struct{})
-	number := c.scheduler.watcher.add(&watched{ask: ask, told: func(err error) {
+	number := c.watcher.add(&watched{ask: ask, told: func(err error) {
 		told <- after(err)
 		close(over)
 	}})
@@ -183,7 +161,7 @@ func (c *cache) told(ctx context.Context, ask func() (bool, error), after func(e
 		select {
 		case <-over:
 		case <-ctx.Done():
-			if c.scheduler.watcher.remove(number) {
+			if c.watcher.remove(number) {
 				told <- errors.Join(context.Cause(ctx), after(nil))
 			}
 		}

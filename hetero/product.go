@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
-	"hamr/gobuffer"
 )
 
 // DeviceMismatchError says that a product is of another device than the context that it was to be
@@ -22,12 +21,7 @@ func (e *DeviceMismatchError) Error() string {
 	return fmt.Sprintf("the product is on %s, and the context on %s: begin the context from the product, or migrate it", e.Have, e.Want)
 }
 
-var (
-	errTokenReleased   = fmt.Errorf("a token: %w", ErrReleased)
-	errProductReleased = fmt.Errorf("a product: %w", ErrReleased)
-
-	errElsewhere error = &gobuffer.ArgumentError{Argument: "source", Value: "of another Scheduler", Accepted: "a token or a product of this one"}
-)
+var errProductReleased = fmt.Errorf("a product: %w", ErrReleased)
 
 // Product is a value whose data a device may still be producing: CMSSW's CUDA<T>. Wrap alone makes
 // one, and Get alone reads one. All methods are safe for concurrent use.
@@ -278,7 +272,7 @@ func (m *made) begin(s *Scheduler) (_ *Context, err error) {
 			err = errors.Join(err, left)
 		}
 	}()
-	if m.line.cache.scheduler != s {
+	if !s.has(m.line.cache) {
 		return nil, errElsewhere
 	}
 	if m.line.tenant.CompareAndSwap(m.tenant, m.tenant+1) {

@@ -20,7 +20,7 @@ type Scheduler struct {
 	retire  atomic.Pointer[func(backends.Stream) (bool, error)]
 	watcher watcher
 
-	allocators []*CachingAllocator // all that have memory, or may
+	allocators []hoard // all that have memory, or may
 	relief     sync.Once
 }
 
@@ -103,11 +103,17 @@ func (s *Scheduler) newCache(p Place) (*cache, error) {
 		return c, nil
 	}
 	changed := maps.Clone(known)
-	made := &cache{scheduler: s, place: p, backend: b, streams: streams, out: map[backends.Stream]struct{}{}, all: map[backends.Stream]struct{}{}}
+	made := &cache{
+		place: p, backend: b, streams: streams, watcher: &s.watcher, leave: s.leave,
+		out: map[backends.Stream]struct{}{}, all: map[backends.Stream]struct{}{},
+	}
 	changed[p] = made
 	s.caches.Store(&changed)
 	return made, nil
 }
+
+// has reports whether a cache is one of the Scheduler's.
+func (s *Scheduler) has(c *cache) bool { return c.watcher == &s.watcher }
 
 func devices(backend string, count int) string {
 	if count == 0 {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"hamr/backends"
 	"hamr/backends/waiting"
 )
 
@@ -39,30 +38,6 @@ type watched struct {
 
 	asking sync.Mutex // held while event is asked
 	ended  bool       // it is told, or was unwatched
-}
-
-// Watch has told called once when the work that an event stands for is over, with nil or with its
-// error. told runs on a goroutine that serves all events, so that it should take little time; it may
-// call every method. The event is the caller's, who keeps it until then, or until Unwatch.
-func (s *Scheduler) Watch(p Place, e backends.Event, told func(error)) (Watched, error) {
-	c, err := s.cacheOf(p)
-	if err != nil {
-		return 0, err
-	}
-	if told == nil {
-		return 0, valueError("told", "nil", "a function")
-	}
-	ask := func() (bool, error) { return c.streams.Done(p.Device, e) }
-	return s.watcher.add(&watched{ask: ask, told: told}), nil
-}
-
-// Unwatch ends Watch without a call, and reports whether it did: false is that told was called or is
-// being called. When it returns the event is not asked any more.
-func (s *Scheduler) Unwatch(w Watched) bool {
-	if s == nil {
-		return false
-	}
-	return s.watcher.remove(w)
 }
 
 func (w *watcher) add(e *watched) Watched {

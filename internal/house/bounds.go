@@ -13,7 +13,6 @@ const goalOfCircles = 6
 var circleBounds = map[string]int{
 	"gobuffer":               59,
 	"store":                  42,
-	"hetero":                 11,
 	"backends/backendtest":   21,
 	"backends/cuda":          34,
 	"pyhamr/internal/bridge": 19,
