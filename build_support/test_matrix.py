@@ -72,6 +72,12 @@ def emulated(devices: int, **settings: str) -> Suite:
 
 #: The pairs of spaces are tested where there are the most: see PAIRS.
 HOST = Suite("host", "tests", {"HAMR_TEST_CUDA": ""}, ("--ignore=tests/pairs",))
+#: Its programs in other languages are compiled beside the rest: they take as long.
+PROGRAMS = ("tests/cpp", "tests/c", "tests/fortran", "tests/kokkos")
+HOST_IN_PARTS = [
+    replace(HOST, arguments=(*HOST.arguments, *(f"--ignore={name}" for name in PROGRAMS))),
+    replace(HOST, name="host, other languages", folder=PROGRAMS[0], arguments=PROGRAMS[1:]),
+]
 #: What may come out otherwise on another version of Python: tests/conftest.py names it.
 EACH_PYTHON = ("-m", "each_python")
 #: The tests that need array libraries run on one Python, the newest that has all of them.
@@ -106,7 +112,7 @@ def again(*suites: Suite) -> list[Suite]:
 
 #: The full suite, which one Python runs: one device and no kernels come together.
 FULL = [
-    *(HOST, CUDA, HIP, PAIRS),
+    *(*HOST_IN_PARTS, CUDA, HIP, PAIRS),
     *again(emulated(0), emulated(1, HAMR_CUDA_KERNELS="0"), emulated(4)),
 ]
 #: With --all, each of the two by itself, too, and all with a look at freed memory.
