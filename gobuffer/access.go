@@ -83,6 +83,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, where: copied.where,
 		turns: copied.memory.turned(), temporary: true, kept: kept, readOnly: kept}
 	if s != backends.SpaceHost {
+		//mutate:skip a temporary that is kept is handed out before it is filled
 		if err := copied.order(h, copied.options.Device); err != nil {
 			copied.Close()
 			return nil, err
@@ -194,11 +195,13 @@ func (a *Array) order(h *Handle, device int) error {
 		h.stream, h.elsewhere = 0, target
 	}
 	for _, before := range pending {
+		//mutate:skip a handle's stream does not follow what is pending
 		if err := target.follow(before); err != nil {
 			return errors.Join(err, pending.letGo())
 		}
 	}
 	if elsewhere && !pending.cover(own) {
+		//mutate:skip managed memory is not followed to another device
 		if err := target.follow(own); err != nil {
 			return errors.Join(err, pending.letGo())
 		}
@@ -249,6 +252,8 @@ func (h *Handle) remember() error {
 		m.uses.unname(h.elsewhere)
 		return nil
 	}
+	//mutate:replace a handle that is released leaves nothing behind
+	//mutate:with m.region.Address == 0 => m != nil
 	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
 		return nil
 	}

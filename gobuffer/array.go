@@ -140,6 +140,7 @@ func (a *Array) Free() error {
 		return err
 	}
 	if a.cached {
+		//mutate:remove a temporary is kept of elements that were given up
 		a.runtime.kept.changed(a.all())
 	}
 	a.layout, a.room, a.fixed = empty, 0, false
@@ -174,6 +175,7 @@ func (a *Array) replace(next *Array) error {
 	left := old.leaveStream(next)
 	*a = *next
 	a.cached = old.cached
+	//mutate:remove a temporary is kept of elements that were replaced
 	a.runtime.kept.changed(old.all())
 	end := old.drop
 	if left {
@@ -199,12 +201,14 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 	if s != a.options.Stream {
 		// Nobody names the old stream any more, and what other libraries have on it.
 		if a.memory != nil {
+			//mutate:remove memory names a stream that its array left while a handle had it
 			a.memory.turns.Add(1)
 		}
 		if err := a.all().leave(); err != nil {
 			return err
 		}
 		if a.cached {
+			//mutate:skip a temporary that is kept names a stream that was left
 			if err := a.runtime.kept.leave(a.options.Stream, func(e *keeping) bool { return e.isOfElements(a.all()) }); err != nil {
 				return err
 			}
@@ -276,6 +280,7 @@ func (a *Array) all() piece { return a.piece(a.address, a.layout) }
 
 // become gives a the first elements of its room in another number or shape.
 func (a *Array) become(layout arrayiface.Layout) {
+	//mutate:remove a temporary is kept of elements of another number
 	a.runtime.kept.changed(a.all())
 	a.layout = layout
 }
@@ -385,6 +390,8 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 		return nil, err
 	}
 	v := *a
+	//mutate:replace a view grows where its neighbours are
+	//mutate:with v.grows, v.sole = layout, layout.Count(), false, => v.sole = layout, layout.Count(),
 	v.layout, v.room, v.cached, v.grows, v.sole = layout, layout.Count(), false, false, false
 	if v.memory != nil {
 		v.memory.Retain()
@@ -405,7 +412,9 @@ func (a *Array) Swap(b *Array) error {
 	*a, *b = *b, *a
 	if a.cached != b.cached {
 		// What one has kept of its elements, the other has no use for.
+		//mutate:remove a temporary is kept of elements that were swapped
 		a.runtime.kept.changed(a.all())
+		//mutate:also remove
 		b.runtime.kept.changed(b.all())
 		a.cached, b.cached = b.cached, a.cached
 	}

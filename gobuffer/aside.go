@@ -45,9 +45,12 @@ func (d *aside) take(most int) []*Memory {
 // setAside gives the memory back if nothing uses it any more. Else what does is made to need no
 // stream, and the memory is aside. If done is false it is as it was, and to be waited for.
 func (m *Memory) setAside() (done bool, late error) {
+	//mutate:replace page-locked memory is set aside though anybody may use it
+	//mutate:with m.every.Load() => false
 	if !m.owned || !m.settled || m.every.Load() || m.region.Address == 0 {
 		return false, nil
 	}
+	//mutate:never what page-locked memory's own stream holds is forgotten
 	if m.asked.Load() != 0 {
 		// Other libraries may have work on the stream that the memory was taken for.
 		piece{memory: m, stream: m.ordered()}.remember()
@@ -61,6 +64,7 @@ func (m *Memory) setAside() (done bool, late error) {
 		return true, m.giveBack()
 	}
 	for _, w := range busy {
+		//mutate:never page-locked memory is kept for a stream that may end
 		if w.ticket == nil && err == nil {
 			err = m.leave(w)
 		}
@@ -82,6 +86,7 @@ func (r *Runtime) collect(most int) (failed error) {
 		switch {
 		case err != nil:
 			failed = errors.Join(failed, m.releaseWhenIdle())
+		//mutate:never page-locked memory is handed out again while a device uses it
 		case len(pending) > 0:
 			busy = append(busy, m)
 			failed = errors.Join(failed, pending.letGo())
@@ -99,6 +104,7 @@ func (r *Runtime) collect(most int) (failed error) {
 func (r *Runtime) settleAside() (failed error) {
 	for _, m := range r.aside.take(-1) {
 		release := m.giveBack
+		//mutate:skip page-locked memory is not waited for when it is asked for
 		err := m.settle()
 		if err != nil {
 			err = m.settle() // a wait reports what went wrong before it, too

@@ -225,6 +225,8 @@ func (c *Checker) giveBackOldest(all bool, last uint64) bool {
 	c.ending.Lock()
 	defer c.ending.Unlock()
 	c.mutex.Lock()
+	//mutate:replace a look at freed memory goes on while more is freed
+	//mutate:with all && c.kept[0].number > last => false
 	if len(c.kept) == 0 || all && c.kept[0].number > last || !all && c.bytes <= c.most && len(c.kept) <= mostKept {
 		c.mutex.Unlock()
 		return false

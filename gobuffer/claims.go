@@ -42,6 +42,7 @@ func (c *claim) excludes(p piece) bool {
 func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	//mutate:never elements are lent twice for writing
 	if other := c.find(p, holder, mode.Writes()); other != nil {
 		return nil, fmt.Errorf("%w: an access for %q has some of them; end it before one for %q", ErrInUse, other.mode, mode)
 	}
@@ -84,6 +85,7 @@ func (c *claims) remove(old *claim) {
 func (c *claims) refuse(p piece, holder uint32) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	//mutate:never elements are changed while they are lent for writing
 	if other := c.find(p, holder, false); other != nil {
 		return fmt.Errorf("%w: an access for %q has some of them; end it before changing the buffer", ErrInUse, other.mode)
 	}

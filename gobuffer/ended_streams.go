@@ -110,6 +110,7 @@ func (p piece) pending() works {
 	list := p.memory.uses.recorded()
 	for i, w := range list {
 		other := w.stream != p.stream || p.where != 0 && w.device != p.where-1
+		//mutate:never who names no stream that may have ended asks it
 		if other && w.mayHaveEnded() {
 			held := *w
 			held.ticket, held.of = p.memory.uses.restOf(w), w

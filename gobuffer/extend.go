@@ -82,6 +82,8 @@ func (a *Array) has() bool {
 		return true
 	}
 	references := a.memory.refs.Load()
+	//mutate:replace memory moves while somebody else has it
+	//mutate:with references == 1 || (references == 2 && a.lent && a.sole) => references > 0
 	return references == 1 || (references == 2 && a.lent && a.sole)
 }
 
@@ -132,6 +134,7 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 	// Whoever uses the memory at its new addresses runs after what is under way at the old.
 	pending := m.uses.recorded()
 	for _, w := range pending {
+		//mutate:remove memory at other addresses knows nothing of the work at the old ones
 		_ = next.mark(w, nil) // takes the ticket over, and drops none
 	}
 	next.library = m.library

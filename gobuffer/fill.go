@@ -84,6 +84,7 @@ func (r *Runtime) fillElements(dst piece, pattern []byte, t Transfer) error {
 	if count == 0 {
 		return nil
 	}
+	//mutate:remove a temporary is kept whose elements were filled
 	defer r.kept.changed(dst)
 	if dst.maps() {
 		entered, leave, err := dst.enter(true)
@@ -127,6 +128,8 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error)
 	defer func() { err = errors.Join(err, before.letGo()) }()
 	if err := m.backend.Fill(p.region(), pattern, count, w.stream); err != nil {
 		// Some of it may be enqueued, as of a fill that is several copies.
+		//mutate:replace what a failed fill has enqueued is nobody's
+		//mutate:with m.mark(w, before) => nil
 		return errors.Join(err, m.mark(w, before))
 	}
 	if err := m.mark(w, before); err != nil || t != Sync {

@@ -61,6 +61,7 @@ func (r *Runtime) LeaveKept(s backends.Stream) error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	//mutate:skip a temporary that is kept names a stream that has ended
 	return r.kept.leave(s, func(*keeping) bool { return true })
 }
 
@@ -96,6 +97,7 @@ func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shar
 	}
 	begun := k.begin(a.all(), s, device)
 	// An access that writes either finds what was begun, or is found.
+	//mutate:never a temporary is kept while an access writes
 	if a.runtime.claims.writes(a.all()) {
 		k.end(begun)
 	}
@@ -158,6 +160,7 @@ func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed erro
 		if m == nil || !wanted(e) {
 			continue
 		}
+		//mutate:remove a temporary that is kept names a stream that its array left while a handle had it
 		m.turns.Add(1) // who has it has perhaps yet to use the stream
 		if m.Uses(s) {
 			using = append(using, m.Retain())
@@ -190,6 +193,8 @@ func (k *kept) finish(begun *keeping, made piece) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	at := slices.Index(k.list, begun)
+	//mutate:insert a temporary is kept whose elements changed while they were copied
+	//mutate:with if at < 0 { k.list, at = append(k.list, begun), len(k.list) }
 	if at < 0 {
 		return false
 	}
@@ -212,6 +217,8 @@ func (k *kept) changed(p piece) {
 	if k.some.Load() == 0 {
 		return
 	}
+	//mutate:replace a temporary is kept that hamr has written
+	//mutate:with (e.made.memory != nil && e.made.mayShare(p)) => false
 	k.drop(func(e *keeping) bool { return e.source.mayShare(p) || (e.made.memory != nil && e.made.mayShare(p)) })
 }
 

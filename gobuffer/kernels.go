@@ -182,6 +182,7 @@ func (l *loadedModules) collect() (failed error) {
 	l.mutex.Unlock()
 	var busy []*loadedModule
 	for _, m := range leaving {
+		//mutate:always a module is unloaded while its kernels run
 		if m.idle() {
 			failed = errors.Join(failed, m.launcher.UnloadModule(m.device, m.handle))
 		} else {
@@ -205,6 +206,7 @@ func (l *loadedModules) settle() error {
 	for _, m := range leaving {
 		pending := m.uses.recorded()
 		for _, w := range pending {
+			//mutate:remove a module's kernels are not waited for when it is to go
 			failed = errors.Join(failed, w.wait())
 		}
 		failed = errors.Join(failed, pending.letGo())
@@ -227,6 +229,7 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 			if unasked := r.unasked.has(s); unasked && w.ticket == nil && w.stream == s {
 				failed = errors.Join(failed, m.uses.replace(works{w}, w.untilRest()))
 			} else if w.ticket == nil && w.stream == s {
+				//mutate:remove a module names a stream that has ended
 				failed = errors.Join(failed, m.forget(w))
 			}
 		}
@@ -244,6 +247,7 @@ func (m *loadedModule) pending() works {
 // launched records a launch on w's stream.
 func (m *loadedModule) launched(w *work) {
 	if recorded := m.pending(); !recorded.cover(w) {
+		//mutate:remove a module does not know of its kernels
 		_ = m.uses.replace(nil, w) // drops no ticket
 	}
 }

@@ -218,6 +218,7 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 		k.module.runtime.tracef("launch %s on %s device %d, grid %v, block %v, %d bytes shared, stream %#x", k.name, k.module.backend.Name(), k.on.device,
 			shape.Grid, shape.Block, shape.Shared, uintptr(w.stream))
 	}
+	//mutate:never a module names another library's stream
 	if mayEnd && !captured && w.streams != nil {
 		err = k.on.launchedByEvent(w)
 	} else {
@@ -229,6 +230,7 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 		if a == nil || a.memory == nil {
 			continue
 		}
+		//mutate:remove memory does not know of the kernels that use it
 		err = errors.Join(err, a.all().mark(w, f.before[next]))
 		next++
 		if !argument.Reads {
@@ -244,11 +246,14 @@ func (f *frame) follow(w *work, arguments []Argument, by func(before *work) erro
 	var followed works
 	follow := func(before *work) error {
 		if before.ticket == nil {
+			//mutate:replace a kernel waits for one of the works on its arguments
+			//mutate:with followed.cover(before) => len(followed) > 0
 			if before.holdsAll(w) || followed.cover(before) {
 				return nil
 			}
 			followed = append(followed, before)
 		}
+		//mutate:skip a kernel does not wait for what is pending on its arguments
 		return by(before)
 	}
 	for _, argument := range arguments {

@@ -29,6 +29,8 @@ func (u *unasked) add(s backends.Stream, count int) {
 	if u.calls == nil {
 		u.calls = map[backends.Stream]int{}
 	}
+	//mutate:replace the first of two calls asks a stream that the second has named
+	//mutate:with u.calls[s] == 0 => count < 0
 	if u.calls[s] += count; u.calls[s] == 0 {
 		delete(u.calls, s)
 	}
@@ -50,6 +52,7 @@ func (p piece) leave() error {
 		return err
 	}
 	w.foreign = true
+	//mutate:skip a stream that is left is forgotten
 	return p.memory.leave(w)
 }
 
@@ -98,6 +101,8 @@ func (m *Memory) Leave(s backends.Stream) error {
 		return nil
 	}
 	if s == backends.EveryStream {
+		//mutate:replace page-locked memory does not wait for streams that nobody names
+		//mutate:with m.settled => false
 		if m.freedInStreamOrder() || m.settled {
 			m.every.Store(true)
 		}
@@ -165,6 +170,8 @@ func (m *Memory) forget(s backends.Stream) error {
 	left := false
 	for _, w := range pending {
 		if w.ticket == nil && w.stream == s {
+			//mutate:replace a stream that ends is forgotten by memory that is read or written there
+			//mutate:with failed, left = errors.Join(failed, m.leave(w)), true => left = true
 			failed, left = errors.Join(failed, m.leave(w)), true
 		}
 	}

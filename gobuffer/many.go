@@ -25,6 +25,8 @@ func CopyMany(destinations, sources []*Array) error {
 		}
 		list[i] = pair{d.runtime, d.all(), from, d.options.Transfer}
 	}
+	//mutate:replace many copies to the host are not waited for
+	//mutate:with finishPairs(list) => nil
 	return errors.Join(copyInOrder(list), finishPairs(list))
 }
 
@@ -48,6 +50,8 @@ func copyInOrder(list []pair) error {
 	}
 	half := len(list) / 2
 	// What is read next may be ordinary host memory, whose readers ask nobody.
+	//mutate:replace a copy of many reads host memory that an earlier one has yet to write
+	//mutate:with finishPairs(list[:half]) => nil
 	if err := errors.Join(copyInOrder(list[:half]), finishPairs(list[:half])); err != nil {
 		return err
 	}
@@ -156,8 +160,10 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	// Only what was recorded before the first event is known to be covered by it.
 	var followed works
 	for i, p := range list {
+		//mutate:skip many copies do not wait for work on their sources
 		err := w.followOnce(p.src, before[2*i], &followed)
 		if err == nil {
+			//mutate:skip many copies do not wait for work on their destinations
 			err = w.followOnce(p.dst, before[2*i+1], &followed)
 		}
 		if err != nil {
@@ -174,6 +180,8 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 		return err
 	}
 	if err != nil {
+		//mutate:replace nobody waits for what many copies have begun before an error
+		//mutate:with left = backends.Reading | backends.Writing => return err
 		left = backends.Reading | backends.Writing // some may have been begun
 	}
 	stopped := errors.Is(err, backends.ErrStopped) // then nobody uses ordinary host memory any more
@@ -183,9 +191,11 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			continue
 		}
 		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
+			//mutate:remove nobody waits for the readers of many copies' sources
 			err = errors.Join(err, p.src.mark(w, before[2*i]))
 		}
 		if !stopped || p.dst.memory.kind != backends.Pageable {
+			//mutate:remove nobody waits for the writers of many copies' destinations
 			err = errors.Join(err, p.dst.mark(w, before[2*i+1]))
 		}
 	}
@@ -204,6 +214,8 @@ func (w *work) followOnce(p piece, pending works, followed *works) error {
 		}
 		return w.follow(before)
 	}
+	//mutate:replace many copies do not wait for what was recorded
+	//mutate:with range pending => range pending[:0]
 	for _, before := range pending {
 		if err := follow(before); err != nil {
 			return err
@@ -216,6 +228,7 @@ func (w *work) followOnce(p piece, pending works, followed *works) error {
 	if err != nil {
 		return err
 	}
+	//mutate:skip many copies do not wait for their arrays' own streams
 	return follow(own)
 }
 
@@ -235,6 +248,8 @@ func finishPairs(list []pair) (err error) {
 	var over works
 	for _, each := range waits {
 		for _, w := range each.written {
+			//mutate:replace many copies wait for one stream alone
+			//mutate:with over.contain(w) => len(over) > 0
 			if over.contain(w) {
 				continue
 			}

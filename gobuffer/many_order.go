@@ -36,6 +36,9 @@ func independent(list []pair) bool {
 		if i == 0 || m.space != space {
 			space, end, written = m.space, m.low, m.low
 		}
+		//mutate:never copies that depend on each other are made in any order
+		//mutate:replace a copy of many overwrites what an earlier one has yet to read
+		//mutate:with m.written && m.low < end => false
 		if m.low < written || m.written && m.low < end {
 			return false
 		}

@@ -75,9 +75,11 @@ func (x *mapping) leave() error {
 // called with the mutex held.
 func (p piece) toHost(write bool) (host piece, err error) {
 	m, x := p.memory, p.memory.mapping
+	//mutate:never memory is mapped while others enqueue work on it
 	for x.host.Load() == nil && x.enqueuing > 0 {
 		x.left.Wait()
 	}
+	//mutate:skip memory is mapped under work
 	if err := p.settle(); err != nil {
 		return piece{}, err
 	}
@@ -129,6 +131,7 @@ func (m *Memory) endMapping(sure bool) error {
 		x.mutex.Unlock()
 		return nil
 	}
+	//mutate:skip memory is unmapped while another device reads it
 	late := m.settle()
 	// A wait reports what went wrong before it, too. Only a second one says whether the
 	// work is over.
@@ -191,6 +194,7 @@ func (m *Memory) settleView() error {
 	if x.host.Load() == nil {
 		return nil
 	}
+	//mutate:skip the host's view is not waited for
 	return x.host.Load().settle()
 }
 
@@ -203,6 +207,7 @@ func (m *Memory) notMapped() error {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	if x.host.Load() != nil {
+		//mutate:skip a device is given what the host has mapped
 		return ErrMapped
 	}
 	return nil

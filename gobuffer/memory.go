@@ -118,6 +118,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		}
 		m.region.Address = at
 		if w != nil {
+			//mutate:remove memory of a pool is used before its stream came to it
 			m.uses.begin(w)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 func (w *work) followPiece(p piece) (pending works, err error) {
 	pending = p.pending()
 	for _, before := range pending {
+		//mutate:skip a movement does not follow what is pending on its operands
 		if err := w.follow(before); err != nil {
 			return nil, errors.Join(err, pending.letGo())
 		}
@@ -21,6 +22,7 @@ func (w *work) followPiece(p piece) (pending works, err error) {
 	}
 	own, err := p.work()
 	if err == nil && !pending.cover(own) {
+		//mutate:skip a movement does not follow its operands' own streams
 		err = w.follow(own)
 	}
 	if err != nil {
@@ -86,6 +88,8 @@ func (p piece) settle() error {
 			}
 		}
 	}
+	//mutate:replace the host does not wait for what is pending
+	//mutate:with p.memory.settleThose(pending, (*work).wait) => nil
 	err := errors.Join(p.memory.settleThose(pending, (*work).wait), pending.letGo())
 	if err != nil || !p.hasStream() {
 		return err
@@ -97,6 +101,7 @@ func (p piece) settle() error {
 	if err := own.waitUntil(p.stop); err != nil {
 		return err
 	}
+	//mutate:skip the host does not wait for other libraries' work on a buffer's stream
 	return own.wait()
 }
 
@@ -132,6 +137,7 @@ func (p piece) remember() {
 
 func (m *Memory) remember(w *work) {
 	w.foreign = true
+	//mutate:remove a view that is closed leaves nothing behind
 	_ = m.mark(w, nil) // in place of what is recorded of the stream: somebody may be waiting for what that stood for
 }
 
@@ -174,6 +180,8 @@ func (a *Array) covering() (all *work, err error) {
 	if len(pending) == 0 || a.options.Stream == 0 {
 		idle := !p.hasStream()
 		if !idle && !pending.cover(own) {
+			//mutate:replace the default stream is not asked for other libraries' work
+			//mutate:with idle, err = own.idle() => idle = true
 			if idle, err = own.idle(); errors.Is(err, backends.ErrCapturing) {
 				// Nothing can be ordered with what the default stream holds now.
 				idle, err = true, nil
@@ -196,6 +204,7 @@ func (a *Array) covering() (all *work, err error) {
 	}
 	own.foreign = true
 	for _, before := range pending {
+		//mutate:skip consumers are told of a stream that does not cover what is pending
 		if err := own.follow(before); err != nil {
 			return nil, err
 		}
@@ -228,6 +237,9 @@ func (a *Array) Before(s backends.Stream) error {
 	if err != nil || same {
 		return err
 	}
+	//mutate:skip a consumer's stream does not follow what is pending
+	//mutate:insert a stand-in waits in place of a consumer's per-thread stream
+	//mutate:with w.stream, _ = w.streams.Resolve(w.device, s)
 	return w.follow(before)
 }
 
@@ -261,6 +273,7 @@ func (m *Memory) After(s, foreign backends.Stream) error {
 	if foreign != own.stream {
 		before, err := piece{memory: m, stream: foreign}.work()
 		if err == nil && !before.holdsAll(own) {
+			//mutate:skip a producer's stream is not followed
 			err = own.follow(before)
 		}
 		if err != nil {

@@ -120,6 +120,8 @@ func (r *Runtime) relieved(err error, helped *uint64) (some, asked bool) {
 	if len(list) == 0 || c.thread.Load() == int64(unix.Gettid()) {
 		return false, false
 	}
+	//mutate:replace who runs out of memory does not wait for another's callbacks
+	//mutate:with c.turn.Lock() => if !c.turn.TryLock() { return false, false }
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if now := c.helped.Load(); now != *helped {

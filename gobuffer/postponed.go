@@ -115,6 +115,7 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	for _, m := range p.take(q, mark) {
 		if m.every.Load() { // the wait does not speak for other devices
 			if failed := m.settleElsewhere(q); failed != nil {
+				//mutate:remove what another device met at a late release is not told
 				late = errors.Join(late, failed)
 				if m.settleElsewhere(q) != nil {
 					p.add(m)
@@ -296,8 +297,11 @@ func settleDevice(b backends.Backend, device int) (over bool, late error) {
 		}
 		return over, late
 	}
+	//mutate:skip memory that others used on any stream is released without waiting for the device
 	if late = s.SynchronizeDevice(device); late == nil {
 		return true, nil
 	}
+	//mutate:replace memory is released although its device could not be waited for
+	//mutate:with s.SynchronizeDevice(device) == nil => s != nil
 	return s.SynchronizeDevice(device) == nil, late
 }

@@ -20,6 +20,7 @@ func (m *Memory) ReadUntil(stop *backends.Stop, target, at backends.Address, siz
 	if err := m.check(); err != nil {
 		return err
 	}
+	//mutate:remove a temporary is kept whose elements are read into
 	defer m.runtime.kept.changedBytes(target, size)
 	p := piece{memory: m, address: at, stream: s, stop: stop}
 	if !p.maps() {
@@ -83,9 +84,13 @@ func (w *work) read(p piece, target backends.Address, size int, before works) er
 	left, err := m.copyUntil(p.stop, to, p.region(), size, w.stream)
 	if errors.Is(err, backends.ErrStopped) {
 		marked := *w
+		//mutate:replace what a stopped reading reads is taken for unused
+		//mutate:with return errors.Join(err, m.mark(&marked, before)) => _ = marked; return err
 		return errors.Join(err, m.mark(&marked, before)) // a device may still read what it has begun to
 	}
 	if err == nil && left != backends.Complete {
+		//mutate:replace a reader's memory is written to after an error
+		//mutate:with w.wait() != nil => false
 		if err = w.wait(); err != nil && w.wait() != nil {
 			// The target is the caller's again: nothing may write to it any more. A wait
 			// reports what went wrong before it, too, so only the second one has told.

@@ -24,16 +24,24 @@ func (m *Memory) Release() error {
 		return m.endMapping(false)
 	}
 	if m.keeps {
+		//mutate:remove a temporary is kept of memory that is no more
 		m.runtime.kept.ends(m)
 	}
+	//mutate:remove memory of a stream that has ended is released by its driver's order
 	m.coverByDevice()
 	if done, late := m.setAside(); done {
 		return late
 	}
+	//mutate:replace memory that grows is freed before the device is at rest
+	//mutate:with m.grower != nil => false
+	//mutate:replace shared memory is unmapped under work
+	//mutate:with m.unmap != nil => false
 	waits := m.grower != nil || m.unmap != nil
+	//mutate:never memory whose address a library has is handed out again under its work
 	if m.every.Load() && (m.taker != nil || m.ends()) && !waits {
 		return m.releaseLater()
 	}
+	//mutate:skip memory is released under pending work
 	late := m.settleBeforeRelease()
 	// A wait reports what went wrong before it, too. Only a second one says
 	// whether the work is over.
@@ -55,6 +63,8 @@ func (m *Memory) settleBeforeRelease() error {
 		return m.followUses()
 	}
 	if err := m.settleIf(func(w *work) bool {
+		//mutate:replace another device's work is taken for covered by a free
+		//mutate:with w.device == m.context() && w.backend == m.backend => true
 		byFree := m.ends() && m.freeWaits && w.device == m.context() && w.backend == m.backend
 		return !byFree && (!w.foreign || m.ends()) || !w.foreign && !w.mayHaveEnded()
 	}); err != nil {
@@ -71,6 +81,7 @@ func (m *Memory) settleBeforeRelease() error {
 	if err != nil {
 		return err
 	}
+	//mutate:skip frees that do not wait are not preceded by a wait
 	return w.wait()
 }
 
@@ -87,9 +98,11 @@ func (m *Memory) followUses() (late error) {
 	}
 	var ordered works
 	for _, w := range pending {
+		//mutate:skip memory is released in stream order without following other streams
 		err := own.follow(w)
 		if err != nil {
 			late = errors.Join(late, err)
+			//mutate:skip memory is released under what could not be ordered
 			err = w.wait()
 		}
 		if err == nil {
@@ -113,6 +126,7 @@ func (m *Memory) giveBack() error {
 	late := m.uses.end()
 	if m.unmap != nil {
 		if c := r.checked(); c != nil {
+			//mutate:remove what was unmapped is known still
 			c.frees(m)
 		}
 		return errors.Join(late, m.endShared())
@@ -143,6 +157,7 @@ func (m *Memory) giveBack() error {
 		size = 0
 	}
 	if !m.freedInStreamOrder() && !stays(m.backend, m.ordered()) {
+		//mutate:remove memory is freed on a stream that has ended
 		m.leaveStream() // neither the free nor a Checker's pattern needs it
 	}
 	if c := m.runtime.checked(); c != nil {
@@ -188,5 +203,7 @@ func (m *Memory) retire() {
 // freedInStreamOrder reports whether the release takes effect on the stream, after what
 // is there already, instead of at once.
 func (m *Memory) freedInStreamOrder() bool {
+	//mutate:replace a backend's pool gets memory back before the work on it is ordered
+	//mutate:with m.inOrder => m.region.Allocator.Ordered()
 	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
 }

@@ -42,6 +42,8 @@ func (o *sequence) enqueue(q backends.Queue) uint64 {
 
 // until is all that a queue has now, and what came before it, as far as that is not over.
 func (o *sequence) until(q backends.Queue) frontier {
+	//mutate:replace a queue comes back after it was forgotten
+	//mutate:with o.queues[q] => o.queue(q)
 	of, r := o.queues[q], frontier{}
 	if of == nil {
 		return r
@@ -81,6 +83,8 @@ func (o *sequence) after(q, other backends.Queue) {
 	}
 }
 
+//mutate:replace an event does not stand for what its stream had waited for
+//mutate:with o.until(q) => frontier{q: o.queue(q).last}
 func (o *sequence) record(e backends.Event, q backends.Queue) { o.events[e] = o.until(q) }
 
 func (o *sequence) wait(q backends.Queue, e backends.Event) { o.join(q, o.events[e]) }
@@ -102,6 +106,8 @@ func (o *sequence) end(r frontier) {
 
 // finish is that all that a queue has is over, and what it waits for.
 func (o *sequence) finish(q backends.Queue) {
+	//mutate:replace what a stream waited for is not over with it
+	//mutate:with o.end(o.until(q)) => o.over.raise(q, o.queue(q).last)
 	o.end(o.until(q))
 }
 
@@ -116,6 +122,7 @@ func (o *sequence) close(q backends.Queue) bool {
 
 // drop forgets a queue that was closed when all that it had, and waited for, is over: what is not known is.
 func (o *sequence) drop(q backends.Queue) {
+	//mutate:never a queue that ended is kept for ever
 	if len(o.until(q)) == 0 {
 		delete(o.queues, q)
 		delete(o.closed, q)

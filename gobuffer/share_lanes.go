@@ -115,6 +115,7 @@ func (l *lanes) ends(n leaseNote, lease int, found *lane) {
 	known := found.open[n.slot]
 	if known.times--; known.times == 0 {
 		delete(found.open, n.slot)
+		//mutate:remove what a lane says stays where its process has let go of it
 		atomic.StoreUint64(&found.words[n.slot], 0)
 	}
 }

@@ -48,8 +48,11 @@ func takeLease() (*lease, int, error) {
 		return newLease()
 	}
 	made := s.lease
+	//mutate:remove a lease that was made ahead is lent twice
 	s.lease = nil
+	//mutate:remove forked children close a lease that was made ahead and is lent
 	s.ends[0].Store(0)
+	//mutate:also remove
 	s.ends[1].Store(0)
 	return made, s.end, nil
 }

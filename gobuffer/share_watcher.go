@@ -142,6 +142,8 @@ func (w *watcher) happened(descriptor int) {
 
 // wait waits until the processes have ended that did not let go.
 func (w *watcher) wait(l *lease) {
+	//mutate:replace memory that was lent goes before the processes have ended that have it
+	//mutate:with int32(len(l.holders)) + 1 => 1
 	l.left.Store(int32(len(l.holders)) + 1)
 	for _, each := range l.holders {
 		if each.process < 0 {
@@ -159,6 +161,8 @@ func (w *watcher) wait(l *lease) {
 	l.holders = nil
 	if l.slot != 0 {
 		for _, each := range l.of.lanes {
+			//mutate:replace what a lane says does not keep memory until its process has ended
+			//mutate:with each.has(l) => each.has(l) && l.slot < 0
 			if each.has(l) {
 				l.left.Add(1)
 				each.waiting = append(each.waiting, l)
@@ -246,6 +250,8 @@ func (l *lease) note(number int32, opens bool) {
 	case opens:
 		known.times++
 	case known != nil:
+		//mutate:replace memory that was lent stays where a process has let go of it
+		//mutate:with known.times <= 0 => known.times < 0
 		if known.times--; known.times <= 0 {
 			known.close()
 			delete(l.holders, number)

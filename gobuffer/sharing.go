@@ -173,9 +173,12 @@ func (m *Memory) settleShared() error {
 	if m.shared == nil {
 		return fmt.Errorf("%v is not shared by descriptor: accepted is what NewShared and MapShared return", m)
 	}
+	//mutate:skip shared memory is made read-only under work
 	if err := m.settleIf(func(*work) bool { return true }); err != nil {
 		return err
 	}
+	//mutate:replace shared memory is made read-only under other libraries' work
+	//mutate:with _, err := settleDevice(m.backend, m.region.Device) => err := error(nil)
 	_, err := settleDevice(m.backend, m.region.Device)
 	return err
 }
@@ -186,6 +189,7 @@ func (m *Memory) endShared() error {
 	err := m.unmap()
 	if refused(err) && refused(m.unmap()) {
 		m.leaveStream()
+		//mutate:remove shared memory that could not be unmapped is forgotten
 		r.postponed.add(m)
 		return err
 	}

@@ -51,6 +51,7 @@ func (w *work) waitUntil(stop *backends.Stop) error {
 		if err != nil {
 			return err
 		}
+		//mutate:never a wait does not end when it is asked to
 		if stop.Asked() {
 			return backends.ErrStopped
 		}

@@ -16,6 +16,7 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
 	}
+	//mutate:remove a temporary is kept whose elements a movement has changed
 	defer r.kept.changed(dst)
 	if dst.maps() || src.maps() {
 		return r.copyEntered(dst, src, t)

@@ -191,6 +191,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	}
 	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
 	stop := dst.stopWith(src)
+	//mutate:never a runtime is given ordinary memory to write to before the work is over that it waits for
 	if dst.memory.kind == backends.Pageable {
 		// Once a runtime is asked to write there it cannot be stopped.
 		if err := w.waitUntil(stop); err != nil {
@@ -207,9 +208,13 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		}
 		// Some of it may be enqueued, as of a conversion of which the second launch failed.
 		stopped := errors.Is(err, backends.ErrStopped)
+		//mutate:replace what a stopped copy reads is taken for unused
+		//mutate:with src.memory.kind != backends.Pageable => false
 		if !stopped || src.memory.kind != backends.Pageable {
 			err = errors.Join(err, src.mark(w, before))
 		}
+		//mutate:replace what a stopped copy writes to is taken for unused
+		//mutate:with dst.memory.kind != backends.Pageable => false
 		if !stopped || dst.memory.kind != backends.Pageable {
 			err = errors.Join(err, dst.mark(w, overwritten))
 		}
@@ -220,9 +225,12 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		return errors.Join(src.memory.done(before), dst.memory.done(overwritten))
 	}
 	if left&backends.Reading != 0 || dst.memory == src.memory {
+		//mutate:skip the source of a movement is not marked
 		err = src.mark(w, before)
 	}
 	if dst.memory != src.memory {
+		//mutate:replace the target of a movement is not marked
+		//mutate:with dst.mark(w, overwritten) => nil
 		err = errors.Join(err, dst.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
@@ -232,6 +240,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	if stop != nil && dst.memory.kind != backends.Pageable {
 		err = w.waitUntil(stop)
 	} else {
+		//mutate:skip synchronous transfers are not waited for
 		err = w.wait()
 	}
 	if err != nil {

@@ -79,6 +79,7 @@ func (u *uses) recorded() works {
 		}
 	}
 	for i := range u.named {
+		//mutate:remove what a handle elsewhere names is waited for once
 		list = append(list, u.named[i].work)
 	}
 	return list
@@ -167,6 +168,8 @@ func (u *uses) replace(old works, next *work) error {
 		kept = u.room[:0]
 	}
 	for _, w := range all {
+		//mutate:replace a second stream's work on memory replaces the first one's
+		//mutate:with old.has(w) => next != nil || old.has(w)
 		if old.has(w) || (next != nil && next.ticket == nil && w.holdsAll(next)) {
 			dropped = append(dropped, w)
 		} else {
@@ -181,6 +184,8 @@ func (u *uses) replace(old works, next *work) error {
 	if next != nil {
 		if next.foreign && slices.ContainsFunc(dropped, func(w *work) bool { return !w.foreign }) {
 			own := *next
+			//mutate:replace what takes the place of hamr's own work counts as another library's
+			//mutate:with own.foreign = false => own.foreign = true
 			own.foreign = false
 			next = &own
 		}

@@ -85,6 +85,7 @@ func (w *witness) add(m *Memory) {
 		w.largest = max(w.largest, k.end-k.at)
 		for _, use := range w.recent {
 			if t := use.touch; t.at < k.end && t.end > k.at && !w.order.isOver(t.queue, t.number) {
+				//mutate:remove what was under way when memory was lent is forgotten
 				k.uses = append(k.uses, use)
 			}
 		}
@@ -204,6 +205,8 @@ func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 	var found []Misuse
 	for i, t := range work.Touches {
 		if t.Size <= 0 {
+			//mutate:replace no bytes are taken for one
+			//mutate:with continue => t.Size = 1
 			continue
 		}
 		end := t.Address + backends.Address(t.Size)
@@ -214,6 +217,8 @@ func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 			uses = append(uses, whole)
 		}
 		w.each(t.Address, end, func(k *knownMemory) {
+			//mutate:replace the detector takes its own looking for a use
+			//mutate:with k.looked => false
 			if k.looked || k.filler != 0 && k.filler == unix.Gettid() || t.Address == k.at && w.endsThere(t, work.Touches[:i]) {
 				return
 			}
@@ -262,6 +267,8 @@ func (w *witness) endsThere(t backends.Touch, earlier []backends.Touch) (ends bo
 	}
 	w.each(t.Address-1, t.Address, func(k *knownMemory) {
 		ends = ends || k.kept == nil && k.end == t.Address &&
+			//mutate:replace where memory ends is taken for the next one
+			//mutate:with e.Address >= k.at && e.Address < k.end => false
 			slices.ContainsFunc(earlier, func(e backends.Touch) bool { return e.Address >= k.at && e.Address < k.end })
 	})
 	return ends
@@ -304,6 +311,8 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 func meet(k *knownMemory, a, b *Usage) bool {
 	for _, each := range [][2]*Usage{{a, b}, {b, a}} {
 		kernel, other := each[0], each[1].touch
+		//mutate:replace a kernel that has the whole is taken to use each part
+		//mutate:with kernel.Writes == backends.MayWrite => kernel.Writes > backends.DoesWrite
 		if kernel.Writes == backends.MayWrite && kernel.At == k.at && (other.at > k.at || other.end < k.end || other.rows.pitch != 0) {
 			return false
 		}
@@ -319,6 +328,7 @@ func (t touch) meets(other touch) bool {
 		t, other = other, t
 	}
 	pitch := t.rows.pitch
+	//mutate:always rows are taken to have no gaps
 	if pitch == 0 {
 		return true
 	}
@@ -347,6 +357,7 @@ func (w *witness) Refused(q backends.Queue, number uint64) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	refused := func(use *Usage) bool { return use.touch.queue == q && use.touch.number == number }
+	//mutate:remove work that was refused counts
 	w.recent = slices.DeleteFunc(w.recent, refused)
 	for _, k := range slices.Concat(w.owned, w.foreign) {
 		k.uses = slices.DeleteFunc(k.uses, refused)
@@ -388,6 +399,8 @@ func (w *witness) Made(at backends.Address, size int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	end := at + backends.Address(size)
+	//mutate:replace what used memory in an earlier life counts
+	//mutate:with at < use.touch.end => end < at
 	w.recent = slices.DeleteFunc(w.recent, func(use *Usage) bool { return use.touch.at < end && at < use.touch.end })
 }
 

@@ -43,6 +43,8 @@ type event struct {
 	refs    atomic.Int32
 }
 
+//mutate:replace an event is not waited for
+//mutate:with e.streams.SynchronizeEvent(e.device, e.handle) => nil
 func (e *event) wait() error         { return e.streams.SynchronizeEvent(e.device, e.handle) }
 func (e *event) done() (bool, error) { return e.streams.Done(e.device, e.handle) }
 func (e *event) retain()             { e.refs.Add(1) }
@@ -51,6 +53,7 @@ func (e *event) before(w *work) (bool, error) {
 	if w.backend != e.backend {
 		return false, nil
 	}
+	//mutate:skip streams do not follow each other
 	err := w.streams.Wait(w.device, w.stream, e.handle)
 	return err == nil, err
 }
@@ -90,6 +93,7 @@ func (w *work) wait() error {
 	case w.ticket != nil:
 		return w.ticket.wait()
 	case w.streams != nil:
+		//mutate:skip a stream is not waited for
 		return w.streams.Synchronize(w.device, w.stream)
 	}
 	return nil
@@ -115,6 +119,7 @@ func (w *work) follow(before *work) error {
 	if ordered || err != nil {
 		return err
 	}
+	//mutate:skip two runtimes' streams do not wait for each other
 	return before.wait()
 }
 

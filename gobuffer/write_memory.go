@@ -25,6 +25,7 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 	}
 	defer func() {
 		if done || err != nil {
+			//mutate:remove a temporary is kept of elements of which a few bytes are written
 			m.runtime.kept.changedPart(p, size)
 		}
 	}()
@@ -34,6 +35,7 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 	}
 	defer func() { err = errors.Join(err, before.letGo()) }()
 	for _, other := range before {
+		//mutate:skip a few bytes are written before what is pending
 		if err := w.follow(other); err != nil {
 			return false, err
 		}
@@ -57,14 +59,18 @@ func (w *work) write(p piece, source backends.Address, size int, t Transfer, bef
 	case left == backends.Complete:
 		return true, m.done(before)
 	}
+	//mutate:remove a few bytes that are written are not marked
 	err = m.mark(w, before)
 	reading := left&backends.Reading != 0
+	//mutate:replace the source of a few bytes is given back while it is read
+	//mutate:with !reading => true
 	if err != nil || t != Sync && !reading {
 		return true, err
 	}
 	if err = w.wait(); err == nil {
 		return true, m.done(works{w})
 	}
+	//mutate:never the source of a few bytes is given back after an error
 	if reading && w.wait() != nil {
 		// The source is the caller's again: nothing may read it any more. A wait reports what
 		// went wrong before it, too, so only the second one has told.

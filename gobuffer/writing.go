@@ -102,6 +102,7 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 		}
 	}
 	if wanted.keep = a.cached && !l.writes; l.writes {
+		//mutate:remove a temporary is kept whose elements an access writes
 		a.runtime.kept.changed(a.all())
 	}
 	h, err := a.access(s, device, wanted)
@@ -164,7 +165,11 @@ func (h *Handle) CommitUntil(stop *backends.Stop) error {
 	if l.runtime.tracing() {
 		l.runtime.tracef("write back from a temporary at %#x to %#x", h.address, l.source.address)
 	}
+	//mutate:replace a write-back does not follow the stream that the temporary is used on
+	//mutate:with stream: h.stream, stop: stop => stop: stop
 	written := piece{memory: h.memory, address: h.address, layout: h.layout, stream: h.stream, stop: stop}
+	//mutate:insert a write-back does not follow the buffer's own stream
+	//mutate:with l.source.stream = 0
 	return l.runtime.copyElements(l.source, written, l.transfer)
 }
 
@@ -218,6 +223,7 @@ func (h *Handle) releaseLoan() (late error) {
 		return nil
 	}
 	if h.memory != nil {
+		//mutate:remove elements that were lent leave nothing behind
 		late = h.remember()
 	}
 	// While the memory is there: afterwards its bytes may be somebody else's.

@@ -42,6 +42,8 @@ type CacheStatistics struct {
 
 func (c *cache) waitFor(stream backends.Stream, e backends.Event) (waits bool, err error) {
 	done, err := c.streams.Done(c.place.Device, e)
+	//mutate:replace a stream waits for an event that is done
+	//mutate:with done => false
 	if done || err != nil {
 		return false, err
 	}
@@ -87,6 +89,8 @@ func (c *cache) settled(stream backends.Stream) (idle bool, err error) {
 	if err != nil {
 		return false, errors.Join(c.earlier(err), c.destroyStream(stream))
 	}
+	//mutate:replace a stream is handed out that has work
+	//mutate:with idle => true
 	return idle, nil
 }
 
@@ -107,6 +111,7 @@ func (c *cache) record(stream backends.Stream) (backends.Event, error) {
 		return 0, err
 	}
 	if err := c.streams.Record(c.place.Device, e, stream); err != nil {
+		//mutate:remove an event is lost whose record failed
 		c.giveEvent(e)
 		return 0, err
 	}
@@ -122,6 +127,8 @@ func (c *cache) takeEvent() (backends.Event, error) {
 	c.mutex.Unlock()
 	if some {
 		done, err := c.streams.Done(c.place.Device, e)
+		//mutate:replace an event is handed out that is pending
+		//mutate:with done && err == nil => done || err == nil
 		if done && err == nil {
 			return e, nil
 		}
@@ -220,6 +227,7 @@ func (c *cache) trim() (failed error) {
 		if err != nil {
 			note(c.earlier(err))
 		}
+		//mutate:always events are trimmed that are pending
 		if done || err != nil {
 			note(c.destroyEvent(e))
 			continue

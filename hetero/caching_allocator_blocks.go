@@ -81,6 +81,8 @@ func (b *Block) Free(users ...*Context) error {
 			failed = errors.Join(failed, err, b.memory.Leave(backends.EveryStream))
 			continue
 		}
+		//mutate:replace a block does not wait for all its users
+		//mutate:with u != b.user => u == nil
 		if u := b.from.userOf(c.line.cache, c.line.stream); u != b.user {
 			failed = errors.Join(failed, b.mark(u))
 		}
@@ -134,6 +136,7 @@ func (b *Block) giveBack(failed error) error {
 func (b *Block) mark(u *user) error {
 	e, err := u.cache.record(u.stream)
 	if err != nil {
+		//mutate:remove a block that cannot be marked is not waited for
 		_ = b.memory.Leave(u.stream)
 		return err
 	}
@@ -143,6 +146,8 @@ func (b *Block) mark(u *user) error {
 
 // only reports whether no other stream has used the block since it was handed out.
 func (b *Block) only(u *user) bool {
+	//mutate:replace a block is handed out that another stream uses
+	//mutate:with m.user != u => false
 	return !slices.ContainsFunc(b.marks, func(m mark) bool { return m.user != u })
 }
 
@@ -160,6 +165,7 @@ func (b *Block) settled(but *user) (bool, error) {
 			b.marks = slices.Delete(b.marks, i, i+1)
 			return false, errors.Join(c.earlier(err), c.destroyEvent(m.event))
 		}
+		//mutate:never a block is handed out whose work is pending
 		if !done {
 			return false, nil
 		}

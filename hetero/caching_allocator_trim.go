@@ -32,6 +32,7 @@ func (a *CachingAllocator) dispose(b *Block) (failed error) {
 	for ; err != nil; over, err = b.settled(nil) {
 		failed = errors.Join(failed, err)
 	}
+	//mutate:always blocks that are not kept are given to the driver whose work is pending
 	if over {
 		return errors.Join(failed, a.discard(b))
 	}
@@ -98,6 +99,7 @@ func (a *CachingAllocator) Trim() error {
 		switch {
 		case err != nil:
 			err = errors.Join(err, a.dispose(b))
+		//mutate:always blocks are given to the driver whose work is pending
 		case over:
 			err = a.discard(b)
 		default:
@@ -164,6 +166,7 @@ func (a *CachingAllocator) forget(stream backends.Stream) (failed error) {
 	maps.DeleteFunc(a.users, func(h handle, _ *user) bool { return h.stream == stream })
 	var using []*gobuffer.Memory
 	for m := range a.all {
+		//mutate:never blocks keep a stream that ends
 		if m.Uses(stream) {
 			using = append(using, m.Retain())
 		}

@@ -51,6 +51,7 @@ func Wrap[T any](c *Context, value T) (*Product[T], error) {
 	if err != nil {
 		return nil, errors.Join(err, c.leave())
 	}
+	//mutate:remove a stream is given back while a product has it
 	c.line.retain()
 	p := &Product[T]{value: value, made: made{line: c.line, tenant: c.tenant, event: e}}
 	p.usage.open()
@@ -128,16 +129,20 @@ func (m *made) follow(c *Context, elsewhere bool) (err error) {
 		if !elsewhere {
 			return &DeviceMismatchError{Have: from.place, Want: to.place}
 		}
+		//mutate:never a consumer waits for its own stream
 	} else if c.line.stream == m.line.stream {
 		return nil
 	}
 	pending, err := m.pending()
+	//mutate:replace a consumer waits for a product that is done
+	//mutate:with !pending => false
 	if !pending || err != nil {
 		return err
 	}
 	if to.place.Backend != from.place.Backend {
 		return fmt.Errorf("a product of %s cannot be waited for by a stream of %s: it is pending; await its Done first", from.place, to.place)
 	}
+	//mutate:skip a consumer does not wait for its product
 	return to.streams.Wait(to.place.Device, c.line.stream, m.event)
 }
 
@@ -163,6 +168,7 @@ func (m *made) pending() (bool, error) {
 
 // fail keeps an error for all who ask later, and returns it.
 func (m *made) fail(err error) error {
+	//mutate:remove the error of a product is told to one consumer alone
 	m.failed.CompareAndSwap(nil, &err)
 	return err
 }
@@ -275,6 +281,8 @@ func (m *made) begin(s *Scheduler) (_ *Context, err error) {
 	if !s.has(m.line.cache) {
 		return nil, errElsewhere
 	}
+	//mutate:replace two consumers take over a stream
+	//mutate:with CompareAndSwap(m.tenant, m.tenant+1) => Load() >= m.tenant
 	if m.line.tenant.CompareAndSwap(m.tenant, m.tenant+1) {
 		m.line.retain()
 		return newContext(m.line, m.tenant+1), nil

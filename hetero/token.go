@@ -54,6 +54,7 @@ func (t *Token) begin(s *Scheduler) (*Context, error) {
 	if !t.usage.begin() {
 		return nil, errTokenReleased
 	}
+	//mutate:remove a stream is given back while a context has it
 	t.line.retain()
 	made := newContext(t.line, t.line.tenant.Add(1))
 	return made, t.endUse()

@@ -67,6 +67,8 @@ func (w *watcher) remove(number Watched) bool {
 	}
 	e := w.list[i]
 	w.mutex.Unlock()
+	//mutate:replace an event is told and unwatched
+	//mutate:with !e.end() => e.end(); false
 	if !e.end() {
 		return false
 	}
@@ -107,6 +109,7 @@ func (e *watched) end() bool {
 func (e *watched) look() (over bool, err error) {
 	e.asking.Lock()
 	defer e.asking.Unlock()
+	//mutate:never an event is asked that nobody watches any more
 	if e.ended {
 		return false, nil
 	}

@@ -114,6 +114,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	}
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
 	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
+		//mutate:remove who got an object before its seal is believed
 		sealed = true // since this client got it
 	}
 	if o := s.objects[id]; o != nil {
@@ -198,6 +199,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	}
 	s.lease(c.session, o, times)
 	s.tell(Event{Kind: Created, ID: id})
+	//mutate:remove what a book says does not hold of an object that is told later
 	s.recall(o)
 	s.book.expect(toldAgain)
 	crash("server-held")

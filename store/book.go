@@ -153,9 +153,13 @@ func (b *book) note(operation uint16, payload []byte) {
 // learn takes another server's facts that are newer than those here, and before some time. They are written.
 func (b *book) learn(list []told, before uint64) (newer []*kept) {
 	for _, f := range list {
+		//mutate:replace an entry of a time that has not come holds
+		//mutate:with f.when >= before => false
 		if f.kept == nil || f.when >= before {
 			continue
 		}
+		//mutate:replace an older entry of a book holds
+		//mutate:with f.when > had.when => f.when != 0
 		if had := b.facts[f.key]; had == nil || f.when > had.when {
 			b.enter(f.kept, f.id)
 			newer = append(newer, f.kept)
@@ -256,6 +260,7 @@ func (b *book) isFull() bool {
 	if b.orphans == 0 || b.orphans <= b.mostOrphans && b.bookFile.bytes <= b.limit {
 		return false
 	}
+	//mutate:never facts are forgotten while clients may still tell of their objects
 	if b.learning > 0 || b.keeps > clock() {
 		return b.bookFile.bytes > 2*b.limit
 	}
@@ -348,6 +353,8 @@ func (b *book) objectOf(f *fact) (id ID, ok bool) {
 		return id, false
 	}
 	for _, operation := range []uint16{opDelete, opDropName} {
+		//mutate:replace a deleted object keeps its names
+		//mutate:with later.when > f.when => later.when == 0
 		if later, known := b.of(operation, id); known && later.when > f.when {
 			return id, false
 		}

@@ -163,17 +163,25 @@ func (b *bookFile) clean() (more bool) {
 	}
 	tooLong := func() bool { return b.end-b.start() > 2*b.bytes+spareBytes }
 	grown := int(min(b.end-b.cleaned, writeAtOnce))
+	//mutate:replace a book never gets shorter
+	//mutate:with tooLong() => false
+	//mutate:replace as much is copied with a long entry as with a short one
+	//mutate:with max(grown, copyAtOnce) => max(0*grown, copyAtOnce)
 	if tooLong() && b.move(&b.written, max(grown, copyAtOnce)) != nil {
 		return false
 	}
 	b.cleaned = b.end
 	crash("server-cleaning")
 	if start := b.start(); start-b.began >= spareBytes/2 {
+		//mutate:replace a book's readers begin behind entries that hold
+		//mutate:with uint64(start) => uint64(b.end)
 		if b.writeAll(binary.LittleEndian.AppendUint64(nil, uint64(start)), startAt) != nil {
 			return false
 		}
 		b.began = start
 	}
+	//mutate:replace a book gives back memory of entries that hold
+	//mutate:with b.began/pageSize*pageSize => roundUp(b.began, pageSize)
 	if size := min(b.began/pageSize*pageSize-b.freed, freeAtOnce); size > 0 {
 		_ = unix.Fallocate(b.number, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, b.freed, size)
 		b.freed += size

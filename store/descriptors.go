@@ -51,6 +51,7 @@ func mostUnits(sessions int) int64 {
 
 // claim counts one more unit. Where there are too many, what may be evicted goes.
 func (s *Server) claim() error {
+	//mutate:never descriptors are no limit
 	for s.open >= mostUnits(s.options.MaxSessions) { // which may change
 		if !s.evictOldest() {
 			return s.fullOfDescriptors()
@@ -133,6 +134,8 @@ func (s *Server) starved() (progress bool) {
 		return false
 	}
 	if _, err := checkPeer(socket, s.path); err == nil {
+		//mutate:replace who cannot be accepted is left to wait
+		//mutate:with turnAway(socket, full) => _ = unix.Close(socket)
 		turnAway(socket, full)
 	}
 	_ = unix.Close(socket)

@@ -42,6 +42,8 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 // deviceRoom is domainOf that refuses one device more than there can be.
 func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
 	d := s.domainOf(device)
+	//mutate:replace objects may be on any number of devices
+	//mutate:with len(s.domains) > mostDevices => false
 	if len(s.domains) > mostDevices && d.used == 0 && d.lingering == 0 && d.spilled == 0 {
 		delete(s.domains, device)
 		return nil, &ArgumentError{"device", device.String(), fmt.Sprintf("one of at most %d with objects", mostDevices)}
@@ -59,6 +61,7 @@ func (s *Server) room(d *domain, bytes int64) error {
 	}
 	stays := map[*unit]bool{}
 	var failed error
+	//mutate:never a limit is not enforced
 	for d.limit > 0 && bytes > d.limit-d.used {
 		spare := int64(0)
 		if d.device == (backends.UUID{}) {
@@ -128,6 +131,7 @@ func (s *Server) evictInstead(d *domain, bytes int64, why error) bool {
 	if bytes > d.limit-d.used+evictable {
 		return false
 	}
+	//mutate:never nothing is evicted in place of what cannot be spilled
 	if e := s.files.oldest; files && e != nil {
 		s.evict(e.unit)
 		return true

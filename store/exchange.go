@@ -36,6 +36,8 @@ func (c *Client) call(ctx context.Context, r call) error {
 			return err
 		}
 		// Asked afterwards, it could be over, though the answer is of a moment before.
+		//mutate:replace what others have still to tell is not waited for
+		//mutate:with r.finds => false
 		expecting := r.finds && c.book >= 0 && isExpecting(c.book)
 		err := c.exchange(ctx, r)
 		c.give()
@@ -138,6 +140,7 @@ func (c *Client) awaitOrUndo(ctx context.Context, r call) error {
 	waits, err := c.await(ctx, r)
 	if waits {
 		r.told = r.undo != nil && c.undoLast()
+		//mutate:remove a reply that nobody waits for any more is nobody's
 		c.owe(c.request, r)
 	}
 	return err
@@ -194,6 +197,7 @@ func (c *Client) owe(request uint64, r call) {
 
 // collect takes replies that nobody waits for until no more than some are to come. The turn is the caller's.
 func (c *Client) collect(ctx context.Context, most int) error {
+	//mutate:always replies that nobody waits for are not read
 	if c.owed <= most {
 		return nil
 	}

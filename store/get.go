@@ -66,6 +66,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 				err = c.check(p, info.Bytes, descriptors)
 			}
 			if ranOut(err) {
+				//mutate:remove a client that cannot open a descriptor keeps the lease
 				c.giveBack(id, p)
 				return err
 			}

@@ -22,6 +22,8 @@ func record(descriptor int) {
 		return
 	}
 	at := uint64(descriptor/64) + 1
+	//mutate:replace a descriptor that a forked child is to close is not recorded
+	//mutate:with 1 << (descriptor % 64) => 0
 	recorded[at].Or(1 << (descriptor % 64))
 	for most := recorded[0].Load(); most < at && !recorded[0].CompareAndSwap(most, at); most = recorded[0].Load() {
 	}

@@ -103,6 +103,7 @@ const (
 func (c *Client) rejoinLater() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	//mutate:always a client that makes no call tells nothing
 	if c.joining || c.closed || len(c.held) == 0 {
 		return
 	}

@@ -70,6 +70,7 @@ func (l *leader) run() {
 func (l *leader) hear(k *link, dead bool) {
 	if dead {
 		l.server.links.deaf(k)
+		//mutate:remove a session lasts as long as a forked child's copy of its socket
 		k.hang()
 		return
 	}
@@ -99,6 +100,7 @@ func (l *leader) end(k *link, why error) {
 // stall is told that the request which is being answered takes long. The lock is held.
 func (s *Server) stall() {
 	l := s.acting
+	//mutate:always all wait for a request that takes long
 	if l == nil {
 		return
 	}

@@ -158,6 +158,7 @@ func (l *links) find(number uint64) *link {
 func (l *links) deaf(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	//mutate:always a death is told of whoever has the descriptor's number
 	if l.open[k.number] == k {
 		l.poll.remove(k.process)
 	}

@@ -129,6 +129,8 @@ func (l *listener) acceptNow() (int, error) {
 // close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
 // the descriptor, in whose backlog they would wait for ever. Whoever has given the socket starts the next server.
 func (l *listener) close() error {
+	//mutate:replace a server's end closes the socket that its service manager goes on listening at
+	//mutate:with !l.given => l.file != nil
 	if !l.given {
 		_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
 	}

@@ -103,6 +103,9 @@ func fileAt(path string) (id fileIdentity) {
 }
 
 // isFile reports whether a path names a file.
+//
+//mutate:replace a server removes another one's socket
+//mutate:with fileAt(path) == id => true
 func isFile(path string, id fileIdentity) bool { return id != fileIdentity{} && fileAt(path) == id }
 
 // removeStale removes what a server that has ended left behind. The lock is held.

@@ -105,9 +105,12 @@ func (u *unit) seal() (forGood bool, err error) {
 		return len(u.places) == 1, nil
 	}
 	if len(u.places) == 1 {
+		//mutate:replace a sealed file is not sealed
+		//mutate:with forGood, err = host.SealShared(u.descriptor.number) => forGood = true
 		if forGood, err = host.SealShared(u.descriptor.number); err != nil {
 			return false, err
 		}
+		//mutate:skip a slab is not sealed against others
 	} else if err := host.SealMappings(u.descriptor.number); err != nil {
 		return false, err
 	}

@@ -85,6 +85,8 @@ func endOfString(metadata []byte, at int) (end int, whole bool) {
 		if first >= 0xdc00 || metadata[at+1] != '\\' || metadata[at+2] != 'u' {
 			return at, false
 		}
+		//mutate:replace metadata may have halves of surrogate pairs
+		//mutate:with second < 0xdc00 || second > 0xdfff => second > 0xffff
 		if second := escaped(metadata[at+3:]); second < 0xdc00 || second > 0xdfff {
 			return at, false
 		}

@@ -49,6 +49,7 @@ func checkFolder(folder string) error {
 		return fmt.Errorf("%s: %w", folder, err)
 	}
 	switch {
+	//mutate:never a link may be another user's
 	case int(link.Uid) != os.Geteuid() && link.Uid != 0:
 		return &RefusedError{folder, fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
@@ -84,6 +85,7 @@ func checkPeer(descriptor int, path string) (process int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: who is at the other end: %w", path, err)
 	}
+	//mutate:never who is at the other end is not looked at
 	if int(peer.Uid) != os.Geteuid() {
 		return 0, &RefusedError{path, fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
 	}

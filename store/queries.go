@@ -29,6 +29,7 @@ func (c *conversation) putName(d *decoder) error {
 	had := s.named(name)
 	switch {
 	case had != nil && had.object == o:
+		//mutate:remove a name that an object is given again is not written down
 		s.note(opPutName, payload) // an earlier server may have given it away, of which nobody has told yet
 		return nil
 	case had != nil && !replace:

@@ -10,6 +10,7 @@ func (s *Server) note(operation uint16, payload []byte) {
 	if s.quiet {
 		return
 	}
+	//mutate:remove what was asked of an object is not written down
 	s.book.note(operation, payload)
 	crash("server-noted")
 }

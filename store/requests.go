@@ -267,6 +267,7 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	}
 	s := c.server
 	s.settle(o)
+	//mutate:never a seal that others do not know of is not written down
 	if o.leases > 1 || o.learned { // others may know it as one that is not sealed
 		s.noteOf(opSeal, o.id)
 	}

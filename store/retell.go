@@ -152,6 +152,8 @@ func (c *Client) notMade(h *held, err error) error {
 
 // tellsLater reports whether a server may take at another time what it has refused.
 func tellsLater(err error) bool {
+	//mutate:replace what a server had no room for is not told again
+	//mutate:with errors.As(err, new(*FullError)) || errors.As(err, new(*SystemError)) => false
 	return errors.As(err, new(*FullError)) || errors.As(err, new(*SystemError))
 }
 
@@ -206,6 +208,7 @@ func (c *Client) tellObject(h *held) error {
 			o.layout = layout.bytes
 			at := len(e.bytes)
 			encodeObject(e, &o)
+			//mutate:never who got an object before its seal is taken for its maker
 			if !h.made && !info.Sealed {
 				e.bytes[at] |= flagUnsafe
 			}

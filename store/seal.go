@@ -63,6 +63,8 @@ func (b *Builder) Prompt() bool {
 		return false
 	}
 	idle, err := streams.Idle(at.Device, 0)
+	//mutate:replace who seals is made to wait for work of a device's that handles no signals
+	//mutate:with idle && err == nil => idle || err == nil
 	return idle && err == nil
 }
 
@@ -100,6 +102,8 @@ func (b *Builder) isAlone() bool {
 
 // isAloneLocked is isAlone where the client's lock is held.
 func (b *Builder) isAloneLocked() bool {
+	//mutate:replace what somebody has got meanwhile is forgone
+	//mutate:with b.held.users == 1 => b.held != nil
 	b.forgone = b.forgone && b.held.users == 1
 	return b.forgone
 }
@@ -119,6 +123,8 @@ func (b *Builder) noteSealed() {
 	c.mu.Unlock()
 	switch m := h.mapping; {
 	case alone:
+		//mutate:replace one lease of what was forgone is ended
+		//mutate:with ID, times} => ID, min(times, 1)}
 		c.tellLater(func() { c.releases = append(c.releases, release{h.info.ID, times}) })
 	case forgone && m != nil && !m.slab && !m.memory.Separable():
 		b.late = c.part(h)
@@ -138,6 +144,7 @@ func (b *Builder) sealed(err error) (*Object, error) {
 	}
 	if b.forgone {
 		written := b.array.Memory().Retain()
+		//mutate:skip the maker writes to what it has forgone
 		if err := b.array.Close(); err != nil {
 			return nil, errors.Join(err, written.Release())
 		}

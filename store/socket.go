@@ -214,6 +214,10 @@ func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err er
 // of for a while, which takes more of a processor than the call. So one thread at a time does not tell it where the
 // reply is another process's, and is expected soon.
 func (s *waitingSocket) receiveSoon(buffer []byte) (n int, descriptors []int, err error) {
+	//mutate:replace who waits for something keeps a processor
+	//mutate:with s.patient => false
+	//mutate:replace a thread keeps a processor that a server of this process needs
+	//mutate:with serversHere.Load() > 0 => false
 	if s.patient || !s.keeps || serversHere.Load() > 0 || !keeping.CompareAndSwap(false, true) {
 		return receiveFrom(s.descriptor, buffer, s.control, 0, unix.Syscall)
 	}

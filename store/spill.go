@@ -246,6 +246,7 @@ func (s *Server) restore(u *unit) error {
 func (s *Server) roomToRestore(u *unit) (swaps bool, err error) {
 	for {
 		err = s.room(u.domain, u.size)
+		//mutate:always what is in a full folder does not come back
 		if !errors.As(err, new(*SystemError)) {
 			return false, err
 		}

@@ -36,6 +36,8 @@ func (s *spinner) until(most time.Duration, there func() bool) {
 	for start := time.Now(); !there(); {
 		if time.Since(start) > most {
 			s.skipped = min(2*s.skipped+1, mostSkipped)
+			//mutate:replace who asked for a reply in vain goes on asking
+			//mutate:with s.skips = s.skipped => s.skips = 0
 			s.skips = s.skipped
 			return
 		}

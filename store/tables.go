@@ -83,6 +83,8 @@ func (o *object) update() {
 	if o.unit == nil {
 		return
 	}
+	//mutate:replace a lease does not keep an object from eviction
+	//mutate:with o.leases > 0 => false
 	blocks := o.leases > 0 || (!o.deleted && (!o.sealed || o.pinned || (!o.evicts && !o.unit.domain.spills)))
 	count(&o.unit.blockers, &o.blocks, blocks)
 	count(&o.unit.keepers, &o.keeps, !o.deleted && !o.evicts)
@@ -131,6 +133,7 @@ func (s *Server) lease(c *session, o *object, times int64) {
 		s.release(c, o.id, l.times) // one of the same id that was deleted, and told of again
 		l.times = 0
 	}
+	//mutate:remove leases of a session have no limit
 	times = min(times, mostLeases-l.times)
 	c.leases[o.id] = lease{o, l.times + times}
 	o.leases += times
@@ -191,6 +194,7 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		if why == Deleted && (o.leases > 0 || o.learned || names.count > 0) { // who has it, or may have it, is not to tell of it
 			s.noteOf(opDelete, o.id, force)
 		} else if names.count > 0 {
+			//mutate:remove names of what was evicted come back with it
 			s.noteDropped(o, "")
 		}
 		s.tell(Event{Kind: why, ID: o.id})
@@ -198,6 +202,7 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 			s.ready(o.id, -1)
 		}
 	}
+	//mutate:always a deleted object's memory goes while it is leased
 	if o.leases == 0 {
 		s.drop(o)
 		return
@@ -309,6 +314,10 @@ func (s *Server) end(c *session) {
 	for id, l := range c.leases {
 		s.release(c, id, l.times)
 	}
+	//mutate:replace an unsealed object of a session that ended is kept
+	//mutate:with {c.unsealed, c.bound} => {c.bound}
+	//mutate:replace a sealed object of a session that it was bound to is kept
+	//mutate:with {c.unsealed, c.bound} => {c.unsealed}
 	for _, gone := range []map[*object]struct{}{c.unsealed, c.bound} {
 		for o := range gone {
 			s.remove(o, false, Deleted)

@@ -17,6 +17,8 @@ func (c *conversation) undo(d *decoder) error {
 		return err
 	}
 	o := c.last.object
+	//mutate:replace what nobody waits for is not undone
+	//mutate:with c.last.request != request => c.last.request == request
 	if o == nil || c.last.request != request {
 		return errLater
 	}

@@ -73,6 +73,8 @@ func timeLeft(ctx context.Context) uint64 {
 	if !ok {
 		return forever
 	}
+	//mutate:replace a server is told to wait for ever, and each wait needs a connection
+	//mutate:with return uint64(max(0, time.Until(until))) => _ = until; return forever
 	return uint64(max(0, time.Until(until)))
 }
 

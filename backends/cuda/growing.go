@@ -200,6 +200,7 @@ func (b *Backend) freeGrowing(at backends.Region) error {
 // before. A *NotFreedError says that one could not be waited for.
 func (b *Backend) waitForUsers(d *device) (late error) {
 	for _, each := range b.peers.users(b, d) {
+		//mutate:skip memory is unmapped under work of its own device
 		err := b.SynchronizeDevice(each.number)
 		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
 			return &backends.NotFreedError{Reason: late}

@@ -191,6 +191,8 @@ func (b *Backend) openToUsers(e *extent, at backends.Address, size int) error {
 func (b *Backend) grant(e *extent, at backends.Address, size int, to *device, right int32) error {
 	access := &poolAccess{location{deviceLocation, to.handle}, right}
 	if e.readOnly && right == readWrite {
+		//mutate:replace a device writes to shared memory that is for reading
+		//mutate:with readOnly => readWrite
 		access.flags = readOnly
 	}
 	return b.callWithPointers(b.driver.MemSetAccess, uintptr(at), uintptr(size), uintptr(unsafe.Pointer(access)), 1)

@@ -54,6 +54,7 @@ func (b *Backend) DropStream(_ int, s backends.Stream) error {
 func (b *Backend) endStream(s backends.Stream) {
 	for _, d := range b.devices {
 		if p := d.reused.Load(); p != nil {
+			//mutate:remove the pool of plain memory is not told that a stream ends
 			p.EndStream(s)
 		}
 	}

@@ -51,6 +51,8 @@ func (o *observer) copiedToHost(c *observed) {
 func (o *observer) copiedTo(c *observed, target, source uintptr) {
 	if *c.result == success && target != 0 {
 		to := o.facts(target)
+		//mutate:replace a copy to ordinary memory is never over
+		//mutate:with to == (memoryFacts{}) => false
 		if to == (memoryFacts{}) || to.type_ == memoryTypeHost && source != 0 && o.facts(source).type_ != memoryTypeDevice {
 			o.copied(c)
 			return

@@ -89,6 +89,7 @@ func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (
 		}
 		// What is deeper in a large structure may be left of something else, and never used.
 		scanned := size
+		//mutate:never all of a large structure is scanned
 		if size > mostScanned {
 			scanned = 8
 		}

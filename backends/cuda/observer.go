@@ -143,6 +143,8 @@ func (o *observer) inLegacyOrder(context uintptr) *inLegacyOrder {
 // inOrder tells what work comes after that is enqueued now. It is false where that goes into a graph.
 func (o *observer) inOrder(q *queue) bool {
 	if q.origin != nil {
+		//mutate:replace work that goes into a graph is told of
+		//mutate:with return false => return true
 		return false
 	}
 	in := o.inLegacyOrder(q.context)
@@ -155,6 +157,7 @@ func (o *observer) inOrder(q *queue) bool {
 		}
 		in.ended = nil
 	case in.itself != nil && slices.Contains(in.others, q):
+		//mutate:remove streams do not wait for the default one
 		o.to.After(q.number, in.itself.number)
 	}
 	return true
@@ -228,9 +231,11 @@ func (o *observer) waits(c *observed) {
 	if origin := o.events[event]; origin != nil {
 		q.origin = origin
 	} else if q.origin != nil {
+		//mutate:remove a graph waits for nobody
 		o.graphs = true // it waits for the event at each launch
 	} else if o.inOrder(q) {
 		o.to.Wait(q.number, backends.Event(event))
+		//mutate:never an event of another process's stands for nothing
 		if o.unseen[event] {
 			o.afterAny(q)
 		}
@@ -326,15 +331,18 @@ func (o *observer) end(handle backends.Stream) {
 }
 
 func (o *observer) endQueue(of streamOf, q *queue) {
+	//mutate:remove a stream's handle stays the one that was destroyed
 	delete(o.queues, of)
 	open := o.to.Close(q.number)
 	if open {
+		//mutate:remove a destroyed stream's work is never over
 		o.endedIn(q)
 	}
 	in := o.inLegacyOrder(q.context)
 	if i := slices.Index(in.others, q); i >= 0 {
 		in.others = slices.Delete(in.others, i, i+1)
 		if open {
+			//mutate:remove the default stream does not wait for what a destroyed stream had
 			in.ended = append(o.stillOpen(in.ended), q)
 		}
 	}
@@ -391,5 +399,6 @@ func (o *observer) contextEnds(c *observed) {
 func (o *observer) unloads(*observed) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
+	//mutate:remove kernels' sizes outlive them
 	clear(o.sizes)
 }

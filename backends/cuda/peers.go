@@ -74,6 +74,8 @@ func (b *Backend) Enable(from, to int) error {
 			}
 			p.own[pair] = true
 		}
+		//mutate:replace a device that is connected does not reach memory that grew before
+		//mutate:with readWrite => noAccess
 		if err := b.extents.grantAll(b, second, first, readWrite); err != nil {
 			return err
 		}
@@ -162,6 +164,7 @@ func (p *peers) users(b *Backend, d *device) []*device {
 	defer p.mu.Unlock()
 	list := []*device{d}
 	for pair := range p.pairs {
+		//mutate:never memory is unmapped under work of a device that reaches it
 		if pair[1] == d.number {
 			list = append(list, b.devices[pair[0]])
 		}

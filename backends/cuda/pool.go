@@ -97,6 +97,7 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 	v.out[1] = threshold
 	err = b.callWithPointers(b.driver.MemPoolSetAttribute, pool, releaseThreshold, uintptr(unsafe.Pointer(&v.out[1])))
 	if err == nil {
+		//mutate:skip a pool that is not open to other devices from the start
 		err = b.openPool(d, pool)
 	}
 	if err != nil {
@@ -142,6 +143,7 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 	}
 	defer v.leave()
 	// Memory whose release is still queued cannot be trimmed.
+	//mutate:skip pools are trimmed while their memory is still being given back
 	if err := b.call(b.driver.CtxSynchronize); err != nil {
 		return err
 	}

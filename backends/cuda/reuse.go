@@ -94,6 +94,8 @@ func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) err
 	if p == nil {
 		return b.freeHere(at, b.driver.MemFree)
 	}
+	//mutate:replace plain memory is reused whatever the thread's stream holds
+	//mutate:with s, err = b.Resolve(at.Device, s) => s = legacyStream
 	if s, err = b.Resolve(at.Device, s); err != nil {
 		s = backends.EveryStream
 	}

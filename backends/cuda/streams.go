@@ -79,6 +79,7 @@ func (b *Backend) followThread(number int) (backends.Stream, error) {
 		return 0, err
 	}
 	if err = b.call(b.driver.EventRecord, e, b.native(perThreadStream)); err == nil {
+		//mutate:skip a thread's default stream is not followed
 		err = b.call(b.driver.StreamWaitEvent, b.native(s), e, 0)
 	}
 	v.giveBack(d, e)
@@ -159,6 +160,7 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 		return err
 	}
 	defer v.leave()
+	//mutate:skip waiting for a stream does not wait
 	return b.call(b.driver.StreamSynchronize, b.native(s))
 }
 
@@ -172,6 +174,7 @@ func (b *Backend) SynchronizeDevice(device int) error {
 	if d.context.Load() == 0 && b.hasContexts() {
 		v := scratch()
 		err := b.callWithPointers(b.driver.DevicePrimaryCtxState, uintptr(d.handle), v.slot(0), v.slot(1))
+		//mutate:always a device that only another library uses is not waited for
 		if err != nil || int32(v.out[1]) == 0 {
 			return err
 		}
@@ -192,6 +195,7 @@ func (v *visit) synchronize(err error) error {
 		return err
 	}
 	defer v.leave()
+	//mutate:skip waiting for a device does not wait
 	return v.b.call(v.b.driver.CtxSynchronize)
 }
 

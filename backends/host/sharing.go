@@ -249,6 +249,7 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 	if err := checkShared(descriptor, size); err != nil {
 		return backends.Region{}, err
 	}
+	//mutate:always a mapping for reading is made for writing
 	if !readOnly {
 		return b.mapWritable(descriptor, size)
 	}
@@ -259,6 +260,8 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 		}
 		defer unix.Close(readable)
 	}
+	//mutate:replace a mapping for reading can be made writable
+	//mutate:with readable => descriptor
 	at, err := mapAnywhere(readable, size, unix.PROT_READ)
 	if err != nil {
 		return backends.Region{}, ranOut(err, size)

@@ -1,16 +1,126 @@
-"""That each line of code which `make mutations` takes out is still where it looks for it."""
+"""That each mark of `make mutations` in the Go code can be applied."""
+
+import difflib
+import shutil
+import subprocess
 
 import pytest
 
-from build_support.mutations import MUTATIONS, mutated
+from build_support.marks import MarkError, all_marks, marks, mutated
 from tests.support.paths import ROOT
 
+FEWEST = 267  # a mark that goes says so here
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_it_changes_the_code(mutation):
-    assert mutated(mutation) != (ROOT / mutation.file).read_text()
+FUNCTION = """package p
+
+func f(list []int) (err error) {
+	%s
+	for i := 0; i < 3; i++ {
+		if err := g(func() { a() }); err != nil || h() { // why
+			return err
+		}
+	}
+	return nil
+}
+"""
 
 
-def test_their_names_tell_them_apart():
-    names = [mutation.name for mutation in MUTATIONS]
-    assert len(set(names)) == len(names)
+def changed(mark, text=FUNCTION, below=4):
+    lines = (text % "a()").split("\n")
+    lines[below:below] = mark.split("\n")
+    text = "\n".join(lines)
+    (mutation,) = marks(text, "p/f.go")
+    before = [line for line in text.split("\n") if "//mutate:" not in line]
+    after = [line for line in mutated(mutation, text).split("\n") if "//mutate:" not in line]
+    return [line[2:].strip() for line in difflib.ndiff(before, after) if line.startswith("+ ")]
+
+
+def test_names_tell_them_apart_and_none_is_lost():
+    names = [mutation.name for mutation in all_marks()]
+    assert sorted(names) == sorted(set(names))
+    assert len(names) >= FEWEST
+
+
+@pytest.mark.skipif(shutil.which("gofmt") is None, reason="there is no gofmt")
+def test_they_change_the_code_to_what_go_can_read(tmp_path):
+    files = {}
+    for number, mutation in enumerate(all_marks()):
+        text = (ROOT / mutation.file).read_text()
+        after = mutated(mutation, text)
+        assert after != text, f"{mutation.where}: changes nothing"
+        files[f"{number}.go"] = mutation
+        (tmp_path / f"{number}.go").write_text(after)
+    read = subprocess.run(
+        ["gofmt", "-e", "-l", *files], cwd=tmp_path, text=True, capture_output=True, check=False
+    )
+    wrong = [f"{files[e.split(':')[0]].where}: {e}" for e in read.stderr.splitlines()]
+    assert wrong == []
+    assert read.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("mark", "below", "after"),
+    [
+        ("//mutate:remove x", 3, ["if false {", "}"]),
+        ("//mutate:never x", 4, ["for i := 0; false && (i < 3); i++ {"]),
+        (
+            "//mutate:always x",
+            5,
+            ["if err := g(func() { a() }); true || (err != nil || h()) { // why"],
+        ),
+        (
+            "//mutate:skip x",
+            5,
+            [
+                "if err := func() (none error) { if false { none = g(func() { a() }) }; return }();"
+                " err != nil || h() { // why"
+            ],
+        ),
+        ("//mutate:insert x\n//mutate:with b()", 5, ["b()"]),
+        (
+            "//mutate:replace x\n//mutate:with h() => true",
+            5,
+            ["if err := g(func() { a() }); err != nil || true { // why"],
+        ),
+        ("//mutate:replace x\n//mutate:with err => list", 6, ["return list"]),
+        (
+            "//mutate:never x\n\t//mutate:also replace\n//mutate:with 3 => 4",
+            4,
+            ["for i := 0; false && (i < 4); i++ {"],
+        ),
+    ],
+)
+def test_what_an_operation_does(mark, below, after):
+    assert changed(mark, below=below) == after
+
+
+@pytest.mark.parametrize(
+    ("mark", "below", "message"),
+    [
+        ("//mutate:delete x", 4, "p/f.go:5: 'delete' is none of remove, "),
+        ("//mutate:remove", 4, "p/f.go:5: a mark has a name"),
+        ("//mutate:also remove", 4, "p/f.go:5: a mark has a name"),
+        ("//mutate:with a => b", 4, "p/f.go:5: `with` belongs below"),
+        ("//mutate:replace x", 4, "p/f.go:5: replace needs a line //mutate:with"),
+        ("//mutate:replace x\n//mutate:with k => j", 4, "the statement has 'k' 0 times, not once"),
+        ("//mutate:replace x\n//mutate:with i => j", 4, "the statement has 'i' 3 times, not once"),
+        ("//mutate:never x", 3, "p/f.go:4: the statement is not one for this operation"),
+        ("//mutate:skip x", 3, "p/f.go:4: the statement is not one for this operation"),
+        ("//mutate:remove x", 11, "p/f.go:12: no statement follows the mark"),
+    ],
+)
+def test_a_mark_that_cannot_be_applied_says_where_it_is(mark, below, message):
+    with pytest.raises(MarkError) as caught:
+        changed(mark, below=below)
+    assert message in str(caught.value)
+
+
+def test_code_below_a_folder_is_tested_by_all_of_it():
+    def tests(file):
+        (mutation,) = marks("//mutate:remove x\na()", file)
+        return mutation.tests
+
+    assert tests("gobuffer/internal/order/work.go") == "./gobuffer/..."
+    assert tests("backends/cuda/internal/x.go") == "./backends/cuda/..."
+    assert tests("backends/internal/pool/trim.go") == "./backends/internal/pool"
+    assert tests("pyhamr/internal/bridge/slices.go") == "./pyhamr/internal/bridge"

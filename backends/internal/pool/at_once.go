@@ -18,6 +18,8 @@ func (p *Pool) TakeAtOnce(size int, s backends.Stream) (at backends.Address, ok 
 	}
 	defer p.mutex.Unlock()
 	b := p.find(size, s, owner)
+	//mutate:replace a pool ends an event where nobody may be waited for
+	//mutate:with (b.owner.event != 0 && b.owner.blocks() == 1) => false
 	if b == nil || b.event != 0 || (b.owner.event != 0 && b.owner.blocks() == 1) {
 		return 0, false // or an event ends
 	}
@@ -43,6 +45,8 @@ func (p *Pool) GiveBackAtOnce(at backends.Address, s backends.Stream) (ok bool) 
 	}
 	if p.mutex.TryLock() {
 		defer p.mutex.Unlock()
+		//mutate:replace a pool keeps more than it may where nobody may be waited for
+		//mutate:with p.surplus()+b.size <= 0 => true
 		if p.surplus()+b.size <= 0 && !owner.ended.Load() {
 			b.owner = owner
 			p.returned(b)

@@ -155,6 +155,7 @@ func (p *Pool) find(size int, s backends.Stream, owner *stream) *block {
 		return free
 	}
 	// The handle may be another stream's by now.
+	//mutate:never a pool takes another stream of the same handle for the same
 	if !p.over(own.event) && p.source.Wait(s, own.event) != nil {
 		return nil
 	}

@@ -119,6 +119,7 @@ func (p *Pool) pollStream(s *stream) {
 	idle, err := p.source.Idle(s.handle)
 	switch {
 	case err != nil:
+	//mutate:always a pool does not look whether a stream is idle
 	case idle:
 		p.settleUpTo(s, s.now)
 	default:
@@ -129,6 +130,8 @@ func (p *Pool) pollStream(s *stream) {
 
 func (p *Pool) over(e backends.Event) bool {
 	done, err := p.source.Done(e)
+	//mutate:replace a pool does not look whether an event was reached
+	//mutate:with err == nil && done => err == nil || done
 	return err == nil && done
 }
 
@@ -143,6 +146,8 @@ func (p *Pool) mark(s *stream) bool {
 }
 
 func (p *Pool) settleUpTo(s *stream, moment uint64) {
+	//mutate:replace an event speaks for what comes back later
+	//mutate:with b.moment <= moment => true
 	p.settle(s, func(b *block) bool { return b.moment <= moment })
 }
 
@@ -211,6 +216,8 @@ func (p *Pool) EndStream(s backends.Stream) {
 	delete(changed, s)
 	p.lasting.Store(&changed)
 	if owner.blocks() > 0 {
+		//mutate:replace a pool forgets what a stream held at its end
+		//mutate:with p.leave(owner) => p.settleUpTo(owner, owner.now)
 		p.leave(owner)
 	}
 	p.disown(s)

@@ -59,6 +59,7 @@ func (p *Pool) Trim() error {
 	if empty {
 		return nil
 	}
+	//mutate:skip a pool is trimmed without waiting for the device
 	if err := p.source.Synchronize(); err != nil {
 		return err
 	}
@@ -110,6 +111,7 @@ func (p *Pool) unused(all bool) (list []*segment) {
 // the segment: a lasting stream is one of the device's own.
 func (g *segment) releasable(anybody *stream) bool {
 	for b := g.first; b != nil; b = b.next {
+		//mutate:never a pool gives memory to the driver that another context still uses
 		if b.owner != anybody && !b.owner.lasting {
 			return false
 		}
@@ -130,6 +132,8 @@ func (p *Pool) free(list []*segment) (bytes int, failed error) {
 		p.mutex.Lock()
 		b := p.add(g.at, g.size, g.kind)
 		b.list().remove(b)
+		//mutate:replace memory that the driver did not take back is reused at once
+		//mutate:with b.owner, b.moment = &p.lost, p.lost.next() => b.owner = &p.anybody
 		b.owner, b.moment = &p.lost, p.lost.next()
 		b.list().insert(b)
 		p.mutex.Unlock()

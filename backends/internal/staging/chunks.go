@@ -132,6 +132,7 @@ func (e *Engine) Trim(free func(*Arena) error) error {
 	var left []*Chunk
 	for _, c := range e.idle {
 		switch a := c.arena; {
+		//mutate:never an arena is given back while a transfer uses a part of it
 		case a.idle < len(a.chunks):
 			left = append(left, c)
 		case !slices.Contains(arenas, a):

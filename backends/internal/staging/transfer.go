@@ -85,6 +85,7 @@ func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
 		t.spins = spins
 	}
 	for _, c := range chunks {
+		//mutate:never a copy does not wait for the chunks of the one before
 		if c.pending {
 			t.earlier = append(t.earlier, c)
 		} else {
@@ -92,6 +93,8 @@ func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
 		}
 	}
 	e.crew.send(t, workers)
+	//mutate:replace a copy ends before its last pieces are there
+	//mutate:with t.ended < pieces => t.begun < pieces
 	for err == nil && t.ended < pieces {
 		if err = t.stopped(); err != nil {
 			break
@@ -118,6 +121,7 @@ func (t *transfer) copyPieces() {
 		}
 		for {
 			stopped := t.stop.Load() // first: nothing is offered after it
+			//mutate:always a piece is copied before it is offered
 			if t.offered.Load() > number {
 				break
 			}
@@ -204,6 +208,7 @@ func (t *transfer) step() error {
 }
 
 func (t *transfer) stopped() error {
+	//mutate:never a staged transfer does not end when it is asked to
 	if t.driver.Stopped() {
 		return backends.ErrStopped
 	}
@@ -252,7 +257,10 @@ func (t *transfer) follow(number int) error {
 	if err := t.driver.Up(c, t.bounds[number], t.length(number)); err != nil {
 		return err
 	}
+	//mutate:remove a chunk is filled again while the device reads it
 	c.pending = true
+	//mutate:also replace
+	//mutate:with t.flying = append(t.flying, c) => t.free = append(t.free, c)
 	t.flying = append(t.flying, c)
 	p.ended = true
 	t.ended++
@@ -270,6 +278,7 @@ func (t *transfer) land() (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		//mutate:always a piece is taken for copied before the device has done it
 		if over {
 			t.flying = t.flying[1:]
 			c.pending = false
@@ -286,8 +295,12 @@ func (t *transfer) land() (bool, error) {
 	}
 	// Another stream may keep one of them for long: each is asked in turn.
 	c := t.earlier[0]
+	//mutate:replace a stream that stands still keeps other streams' transfers waiting
+	//mutate:with t.earlier = append(t.earlier[1:], c) => t.earlier[0] = c
 	t.earlier = append(t.earlier[1:], c)
 	over, err := t.driver.Done(c)
+	//mutate:replace a stopped transfer's chunks are taken for free
+	//mutate:with !over => false
 	if !over || err != nil {
 		return false, err
 	}
@@ -311,6 +324,7 @@ func (t *transfer) end() []*Chunk {
 		if p.ended {
 			continue
 		}
+		//mutate:never host memory is still read or written after an error
 		for number < claimed && !p.done.Load() { // somebody is in the middle of it
 			idle.next()
 		}

@@ -52,7 +52,9 @@ func (e *endings) now() {
 	if e.open.Load() == 0 {
 		return
 	}
+	//mutate:remove leases of which the end was put off are still there when it is asked for
 	e.ending.Lock()
+	//mutate:also remove
 	defer e.ending.Unlock()
 	e.mu.Lock()
 	list := e.list

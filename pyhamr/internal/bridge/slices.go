@@ -92,6 +92,7 @@ func Stop(number uint64) (err error) {
 		return err
 	}
 	o.stop.Ask()
+	//mutate:remove an operation that was asked to end is not waited for
 	<-o.over
 	_, _ = operations.take(number)
 	return o.err
@@ -182,6 +183,7 @@ func (m movement) long(arrays ...*Descriptor) (bool, error) {
 	between := !toHost && !fromHost && m.to.Backend() != m.from.Backend()
 	foreign := false
 	for _, d := range arrays {
+		//mutate:never an operation goes on elsewhere though its stream means another one there
 		if 0 < d.Stream && d.Stream < specialStream {
 			return false, nil
 		}
