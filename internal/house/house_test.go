@@ -91,7 +91,7 @@ func TestSourceThatDoesNotCompileIsAnError(t *testing.T) {
 func TestLinesAreCounted(t *testing.T) {
 	long := string(bytes.Repeat([]byte("a"), 121))
 	s, err := measure(fstest.MapFS{
-		"gobuffer/a.go":                {Data: []byte("package gobuffer\n\n")},
+		"gobuffer/a.go":                {Data: []byte("package gobuffer\n\n//mutate:remove a name\n")},
 		"gobuffer/a_test.go":           {Data: []byte("package gobuffer\n")},
 		"gobuffer/testdata/a.go":       {Data: []byte("package a\n")},
 		"gobuffer/b.txt":               {Data: []byte("text\n")},
