@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // encoder appends fields to a packet.
@@ -142,4 +143,12 @@ func (d *decoder) done() error {
 		return &ProtocolError{d.broken}
 	}
 	return nil
+}
+
+func (d *decoder) name() string {
+	name := d.text()
+	if d.broken == "" && (name == "" || len(name) > mostName || !utf8.ValidString(name)) {
+		d.fail("a name of %d bytes: accepted are 1 to %d, of UTF-8", len(name), mostName)
+	}
+	return name
 }

@@ -36,12 +36,6 @@ func filesLimit() uint64 {
 // errShort says that a packet has come without its descriptors, as the process can open no more.
 var errShort = errors.New("a packet without its descriptors")
 
-// What a FullError names as the memory where there are too few descriptors or connections.
-const (
-	memoryDescriptors = "descriptors"
-	memoryConnections = "connections"
-)
-
 // mostUnits is how many units a server may have, as each has a descriptor. What else the process can open is left to
 // connections, of which each has two, and to files that are open for a moment: a quarter at most, or 40 of few.
 func mostUnits(sessions int) int64 {

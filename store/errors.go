@@ -64,6 +64,15 @@ type Holder struct {
 	Bytes   int64
 }
 
+// largeFrom is how many bytes an object has at least that has memory of its own.
+const largeFrom = 64 << 10
+
+// What a FullError names as the memory where there are too few descriptors or connections.
+const (
+	memoryDescriptors = "descriptors"
+	memoryConnections = "connections"
+)
+
 // FullError says that there is no room for an object: what could be evicted was not enough.
 type FullError struct {
 	Memory  string // "host", a device's UUID, "table": what is known of objects, or, in place of bytes, "descriptors" of memory, "connections"

@@ -4,16 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
-
-func (d *decoder) name() string {
-	name := d.text()
-	if d.broken == "" && (name == "" || len(name) > mostName || !utf8.ValidString(name)) {
-		d.fail("a name of %d bytes: accepted are 1 to %d, of UTF-8", len(name), mostName)
-	}
-	return name
-}
 
 func (c *conversation) putName(d *decoder) error {
 	payload := d.rest

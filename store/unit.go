@@ -98,8 +98,7 @@ func (u *unit) touch() {
 }
 
 const (
-	smallest  = 64       // bytes from one small object to the next, at least
-	largeFrom = 64 << 10 // bytes of an object that has memory of its own
+	smallest  = 64 // bytes from one small object to the next, at least
 	firstSlab = 256 << 10
 	mostSlab  = 16 << 20
 )
