@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // checkHeld refuses a descriptor that is not of memory of a size which cannot change. Of sealed
@@ -13,14 +14,14 @@ import (
 func checkHeld(number int, size int64, sealed bool) (file unix.Stat_t, err error) {
 	seals, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0)
 	if err != nil {
-		return file, &ArgumentError{"memory", "a descriptor of something else", "shared memory"}
+		return file, &ArgumentError{Argument: "memory", Value: "a descriptor of something else", Accepted: "shared memory"}
 	}
 	const sized = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	if err := unix.Fstat(number, &file); err != nil || file.Size != size || seals&sized != sized {
-		return file, &ArgumentError{"memory", fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), fmt.Sprintf("%d bytes whose size is sealed", size)}
+		return file, &ArgumentError{Argument: "memory", Value: fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), Accepted: fmt.Sprintf("%d bytes whose size is sealed", size)}
 	}
 	if sealed && seals&sealsWriting == 0 {
-		return file, &ArgumentError{"memory", fmt.Sprintf("with seals %#x", seals), "memory that is sealed against writing"}
+		return file, &ArgumentError{Argument: "memory", Value: fmt.Sprintf("with seals %#x", seals), Accepted: "memory that is sealed against writing"}
 	}
 	return file, nil
 }
@@ -40,12 +41,12 @@ func sameFile(a, b int) bool {
 }
 
 // holdUnit learns of a slab that a client has, of which objects follow.
-func (c *conversation) holdUnit(d *decoder, e *encoder) error {
-	id, size, each := d.id(), int64(d.size()), int64(d.size())
-	if d.broken == "" && (each < smallest || each > largeFrom || each != placeOf(each) || size < each || size > mostSlab || size%pageSize != 0) {
-		d.fail("a slab of %d bytes for objects of %d", size, each)
+func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error {
+	id, size, each := d.ID(), int64(d.Size()), int64(d.Size())
+	if d.Broken == "" && (each < smallest || each > protocol.LargeFrom || each != placeOf(each) || size < each || size > mostSlab || size%pageSize != 0) {
+		d.Fail("a slab of %d bytes for objects of %d", size, each)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	if err := c.one("slab"); err != nil {
@@ -89,18 +90,18 @@ func (c *conversation) own(o *object, maker bool) {
 }
 
 // hold learns of an object that a client has, and gives it leases of it.
-func (c *conversation) hold(d *decoder, e *encoder) error {
-	id, times, where, slab, at := d.id(), int64(d.u32()), d.u8(), d.id(), int64(d.size())
-	size := int64(d.size())
-	flags := d.u8()
-	device, bytes := backends.UUID(d.id()), int64(d.size())
+func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
+	id, times, where, slab, at := d.ID(), int64(d.U32()), d.U8(), d.ID(), int64(d.Size())
+	size := int64(d.Size())
+	flags := d.U8()
+	device, bytes := backends.UUID(d.ID()), int64(d.Size())
 	layout, raw := decodeLayout(d)
-	metadata := d.blob()
-	if d.broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe|flagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
+	metadata := d.Blob()
+	if d.Broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe|flagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
 		(where == nowhere) != (bytes == 0) || (where != nowhere && (where == onDevice) != (device != backends.UUID{}))) {
-		d.fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
+		d.Fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
@@ -113,7 +114,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		}
 	}
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
-	if _, known := s.book.of(opSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
+	if _, known := s.book.of(protocol.OpSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
 		//mutate:remove who got an object before its seal is believed
 		sealed = true // since this client got it
 	}
@@ -138,7 +139,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 		s.book.expect(toldAgain)
 		return nil
 	}
-	if _, deleted := s.book.of(opDelete, id); deleted {
+	if _, deleted := s.book.of(protocol.OpDelete, id); deleted {
 		return &NotFoundError{ID: id}
 	}
 	o := &object{
@@ -153,7 +154,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 	switch where {
 	case ownMemory, onDevice:
 		if size < bytes || (where == ownMemory && size != roundUp(bytes, pageSize)) {
-			return &ProtocolError{fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
+			return &ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
 		}
 		if where == ownMemory {
 			if _, err := checkHeld(c.descriptors[0], size, sealed); err != nil {
@@ -165,7 +166,7 @@ func (c *conversation) hold(d *decoder, e *encoder) error {
 			return err
 		}
 		// While something was spilled another client may have been first, or have told of its deletion.
-		_, deleted := s.book.of(opDelete, id)
+		_, deleted := s.book.of(protocol.OpDelete, id)
 		err = s.tableRoom(o.tableBytes())
 		if s.objects[id] != nil || deleted {
 			err = &NotFoundError{ID: id}

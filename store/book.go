@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // book has what clients asked of objects after they were made: names, marks, seals, metadata and deletions. It is a
@@ -73,7 +75,7 @@ const mostOrphans = 1 << 16
 // newBook returns a book without a file. isThere reports whether there is an object.
 func newBook(limit int64, isThere func(ID) bool) *book {
 	return &book{
-		bookFile: newBookFile(), id: newID(), isThere: isThere, facts: map[string]*kept{}, objects: map[ID]*subject{},
+		bookFile: newBookFile(), id: protocol.NewID(), isThere: isThere, facts: map[string]*kept{}, objects: map[ID]*subject{},
 		gone: chain[subject]{neighbours: func(o *subject) *neighbours[subject] { return &o.ofGone }}, dropped: newFacts(),
 		mostOrphans: mostOrphans, limit: limit, read: map[ID]struct{}{},
 	}
@@ -130,14 +132,14 @@ func (b *book) now() uint64 {
 	return b.last
 }
 
-func (f *fact) encode(e *encoder) {
-	at := e.begin(f.operation, 0, f.when)
-	e.bytes = append(e.bytes, f.payload...)
-	e.end(at)
+func (f *fact) encode(e *protocol.Encoder) {
+	at := e.Begin(f.operation, 0, f.when)
+	e.Bytes = append(e.Bytes, f.payload...)
+	e.End(at)
 }
 
 // bytes is how long an entry is in the file.
-func (f *fact) bytes() int64 { return int64(headerBytes + len(f.payload)) }
+func (f *fact) bytes() int64 { return int64(protocol.HeaderBytes + len(f.payload)) }
 
 // note writes a new fact down, at once.
 func (b *book) note(operation uint16, payload []byte) {
@@ -276,7 +278,7 @@ func (b *book) forgetOldest() {
 	}
 	facts := &object.facts
 	for range 2 { // what takes its names from it goes after these
-		if k := facts.oldest; k.operation == opDelete || k.operation == opDropName {
+		if k := facts.oldest; k.operation == protocol.OpDelete || k.operation == protocol.OpDropName {
 			facts.renew()
 		}
 	}
@@ -297,40 +299,40 @@ func (b *book) tidy() (more bool) {
 
 // subjectOf returns what a fact is about, of which the newest holds, and the object, if it is about one.
 func subjectOf(operation uint16, payload []byte) (key string, id ID, ok bool) {
-	d := decoder{rest: payload}
+	d := protocol.Decoder{Rest: payload}
 	switch operation {
-	case opPutName:
-		key, id = nameKey(d.name()), d.id()
-		d.flag()
-	case opDropName:
-		if all := d; all.text() == "" { // all names of an object
-			id = all.id()
-			return objectKey(opDropName, id), id, all.done() == nil && id != ID{}
+	case protocol.OpPutName:
+		key, id = nameKey(d.Name()), d.ID()
+		d.Flag()
+	case protocol.OpDropName:
+		if all := d; all.Text() == "" { // all names of an object
+			id = all.ID()
+			return objectKey(protocol.OpDropName, id), id, all.Done() == nil && id != ID{}
 		}
-		key = nameKey(d.name())
-	case opMark:
-		id = d.id()
-		what := d.u8()
-		d.flag()
+		key = nameKey(d.Name())
+	case protocol.OpMark:
+		id = d.ID()
+		what := d.U8()
+		d.Flag()
 		if what > markEvictable {
-			d.fail("mark %d", what)
+			d.Fail("mark %d", what)
 		}
 		key = markKey(id, what)
-	case opSeal:
-		id = d.id()
-		key = objectKey(opSeal, id)
-	case opDelete:
-		id = d.id()
-		d.flag()
-		key = objectKey(opDelete, id)
-	case opSetMetadata:
-		id = d.id()
-		d.blob()
-		key = objectKey(opSetMetadata, id)
+	case protocol.OpSeal:
+		id = d.ID()
+		key = objectKey(protocol.OpSeal, id)
+	case protocol.OpDelete:
+		id = d.ID()
+		d.Flag()
+		key = objectKey(protocol.OpDelete, id)
+	case protocol.OpSetMetadata:
+		id = d.ID()
+		d.Blob()
+		key = objectKey(protocol.OpSetMetadata, id)
 	default:
 		return "", ID{}, false
 	}
-	return key, id, d.done() == nil
+	return key, id, d.Done() == nil
 }
 
 func nameKey(name string) string       { return "n" + name }
@@ -346,13 +348,13 @@ func (b *book) of(operation uint16, id ID) (f *kept, ok bool) {
 
 // objectOf returns whose a name is by a fact, unless the object was deleted or lost all its names since.
 func (b *book) objectOf(f *fact) (id ID, ok bool) {
-	if f.operation != opPutName {
+	if f.operation != protocol.OpPutName {
 		return id, false
 	}
 	if _, id, ok = subjectOf(f.operation, f.payload); !ok {
 		return id, false
 	}
-	for _, operation := range []uint16{opDelete, opDropName} {
+	for _, operation := range []uint16{protocol.OpDelete, protocol.OpDropName} {
 		//mutate:replace a deleted object keeps its names
 		//mutate:with later.when > f.when => later.when == 0
 		if later, known := b.of(operation, id); known && later.when > f.when {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/protocol"
 )
 
 // TestANameThatIsGivenAgain has a client give an object a name that it has as far as the server knows, and another one
@@ -48,23 +50,23 @@ func TestANameThatIsGivenAgain(t *testing.T) {
 // TestABookOfLongEntriesDoesNotGrow has metadata change again and again that is longer than what is copied with each
 // short entry.
 func TestABookOfLongEntriesDoesNotGrow(t *testing.T) {
-	id := newID()
+	id := protocol.NewID()
 	b := newBook(1<<30, func(ID) bool { return true })
 	require.NoError(t, b.open())
 	defer b.close()
 	for i := range 100_000 {
-		var e encoder
-		e.text(fmt.Sprint("a name ", i))
-		e.id(id)
-		e.flag(false)
-		b.note(opPutName, e.bytes)
+		var e protocol.Encoder
+		e.Text(fmt.Sprint("a name ", i))
+		e.ID(id)
+		e.Flag(false)
+		b.note(protocol.OpPutName, e.Bytes)
 	}
-	var e encoder
-	e.id(id)
-	e.blob(make([]byte, mostMetadata*3/2))
+	var e protocol.Encoder
+	e.ID(id)
+	e.Blob(make([]byte, protocol.MostMetadata*3/2))
 	most := int64(0)
 	for range 2000 {
-		b.note(opSetMetadata, e.bytes)
+		b.note(protocol.OpSetMetadata, e.Bytes)
 		most = max(most, b.end-b.start())
 	}
 	assert.Less(t, most, 3*b.bookFile.bytes+4*spareBytes)

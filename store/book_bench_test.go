@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/protocol"
 )
 
 // longestHold returns for how long somebody had to wait for the server's lock while f ran, at most.
@@ -33,21 +35,21 @@ func longestHold(s *Server, f func()) (longest time.Duration) {
 // giveNames has objects have many names, each of which is given many times.
 func giveNames(s *Server, objects []*Object, names, times int) {
 	for i := range names * times {
-		var e encoder
+		var e protocol.Encoder
 		name := fmt.Sprint("a name of usual length ", i%names)
 		id := objects[i/names%len(objects)].ID()
 		if len(objects) > times {
 			id = objects[i%len(objects)].ID()
 		}
-		e.text(name)
-		e.id(id)
-		e.flag(true)
+		e.Text(name)
+		e.ID(id)
+		e.Flag(true)
 		s.mu.Lock()
 		if had, taken := s.names[name]; taken {
 			s.unname(had)
 		}
 		s.name(s.objects[id], name)
-		s.note(opPutName, e.bytes)
+		s.note(protocol.OpPutName, e.Bytes)
 		s.mu.Unlock()
 	}
 }

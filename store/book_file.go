@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 )
 
 // bookFile is the file of a book. Entries are only appended. To make the file shorter, the oldest entries that hold are
@@ -23,7 +24,7 @@ type bookFile struct {
 	end     int64
 	cleaned int64 // where the end was when the file was made shorter last
 	freed   int64 // what is before gave its memory back, the first page aside
-	out     encoder
+	out     protocol.Encoder
 	writeAt func(number int, bytes []byte, at int64) (int, error)
 }
 
@@ -114,16 +115,16 @@ func (b *bookFile) flush() error {
 
 // move appends the oldest entries of a chain, of some bytes or a little more, to the file.
 func (b *bookFile) move(from *chain[kept], bytes int) error {
-	b.out.bytes = b.out.bytes[:0]
+	b.out.Bytes = b.out.Bytes[:0]
 	n := 0
-	for k := from.oldest; k != nil && len(b.out.bytes) < bytes; k = k.inFile.newer {
+	for k := from.oldest; k != nil && len(b.out.Bytes) < bytes; k = k.inFile.newer {
 		k.encode(&b.out)
 		n++
 	}
 	if n == 0 {
 		return nil
 	}
-	if err := b.writeAll(b.out.bytes, b.end); err != nil {
+	if err := b.writeAll(b.out.Bytes, b.end); err != nil {
 		_ = unix.Ftruncate(b.number, b.end) // what is left of it is no entry
 		return err
 	}
@@ -192,11 +193,11 @@ func (b *bookFile) clean() (more bool) {
 // openBook returns which book a descriptor is of, and where it begins.
 func openBook(number int) (id ID, at int64, err error) {
 	if _, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0); err != nil {
-		return id, 0, &ArgumentError{"book", "a descriptor of something else", "what a server has sent"}
+		return id, 0, &ArgumentError{Argument: "book", Value: "a descriptor of something else", Accepted: "what a server has sent"}
 	}
 	var head [bookHeader]byte
 	if n, err := unix.Pread(number, head[:], 0); err != nil || n < len(head) {
-		return id, 0, &ArgumentError{"book", fmt.Sprintf("a file of %d bytes", n), "what a server has sent"}
+		return id, 0, &ArgumentError{Argument: "book", Value: fmt.Sprintf("a file of %d bytes", n), Accepted: "what a server has sent"}
 	}
 	return ID(head[:startAt]), int64(binary.LittleEndian.Uint64(head[startAt:])), nil
 }
@@ -208,17 +209,17 @@ func readBook(number int, at int64, buffer []byte) (list []told, next int64, err
 	}
 	n, err := unix.Pread(number, buffer, at)
 	if err != nil {
-		return nil, at, &SystemError{"the book: " + err.Error()}
+		return nil, at, &SystemError{Problem: "the book: " + err.Error()}
 	}
 	for rest := buffer[:n]; len(list) < readAtOnce; {
-		f, after, err := nextFrame(rest)
+		f, after, err := protocol.NextFrame(rest)
 		if err != nil { // of the last one the writer may have written a part
 			break
 		}
-		key, id, ok := subjectOf(f.operation, f.payload)
+		key, id, ok := subjectOf(f.Operation, f.Payload)
 		t := told{id: id}
 		if ok {
-			t.kept = &kept{fact: fact{f.request, f.operation, slices.Clone(f.payload)}, key: key}
+			t.kept = &kept{fact: fact{f.Request, f.Operation, slices.Clone(f.Payload)}, key: key}
 		}
 		list = append(list, t)
 		at += int64(len(rest) - len(after))

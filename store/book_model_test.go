@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // books has servers' books, one after the other, each cut off at any byte of what its server writes, beside plain maps.
@@ -134,7 +136,7 @@ func (w *books) start() {
 func (w *books) learn(number int) {
 	_, at, err := openBook(number)
 	require.NoError(w.t, err)
-	buffer := make([]byte, 2*mostPacket)
+	buffer := make([]byte, 2*protocol.MostPacket)
 	for latest := w.book.now(); ; {
 		list, next, err := readBook(number, at, buffer)
 		require.NoError(w.t, err)
@@ -155,7 +157,7 @@ func (w *books) written() {
 }
 
 func (w *books) come() {
-	id := newID()
+	id := protocol.NewID()
 	w.objects = append(w.objects, id)
 	w.there[id] = true
 }
@@ -163,33 +165,33 @@ func (w *books) come() {
 func (w *books) step() {
 	id := w.objects[len(w.objects)-1-w.random.IntN(6)]
 	name := fmt.Sprint("name ", w.random.IntN(20))
-	var e encoder
+	var e protocol.Encoder
 	switch kind := w.random.IntN(20); {
 	case kind < 6:
 		if !w.there[id] {
 			return
 		}
-		e.text(name)
-		e.id(id)
-		e.flag(false)
+		e.Text(name)
+		e.ID(id)
+		e.Flag(false)
 		w.names[name] = id
-		w.note(opPutName, e.bytes)
+		w.note(protocol.OpPutName, e.Bytes)
 	case kind < 8:
-		e.text(name)
+		e.Text(name)
 		delete(w.names, name)
-		w.note(opDropName, e.bytes)
+		w.note(protocol.OpDropName, e.Bytes)
 	case kind < 12 && w.there[id]:
-		e.id(id)
-		e.u8(uint8(w.random.IntN(2)))
-		e.flag(w.random.IntN(2) == 0)
-		w.note(opMark, e.bytes)
+		e.ID(id)
+		e.U8(uint8(w.random.IntN(2)))
+		e.Flag(w.random.IntN(2) == 0)
+		w.note(protocol.OpMark, e.Bytes)
 	case kind < 14 && w.there[id]:
-		e.id(id)
-		w.note(opSeal, e.bytes)
+		e.ID(id)
+		w.note(protocol.OpSeal, e.Bytes)
 	case kind < 17 && w.there[id]:
-		e.id(id)
-		e.blob(make([]byte, w.random.IntN(2000)))
-		w.note(opSetMetadata, e.bytes)
+		e.ID(id)
+		e.Blob(make([]byte, w.random.IntN(2000)))
+		w.note(protocol.OpSetMetadata, e.Bytes)
 	case kind < 18 && w.there[id]:
 		w.remove(id)
 	case kind == 19:
@@ -218,16 +220,16 @@ func (w *books) remove(id ID) {
 	w.book.went(id)
 	w.come()
 	w.told[w.objects[len(w.objects)-1]] = true
-	var e encoder
+	var e protocol.Encoder
 	if w.random.IntN(2) == 0 {
-		e.id(id)
-		e.flag(true)
-		w.note(opDelete, e.bytes)
+		e.ID(id)
+		e.Flag(true)
+		w.note(protocol.OpDelete, e.Bytes)
 		return
 	}
-	e.text("")
-	e.id(id)
-	w.note(opDropName, e.bytes)
+	e.Text("")
+	e.ID(id)
+	w.note(protocol.OpDropName, e.Bytes)
 }
 
 func (w *books) note(operation uint16, payload []byte) {
@@ -293,7 +295,7 @@ func (w *books) check() {
 
 // revive has an object be there whose end was not written.
 func (w *books) revive(f fact) {
-	if _, id, _ := subjectOf(f.operation, f.payload); id != (ID{}) && (f.operation == opDelete || f.operation == opDropName) {
+	if _, id, _ := subjectOf(f.operation, f.payload); id != (ID{}) && (f.operation == protocol.OpDelete || f.operation == protocol.OpDropName) {
 		w.there[id], w.told[id] = true, true
 		w.book.came(id)
 	}
@@ -305,7 +307,7 @@ func (w *books) ownNames() {
 	for i := range 20 {
 		name := fmt.Sprint("name ", i)
 		f := w.facts[nameKey(name)]
-		if _, id, _ := subjectOf(f.operation, f.payload); f.operation == opPutName && w.there[id] {
+		if _, id, _ := subjectOf(f.operation, f.payload); f.operation == protocol.OpPutName && w.there[id] {
 			w.names[name] = id
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 )
 
 // nameOf is the object of a name, or zero.
@@ -268,12 +269,12 @@ func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
 	x := holdMany(t, c, 1, bytesOf(100))[0]
 	s.mu.Lock()
 	for i := range mostOrphans + 1000 {
-		var e encoder
-		e.text(fmt.Sprint(i))
-		e.id(x.ID())
-		e.flag(false)
+		var e protocol.Encoder
+		e.Text(fmt.Sprint(i))
+		e.ID(x.ID())
+		e.Flag(false)
 		s.name(s.objects[x.ID()], fmt.Sprint(i))
-		s.note(opPutName, e.bytes)
+		s.note(protocol.OpPutName, e.Bytes)
 	}
 	s.mu.Unlock()
 	for range 2 {
@@ -300,28 +301,28 @@ func TestABookThatIsNone(t *testing.T) {
 	send := func(bytes []byte) error {
 		c := newClient(t, s)
 		number := memoryFile(t, bytes)
-		return c.call(background, call{operation: opRemember, descriptors: []int{number}})
+		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{number}})
 	}
 	require.ErrorAs(t, send(nil), new(*ArgumentError))
 	require.ErrorAs(t, send(make([]byte, bookHeader-1)), new(*ArgumentError))
 	require.NoError(t, send(make([]byte, 1<<20)))
-	var e encoder
-	e.id(newID())
-	e.u64(bookHeader)
-	e.u64(0)
-	f := fact{1 << 63, opDropName, []byte("\x01\x00\x00\x00x")} // not before a long time
+	var e protocol.Encoder
+	e.ID(protocol.NewID())
+	e.U64(bookHeader)
+	e.U64(0)
+	f := fact{1 << 63, protocol.OpDropName, []byte("\x01\x00\x00\x00x")} // not before a long time
 	f.encode(&e)
-	f = fact{1, opDropName, []byte("\x01\x00\x00\x00x")} // older than what holds
+	f = fact{1, protocol.OpDropName, []byte("\x01\x00\x00\x00x")} // older than what holds
 	f.encode(&e)
 	s.mu.Lock()
 	now := s.book.now()
 	s.mu.Unlock()
-	f = fact{now, opCreate, []byte("what is in no book")}
+	f = fact{now, protocol.OpCreate, []byte("what is in no book")}
 	f.encode(&e)
-	require.NoError(t, send(e.bytes))
-	require.NoError(t, send(e.bytes[:len(e.bytes)-1]))
+	require.NoError(t, send(e.Bytes))
+	require.NoError(t, send(e.Bytes[:len(e.Bytes)-1]))
 	c := newClient(t, s)
-	require.ErrorAs(t, c.call(background, call{operation: opRemember}), new(*ProtocolError))
+	require.ErrorAs(t, c.call(background, call{operation: protocol.OpRemember}), new(*ProtocolError))
 	assert.Equal(t, x.ID(), nameOf(t, good, "x"))
 	releaseAll(t, []*Object{x})
 }

@@ -9,6 +9,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // Builder is an object that is not sealed: an array to write to. One goroutine uses it at a time.
@@ -31,9 +32,9 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 		return nil, err
 	}
 	err := c.call(ctx, call{
-		operation: opCreate,
+		operation: protocol.OpCreate,
 		build:     request.encode,
-		take: func(d *decoder, descriptors []int) error {
+		take: func(d *protocol.Decoder, descriptors []int) error {
 			h, p, err := request.decode(d, descriptors)
 			if err != nil {
 				return err
@@ -83,7 +84,7 @@ type creation struct {
 
 func (r *creation) of(c *Client, what Description) (err error) {
 	if c == nil || c.turn == nil {
-		return &ArgumentError{"client", "nil", "what Connect returns"}
+		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	r.client, r.what = c, what
 	if r.layout, err = arrayiface.NewLayout(what.Type, what.Shape, nil); err != nil {
@@ -120,24 +121,24 @@ func (r *creation) of(c *Client, what Description) (err error) {
 	return nil
 }
 
-func (r *creation) encode(e *encoder) {
-	e.u8(r.flags)
-	e.id(ID(r.device))
-	e.u64(uint64(r.bytes))
-	e.u64(uint64(r.charge))
+func (r *creation) encode(e *protocol.Encoder) {
+	e.U8(r.flags)
+	e.ID(ID(r.device))
+	e.U64(uint64(r.bytes))
+	e.U64(uint64(r.charge))
 	encodeLayout(e, r.what.Type, r.what.Shape)
-	e.blob(r.what.Metadata)
+	e.Blob(r.what.Metadata)
 }
 
 // decode reads the reply. Descriptors are the caller's unless there is an error.
-func (r *creation) decode(d *decoder, descriptors []int) (h *held, p place, err error) {
+func (r *creation) decode(d *protocol.Decoder, descriptors []int) (h *held, p place, err error) {
 	h = &held{times: 1, users: 1, made: true, bound: r.what.Session}
 	h.info = Info{
-		ID: d.id(), Layout: r.layout, Bytes: r.bytes, Device: r.device, Metadata: append([]byte(nil), r.what.Metadata...),
+		ID: d.ID(), Layout: r.layout, Bytes: r.bytes, Device: r.device, Metadata: append([]byte(nil), r.what.Metadata...),
 		Evictable: r.what.Evictable, Pinned: r.what.Pinned,
 	}
 	p = decodePlace(d)
-	if err = d.done(); err == nil {
+	if err = d.Done(); err == nil {
 		err = r.client.check(p, r.bytes, descriptors)
 	}
 	if ranOut(err) {
@@ -161,8 +162,8 @@ func (b *Builder) attach(ctx context.Context, what Description, size int64) erro
 	}
 	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, users: 1}
 	return c.notMade(b.held, c.call(ctx, call{
-		operation:   opAttach,
-		build:       func(e *encoder) { e.id(id) },
+		operation:   protocol.OpAttach,
+		build:       func(e *protocol.Encoder) { e.ID(id) },
 		descriptors: []int{descriptor},
 	}))
 }
@@ -171,7 +172,7 @@ func (b *Builder) attach(ctx context.Context, what Description, size int64) erro
 // nor ordinary host memory.
 func (c *Client) onDevice(a backends.Allocator) (bool, error) {
 	if !a.Valid() {
-		return false, &ArgumentError{"allocator", a.String(), "one of the host's or of a device whose memory can be shared"}
+		return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: "one of the host's or of a device whose memory can be shared"}
 	}
 	switch a.Kind() {
 	case backends.Pageable:
@@ -179,7 +180,7 @@ func (c *Client) onDevice(a backends.Allocator) (bool, error) {
 	case backends.DeviceOnly:
 		return true, nil
 	}
-	return false, &ArgumentError{"allocator", a.String(), "ordinary host memory, as malloc, or memory of a device alone: page-locked and managed memory cannot be shared by descriptor"}
+	return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: "ordinary host memory, as malloc, or memory of a device alone: page-locked and managed memory cannot be shared by descriptor"}
 }
 
 func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, error) {
@@ -231,7 +232,7 @@ func (b *Builder) Array() *gobuffer.Array {
 	return b.array
 }
 
-var errNoBuilder = &ArgumentError{"builder", "nil or a zero value", "what Create returns"}
+var errNoBuilder = &ArgumentError{Argument: "builder", Value: "nil or a zero value", Accepted: "what Create returns"}
 
 // use has f end the builder, unless somebody has.
 func (b *Builder) use(f func() error) error {
@@ -247,7 +248,7 @@ func (b *Builder) use(f func() error) error {
 func (b *Builder) Abort(ctx context.Context) error {
 	return b.use(func() error {
 		id := b.held.info.ID
-		err := b.client.change(ctx, id, call{operation: opAbort, build: func(e *encoder) { e.id(id) }}, (*held).gone)
+		err := b.client.change(ctx, id, call{operation: protocol.OpAbort, build: func(e *protocol.Encoder) { e.ID(id) }}, (*held).gone)
 		if err != nil {
 			b.client.discard(b.held)
 			return errors.Join(err, b.array.Close())
@@ -329,7 +330,7 @@ func (o *Object) Array() *gobuffer.Array {
 // again is harmless.
 func (o *Object) Release() (err error) {
 	if o == nil || o.client == nil {
-		return &ArgumentError{"object", "nil or a zero value", "what Get returns"}
+		return &ArgumentError{Argument: "object", Value: "nil or a zero value", Accepted: "what Get returns"}
 	}
 	o.once.Do(func() {
 		if o.array != nil {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"hamr/store/internal/protocol"
 )
 
 func checkName(name string) error {
-	if name == "" || len(name) > mostName || !utf8.ValidString(name) {
-		return &ArgumentError{"name", fmt.Sprintf("%.40q, of %d bytes", name, len(name)), fmt.Sprintf("1 to %d bytes of UTF-8", mostName)}
+	if name == "" || len(name) > protocol.MostName || !utf8.ValidString(name) {
+		return &ArgumentError{Argument: "name", Value: fmt.Sprintf("%.40q, of %d bytes", name, len(name)), Accepted: fmt.Sprintf("1 to %d bytes of UTF-8", protocol.MostName)}
 	}
 	return nil
 }
@@ -22,9 +24,9 @@ func checkName(name string) error {
 func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	crash("client-deleting")
 	return c.change(ctx, id, call{
-		operation: opDelete,
+		operation: protocol.OpDelete,
 		finds:     true,
-		build:     func(e *encoder) { e.id(id); e.flag(force) },
+		build:     func(e *protocol.Encoder) { e.ID(id); e.Flag(force) },
 	}, (*held).gone)
 }
 
@@ -37,7 +39,7 @@ func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) 
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: opPutName, finds: true, build: func(e *encoder) { e.text(name); e.id(id); e.flag(replace) }})
+	return c.call(ctx, call{operation: protocol.OpPutName, finds: true, build: func(e *protocol.Encoder) { e.Text(name); e.ID(id); e.Flag(replace) }})
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
@@ -50,17 +52,17 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 		ask = c.callAside
 	}
 	err = ask(ctx, call{
-		operation: opGetName,
+		operation: protocol.OpGetName,
 		finds:     true,
-		build: func(e *encoder) {
-			e.text(name)
+		build: func(e *protocol.Encoder) {
+			e.Text(name)
 			if wait {
-				e.u64(timeLeft(ctx))
+				e.U64(timeLeft(ctx))
 			} else {
-				e.u64(0)
+				e.U64(0)
 			}
 		},
-		read: func(d *decoder) { id = d.id() },
+		read: func(d *protocol.Decoder) { id = d.ID() },
 	})
 	var absent *NotFoundError
 	if wait && errors.As(err, &absent) {
@@ -74,21 +76,21 @@ func (c *Client) DropName(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: opDropName, finds: true, build: func(e *encoder) { e.text(name) }})
+	return c.call(ctx, call{operation: protocol.OpDropName, finds: true, build: func(e *protocol.Encoder) { e.Text(name) }})
 }
 
 // Exists reports whether there is an object, and whether it is sealed.
 func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err error) {
 	err = c.call(ctx, call{
-		operation: opExists,
+		operation: protocol.OpExists,
 		finds:     true,
-		build:     func(e *encoder) { e.id(id) },
-		take: func(d *decoder, descriptors []int) error {
+		build:     func(e *protocol.Encoder) { e.ID(id) },
+		take: func(d *protocol.Decoder, descriptors []int) error {
 			closeAll(descriptors)
-			if there, sealed = d.flag(), d.flag(); there {
-				return d.done()
+			if there, sealed = d.Flag(), d.Flag(); there {
+				return d.Done()
 			}
-			return cmp.Or(d.done(), error(&NotFoundError{ID: id}))
+			return cmp.Or(d.Done(), error(&NotFoundError{ID: id}))
 		},
 	})
 	if errors.As(err, new(*NotFoundError)) {
@@ -100,10 +102,10 @@ func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err err
 // Describe returns what is known of an object.
 func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
 	err = c.call(ctx, call{
-		operation: opDescribe,
+		operation: protocol.OpDescribe,
 		finds:     true,
-		build:     func(e *encoder) { e.id(id) },
-		read:      func(d *decoder) { info = decodeListed(d) },
+		build:     func(e *protocol.Encoder) { e.ID(id) },
+		read:      func(d *protocol.Decoder) { info = decodeListed(d) },
 	})
 	return info, err
 }
@@ -118,15 +120,15 @@ func (c *Client) Metadata(ctx context.Context, id ID) ([]byte, error) {
 func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error {
 	metadata = slices.Clone(metadata)
 	return c.change(ctx, id, call{
-		operation: opSetMetadata,
-		build:     func(e *encoder) { e.id(id); e.blob(metadata) },
+		operation: protocol.OpSetMetadata,
+		build:     func(e *protocol.Encoder) { e.ID(id); e.Blob(metadata) },
 	}, func(h *held) { h.info.Metadata = metadata })
 }
 
 // change makes a request that changes an object. Where this client has it, its own knowledge changes with the answer: the
 // next one who has the turn may tell another server of it.
 func (c *Client) change(ctx context.Context, id ID, r call, do func(*held)) error {
-	r.read = func(*decoder) {
+	r.read = func(*protocol.Decoder) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if h := c.held[id]; h != nil {
@@ -149,9 +151,9 @@ func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
 
 func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
 	return c.change(ctx, id, call{
-		operation: opMark,
+		operation: protocol.OpMark,
 		finds:     true,
-		build:     func(e *encoder) { e.id(id); e.u8(what); e.flag(on) },
+		build:     func(e *protocol.Encoder) { e.ID(id); e.U8(what); e.Flag(on) },
 	}, func(h *held) {
 		if what == markPinned {
 			h.info.Pinned = on
@@ -174,8 +176,8 @@ type ListOptions struct {
 // List returns objects in the order in which they were made, and where to go on, which is 0 at the
 // end. A page may have fewer objects than were asked for, and none, before the end.
 func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uint64, err error) {
-	if o.Most < 0 || len(o.Prefix) > mostName {
-		return nil, 0, &ArgumentError{"list", fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix)), "0 or more, and a name's beginning"}
+	if o.Most < 0 || len(o.Prefix) > protocol.MostName {
+		return nil, 0, &ArgumentError{Argument: "list", Value: fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix)), Accepted: "0 or more, and a name's beginning"}
 	}
 	filter := listSealed
 	if o.Unsealed {
@@ -185,19 +187,19 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 		filter |= listNamed
 	}
 	err = c.call(ctx, call{
-		operation: opList,
-		build: func(e *encoder) {
-			e.u64(o.After)
+		operation: protocol.OpList,
+		build: func(e *protocol.Encoder) {
+			e.U64(o.After)
 			if o.Most == 0 {
 				o.Most = 1 << 20
 			}
-			e.u32(uint32(min(o.Most, 1<<20)))
-			e.u8(filter)
-			e.text(o.Prefix)
+			e.U32(uint32(min(o.Most, 1<<20)))
+			e.U8(filter)
+			e.Text(o.Prefix)
 		},
-		read: func(d *decoder) {
-			list, next = nil, d.u64()
-			for range d.count(32) {
+		read: func(d *protocol.Decoder) {
+			list, next = nil, d.U64()
+			for range d.Count(32) {
 				list = append(list, decodeListed(d))
 			}
 		},
@@ -208,16 +210,16 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 // Statistics returns the server's figures.
 func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
 	err = c.call(ctx, call{
-		operation: opStatistics,
-		read: func(d *decoder) {
+		operation: protocol.OpStatistics,
+		read: func(d *protocol.Decoder) {
 			for _, v := range t.numbers() {
-				*v = int64(d.u64())
+				*v = int64(d.U64())
 			}
-			for range d.count(16) {
-				m := MemoryStatistics{Name: d.text()}
-				m.Device = [16]byte(d.id())
+			for range d.Count(16) {
+				m := MemoryStatistics{Name: d.Text()}
+				m.Device = [16]byte(d.ID())
 				for _, v := range m.numbers() {
-					*v = int64(d.u64())
+					*v = int64(d.U64())
 				}
 				t.Memories = append(t.Memories, m)
 			}

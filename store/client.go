@@ -14,6 +14,7 @@ import (
 
 	"hamr/gobuffer"
 	"hamr/internal/deadline"
+	"hamr/store/internal/protocol"
 )
 
 // Client is a session with a server: what it has leases of, it has until it lets go of it, is
@@ -35,7 +36,7 @@ type Client struct {
 	book      int    // what the server wrote down, or -1
 	books     []int  // what earlier ones did, of which it was not told
 	request   uint64
-	out       encoder
+	out       protocol.Encoder
 	in        []byte
 	undone    bool            // the request is, whose answer is being read
 	short     bool            // what was received should have descriptors that could not be opened
@@ -89,7 +90,7 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 		}
 	}
 	c := &Client{
-		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), in: make([]byte, mostPacket), abandoned: map[uint64]call{}, book: -1,
+		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}, book: -1,
 		held: map[ID]*held{}, slabs: map[ID]*mapping{}, watches: map[*Watch]struct{}{},
 	}
 	var err error
@@ -106,10 +107,10 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 // where it stands still; 0, as at first, is no limit. Calls that wait for others end by their contexts alone.
 func (c *Client) SetTimeout(timeout time.Duration) error {
 	if c == nil || c.turn == nil {
-		return &ArgumentError{"client", "nil", "what Connect returns"}
+		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	if timeout < 0 {
-		return &ArgumentError{"timeout", timeout.String(), "0 for none, or more"}
+		return &ArgumentError{Argument: "timeout", Value: timeout.String(), Accepted: "0 for none, or more"}
 	}
 	c.timeout.Store(int64(timeout))
 	return nil
@@ -135,7 +136,7 @@ func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 		return nil, welcome{}, noDescriptors()
 	}
 	if err != nil {
-		return nil, welcome{}, &LostError{c.path, err}
+		return nil, welcome{}, &LostError{Path: c.path, Reason: err}
 	}
 	socket.hangUp = c.hangUp
 	until := time.Now().Add(answersWithin)
@@ -147,7 +148,7 @@ func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 	}
 	socket.close()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !time.Now().Before(until) {
-		err = &LostError{c.path, fmt.Errorf("process %d listens there, and has not answered for %s", socket.peer, answersWithin)}
+		err = &LostError{Path: c.path, Reason: fmt.Errorf("process %d listens there, and has not answered for %s", socket.peer, answersWithin)}
 	}
 	return nil, welcome{}, err
 }
@@ -160,14 +161,14 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	if err != nil {
 		return w, err
 	}
-	var e encoder
-	at := e.begin(opHello, 0, 1)
-	e.u32(protocolVersion)
-	e.u32(uint32(os.Getpid()))
-	e.text(machine)
-	e.end(at)
-	if err := socket.send(e.bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
-		return w, &LostError{path, err}
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpHello, 0, 1)
+	e.U32(protocol.ProtocolVersion)
+	e.U32(uint32(os.Getpid()))
+	e.Text(machine)
+	e.End(at)
+	if err := socket.send(e.Bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
+		return w, &LostError{Path: path, Reason: err}
 	}
 	socket.stopped = ctx.Err
 	buffer := make([]byte, 1024)
@@ -184,25 +185,25 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	} else if err == errShort {
 		return w, noDescriptors()
 	} else if err != nil {
-		return w, &LostError{path, err}
+		return w, &LostError{Path: path, Reason: err}
 	}
-	f, _, err := nextFrame(buffer[:n])
+	f, _, err := protocol.NextFrame(buffer[:n])
 	if err != nil {
 		return w, err
 	}
-	d := decoder{rest: f.payload}
-	if f.status != statusDone {
-		return w, decodeError(f.status, &d)
+	d := protocol.Decoder{Rest: f.Payload}
+	if f.Status != protocol.StatusDone {
+		return w, protocol.DecodeError(f.Status, &d)
 	}
-	version := d.u32()
-	w.process = int(d.u32())
-	boot := d.text()
-	w.instance, w.maxMetadata = d.id(), int(d.u32())
-	if err := d.done(); err != nil {
+	version := d.U32()
+	w.process = int(d.U32())
+	boot := d.Text()
+	w.instance, w.maxMetadata = d.ID(), int(d.U32())
+	if err := d.Done(); err != nil {
 		return w, err
 	}
-	if version != protocolVersion || boot != machine {
-		return w, &RefusedError{path, fmt.Sprintf("version %d of the protocol, start %s of a machine", version, boot)}
+	if version != protocol.ProtocolVersion || boot != machine {
+		return w, &RefusedError{Path: path, Reason: fmt.Sprintf("version %d of the protocol, start %s of a machine", version, boot)}
 	}
 	return w, nil
 }
@@ -237,22 +238,22 @@ func (c *Client) lose(reason error) error {
 	clear(c.abandoned)
 	c.owed = 0
 	c.rejoinLater()
-	return &LostError{c.path, reason}
+	return &LostError{Path: c.path, Reason: reason}
 }
 
 // encodeReleases appends what nobody needs an answer to, as much of it as goes with a request.
-func (c *Client) encodeReleases(e *encoder) {
+func (c *Client) encodeReleases(e *protocol.Encoder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := min(len(c.releases), 1500); n > 0 {
 		crash("client-releasing")
-		at := e.begin(opRelease, 0, 0)
-		e.u32(uint32(n))
+		at := e.Begin(protocol.OpRelease, 0, 0)
+		e.U32(uint32(n))
 		for _, r := range c.releases[:n] {
-			e.id(r.id)
-			e.u32(uint32(r.times))
+			e.ID(r.id)
+			e.U32(uint32(r.times))
 		}
-		e.end(at)
+		e.End(at)
 		c.releases = append(c.releases[:0], c.releases[n:]...)
 	}
 	tell := func(operation uint16, ids []ID) (rest []ID) {
@@ -260,23 +261,23 @@ func (c *Client) encodeReleases(e *encoder) {
 		for _, id := range ids[:n] {
 			c.request++
 			c.owe(c.request, call{operation: operation})
-			at := e.begin(operation, 0, c.request)
-			e.id(id)
-			if operation == opDelete {
-				e.flag(false)
+			at := e.Begin(operation, 0, c.request)
+			e.ID(id)
+			if operation == protocol.OpDelete {
+				e.Flag(false)
 			}
-			e.end(at)
+			e.End(at)
 		}
 		return append(ids[:0], ids[n:]...)
 	}
-	c.aborts, c.deletes = tell(opAbort, c.aborts), tell(opDelete, c.deletes)
+	c.aborts, c.deletes = tell(protocol.OpAbort, c.aborts), tell(protocol.OpDelete, c.deletes)
 	if n := min(len(c.forgets), 1000); n > 0 {
-		at := e.begin(opForget, 0, 0)
-		e.u32(uint32(n))
+		at := e.Begin(protocol.OpForget, 0, 0)
+		e.U32(uint32(n))
 		for _, id := range c.forgets[:n] {
-			e.id(id)
+			e.ID(id)
 		}
-		e.end(at)
+		e.End(at)
 		c.forgets = append(c.forgets[:0], c.forgets[n:]...)
 	}
 }
@@ -311,12 +312,12 @@ func (c *Client) flush() {
 // tellNow has the server told of what was noted. The turn is the caller's.
 func (c *Client) tellNow() {
 	for c.socket != nil && c.collect(context.Background(), mostAbandoned/2) == nil {
-		c.out.bytes = c.out.bytes[:0]
+		c.out.Bytes = c.out.Bytes[:0]
 		c.encodeReleases(&c.out)
-		if len(c.out.bytes) == 0 {
+		if len(c.out.Bytes) == 0 {
 			return
 		}
-		if err := c.socket.send(c.out.bytes, nil); err != nil {
+		if err := c.socket.send(c.out.Bytes, nil); err != nil {
 			_ = c.lose(err)
 		}
 	}

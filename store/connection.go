@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // conversation is what the server keeps for a connection.
@@ -16,7 +18,7 @@ type conversation struct {
 	greeted     bool
 	last        undoable
 	process     int // as the kernel says
-	out         encoder
+	out         protocol.Encoder
 	descriptors []int         // that came with the frame, until somebody takes them
 	short       bool          // some should have come, and could not be opened
 	sending     []*descriptor // that go with the reply
@@ -32,7 +34,7 @@ func (s *Server) admit(socket int) {
 	k.conversation = c
 	var err error
 	if c.process, err = checkPeer(socket, s.path); err == nil {
-		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*mostPacket)
+		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*protocol.MostPacket)
 		k.process = processOf(socket)
 	}
 	if err == nil {
@@ -42,7 +44,7 @@ func (s *Server) admit(socket int) {
 	}
 	if err == errTooMany {
 		most := int64(s.options.MaxSessions)
-		turnAway(socket, &FullError{Memory: memoryConnections, Needed: 1, Limit: most, Used: most})
+		turnAway(socket, &FullError{Memory: protocol.MemoryConnections, Needed: 1, Limit: most, Used: most})
 	}
 	k.close(nil)
 	s.mu.Lock()
@@ -55,11 +57,11 @@ func (s *Server) admit(socket int) {
 func turnAway(socket int, why error) {
 	_ = unix.Shutdown(socket, unix.SHUT_RD)
 	discard(socket)
-	var e encoder
-	at := e.begin(opHello, statusDone, 1)
-	e.bytes[at+6] = byte(encodeError(&e, why))
-	e.end(at)
-	_ = sendTo(socket, e.bytes, nil, unix.MSG_DONTWAIT)
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpHello, protocol.StatusDone, 1)
+	e.Bytes[at+6] = byte(protocol.EncodeError(&e, why))
+	e.End(at)
+	_ = sendTo(socket, e.Bytes, nil, unix.MSG_DONTWAIT)
 }
 
 // leave ends what a connection has.
@@ -82,7 +84,7 @@ func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
 	c.descriptors = descriptors
 	defer func() { closeAll(c.descriptors) }()
 	for len(packet) > 0 {
-		f, rest, err := nextFrame(packet)
+		f, rest, err := protocol.NextFrame(packet)
 		if err != nil {
 			return c.refuse(f, err)
 		}
@@ -95,13 +97,13 @@ func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
 }
 
 // refuse says why the connection ends.
-func (c *conversation) refuse(f frame, err error) error {
-	c.out.bytes = c.out.bytes[:0]
-	at := c.out.begin(max(f.operation, 1), statusProtocol, f.request)
-	status := encodeError(&c.out, err)
-	c.out.end(at)
-	c.out.bytes[6] = byte(status)
-	_ = c.transport.send(c.out.bytes, nil)
+func (c *conversation) refuse(f protocol.Frame, err error) error {
+	c.out.Bytes = c.out.Bytes[:0]
+	at := c.out.Begin(max(f.Operation, 1), protocol.StatusProtocol, f.Request)
+	status := protocol.EncodeError(&c.out, err)
+	c.out.End(at)
+	c.out.Bytes[6] = byte(status)
+	_ = c.transport.send(c.out.Bytes, nil)
 	return err
 }
 
@@ -115,39 +117,39 @@ func (c *conversation) sendLater(packet []byte) {
 // errLater is returned by what is answered later.
 var errLater = errors.New("later")
 
-func (c *conversation) answer(f frame, last bool) error {
-	if f.status != 0 {
-		return c.refuse(f, &ProtocolError{fmt.Sprintf("a request's state of %d", f.status)})
+func (c *conversation) answer(f protocol.Frame, last bool) error {
+	if f.Status != 0 {
+		return c.refuse(f, &ProtocolError{Problem: fmt.Sprintf("a request's state of %d", f.Status)})
 	}
-	if !c.greeted && f.operation != opHello {
-		return c.refuse(f, &ProtocolError{"something else before the greeting"})
+	if !c.greeted && f.Operation != protocol.OpHello {
+		return c.refuse(f, &ProtocolError{Problem: "something else before the greeting"})
 	}
-	if len(c.descriptors) > 0 && last && f.operation != opAttach && f.operation != opHold && f.operation != opHoldUnit && f.operation != opRemember {
-		return c.refuse(f, &ProtocolError{fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.operation)})
+	if len(c.descriptors) > 0 && last && f.Operation != protocol.OpAttach && f.Operation != protocol.OpHold && f.Operation != protocol.OpHoldUnit && f.Operation != protocol.OpRemember {
+		return c.refuse(f, &ProtocolError{Problem: fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.Operation)})
 	}
-	d := decoder{rest: f.payload}
-	c.out.bytes = c.out.bytes[:0]
+	d := protocol.Decoder{Rest: f.Payload}
+	c.out.Bytes = c.out.Bytes[:0]
 	s := c.server
 	s.mu.Lock()
 	s.requests++
-	if c.session != nil && c.session.waiting != nil && f.isAnswered() {
+	if c.session != nil && c.session.waiting != nil && f.IsAnswered() {
 		s.mu.Unlock()
-		return c.refuse(f, &ProtocolError{"a request while another one waits"})
+		return c.refuse(f, &ProtocolError{Problem: "a request while another one waits"})
 	}
 	at := 0
-	if c.session != nil && len(c.session.gone) > 0 && f.isAnswered() {
-		at = c.out.begin(opGone, statusDone, 0)
+	if c.session != nil && len(c.session.gone) > 0 && f.IsAnswered() {
+		at = c.out.Begin(protocol.OpGone, protocol.StatusDone, 0)
 		n := min(len(c.session.gone), 256)
-		c.out.u32(uint32(n))
+		c.out.U32(uint32(n))
 		for _, id := range c.session.gone[:n] {
-			c.out.id(id)
+			c.out.ID(id)
 		}
 		c.session.gone = append(c.session.gone[:0], c.session.gone[n:]...)
-		c.out.end(at)
+		c.out.End(at)
 	}
-	at = c.out.begin(f.operation, statusDone, f.request)
-	if f.isAnswered() {
-		c.last = undoable{request: f.request, operation: f.operation}
+	at = c.out.Begin(f.Operation, protocol.StatusDone, f.Request)
+	if f.IsAnswered() {
+		c.last = undoable{request: f.Request, operation: f.Operation}
 	}
 	s.acting = c.leader
 	err := c.dispatch(f, &d, &c.out)
@@ -166,15 +168,15 @@ func (c *conversation) answer(f frame, last bool) error {
 	case err == errLater:
 		return nil
 	case err != nil:
-		c.out.bytes = c.out.bytes[:at]
-		at = c.out.begin(f.operation, statusDone, f.request)
-		c.out.bytes[at+6] = byte(encodeError(&c.out, err))
+		c.out.Bytes = c.out.Bytes[:at]
+		at = c.out.Begin(f.Operation, protocol.StatusDone, f.Request)
+		c.out.Bytes[at+6] = byte(protocol.EncodeError(&c.out, err))
 	}
-	c.out.end(at)
+	c.out.End(at)
 	c.numbers = c.numbers[:0]
 	for _, d := range c.sending {
 		c.numbers = append(c.numbers, d.number)
 	}
 	crash("server-sending")
-	return c.transport.send(c.out.bytes, c.numbers)
+	return c.transport.send(c.out.Bytes, c.numbers)
 }

@@ -5,6 +5,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // Description says what an object is.
@@ -39,22 +40,22 @@ const (
 	allFlags = flagEvictable | flagPinned | flagSeparate | flagSession
 )
 
-func encodeLayout(e *encoder, t arrayiface.ElementType, shape []int) {
-	e.text(t.String())
-	e.u8(uint8(len(shape)))
+func encodeLayout(e *protocol.Encoder, t arrayiface.ElementType, shape []int) {
+	e.Text(t.String())
+	e.U8(uint8(len(shape)))
 	for _, n := range shape {
-		e.u64(uint64(n))
+		e.U64(uint64(n))
 	}
 }
 
-func decodeLayout(d *decoder) (layout arrayiface.Layout, raw []byte) {
-	start := d.rest
-	name := d.text()
-	shape := make([]int, d.u8())
+func decodeLayout(d *protocol.Decoder) (layout arrayiface.Layout, raw []byte) {
+	start := d.Rest
+	name := d.Text()
+	shape := make([]int, d.U8())
 	for i := range shape {
-		shape[i] = d.size()
+		shape[i] = d.Size()
 	}
-	if d.broken != "" {
+	if d.Broken != "" {
 		return layout, nil
 	}
 	t, err := arrayiface.ParseName(name)
@@ -65,10 +66,10 @@ func decodeLayout(d *decoder) (layout arrayiface.Layout, raw []byte) {
 		layout, err = arrayiface.NewLayout(t, shape, nil)
 	}
 	if err != nil {
-		d.fail("an array: %v", err)
+		d.Fail("an array: %v", err)
 		return layout, nil
 	}
-	return layout, start[:len(start)-len(d.rest)]
+	return layout, start[:len(start)-len(d.Rest)]
 }
 
 func (o *object) flags() (flags uint8) {
@@ -85,12 +86,12 @@ func (o *object) flags() (flags uint8) {
 }
 
 // encodeObject appends what an object is, beside where its memory is.
-func encodeObject(e *encoder, o *object) {
-	e.u8(o.flags())
-	e.id(ID(o.device))
-	e.u64(uint64(o.bytes))
-	e.bytes = append(e.bytes, o.layout...)
-	e.blob(o.metadata)
+func encodeObject(e *protocol.Encoder, o *object) {
+	e.U8(o.flags())
+	e.ID(ID(o.device))
+	e.U64(uint64(o.bytes))
+	e.Bytes = append(e.Bytes, o.layout...)
+	e.Blob(o.metadata)
 }
 
 // Info is what is known of an object without its memory.
@@ -107,13 +108,13 @@ type Info struct {
 	Leases int // of all processes
 }
 
-func decodeInfo(d *decoder, id ID) (i Info) {
-	flags := d.u8()
+func decodeInfo(d *protocol.Decoder, id ID) (i Info) {
+	flags := d.U8()
 	i.ID, i.Sealed = id, flags&flagSealed != 0
 	i.Evictable, i.Pinned = flags&flagEvictable != 0, flags&flagPinned != 0
-	i.Device = backends.UUID(d.id())
-	i.Bytes = int64(d.size())
+	i.Device = backends.UUID(d.ID())
+	i.Bytes = int64(d.Size())
 	i.Layout, _ = decodeLayout(d)
-	i.Metadata = append([]byte(nil), d.blob()...)
+	i.Metadata = append([]byte(nil), d.Blob()...)
 	return i
 }

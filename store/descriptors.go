@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // DescriptorsError says that this process cannot open more descriptors. Nothing else has changed: the session goes on.
@@ -62,7 +64,7 @@ func (s *Server) unclaim(u *unit) {
 }
 
 func (s *Server) fullOfDescriptors() error {
-	return &FullError{Memory: memoryDescriptors, Needed: 1, Limit: int64(filesLimit()), Used: s.open}
+	return &FullError{Memory: protocol.MemoryDescriptors, Needed: 1, Limit: int64(filesLimit()), Used: s.open}
 }
 
 // evictOldest evicts a unit of whatever memory, so that its descriptor is free, and reports whether there was any.
@@ -106,7 +108,7 @@ func (c *conversation) one(what string) error {
 		c.server.evictOldest() // so that the next one has a descriptor
 		return c.server.fullOfDescriptors()
 	}
-	return &ProtocolError{fmt.Sprintf("%d descriptors of one %s", len(c.descriptors), what)}
+	return &ProtocolError{Problem: fmt.Sprintf("%d descriptors of one %s", len(c.descriptors), what)}
 }
 
 // starved is told that no connection can be accepted for want of descriptors. It evicts something, or has a client,

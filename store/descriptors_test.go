@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // fewFiles is a path of a server that can open some descriptors.
@@ -35,7 +37,7 @@ func others(t *testing.T, path string) {
 	require.NoError(t, err)
 	soon, end := context.WithTimeout(background, 10*time.Millisecond)
 	defer end()
-	_, err = c.Wait(soon, []ID{newID()}, 1)
+	_, err = c.Wait(soon, []ID{protocol.NewID()}, 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, w.Close())
 }
@@ -43,7 +45,7 @@ func others(t *testing.T, path string) {
 func TestDescriptorsAreALimit(t *testing.T) {
 	path := fewFiles(t, "100")
 	c := connected(t, path)
-	what := bytesOf(largeFrom)
+	what := bytesOf(protocol.LargeFrom)
 	what.Evictable = true
 	for i := range 200 {
 		makeObject(t, c, what, byte(i))
@@ -66,7 +68,7 @@ func TestDescriptorsAreALimit(t *testing.T) {
 	}
 	var full *FullError
 	require.ErrorAs(t, err, &full)
-	assert.Equal(t, memoryDescriptors, full.Memory)
+	assert.Equal(t, protocol.MemoryDescriptors, full.Memory)
 	assert.EqualValues(t, 100, full.Limit)
 	assert.ErrorContains(t, err, "RLIMIT_NOFILE")
 	assert.Greater(t, len(ids), 50)
@@ -82,7 +84,7 @@ func TestDescriptorsAreALimit(t *testing.T) {
 func TestDescriptorsThatOthersHave(t *testing.T) {
 	s := startServer(t, ServerOptions{HostLimit: 1 << 30})
 	c := newClient(t, s)
-	what := bytesOf(largeFrom)
+	what := bytesOf(protocol.LargeFrom)
 	what.Evictable = true
 	first := makeObject(t, c, what, 1)
 	free := takeDescriptors(t, 0)
@@ -109,8 +111,8 @@ func TestTooManyClients(t *testing.T) {
 	}
 	var full *FullError
 	require.ErrorAs(t, err, &full)
-	assert.Equal(t, memoryDescriptors, full.Memory)
-	require.ErrorAs(t, list[0].callAside(background, call{operation: opWait}), &full)
+	assert.Equal(t, protocol.MemoryDescriptors, full.Memory)
+	require.ErrorAs(t, list[0].callAside(background, call{operation: protocol.OpWait}), &full)
 	for _, c := range list {
 		require.NoError(t, c.Close())
 	}
@@ -128,7 +130,7 @@ func TestAServerWithFewerDescriptors(t *testing.T) {
 	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil }, func() any { return nil })
 	defer c.Close()
 	for i := range 100 {
-		b := beginObject(t, c, bytesOf(largeFrom), byte(i))
+		b := beginObject(t, c, bytesOf(protocol.LargeFrom), byte(i))
 		o, err := b.Seal(background)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, o.Release()) }()
@@ -173,8 +175,8 @@ func takeDescriptors(t *testing.T, left int) (free func()) {
 func TestAClientWithoutDescriptors(t *testing.T) {
 	path := fewFiles(t, "1000")
 	c, maker := connected(t, path), connected(t, path)
-	large, small := makeObject(t, maker, bytesOf(largeFrom), 1), makeObject(t, maker, bytesOf(100), 2)
-	before := beginObject(t, c, bytesOf(largeFrom), 3)
+	large, small := makeObject(t, maker, bytesOf(protocol.LargeFrom), 1), makeObject(t, maker, bytesOf(100), 2)
+	before := beginObject(t, c, bytesOf(protocol.LargeFrom), 3)
 	socket := c.socket
 	wanting := func(err error) {
 		t.Helper()
@@ -188,7 +190,7 @@ func TestAClientWithoutDescriptors(t *testing.T) {
 	wanting(err)
 	_, err = c.Get(background, small, GetOptions{})
 	wanting(err)
-	for _, size := range []int{300, largeFrom} {
+	for _, size := range []int{300, protocol.LargeFrom} {
 		_, err = c.Create(background, bytesOf(size))
 		wanting(err)
 	}

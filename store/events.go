@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"time"
+
+	"hamr/store/internal/protocol"
 )
 
 // EventKind is what has happened to an object.
@@ -50,15 +52,15 @@ type eventQueue struct {
 	missed int64
 }
 
-func (q *eventQueue) encode(e *encoder) {
-	e.u64(uint64(q.missed))
+func (q *eventQueue) encode(e *protocol.Encoder) {
+	e.U64(uint64(q.missed))
 	q.missed = 0
-	n := min(len(q.list), eventsAtOne, 1+(mostPayload-1024)/(1+16+4+mostName))
-	e.u32(uint32(n))
+	n := min(len(q.list), eventsAtOne, 1+(protocol.MostPayload-1024)/(1+16+4+protocol.MostName))
+	e.U32(uint32(n))
 	for _, event := range q.list[:n] {
-		e.u8(uint8(event.Kind))
-		e.id(event.ID)
-		e.text(event.Name)
+		e.U8(uint8(event.Kind))
+		e.ID(event.ID)
+		e.Text(event.Name)
 	}
 	q.list = append(q.list[:0], q.list[n:]...)
 }
@@ -150,31 +152,31 @@ func (all waiters[K]) remove(key K, w *waiter) {
 // finish answers a request that waits with what there is now.
 func (s *Server) finish(w *waiter) {
 	s.unwait(w.session)
-	var e encoder
-	operation := opWait
+	var e protocol.Encoder
+	operation := protocol.OpWait
 	switch {
 	case w.events:
-		operation = opEvents
+		operation = protocol.OpEvents
 	case w.name != "":
-		operation = opGetName
+		operation = protocol.OpGetName
 	}
-	at := e.begin(operation, statusDone, w.request)
+	at := e.Begin(operation, protocol.StatusDone, w.request)
 	switch {
 	case w.events:
 		w.session.events.encode(&e)
 	case w.name != "":
 		if n := s.named(w.name); n != nil {
-			e.id(n.object.id)
+			e.ID(n.object.id)
 			break
 		}
-		e.bytes = e.bytes[:at]
-		at = e.begin(operation, statusNotFound, w.request)
-		encodeError(&e, &NotFoundError{Name: w.name})
+		e.Bytes = e.Bytes[:at]
+		at = e.Begin(operation, protocol.StatusNotFound, w.request)
+		protocol.EncodeError(&e, &NotFoundError{Name: w.name})
 	default:
 		s.encodeReady(&e, w.ids)
 	}
-	e.end(at)
-	w.send(e.bytes)
+	e.End(at)
+	w.send(e.Bytes)
 }
 
 // settled reports whether an object is there for everybody to get.
@@ -183,17 +185,17 @@ func (s *Server) settled(id ID) bool {
 	return o != nil && o.sealed
 }
 
-func (s *Server) encodeReady(e *encoder, ids []ID) {
-	at := len(e.bytes)
-	e.u32(0)
+func (s *Server) encodeReady(e *protocol.Encoder, ids []ID) {
+	at := len(e.Bytes)
+	e.U32(0)
 	n := uint32(0)
 	for _, id := range ids {
 		if s.settled(id) {
 			n++
-			e.id(id)
+			e.ID(id)
 		}
 	}
-	binary.LittleEndian.PutUint32(e.bytes[at:], n)
+	binary.LittleEndian.PutUint32(e.Bytes[at:], n)
 }
 
 // ready tells those who wait for an object that it is sealed, or is there no more.

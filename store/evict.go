@@ -46,7 +46,7 @@ func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
 	//mutate:with len(s.domains) > mostDevices => false
 	if len(s.domains) > mostDevices && d.used == 0 && d.lingering == 0 && d.spilled == 0 {
 		delete(s.domains, device)
-		return nil, &ArgumentError{"device", device.String(), fmt.Sprintf("one of at most %d with objects", mostDevices)}
+		return nil, &ArgumentError{Argument: "device", Value: device.String(), Accepted: fmt.Sprintf("one of at most %d with objects", mostDevices)}
 	}
 	return d, nil
 }
@@ -74,7 +74,7 @@ func (s *Server) room(d *domain, bytes int64) error {
 				continue
 			}
 			if len(stays) > 0 {
-				return &SystemError{"no room could be made: " + failed.Error()}
+				return &SystemError{Problem: "no room could be made: " + failed.Error()}
 			}
 			return s.full(d, bytes)
 		}
@@ -90,7 +90,7 @@ func (s *Server) room(d *domain, bytes int64) error {
 			case u.idle.in == nil: // somebody has it since
 			case !errors.As(err, new(*unreadableError)):
 				if !s.evictInstead(d, bytes, err) {
-					return &SystemError{"no room could be made: " + err.Error()}
+					return &SystemError{Problem: "no room could be made: " + err.Error()}
 				}
 			case u.goes.in != nil:
 				s.evict(u)
@@ -177,7 +177,7 @@ func (s *Server) full(d *domain, bytes int64) error {
 	}
 	full := &FullError{Memory: d.name, Needed: bytes, Limit: limit, Used: d.used}
 	for process, bytes := range held {
-		full.Holders = append(full.Holders, Holder{process, bytes})
+		full.Holders = append(full.Holders, Holder{Process: process, Bytes: bytes})
 	}
 	slices.SortFunc(full.Holders, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Process, b.Process))

@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"hamr/store/internal/protocol"
 )
 
 // call is a request.
 type call struct {
 	operation   uint16
-	build       func(*encoder) // appends the fields
-	descriptors []int          // that go with it, and stay the caller's
-	finds       bool           // an object, of which another client may still have to tell a new server
+	build       func(*protocol.Encoder) // appends the fields
+	descriptors []int                   // that go with it, and stay the caller's
+	finds       bool                    // an object, of which another client may still have to tell a new server
 	// read reads the reply's fields; without it the reply has none.
-	read func(d *decoder)
+	read func(d *protocol.Decoder)
 	// take is read of a reply that may have descriptors, which are its own to close.
-	take func(d *decoder, descriptors []int) error
+	take func(d *protocol.Decoder, descriptors []int) error
 	// undo gives back what was read after the context had ended, and what the server has given unless it was told.
 	undo func(told bool)
 	told bool // that the request is undone
@@ -24,7 +26,7 @@ type call struct {
 
 func (c *Client) call(ctx context.Context, r call) error {
 	if c == nil || c.turn == nil {
-		return &ArgumentError{"client", "nil", "what Connect returns"}
+		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	ctx, end := c.limited(ctx)
 	defer end()
@@ -112,24 +114,24 @@ func (c *Client) exchange(ctx context.Context, r call) error {
 
 // send sends a request, behind what nobody needs an answer to.
 func (c *Client) send(r call) error {
-	c.out.bytes = c.out.bytes[:0]
+	c.out.Bytes = c.out.Bytes[:0]
 	c.encodeReleases(&c.out)
 	c.request++
-	at := c.out.begin(r.operation, 0, c.request)
+	at := c.out.Begin(r.operation, 0, c.request)
 	if r.build != nil {
 		r.build(&c.out)
 	}
-	c.out.end(at)
-	if len(c.out.bytes)-at > mostPacket {
-		return &ArgumentError{"request", fmt.Sprintf("%d bytes", len(c.out.bytes)-at), fmt.Sprintf("at most %d: fewer dimensions, ids or metadata", mostPacket)}
+	c.out.End(at)
+	if len(c.out.Bytes)-at > protocol.MostPacket {
+		return &ArgumentError{Argument: "request", Value: fmt.Sprintf("%d bytes", len(c.out.Bytes)-at), Accepted: fmt.Sprintf("at most %d: fewer dimensions, ids or metadata", protocol.MostPacket)}
 	}
-	if len(c.out.bytes) > mostPacket {
-		if err := c.socket.send(c.out.bytes[:at], nil); err != nil {
+	if len(c.out.Bytes) > protocol.MostPacket {
+		if err := c.socket.send(c.out.Bytes[:at], nil); err != nil {
 			return c.lose(err)
 		}
-		c.out.bytes = append(c.out.bytes[:0], c.out.bytes[at:]...)
+		c.out.Bytes = append(c.out.Bytes[:0], c.out.Bytes[at:]...)
 	}
-	if err := c.socket.send(c.out.bytes, r.descriptors); err != nil {
+	if err := c.socket.send(c.out.Bytes, r.descriptors); err != nil {
 		return c.lose(err)
 	}
 	return nil
@@ -184,7 +186,7 @@ const mostAbandoned = 128
 // room is as how many short replies that of a request counts. A long one takes a packet, or what metadata takes.
 func (r call) room() int {
 	switch r.operation {
-	case opList, opDescribe, opGet, opStatistics:
+	case protocol.OpList, protocol.OpDescribe, protocol.OpGet, protocol.OpStatistics:
 		return mostAbandoned / 4
 	}
 	return 1
@@ -213,27 +215,27 @@ func (c *Client) collect(ctx context.Context, most int) error {
 // sort sees to the frames of a packet, and reports whether one was the reply to the last request.
 func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err error) {
 	for len(packet) > 0 {
-		var f frame
-		if f, packet, err = nextFrame(packet); err != nil {
+		var f protocol.Frame
+		if f, packet, err = protocol.NextFrame(packet); err != nil {
 			closeAll(descriptors)
 			return false, err
 		}
-		if f.operation == opGone {
-			d := decoder{rest: f.payload}
+		if f.Operation == protocol.OpGone {
+			d := protocol.Decoder{Rest: f.Payload}
 			c.forgetSlabs(&d)
-			if err := d.done(); err != nil {
+			if err := d.Done(); err != nil {
 				closeAll(descriptors)
 				return false, err
 			}
 			continue
 		}
-		if mine = f.request == c.request; !mine {
+		if mine = f.Request == c.request; !mine {
 			var known bool
-			if r, known = c.abandoned[f.request]; !known {
+			if r, known = c.abandoned[f.Request]; !known {
 				closeAll(descriptors)
-				return false, &ProtocolError{fmt.Sprintf("a reply to request %d, of %d", f.request, c.request)}
+				return false, &ProtocolError{Problem: fmt.Sprintf("a reply to request %d, of %d", f.Request, c.request)}
 			}
-			delete(c.abandoned, f.request)
+			delete(c.abandoned, f.Request)
 			c.owed -= r.room()
 		}
 		c.undone = !mine && r.told
@@ -250,15 +252,15 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 }
 
 // settle has a reply read.
-func (c *Client) settle(f frame, descriptors []int, r call) error {
-	d := decoder{rest: f.payload}
-	if f.status != statusDone {
+func (c *Client) settle(f protocol.Frame, descriptors []int, r call) error {
+	d := protocol.Decoder{Rest: f.Payload}
+	if f.Status != protocol.StatusDone {
 		closeAll(descriptors)
-		return decodeError(f.status, &d)
+		return protocol.DecodeError(f.Status, &d)
 	}
-	if f.operation != r.operation {
+	if f.Operation != r.operation {
 		closeAll(descriptors)
-		return &ProtocolError{fmt.Sprintf("operation %d in the reply to %d", f.operation, r.operation)}
+		return &ProtocolError{Problem: fmt.Sprintf("operation %d in the reply to %d", f.Operation, r.operation)}
 	}
 	if r.take != nil {
 		return r.take(&d, descriptors)
@@ -267,5 +269,5 @@ func (c *Client) settle(f frame, descriptors []int, r call) error {
 	if r.read != nil {
 		r.read(&d)
 	}
-	return d.done()
+	return d.Done()
 }

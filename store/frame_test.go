@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/arrayiface"
+	"hamr/store/internal/protocol"
 )
 
 // silent is a transport to nobody.
@@ -21,76 +22,76 @@ type silent struct{}
 func (silent) send([]byte, []int) error { return nil }
 
 func greeting() []byte {
-	var e encoder
-	at := e.begin(opHello, 0, 1)
-	e.u32(protocolVersion)
-	e.u32(uint32(os.Getpid()))
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpHello, 0, 1)
+	e.U32(protocol.ProtocolVersion)
+	e.U32(uint32(os.Getpid()))
 	boot, _ := bootID()
-	e.text(boot)
-	e.end(at)
-	return e.bytes
+	e.Text(boot)
+	e.End(at)
+	return e.Bytes
 }
 
 // seedFrames are requests that are right, of each operation.
 func seedFrames() [][]byte {
 	var list [][]byte
-	frame := func(operation uint16, build func(*encoder)) {
-		var e encoder
-		at := e.begin(operation, 0, uint64(len(list)+2))
+	frame := func(operation uint16, build func(*protocol.Encoder)) {
+		var e protocol.Encoder
+		at := e.Begin(operation, 0, uint64(len(list)+2))
 		build(&e)
-		e.end(at)
-		list = append(list, e.bytes)
+		e.End(at)
+		list = append(list, e.Bytes)
 	}
 	id := ID{1}
 	for _, size := range []int{0, 100, 100_000} {
-		frame(opCreate, func(e *encoder) {
-			e.u8(flagEvictable)
-			e.id(ID{})
-			e.u64(uint64(size))
-			e.u64(uint64(size))
+		frame(protocol.OpCreate, func(e *protocol.Encoder) {
+			e.U8(flagEvictable)
+			e.ID(ID{})
+			e.U64(uint64(size))
+			e.U64(uint64(size))
 			encodeLayout(e, arrayiface.Uint8, []int{size})
-			e.text(`{"a": 1}`)
+			e.Text(`{"a": 1}`)
 		})
 	}
-	frame(opCreate, func(e *encoder) {
-		e.u8(0)
-		e.id(ID{5})
-		e.u64(64)
-		e.u64(1 << 21)
+	frame(protocol.OpCreate, func(e *protocol.Encoder) {
+		e.U8(0)
+		e.ID(ID{5})
+		e.U64(64)
+		e.U64(1 << 21)
 		encodeLayout(e, arrayiface.Float64, []int{2, 4})
-		e.blob(nil)
+		e.Blob(nil)
 	})
-	for _, operation := range []uint16{opAttach, opSeal, opAbort, opExists, opDescribe} {
-		frame(operation, func(e *encoder) { e.id(id) })
+	for _, operation := range []uint16{protocol.OpAttach, protocol.OpSeal, protocol.OpAbort, protocol.OpExists, protocol.OpDescribe} {
+		frame(operation, func(e *protocol.Encoder) { e.ID(id) })
 	}
-	frame(opGet, func(e *encoder) { e.id(id); e.u8(flagNeeded | flagUnsafe) })
-	frame(opRelease, func(e *encoder) { e.u32(1); e.id(id); e.u32(1) })
-	frame(opForget, func(e *encoder) { e.u32(1); e.id(id) })
-	frame(opUndo, func(e *encoder) { e.u64(7) })
-	frame(opDelete, func(e *encoder) { e.id(id); e.flag(true) })
-	frame(opPutName, func(e *encoder) { e.text("name"); e.id(id); e.flag(true) })
-	frame(opGetName, func(e *encoder) { e.text("name"); e.u64(0) })
-	frame(opGetName, func(e *encoder) { e.text("name"); e.u64(1000) })
-	frame(opDropName, func(e *encoder) { e.text("name") })
-	frame(opList, func(e *encoder) { e.u64(0); e.u32(10); e.u8(7); e.text("n") })
-	frame(opSetMetadata, func(e *encoder) { e.id(id); e.text(`[1.5, "\ud83d\ude00"]`) })
-	frame(opWait, func(e *encoder) { e.u64(0); e.u32(1); e.u32(2); e.id(id); e.id(ID{2}) })
-	frame(opEvents, func(e *encoder) { e.u64(0) })
-	frame(opStatistics, func(e *encoder) {})
-	frame(opMark, func(e *encoder) { e.id(id); e.u8(markPinned); e.flag(true) })
-	frame(opHoldUnit, func(e *encoder) { e.id(id); e.u64(1 << 18); e.u64(64) })
-	frame(opHold, func(e *encoder) {
-		e.id(id)
-		e.u32(1)
-		e.u8(ownMemory)
-		e.id(ID{})
-		e.u64(0)
-		e.u64(uint64(pageSize))
-		var layout encoder
+	frame(protocol.OpGet, func(e *protocol.Encoder) { e.ID(id); e.U8(flagNeeded | flagUnsafe) })
+	frame(protocol.OpRelease, func(e *protocol.Encoder) { e.U32(1); e.ID(id); e.U32(1) })
+	frame(protocol.OpForget, func(e *protocol.Encoder) { e.U32(1); e.ID(id) })
+	frame(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) })
+	frame(protocol.OpDelete, func(e *protocol.Encoder) { e.ID(id); e.Flag(true) })
+	frame(protocol.OpPutName, func(e *protocol.Encoder) { e.Text("name"); e.ID(id); e.Flag(true) })
+	frame(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("name"); e.U64(0) })
+	frame(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("name"); e.U64(1000) })
+	frame(protocol.OpDropName, func(e *protocol.Encoder) { e.Text("name") })
+	frame(protocol.OpList, func(e *protocol.Encoder) { e.U64(0); e.U32(10); e.U8(7); e.Text("n") })
+	frame(protocol.OpSetMetadata, func(e *protocol.Encoder) { e.ID(id); e.Text(`[1.5, "\ud83d\ude00"]`) })
+	frame(protocol.OpWait, func(e *protocol.Encoder) { e.U64(0); e.U32(1); e.U32(2); e.ID(id); e.ID(ID{2}) })
+	frame(protocol.OpEvents, func(e *protocol.Encoder) { e.U64(0) })
+	frame(protocol.OpStatistics, func(e *protocol.Encoder) {})
+	frame(protocol.OpMark, func(e *protocol.Encoder) { e.ID(id); e.U8(markPinned); e.Flag(true) })
+	frame(protocol.OpHoldUnit, func(e *protocol.Encoder) { e.ID(id); e.U64(1 << 18); e.U64(64) })
+	frame(protocol.OpHold, func(e *protocol.Encoder) {
+		e.ID(id)
+		e.U32(1)
+		e.U8(ownMemory)
+		e.ID(ID{})
+		e.U64(0)
+		e.U64(uint64(pageSize))
+		var layout protocol.Encoder
 		encodeLayout(&layout, arrayiface.Uint8, []int{100})
-		encodeObject(e, &object{layout: layout.bytes, bytes: 100, sealed: true})
+		encodeObject(e, &object{layout: layout.Bytes, bytes: 100, sealed: true})
 	})
-	frame(opRemember, func(e *encoder) {})
+	frame(protocol.OpRemember, func(e *protocol.Encoder) {})
 	return append(list, holding(id, 1))
 }
 
@@ -117,11 +118,11 @@ func (s *Server) fuzzOnce(t testing.TB, descriptors uint8, packets ...[]byte) {
 		if err != nil {
 			break
 		}
-		if len(packet) > mostPacket {
-			packet = packet[:mostPacket]
+		if len(packet) > protocol.MostPacket {
+			packet = packet[:protocol.MostPacket]
 		}
 		var sent []int
-		for range descriptors % (mostDescriptors + 1) {
+		for range descriptors % (protocol.MostDescriptors + 1) {
 			sent = append(sent, memoryOf(t, []int64{0, pageSize, 1 << 18}[descriptors/16%3]))
 		}
 		bounded(t, packet, func() { err = c.handle(packet, sent) })
@@ -249,11 +250,11 @@ func TestWhoDoesNotRead(t *testing.T) {
 	require.NoError(t, err)
 	defer socket.close()
 	require.NoError(t, socket.send(greeting(), nil))
-	var e encoder
-	at := e.begin(opStatistics, 0, 2)
-	e.end(at)
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpStatistics, 0, 2)
+	e.End(at)
 	for range 1_000_000 {
-		if err = socket.send(e.bytes, nil); err != nil {
+		if err = socket.send(e.Bytes, nil); err != nil {
 			break
 		}
 	}
@@ -263,12 +264,12 @@ func TestWhoDoesNotRead(t *testing.T) {
 
 func TestErrorsTravel(t *testing.T) {
 	for _, sent := range []error{
-		&ArgumentError{"a", "b", "c"}, &NotFoundError{ID: ID{1}, Name: "n"}, &NotSealedError{ID{2}}, &SealedError{ID{3}}, &DeletedError{ID{4}},
-		&NameTakenError{"n", ID{5}}, &FullError{"host", 1, 2, 3, []Holder{{4, 5}, {6, 7}}}, &ProtocolError{"p"}, &SystemError{"s"},
-		&RefusedError{"the store", "r"},
+		&ArgumentError{Argument: "a", Value: "b", Accepted: "c"}, &NotFoundError{ID: ID{1}, Name: "n"}, &NotSealedError{ID: ID{2}}, &SealedError{ID: ID{3}}, &DeletedError{ID: ID{4}},
+		&NameTakenError{Name: "n", ID: ID{5}}, &FullError{Memory: "host", Needed: 1, Limit: 2, Used: 3, Holders: []Holder{{Process: 4, Bytes: 5}, {Process: 6, Bytes: 7}}}, &ProtocolError{Problem: "p"}, &SystemError{Problem: "s"},
+		&RefusedError{Path: "the store", Reason: "r"},
 	} {
-		var e encoder
-		status := encodeError(&e, sent)
-		assert.Equal(t, sent, decodeError(status, &decoder{rest: e.bytes}))
+		var e protocol.Encoder
+		status := protocol.EncodeError(&e, sent)
+		assert.Equal(t, sent, protocol.DecodeError(status, &protocol.Decoder{Rest: e.Bytes}))
 	}
 }

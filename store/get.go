@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"hamr/store/internal/protocol"
 )
 
 // GetOptions say which objects Get returns.
@@ -34,7 +36,7 @@ func (c *Client) Get(ctx context.Context, id ID, o GetOptions) (*Object, error) 
 
 func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	if c == nil || c.turn == nil {
-		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
+		return nil, &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	c.mu.Lock()
 	had := c.held[id]
@@ -45,10 +47,10 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	var got *held
 	var writable bool
 	err := c.call(ctx, call{
-		operation: opGet,
+		operation: protocol.OpGet,
 		finds:     true,
-		build: func(e *encoder) {
-			e.id(id)
+		build: func(e *protocol.Encoder) {
+			e.ID(id)
 			var flags uint8
 			if unsafe {
 				flags |= flagUnsafe
@@ -56,13 +58,13 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			if had == nil {
 				flags |= flagNeeded
 			}
-			e.u8(flags)
+			e.U8(flags)
 		},
-		take: func(d *decoder, descriptors []int) (err error) {
-			bound := len(d.rest) > 0 && d.rest[0]&flagSession != 0
+		take: func(d *protocol.Decoder, descriptors []int) (err error) {
+			bound := len(d.Rest) > 0 && d.Rest[0]&flagSession != 0
 			info := decodeInfo(d, id)
 			p := decodePlace(d)
-			if err = d.done(); err == nil {
+			if err = d.Done(); err == nil {
 				err = c.check(p, info.Bytes, descriptors)
 			}
 			if ranOut(err) {

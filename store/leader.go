@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // leader answers requests, whosever they are, one after the other: a goroutine for each connection would have to be
@@ -30,7 +32,7 @@ const mostEventsAtOnce = 64
 func (s *Server) lead() {
 	s.connections.Add(1)
 	l := &leader{
-		server: s, leads: true, buffer: make([]byte, mostPacket), control: make([]byte, controlBytes),
+		server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, controlBytes),
 		events: make([]unix.EpollEvent, mostEventsAtOnce),
 	}
 	go l.run()
@@ -81,9 +83,9 @@ func (l *leader) hear(k *link, dead bool) {
 	if short := err == errShort; err == nil || short {
 		c := k.conversation
 		c.short = short
-		l.at, c.leader, c.out.bytes = k, l, l.out[:0]
+		l.at, c.leader, c.out.Bytes = k, l, l.out[:0]
 		err = c.handle(l.buffer[:n], descriptors)
-		l.at, c.leader, l.out, c.out.bytes = nil, nil, c.out.bytes, nil
+		l.at, c.leader, l.out, c.out.Bytes = nil, nil, c.out.Bytes, nil
 	}
 	if err != nil || (!l.leads && !l.server.links.back(k)) {
 		l.end(k, err)

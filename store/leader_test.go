@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/protocol"
 )
 
 // TestWhatFollowsASealIsLearnedByItself asks for requests in vain after most of them, and not after seals.
@@ -15,11 +17,11 @@ func TestWhatFollowsASealIsLearnedByItself(t *testing.T) {
 	c := &conversation{server: s, transport: silent{}, leader: l, hang: func() {}}
 	require.NoError(t, c.handle(greeting(), nil))
 	assert.False(t, l.sealed)
-	var e encoder
-	at := e.begin(opCreate, 0, 2)
-	e.bytes = append(e.bytes, seedFrames()[0][headerBytes:]...)
-	e.end(at)
-	require.NoError(t, c.handle(e.bytes, nil))
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpCreate, 0, 2)
+	e.Bytes = append(e.Bytes, seedFrames()[0][protocol.HeaderBytes:]...)
+	e.End(at)
+	require.NoError(t, c.handle(e.Bytes, nil))
 	assert.False(t, l.sealed)
 	s.mu.Lock()
 	var id ID
@@ -27,11 +29,11 @@ func TestWhatFollowsASealIsLearnedByItself(t *testing.T) {
 		id = its
 	}
 	s.mu.Unlock()
-	e.bytes = e.bytes[:0]
-	at = e.begin(opSeal, 0, 3)
-	e.id(id)
-	e.end(at)
-	require.NoError(t, c.handle(e.bytes, nil))
+	e.Bytes = e.Bytes[:0]
+	at = e.Begin(protocol.OpSeal, 0, 3)
+	e.ID(id)
+	e.End(at)
+	require.NoError(t, c.handle(e.Bytes, nil))
 	assert.True(t, l.sealed)
 	s.leave(c, nil)
 }

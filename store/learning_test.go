@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // bookOf is another server's book, of names that an object has.
@@ -16,11 +18,11 @@ func bookOf(t *testing.T, id ID, names int) *book {
 	require.NoError(t, b.open())
 	t.Cleanup(b.close)
 	for i := range names {
-		var e encoder
-		e.text(fmt.Sprint(i))
-		e.id(id)
-		e.flag(false)
-		b.note(opPutName, e.bytes)
+		var e protocol.Encoder
+		e.Text(fmt.Sprint(i))
+		e.ID(id)
+		e.Flag(false)
+		b.note(protocol.OpPutName, e.Bytes)
 	}
 	return b
 }
@@ -44,7 +46,7 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 	}
 	s.mu.Unlock()
 	remember := func() error {
-		return c.call(background, call{operation: opRemember, descriptors: []int{other.number}})
+		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{other.number}})
 	}
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.ErrorAs(t, remember(), new(*SystemError))

@@ -11,6 +11,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 func TestTheLeastRecentlyUsedIsEvicted(t *testing.T) {
@@ -48,7 +49,7 @@ func TestTheLeastRecentlyUsedIsEvicted(t *testing.T) {
 	assert.Equal(t, "host", full.Memory)
 	assert.EqualValues(t, 512<<10, full.Needed)
 	assert.EqualValues(t, 1<<20, full.Limit)
-	assert.Equal(t, []Holder{{os.Getpid(), 256 << 10}}, full.Holders)
+	assert.Equal(t, []Holder{{Process: os.Getpid(), Bytes: 256 << 10}}, full.Holders)
 	assert.Equal(t, []bool{true, true, true, false}, there(), "nothing is evicted in vain")
 	require.NoError(t, leased.Release())
 	require.NoError(t, c.Unpin(background, ids[2]))
@@ -217,7 +218,7 @@ func TestMoreBytesThanThereAre(t *testing.T) {
 		assert.NotContains(t, err.Error(), " -")
 	}
 	eventually(t, func() bool {
-		_, _, err := c.Exists(background, newID())
+		_, _, err := c.Exists(background, protocol.NewID())
 		require.NoError(t, err)
 		used := int64(0)
 		for _, m := range s.Statistics().Memories {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // linked is a server's connection, and its other end; process stands for that of the peer.
@@ -103,9 +105,9 @@ func TestWhoBreaksARuleIsToldWhich(t *testing.T) {
 		require.NoError(t, err, "the greeting's reply")
 		n, _, err := socket.receive(buffer)
 		require.NoError(t, err)
-		f, _, err := nextFrame(buffer[:n])
+		f, _, err := protocol.NextFrame(buffer[:n])
 		require.NoError(t, err)
-		require.ErrorContains(t, decodeError(f.status, &decoder{rest: f.payload}), "a second greeting")
+		require.ErrorContains(t, protocol.DecodeError(f.Status, &protocol.Decoder{Rest: f.Payload}), "a second greeting")
 		socket.close()
 	}
 }

@@ -52,7 +52,7 @@ func newListener(descriptor int, path string, given bool) (*listener, error) {
 func givenPath(descriptor int) (string, error) {
 	refused := func(what string) (string, error) {
 		accepted := "a UNIX socket of type SOCK_SEQPACKET that listens at a path"
-		return "", &ArgumentError{"Socket", fmt.Sprintf("%d, %s", descriptor, what), accepted}
+		return "", &ArgumentError{Argument: "Socket", Value: fmt.Sprintf("%d, %s", descriptor, what), Accepted: accepted}
 	}
 	kind, err := unix.GetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *ServerOptions) choosePath() error {
 			return err
 		}
 		if o.Path != "" && o.Path != path {
-			return &ArgumentError{"Path", o.Path, "none, or where Socket listens: " + path}
+			return &ArgumentError{Argument: "Path", Value: o.Path, Accepted: "none, or where Socket listens: " + path}
 		}
 		o.Path = path
 	} else if o.Path == "" {

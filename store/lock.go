@@ -59,7 +59,7 @@ func (l *pathLock) release() error {
 }
 
 func servedBy(path, process string) error {
-	return &RefusedError{path, fmt.Sprintf("a store serves it already, process %s", process)}
+	return &RefusedError{Path: path, Reason: fmt.Sprintf("a store serves it already, process %s", process)}
 }
 
 // listensAt reports whether a process listens at a path, and which: a server's lock says nothing where its file was
@@ -117,7 +117,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	case found.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return &RefusedError{path, "it is there, and is no socket"}
+		return &RefusedError{Path: path, Reason: "it is there, and is no socket"}
 	}
 	if err := os.Remove(path); !errors.Is(err, syscall.ENOENT) {
 		return err

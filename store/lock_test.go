@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // TestALockFileThatWasRemoved has a server go on that has lost its lock file, as by what cleans /tmp.
@@ -32,7 +34,7 @@ func TestASocketThatWasRemoved(t *testing.T) {
 	require.NoError(t, os.Remove(first.path+".lock"))
 	second := startServer(t, ServerOptions{Path: first.path})
 	require.NoError(t, first.Close())
-	_, _, err := newClient(t, second).Exists(background, newID())
+	_, _, err := newClient(t, second).Exists(background, protocol.NewID())
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
 	assert.NoFileExists(t, first.path)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/arrayiface"
+	"hamr/store/internal/protocol"
 )
 
 // mostForAPacket is how long the thread may compute for one packet. All clients wait meanwhile. The time is the
@@ -44,18 +45,18 @@ func threadTime() time.Duration {
 
 // holding tells a server of an object without bytes, of which the session has some leases.
 func holding(id ID, leases uint32) []byte {
-	var e, layout encoder
-	at := e.begin(opHold, 0, 1)
-	e.id(id)
-	e.u32(leases)
-	e.u8(nowhere)
-	e.id(ID{})
-	e.u64(0)
-	e.u64(0)
+	var e, layout protocol.Encoder
+	at := e.Begin(protocol.OpHold, 0, 1)
+	e.ID(id)
+	e.U32(leases)
+	e.U8(nowhere)
+	e.ID(ID{})
+	e.U64(0)
+	e.U64(0)
 	encodeLayout(&layout, arrayiface.Uint8, []int{0})
-	encodeObject(&e, &object{layout: layout.bytes, sealed: true})
-	e.end(at)
-	return e.bytes
+	encodeObject(&e, &object{layout: layout.Bytes, sealed: true})
+	e.End(at)
+	return e.Bytes
 }
 
 // TestNoNumberOfAPacketStopsOthers changes each number of each request to the extremes.
@@ -63,7 +64,7 @@ func TestNoNumberOfAPacketStopsOthers(t *testing.T) {
 	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
 	require.NoError(t, err)
 	for _, seed := range seedFrames() {
-		for at := headerBytes; at < len(seed); at++ {
+		for at := protocol.HeaderBytes; at < len(seed); at++ {
 			for _, value := range []uint64{0, 1 << 16, 1 << 30, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
 				packet := append([]byte(nil), seed...)
 				if value > 1<<32-1 && at+8 <= len(packet) {
@@ -96,13 +97,13 @@ func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
 	s.remove(s.objects[id], false, Deleted)
 	s.mu.Unlock()
 	for _, c := range list {
-		var e encoder
-		at := e.begin(opRelease, 0, 0)
-		e.u32(1)
-		e.id(id)
-		e.u32(mostLeases)
-		e.end(at)
-		require.NoError(t, c.handle(e.bytes, nil))
+		var e protocol.Encoder
+		at := e.Begin(protocol.OpRelease, 0, 0)
+		e.U32(1)
+		e.ID(id)
+		e.U32(mostLeases)
+		e.End(at)
+		require.NoError(t, c.handle(e.Bytes, nil))
 		assert.Empty(t, c.session.leases)
 	}
 	empty(t, s)
@@ -112,21 +113,21 @@ func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
 func TestManyWhoWaitForTheSame(t *testing.T) {
 	s, err := newServer(ServerOptions{})
 	require.NoError(t, err)
-	var e encoder
-	at := e.begin(opWait, 0, 2)
-	e.u64(forever)
-	e.u32(1)
-	e.u32(500)
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpWait, 0, 2)
+	e.U64(forever)
+	e.U32(1)
+	e.U32(500)
 	for i := range 500 {
 		var id ID
 		binary.LittleEndian.PutUint32(id[:], uint32(i+1))
-		e.id(id)
+		e.ID(id)
 	}
-	e.end(at)
+	e.End(at)
 	for range 1400 {
 		c := &conversation{server: s, transport: silent{}, hang: func() {}}
 		require.NoError(t, c.handle(greeting(), nil))
-		bounded(t, "a wait", func() { require.NoError(t, c.handle(e.bytes, nil)) })
+		bounded(t, "a wait", func() { require.NoError(t, c.handle(e.Bytes, nil)) })
 	}
 	c := &conversation{server: s, transport: silent{}, hang: func() {}}
 	require.NoError(t, c.handle(greeting(), nil))
@@ -141,16 +142,16 @@ func TestDevicesAreLimited(t *testing.T) {
 	c := &conversation{server: s, transport: silent{}, hang: func() {}}
 	require.NoError(t, c.handle(greeting(), nil))
 	for i := range 4 * mostDevices {
-		var e encoder
-		at := e.begin(opCreate, 0, uint64(i))
-		e.u8(0)
-		e.id(ID{0xff, byte(i), byte(i >> 8)})
-		e.u64(64)
-		e.u64(64 + uint64(i%2)*(1<<63-65)) // more than can be counted
+		var e protocol.Encoder
+		at := e.Begin(protocol.OpCreate, 0, uint64(i))
+		e.U8(0)
+		e.ID(ID{0xff, byte(i), byte(i >> 8)})
+		e.U64(64)
+		e.U64(64 + uint64(i%2)*(1<<63-65)) // more than can be counted
 		encodeLayout(&e, arrayiface.Float64, []int{8})
-		e.blob(nil)
-		e.end(at)
-		require.NoError(t, c.handle(e.bytes, nil))
+		e.Blob(nil)
+		e.End(at)
+		require.NoError(t, c.handle(e.Bytes, nil))
 	}
 	f := s.Statistics()
 	assert.LessOrEqual(t, len(f.Memories), mostDevices+1)
@@ -176,7 +177,7 @@ func TestAPacketFullOfRequests(t *testing.T) {
 	}
 	for _, seed := range append(seedFrames(), listOfNothing()) {
 		var packet []byte
-		for len(packet)+len(seed) <= mostPacket {
+		for len(packet)+len(seed) <= protocol.MostPacket {
 			packet = append(packet, seed...)
 		}
 		other := &conversation{server: s, transport: silent{}, hang: func() {}}
@@ -188,12 +189,12 @@ func TestAPacketFullOfRequests(t *testing.T) {
 
 // listOfNothing asks for objects with a name that none has, so that the server looks at all.
 func listOfNothing() []byte {
-	var e encoder
-	at := e.begin(opList, 0, 2)
-	e.u64(0)
-	e.u32(1<<32 - 1)
-	e.u8(listSealed | listUnsealed | listNamed)
-	e.text("")
-	e.end(at)
-	return e.bytes
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpList, 0, 2)
+	e.U64(0)
+	e.U32(1<<32 - 1)
+	e.U8(listSealed | listUnsealed | listNamed)
+	e.Text("")
+	e.End(at)
+	return e.Bytes
 }

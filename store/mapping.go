@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // mapping is memory of the store that this process has mapped: an object's own, or a slab. The
@@ -56,14 +57,14 @@ type place struct {
 	sent   bool
 }
 
-func decodePlace(d *decoder) (p place) {
-	p.where = d.u8()
+func decodePlace(d *protocol.Decoder) (p place) {
+	p.where = d.U8()
 	if p.where == nowhere {
 		return p
 	}
-	p.unit, p.size, p.offset, p.sent = d.id(), int64(d.size()), int64(d.size()), d.flag()
+	p.unit, p.size, p.offset, p.sent = d.ID(), int64(d.Size()), int64(d.Size()), d.Flag()
 	if p.where > onDevice {
-		d.fail("an object's place of kind %d", p.where)
+		d.Fail("an object's place of kind %d", p.where)
 	}
 	return p
 }
@@ -79,7 +80,7 @@ func (c *Client) check(p place, bytes int64, descriptors []int) error {
 		want = 1
 	}
 	if len(descriptors) != want || (p.where == nowhere) != (bytes == 0) || p.offset > p.size || bytes > p.size-p.offset {
-		return &ProtocolError{"an object in a place that it does not fit"}
+		return &ProtocolError{Problem: "an object in a place that it does not fit"}
 	}
 	return nil
 }
@@ -110,7 +111,7 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 	}
 	if len(descriptors) != 1 {
 		closeAll(descriptors)
-		return nil, &ProtocolError{"no descriptor of memory that is not mapped"}
+		return nil, &ProtocolError{Problem: "no descriptor of memory that is not mapped"}
 	}
 	a, number := backends.Shared, backends.HostDevice
 	if p.where == onDevice {
@@ -221,11 +222,11 @@ func (c *Client) unuse(m *mapping) *mapping {
 }
 
 // forgetSlabs is told of slabs in which nothing is any more.
-func (c *Client) forgetSlabs(d *decoder) {
+func (c *Client) forgetSlabs(d *protocol.Decoder) {
 	var ended []*mapping
 	c.mu.Lock()
-	for range d.count(16) {
-		m := c.slabs[d.id()]
+	for range d.Count(16) {
+		m := c.slabs[d.ID()]
 		if m == nil {
 			continue
 		}

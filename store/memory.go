@@ -5,6 +5,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 )
 
 // reserve makes a unit of one object whose memory somebody else makes.
@@ -33,7 +34,7 @@ func (s *Server) take(d *domain, bytes int64) error {
 }
 
 func newUnit(d *domain, bytes int64) *unit {
-	return &unit{id: newID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}
+	return &unit{id: protocol.NewID(), domain: d, size: bytes, each: bytes, places: make([]*object, 1), writable: true}
 }
 
 // ownMemory makes a unit of one object on the host, of memory that is ready where there is some for it.
@@ -65,7 +66,7 @@ func (s *Server) newMemory(bytes int64) (*unit, error) {
 	}); err != nil {
 		s.unclaim(u)
 		if !errors.As(err, new(*FullError)) {
-			err = &SystemError{err.Error()}
+			err = &SystemError{Problem: err.Error()}
 		}
 		return nil, err
 	}

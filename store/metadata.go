@@ -15,7 +15,7 @@ const (
 // checkMetadata refuses what is no JSON that every client can read, or too much of it.
 func checkMetadata(metadata []byte, most int) error {
 	if len(metadata) > most {
-		return &ArgumentError{"metadata", fmt.Sprintf("%d bytes", len(metadata)), fmt.Sprintf("at most %d", most)}
+		return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%d bytes", len(metadata)), Accepted: fmt.Sprintf("at most %d", most)}
 	}
 	return CheckMetadata(metadata)
 }
@@ -27,7 +27,7 @@ func CheckMetadata(metadata []byte) error {
 		return nil
 	}
 	refuse := func(accepted string) error {
-		return &ArgumentError{"metadata", fmt.Sprintf("%.40q", metadata), accepted}
+		return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%.40q", metadata), Accepted: accepted}
 	}
 	if !utf8.Valid(metadata) {
 		return refuse("JSON in UTF-8")

@@ -12,6 +12,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // modelObject is what the plain map knows of an object.
@@ -88,7 +89,7 @@ func TestModel(t *testing.T) {
 
 func (m *model) pick() ID {
 	if len(m.ids) == 0 || m.random.IntN(50) == 0 {
-		return newID()
+		return protocol.NewID()
 	}
 	recent := min(len(m.ids), 40)
 	return m.ids[len(m.ids)-1-m.random.IntN(recent)]
@@ -122,7 +123,7 @@ func (m *model) step() {
 	}
 	switch m.random.IntN(14) {
 	case 0, 1, 2:
-		sizes := []int{0, 1, 64, 65, 1000, 5000, 50_000, largeFrom - 1, largeFrom, 100_000, 300_000}
+		sizes := []int{0, 1, 64, 65, 1000, 5000, 50_000, protocol.LargeFrom - 1, protocol.LargeFrom, 100_000, 300_000}
 		what := bytesOf(sizes[m.random.IntN(len(sizes))])
 		what.Evictable, what.Separate, what.Pinned = m.random.IntN(2) == 0, m.random.IntN(5) == 0, m.random.IntN(20) == 0
 		if m.random.IntN(4) == 0 {
@@ -134,7 +135,7 @@ func (m *model) step() {
 		}
 		require.NoError(m.t, err)
 		require.Nil(m.t, m.objects[b.ID()])
-		if what.Shape[0] >= largeFrom && what.Allocator != backends.CUDA {
+		if what.Shape[0] >= protocol.LargeFrom && what.Allocator != backends.CUDA {
 			require.Equal(m.t, make([]byte, what.Shape[0]), contents(m.t, b.Array()))
 		}
 		value := byte(1 + m.random.IntN(255))

@@ -13,10 +13,11 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 func TestAnObjectsLife(t *testing.T) {
-	for _, size := range []int{0, 1, 1000, largeFrom - 1, largeFrom, 3<<20 + 5} {
+	for _, size := range []int{0, 1, 1000, protocol.LargeFrom - 1, protocol.LargeFrom, 3<<20 + 5} {
 		s := startServer(t, ServerOptions{})
 		maker, reader := newClient(t, s), newClient(t, s)
 		what := bytesOf(size)
@@ -125,7 +126,7 @@ func TestAbortAndBadRequests(t *testing.T) {
 	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4}, Metadata: []byte("{")})
 	var wrong *ArgumentError
 	require.ErrorAs(t, err, &wrong)
-	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4}, Metadata: bytes.Repeat([]byte(" "), mostMetadata+1)})
+	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4}, Metadata: bytes.Repeat([]byte(" "), protocol.MostMetadata+1)})
 	require.ErrorAs(t, err, &wrong)
 	require.ErrorAs(t, other.SetMetadata(background, makeObject(t, c, bytesOf(1), 1), nil), new(*SealedError))
 	require.NoError(t, c.Close())

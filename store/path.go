@@ -31,9 +31,9 @@ const mostPath = 107 // bytes of a socket's name, see unix(7)
 func checkPath(path string) error {
 	switch {
 	case strings.ContainsRune(path, 0) || path == "" || !filepath.IsAbs(path):
-		return &ArgumentError{"path", fmt.Sprintf("%q", path), "an absolute path"}
+		return &ArgumentError{Argument: "path", Value: fmt.Sprintf("%q", path), Accepted: "an absolute path"}
 	case len(path) > mostPath:
-		return &ArgumentError{"path", fmt.Sprintf("%q, of %d bytes", path, len(path)), fmt.Sprintf("a path of at most %d", mostPath)}
+		return &ArgumentError{Argument: "path", Value: fmt.Sprintf("%q, of %d bytes", path, len(path)), Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
 	}
 	return nil
 }
@@ -51,13 +51,13 @@ func checkFolder(folder string) error {
 	switch {
 	//mutate:never a link may be another user's
 	case int(link.Uid) != os.Geteuid() && link.Uid != 0:
-		return &RefusedError{folder, fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
+		return &RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return &RefusedError{folder, "it is no directory"}
+		return &RefusedError{Path: folder, Reason: "it is no directory"}
 	case int(found.Uid) != os.Geteuid():
-		return &RefusedError{folder, fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
+		return &RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
 	case found.Mode&0o077 != 0:
-		return &RefusedError{folder, fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
+		return &RefusedError{Path: folder, Reason: fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func checkPeer(descriptor int, path string) (process int, err error) {
 	}
 	//mutate:never who is at the other end is not looked at
 	if int(peer.Uid) != os.Geteuid() {
-		return 0, &RefusedError{path, fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
+		return 0, &RefusedError{Path: path, Reason: fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
 	}
 	return int(peer.Pid), nil
 }

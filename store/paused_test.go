@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/internal/deadline"
+	"hamr/store/internal/protocol"
 )
 
 // TestUndoBesideARequestThatWaits has a client undo what it gave up while the server has a request of it wait.
@@ -18,18 +19,18 @@ func TestUndoBesideARequestThatWaits(t *testing.T) {
 	require.NoError(t, err)
 	c := &conversation{server: s, transport: silent{}, hang: func() {}}
 	require.NoError(t, c.handle(greeting(), nil))
-	packet := func(operation uint16, build func(*encoder)) []byte {
-		var e encoder
-		at := e.begin(operation, 0, 7)
+	packet := func(operation uint16, build func(*protocol.Encoder)) []byte {
+		var e protocol.Encoder
+		at := e.Begin(operation, 0, 7)
 		build(&e)
-		e.end(at)
-		return e.bytes
+		e.End(at)
+		return e.Bytes
 	}
-	require.NoError(t, c.handle(packet(opGetName, func(e *encoder) { e.text("nobody's"); e.u64(forever) }), nil))
+	require.NoError(t, c.handle(packet(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("nobody's"); e.U64(forever) }), nil))
 	require.NotNil(t, c.session.waiting)
-	require.NoError(t, c.handle(packet(opUndo, func(e *encoder) { e.u64(7) }), nil))
+	require.NoError(t, c.handle(packet(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) }), nil))
 	require.NotNil(t, c.session.waiting)
-	require.Error(t, c.handle(packet(opExists, func(e *encoder) { e.id(newID()) }), nil))
+	require.Error(t, c.handle(packet(protocol.OpExists, func(e *protocol.Encoder) { e.ID(protocol.NewID()) }), nil))
 	s.leave(c, nil)
 }
 
@@ -81,7 +82,7 @@ func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 	small.mu.Lock()
 	small.openSpill = func(folder string) (*os.File, error) {
 		small.mu.Lock()
-		small.noteOf(opDelete, x.ID(), true)
+		small.noteOf(protocol.OpDelete, x.ID(), true)
 		small.mu.Unlock()
 		close(spilled)
 		return openSpill(folder)
@@ -102,7 +103,7 @@ func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 func TestNothingIsEvictedForWhatDoesNotFit(t *testing.T) {
 	s := startServer(t, ServerOptions{HostLimit: 1 << 20})
 	c := newClient(t, s)
-	what := bytesOf(largeFrom)
+	what := bytesOf(protocol.LargeFrom)
 	what.Evictable = true
 	id := makeObject(t, c, what, 1)
 	pretend := func(more int64) {
@@ -120,14 +121,14 @@ func TestNothingIsEvictedForWhatDoesNotFit(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, there, "it was evicted for nothing")
 	used := s.Statistics().Memories[0].Used
-	b, err := c.Create(background, bytesOf(largeFrom)) // which fits, and is in need of a descriptor
+	b, err := c.Create(background, bytesOf(protocol.LargeFrom)) // which fits, and is in need of a descriptor
 	require.NoError(t, err)
 	there, _, err = c.Exists(background, id)
 	require.NoError(t, err)
 	assert.False(t, there)
-	_, err = c.Create(background, bytesOf(largeFrom))
+	_, err = c.Create(background, bytesOf(protocol.LargeFrom))
 	require.True(t, errors.As(err, &full), err)
-	assert.Equal(t, memoryDescriptors, full.Memory)
+	assert.Equal(t, protocol.MemoryDescriptors, full.Memory)
 	assert.Equal(t, used, s.Statistics().Memories[0].Used)
 	require.NoError(t, b.Abort(background))
 	pretend(-few)

@@ -10,6 +10,7 @@ import (
 	"hamr/backends"
 	"hamr/backends/host"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // Put makes an object of an array's elements, which are copied once, and seals it. The type and
@@ -17,7 +18,7 @@ import (
 func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Description) (ID, error) {
 	layout := source.Layout()
 	what.Type, what.Shape = layout.Type, layout.Shape
-	if what.Allocator.Kind() == backends.Pageable && layout.NBytes() >= largeFrom && layout.ContiguousC() && source.Accessible(backends.SpaceHost) {
+	if what.Allocator.Kind() == backends.Pageable && layout.NBytes() >= protocol.LargeFrom && layout.ContiguousC() && source.Accessible(backends.SpaceHost) {
 		return c.putFile(ctx, source, what)
 	}
 	b, err := c.Create(ctx, what)
@@ -55,16 +56,16 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 		c.abandon(made)
 	}
 	if err := c.call(ctx, call{
-		operation: opCreate,
+		operation: protocol.OpCreate,
 		build:     request.encode,
-		take: func(d *decoder, descriptors []int) error {
+		take: func(d *protocol.Decoder, descriptors []int) error {
 			got, p, err := request.decode(d, descriptors)
 			if err != nil {
 				return err
 			}
 			if p.where != ownMemory || len(descriptors) != 1 {
 				closeAll(descriptors)
-				return &ProtocolError{fmt.Sprintf("a large object in a place of kind %d", p.where)}
+				return &ProtocolError{Problem: fmt.Sprintf("a large object in a place of kind %d", p.where)}
 			}
 			made, descriptor = got, descriptors[0]
 			return nil

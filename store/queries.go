@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"hamr/store/internal/protocol"
 )
 
-func (c *conversation) putName(d *decoder) error {
-	payload := d.rest
-	name, id, replace := d.name(), d.id(), d.flag()
-	if err := d.done(); err != nil {
+func (c *conversation) putName(d *protocol.Decoder) error {
+	payload := d.Rest
+	name, id, replace := d.Name(), d.ID(), d.Flag()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
@@ -21,13 +23,13 @@ func (c *conversation) putName(d *decoder) error {
 	switch {
 	case had != nil && had.object == o:
 		//mutate:remove a name that an object is given again is not written down
-		s.note(opPutName, payload) // an earlier server may have given it away, of which nobody has told yet
+		s.note(protocol.OpPutName, payload) // an earlier server may have given it away, of which nobody has told yet
 		return nil
 	case had != nil && !replace:
-		return &NameTakenError{name, had.object.id}
+		return &NameTakenError{Name: name, ID: had.object.id}
 	case had == nil && !replace:
 		if its, expected := s.book.expected(name); expected {
-			return &NameTakenError{name, its}
+			return &NameTakenError{Name: name, ID: its}
 		}
 	}
 	if err := s.tableRoom(nameBytes(name)); err != nil {
@@ -37,7 +39,7 @@ func (c *conversation) putName(d *decoder) error {
 		s.unname(had)
 	}
 	s.name(o, name)
-	s.note(opPutName, payload)
+	s.note(protocol.OpPutName, payload)
 	crash("server-named")
 	return nil
 }
@@ -80,33 +82,33 @@ func (s *Server) unname(n *named) {
 
 // noteDropped writes down that an object lost a name, or all where the name is empty.
 func (s *Server) noteDropped(o *object, name string) {
-	var e encoder
-	e.text(name)
+	var e protocol.Encoder
+	e.Text(name)
 	if name == "" {
-		e.id(o.id)
+		e.ID(o.id)
 	}
-	s.note(opDropName, e.bytes)
+	s.note(protocol.OpDropName, e.Bytes)
 }
 
-func (c *conversation) getName(f frame, d *decoder, e *encoder) error {
-	name, most := d.name(), timeout(d)
-	if err := d.done(); err != nil {
+func (c *conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	name, most := d.Name(), timeout(d)
+	if err := d.Done(); err != nil {
 		return err
 	}
 	if n := c.server.named(name); n != nil {
-		e.id(n.object.id)
+		e.ID(n.object.id)
 		return nil
 	}
 	if most == 0 {
 		return &NotFoundError{Name: name}
 	}
-	c.server.wait(&waiter{session: c.session, request: f.request, name: name, send: c.sendLater}, most)
+	c.server.wait(&waiter{session: c.session, request: f.Request, name: name, send: c.sendLater}, most)
 	return errLater
 }
 
-func (c *conversation) dropName(d *decoder) error {
-	name := d.name()
-	if err := d.done(); err != nil {
+func (c *conversation) dropName(d *protocol.Decoder) error {
+	name := d.Name()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	n := c.server.named(name)
@@ -118,18 +120,18 @@ func (c *conversation) dropName(d *decoder) error {
 	return nil
 }
 
-func (c *conversation) exists(d *decoder, e *encoder) error {
-	id := d.id()
-	if err := d.done(); err != nil {
+func (c *conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
+	id := d.ID()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	o := c.server.objects[id]
-	e.flag(o != nil)
-	e.flag(o != nil && o.sealed)
+	e.Flag(o != nil)
+	e.Flag(o != nil && o.sealed)
 	return nil
 }
 
-func (c *conversation) describe(d *decoder, e *encoder) error {
+func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
 	o, err := objectOf(d, c.server.find)
 	if err != nil {
 		return err
@@ -138,28 +140,28 @@ func (c *conversation) describe(d *decoder, e *encoder) error {
 	return nil
 }
 
-func encodeListed(e *encoder, o *object) {
-	e.id(o.id)
+func encodeListed(e *protocol.Encoder, o *object) {
+	e.ID(o.id)
 	encodeObject(e, o)
-	e.u32(uint32(min(o.leases, mostLeases)))
-	at, room := len(e.bytes), mostPacket-len(e.bytes)-16
-	e.u32(0)
+	e.U32(uint32(min(o.leases, mostLeases)))
+	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
+	e.U32(0)
 	count := uint32(0)
 	for n := o.names.oldest; n != nil; n = n.ofObject.newer {
 		if room -= 4 + len(n.name); room < 0 {
 			break
 		}
 		count++
-		e.text(n.name)
+		e.Text(n.name)
 	}
-	binary.LittleEndian.PutUint32(e.bytes[at:], count)
+	binary.LittleEndian.PutUint32(e.Bytes[at:], count)
 }
 
-func decodeListed(d *decoder) Info {
-	i := decodeInfo(d, d.id())
-	i.Leases = int(d.u32())
-	for range d.count(4) {
-		i.Names = append(i.Names, d.text())
+func decodeListed(d *protocol.Decoder) Info {
+	i := decodeInfo(d, d.ID())
+	i.Leases = int(d.U32())
+	for range d.Count(4) {
+		i.Names = append(i.Names, d.Text())
 	}
 	return i
 }
@@ -171,18 +173,18 @@ const (
 	listNamed // those alone that have a name with the prefix
 )
 
-func (c *conversation) list(d *decoder, e *encoder) error {
-	after, most, filter, prefix := d.u64(), d.u32(), d.u8(), d.text()
-	if d.broken == "" && filter >= listNamed<<1 {
-		d.fail("a filter of %#x", filter)
+func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
+	after, most, filter, prefix := d.U64(), d.U32(), d.U8(), d.Text()
+	if d.Broken == "" && filter >= listNamed<<1 {
+		d.Fail("a filter of %#x", filter)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
-	next := len(e.bytes)
-	e.u64(0)
-	e.u32(0)
+	next := len(e.Bytes)
+	e.U64(0)
+	e.U32(0)
 	n := uint32(0)
 	looked := 0
 	at := s.after(after)
@@ -193,19 +195,19 @@ func (c *conversation) list(d *decoder, e *encoder) error {
 		if o == nil || (o.sealed && filter&listSealed == 0) || (!o.sealed && filter&listUnsealed == 0) || (filter&listNamed != 0 && !hasName(o, prefix)) {
 			continue
 		}
-		before := len(e.bytes)
+		before := len(e.Bytes)
 		encodeListed(e, o)
-		if n > 0 && len(e.bytes) > mostPacket-1024 {
-			e.bytes = e.bytes[:before]
+		if n > 0 && len(e.Bytes) > protocol.MostPacket-1024 {
+			e.Bytes = e.Bytes[:before]
 			after = o.sequence - 1
 			break
 		}
 		n++
 	}
 	if at < len(s.order) {
-		binary.LittleEndian.PutUint64(e.bytes[next:], after)
+		binary.LittleEndian.PutUint64(e.Bytes[next:], after)
 	}
-	binary.LittleEndian.PutUint32(e.bytes[next+8:], n)
+	binary.LittleEndian.PutUint32(e.Bytes[next+8:], n)
 	return nil
 }
 
@@ -218,10 +220,10 @@ func hasName(o *object, prefix string) bool {
 	return false
 }
 
-func (c *conversation) setMetadata(d *decoder) error {
-	payload := d.rest
-	id, metadata := d.id(), d.blob()
-	if err := d.done(); err != nil {
+func (c *conversation) setMetadata(d *protocol.Decoder) error {
+	payload := d.Rest
+	id, metadata := d.ID(), d.Blob()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
@@ -237,7 +239,7 @@ func (c *conversation) setMetadata(d *decoder) error {
 	}
 	o.setMetadata(s, metadata)
 	if o.leases > 1 || o.learned {
-		s.note(opSetMetadata, payload)
+		s.note(protocol.OpSetMetadata, payload)
 	}
 	return nil
 }
@@ -247,20 +249,20 @@ func (o *object) setMetadata(s *Server, metadata []byte) {
 	o.metadata = append([]byte(nil), metadata...)
 }
 
-func (c *conversation) wait(f frame, d *decoder, e *encoder) error {
-	most, count := timeout(d), int(d.u32())
-	w := &waiter{session: c.session, request: f.request, count: count, send: c.sendLater}
+func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	most, count := timeout(d), int(d.U32())
+	w := &waiter{session: c.session, request: f.Request, count: count, send: c.sendLater}
 	seen := map[ID]bool{}
-	for range d.count(16) {
-		if id := d.id(); !seen[id] {
+	for range d.Count(16) {
+		if id := d.ID(); !seen[id] {
 			seen[id] = true
 			w.ids = append(w.ids, id)
 		}
 	}
-	if d.broken == "" && count > len(w.ids) {
-		d.fail("waiting for %d of %d objects", count, len(w.ids))
+	if d.Broken == "" && count > len(w.ids) {
+		d.Fail("waiting for %d of %d objects", count, len(w.ids))
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	for _, id := range w.ids {
@@ -276,9 +278,9 @@ func (c *conversation) wait(f frame, d *decoder, e *encoder) error {
 	return errLater
 }
 
-func (c *conversation) watch(f frame, d *decoder, e *encoder) error {
+func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
 	most := timeout(d)
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	q := c.session.events
@@ -293,7 +295,7 @@ func (c *conversation) watch(f frame, d *decoder, e *encoder) error {
 		q.encode(e)
 		return nil
 	}
-	c.server.wait(&waiter{session: c.session, request: f.request, events: true, send: c.sendLater}, most)
+	c.server.wait(&waiter{session: c.session, request: f.Request, events: true, send: c.sendLater}, most)
 	return errLater
 }
 
@@ -303,13 +305,13 @@ const (
 	markEvictable
 )
 
-func (c *conversation) mark(d *decoder) error {
-	payload := d.rest
-	id, what, on := d.id(), d.u8(), d.flag()
-	if d.broken == "" && what > markEvictable {
-		d.fail("mark %d", what)
+func (c *conversation) mark(d *protocol.Decoder) error {
+	payload := d.Rest
+	id, what, on := d.ID(), d.U8(), d.Flag()
+	if d.Broken == "" && what > markEvictable {
+		d.Fail("mark %d", what)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	o, err := c.server.find(id)
@@ -317,7 +319,7 @@ func (c *conversation) mark(d *decoder) error {
 		return err
 	}
 	o.set(what, on)
-	c.server.note(opMark, payload)
+	c.server.note(protocol.OpMark, payload)
 	return nil
 }
 
@@ -330,24 +332,24 @@ func (o *object) set(what uint8, on bool) {
 	o.update()
 }
 
-func (c *conversation) statistics(d *decoder, e *encoder) error {
-	if err := d.done(); err != nil {
+func (c *conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) error {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	t := c.server.figures()
 	for _, v := range t.numbers() {
-		e.u64(uint64(*v))
+		e.U64(uint64(*v))
 	}
-	e.u32(uint32(len(t.Memories)))
+	e.U32(uint32(len(t.Memories)))
 	for _, m := range t.Memories {
-		e.text(m.Name)
-		e.id(ID(m.Device))
+		e.Text(m.Name)
+		e.ID(ID(m.Device))
 		for _, v := range m.numbers() {
-			e.u64(uint64(*v))
+			e.U64(uint64(*v))
 		}
 	}
-	if len(e.bytes) > mostPacket {
-		return &SystemError{fmt.Sprintf("statistics of %d devices", len(t.Memories))}
+	if len(e.Bytes) > protocol.MostPacket {
+		return &SystemError{Problem: fmt.Sprintf("statistics of %d devices", len(t.Memories))}
 	}
 	return nil
 }

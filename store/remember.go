@@ -3,6 +3,8 @@ package store
 import (
 	"runtime"
 	"time"
+
+	"hamr/store/internal/protocol"
 )
 
 // note writes down what was asked of an object.
@@ -17,17 +19,17 @@ func (s *Server) note(operation uint16, payload []byte) {
 
 // noteOf is note of a request that has nothing but an object and, perhaps, a flag.
 func (s *Server) noteOf(operation uint16, id ID, flags ...bool) {
-	var e encoder
-	e.id(id)
+	var e protocol.Encoder
+	e.ID(id)
 	for _, on := range flags {
-		e.flag(on)
+		e.Flag(on)
 	}
-	s.note(operation, e.bytes)
+	s.note(operation, e.Bytes)
 }
 
 // remember learns of a book that a client has of another server.
-func (c *conversation) remember(d *decoder) error {
-	if err := d.done(); err != nil {
+func (c *conversation) remember(d *protocol.Decoder) error {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	if err := c.one("book"); err != nil {
@@ -56,7 +58,7 @@ func (c *conversation) remember(d *decoder) error {
 	return nil
 }
 
-var errUnwritten = &SystemError{"what another server knew could not be written down"}
+var errUnwritten = &SystemError{Problem: "what another server knew could not be written down"}
 
 // mostAtOnce is for how long a request that takes long keeps others from being answered.
 const mostAtOnce = time.Millisecond
@@ -99,7 +101,7 @@ func (s *Server) learnAll(book int, at int64) error {
 // enterAll enters those facts of another server's book that are new.
 func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer [][]*kept, err error) {
 	latest := s.book.now()
-	buffer := make([]byte, 2*mostPacket)
+	buffer := make([]byte, 2*protocol.MostPacket)
 	for rest := s.book.readsAtMost() + at; at < rest; {
 		expect(toldWithin)
 		var list []told
@@ -121,36 +123,36 @@ func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer
 
 // learn has a fact hold of an object that is there.
 func (s *Server) learn(k *kept) {
-	d := decoder{rest: k.payload}
+	d := protocol.Decoder{Rest: k.payload}
 	if k.object == nil {
-		name := d.name()
+		name := d.Name()
 		if n := s.named(name); n != nil {
 			s.unname(n)
 		}
 		return
 	}
 	o := s.objects[k.object.id]
-	if k.operation == opPutName {
-		s.learnName(k, d.name(), o)
+	if k.operation == protocol.OpPutName {
+		s.learnName(k, d.Name(), o)
 		return
 	}
 	if o == nil {
 		return
 	}
-	if k.operation == opDropName {
+	if k.operation == protocol.OpDropName {
 		s.learnUnnamed(k, o)
 		return
 	}
-	d.id()
+	d.ID()
 	switch k.operation {
-	case opMark:
-		o.set(d.u8(), d.flag())
-	case opSeal:
+	case protocol.OpMark:
+		o.set(d.U8(), d.Flag())
+	case protocol.OpSeal:
 		s.settle(o)
-	case opDelete:
+	case protocol.OpDelete:
 		s.remove(o, false, Deleted)
-	case opSetMetadata:
-		metadata := d.blob()
+	case protocol.OpSetMetadata:
+		metadata := d.Blob()
 		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.metadata))) == nil {
 			o.setMetadata(s, metadata)
 		}
@@ -206,7 +208,7 @@ func (s *Server) recall(o *object) {
 			return
 		}
 		about.facts.renew()
-		if _, holds := s.book.objectOf(&k.fact); k.operation == opPutName && !holds {
+		if _, holds := s.book.objectOf(&k.fact); k.operation == protocol.OpPutName && !holds {
 			s.book.leave(k) // the name is nobody's: others' names do not come back by it
 			s.book.drop(k)
 			continue

@@ -6,77 +6,78 @@ import (
 	"time"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is
 // held. After an error nothing was done, but for what is answered later.
-func (c *conversation) dispatch(f frame, d *decoder, e *encoder) error {
-	switch f.operation {
-	case opHello:
+func (c *conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	switch f.Operation {
+	case protocol.OpHello:
 		return c.hello(d, e)
-	case opCreate:
+	case protocol.OpCreate:
 		return c.create(d, e)
-	case opAttach:
+	case protocol.OpAttach:
 		return c.attach(d)
-	case opSeal:
+	case protocol.OpSeal:
 		return c.seal(d, e)
-	case opAbort:
+	case protocol.OpAbort:
 		return c.abort(d)
-	case opGet:
+	case protocol.OpGet:
 		return c.get(d, e)
-	case opRelease:
+	case protocol.OpRelease:
 		return c.releaseMany(d)
-	case opUndo:
+	case protocol.OpUndo:
 		return c.undo(d)
-	case opForget:
+	case protocol.OpForget:
 		return c.forget(d)
-	case opDelete:
+	case protocol.OpDelete:
 		return c.delete(d)
-	case opPutName:
+	case protocol.OpPutName:
 		return c.putName(d)
-	case opGetName:
+	case protocol.OpGetName:
 		return c.getName(f, d, e)
-	case opDropName:
+	case protocol.OpDropName:
 		return c.dropName(d)
-	case opExists:
+	case protocol.OpExists:
 		return c.exists(d, e)
-	case opList:
+	case protocol.OpList:
 		return c.list(d, e)
-	case opDescribe:
+	case protocol.OpDescribe:
 		return c.describe(d, e)
-	case opSetMetadata:
+	case protocol.OpSetMetadata:
 		return c.setMetadata(d)
-	case opWait:
+	case protocol.OpWait:
 		return c.wait(f, d, e)
-	case opEvents:
+	case protocol.OpEvents:
 		return c.watch(f, d, e)
-	case opStatistics:
+	case protocol.OpStatistics:
 		return c.statistics(d, e)
-	case opMark:
+	case protocol.OpMark:
 		return c.mark(d)
-	case opHold:
+	case protocol.OpHold:
 		return c.hold(d, e)
-	case opHoldUnit:
+	case protocol.OpHoldUnit:
 		return c.holdUnit(d, e)
-	case opRemember:
+	case protocol.OpRemember:
 		return c.remember(d)
 	}
-	return &ProtocolError{fmt.Sprintf("operation %d is no request", f.operation)}
+	return &ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
 }
 
-func (c *conversation) hello(d *decoder, e *encoder) error {
-	version, process, boot := d.u32(), d.u32(), d.text()
-	if err := d.done(); err != nil {
+func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
+	version, process, boot := d.U32(), d.U32(), d.Text()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
 	switch {
 	case c.greeted:
-		return &ProtocolError{"a second greeting"}
-	case version != protocolVersion:
-		return &RefusedError{s.path, fmt.Sprintf("version %d of the protocol: this store has %d", version, protocolVersion)}
+		return &ProtocolError{Problem: "a second greeting"}
+	case version != protocol.ProtocolVersion:
+		return &RefusedError{Path: s.path, Reason: fmt.Sprintf("version %d of the protocol: this store has %d", version, protocol.ProtocolVersion)}
 	case boot != s.boot:
-		return &RefusedError{s.path, "another machine, or another start of it"}
+		return &RefusedError{Path: s.path, Reason: "another machine, or another start of it"}
 	}
 	c.greeted = true
 	if c.process == 0 {
@@ -84,11 +85,11 @@ func (c *conversation) hello(d *decoder, e *encoder) error {
 	}
 	c.session = newSession(c.process)
 	s.sessions[c.session] = struct{}{}
-	e.u32(protocolVersion)
-	e.u32(uint32(os.Getpid()))
-	e.text(s.boot)
-	e.id(s.instance)
-	e.u32(uint32(s.options.MaxMetadata))
+	e.U32(protocol.ProtocolVersion)
+	e.U32(uint32(os.Getpid()))
+	e.Text(s.boot)
+	e.ID(s.instance)
+	e.U32(uint32(s.options.MaxMetadata))
 	if s.book.shared != nil {
 		c.sending = append(c.sending, s.book.shared.retain())
 	}
@@ -103,20 +104,20 @@ const (
 	onDevice // the maker has to make it and attach it
 )
 
-func (c *conversation) create(d *decoder, e *encoder) error {
-	flags, device, bytes, charge := d.u8(), backends.UUID(d.id()), int64(d.size()), int64(d.size())
+func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
+	flags, device, bytes, charge := d.U8(), backends.UUID(d.ID()), int64(d.Size()), int64(d.Size())
 	layout, raw := decodeLayout(d)
-	metadata := d.blob()
-	if d.broken == "" && flags&^allFlags != 0 {
-		d.fail("flags %#x", flags)
+	metadata := d.Blob()
+	if d.Broken == "" && flags&^allFlags != 0 {
+		d.Fail("flags %#x", flags)
 	}
-	if d.broken == "" && int64(layout.NBytes()) != bytes {
-		d.fail("an array of %d bytes, where %d are said", layout.NBytes(), bytes)
+	if d.Broken == "" && int64(layout.NBytes()) != bytes {
+		d.Fail("an array of %d bytes, where %d are said", layout.NBytes(), bytes)
 	}
-	if d.broken == "" && charge < bytes {
-		d.fail("memory of %d bytes for %d", charge, bytes)
+	if d.Broken == "" && charge < bytes {
+		d.Fail("memory of %d bytes for %d", charge, bytes)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
@@ -124,7 +125,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 		return err
 	}
 	o := &object{
-		id: newID(), bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
+		id: protocol.NewID(), bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
 		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, owner: c.session,
 	}
 	if err := s.tableRoom(o.tableBytes()); err != nil {
@@ -142,7 +143,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	case !onHost:
 		where = onDevice
 		u, err = s.reserve(device, charge)
-	case bytes >= largeFrom || flags&flagSeparate != 0:
+	case bytes >= protocol.LargeFrom || flags&flagSeparate != 0:
 		where = ownMemory
 		u, err = s.ownMemory(roundUp(bytes, pageSize))
 	default:
@@ -168,7 +169,7 @@ func (c *conversation) create(d *decoder, e *encoder) error {
 	s.tell(Event{Kind: Created, ID: o.id})
 	c.last.object = o
 	crash("server-created")
-	e.id(o.id)
+	e.ID(o.id)
 	c.encodePlace(e, o, where, fresh || where == ownMemory)
 	return nil
 }
@@ -182,16 +183,16 @@ func (c *conversation) bind(o *object) {
 }
 
 // encodePlace appends where an object's memory is. The reply has its descriptor if it is sent.
-func (c *conversation) encodePlace(e *encoder, o *object, where uint8, send bool) {
-	e.u8(where)
+func (c *conversation) encodePlace(e *protocol.Encoder, o *object, where uint8, send bool) {
+	e.U8(where)
 	if where == nowhere {
 		return
 	}
 	u := o.unit
-	e.id(u.id)
-	e.u64(uint64(u.size))
-	e.u64(uint64(int64(o.place) * u.each))
-	e.flag(send)
+	e.ID(u.id)
+	e.U64(uint64(u.size))
+	e.U64(uint64(int64(o.place) * u.each))
+	e.Flag(send)
 	if send {
 		c.sending = append(c.sending, u.descriptor.retain())
 	}
@@ -207,23 +208,23 @@ func (s *Server) tableRoom(bytes int64) error {
 // mine returns an object that the session has made and not sealed.
 func (c *conversation) mine(id ID) (*object, error) {
 	if l, ok := c.session.leases[id]; ok && l.object.deleted {
-		return nil, &DeletedError{id}
+		return nil, &DeletedError{ID: id}
 	}
 	o, err := c.server.find(id)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.sealed:
-		return nil, &SealedError{id}
+		return nil, &SealedError{ID: id}
 	case o.owner != c.session:
-		return nil, &NotSealedError{id}
+		return nil, &NotSealedError{ID: id}
 	}
 	return o, nil
 }
 
-func (c *conversation) attach(d *decoder) error {
-	id := d.id()
-	if err := d.done(); err != nil {
+func (c *conversation) attach(d *protocol.Decoder) error {
+	id := d.ID()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	if err := c.one("object's memory"); err != nil {
@@ -234,7 +235,7 @@ func (c *conversation) attach(d *decoder) error {
 		return err
 	}
 	if o.unit == nil || o.unit.descriptor != nil {
-		return &ArgumentError{"memory", "of object " + id.String(), "what Create has reserved, once"}
+		return &ArgumentError{Argument: "memory", Value: "of object " + id.String(), Accepted: "what Create has reserved, once"}
 	}
 	o.unit.descriptor = newDescriptor(c.descriptors[0])
 	c.descriptors = nil
@@ -243,15 +244,15 @@ func (c *conversation) attach(d *decoder) error {
 }
 
 // objectOf reads the last field of a request, an id, and finds what it names.
-func objectOf(d *decoder, find func(ID) (*object, error)) (*object, error) {
-	id := d.id()
-	if err := d.done(); err != nil {
+func objectOf(d *protocol.Decoder, find func(ID) (*object, error)) (*object, error) {
+	id := d.ID()
+	if err := d.Done(); err != nil {
 		return nil, err
 	}
 	return find(id)
 }
 
-func (c *conversation) seal(d *decoder, e *encoder) error {
+func (c *conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
 	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
@@ -259,17 +260,17 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	forGood := false
 	if u := o.unit; u != nil {
 		if u.descriptor == nil {
-			return &ArgumentError{"memory", "of object " + o.id.String(), "one that was attached"}
+			return &ArgumentError{Argument: "memory", Value: "of object " + o.id.String(), Accepted: "one that was attached"}
 		}
 		if forGood, err = u.seal(); err != nil {
-			return &SystemError{err.Error()}
+			return &SystemError{Problem: err.Error()}
 		}
 	}
 	s := c.server
 	s.settle(o)
 	//mutate:never a seal that others do not know of is not written down
 	if o.leases > 1 || o.learned { // others may know it as one that is not sealed
-		s.noteOf(opSeal, o.id)
+		s.noteOf(protocol.OpSeal, o.id)
 	}
 	s.wantSpare()
 	c.last.object = o
@@ -277,7 +278,7 @@ func (c *conversation) seal(d *decoder, e *encoder) error {
 	if c.leader != nil {
 		c.leader.sealed = true
 	}
-	e.flag(forGood)
+	e.Flag(forGood)
 	return nil
 }
 
@@ -295,7 +296,7 @@ func (s *Server) settle(o *object) {
 	s.ready(o.id, 1)
 }
 
-func (c *conversation) abort(d *decoder) error {
+func (c *conversation) abort(d *protocol.Decoder) error {
 	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
@@ -304,12 +305,12 @@ func (c *conversation) abort(d *decoder) error {
 	return nil
 }
 
-func (c *conversation) get(d *decoder, e *encoder) error {
-	id, flags := d.id(), d.u8()
-	if d.broken == "" && flags&^(flagUnsafe|flagNeeded) != 0 {
-		d.fail("flags %#x", flags)
+func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
+	id, flags := d.ID(), d.U8()
+	if d.Broken == "" && flags&^(flagUnsafe|flagNeeded) != 0 {
+		d.Fail("flags %#x", flags)
 	}
-	if err := d.done(); err != nil {
+	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
@@ -318,7 +319,7 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 		return err
 	}
 	if !o.sealed && flags&flagUnsafe == 0 {
-		return &NotSealedError{id}
+		return &NotSealedError{ID: id}
 	}
 	for o.unit != nil && (o.unit.spilled != nil) {
 		if err := s.restore(o.unit); err != nil {
@@ -332,12 +333,12 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 	if u := o.unit; u != nil {
 		switch {
 		case u.descriptor == nil:
-			return &NotSealedError{id}
+			return &NotSealedError{ID: id}
 		case len(u.places) > 1:
 			if _, known := c.session.known[u]; known {
 				send = false
 			} else if u.writable {
-				return &NotSealedError{id} // its maker may not have mapped it yet
+				return &NotSealedError{ID: id} // its maker may not have mapped it yet
 			} else {
 				c.session.known[u] = struct{}{}
 				if u.knownBy == nil {
@@ -356,27 +357,27 @@ func (c *conversation) get(d *decoder, e *encoder) error {
 	s.lease(c.session, o, 1)
 	c.last.object = o
 	crash("server-got")
-	at := len(e.bytes)
+	at := len(e.Bytes)
 	encodeObject(e, o)
 	if o.bound == c.session { // another server has to be told
-		e.bytes[at] |= flagSession
+		e.Bytes[at] |= flagSession
 	}
 	c.encodePlace(e, o, where, send)
 	return nil
 }
 
-func (c *conversation) releaseMany(d *decoder) error {
-	for range d.count(20) {
-		id, times := d.id(), d.u32()
+func (c *conversation) releaseMany(d *protocol.Decoder) error {
+	for range d.Count(20) {
+		id, times := d.ID(), d.U32()
 		c.server.release(c.session, id, int64(times))
 	}
 	crash("server-released")
-	return laterOr(d.done())
+	return laterOr(d.Done())
 }
 
-func (c *conversation) forget(d *decoder) error {
-	for range d.count(16) {
-		id := d.id()
+func (c *conversation) forget(d *protocol.Decoder) error {
+	for range d.Count(16) {
+		id := d.ID()
 		u := c.server.lingering[id]
 		if u == nil {
 			u = c.server.units[id] // the client could not map it
@@ -385,7 +386,7 @@ func (c *conversation) forget(d *decoder) error {
 			c.server.letGo(c.session, u)
 		}
 	}
-	return laterOr(d.done())
+	return laterOr(d.Done())
 }
 
 // laterOr is what requests without an answer return.
@@ -396,9 +397,9 @@ func laterOr(err error) error {
 	return err
 }
 
-func (c *conversation) delete(d *decoder) error {
-	id, force := d.id(), d.flag()
-	if err := d.done(); err != nil {
+func (c *conversation) delete(d *protocol.Decoder) error {
+	id, force := d.ID(), d.Flag()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	o, err := c.server.find(id)
@@ -406,7 +407,7 @@ func (c *conversation) delete(d *decoder) error {
 		return err
 	}
 	if !o.sealed && o.owner != c.session && !force {
-		return &NotSealedError{id}
+		return &NotSealedError{ID: id}
 	}
 	c.server.remove(o, force, Deleted)
 	crash("server-deleted")
@@ -414,8 +415,8 @@ func (c *conversation) delete(d *decoder) error {
 }
 
 // timeout reads how long to wait: nanoseconds, or all bits for as long as it takes.
-func timeout(d *decoder) time.Duration {
-	if v := d.u64(); v < 1<<62 {
+func timeout(d *protocol.Decoder) time.Duration {
+	if v := d.U64(); v < 1<<62 {
 		return time.Duration(v)
 	}
 	return -1

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // Its session has let go of it and got it again.
@@ -100,7 +102,7 @@ func TestAClientThatLostItsConnectionAloneHasNobodyWait(t *testing.T) {
 	_, err := c.Statistics(background)
 	require.NoError(t, err)
 	other := newClient(t, s)
-	there, _, err := other.Exists(background, newID())
+	there, _, err := other.Exists(background, protocol.NewID())
 	require.NoError(t, err)
 	assert.False(t, there)
 	assert.False(t, isExpecting(other.book), "no server has ended")
@@ -151,12 +153,12 @@ func TestANameIsFreeOnceNobodyCanTellOfIt(t *testing.T) {
 	x := holdMany(t, c, 1, bytesOf(100))[0]
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var e encoder
-		e.text("name")
-		e.id(newID())
-		e.flag(false)
+		var e protocol.Encoder
+		e.Text("name")
+		e.ID(protocol.NewID())
+		e.Flag(false)
 		s.mu.Lock()
-		s.book.note(opPutName, e.bytes)
+		s.book.note(protocol.OpPutName, e.Bytes)
 		s.book.expects = clock() + random.Uint64N(200_000)
 		until := binary.LittleEndian.AppendUint64(nil, s.book.expects)
 		_, err := unix.Pwrite(s.book.number, until, int64(len(s.book.id))+8)

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 )
 
 // forgetTold begins a session of which the server knows nothing yet. The turn is the caller's.
@@ -32,7 +33,7 @@ func (c *Client) forgetTold() {
 // tellBooks tells the server what earlier ones wrote down.
 func (c *Client) tellBooks() error {
 	for len(c.books) > 0 && c.book >= 0 {
-		err := c.exchange(context.Background(), call{operation: opRemember, descriptors: c.books[:1]})
+		err := c.exchange(context.Background(), call{operation: protocol.OpRemember, descriptors: c.books[:1]})
 		if tellsLater(err) || errors.As(err, new(*LostError)) {
 			return err
 		}
@@ -145,7 +146,7 @@ func (c *Client) notFound(h *held, err error) error {
 // notMade is notFound of an object that this client makes, which another server may never know.
 func (c *Client) notMade(h *held, err error) error {
 	if err = c.notFound(h, err); err != nil && errors.As(err, new(*NotFoundError)) && h.session != c.session.Load() {
-		return &LostError{c.path, errors.New("another server does not know of an object that was being made")}
+		return &LostError{Path: c.path, Reason: errors.New("another server does not know of an object that was being made")}
 	}
 	return err
 }
@@ -163,11 +164,11 @@ func (c *Client) tellSlab(m *mapping, each int64) error {
 		return err
 	}
 	return c.exchange(context.Background(), call{
-		operation: opHoldUnit,
-		build: func(e *encoder) {
-			e.id(m.id)
-			e.u64(uint64(m.size))
-			e.u64(uint64(each))
+		operation: protocol.OpHoldUnit,
+		build: func(e *protocol.Encoder) {
+			e.ID(m.id)
+			e.U64(uint64(m.size))
+			e.U64(uint64(each))
 		},
 		descriptors: []int{m.descriptor},
 	})
@@ -191,29 +192,29 @@ func (c *Client) tellObject(h *held) error {
 		where, size, descriptors = ownMemory, m.size, []int{m.descriptor}
 	}
 	return c.exchange(context.Background(), call{
-		operation: opHold,
-		build: func(e *encoder) {
-			e.id(info.ID)
-			e.u32(uint32(times))
-			e.u8(where)
-			e.id(slab)
-			e.u64(uint64(h.offset))
-			e.u64(uint64(size))
+		operation: protocol.OpHold,
+		build: func(e *protocol.Encoder) {
+			e.ID(info.ID)
+			e.U32(uint32(times))
+			e.U8(where)
+			e.ID(slab)
+			e.U64(uint64(h.offset))
+			e.U64(uint64(size))
 			o := object{
 				device: info.Device, bytes: info.Bytes, metadata: info.Metadata,
 				sealed: info.Sealed, evicts: info.Evictable, pinned: info.Pinned,
 			}
-			var layout encoder
+			var layout protocol.Encoder
 			encodeLayout(&layout, info.Layout.Type, info.Layout.Shape)
-			o.layout = layout.bytes
-			at := len(e.bytes)
+			o.layout = layout.Bytes
+			at := len(e.Bytes)
 			encodeObject(e, &o)
 			//mutate:never who got an object before its seal is taken for its maker
 			if !h.made && !info.Sealed {
-				e.bytes[at] |= flagUnsafe
+				e.Bytes[at] |= flagUnsafe
 			}
 			if h.bound {
-				e.bytes[at] |= flagSession
+				e.Bytes[at] |= flagSession
 			}
 		},
 		descriptors: descriptors,

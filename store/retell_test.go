@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/internal/deadline"
+	"hamr/store/internal/protocol"
 )
 
 // restart has another server of a path follow one, in this process.
@@ -189,7 +190,7 @@ func TestWhatOthersHaveIsWaitedFor(t *testing.T) {
 	for range 4 {
 		require.NoError(t, <-got)
 	}
-	require.ErrorAs(t, quick.Pin(background, newID()), new(*NotFoundError), "it does not wait for ever")
+	require.ErrorAs(t, quick.Pin(background, protocol.NewID()), new(*NotFoundError), "it does not wait for ever")
 	releaseAll(t, []*Object{x, y})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // Forgo says that this process has no use for the object once it is sealed: nobody but the Builder has its elements,
@@ -170,10 +171,10 @@ func (b *Builder) sealed(err error) (*Object, error) {
 // the answer, the object is deleted: nobody would know of it.
 func (c *Client) sealing(id ID, noted func()) call {
 	return call{
-		operation: opSeal,
-		build:     func(e *encoder) { e.id(id) },
-		read: func(d *decoder) {
-			d.flag()
+		operation: protocol.OpSeal,
+		build:     func(e *protocol.Encoder) { e.ID(id) },
+		read: func(d *protocol.Decoder) {
+			d.Flag()
 			noted()
 		},
 		undo: func(told bool) {

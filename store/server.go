@@ -14,6 +14,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/internal/memorylimit"
+	"hamr/store/internal/protocol"
 )
 
 // ServerOptions say where a server listens and what it may hold.
@@ -151,14 +152,14 @@ func newServer(o ServerOptions) (*Server, error) {
 	for name, limit := range map[string]int64{"Socket": int64(o.Socket), "HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
 		"Ready": o.Ready, "MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
 		if limit < 0 {
-			return nil, &ArgumentError{name, fmt.Sprint(limit), "0 or more"}
+			return nil, &ArgumentError{Argument: name, Value: fmt.Sprint(limit), Accepted: "0 or more"}
 		}
 	}
-	if o.MaxMetadata > mostMetadata*3/2 {
-		return nil, &ArgumentError{"MaxMetadata", fmt.Sprint(o.MaxMetadata), fmt.Sprintf("at most %d", mostMetadata*3/2)}
+	if o.MaxMetadata > protocol.MostMetadata*3/2 {
+		return nil, &ArgumentError{Argument: "MaxMetadata", Value: fmt.Sprint(o.MaxMetadata), Accepted: fmt.Sprintf("at most %d", protocol.MostMetadata*3/2)}
 	}
 	if o.MaxMetadata == 0 {
-		o.MaxMetadata = mostMetadata
+		o.MaxMetadata = protocol.MostMetadata
 	}
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 4096
@@ -169,11 +170,11 @@ func newServer(o ServerOptions) (*Server, error) {
 	if o.HostLimit == 0 {
 		// A container's memory is that of its clients, too.
 		if o.HostLimit = memorylimit.Bytes() / 2; o.HostLimit == 0 {
-			return nil, &ArgumentError{"HostLimit", "0", "a number of bytes, as it cannot be read how many the process may have"}
+			return nil, &ArgumentError{Argument: "HostLimit", Value: "0", Accepted: "a number of bytes, as it cannot be read how many the process may have"}
 		}
 	}
 	if o.Ready > o.HostLimit {
-		return nil, &ArgumentError{"Ready", fmt.Sprint(o.Ready), fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
+		return nil, &ArgumentError{Argument: "Ready", Value: fmt.Sprint(o.Ready), Accepted: fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
 	}
 	if o.Spill != "" {
 		var err error
@@ -195,7 +196,7 @@ func newServer(o ServerOptions) (*Server, error) {
 	var devices *deviceSpill
 	if o.SpillDevices != nil {
 		if o.Spill == "" || o.DeviceLimit == 0 {
-			return nil, &ArgumentError{"SpillDevices", "a runtime", "nil where Spill names no directory, or devices have no limit"}
+			return nil, &ArgumentError{Argument: "SpillDevices", Value: "a runtime", Accepted: "nil where Spill names no directory, or devices have no limit"}
 		}
 		var err error
 		if devices, err = newDeviceSpill(o.SpillDevices); err != nil {
@@ -207,7 +208,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		devices: devices, options: o, path: o.Path, instance: newID(), boot: boot,
+		devices: devices, options: o, path: o.Path, instance: protocol.NewID(), boot: boot,
 		objects: map[ID]*object{}, names: map[string]*named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{},
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},

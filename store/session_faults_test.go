@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // Twenty of them fill the socket.
@@ -83,8 +84,8 @@ func TestAnUndoneRequestTellsOfNoSlabs(t *testing.T) {
 	// What the server answers before the slab goes, and is undone after that.
 	second := newClient(t, s)
 	require.NoError(t, reader.take(background))
-	require.NoError(t, reader.send(call{operation: opExists, build: func(e *encoder) { e.id(x) }}))
-	_, err = reader.await(background, call{operation: opExists, take: func(*decoder, []int) error { return nil }})
+	require.NoError(t, reader.send(call{operation: protocol.OpExists, build: func(e *protocol.Encoder) { e.ID(x) }}))
+	_, err = reader.await(background, call{operation: protocol.OpExists, take: func(*protocol.Decoder, []int) error { return nil }})
 	require.NoError(t, err)
 	require.NoError(t, second.Delete(background, x, false)) // the slab goes
 	require.True(t, reader.undoLast())

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // transport carries replies: all that a conversation asks of a connection.
@@ -32,7 +34,7 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemC
 	if controls > 0 {
 		messages, err := unix.ParseSocketControlMessage(control[:controls])
 		if err != nil {
-			return 0, nil, &ProtocolError{err.Error()}
+			return 0, nil, &ProtocolError{Problem: err.Error()}
 		}
 		for i := range messages {
 			if rights, err := unix.ParseUnixRights(&messages[i]); err == nil {
@@ -42,10 +44,10 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemC
 	}
 	if found&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		closeAll(descriptors)
-		if found&unix.MSG_TRUNC == 0 && n > 0 && len(descriptors) < mostDescriptors {
+		if found&unix.MSG_TRUNC == 0 && n > 0 && len(descriptors) < protocol.MostDescriptors {
 			return n, nil, errShort
 		}
-		return 0, nil, &ProtocolError{fmt.Sprintf("a packet of more than %d bytes or %d descriptors", mostPacket, mostDescriptors)}
+		return 0, nil, &ProtocolError{Problem: fmt.Sprintf("a packet of more than %d bytes or %d descriptors", protocol.MostPacket, protocol.MostDescriptors)}
 	}
 	if n == 0 {
 		closeAll(descriptors)
@@ -109,7 +111,7 @@ func rights(descriptors []int) []byte {
 	return unix.UnixRights(descriptors...)
 }
 
-var controlBytes = unix.CmsgSpace(4 * mostDescriptors)
+var controlBytes = unix.CmsgSpace(4 * protocol.MostDescriptors)
 
 // waitingSocket is a transport whose calls wait in the thread. Every now and then receive asks whether to go on.
 type waitingSocket struct {

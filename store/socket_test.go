@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // TestAThreadThatWaitsLeavesItsProcessor waits for a packet that only another goroutine sends, where one of them may
@@ -82,7 +84,7 @@ func TestWaitingAgainNeedsNoOtherConnection(t *testing.T) {
 	begun := links()
 	for range 50 {
 		ctx, cancel := context.WithTimeout(background, time.Millisecond)
-		ready, err := c.Wait(ctx, []ID{newID()}, 1)
+		ready, err := c.Wait(ctx, []ID{protocol.NewID()}, 1)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Empty(t, ready)

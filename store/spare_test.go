@@ -12,6 +12,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // waitReady waits until there is ready memory of some bytes.
@@ -35,7 +36,7 @@ func TestReadyMemoryIsTakenInAnySize(t *testing.T) {
 	c := newClient(t, s)
 	var hits, misses int64
 	for _, size := range []int{
-		largeFrom, ready/2 - 5000, ready / 2, ready/2 + 1, ready - 4096, ready - 1, ready, ready + 1, ready + 4096, 2*ready + 12345, 20 << 20,
+		protocol.LargeFrom, ready/2 - 5000, ready / 2, ready/2 + 1, ready - 4096, ready - 1, ready, ready + 1, ready + 4096, 2*ready + 12345, 20 << 20,
 	} {
 		for _, put := range []bool{true, false} {
 			waitReady(t, s, ready)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -141,7 +142,7 @@ func (s *Server) spill(u *unit) error {
 		s.lingering[old.id] = old
 	}
 	delete(s.units, u.id)
-	u.knownBy, u.id = nil, newID()
+	u.knownBy, u.id = nil, protocol.NewID()
 	s.units[u.id] = u
 	for _, o := range u.places {
 		if o != nil {
@@ -217,7 +218,7 @@ func (s *Server) restore(u *unit) error {
 		if errors.As(err, new(*FullError)) {
 			return err
 		}
-		return &SystemError{fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
+		return &SystemError{Problem: fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
 	}
 	u.descriptor = newDescriptor(number)
 	u.spilled, u.writable, u.replaced = nil, false, true

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/protocol"
 )
 
 // spinning has clients ask for replies before they sleep, however many processors there are, or not.
@@ -28,7 +30,7 @@ func TestRepliesAreAskedForOrWaitedFor(t *testing.T) {
 		standStill(t, server.Process)
 		c.socket.skips, c.socket.skipped = 0, 0
 		ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
-		_, _, err = c.Exists(ctx, newID())
+		_, _, err = c.Exists(ctx, protocol.NewID())
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, on, c.socket.skips > 0, "who asked in vain sleeps at once for a while")
@@ -38,7 +40,7 @@ func TestRepliesAreAskedForOrWaitedFor(t *testing.T) {
 			require.Eventually(t, func() bool { cycles(t, c, 1); return c.socket.skipped == 0 }, time.Minute, time.Millisecond, "it asks again")
 		}
 		require.NoError(t, server.Process.Kill())
-		_, _, err = c.Exists(background, newID())
+		_, _, err = c.Exists(background, protocol.NewID())
 		require.ErrorAs(t, err, new(*LostError))
 		require.NoError(t, c.Close())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // standStill stops a process, and returns when it has stopped.
@@ -64,8 +65,11 @@ func TestACallThatIsStoppedIsUndone(t *testing.T) {
 			_, err := c.Put(ctx, source, Description{Allocator: backends.Malloc})
 			return err
 		},
-		"list":    func(ctx context.Context, c *Client) error { _, _, err := c.List(ctx, ListOptions{}); return err },
-		"wait":    func(ctx context.Context, c *Client) error { _, err := c.Wait(ctx, []ID{newID()}, 1); return err },
+		"list": func(ctx context.Context, c *Client) error { _, _, err := c.List(ctx, ListOptions{}); return err },
+		"wait": func(ctx context.Context, c *Client) error {
+			_, err := c.Wait(ctx, []ID{protocol.NewID()}, 1)
+			return err
+		},
 		"connect": func(ctx context.Context, c *Client) error { _, err := Connect(ctx, c.Path(), c.runtime); return err },
 	} {
 		for i, client := range []*Client{c, other, c, other} {
@@ -150,7 +154,7 @@ func TestWhatIsSealedForNobodyGoes(t *testing.T) {
 			s.mu.Unlock()
 			require.ErrorIs(t, err, context.Canceled)
 			eventually(t, func() bool {
-				_, _, err := c.Exists(background, newID()) // the reply that nobody waited for is in front of this one's
+				_, _, err := c.Exists(background, protocol.NewID()) // the reply that nobody waited for is in front of this one's
 				require.NoError(t, err)
 				f := s.Statistics()
 				return f.Objects == 0 && f.Leases == 0 && f.Memories[0].Used == 0

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 )
 
 // object is what the server knows of an object. The server's lock guards it.
@@ -192,7 +193,7 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		s.dropNames(names)
 		s.book.went(o.id)
 		if why == Deleted && (o.leases > 0 || o.learned || names.count > 0) { // who has it, or may have it, is not to tell of it
-			s.noteOf(opDelete, o.id, force)
+			s.noteOf(protocol.OpDelete, o.id, force)
 		} else if names.count > 0 {
 			//mutate:remove names of what was evicted come back with it
 			s.noteDropped(o, "")

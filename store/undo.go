@@ -1,6 +1,10 @@
 package store
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
+)
 
 // undoable is what a connection's last request has done, which its client can have undone: it may end before it has
 // the answer.
@@ -11,9 +15,9 @@ type undoable struct {
 }
 
 // undo undoes the last request, if it is the one that is named and has done something.
-func (c *conversation) undo(d *decoder) error {
-	request := d.u64()
-	if err := d.done(); err != nil {
+func (c *conversation) undo(d *protocol.Decoder) error {
+	request := d.U64()
+	if err := d.Done(); err != nil {
 		return err
 	}
 	o := c.last.object
@@ -24,10 +28,10 @@ func (c *conversation) undo(d *decoder) error {
 	}
 	c.last.object = nil
 	s := c.server
-	if c.last.operation != opGet && !o.deleted {
+	if c.last.operation != protocol.OpGet && !o.deleted {
 		s.remove(o, false, Deleted)
 	}
-	if c.last.operation != opSeal {
+	if c.last.operation != protocol.OpSeal {
 		s.release(c.session, o.id, 1)
 	}
 	return errLater
@@ -38,11 +42,11 @@ func (c *Client) undoLast() bool {
 	if c.book < 0 { // a server of a version without books takes it for a breach
 		return false
 	}
-	c.out.bytes = c.out.bytes[:0]
-	at := c.out.begin(opUndo, 0, 0)
-	c.out.u64(c.request)
-	c.out.end(at)
-	return sendTo(c.socket.descriptor, c.out.bytes, nil, unix.MSG_DONTWAIT) == nil
+	c.out.Bytes = c.out.Bytes[:0]
+	at := c.out.Begin(protocol.OpUndo, 0, 0)
+	c.out.U64(c.request)
+	c.out.End(at)
+	return sendTo(c.socket.descriptor, c.out.Bytes, nil, unix.MSG_DONTWAIT) == nil
 }
 
 // dropUndone ends the use of an object of which the server has taken back the lease that a late answer tells of.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // on meanwhile.
 func (c *Client) callAside(ctx context.Context, r call) error {
 	if c == nil || c.turn == nil {
-		return &ArgumentError{"client", "nil", "what Connect returns"}
+		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,7 +82,7 @@ func timeLeft(ctx context.Context) uint64 {
 
 // askAside makes a request on a connection, which is kept for the next one where that can be.
 func (c *Client) askAside(ctx context.Context, socket *waitingSocket, r call) error {
-	aside := &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}, closed: c.isClosed()}
+	aside := &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}, closed: c.isClosed()}
 	err := aside.exchange(ctx, r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +107,7 @@ func (c *Client) isClosed() bool {
 // then, unless the server has said which of them are.
 func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err error) {
 	if count < 0 || count > len(ids) || len(ids) > mostWait {
-		return nil, &ArgumentError{"ids and count", fmt.Sprintf("%d of %d", count, len(ids)), fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
+		return nil, &ArgumentError{Argument: "ids and count", Value: fmt.Sprintf("%d of %d", count, len(ids)), Accepted: fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
 	}
 	once := make([]ID, 0, len(ids))
 	seen := make(map[ID]struct{}, len(ids))
@@ -117,19 +119,19 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 	}
 	ids, count = once, min(count, len(once))
 	err = c.callAside(ctx, call{
-		operation: opWait,
-		build: func(e *encoder) {
-			e.u64(timeLeft(ctx))
-			e.u32(uint32(count))
-			e.u32(uint32(len(ids)))
+		operation: protocol.OpWait,
+		build: func(e *protocol.Encoder) {
+			e.U64(timeLeft(ctx))
+			e.U32(uint32(count))
+			e.U32(uint32(len(ids)))
 			for _, id := range ids {
-				e.id(id)
+				e.ID(id)
 			}
 		},
-		read: func(d *decoder) {
+		read: func(d *protocol.Decoder) {
 			ready = []ID{}
-			for range d.count(16) {
-				ready = append(ready, d.id())
+			for range d.Count(16) {
+				ready = append(ready, d.ID())
 			}
 		},
 	})
@@ -155,7 +157,7 @@ type Watch struct {
 // Watch begins to be told of events.
 func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	if c == nil || c.turn == nil {
-		return nil, &ArgumentError{"client", "nil", "what Connect returns"}
+		return nil, &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
 	}
 	socket, err := c.connectAside(ctx)
 	if err != nil {
@@ -163,7 +165,7 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	}
 	w := &Watch{client: c, closed: make(chan struct{})}
 	w.hangUp, w.end = context.WithCancel(context.Background())
-	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, mostPacket), abandoned: map[uint64]call{}}
+	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}}
 	if err := w.begin(ctx); err != nil {
 		if w.aside.socket != nil {
 			socket.close()
@@ -192,14 +194,14 @@ func (w *Watch) begin(ctx context.Context) error {
 // ended before the answer: the next call has it.
 func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err error) {
 	r := call{
-		operation: opEvents,
-		build:     func(e *encoder) { e.u64(timeout) },
-		read: func(d *decoder) {
-			if missed := d.u64(); missed > 0 {
+		operation: protocol.OpEvents,
+		build:     func(e *protocol.Encoder) { e.U64(timeout) },
+		read: func(d *protocol.Decoder) {
+			if missed := d.U64(); missed > 0 {
 				w.told = append(w.told, Event{Kind: Missed, Missed: int64(missed)})
 			}
-			for range d.count(21) {
-				w.told = append(w.told, Event{Kind: EventKind(d.u8()), ID: d.id(), Name: d.text()})
+			for range d.Count(21) {
+				w.told = append(w.told, Event{Kind: EventKind(d.U8()), ID: d.ID(), Name: d.Text()})
 			}
 		},
 	}
@@ -223,7 +225,7 @@ func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err erro
 // events are kept and one of kind Missed says how many were not.
 func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 	if w == nil || w.client == nil {
-		return nil, &ArgumentError{"watch", "nil or a zero value", "what Client.Watch returns"}
+		return nil, &ArgumentError{Argument: "watch", Value: "nil or a zero value", Accepted: "what Client.Watch returns"}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +239,7 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 			return nil, err
 		}
 		if w.aside.socket == nil {
-			return nil, &LostError{w.client.path, w.aside.lost}
+			return nil, &LostError{Path: w.client.path, Reason: w.aside.lost}
 		}
 		// The server answers at the latest after this, unless it stands still.
 		if list, err = w.ask(either{ctx, w.hangUp}, uint64(lookEvery)); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/protocol"
 )
 
 // expected reports whether an error is one that others may cause at any time.
@@ -81,7 +82,7 @@ func work(c *Client, random *rand.Rand, kept *[]*Object) error {
 	some := func() (ID, error) {
 		list, _, err := c.List(background, ListOptions{})
 		if err != nil || len(list) == 0 {
-			return newID(), err
+			return protocol.NewID(), err
 		}
 		return list[random.IntN(len(list))].ID, nil
 	}

@@ -49,7 +49,8 @@ var rules = []rule{
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
 	// The server makes and seals the host's memory without a runtime.
-	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit"}},
+	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit", "store/internal/..."}},
+	{"store/internal/protocol", nil},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
 	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},

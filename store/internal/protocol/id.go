@@ -1,4 +1,4 @@
-package store
+package protocol
 
 import (
 	"encoding/hex"
@@ -10,7 +10,7 @@ import (
 // ID names an object: 16 random bytes, of which no server makes the same twice.
 type ID [16]byte
 
-func newID() (id ID) {
+func NewID() (id ID) {
 	for {
 		// Fails for nothing but a signal: so few bytes come whole, once the machine has started.
 		if _, err := unix.Getrandom(id[:], 0); err == nil {

@@ -1,4 +1,4 @@
-package store
+package protocol
 
 import (
 	"errors"
@@ -65,12 +65,12 @@ type Holder struct {
 }
 
 // largeFrom is how many bytes an object has at least that has memory of its own.
-const largeFrom = 64 << 10
+const LargeFrom = 64 << 10
 
 // What a FullError names as the memory where there are too few descriptors or connections.
 const (
-	memoryDescriptors = "descriptors"
-	memoryConnections = "connections"
+	MemoryDescriptors = "descriptors"
+	MemoryConnections = "connections"
 )
 
 // FullError says that there is no room for an object: what could be evicted was not enough.
@@ -84,11 +84,11 @@ type FullError struct {
 
 func (e *FullError) Error() string {
 	var b strings.Builder
-	if e.Memory == memoryDescriptors {
+	if e.Memory == MemoryDescriptors {
 		return fmt.Sprintf("the store is full: its process can open %d file descriptors (RLIMIT_NOFILE, ulimit -n), and has %d of memory: "+
-			"each object of %d KiB and more has one, and so has each block of smaller ones", e.Limit, e.Used, largeFrom>>10)
+			"each object of %d KiB and more has one, and so has each block of smaller ones", e.Limit, e.Used, LargeFrom>>10)
 	}
-	if e.Memory == memoryConnections {
+	if e.Memory == MemoryConnections {
 		return fmt.Sprintf("the store is full: it has as many connections as it may have, %d: close others first", e.Limit)
 	}
 	fmt.Fprintf(&b, "the store is full: %d bytes are needed, and %d of %d are in use (%s)", e.Needed, e.Used, e.Limit, e.Memory)
