@@ -314,7 +314,7 @@ func subjectOf(operation uint16, payload []byte) (key string, id ID, ok bool) {
 		id = d.ID()
 		what := d.U8()
 		d.Flag()
-		if what > markEvictable {
+		if what > protocol.MarkEvictable {
 			d.Fail("mark %d", what)
 		}
 		key = markKey(id, what)

@@ -139,14 +139,14 @@ func (c *Client) change(ctx context.Context, id ID, r call, do func(*held)) erro
 }
 
 // Pin keeps an object from being evicted or spilled. Unpin ends that.
-func (c *Client) Pin(ctx context.Context, id ID) error { return c.mark(ctx, id, markPinned, true) }
+func (c *Client) Pin(ctx context.Context, id ID) error { return c.mark(ctx, id, protocol.MarkPinned, true) }
 
 // Unpin ends what Pin began.
-func (c *Client) Unpin(ctx context.Context, id ID) error { return c.mark(ctx, id, markPinned, false) }
+func (c *Client) Unpin(ctx context.Context, id ID) error { return c.mark(ctx, id, protocol.MarkPinned, false) }
 
 // SetEvictable says whether the server may delete an object when room is needed.
 func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
-	return c.mark(ctx, id, markEvictable, on)
+	return c.mark(ctx, id, protocol.MarkEvictable, on)
 }
 
 func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
@@ -155,7 +155,7 @@ func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
 		finds:     true,
 		build:     func(e *protocol.Encoder) { e.ID(id); e.U8(what); e.Flag(on) },
 	}, func(h *held) {
-		if what == markPinned {
+		if what == protocol.MarkPinned {
 			h.info.Pinned = on
 		} else {
 			h.info.Evictable = on

@@ -125,10 +125,6 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
-// answersWithin is how long a connection waits for its first answer: a process that has a dead server's socket lets
-// others connect, and reads nothing.
-const answersWithin = time.Second
-
 // connect opens a connection and greets the server.
 func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
 	socket, err := dial(c.path)

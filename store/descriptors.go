@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -10,33 +9,6 @@ import (
 
 	"hamr/store/internal/protocol"
 )
-
-// DescriptorsError says that this process cannot open more descriptors. Nothing else has changed: the session goes on.
-type DescriptorsError struct{ Limit uint64 }
-
-func (e *DescriptorsError) Error() string {
-	return fmt.Sprintf("this process has no file descriptor left for what the store sends: RLIMIT_NOFILE (ulimit -n) is %d",
-		e.Limit)
-}
-
-// Unwrap returns the system's error.
-func (e *DescriptorsError) Unwrap() error { return unix.EMFILE }
-
-func noDescriptors() error { return &DescriptorsError{filesLimit()} }
-
-// ranOut reports whether an error is for want of descriptors.
-func ranOut(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
-
-func filesLimit() uint64 {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
-	}
-	return min(limit.Cur, 1<<40) // there may be no limit
-}
-
-// errShort says that a packet has come without its descriptors, as the process can open no more.
-var errShort = errors.New("a packet without its descriptors")
 
 // mostUnits is how many units a server may have, as each has a descriptor. What else the process can open is left to
 // connections, of which each has two, and to files that are open for a moment: a quarter at most, or 40 of few.

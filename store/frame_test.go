@@ -78,7 +78,7 @@ func seedFrames() [][]byte {
 	frame(protocol.OpWait, func(e *protocol.Encoder) { e.U64(0); e.U32(1); e.U32(2); e.ID(id); e.ID(ID{2}) })
 	frame(protocol.OpEvents, func(e *protocol.Encoder) { e.U64(0) })
 	frame(protocol.OpStatistics, func(e *protocol.Encoder) {})
-	frame(protocol.OpMark, func(e *protocol.Encoder) { e.ID(id); e.U8(markPinned); e.Flag(true) })
+	frame(protocol.OpMark, func(e *protocol.Encoder) { e.ID(id); e.U8(protocol.MarkPinned); e.Flag(true) })
 	frame(protocol.OpHoldUnit, func(e *protocol.Encoder) { e.ID(id); e.U64(1 << 18); e.U64(64) })
 	frame(protocol.OpHold, func(e *protocol.Encoder) {
 		e.ID(id)

@@ -299,16 +299,10 @@ func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.
 	return errLater
 }
 
-// What mark changes.
-const (
-	markPinned uint8 = iota
-	markEvictable
-)
-
 func (c *conversation) mark(d *protocol.Decoder) error {
 	payload := d.Rest
 	id, what, on := d.ID(), d.U8(), d.Flag()
-	if d.Broken == "" && what > markEvictable {
+	if d.Broken == "" && what > protocol.MarkEvictable {
 		d.Fail("mark %d", what)
 	}
 	if err := d.Done(); err != nil {
@@ -324,7 +318,7 @@ func (c *conversation) mark(d *protocol.Decoder) error {
 }
 
 func (o *object) set(what uint8, on bool) {
-	if what == markPinned {
+	if what == protocol.MarkPinned {
 		o.pinned = on
 	} else {
 		o.evicts = on

@@ -14,6 +14,10 @@ import (
 	"hamr/store/internal/protocol"
 )
 
+// answersWithin is how long a connection waits for its first answer: a process that has a dead server's socket lets
+// others connect, and reads nothing.
+const answersWithin = time.Second
+
 // transport carries replies: all that a conversation asks of a connection.
 type transport interface {
 	// send returns when a packet was handed over. The descriptors stay the caller's.

@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"os"
-	"sync/atomic"
 
 	"hamr/backends"
 )
@@ -32,30 +31,6 @@ type unit struct {
 	spilled    *spilledFile
 	replaced   bool // it was brought back, as other memory
 	moving     bool // being written to or read from a file, without the lock
-}
-
-// descriptor is one that several goroutines may be sending; the last that lets go closes it.
-type descriptor struct {
-	number int
-	users  atomic.Int32
-}
-
-func newDescriptor(number int) *descriptor {
-	record(number)
-	d := &descriptor{number: number}
-	d.users.Store(1)
-	return d
-}
-
-func (d *descriptor) retain() *descriptor {
-	d.users.Add(1)
-	return d
-}
-
-func (d *descriptor) release() {
-	if d != nil && d.users.Add(-1) == 0 {
-		_ = closeRecorded(d.number)
-	}
 }
 
 // domain is memory with a limit of its own: the host's, or a device's.

@@ -46,6 +46,12 @@ const (
 	opAfterLast
 )
 
+// What OpMark changes.
+const (
+	MarkPinned uint8 = iota
+	MarkEvictable
+)
+
 // The states of a reply.
 const (
 	StatusDone uint16 = iota
