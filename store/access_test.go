@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/wire"
 )
 
 func TestPathsThatAreRefused(t *testing.T) {
@@ -141,13 +143,13 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	require.NoError(t, os.Chmod(s.Path(), 0o666))
 	require.ErrorAs(t, connect(), new(*RefusedError), "by the client")
 	asAnother(t, func() {
-		socket, err := dial(s.Path())
+		socket, err := wire.Dial(s.Path())
 		if !assert.NoError(t, err) {
 			return
 		}
-		defer socket.close()
-		_ = socket.send(greeting(), nil)
-		_, _, err = socket.receive(make([]byte, 100))
+		defer socket.Close()
+		_ = socket.Send(greeting(), nil)
+		_, _, err = socket.Receive(make([]byte, 100))
 		assert.Error(t, err, "by the server")
 	})
 	eventually(t, func() bool { return s.Statistics().Refused == 2 }, func() any { return s.Statistics() })
@@ -237,7 +239,7 @@ func TestAMakersMappingIsReadOnly(t *testing.T) {
 	o, err := b.Seal(background)
 	require.NoError(t, err)
 	s.mu.Lock()
-	seals, err := unix.FcntlInt(uintptr(s.objects[o.ID()].unit.descriptor.number), unix.F_GET_SEALS, 0)
+	seals, err := unix.FcntlInt(uintptr(s.objects[o.ID()].unit.descriptor.Number), unix.F_GET_SEALS, 0)
 	s.mu.Unlock()
 	require.NoError(t, err)
 	assert.Equal(t, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW, seals)
@@ -277,12 +279,12 @@ func TestAForkedChildsCopyOfASocket(t *testing.T) {
 	p.ExtraFiles = []*os.File{given}
 	require.NoError(t, p.Start())
 	_ = given.Close()
-	buffer, control := make([]byte, 10), make([]byte, controlBytes)
-	n, copies, err := receiveFrom(pair[0], buffer, control, 0, unix.Syscall)
+	buffer, control := make([]byte, 10), make([]byte, wire.ControlBytes)
+	n, copies, err := wire.ReceiveFrom(pair[0], buffer, control, 0, unix.Syscall)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Len(t, copies, 1)
-	defer closeAll(append(copies, pair[0]))
+	defer wire.CloseAll(append(copies, pair[0]))
 	assert.EqualValues(t, 1, s.Statistics().Unsealed)
 	require.NoError(t, p.Process.Kill())
 	_ = p.Wait()
@@ -301,7 +303,7 @@ func giveawayHelper(arguments []string) error {
 	if _, err = c.Create(background, bytesOf(100)); err != nil {
 		return err
 	}
-	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(c.socket.descriptor), nil, 0); err != nil {
+	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(c.socket.Descriptor), nil, 0); err != nil {
 		return err
 	}
 	select {}

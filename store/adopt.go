@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // checkHeld refuses a descriptor that is not of memory of a size which cannot change. Of sealed
@@ -70,10 +71,10 @@ func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error 
 			return &NotFoundError{ID: id}
 		}
 		u.places = make([]*object, size/each)
-		u.descriptor = newDescriptor(c.descriptors[0])
+		u.descriptor = wire.NewDescriptor(c.descriptors[0])
 		c.descriptors = nil
 		s.units[id] = u
-	case u.descriptor == nil || u.size != size || u.each != each || !sameFile(u.descriptor.number, c.descriptors[0]):
+	case u.descriptor == nil || u.size != size || u.each != each || !sameFile(u.descriptor.Number, c.descriptors[0]):
 		return &NotFoundError{ID: id}
 	}
 	u.knownBy[c.session] = struct{}{}
@@ -122,7 +123,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		// The first who told of it was believed. It must be the same memory.
 		u := o.unit
 		if o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
-			(where == ownMemory && (u == nil || !sameFile(u.descriptor.number, c.descriptors[0]))) ||
+			(where == ownMemory && (u == nil || !sameFile(u.descriptor.Number, c.descriptors[0]))) ||
 			(where == onDevice && (u == nil || u.replaced)) ||
 			(where == inSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
 			return &NotFoundError{ID: id}
@@ -175,7 +176,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 			s.unclaim(u)
 			return err
 		}
-		u.descriptor, u.writable = newDescriptor(c.descriptors[0]), !sealed
+		u.descriptor, u.writable = wire.NewDescriptor(c.descriptors[0]), !sealed
 		c.descriptors = nil
 	case inSlab:
 		u = s.units[slab]
@@ -203,6 +204,6 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	//mutate:remove what a book says does not hold of an object that is told later
 	s.recall(o)
 	s.book.expect(toldAgain)
-	crash("server-held")
+	wire.Crash("server-held")
 	return nil
 }

@@ -9,18 +9,19 @@ import (
 
 	"hamr/backends/host"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // bookFile is the file of a book. Entries are only appended. To make the file shorter, the oldest entries that hold are
 // appended once more, a few with each new entry, and then readers begin behind the old ones. Whoever reads at any
 // moment finds all that holds: an entry that is there twice says the same.
 type bookFile struct {
-	number  int         // -1 where there is none
-	shared  *descriptor // for reading only
-	written chain[kept] // in the order of the file
-	pending chain[kept] // not written yet: the last write has failed
-	bytes   int64       // of the entries that hold, as in the file
-	began   int64       // where the file says that its entries begin
+	number  int              // -1 where there is none
+	shared  *wire.Descriptor // for reading only
+	written chain[kept]      // in the order of the file
+	pending chain[kept]      // not written yet: the last write has failed
+	bytes   int64            // of the entries that hold, as in the file
+	began   int64            // where the file says that its entries begin
 	end     int64
 	cleaned int64 // where the end was when the file was made shorter last
 	freed   int64 // what is before gave its memory back, the first page aside
@@ -61,16 +62,16 @@ func (b *bookFile) open(id ID) error {
 		_ = unix.Close(number)
 		return err
 	}
-	b.number, b.shared = number, newDescriptor(readable)
-	record(number)
+	b.number, b.shared = number, wire.NewDescriptor(readable)
+	wire.Record(number)
 	head := binary.LittleEndian.AppendUint64(id[:], bookHeader)
 	return b.writeAll(binary.LittleEndian.AppendUint64(head, 0), 0)
 }
 
 func (b *bookFile) close() {
 	if b.number >= 0 {
-		_ = closeRecorded(b.number)
-		b.shared.release()
+		_ = wire.CloseRecorded(b.number)
+		b.shared.Release()
 	}
 	b.number, b.shared = -1, nil
 }
@@ -172,7 +173,7 @@ func (b *bookFile) clean() (more bool) {
 		return false
 	}
 	b.cleaned = b.end
-	crash("server-cleaning")
+	wire.Crash("server-cleaning")
 	if start := b.start(); start-b.began >= spareBytes/2 {
 		//mutate:replace a book's readers begin behind entries that hold
 		//mutate:with uint64(start) => uint64(b.end)

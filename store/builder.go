@@ -10,6 +10,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // Builder is an object that is not sealed: an array to write to. One goroutine uses it at a time.
@@ -39,7 +40,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			if err != nil {
 				return err
 			}
-			crash("client-created")
+			wire.Crash("client-created")
 			if p.where == ownMemory || p.where == inSlab {
 				if h.mapping, err = c.mapped(p, request.device, descriptors, true); err != nil {
 					c.abandon(h)
@@ -64,7 +65,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			return nil, err
 		}
 	}
-	crash("client-mapped")
+	wire.Crash("client-mapped")
 	if b.array, err = c.array(b.held, false); err != nil {
 		c.abandon(b.held)
 		return nil, err
@@ -141,12 +142,12 @@ func (r *creation) decode(d *protocol.Decoder, descriptors []int) (h *held, p pl
 	if err = d.Done(); err == nil {
 		err = r.client.check(p, r.bytes, descriptors)
 	}
-	if ranOut(err) {
+	if wire.RanOut(err) {
 		r.client.abandonID(h.info.ID)
 		r.client.giveBack(h.info.ID, p)
 	}
 	if err != nil {
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return nil, p, err
 	}
 	h.offset, h.session = p.offset, r.client.session.Load()

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 func checkName(name string) error {
@@ -22,7 +23,7 @@ func checkName(name string) error {
 // Its bytes count until then unless force is set, by which also what another client has not
 // sealed yet can be deleted.
 func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
-	crash("client-deleting")
+	wire.Crash("client-deleting")
 	return c.change(ctx, id, call{
 		operation: protocol.OpDelete,
 		finds:     true,
@@ -86,7 +87,7 @@ func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err err
 		finds:     true,
 		build:     func(e *protocol.Encoder) { e.ID(id) },
 		take: func(d *protocol.Decoder, descriptors []int) error {
-			closeAll(descriptors)
+			wire.CloseAll(descriptors)
 			if there, sealed = d.Flag(), d.Flag(); there {
 				return d.Done()
 			}
@@ -139,10 +140,14 @@ func (c *Client) change(ctx context.Context, id ID, r call, do func(*held)) erro
 }
 
 // Pin keeps an object from being evicted or spilled. Unpin ends that.
-func (c *Client) Pin(ctx context.Context, id ID) error { return c.mark(ctx, id, protocol.MarkPinned, true) }
+func (c *Client) Pin(ctx context.Context, id ID) error {
+	return c.mark(ctx, id, protocol.MarkPinned, true)
+}
 
 // Unpin ends what Pin began.
-func (c *Client) Unpin(ctx context.Context, id ID) error { return c.mark(ctx, id, protocol.MarkPinned, false) }
+func (c *Client) Unpin(ctx context.Context, id ID) error {
+	return c.mark(ctx, id, protocol.MarkPinned, false)
+}
 
 // SetEvictable says whether the server may delete an object when room is needed.
 func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {

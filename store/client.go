@@ -15,6 +15,7 @@ import (
 	"hamr/gobuffer"
 	"hamr/internal/deadline"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // Client is a session with a server: what it has leases of, it has until it lets go of it, is
@@ -30,7 +31,7 @@ type Client struct {
 	session atomic.Uint64 // counts connections to servers
 
 	// Of who holds turn.
-	socket    *waitingSocket
+	socket    *wire.WaitingSocket
 	unwatch   func() // ends what begin began
 	lost      error  // why there is no socket
 	book      int    // what the server wrote down, or -1
@@ -54,7 +55,7 @@ type Client struct {
 	flushing bool
 	joining  bool // a goroutine looks for a server
 	closed   bool
-	idle     []*waitingSocket // connections for waiting
+	idle     []*wire.WaitingSocket // connections for waiting
 	watches  map[*Watch]struct{}
 
 	devices sync.Map // where devices' memory is mapped, by UUID
@@ -80,7 +81,7 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 	if path == "" {
 		path = DefaultPath()
 	}
-	if err := checkPath(path); err != nil {
+	if err := wire.CheckPath(path); err != nil {
 		return nil, err
 	}
 	if r == nil {
@@ -126,34 +127,34 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // connect opens a connection and greets the server.
-func (c *Client) connect(ctx context.Context) (*waitingSocket, welcome, error) {
-	socket, err := dial(c.path)
-	if ranOut(err) {
-		return nil, welcome{}, noDescriptors()
+func (c *Client) connect(ctx context.Context) (*wire.WaitingSocket, welcome, error) {
+	socket, err := wire.Dial(c.path)
+	if wire.RanOut(err) {
+		return nil, welcome{}, wire.NoDescriptors()
 	}
 	if err != nil {
 		return nil, welcome{}, &LostError{Path: c.path, Reason: err}
 	}
-	socket.hangUp = c.hangUp
-	until := time.Now().Add(answersWithin)
+	socket.HangUp = c.hangUp
+	until := time.Now().Add(wire.AnswersWithin)
 	soon := deadline.Until(ctx, until)
 	defer soon.End()
 	w, err := greet(soon, socket, c.path)
 	if err == nil {
 		return socket, w, nil
 	}
-	socket.close()
+	socket.Close()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !time.Now().Before(until) {
-		err = &LostError{Path: c.path, Reason: fmt.Errorf("process %d listens there, and has not answered for %s", socket.peer, answersWithin)}
+		err = &LostError{Path: c.path, Reason: fmt.Errorf("process %d listens there, and has not answered for %s", socket.Peer, wire.AnswersWithin)}
 	}
 	return nil, welcome{}, err
 }
 
-func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, err error) {
-	if socket.peer, err = checkPeer(socket.descriptor, path); err != nil {
+func greet(ctx context.Context, socket *wire.WaitingSocket, path string) (w welcome, err error) {
+	if socket.Peer, err = wire.CheckPeer(socket.Descriptor, path); err != nil {
 		return w, err
 	}
-	machine, err := bootID()
+	machine, err := wire.BootID()
 	if err != nil {
 		return w, err
 	}
@@ -163,23 +164,23 @@ func greet(ctx context.Context, socket *waitingSocket, path string) (w welcome, 
 	e.U32(uint32(os.Getpid()))
 	e.Text(machine)
 	e.End(at)
-	if err := socket.send(e.Bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
+	if err := socket.Send(e.Bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
 		return w, &LostError{Path: path, Reason: err}
 	}
-	socket.stopped = ctx.Err
+	socket.Stopped = ctx.Err
 	buffer := make([]byte, 1024)
-	n, descriptors, err := socket.receive(buffer)
+	n, descriptors, err := socket.Receive(buffer)
 	w.book = -1
 	defer func() {
 		if err == nil && len(descriptors) > 0 {
 			w.book, descriptors = descriptors[0], descriptors[1:]
 		}
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 	}()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return w, err
-	} else if err == errShort {
-		return w, noDescriptors()
+	} else if err == wire.ErrShort {
+		return w, wire.NoDescriptors()
 	} else if err != nil {
 		return w, &LostError{Path: path, Reason: err}
 	}
@@ -242,7 +243,7 @@ func (c *Client) encodeReleases(e *protocol.Encoder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := min(len(c.releases), 1500); n > 0 {
-		crash("client-releasing")
+		wire.Crash("client-releasing")
 		at := e.Begin(protocol.OpRelease, 0, 0)
 		e.U32(uint32(n))
 		for _, r := range c.releases[:n] {
@@ -313,7 +314,7 @@ func (c *Client) tellNow() {
 		if len(c.out.Bytes) == 0 {
 			return
 		}
-		if err := c.socket.send(c.out.Bytes, nil); err != nil {
+		if err := c.socket.Send(c.out.Bytes, nil); err != nil {
 			_ = c.lose(err)
 		}
 	}
@@ -336,7 +337,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	for _, s := range c.idle {
-		s.close()
+		s.Close()
 	}
 	c.idle = nil
 	watches := c.watches
@@ -359,7 +360,7 @@ func (c *Client) Close() error {
 	late.Stop()
 	c.hangUp.Store(true)
 	if c.socket != nil {
-		_ = unix.Shutdown(c.socket.descriptor, unix.SHUT_RDWR)
+		_ = unix.Shutdown(c.socket.Descriptor, unix.SHUT_RDWR)
 		c.endSocket()
 	}
 	c.closeBooks()

@@ -7,33 +7,34 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // conversation is what the server keeps for a connection.
 type conversation struct {
 	server      *Server
-	transport   transport
+	transport   wire.Transport
 	leader      *leader // that handles a packet, while others' wait for that
 	session     *session
 	greeted     bool
 	last        undoable
 	process     int // as the kernel says
 	out         protocol.Encoder
-	descriptors []int         // that came with the frame, until somebody takes them
-	short       bool          // some should have come, and could not be opened
-	sending     []*descriptor // that go with the reply
+	descriptors []int              // that came with the frame, until somebody takes them
+	short       bool               // some should have come, and could not be opened
+	sending     []*wire.Descriptor // that go with the reply
 	numbers     []int
 	hang        func() // ends the connection
 }
 
 // admit begins to answer a connection, whose descriptor is its own.
 func (s *Server) admit(socket int) {
-	record(socket)
+	wire.Record(socket)
 	k := &link{socket: socket, process: -1}
 	c := &conversation{server: s, transport: k, hang: k.hang}
 	k.conversation = c
 	var err error
-	if c.process, err = checkPeer(socket, s.path); err == nil {
+	if c.process, err = wire.CheckPeer(socket, s.path); err == nil {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*protocol.MostPacket)
 		k.process = processOf(socket)
 	}
@@ -61,7 +62,7 @@ func turnAway(socket int, why error) {
 	at := e.Begin(protocol.OpHello, protocol.StatusDone, 1)
 	e.Bytes[at+6] = byte(protocol.EncodeError(&e, why))
 	e.End(at)
-	_ = sendTo(socket, e.Bytes, nil, unix.MSG_DONTWAIT)
+	_ = wire.SendTo(socket, e.Bytes, nil, unix.MSG_DONTWAIT)
 }
 
 // leave ends what a connection has.
@@ -82,7 +83,7 @@ func (s *Server) leave(c *conversation, err error) {
 // handle answers the frames of a packet. The error is one that ends the connection.
 func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
 	c.descriptors = descriptors
-	defer func() { closeAll(c.descriptors) }()
+	defer func() { wire.CloseAll(c.descriptors) }()
 	for len(packet) > 0 {
 		f, rest, err := protocol.NextFrame(packet)
 		if err != nil {
@@ -103,13 +104,13 @@ func (c *conversation) refuse(f protocol.Frame, err error) error {
 	status := protocol.EncodeError(&c.out, err)
 	c.out.End(at)
 	c.out.Bytes[6] = byte(status)
-	_ = c.transport.send(c.out.Bytes, nil)
+	_ = c.transport.Send(c.out.Bytes, nil)
 	return err
 }
 
 // sendLater sends the answer of a request that waited, or ends the connection.
 func (c *conversation) sendLater(packet []byte) {
-	if c.transport.send(packet, nil) != nil {
+	if c.transport.Send(packet, nil) != nil {
 		c.hang()
 	}
 }
@@ -157,7 +158,7 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	s.mu.Unlock()
 	defer func() {
 		for _, d := range c.sending {
-			d.release()
+			d.Release()
 		}
 		c.sending = c.sending[:0]
 	}()
@@ -175,8 +176,8 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	c.out.End(at)
 	c.numbers = c.numbers[:0]
 	for _, d := range c.sending {
-		c.numbers = append(c.numbers, d.number)
+		c.numbers = append(c.numbers, d.Number)
 	}
-	crash("server-sending")
-	return c.transport.send(c.out.Bytes, c.numbers)
+	wire.Crash("server-sending")
+	return c.transport.Send(c.out.Bytes, c.numbers)
 }

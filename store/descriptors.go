@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // mostUnits is how many units a server may have, as each has a descriptor. What else the process can open is left to
 // connections, of which each has two, and to files that are open for a moment: a quarter at most, or 40 of few.
 func mostUnits(sessions int) int64 {
-	files := int64(filesLimit())
+	files := int64(wire.FilesLimit())
 	return files - min(int64(2*sessions+64), max(files/4, min(files/2, 40)))
 }
 
@@ -36,7 +37,7 @@ func (s *Server) unclaim(u *unit) {
 }
 
 func (s *Server) fullOfDescriptors() error {
-	return &FullError{Memory: protocol.MemoryDescriptors, Needed: 1, Limit: int64(filesLimit()), Used: s.open}
+	return &FullError{Memory: protocol.MemoryDescriptors, Needed: 1, Limit: int64(wire.FilesLimit()), Used: s.open}
 }
 
 // evictOldest evicts a unit of whatever memory, so that its descriptor is free, and reports whether there was any.
@@ -62,7 +63,7 @@ func (s *Server) evictOldest() bool {
 func (s *Server) retrying(f func() error) error {
 	for {
 		err := f()
-		if !ranOut(err) {
+		if !wire.RanOut(err) {
 			return err
 		}
 		if !s.evictOldest() {
@@ -93,7 +94,7 @@ func (s *Server) starved() (progress bool) {
 		return true
 	}
 	if s.kept >= 0 {
-		_ = closeRecorded(s.kept)
+		_ = wire.CloseRecorded(s.kept)
 		s.kept = -1
 	}
 	defer s.keepReserve()
@@ -101,7 +102,7 @@ func (s *Server) starved() (progress bool) {
 	if err != nil {
 		return false
 	}
-	if _, err := checkPeer(socket, s.path); err == nil {
+	if _, err := wire.CheckPeer(socket, s.path); err == nil {
 		//mutate:replace who cannot be accepted is left to wait
 		//mutate:with turnAway(socket, full) => _ = unix.Close(socket)
 		turnAway(socket, full)
@@ -120,8 +121,8 @@ func (s *Server) starved() (progress bool) {
 // keepReserve opens a descriptor that serves to turn clients away when there are no others.
 func (s *Server) keepReserve() {
 	if s.kept < 0 {
-		if kept, err := unix.FcntlInt(uintptr(s.links.poll.wake), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			record(kept)
+		if kept, err := unix.FcntlInt(uintptr(s.links.poll.Wake), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			wire.Record(kept)
 			s.kept = kept
 		}
 	}

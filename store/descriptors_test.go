@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // fewFiles is a path of a server that can open some descriptors.
@@ -164,9 +165,9 @@ func takeDescriptors(t *testing.T, left int) (free func()) {
 		}
 		taken = append(taken, n)
 	}
-	closeAll(taken[:min(left, len(taken))])
+	wire.CloseAll(taken[:min(left, len(taken))])
 	return func() {
-		closeAll(taken[min(left, len(taken)):])
+		wire.CloseAll(taken[min(left, len(taken)):])
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	}
 }
@@ -233,8 +234,8 @@ func TestAClientWithoutDescriptors(t *testing.T) {
 // TestAMachineWhoseStartCannotBeRead is not taken for another one.
 func TestAMachineWhoseStartCannotBeRead(t *testing.T) {
 	path := fewFiles(t, "1000")
-	known := boot.Swap(nil)
-	defer boot.Store(known)
+	known := wire.Boot.Swap(nil)
+	defer wire.Boot.Store(known)
 	free := takeDescriptors(t, 1)
 	_, err := Connect(background, path, newRuntime(t))
 	free()

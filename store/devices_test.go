@@ -14,6 +14,7 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
+	"hamr/store/internal/wire"
 )
 
 // newDeviceClient is one whose runtime has devices of its own making, with the same UUIDs as others'.
@@ -144,8 +145,8 @@ func TestWhatCannotBeSpilledIsPassedOver(t *testing.T) {
 	require.NoError(t, file.Close())
 	s.mu.Lock() // as of a client that has lied
 	u := s.objects[bad].unit
-	u.descriptor.release()
-	u.descriptor = newDescriptor(number)
+	u.descriptor.Release()
+	u.descriptor = wire.NewDescriptor(number)
 	s.mu.Unlock()
 	var ids []ID
 	for i := range 8 {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/wire"
 )
 
 // mostDomains is of how many devices figures are kept that have no objects.
@@ -124,7 +125,7 @@ func (d *domain) next(stays map[*unit]bool) (u *unit, bytes int64) {
 // evictInstead evicts a unit because another one cannot be spilled, and reports whether there was any. Where files
 // have no room, it is one of those in files, which are used the least.
 func (s *Server) evictInstead(d *domain, bytes int64, why error) bool {
-	evictable, files := d.goes.bytes, hasNoRoom(why) || ranOut(why)
+	evictable, files := d.goes.bytes, hasNoRoom(why) || wire.RanOut(why)
 	if files {
 		evictable += s.files.bytes
 	}
@@ -149,7 +150,7 @@ func hasNoRoom(err error) bool {
 
 // evict deletes the objects of a unit.
 func (s *Server) evict(u *unit) {
-	crash("server-evicting")
+	wire.Crash("server-evicting")
 	u.retire()
 	for _, o := range u.places {
 		if o != nil {

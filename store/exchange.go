@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // call is a request.
@@ -126,12 +127,12 @@ func (c *Client) send(r call) error {
 		return &ArgumentError{Argument: "request", Value: fmt.Sprintf("%d bytes", len(c.out.Bytes)-at), Accepted: fmt.Sprintf("at most %d: fewer dimensions, ids or metadata", protocol.MostPacket)}
 	}
 	if len(c.out.Bytes) > protocol.MostPacket {
-		if err := c.socket.send(c.out.Bytes[:at], nil); err != nil {
+		if err := c.socket.Send(c.out.Bytes[:at], nil); err != nil {
 			return c.lose(err)
 		}
 		c.out.Bytes = append(c.out.Bytes[:0], c.out.Bytes[at:]...)
 	}
-	if err := c.socket.send(c.out.Bytes, r.descriptors); err != nil {
+	if err := c.socket.Send(c.out.Bytes, r.descriptors); err != nil {
 		return c.lose(err)
 	}
 	return nil
@@ -161,9 +162,9 @@ func (c *Client) await(ctx context.Context, r call) (waits bool, err error) {
 // next takes a packet, and reports whether it had the reply to the last request. It waits still where the context
 // has ended before.
 func (c *Client) next(ctx context.Context, r call) (mine, waits bool, err error) {
-	c.socket.stopped = ctx.Err
-	n, descriptors, err := c.socket.receive(c.in)
-	if c.short = err == errShort; err != nil && !c.short {
+	c.socket.Stopped = ctx.Err
+	n, descriptors, err := c.socket.Receive(c.in)
+	if c.short = err == wire.ErrShort; err != nil && !c.short {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return false, true, err
 		}
@@ -217,14 +218,14 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 	for len(packet) > 0 {
 		var f protocol.Frame
 		if f, packet, err = protocol.NextFrame(packet); err != nil {
-			closeAll(descriptors)
+			wire.CloseAll(descriptors)
 			return false, err
 		}
 		if f.Operation == protocol.OpGone {
 			d := protocol.Decoder{Rest: f.Payload}
 			c.forgetSlabs(&d)
 			if err := d.Done(); err != nil {
-				closeAll(descriptors)
+				wire.CloseAll(descriptors)
 				return false, err
 			}
 			continue
@@ -232,7 +233,7 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 		if mine = f.Request == c.request; !mine {
 			var known bool
 			if r, known = c.abandoned[f.Request]; !known {
-				closeAll(descriptors)
+				wire.CloseAll(descriptors)
 				return false, &ProtocolError{Problem: fmt.Sprintf("a reply to request %d, of %d", f.Request, c.request)}
 			}
 			delete(c.abandoned, f.Request)
@@ -255,17 +256,17 @@ func (c *Client) sort(packet []byte, descriptors []int, r call) (mine bool, err 
 func (c *Client) settle(f protocol.Frame, descriptors []int, r call) error {
 	d := protocol.Decoder{Rest: f.Payload}
 	if f.Status != protocol.StatusDone {
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return protocol.DecodeError(f.Status, &d)
 	}
 	if f.Operation != r.operation {
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return &ProtocolError{Problem: fmt.Sprintf("operation %d in the reply to %d", f.Operation, r.operation)}
 	}
 	if r.take != nil {
 		return r.take(&d, descriptors)
 	}
-	closeAll(descriptors)
+	wire.CloseAll(descriptors)
 	if r.read != nil {
 		r.read(&d)
 	}

@@ -14,19 +14,20 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // silent is a transport to nobody.
 type silent struct{}
 
-func (silent) send([]byte, []int) error { return nil }
+func (silent) Send([]byte, []int) error { return nil }
 
 func greeting() []byte {
 	var e protocol.Encoder
 	at := e.Begin(protocol.OpHello, 0, 1)
 	e.U32(protocol.ProtocolVersion)
 	e.U32(uint32(os.Getpid()))
-	boot, _ := bootID()
+	boot, _ := wire.BootID()
 	e.Text(boot)
 	e.End(at)
 	return e.Bytes
@@ -215,12 +216,12 @@ func TestAClientThatLies(t *testing.T) {
 	seeds := seedFrames()
 	pipe := make([]int, 2)
 	require.NoError(t, unix.Pipe2(pipe, unix.O_CLOEXEC))
-	defer closeAll(pipe)
+	defer wire.CloseAll(pipe)
 	for range scaled(300) {
-		socket, err := dial(s.Path())
+		socket, err := wire.Dial(s.Path())
 		require.NoError(t, err)
 		if random.IntN(10) > 0 {
-			require.NoError(t, socket.send(greeting(), nil))
+			require.NoError(t, socket.Send(greeting(), nil))
 		}
 		for range random.IntN(10) {
 			var sent []int
@@ -229,11 +230,11 @@ func TestAClientThatLies(t *testing.T) {
 					sent = append(sent, pipe[0])
 				}
 			}
-			if socket.send(lie(random, seeds), sent) != nil {
+			if socket.Send(lie(random, seeds), sent) != nil {
 				break
 			}
 		}
-		socket.close()
+		socket.Close()
 		o, err := good.Get(background, id, GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, byte(3), contents(t, o.Array())[999])
@@ -246,15 +247,15 @@ func TestAClientThatLies(t *testing.T) {
 // TestWhoDoesNotRead sends requests and reads no replies: that connection ends, others go on.
 func TestWhoDoesNotRead(t *testing.T) {
 	s := startServer(t, ServerOptions{})
-	socket, err := dial(s.Path())
+	socket, err := wire.Dial(s.Path())
 	require.NoError(t, err)
-	defer socket.close()
-	require.NoError(t, socket.send(greeting(), nil))
+	defer socket.Close()
+	require.NoError(t, socket.Send(greeting(), nil))
 	var e protocol.Encoder
 	at := e.Begin(protocol.OpStatistics, 0, 2)
 	e.End(at)
 	for range 1_000_000 {
-		if err = socket.send(e.Bytes, nil); err != nil {
+		if err = socket.Send(e.Bytes, nil); err != nil {
 			break
 		}
 	}

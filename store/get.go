@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // GetOptions say which objects Get returns.
@@ -67,16 +68,16 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			if err = d.Done(); err == nil {
 				err = c.check(p, info.Bytes, descriptors)
 			}
-			if ranOut(err) {
+			if wire.RanOut(err) {
 				//mutate:remove a client that cannot open a descriptor keeps the lease
 				c.giveBack(id, p)
 				return err
 			}
 			if err != nil {
-				closeAll(descriptors)
+				wire.CloseAll(descriptors)
 				return err
 			}
-			crash("client-got")
+			wire.Crash("client-got")
 			writable = !info.Sealed && p.where != inSlab
 			if got, err = c.hold(info, p, descriptors, writable); err != nil {
 				return err
@@ -104,7 +105,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	crash("client-got-mapped")
+	wire.Crash("client-got-mapped")
 	return c.object(got, !writable)
 }
 
@@ -119,7 +120,7 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 		if p.sent { // a slab that came back as another one since this client got the object
 			c.unmapped(p)
 		}
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return h, nil
 	}
 	c.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/wire"
 )
 
 // listening is a socket that somebody else has made, who goes on listening.
@@ -67,7 +69,7 @@ func TestASocketThatIsNone(t *testing.T) {
 	defer file.Close()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
 	require.NoError(t, err)
-	defer closeAll(pair[:])
+	defer wire.CloseAll(pair[:])
 	stream := listening(t, unix.SOCK_STREAM, filepath.Join(at, "stream"))
 	nowhere := listening(t, unix.SOCK_SEQPACKET, "@hamr-"+filepath.Base(filepath.Dir(at)))
 	for want, descriptor := range map[string]int{

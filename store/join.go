@@ -5,23 +5,25 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"hamr/store/internal/wire"
 )
 
 // mostBooks is how many servers in a row may end before this client has told them all.
 const mostBooks = 8
 
 // begin uses a connection, and has another server be looked for when it ends. The turn is the caller's.
-func (c *Client) begin(socket *waitingSocket, w welcome) {
+func (c *Client) begin(socket *wire.WaitingSocket, w welcome) {
 	c.socket, c.welcome, c.lost = socket, w, nil
 	c.session.Add(1)
 	if c.book >= 0 && len(c.books) < mostBooks {
 		c.books = append(c.books, c.book)
 	} else if c.book >= 0 {
-		_ = closeRecorded(c.book) // that server knew little: it was not even told what this client knows
+		_ = wire.CloseRecorded(c.book) // that server knew little: it was not even told what this client knows
 	}
 	c.book = w.book
-	record(c.book)
-	c.unwatch = whenHungUp(socket.descriptor, func() {
+	wire.Record(c.book)
+	c.unwatch = wire.WhenHungUp(socket.Descriptor, func() {
 		_ = c.take(context.Background())
 		defer c.give()
 		if c.socket == socket {
@@ -37,7 +39,7 @@ func (c *Client) endSocket() {
 	if c.unwatch != nil {
 		c.unwatch()
 	}
-	c.socket.close()
+	c.socket.Close()
 	c.socket = nil
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/wire"
 )
 
 func openDescriptors(t *testing.T, process int) int {
@@ -25,11 +27,11 @@ func openDescriptors(t *testing.T, process int) int {
 // TestKills has processes use a store of which one, or the server, is killed: at a step that it is
 // told of, or at any time.
 func TestKills(t *testing.T) {
-	for n := range scaled(len(crashSteps) + 4) {
+	for n := range scaled(len(wire.CrashSteps) + 4) {
 		random := rand.New(rand.NewPCG(uint64(n), 3))
 		step, inServer := "", random.IntN(3) == 0
-		if n%(len(crashSteps)+4) < len(crashSteps) {
-			step = crashSteps[n%len(crashSteps)]
+		if n%(len(wire.CrashSteps)+4) < len(wire.CrashSteps) {
+			step = wire.CrashSteps[n%len(wire.CrashSteps)]
 			inServer = strings.HasPrefix(step, "server")
 			step = fmt.Sprintf("%s:%d", step, random.IntN(10))
 		}

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // leader answers requests, whosever they are, one after the other: a goroutine for each connection would have to be
@@ -21,7 +22,7 @@ type leader struct {
 
 	// Whether it is worthwhile to ask for the next request for a while is one thing after most of them, and
 	// another after a seal, whose maker may be about to tell of the object.
-	usually, afterSeal spinner
+	usually, afterSeal wire.Spinner
 	sealed             bool
 }
 
@@ -32,7 +33,7 @@ const mostEventsAtOnce = 64
 func (s *Server) lead() {
 	s.connections.Add(1)
 	l := &leader{
-		server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, controlBytes),
+		server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, wire.ControlBytes),
 		events: make([]unix.EpollEvent, mostEventsAtOnce),
 	}
 	go l.run()
@@ -46,12 +47,12 @@ func (l *leader) run() {
 		if l.sealed {
 			soon, l.sealed = &l.afterSeal, false
 		}
-		n, err := s.links.poll.wait(l.events, soon)
+		n, err := s.links.poll.Wait(l.events, soon)
 		if err != nil {
 			return // of descriptors that are the server's own
 		}
 		for i := range l.events[:n] {
-			number := numberOf(&l.events[i])
+			number := wire.NumberOf(&l.events[i])
 			if number == 0 {
 				for _, k := range s.links.here() {
 					l.end(k, io.EOF)
@@ -80,7 +81,7 @@ func (l *leader) hear(k *link, dead bool) {
 	if err == unix.EAGAIN || err == unix.EINTR || err == unix.ECONNRESET { // which tells of replies that nobody has read
 		return
 	}
-	if short := err == errShort; err == nil || short {
+	if short := err == wire.ErrShort; err == nil || short {
 		c := k.conversation
 		c.short = short
 		l.at, c.leader, c.out.Bytes = k, l, l.out[:0]

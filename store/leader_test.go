@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // TestWhatFollowsASealIsLearnedByItself asks for requests in vain after most of them, and not after seals.
 func TestWhatFollowsASealIsLearnedByItself(t *testing.T) {
 	spinning(t, true)
 	s := answering(t)
-	l := &leader{server: s, usually: spinner{skips: 3, skipped: 3}}
+	l := &leader{server: s, usually: wire.Spinner{Skips: 3, Skipped: 3}}
 	c := &conversation{server: s, transport: silent{}, leader: l, hang: func() {}}
 	require.NoError(t, c.handle(greeting(), nil))
 	assert.False(t, l.sealed)

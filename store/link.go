@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/wire"
 )
 
 // link is a connection of the server's, and the transport of its conversation. Whoever answers its requests
@@ -23,18 +25,18 @@ type link struct {
 
 // receive returns the packet that is there; unix.EAGAIN where there is none.
 func (k *link) receive(buffer, control []byte) (n int, descriptors []int, err error) {
-	return receiveFrom(k.socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
+	return wire.ReceiveFrom(k.socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
 }
 
-// send does not wait: who does not read replies is not sent any more. A client that has one
+// Send does not wait: who does not read replies is not sent any more. A client that has one
 // request at a time has room for its reply.
-func (k *link) send(packet []byte, descriptors []int) error {
+func (k *link) Send(packet []byte, descriptors []int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return io.EOF
 	}
-	err := sendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT)
+	err := wire.SendTo(k.socket, packet, descriptors, unix.MSG_DONTWAIT)
 	if err == unix.EPIPE {
 		return nil // the client has ended: what it has asked for before is done still
 	}
@@ -56,11 +58,11 @@ const mostUnread = 256
 
 // discard throws away what a client has sent.
 func discard(socket int) {
-	buffer, control := make([]byte, 1), make([]byte, controlBytes)
+	buffer, control := make([]byte, 1), make([]byte, wire.ControlBytes)
 	for range mostUnread {
-		_, descriptors, err := receiveFrom(socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
-		closeAll(descriptors)
-		if broken := (*ProtocolError)(nil); err != nil && err != errShort && !errors.As(err, &broken) { // which a longer packet is
+		_, descriptors, err := wire.ReceiveFrom(socket, buffer, control, unix.MSG_DONTWAIT, unix.RawSyscall)
+		wire.CloseAll(descriptors)
+		if broken := (*ProtocolError)(nil); err != nil && err != wire.ErrShort && !errors.As(err, &broken) { // which a longer packet is
 			return
 		}
 	}
@@ -75,9 +77,9 @@ func (k *link) close(why error) {
 		discard(k.socket)
 	}
 	_ = unix.Shutdown(k.socket, unix.SHUT_RDWR) // a forked child may have the descriptor, too
-	_ = closeRecorded(k.socket)
+	_ = wire.CloseRecorded(k.socket)
 	if k.process >= 0 {
-		_ = closeRecorded(k.process)
+		_ = wire.CloseRecorded(k.process)
 	}
 }
 
@@ -92,13 +94,13 @@ func processOf(socket int) int {
 		return -1
 	}
 	unix.CloseOnExec(process)
-	record(process)
+	wire.Record(process)
 	return process
 }
 
 // links are a server's connections.
 type links struct {
-	poll *poll
+	poll *wire.Poll
 
 	mu     sync.Mutex
 	last   uint64 // number; zero's is none's
@@ -113,7 +115,7 @@ const (
 )
 
 func newLinks() (*links, error) {
-	p, err := newPoll()
+	p, err := wire.NewPoll()
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +140,11 @@ func (l *links) add(k *link, most int) error {
 	// A descriptor's number is the next one's as soon as it is closed, hence numbers of the links' own.
 	l.last++
 	k.number = l.last
-	if err := l.poll.add(k.socket, k.number<<1|ofSocket); err != nil {
+	if err := l.poll.Add(k.socket, k.number<<1|ofSocket); err != nil {
 		return err
 	}
 	if k.process >= 0 {
-		_ = l.poll.add(k.process, k.number<<1|ofProcess)
+		_ = l.poll.Add(k.process, k.number<<1|ofProcess)
 	}
 	l.open[k.number] = k
 	return nil
@@ -160,7 +162,7 @@ func (l *links) deaf(k *link) {
 	defer l.mu.Unlock()
 	//mutate:always a death is told of whoever has the descriptor's number
 	if l.open[k.number] == k {
-		l.poll.remove(k.process)
+		l.poll.Remove(k.process)
 	}
 }
 
@@ -169,14 +171,14 @@ func (l *links) leave(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.away = true
-	l.poll.remove(k.socket)
+	l.poll.Remove(k.socket)
 }
 
 // back ends that, and reports whether the link is heard again.
 func (l *links) back(k *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ending || l.poll.add(k.socket, k.number<<1|ofSocket) != nil {
+	if l.ending || l.poll.Add(k.socket, k.number<<1|ofSocket) != nil {
 		return false
 	}
 	k.away = false
@@ -186,9 +188,9 @@ func (l *links) back(k *link) bool {
 func (l *links) remove(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.poll.remove(k.socket)
+	l.poll.Remove(k.socket)
 	if k.process >= 0 {
-		l.poll.remove(k.process)
+		l.poll.Remove(k.process)
 	}
 	delete(l.open, k.number)
 }
@@ -198,7 +200,7 @@ func (l *links) finish() {
 	l.mu.Lock()
 	l.ending = true
 	l.mu.Unlock()
-	l.poll.interrupt()
+	l.poll.Interrupt()
 }
 
 // here returns the links of which no request takes long.

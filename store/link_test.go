@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // linked is a server's connection, and its other end; process stands for that of the peer.
-func linked(t *testing.T, s *Server, process int) (k *link, other *waitingSocket) {
+func linked(t *testing.T, s *Server, process int) (k *link, other *wire.WaitingSocket) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	require.NoError(t, err)
 	k = &link{socket: ends[0], process: process}
 	k.conversation = &conversation{server: s, transport: k, hang: k.hang}
 	require.NoError(t, s.links.add(k, 1<<20))
-	return k, &waitingSocket{descriptor: ends[1], control: make([]byte, controlBytes)}
+	return k, &wire.WaitingSocket{Descriptor: ends[1], Control: make([]byte, wire.ControlBytes)}
 }
 
 // answering is a server without a socket that answers what it is linked to.
@@ -36,7 +37,7 @@ func answering(t *testing.T) *Server {
 	t.Cleanup(func() {
 		s.links.finish()
 		s.connections.Wait()
-		require.NoError(t, s.links.poll.close())
+		require.NoError(t, s.links.poll.Close())
 	})
 	return s
 }
@@ -58,12 +59,12 @@ func (l *links) count() int {
 func TestTheConnectionOfADeadProcessEnds(t *testing.T) {
 	s := answering(t)
 	_, living := linked(t, s, readable(t, 0))
-	defer living.close()
+	defer living.Close()
 	_, dead := linked(t, s, readable(t, 1))
-	defer dead.close()
+	defer dead.Close()
 	eventually(t, func() bool { return s.links.count() == 1 }, func() any { return s.links.count() })
-	require.ErrorIs(t, dead.send([]byte{0}, nil), unix.EPIPE)
-	require.NoError(t, living.send(greeting(), nil))
+	require.ErrorIs(t, dead.Send([]byte{0}, nil), unix.EPIPE)
+	require.NoError(t, living.Send(greeting(), nil))
 }
 
 // A process ends while its connection does, and the next connection's descriptor has the same number.
@@ -71,13 +72,13 @@ func TestADeathIsNobodyElses(t *testing.T) {
 	s := answering(t)
 	for range scaled(5_000) {
 		_, gone := linked(t, s, readable(t, 1))
-		gone.close()
+		gone.Close()
 		_, next := linked(t, s, readable(t, 0))
-		require.NoError(t, next.send(greeting(), nil))
-		n, _, err := next.receive(make([]byte, 1024))
+		require.NoError(t, next.Send(greeting(), nil))
+		n, _, err := next.Receive(make([]byte, 1024))
 		require.NoError(t, err)
 		require.Positive(t, n)
-		next.close()
+		next.Close()
 	}
 	eventually(t, func() bool { return s.links.count() == 0 }, func() any { return s.links.count() })
 }
@@ -87,28 +88,28 @@ func TestWhoBreaksARuleIsToldWhich(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	server := startServerProcess(t)
 	for _, path := range []string{s.Path(), server.Args[2]} {
-		socket, err := dial(path)
+		socket, err := wire.Dial(path)
 		require.NoError(t, err)
 		standing := path != s.Path()
 		if standing {
 			standStill(t, server.Process)
 		}
-		require.NoError(t, socket.send(greeting(), nil))
+		require.NoError(t, socket.Send(greeting(), nil))
 		for range 20 {
-			_ = socket.send(greeting(), nil)
+			_ = socket.Send(greeting(), nil)
 		}
 		if standing {
 			require.NoError(t, server.Process.Signal(unix.SIGCONT))
 		}
 		buffer := make([]byte, 1024)
-		_, _, err = socket.receive(buffer)
+		_, _, err = socket.Receive(buffer)
 		require.NoError(t, err, "the greeting's reply")
-		n, _, err := socket.receive(buffer)
+		n, _, err := socket.Receive(buffer)
 		require.NoError(t, err)
 		f, _, err := protocol.NextFrame(buffer[:n])
 		require.NoError(t, err)
 		require.ErrorContains(t, protocol.DecodeError(f.Status, &protocol.Decoder{Rest: f.Payload}), "a second greeting")
-		socket.close()
+		socket.Close()
 	}
 }
 
@@ -138,22 +139,22 @@ func TestOthersAreAnsweredWhileOneIsNot(t *testing.T) {
 func TestADeathIsToldOfALinkThatAnotherOneEnds(t *testing.T) {
 	s := answering(t)
 	k, other := linked(t, s, readable(t, 0))
-	defer other.close()
+	defer other.Close()
 	l := &leader{server: s}
 	l.end(k, nil)
-	var later []*waitingSocket
+	var later []*wire.WaitingSocket
 	for range 2 {
 		_, next := linked(t, s, -1)
-		defer next.close()
+		defer next.Close()
 		later = append(later, next)
 	}
 	l.hear(k, true)
 	soon, end := context.WithTimeout(background, 10*time.Second)
 	defer end()
 	for _, each := range later {
-		each.stopped = soon.Err
-		require.NoError(t, each.send(greeting(), nil))
-		n, _, err := each.receive(make([]byte, 1024))
+		each.Stopped = soon.Err
+		require.NoError(t, each.Send(greeting(), nil))
+		n, _, err := each.Receive(make([]byte, 1024))
 		require.NoError(t, err)
 		require.Positive(t, n)
 	}
@@ -163,13 +164,13 @@ func TestADeathIsToldOfALinkThatAnotherOneEnds(t *testing.T) {
 func TestAClosedConnectionIsNoticed(t *testing.T) {
 	s := answering(t)
 	k, other := linked(t, s, -1)
-	defer other.close()
+	defer other.Close()
 	kept, err := unix.Dup(k.socket)
 	require.NoError(t, err)
 	defer unix.Close(kept)
-	other.stopped = func() error { return errors.New("nobody has noticed") }
+	other.Stopped = func() error { return errors.New("nobody has noticed") }
 	(&leader{server: s}).end(k, nil)
-	_, _, err = other.receive(make([]byte, 1024))
+	_, _, err = other.Receive(make([]byte, 1024))
 	require.ErrorIs(t, err, io.EOF)
 }
 

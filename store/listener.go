@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/wire"
 )
 
 // listener is a socket whose Accept waits in Go's poller. Package net has one too, and names,
@@ -37,11 +39,11 @@ func listen(path string) (*listener, error) {
 }
 
 func newListener(descriptor int, path string, given bool) (*listener, error) {
-	record(descriptor)
+	wire.Record(descriptor)
 	file := os.NewFile(uintptr(descriptor), path)
 	raw, err := file.SyscallConn()
 	if err != nil {
-		unrecord(descriptor)
+		wire.Unrecord(descriptor)
 		_ = file.Close()
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func givenPath(descriptor int) (string, error) {
 	case err != nil || listens == 0:
 		return refused("a socket that does not listen")
 	}
-	if err := checkPath(at.Name); err != nil {
+	if err := wire.CheckPath(at.Name); err != nil {
 		return refused("a socket without a path")
 	}
 	return at.Name, nil
@@ -134,6 +136,6 @@ func (l *listener) close() error {
 	if !l.given {
 		_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
 	}
-	unrecord(l.descriptor)
+	wire.Unrecord(l.descriptor)
 	return l.file.Close()
 }

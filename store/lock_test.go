@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // TestALockFileThatWasRemoved has a server go on that has lost its lock file, as by what cleans /tmp.
@@ -45,7 +46,7 @@ func TestALockEndsWithItsServer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
 	first, err := Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
-	for _, descriptor := range []int{first.lock.descriptor, first.listener.descriptor} {
+	for _, descriptor := range []int{first.lock.Descriptor, first.listener.descriptor} {
 		copied, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
 		require.NoError(t, err)
 		defer unix.Close(copied)
@@ -77,14 +78,14 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 
 // TestDescriptorsThatAForkedChildCloses are a server's, as long as it has them.
 func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
-	is := func(descriptor int) bool { return recorded[descriptor/64+1].Load()>>(descriptor%64)&1 == 1 }
+	is := func(descriptor int) bool { return wire.Bits[descriptor/64+1].Load()>>(descriptor%64)&1 == 1 }
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	makeObject(t, c, bytesOf(100_000), 1)
-	has := []int{s.lock.descriptor, s.listener.descriptor, s.links.poll.descriptor, s.links.poll.wake, c.socket.descriptor}
+	has := []int{s.lock.Descriptor, s.listener.descriptor, s.links.poll.Descriptor, s.links.poll.Wake, c.socket.Descriptor}
 	s.mu.Lock()
 	for _, o := range s.objects {
-		has = append(has, o.unit.descriptor.number)
+		has = append(has, o.unit.descriptor.Number)
 	}
 	s.mu.Unlock()
 	s.links.mu.Lock()
@@ -101,7 +102,7 @@ func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
 	for i, descriptor := range has {
 		assert.False(t, is(descriptor), i)
 	}
-	for descriptor := range 64 * int(recorded[0].Load()) {
+	for descriptor := range 64 * int(wire.Bits[0].Load()) {
 		if is(descriptor) { // else the child would close one of its own
 			_, err := unix.FcntlInt(uintptr(descriptor), unix.F_GETFD, 0)
 			assert.NoError(t, err, descriptor)

@@ -8,6 +8,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // mapping is memory of the store that this process has mapped: an object's own, or a slab. The
@@ -73,7 +74,7 @@ func decodePlace(d *protocol.Decoder) (p place) {
 // process could not open the descriptor.
 func (c *Client) check(p place, bytes int64, descriptors []int) error {
 	if p.sent && c.short {
-		return noDescriptors()
+		return wire.NoDescriptors()
 	}
 	want := 0
 	if p.sent {
@@ -105,18 +106,18 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		}
 		c.mu.Unlock()
 		if m != nil {
-			closeAll(descriptors)
+			wire.CloseAll(descriptors)
 			return m, nil
 		}
 	}
 	if len(descriptors) != 1 {
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return nil, &ProtocolError{Problem: "no descriptor of memory that is not mapped"}
 	}
 	a, number := backends.Shared, backends.HostDevice
 	if p.where == onDevice {
 		if a, number, err = c.deviceOf(device); err != nil {
-			closeAll(descriptors)
+			wire.CloseAll(descriptors)
 			return nil, err
 		}
 	}
@@ -126,7 +127,7 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		memory, err = c.runtime.MapShared(a, number, descriptors[0], int(p.size), true)
 	}
 	if err != nil {
-		closeAll(descriptors)
+		wire.CloseAll(descriptors)
 		return nil, err
 	}
 	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, sealed: sealed, users: 1}

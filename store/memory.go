@@ -6,6 +6,7 @@ import (
 	"hamr/backends"
 	"hamr/backends/host"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // reserve makes a unit of one object whose memory somebody else makes.
@@ -49,7 +50,7 @@ func (s *Server) ownMemory(bytes int64) (*unit, error) {
 	}
 	s.open++ // the descriptor is there
 	u := newUnit(d, bytes)
-	u.descriptor = newDescriptor(descriptor)
+	u.descriptor = wire.NewDescriptor(descriptor)
 	return u, nil
 }
 
@@ -70,7 +71,7 @@ func (s *Server) newMemory(bytes int64) (*unit, error) {
 		}
 		return nil, err
 	}
-	u.descriptor = newDescriptor(number)
+	u.descriptor = wire.NewDescriptor(number)
 	return u, nil
 }
 
@@ -108,22 +109,22 @@ func (u *unit) seal() (forGood bool, err error) {
 	if len(u.places) == 1 {
 		//mutate:replace a sealed file is not sealed
 		//mutate:with forGood, err = host.SealShared(u.descriptor.number) => forGood = true
-		if forGood, err = host.SealShared(u.descriptor.number); err != nil {
+		if forGood, err = host.SealShared(u.descriptor.Number); err != nil {
 			return false, err
 		}
 		//mutate:skip a slab is not sealed against others
-	} else if err := host.SealMappings(u.descriptor.number); err != nil {
+	} else if err := host.SealMappings(u.descriptor.Number); err != nil {
 		return false, err
 	}
-	readable, err := host.ReadOnlyDescriptor(u.descriptor.number)
-	if ranOut(err) {
+	readable, err := host.ReadOnlyDescriptor(u.descriptor.Number)
+	if wire.RanOut(err) {
 		u.writable = false // the seals alone protect it
 		return forGood, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	u.descriptor.release()
-	u.descriptor, u.writable = newDescriptor(readable), false
+	u.descriptor.Release()
+	u.descriptor, u.writable = wire.NewDescriptor(readable), false
 	return forGood, nil
 }

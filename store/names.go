@@ -1,6 +1,11 @@
 package store
 
-import "hamr/store/internal/protocol"
+import (
+	"sync/atomic"
+
+	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
+)
 
 // ErrClosed is returned by every use of a Client, Builder or Object after its end.
 var ErrClosed = protocol.ErrClosed
@@ -29,3 +34,16 @@ type (
 // Holder is a process and the bytes that are kept for it: of objects that it has leases of or has
 // not sealed yet.
 type Holder = protocol.Holder
+
+// DescriptorsError says that this process cannot open more descriptors. Nothing else has changed: the session goes on.
+type DescriptorsError = wire.DescriptorsError
+
+// DefaultPath is where a server listens, and clients look for it, unless they are told otherwise:
+// $HAMR_STORE, else hamr/store.sock in $XDG_RUNTIME_DIR, else store.sock in /tmp/hamr-UID.
+func DefaultPath() string { return wire.DefaultPath() }
+
+// DefaultPathBy is DefaultPath by other values of the environment's variables than those that the process started with.
+func DefaultPathBy(lookup func(name string) string) string { return wire.DefaultPathBy(lookup) }
+
+// Recorded returns where the words are that tell which descriptors a forked child closes; they never move.
+func Recorded() *atomic.Uint64 { return wire.Recorded() }

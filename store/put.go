@@ -11,6 +11,7 @@ import (
 	"hamr/backends/host"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // Put makes an object of an array's elements, which are copied once, and seals it. The type and
@@ -64,7 +65,7 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 				return err
 			}
 			if p.where != ownMemory || len(descriptors) != 1 {
-				closeAll(descriptors)
+				wire.CloseAll(descriptors)
 				return &ProtocolError{Problem: fmt.Sprintf("a large object in a place of kind %d", p.where)}
 			}
 			made, descriptor = got, descriptors[0]
@@ -77,20 +78,20 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 	}); err != nil {
 		return ID{}, err
 	}
-	crash("client-created")
+	wire.Crash("client-created")
 	if err := host.WriteShared(ctx, descriptor, h.Address(), int(request.bytes)); err != nil {
 		giveUp()
 		return ID{}, err
 	}
-	crash("client-written")
+	wire.Crash("client-written")
 	_ = unix.Close(descriptor)
 	descriptor = -1
-	crash("client-sealing")
+	wire.Crash("client-sealing")
 	if err := c.notMade(made, c.call(ctx, c.sealing(made.info.ID, func() {}))); err != nil {
 		giveUp()
 		return ID{}, err
 	}
-	crash("client-sealed")
+	wire.Crash("client-sealed")
 	c.drop(made)
 	return made.info.ID, nil
 }

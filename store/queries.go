@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 func (c *conversation) putName(d *protocol.Decoder) error {
@@ -40,7 +41,7 @@ func (c *conversation) putName(d *protocol.Decoder) error {
 	}
 	s.name(o, name)
 	s.note(protocol.OpPutName, payload)
-	crash("server-named")
+	wire.Crash("server-named")
 	return nil
 }
 

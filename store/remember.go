@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // note writes down what was asked of an object.
@@ -14,7 +15,7 @@ func (s *Server) note(operation uint16, payload []byte) {
 	}
 	//mutate:remove what was asked of an object is not written down
 	s.book.note(operation, payload)
-	crash("server-noted")
+	wire.Crash("server-noted")
 }
 
 // noteOf is note of a request that has nothing but an object and, perhaps, a flag.
@@ -54,7 +55,7 @@ func (c *conversation) remember(d *protocol.Decoder) error {
 		}
 		s.pause(runtime.Gosched)
 	}
-	crash("server-learned")
+	wire.Crash("server-learned")
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer
 			if list = list[n:]; s.book.isBroken() {
 				return newer, errUnwritten
 			}
-			crash("server-learning")
+			wire.Crash("server-learning")
 		}
 	}
 	return newer, err

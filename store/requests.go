@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is
@@ -91,7 +92,7 @@ func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
 	e.ID(s.instance)
 	e.U32(uint32(s.options.MaxMetadata))
 	if s.book.shared != nil {
-		c.sending = append(c.sending, s.book.shared.retain())
+		c.sending = append(c.sending, s.book.shared.Retain())
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	s.lease(c.session, o, 1)
 	s.tell(Event{Kind: Created, ID: o.id})
 	c.last.object = o
-	crash("server-created")
+	wire.Crash("server-created")
 	e.ID(o.id)
 	c.encodePlace(e, o, where, fresh || where == ownMemory)
 	return nil
@@ -194,7 +195,7 @@ func (c *conversation) encodePlace(e *protocol.Encoder, o *object, where uint8, 
 	e.U64(uint64(int64(o.place) * u.each))
 	e.Flag(send)
 	if send {
-		c.sending = append(c.sending, u.descriptor.retain())
+		c.sending = append(c.sending, u.descriptor.Retain())
 	}
 }
 
@@ -237,9 +238,9 @@ func (c *conversation) attach(d *protocol.Decoder) error {
 	if o.unit == nil || o.unit.descriptor != nil {
 		return &ArgumentError{Argument: "memory", Value: "of object " + id.String(), Accepted: "what Create has reserved, once"}
 	}
-	o.unit.descriptor = newDescriptor(c.descriptors[0])
+	o.unit.descriptor = wire.NewDescriptor(c.descriptors[0])
 	c.descriptors = nil
-	crash("server-attached")
+	wire.Crash("server-attached")
 	return nil
 }
 
@@ -274,7 +275,7 @@ func (c *conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
 	}
 	s.wantSpare()
 	c.last.object = o
-	crash("server-sealed")
+	wire.Crash("server-sealed")
 	if c.leader != nil {
 		c.leader.sealed = true
 	}
@@ -356,7 +357,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	}
 	s.lease(c.session, o, 1)
 	c.last.object = o
-	crash("server-got")
+	wire.Crash("server-got")
 	at := len(e.Bytes)
 	encodeObject(e, o)
 	if o.bound == c.session { // another server has to be told
@@ -371,7 +372,7 @@ func (c *conversation) releaseMany(d *protocol.Decoder) error {
 		id, times := d.ID(), d.U32()
 		c.server.release(c.session, id, int64(times))
 	}
-	crash("server-released")
+	wire.Crash("server-released")
 	return laterOr(d.Done())
 }
 
@@ -410,7 +411,7 @@ func (c *conversation) delete(d *protocol.Decoder) error {
 		return &NotSealedError{ID: id}
 	}
 	c.server.remove(o, force, Deleted)
-	crash("server-deleted")
+	wire.Crash("server-deleted")
 	return nil
 }
 

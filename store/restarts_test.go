@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/store/internal/wire"
 )
 
 // restarted is what an object must be, whatever server there is.
@@ -90,7 +91,7 @@ func (w *restarts) start() {
 		step := ""
 		if w.random.IntN(4) > 0 {
 			for !strings.HasPrefix(step, "server-") {
-				step = crashSteps[w.random.IntN(len(crashSteps))]
+				step = wire.CrashSteps[w.random.IntN(len(wire.CrashSteps))]
 			}
 			step = fmt.Sprintf("%s:%d", step, w.random.IntN(4000))
 		}

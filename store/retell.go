@@ -8,6 +8,7 @@ import (
 
 	"hamr/backends/host"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // forgetTold begins a session of which the server knows nothing yet. The turn is the caller's.
@@ -37,7 +38,7 @@ func (c *Client) tellBooks() error {
 		if tellsLater(err) || errors.As(err, new(*LostError)) {
 			return err
 		}
-		_ = closeRecorded(c.books[0])
+		_ = wire.CloseRecorded(c.books[0])
 		c.books = c.books[1:]
 		if c.socket == nil {
 			return err
@@ -58,7 +59,7 @@ func (c *Client) tellAll() error {
 func (c *Client) closeBooks() {
 	for _, number := range append(c.books, c.book) {
 		if number >= 0 {
-			_ = closeRecorded(number)
+			_ = wire.CloseRecorded(number)
 		}
 	}
 	c.book, c.books = -1, nil
@@ -122,7 +123,7 @@ func (c *Client) tellHeld() error {
 		if c.socket == nil {
 			return err
 		}
-		crash("client-holding")
+		wire.Crash("client-holding")
 	}
 	return nil
 }

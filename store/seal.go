@@ -6,6 +6,7 @@ import (
 
 	"hamr/backends"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // Forgo says that this process has no use for the object once it is sealed: nobody but the Builder has its elements,
@@ -73,7 +74,7 @@ func (b *Builder) Prompt() bool {
 func (b *Builder) part() error {
 	err := b.array.Synchronize()
 	if err == nil {
-		crash("client-written")
+		wire.Crash("client-written")
 		if m := b.held.mapping; m != nil && !m.slab && (m.memory.Separable() || !b.isAlone()) {
 			err = b.client.part(b.held)
 		}
@@ -81,7 +82,7 @@ func (b *Builder) part() error {
 	if err != nil {
 		return b.unsealed(err)
 	}
-	crash("client-sealing")
+	wire.Crash("client-sealing")
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (b *Builder) sealed(err error) (*Object, error) {
 	if err != nil {
 		return nil, b.unsealed(b.client.notMade(b.held, err))
 	}
-	crash("client-sealed")
+	wire.Crash("client-sealed")
 	c, h := b.client, b.held
 	if b.late != nil {
 		c.tellLater(func() { c.deletes = append(c.deletes, h.info.ID) })

@@ -15,6 +15,7 @@ import (
 	"hamr/gobuffer"
 	"hamr/internal/memorylimit"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // ServerOptions say where a server listens and what it may hold.
@@ -45,8 +46,8 @@ type ServerOptions struct {
 type Server struct {
 	options  ServerOptions
 	path     string
-	lock     *pathLock
-	socket   fileIdentity // of what Listen has bound
+	lock     *wire.PathLock
+	socket   wire.FileIdentity // of what Listen has bound
 	listener *listener
 	instance ID
 	boot     string
@@ -108,24 +109,24 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPath(o.Path); err != nil {
+	if err := wire.CheckPath(o.Path); err != nil {
 		return nil, err
 	}
 	folder := filepath.Dir(o.Path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := checkFolder(folder); err != nil {
+	if err := wire.CheckFolder(folder); err != nil {
 		return nil, err
 	}
-	if s.lock, err = lockPath(o.Path, o.Socket > 0); err != nil {
+	if s.lock, err = wire.LockPath(o.Path, o.Socket > 0); err != nil {
 		return nil, err
 	}
 	if o.Socket > 0 {
 		s.listener, err = listenGiven(o.Socket, o.Path)
-	} else if err = removeStale(o.Path); err == nil {
+	} else if err = wire.RemoveStale(o.Path); err == nil {
 		s.listener, err = listen(o.Path)
-		s.socket = fileAt(o.Path)
+		s.socket = wire.FileAt(o.Path)
 	}
 	if err == nil {
 		if err = os.Chmod(o.Path, 0o600); err == nil {
@@ -140,7 +141,7 @@ func Listen(o ServerOptions) (*Server, error) {
 		if s.listener != nil {
 			_ = s.listener.close()
 		}
-		_ = s.lock.release()
+		_ = s.lock.Release()
 		return nil, err
 	}
 	s.startSpares(o.Ready)
@@ -184,7 +185,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		if err := os.MkdirAll(o.Spill, 0o700); err != nil {
 			return nil, err
 		}
-		if err := checkFolder(o.Spill); err != nil {
+		if err := wire.CheckFolder(o.Spill); err != nil {
 			return nil, err
 		}
 		file, err := openSpill(o.Spill)
@@ -203,7 +204,7 @@ func newServer(o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 	}
-	boot, err := bootID()
+	boot, err := wire.BootID()
 	if err != nil {
 		return nil, err
 	}
@@ -226,15 +227,15 @@ func (s *Server) Path() string { return s.path }
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
-	serversHere.Add(1)
-	defer serversHere.Add(-1)
+	wire.ServersHere.Add(1)
+	defer wire.ServersHere.Add(-1)
 	s.mu.Lock()
 	if !s.closed {
 		s.lead()
 	}
 	s.mu.Unlock()
 	s.keepReserve()
-	defer func() { _ = closeRecorded(s.kept) }()
+	defer func() { _ = wire.CloseRecorded(s.kept) }()
 	pause := time.Millisecond
 	for {
 		socket, err := s.listener.accept()
@@ -243,10 +244,10 @@ func (s *Server) Serve(ctx context.Context) error {
 				s.connections.Wait()
 				return nil
 			}
-			if !ranOut(err) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
+			if !wire.RanOut(err) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
 				return err
 			}
-			if !ranOut(err) || !s.starved() {
+			if !wire.RanOut(err) || !s.starved() {
 				time.Sleep(pause)
 				pause = min(2*pause, 50*time.Millisecond)
 			}
@@ -275,7 +276,7 @@ func (s *Server) Close() error {
 	s.links.finish()
 	var err error
 	// Another server may have the path where this socket was removed. Its inode is no other's while it listens.
-	if isFile(s.path, s.socket) {
+	if wire.IsFile(s.path, s.socket) {
 		if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
 			err = gone
 		}
@@ -290,6 +291,6 @@ func (s *Server) Close() error {
 	}
 	s.book.close()
 	s.mu.Unlock()
-	err = errors.Join(err, s.links.poll.close())
-	return errors.Join(err, s.lock.release())
+	err = errors.Join(err, s.links.poll.Close())
+	return errors.Join(err, s.lock.Release())
 }

@@ -14,6 +14,7 @@ import (
 
 	"hamr/backends"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // Twenty of them fill the socket.
@@ -180,7 +181,7 @@ func TestASlabThatCameBackAsAnotherOne(t *testing.T) {
 	require.NotNil(t, u.spilled)
 	s.mu.Unlock()
 	reader.give()
-	socketOf := func() *waitingSocket {
+	socketOf := func() *wire.WaitingSocket {
 		_ = reader.take(background)
 		defer reader.give()
 		return reader.socket

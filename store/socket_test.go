@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // TestAThreadThatWaitsLeavesItsProcessor waits for a packet that only another goroutine sends, where one of them may
@@ -21,35 +22,35 @@ func TestAThreadThatWaitsLeavesItsProcessor(t *testing.T) {
 	spinning(t, false)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	server := startServerProcess(t)
-	dialled, err := dial(server.Args[2])
+	dialled, err := wire.Dial(server.Args[2])
 	require.NoError(t, err)
-	defer dialled.close()
-	assert.False(t, dialled.keeps, "there is one processor alone")
+	defer dialled.Close()
+	assert.False(t, dialled.Keeps, "there is one processor alone")
 
 	for _, reason := range []string{"one processor", "patient", "another thread keeps one", "a server is here"} {
 		t.Run(reason, func(t *testing.T) {
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 			require.NoError(t, err)
-			defer closeAll(pair[:])
+			defer wire.CloseAll(pair[:])
 			// Ends the wait where the sender never runs.
 			require.NoError(t, unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}))
-			s := &waitingSocket{descriptor: pair[0], control: make([]byte, controlBytes), keeps: true}
+			s := &wire.WaitingSocket{Descriptor: pair[0], Control: make([]byte, wire.ControlBytes), Keeps: true}
 			switch reason {
 			case "one processor":
-				s.keeps = dialled.keeps
+				s.Keeps = dialled.Keeps
 			case "patient":
-				s.patient = true
+				s.Patient = true
 			case "another thread keeps one":
-				require.True(t, keeping.CompareAndSwap(false, true))
-				defer keeping.Store(false)
+				require.True(t, wire.Keeping.CompareAndSwap(false, true))
+				defer wire.Keeping.Store(false)
 			case "a server is here":
-				serversHere.Add(1)
-				defer serversHere.Add(-1)
+				wire.ServersHere.Add(1)
+				defer wire.ServersHere.Add(-1)
 			}
 			sent := make(chan error, 1)
-			go func() { sent <- sendTo(pair[1], []byte("packet"), nil, unix.MSG_DONTWAIT) }()
+			go func() { sent <- wire.SendTo(pair[1], []byte("packet"), nil, unix.MSG_DONTWAIT) }()
 			buffer := make([]byte, 16)
-			n, _, err := s.receiveSoon(buffer)
+			n, _, err := s.ReceiveSoon(buffer)
 			require.NoError(t, err, "nobody else could run")
 			require.NoError(t, <-sent)
 			assert.Equal(t, "packet", string(buffer[:n]))
@@ -60,16 +61,16 @@ func TestAThreadThatWaitsLeavesItsProcessor(t *testing.T) {
 // TestOnlyOneThreadKeepsItsProcessor begins with a server of another process, and ends with one of this.
 func TestOnlyOneThreadKeepsItsProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	assert.Zero(t, serversHere.Load())
+	assert.Zero(t, wire.ServersHere.Load())
 	s := startServer(t, ServerOptions{})
-	require.Eventually(t, func() bool { return serversHere.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return wire.ServersHere.Load() == 1 }, time.Minute, time.Millisecond)
 	c := newClient(t, s)
-	assert.True(t, c.socket.keeps)
-	assert.False(t, c.socket.patient)
+	assert.True(t, c.socket.Keeps)
+	assert.False(t, c.socket.Patient)
 	cycles(t, c, 1)
-	assert.False(t, keeping.Load())
+	assert.False(t, wire.Keeping.Load())
 	require.NoError(t, s.Close())
-	require.Eventually(t, func() bool { return serversHere.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return wire.ServersHere.Load() == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestWaitingAgainNeedsNoOtherConnection waits in vain, and then for what comes.

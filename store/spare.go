@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/host"
+	"hamr/store/internal/wire"
 )
 
 // spares is the host's memory that is kept ready for large objects: one file whose pages are there,
@@ -96,7 +97,7 @@ func (s *Server) makeSpare() {
 	d.count(one.size)
 	s.mu.Unlock()
 	descriptor, err := host.NewReadyFile(int(one.size), func() bool {
-		crash("server-readying")
+		wire.Crash("server-readying")
 		return !one.givenUp.Load()
 	})
 	s.mu.Lock()
@@ -113,10 +114,10 @@ func (s *Server) makeSpare() {
 	case err != nil:
 		d.used -= one.size
 	default:
-		record(descriptor)
+		wire.Record(descriptor)
 		one.descriptor = descriptor
 		p.ready = one
-		crash("server-ready")
+		wire.Crash("server-ready")
 	}
 }
 
@@ -128,7 +129,7 @@ func (s *Server) giveUpSpare() {
 	if one := p.ready; one != nil {
 		p.ready = nil
 		d.used -= one.size
-		_ = closeRecorded(one.descriptor)
+		_ = wire.CloseRecorded(one.descriptor)
 	}
 	if one := p.making; one != nil {
 		one.givenUp.Store(true)
@@ -157,18 +158,18 @@ func (s *Server) takeSpare(d *domain, bytes int64) (descriptor int, err error) {
 	p.ready = nil
 	if more > 0 {
 		if err := s.room(d, more); err != nil {
-			_ = closeRecorded(one.descriptor)
+			_ = wire.CloseRecorded(one.descriptor)
 			d.used -= one.size
 			return -1, err
 		}
 	}
 	s.pause(func() {
 		err = host.FinishReadyFile(one.descriptor, int(bytes))
-		crash("server-taken")
+		wire.Crash("server-taken")
 	})
 	d.used -= max(-more, 0)
 	if err != nil {
-		_ = closeRecorded(one.descriptor)
+		_ = wire.CloseRecorded(one.descriptor)
 		d.used -= bytes
 		p.misses++
 		return -1, nil

@@ -11,6 +11,7 @@ import (
 
 	"hamr/backends/host"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -23,7 +24,7 @@ type spilledFile struct {
 }
 
 func (f *spilledFile) close() {
-	unrecord(int(f.file.Fd()))
+	wire.Unrecord(int(f.file.Fd()))
 	_ = f.file.Close()
 }
 
@@ -93,7 +94,7 @@ func (s *Server) spill(u *unit) error {
 	u.moving = true
 	u.list()
 	u.retire()
-	source := u.descriptor.retain()
+	source := u.descriptor.Retain()
 	spilled := &spilledFile{bytes: u.size}
 	if u.onDevice() {
 		spilled.bytes = u.places[0].bytes
@@ -101,9 +102,9 @@ func (s *Server) spill(u *unit) error {
 	u.domain.leaving += u.size
 	var err error
 	s.pause(func() {
-		err = s.save(spilled, u, source.number)
-		crash("server-spilled")
-		source.release()
+		err = s.save(spilled, u, source.Number)
+		wire.Crash("server-spilled")
+		source.Release()
 	})
 	u.domain.leaving -= u.size
 	u.moving = false
@@ -124,7 +125,7 @@ func (s *Server) spill(u *unit) error {
 		return nil
 	}
 	u.spilled = spilled
-	u.descriptor.release()
+	u.descriptor.Release()
 	u.descriptor = nil
 	u.list()
 	u.domain.used -= u.size
@@ -162,7 +163,7 @@ func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
 	if f.file, err = s.openSpill(s.options.Spill); err != nil {
 		return err
 	}
-	record(int(f.file.Fd()))
+	wire.Record(int(f.file.Fd()))
 	if u.onDevice() {
 		f.check, err = s.devices.save(f.file, u.domain.device, descriptor, u.size, f.bytes)
 	} else {
@@ -209,7 +210,7 @@ func (s *Server) restore(u *unit) error {
 			} else {
 				number, err = readSpilled(file)
 			}
-			crash("server-restored")
+			wire.Crash("server-restored")
 		})
 		return err
 	})
@@ -220,7 +221,7 @@ func (s *Server) restore(u *unit) error {
 		}
 		return &SystemError{Problem: fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
 	}
-	u.descriptor = newDescriptor(number)
+	u.descriptor = wire.NewDescriptor(number)
 	u.spilled, u.writable, u.replaced = nil, false, true
 	file.close()
 	s.spilledBytes -= u.size

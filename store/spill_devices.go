@@ -9,6 +9,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/wire"
 )
 
 // deviceSpill copies devices' memory to files and back, for a server that has descriptors only: it maps the memory
@@ -82,7 +83,7 @@ func (d *deviceSpill) load(f *spilledFile, device backends.UUID, size int64) (de
 	}
 	defer func() {
 		if err != nil {
-			closeAll([]int{descriptor})
+			wire.CloseAll([]int{descriptor})
 			descriptor = -1
 		}
 	}()

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // spinning has clients ask for replies before they sleep, however many processors there are, or not.
 func spinning(t *testing.T, on bool) {
-	was := spins
-	spins = on
-	t.Cleanup(func() { spins = was })
+	was := wire.Spins
+	wire.Spins = on
+	t.Cleanup(func() { wire.Spins = was })
 }
 
 // TestRepliesAreAskedForOrWaitedFor has requests answered, and ended by their context, either way.
@@ -28,16 +29,16 @@ func TestRepliesAreAskedForOrWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		cycles(t, c, 20)
 		standStill(t, server.Process)
-		c.socket.skips, c.socket.skipped = 0, 0
+		c.socket.Skips, c.socket.Skipped = 0, 0
 		ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
 		_, _, err = c.Exists(ctx, protocol.NewID())
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, on, c.socket.skips > 0, "who asked in vain sleeps at once for a while")
+		assert.Equal(t, on, c.socket.Skips > 0, "who asked in vain sleeps at once for a while")
 		require.NoError(t, server.Process.Signal(syscall.SIGCONT))
 		cycles(t, c, 20)
 		if on {
-			require.Eventually(t, func() bool { cycles(t, c, 1); return c.socket.skipped == 0 }, time.Minute, time.Millisecond, "it asks again")
+			require.Eventually(t, func() bool { cycles(t, c, 1); return c.socket.Skipped == 0 }, time.Minute, time.Millisecond, "it asks again")
 		}
 		require.NoError(t, server.Process.Kill())
 		_, _, err = c.Exists(background, protocol.NewID())

@@ -16,6 +16,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // standStill stops a process, and returns when it has stopped.
@@ -193,7 +194,7 @@ func TestACloseWhileAWaitConnects(t *testing.T) {
 		standStill(t, server.Process)
 		ended, closed := make(chan error, 1), make(chan error, 1)
 		go func() { ended <- wait(c) }()
-		time.Sleep(answersWithin / 2)
+		time.Sleep(wire.AnswersWithin / 2)
 		go func() { closed <- c.Close() }()
 		require.ErrorIs(t, <-ended, ErrClosed, name)
 		c.give()

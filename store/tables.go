@@ -249,7 +249,7 @@ func (s *Server) free(u *unit) {
 	u.gone = true
 	u.list()
 	u.retire()
-	u.descriptor.release()
+	u.descriptor.Release()
 	u.descriptor = nil
 	spilled := u.spilled != nil
 	if spilled {

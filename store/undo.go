@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 // undoable is what a connection's last request has done, which its client can have undone: it may end before it has
@@ -46,7 +47,7 @@ func (c *Client) undoLast() bool {
 	at := c.out.Begin(protocol.OpUndo, 0, 0)
 	c.out.U64(c.request)
 	c.out.End(at)
-	return sendTo(c.socket.descriptor, c.out.Bytes, nil, unix.MSG_DONTWAIT) == nil
+	return wire.SendTo(c.socket.Descriptor, c.out.Bytes, nil, unix.MSG_DONTWAIT) == nil
 }
 
 // dropUndone ends the use of an object of which the server has taken back the lease that a late answer tells of.

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"hamr/backends"
+	"hamr/store/internal/wire"
 )
 
 // unit is memory that is counted, evicted and spilled as a whole: that of one object, or a slab of
@@ -27,7 +28,7 @@ type unit struct {
 	goes       entry                 // among what may be evicted
 	gone       bool                  // no object will be in it again
 	forced     bool                  // counted as lingering
-	descriptor *descriptor
+	descriptor *wire.Descriptor
 	spilled    *spilledFile
 	replaced   bool // it was brought back, as other memory
 	moving     bool // being written to or read from a file, without the lock

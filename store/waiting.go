@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/wire"
 )
 
 const (
@@ -33,7 +34,7 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 		c.mu.Unlock()
 		return ErrClosed
 	}
-	var socket *waitingSocket
+	var socket *wire.WaitingSocket
 	if n := len(c.idle); n > 0 {
 		socket, c.idle = c.idle[n-1], c.idle[:n-1]
 	}
@@ -54,7 +55,7 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 }
 
 // connectAside opens a connection that has no leases.
-func (c *Client) connectAside(ctx context.Context) (*waitingSocket, error) {
+func (c *Client) connectAside(ctx context.Context) (*wire.WaitingSocket, error) {
 	socket, w, err := c.connect(ctx)
 	if err != nil && c.isClosed() {
 		return nil, ErrClosed // it may have come by the end of the wait for an answer
@@ -62,7 +63,7 @@ func (c *Client) connectAside(ctx context.Context) (*waitingSocket, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket.patient = true
+	socket.Patient = true
 	if w.book >= 0 {
 		_ = unix.Close(w.book)
 	}
@@ -81,7 +82,7 @@ func timeLeft(ctx context.Context) uint64 {
 }
 
 // askAside makes a request on a connection, which is kept for the next one where that can be.
-func (c *Client) askAside(ctx context.Context, socket *waitingSocket, r call) error {
+func (c *Client) askAside(ctx context.Context, socket *wire.WaitingSocket, r call) error {
 	aside := &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}, closed: c.isClosed()}
 	err := aside.exchange(ctx, r)
 	c.mu.Lock()
@@ -89,7 +90,7 @@ func (c *Client) askAside(ctx context.Context, socket *waitingSocket, r call) er
 	switch {
 	case aside.socket == nil:
 	case len(aside.abandoned) > 0 || c.closed || len(c.idle) >= mostIdle:
-		socket.close()
+		socket.Close()
 	default:
 		c.idle = append(c.idle, socket)
 	}
@@ -168,14 +169,14 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}}
 	if err := w.begin(ctx); err != nil {
 		if w.aside.socket != nil {
-			socket.close()
+			socket.Close()
 		}
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		socket.close()
+		socket.Close()
 		return nil, ErrClosed
 	}
 	c.watches[w] = struct{}{}
@@ -242,7 +243,7 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 			return nil, &LostError{Path: w.client.path, Reason: w.aside.lost}
 		}
 		// The server answers at the latest after this, unless it stands still.
-		if list, err = w.ask(either{ctx, w.hangUp}, uint64(lookEvery)); err != nil {
+		if list, err = w.ask(either{ctx, w.hangUp}, uint64(wire.LookEvery)); err != nil {
 			if w.hangUp.Err() != nil {
 				err = ErrClosed
 			}
@@ -277,7 +278,7 @@ func (w *Watch) Close() error {
 		late.Stop()
 		w.end()
 		if w.aside.socket != nil {
-			w.aside.socket.close()
+			w.aside.socket.Close()
 			w.aside.socket = nil
 		}
 	})

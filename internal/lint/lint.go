@@ -51,6 +51,7 @@ var rules = []rule{
 	// The server makes and seals the host's memory without a runtime.
 	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit", "store/internal/..."}},
 	{"store/internal/protocol", nil},
+	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
 	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},

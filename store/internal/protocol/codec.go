@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// encoder appends fields to a packet.
+// Encoder appends fields to a packet.
 type Encoder struct{ Bytes []byte }
 
 func (e *Encoder) U8(v uint8)   { e.Bytes = append(e.Bytes, v) }
@@ -34,7 +34,7 @@ func (e *Encoder) Text(v string) {
 	e.Bytes = append(e.Bytes, v...)
 }
 
-// begin appends a frame's header and returns where it is, for end.
+// Begin appends a frame's header and returns where it is, for end.
 func (e *Encoder) Begin(operation, status uint16, request uint64) (at int) {
 	at = len(e.Bytes)
 	e.U32(0)
@@ -48,7 +48,7 @@ func (e *Encoder) End(at int) {
 	binary.LittleEndian.PutUint32(e.Bytes[at:], uint32(len(e.Bytes)-at-HeaderBytes))
 }
 
-// decoder reads fields of a payload. After the first that is not there it returns zeros, and
+// Decoder reads fields of a payload. After the first that is not there it returns zeros, and
 // done tells.
 type Decoder struct {
 	Rest   []byte
@@ -89,7 +89,7 @@ func (d *Decoder) U64() uint64 {
 	return 0
 }
 
-// size reads a number of bytes or elements, which fits an int.
+// Size reads a number of bytes or elements, which fits an int.
 func (d *Decoder) Size() int {
 	v := d.U64()
 	if v > math.MaxInt64 {
@@ -112,12 +112,12 @@ func (d *Decoder) Flag() bool {
 	return v == 1
 }
 
-// blob returns bytes of the packet itself.
+// Blob returns bytes of the packet itself.
 func (d *Decoder) Blob() []byte { return d.take(int(d.U32()), "a field") }
 
 func (d *Decoder) Text() string { return string(d.Blob()) }
 
-// count reads how many items of at least some bytes each follow.
+// Count reads how many items of at least some bytes each follow.
 func (d *Decoder) Count(each int) int {
 	n := int(d.U32())
 	if n > len(d.Rest)/each {
@@ -134,7 +134,7 @@ func (d *Decoder) Fail(format string, arguments ...any) {
 	d.Rest = nil
 }
 
-// done returns an error unless all fields were there, and nothing else.
+// Done returns an error unless all fields were there, and nothing else.
 func (d *Decoder) Done() error {
 	if d.Broken == "" && len(d.Rest) > 0 {
 		d.Broken = fmt.Sprintf("%d bytes behind the last field", len(d.Rest))

@@ -64,7 +64,7 @@ type Holder struct {
 	Bytes   int64
 }
 
-// largeFrom is how many bytes an object has at least that has memory of its own.
+// LargeFrom is how many bytes an object has at least that has memory of its own.
 const LargeFrom = 64 << 10
 
 // What a FullError names as the memory where there are too few descriptors or connections.

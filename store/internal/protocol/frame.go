@@ -67,7 +67,7 @@ const (
 	statusRefused
 )
 
-// frame is one frame of a packet; its payload is the packet's memory.
+// Frame is one frame of a packet; its payload is the packet's memory.
 type Frame struct {
 	Operation uint16
 	Status    uint16
@@ -75,12 +75,12 @@ type Frame struct {
 	Payload   []byte
 }
 
-// isAnswered reports whether a request has a reply.
+// IsAnswered reports whether a request has a reply.
 func (f Frame) IsAnswered() bool {
 	return f.Operation != OpRelease && f.Operation != OpForget && f.Operation != OpUndo
 }
 
-// nextFrame takes the first frame of a packet.
+// NextFrame takes the first frame of a packet.
 func NextFrame(packet []byte) (f Frame, rest []byte, err error) {
 	if len(packet) < HeaderBytes {
 		return f, nil, &ProtocolError{fmt.Sprintf("%d bytes where a frame's header of %d is due", len(packet), HeaderBytes)}
@@ -100,7 +100,7 @@ func NextFrame(packet []byte) (f Frame, rest []byte, err error) {
 	return f, rest[length:], nil
 }
 
-// encodeError appends what a reply says of an error, and returns its state.
+// EncodeError appends what a reply says of an error, and returns its state.
 func EncodeError(e *Encoder, err error) (status uint16) {
 	switch err := err.(type) {
 	case *ArgumentError:

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// crashSteps are where HAMR_STORE_CRASH_AT has a process end itself as by kill -9, so that tests
+// CrashSteps are where HAMR_STORE_CRASH_AT has a process end itself as by kill -9, so that tests
 // see what others make of it: a name, or a name, a colon and how often the step is passed before.
-var crashSteps = []string{
+var CrashSteps = []string{
 	"server-created", "server-attached", "server-sealed", "server-got", "server-released",
 	"server-deleted", "server-evicting", "server-spilled", "server-restored", "server-held",
 	"server-named", "server-noted", "server-cleaning", "server-learning", "server-learned", "server-sending", "server-readying", "server-ready", "server-taken",
@@ -26,7 +26,7 @@ var (
 
 func init() {
 	step, times, _ := strings.Cut(os.Getenv("HAMR_STORE_CRASH_AT"), ":")
-	if !slices.Contains(crashSteps, step) {
+	if !slices.Contains(CrashSteps, step) {
 		return
 	}
 	crashStep = step
@@ -34,7 +34,7 @@ func init() {
 	crashLeft.Store(n)
 }
 
-func crash(step string) {
+func Crash(step string) {
 	if crashStep != "" && step == crashStep && crashLeft.Add(-1) < 0 {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // until the signal arrives

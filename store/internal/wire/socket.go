@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"fmt"
@@ -14,23 +14,23 @@ import (
 	"hamr/store/internal/protocol"
 )
 
-// answersWithin is how long a connection waits for its first answer: a process that has a dead server's socket lets
+// AnswersWithin is how long a connection waits for its first answer: a process that has a dead server's socket lets
 // others connect, and reads nothing.
-const answersWithin = time.Second
+const AnswersWithin = time.Second
 
-// transport carries replies: all that a conversation asks of a connection.
-type transport interface {
-	// send returns when a packet was handed over. The descriptors stay the caller's.
-	send(packet []byte, descriptors []int) error
+// Transport carries replies: all that a conversation asks of a connection.
+type Transport interface {
+	// Send returns when a packet was handed over. The descriptors stay the caller's.
+	Send(packet []byte, descriptors []int) error
 }
 
 // systemCall is unix.Syscall or unix.RawSyscall. A thread in a raw call keeps its processor, and no other thread may
 // run Go code in its place: a call that may block is not to be one.
 type systemCall = func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, code syscall.Errno)
 
-// receiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
+// ReceiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
 // room; the packet is refused then. Where the process can open no more of them, the packet is returned with errShort.
-func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (n int, descriptors []int, err error) {
+func ReceiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (n int, descriptors []int, err error) {
 	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, call)
 	if err != nil {
 		return 0, nil, err
@@ -38,7 +38,7 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemC
 	if controls > 0 {
 		messages, err := unix.ParseSocketControlMessage(control[:controls])
 		if err != nil {
-			return 0, nil, &ProtocolError{Problem: err.Error()}
+			return 0, nil, &protocol.ProtocolError{Problem: err.Error()}
 		}
 		for i := range messages {
 			if rights, err := unix.ParseUnixRights(&messages[i]); err == nil {
@@ -47,14 +47,14 @@ func receiveFrom(descriptor int, buffer, control []byte, flags int, call systemC
 		}
 	}
 	if found&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		closeAll(descriptors)
+		CloseAll(descriptors)
 		if found&unix.MSG_TRUNC == 0 && n > 0 && len(descriptors) < protocol.MostDescriptors {
-			return n, nil, errShort
+			return n, nil, ErrShort
 		}
-		return 0, nil, &ProtocolError{Problem: fmt.Sprintf("a packet of more than %d bytes or %d descriptors", protocol.MostPacket, protocol.MostDescriptors)}
+		return 0, nil, &protocol.ProtocolError{Problem: fmt.Sprintf("a packet of more than %d bytes or %d descriptors", protocol.MostPacket, protocol.MostDescriptors)}
 	}
 	if n == 0 {
-		closeAll(descriptors)
+		CloseAll(descriptors)
 		return 0, nil, io.EOF
 	}
 	return n, descriptors, nil
@@ -72,8 +72,8 @@ func recvmsg(descriptor int, buffer, control []byte, flags int, call systemCall)
 	return int(got), int(message.Controllen), int(message.Flags), nil
 }
 
-// sendTo hands a packet over.
-func sendTo(descriptor int, packet []byte, descriptors []int, flags int) error {
+// SendTo hands a packet over.
+func SendTo(descriptor int, packet []byte, descriptors []int, flags int) error {
 	part := unix.Iovec{Base: unsafe.SliceData(packet), Len: uint64(len(packet))}
 	control := rights(descriptors)
 	message := unix.Msghdr{Iov: &part, Iovlen: 1, Control: unsafe.SliceData(control), Controllen: uint64(len(control))}
@@ -102,7 +102,7 @@ func keep(message *unix.Msghdr, part *unix.Iovec, packet, control []byte) {
 	runtime.KeepAlive(control)
 }
 
-func closeAll(descriptors []int) {
+func CloseAll(descriptors []int) {
 	for _, d := range descriptors {
 		_ = unix.Close(d)
 	}
@@ -115,35 +115,35 @@ func rights(descriptors []int) []byte {
 	return unix.UnixRights(descriptors...)
 }
 
-var controlBytes = unix.CmsgSpace(4 * protocol.MostDescriptors)
+var ControlBytes = unix.CmsgSpace(4 * protocol.MostDescriptors)
 
-// waitingSocket is a transport whose calls wait in the thread. Every now and then receive asks whether to go on.
-type waitingSocket struct {
-	descriptor int
-	peer       int // the server's process
-	control    []byte
-	stopped    func() error // may be nil
-	hangUp     *atomic.Bool // may be nil
-	patient    bool         // whether replies may take long, as those to requests that wait for something
-	keeps      bool         // whether Go has processors of which the thread may keep one for a moment
-	spinner
+// WaitingSocket is a transport whose calls wait in the thread. Every now and then receive asks whether to go on.
+type WaitingSocket struct {
+	Descriptor int
+	Peer       int // the server's process
+	Control    []byte
+	Stopped    func() error // may be nil
+	HangUp     *atomic.Bool // may be nil
+	Patient    bool         // whether replies may take long, as those to requests that wait for something
+	Keeps      bool         // whether Go has processors of which the thread may keep one for a moment
+	Spinner
 }
 
 const (
-	// lookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
-	lookEvery = 20 * time.Millisecond
+	// LookEvery is how long a thread that waits for a reply sleeps before it asks whether to go on.
+	LookEvery = 20 * time.Millisecond
 	// keepFor is how long a thread at most waits for a reply with its processor.
 	keepFor = time.Millisecond
 )
 
 var (
-	// keeping is whether a thread waits with its processor: no second one may.
-	keeping atomic.Bool
-	// serversHere is how many servers of this process need a processor to answer.
-	serversHere atomic.Int32
+	// Keeping is whether a thread waits with its processor: no second one may.
+	Keeping atomic.Bool
+	// ServersHere is how many servers of this process need a processor to answer.
+	ServersHere atomic.Int32
 )
 
-func dial(path string) (*waitingSocket, error) {
+func Dial(path string) (*WaitingSocket, error) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func dial(path string) (*waitingSocket, error) {
 	soon := unix.NsecToTimeval(int64(keepFor))
 	if err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &soon); err == nil {
 		// A backlog that is full blocks, as long as nobody accepts.
-		first := unix.NsecToTimeval(int64(answersWithin))
+		first := unix.NsecToTimeval(int64(AnswersWithin))
 		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &first)
 	}
 	for err == nil {
@@ -161,7 +161,7 @@ func dial(path string) (*waitingSocket, error) {
 		err = nil
 	}
 	if err == unix.EAGAIN {
-		err = fmt.Errorf("nobody has accepted the connection for %s", answersWithin)
+		err = fmt.Errorf("nobody has accepted the connection for %s", AnswersWithin)
 	}
 	if err == nil {
 		err = unix.SetsockoptTimeval(descriptor, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10})
@@ -170,65 +170,65 @@ func dial(path string) (*waitingSocket, error) {
 		_ = unix.Close(descriptor)
 		return nil, err
 	}
-	record(descriptor)
-	return &waitingSocket{descriptor: descriptor, control: make([]byte, controlBytes), keeps: runtime.GOMAXPROCS(0) > 1}, nil
+	Record(descriptor)
+	return &WaitingSocket{Descriptor: descriptor, Control: make([]byte, ControlBytes), Keeps: runtime.GOMAXPROCS(0) > 1}, nil
 }
 
-func (s *waitingSocket) send(packet []byte, descriptors []int) error {
+func (s *WaitingSocket) Send(packet []byte, descriptors []int) error {
 	// There is room but for what nobody takes.
-	if err := sendTo(s.descriptor, packet, descriptors, unix.MSG_DONTWAIT); err != unix.EAGAIN {
+	if err := SendTo(s.Descriptor, packet, descriptors, unix.MSG_DONTWAIT); err != unix.EAGAIN {
 		return err
 	}
-	return sendTo(s.descriptor, packet, descriptors, 0)
+	return SendTo(s.Descriptor, packet, descriptors, 0)
 }
 
 // spin is receive that waits for no longer than spinFor; unix.EAGAIN tells that nothing came.
-func (s *waitingSocket) spin(buffer []byte) (n int, descriptors []int, err error) {
+func (s *WaitingSocket) spin(buffer []byte) (n int, descriptors []int, err error) {
 	err = unix.EAGAIN
-	s.spinner.until(spinFor, func() bool {
-		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, unix.RawSyscall)
+	s.Spinner.until(spinFor, func() bool {
+		n, descriptors, err = ReceiveFrom(s.Descriptor, buffer, s.Control, unix.MSG_DONTWAIT, unix.RawSyscall)
 		return err != unix.EAGAIN
 	})
 	return n, descriptors, err
 }
 
-func (s *waitingSocket) receive(buffer []byte) (n int, descriptors []int, err error) {
+func (s *WaitingSocket) Receive(buffer []byte) (n int, descriptors []int, err error) {
 	if n, descriptors, err = s.spin(buffer); !isAgain(err) {
 		return n, descriptors, err
 	}
-	if n, descriptors, err = s.receiveSoon(buffer); !isAgain(err) {
+	if n, descriptors, err = s.ReceiveSoon(buffer); !isAgain(err) {
 		return n, descriptors, err
 	}
 	for {
-		waitReadable(s.descriptor, lookEvery)
-		n, descriptors, err = receiveFrom(s.descriptor, buffer, s.control, unix.MSG_DONTWAIT, unix.RawSyscall)
+		waitReadable(s.Descriptor, LookEvery)
+		n, descriptors, err = ReceiveFrom(s.Descriptor, buffer, s.Control, unix.MSG_DONTWAIT, unix.RawSyscall)
 		if !isAgain(err) {
 			return n, descriptors, err
 		}
-		if s.hangUp != nil && s.hangUp.Load() {
-			return 0, nil, ErrClosed
+		if s.HangUp != nil && s.HangUp.Load() {
+			return 0, nil, protocol.ErrClosed
 		}
-		if s.stopped != nil {
-			if err := s.stopped(); err != nil {
+		if s.Stopped != nil {
+			if err := s.Stopped(); err != nil {
 				return 0, nil, err
 			}
 		}
 	}
 }
 
-// receiveSoon waits for keepFor, as the socket's time limit says. Go's scheduler follows each call that it is told
+// ReceiveSoon waits for keepFor, as the socket's time limit says. Go's scheduler follows each call that it is told
 // of for a while, which takes more of a processor than the call. So one thread at a time does not tell it where the
 // reply is another process's, and is expected soon.
-func (s *waitingSocket) receiveSoon(buffer []byte) (n int, descriptors []int, err error) {
+func (s *WaitingSocket) ReceiveSoon(buffer []byte) (n int, descriptors []int, err error) {
 	//mutate:replace who waits for something keeps a processor
 	//mutate:with s.patient => false
 	//mutate:replace a thread keeps a processor that a server of this process needs
 	//mutate:with serversHere.Load() > 0 => false
-	if s.patient || !s.keeps || serversHere.Load() > 0 || !keeping.CompareAndSwap(false, true) {
-		return receiveFrom(s.descriptor, buffer, s.control, 0, unix.Syscall)
+	if s.Patient || !s.Keeps || ServersHere.Load() > 0 || !Keeping.CompareAndSwap(false, true) {
+		return ReceiveFrom(s.Descriptor, buffer, s.Control, 0, unix.Syscall)
 	}
-	defer keeping.Store(false)
-	return receiveFrom(s.descriptor, buffer, s.control, 0, unix.RawSyscall)
+	defer Keeping.Store(false)
+	return ReceiveFrom(s.Descriptor, buffer, s.Control, 0, unix.RawSyscall)
 }
 
 func isAgain(err error) bool { return err == unix.EAGAIN || err == unix.EINTR }
@@ -239,4 +239,4 @@ func waitReadable(descriptor int, most time.Duration) {
 	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}, &time, nil)
 }
 
-func (s *waitingSocket) close() { _ = closeRecorded(s.descriptor) }
+func (s *WaitingSocket) Close() { _ = CloseRecorded(s.Descriptor) }

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"errors"
@@ -9,13 +9,15 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
-// pathLock has this process be the only server of a path. It ends with its process; the file stays.
-type pathLock struct{ descriptor int }
+// PathLock has this process be the only server of a path. It ends with its process; the file stays.
+type PathLock struct{ Descriptor int }
 
-// lockPath takes the lock of a path that nobody serves, or where this process's socket listens already.
-func lockPath(path string, listening bool) (*pathLock, error) {
+// LockPath takes the lock of a path that nobody serves, or where this process's socket listens already.
+func LockPath(path string, listening bool) (*PathLock, error) {
 	name := path + ".lock"
 	for {
 		descriptor, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -34,15 +36,15 @@ func lockPath(path string, listening bool) (*pathLock, error) {
 			}
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		record(descriptor)
-		lock := &pathLock{descriptor}
-		if !isFile(name, identityOf(descriptor)) { // somebody has removed it meanwhile
-			_ = lock.release()
+		Record(descriptor)
+		lock := &PathLock{descriptor}
+		if !IsFile(name, identityOf(descriptor)) { // somebody has removed it meanwhile
+			_ = lock.Release()
 			continue
 		}
 		if !listening {
 			if process, serves := listensAt(path); serves {
-				_ = lock.release()
+				_ = lock.Release()
 				return nil, servedBy(path, strconv.Itoa(process))
 			}
 		}
@@ -52,14 +54,14 @@ func lockPath(path string, listening bool) (*pathLock, error) {
 	}
 }
 
-// release ends the lock, also where another process has a copy of the descriptor.
-func (l *pathLock) release() error {
-	_ = unix.Flock(l.descriptor, unix.LOCK_UN)
-	return os.NewSyscallError("close", closeRecorded(l.descriptor))
+// Release ends the lock, also where another process has a copy of the descriptor.
+func (l *PathLock) Release() error {
+	_ = unix.Flock(l.Descriptor, unix.LOCK_UN)
+	return os.NewSyscallError("close", CloseRecorded(l.Descriptor))
 }
 
 func servedBy(path, process string) error {
-	return &RefusedError{Path: path, Reason: fmt.Sprintf("a store serves it already, process %s", process)}
+	return &protocol.RefusedError{Path: path, Reason: fmt.Sprintf("a store serves it already, process %s", process)}
 }
 
 // listensAt reports whether a process listens at a path, and which: a server's lock says nothing where its file was
@@ -82,34 +84,34 @@ func listensAt(path string) (process int, listens bool) {
 	return process, process == 0 || unix.Kill(process, 0) != unix.ESRCH
 }
 
-// fileIdentity is one file as long as something has it.
-type fileIdentity struct{ device, inode uint64 }
+// FileIdentity is one file as long as something has it.
+type FileIdentity struct{ device, inode uint64 }
 
-func identityOf(descriptor int) (id fileIdentity) {
+func identityOf(descriptor int) (id FileIdentity) {
 	var found unix.Stat_t
 	if unix.Fstat(descriptor, &found) == nil {
-		id = fileIdentity{uint64(found.Dev), found.Ino}
+		id = FileIdentity{uint64(found.Dev), found.Ino}
 	}
 	return id
 }
 
-// fileAt is which file a path names, a link itself.
-func fileAt(path string) (id fileIdentity) {
+// FileAt is which file a path names, a link itself.
+func FileAt(path string) (id FileIdentity) {
 	var found unix.Stat_t
 	if unix.Lstat(path, &found) == nil {
-		id = fileIdentity{uint64(found.Dev), found.Ino}
+		id = FileIdentity{uint64(found.Dev), found.Ino}
 	}
 	return id
 }
 
-// isFile reports whether a path names a file.
+// IsFile reports whether a path names a file.
 //
 //mutate:replace a server removes another one's socket
 //mutate:with fileAt(path) == id => true
-func isFile(path string, id fileIdentity) bool { return id != fileIdentity{} && fileAt(path) == id }
+func IsFile(path string, id FileIdentity) bool { return id != FileIdentity{} && FileAt(path) == id }
 
-// removeStale removes what a server that has ended left behind. The lock is held.
-func removeStale(path string) error {
+// RemoveStale removes what a server that has ended left behind. The lock is held.
+func RemoveStale(path string) error {
 	var found unix.Stat_t
 	switch err := unix.Lstat(path, &found); {
 	case err == unix.ENOENT:
@@ -117,7 +119,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	case found.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return &RefusedError{Path: path, Reason: "it is there, and is no socket"}
+		return &protocol.RefusedError{Path: path, Reason: "it is there, and is no socket"}
 	}
 	if err := os.Remove(path); !errors.Is(err, syscall.ENOENT) {
 		return err

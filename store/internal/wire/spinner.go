@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"runtime"
@@ -15,32 +15,32 @@ const (
 	mostSkipped = 64
 )
 
-// spins is whether there are processors to spare for it.
-var spins = runtime.NumCPU() >= 4
+// Spins is whether there are processors to spare for it.
+var Spins = runtime.NumCPU() >= 4
 
-// spinner asks for what is to come soon, as long as that has been so.
-type spinner struct {
-	skips   int // how many waits are to sleep at once
-	skipped int // and how many did so after the last one that asked in vain
+// Spinner asks for what is to come soon, as long as that has been so.
+type Spinner struct {
+	Skips   int // how many waits are to sleep at once
+	Skipped int // and how many did so after the last one that asked in vain
 }
 
 // until asks whether something is there, until it is, or for some time.
-func (s *spinner) until(most time.Duration, there func() bool) {
-	if !spins {
+func (s *Spinner) until(most time.Duration, there func() bool) {
+	if !Spins {
 		return
 	}
-	if s.skips > 0 {
-		s.skips--
+	if s.Skips > 0 {
+		s.Skips--
 		return
 	}
 	for start := time.Now(); !there(); {
 		if time.Since(start) > most {
-			s.skipped = min(2*s.skipped+1, mostSkipped)
+			s.Skipped = min(2*s.Skipped+1, mostSkipped)
 			//mutate:replace who asked for a reply in vain goes on asking
 			//mutate:with s.skips = s.skipped => s.skips = 0
-			s.skips = s.skipped
+			s.Skips = s.Skipped
 			return
 		}
 	}
-	s.skipped = 0
+	s.Skipped = 0
 }

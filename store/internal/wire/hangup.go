@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whenHungUp calls f, on a goroutine, when the other end of a socket is closed. end stops that. Without a
+// WhenHungUp calls f, on a goroutine, when the other end of a socket is closed. end stops that. Without a
 // descriptor for it, f is not called. The goroutine waits in Go's poller, which needs no thread; the socket itself
 // cannot be there, since it blocks.
-func whenHungUp(socket int, f func()) (end func()) {
+func WhenHungUp(socket int, f func()) (end func()) {
 	number, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return func() {}
@@ -39,9 +39,9 @@ func whenHungUp(socket int, f func()) (end func()) {
 			f()
 		}
 	}()
-	record(number)
+	Record(number)
 	return func() {
-		unrecord(number)
+		Unrecord(number)
 		_ = file.Close()
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"sync/atomic"
@@ -10,33 +10,33 @@ import (
 const mostRecorded = 1 << 20
 
 // recorded has a bit for each descriptor that a forked child closes. Its first word is how many of the others to look at.
-var recorded [1 + mostRecorded/64]atomic.Uint64
+var Bits [1 + mostRecorded/64]atomic.Uint64
 
 // Recorded returns where the words are that tell which descriptors a forked child closes; they never move. The child goes on without its parent's runtime: it would keep a dead server's socket and lock, its clients' sessions,
 // and the memory of deleted objects.
-func Recorded() *atomic.Uint64 { return &recorded[0] }
+func Recorded() *atomic.Uint64 { return &Bits[0] }
 
-// record has forked children close a descriptor, until it is closed by closeRecorded or forgotten by unrecord.
-func record(descriptor int) {
+// Record has forked children close a descriptor, until it is closed by closeRecorded or forgotten by unrecord.
+func Record(descriptor int) {
 	if descriptor < 0 || descriptor >= mostRecorded {
 		return
 	}
 	at := uint64(descriptor/64) + 1
 	//mutate:replace a descriptor that a forked child is to close is not recorded
 	//mutate:with 1 << (descriptor % 64) => 0
-	recorded[at].Or(1 << (descriptor % 64))
-	for most := recorded[0].Load(); most < at && !recorded[0].CompareAndSwap(most, at); most = recorded[0].Load() {
+	Bits[at].Or(1 << (descriptor % 64))
+	for most := Bits[0].Load(); most < at && !Bits[0].CompareAndSwap(most, at); most = Bits[0].Load() {
 	}
 }
 
-// unrecord comes before the end of a descriptor, whose number is another one's afterwards.
-func unrecord(descriptor int) {
+// Unrecord comes before the end of a descriptor, whose number is another one's afterwards.
+func Unrecord(descriptor int) {
 	if descriptor >= 0 && descriptor < mostRecorded {
-		recorded[descriptor/64+1].And(^uint64(1 << (descriptor % 64)))
+		Bits[descriptor/64+1].And(^uint64(1 << (descriptor % 64)))
 	}
 }
 
-func closeRecorded(descriptor int) error {
-	unrecord(descriptor)
+func CloseRecorded(descriptor int) error {
+	Unrecord(descriptor)
 	return unix.Close(descriptor)
 }

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"errors"
@@ -18,12 +18,12 @@ func (e *DescriptorsError) Error() string {
 // Unwrap returns the system's error.
 func (e *DescriptorsError) Unwrap() error { return unix.EMFILE }
 
-func noDescriptors() error { return &DescriptorsError{filesLimit()} }
+func NoDescriptors() error { return &DescriptorsError{FilesLimit()} }
 
-// ranOut reports whether an error is for want of descriptors.
-func ranOut(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+// RanOut reports whether an error is for want of descriptors.
+func RanOut(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-func filesLimit() uint64 {
+func FilesLimit() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
@@ -31,5 +31,5 @@ func filesLimit() uint64 {
 	return min(limit.Cur, 1<<40) // there may be no limit
 }
 
-// errShort says that a packet has come without its descriptors, as the process can open no more.
-var errShort = errors.New("a packet without its descriptors")
+// ErrShort says that a packet has come without its descriptors, as the process can open no more.
+var ErrShort = errors.New("a packet without its descriptors")

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"hamr/store/internal/protocol"
 )
 
 // DefaultPath is where a server listens, and clients look for it, unless they are told otherwise:
@@ -28,19 +30,19 @@ func DefaultPathBy(lookup func(name string) string) string {
 
 const mostPath = 107 // bytes of a socket's name, see unix(7)
 
-func checkPath(path string) error {
+func CheckPath(path string) error {
 	switch {
 	case strings.ContainsRune(path, 0) || path == "" || !filepath.IsAbs(path):
-		return &ArgumentError{Argument: "path", Value: fmt.Sprintf("%q", path), Accepted: "an absolute path"}
+		return &protocol.ArgumentError{Argument: "path", Value: fmt.Sprintf("%q", path), Accepted: "an absolute path"}
 	case len(path) > mostPath:
-		return &ArgumentError{Argument: "path", Value: fmt.Sprintf("%q, of %d bytes", path, len(path)), Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
+		return &protocol.ArgumentError{Argument: "path", Value: fmt.Sprintf("%q, of %d bytes", path, len(path)), Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
 	}
 	return nil
 }
 
-// checkFolder refuses a folder where another user could put a socket, or find this one. It may be a link, but none that
+// CheckFolder refuses a folder where another user could put a socket, or find this one. It may be a link, but none that
 // another user could have lead elsewhere.
-func checkFolder(folder string) error {
+func CheckFolder(folder string) error {
 	var link, found unix.Stat_t
 	if err := unix.Lstat(folder, &link); err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
@@ -51,43 +53,43 @@ func checkFolder(folder string) error {
 	switch {
 	//mutate:never a link may be another user's
 	case int(link.Uid) != os.Geteuid() && link.Uid != 0:
-		return &RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
+		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return &RefusedError{Path: folder, Reason: "it is no directory"}
+		return &protocol.RefusedError{Path: folder, Reason: "it is no directory"}
 	case int(found.Uid) != os.Geteuid():
-		return &RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
+		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
 	case found.Mode&0o077 != 0:
-		return &RefusedError{Path: folder, Reason: fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
+		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
 	}
 	return nil
 }
 
-// bootID tells machines, and their starts, from each other.
-func bootID() (string, error) {
-	if known := boot.Load(); known != nil {
+// BootID tells machines, and their starts, from each other.
+func BootID() (string, error) {
+	if known := Boot.Load(); known != nil {
 		return *known, nil
 	}
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if ranOut(err) {
-		return "", noDescriptors()
+	if RanOut(err) {
+		return "", NoDescriptors()
 	}
 	known := strings.TrimSpace(string(text))
-	boot.Store(&known)
+	Boot.Store(&known)
 	return known, nil
 }
 
-var boot atomic.Pointer[string]
+var Boot atomic.Pointer[string]
 
-// checkPeer refuses the other end of a connection if it is another user's, and returns its process:
+// CheckPeer refuses the other end of a connection if it is another user's, and returns its process:
 // 0 of one that this process cannot see, in another PID namespace.
-func checkPeer(descriptor int, path string) (process int, err error) {
+func CheckPeer(descriptor int, path string) (process int, err error) {
 	peer, err := unix.GetsockoptUcred(descriptor, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return 0, fmt.Errorf("%s: who is at the other end: %w", path, err)
 	}
 	//mutate:never who is at the other end is not looked at
 	if int(peer.Uid) != os.Geteuid() {
-		return 0, &RefusedError{Path: path, Reason: fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
+		return 0, &protocol.RefusedError{Path: path, Reason: fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
 	}
 	return int(peer.Pid), nil
 }
