@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +44,13 @@ const (
 	forgetAtOnce = 200
 )
 
+var page = int64(os.Getpagesize())
+
 func newBookFile() bookFile {
 	at := func(k *kept) *neighbours[kept] { return &k.inFile }
 	return bookFile{
 		number: -1, written: chain[kept]{neighbours: at}, pending: chain[kept]{neighbours: at},
-		began: bookHeader, end: bookHeader, freed: pageSize, writeAt: unix.Pwrite,
+		began: bookHeader, end: bookHeader, freed: page, writeAt: unix.Pwrite,
 	}
 }
 
@@ -183,12 +186,12 @@ func (b *bookFile) clean() (more bool) {
 		b.began = start
 	}
 	//mutate:replace a book gives back memory of entries that hold
-	//mutate:with b.began/pageSize*pageSize => roundUp(b.began, pageSize)
-	if size := min(b.began/pageSize*pageSize-b.freed, freeAtOnce); size > 0 {
+	//mutate:with b.began/page*page => (b.began+page-1)/page*page
+	if size := min(b.began/page*page-b.freed, freeAtOnce); size > 0 {
 		_ = unix.Fallocate(b.number, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, b.freed, size)
 		b.freed += size
 	}
-	return tooLong() || b.began/pageSize*pageSize > b.freed
+	return tooLong() || b.began/page*page > b.freed
 }
 
 // openBook returns which book a descriptor is of, and where it begins.

@@ -37,17 +37,17 @@ func (c *conversation) remember(d *protocol.Decoder) error {
 		return err
 	}
 	s := c.server
-	book, at, err := openBook(c.descriptors[0])
+	id, at, err := openBook(c.descriptors[0])
 	if err != nil {
 		return err
 	}
-	_, known := s.book.read[book]
-	known = known || book == s.book.id // of a client that has lost its connection alone
+	_, known := s.book.read[id]
+	known = known || id == s.book.id // of a client that has lost its connection alone
 	if !known {
 		if err := s.learnAll(c.descriptors[0], at); err != nil {
 			return err
 		}
-		s.book.read[book] = struct{}{}
+		s.book.read[id] = struct{}{}
 	}
 	for s.book.isBroken() {
 		if s.book.flush() != nil {
