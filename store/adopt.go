@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -115,7 +116,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		}
 	}
 	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
-	if _, known := s.book.of(protocol.OpSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
+	if _, known := s.book.Of(protocol.OpSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
 		//mutate:remove who got an object before its seal is believed
 		sealed = true // since this client got it
 	}
@@ -137,10 +138,10 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 			c.bind(o)
 		}
 		s.lease(c.session, o, times)
-		s.book.expect(toldAgain)
+		s.book.Expect(book.ToldAgain)
 		return nil
 	}
-	if _, deleted := s.book.of(protocol.OpDelete, id); deleted {
+	if _, deleted := s.book.Of(protocol.OpDelete, id); deleted {
 		return &NotFoundError{ID: id}
 	}
 	o := &object{
@@ -167,7 +168,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 			return err
 		}
 		// While something was spilled another client may have been first, or have told of its deletion.
-		_, deleted := s.book.of(protocol.OpDelete, id)
+		_, deleted := s.book.Of(protocol.OpDelete, id)
 		err = s.tableRoom(o.tableBytes())
 		if s.objects[id] != nil || deleted {
 			err = &NotFoundError{ID: id}
@@ -203,7 +204,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	s.tell(Event{Kind: Created, ID: id})
 	//mutate:remove what a book says does not hold of an object that is told later
 	s.recall(o)
-	s.book.expect(toldAgain)
+	s.book.Expect(book.ToldAgain)
 	wire.Crash("server-held")
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
@@ -51,23 +52,23 @@ func TestANameThatIsGivenAgain(t *testing.T) {
 // short entry.
 func TestABookOfLongEntriesDoesNotGrow(t *testing.T) {
 	id := protocol.NewID()
-	b := newBook(1<<30, func(ID) bool { return true })
-	require.NoError(t, b.open())
-	defer b.close()
+	b := book.New(1<<30, func(ID) bool { return true })
+	require.NoError(t, b.Open())
+	defer b.Close()
 	for i := range 100_000 {
 		var e protocol.Encoder
 		e.Text(fmt.Sprint("a name ", i))
 		e.ID(id)
 		e.Flag(false)
-		b.note(protocol.OpPutName, e.Bytes)
+		b.Note(protocol.OpPutName, e.Bytes)
 	}
 	var e protocol.Encoder
 	e.ID(id)
 	e.Blob(make([]byte, protocol.MostMetadata*3/2))
 	most := int64(0)
 	for range 2000 {
-		b.note(protocol.OpSetMetadata, e.Bytes)
-		most = max(most, b.end-b.start())
+		b.Note(protocol.OpSetMetadata, e.Bytes)
+		most = max(most, b.End-b.Start())
 	}
-	assert.Less(t, most, 3*b.bookFile.bytes+4*spareBytes)
+	assert.Less(t, most, 3*b.File.Bytes+4*book.SpareBytes)
 }

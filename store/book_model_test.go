@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
@@ -16,13 +17,13 @@ type books struct {
 	t        *testing.T
 	random   *rand.Rand
 	tight    bool // facts are forgotten
-	facts    map[string]fact
-	before   map[string]fact // what held until the call that was cut off
+	facts    map[string]book.Fact
+	before   map[string]book.Fact // what held until the call that was cut off
 	names    map[string]ID
 	there    map[ID]bool
 	told     map[ID]bool // to the server that there is
 	objects  []ID
-	book     *book
+	book     *book.Book
 	untold   []int // descriptors of the books of servers that have ended
 	late     []int // of some that are told again later
 	left     int   // bytes that are written until the server ends
@@ -38,7 +39,7 @@ func TestTheBookAlone(t *testing.T) {
 			ok := t.Run(fmt.Sprintf("%d/%t", seed, tight), func(t *testing.T) {
 				w := &books{
 					t: t, random: rand.New(rand.NewPCG(uint64(seed), 5)), tight: tight, failures: seed%3 == 0,
-					facts: map[string]fact{}, before: map[string]fact{}, names: map[string]ID{}, there: map[ID]bool{},
+					facts: map[string]book.Fact{}, before: map[string]book.Fact{}, names: map[string]ID{}, there: map[ID]bool{},
 				}
 				for range 6 {
 					w.come()
@@ -49,7 +50,7 @@ func TestTheBookAlone(t *testing.T) {
 				}
 				require.Positive(t, w.cuts)
 				w.check()
-				w.book.close()
+				w.book.Close()
 			})
 			if !ok {
 				return
@@ -89,14 +90,14 @@ func (w *books) cut(f func()) (ended bool) {
 }
 
 func (w *books) end() {
-	number, err := unix.FcntlInt(uintptr(w.book.number), unix.F_DUPFD_CLOEXEC, 0)
+	number, err := unix.FcntlInt(uintptr(w.book.Number), unix.F_DUPFD_CLOEXEC, 0)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = unix.Close(number) })
 	w.untold = append(w.untold, number)
 	if !w.tight && w.random.IntN(3) == 0 { // where nothing is forgotten
 		w.late = append(w.late, number)
 	}
-	w.book.close()
+	w.book.Close()
 	w.cuts++
 }
 
@@ -104,14 +105,14 @@ func (w *books) end() {
 func (w *books) start() {
 	for {
 		w.told = map[ID]bool{}
-		w.book = newBook(1<<30, func(id ID) bool { return w.told[id] })
+		w.book = book.New(1<<30, func(id ID) bool { return w.told[id] })
 		if w.tight {
-			w.book.limit, w.book.mostOrphans = 32<<10, 40
+			w.book.Limit, w.book.MostOrphans = 32<<10, 40
 		}
-		require.NoError(w.t, w.book.open())
-		w.book.writeAt = w.write
+		require.NoError(w.t, w.book.Open())
+		w.book.WriteAt = w.write
 		w.left = w.random.IntN([]int{10_000, 400_000}[w.random.IntN(2)])
-		w.book.learning++
+		w.book.Learning++
 		w.random.Shuffle(len(w.untold), func(i, j int) { w.untold[i], w.untold[j] = w.untold[j], w.untold[i] })
 		told := 0
 		for ; told < len(w.untold); told++ {
@@ -125,25 +126,25 @@ func (w *books) start() {
 		}
 		for id := range w.there {
 			w.told[id] = true
-			w.book.came(id)
+			w.book.Came(id)
 		}
-		w.book.learning--
+		w.book.Learning--
 		w.check()
 		return
 	}
 }
 
 func (w *books) learn(number int) {
-	_, at, err := openBook(number)
+	_, at, err := book.Open(number)
 	require.NoError(w.t, err)
 	buffer := make([]byte, 2*protocol.MostPacket)
-	for latest := w.book.now(); ; {
-		list, next, err := readBook(number, at, buffer)
+	for latest := w.book.Now(); ; {
+		list, next, err := book.Read(number, at, buffer)
 		require.NoError(w.t, err)
 		if len(list) == 0 {
 			return
 		}
-		w.book.learn(list, latest)
+		w.book.Learn(list, latest)
 		w.written()
 		at = next
 	}
@@ -151,8 +152,8 @@ func (w *books) learn(number int) {
 
 // written has what could not be written be written.
 func (w *books) written() {
-	for w.book.isBroken() {
-		_ = w.book.flush()
+	for w.book.IsBroken() {
+		_ = w.book.Flush()
 	}
 }
 
@@ -217,7 +218,7 @@ func (w *books) remove(id ID) {
 	}
 	delete(w.there, id)
 	delete(w.told, id)
-	w.book.went(id)
+	w.book.Went(id)
 	w.come()
 	w.told[w.objects[len(w.objects)-1]] = true
 	var e protocol.Encoder
@@ -233,21 +234,21 @@ func (w *books) remove(id ID) {
 }
 
 func (w *books) note(operation uint16, payload []byte) {
-	key, _, ok := subjectOf(operation, payload)
+	key, _, ok := book.SubjectOf(operation, payload)
 	require.True(w.t, ok)
 	had, known := w.facts[key]
-	w.facts[key] = fact{0, operation, payload}
+	w.facts[key] = book.Fact{When: 0, Operation: operation, Payload: payload}
 	ended := w.cut(func() {
-		w.book.note(operation, payload)
+		w.book.Note(operation, payload)
 		w.written()
 	})
 	if !ended {
 		return
 	}
-	if w.before = map[string]fact{}; known {
+	if w.before = map[string]book.Fact{}; known {
 		w.before[key] = had
 	} else {
-		w.before[key] = fact{}
+		w.before[key] = book.Fact{}
 	}
 	w.end()
 	w.start()
@@ -257,34 +258,34 @@ func (w *books) note(operation uint16, payload []byte) {
 func (w *books) check() {
 	b := w.book
 	for key, had := range w.before { // of the call that was cut off either
-		k := b.facts[key]
-		if k == nil && had.operation == 0 {
+		k := b.Facts[key]
+		if k == nil && had.Operation == 0 {
 			w.revive(w.facts[key])
 			delete(w.facts, key)
-		} else if k != nil && k.operation == had.operation && string(k.payload) == string(had.payload) {
+		} else if k != nil && k.Operation == had.Operation && string(k.Payload) == string(had.Payload) {
 			w.facts[key] = had
 		}
 	}
 	if len(w.before) > 0 {
-		w.before = map[string]fact{}
+		w.before = map[string]book.Fact{}
 		w.ownNames()
 	}
-	for key, k := range b.facts {
+	for key, k := range b.Facts {
 		f, known := w.facts[key]
-		same := known && k.operation == f.operation && string(k.payload) == string(f.payload)
-		require.True(w.t, same, "%q came back: %+v for %+v", key, k.fact, f)
+		same := known && k.Operation == f.Operation && string(k.Payload) == string(f.Payload)
+		require.True(w.t, same, "%q came back: %+v for %+v", key, k.Fact, f)
 	}
 	for key, f := range w.facts {
-		_, id, _ := subjectOf(f.operation, f.payload)
+		_, id, _ := book.SubjectOf(f.Operation, f.Payload)
 		if !w.tight || w.there[id] {
-			require.NotNil(w.t, b.facts[key], "%q was lost", key)
+			require.NotNil(w.t, b.Facts[key], "%q was lost", key)
 		}
 	}
 	for i := range 20 {
 		name := fmt.Sprint("name ", i)
 		var id ID
-		if k := b.facts[nameKey(name)]; k != nil {
-			if its, ok := b.objectOf(&k.fact); ok && (!w.tight || w.there[its]) {
+		if k := b.Facts[book.NameKey(name)]; k != nil {
+			if its, ok := b.ObjectOf(&k.Fact); ok && (!w.tight || w.there[its]) {
 				id = its
 			}
 		}
@@ -294,10 +295,10 @@ func (w *books) check() {
 }
 
 // revive has an object be there whose end was not written.
-func (w *books) revive(f fact) {
-	if _, id, _ := subjectOf(f.operation, f.payload); id != (ID{}) && (f.operation == protocol.OpDelete || f.operation == protocol.OpDropName) {
+func (w *books) revive(f book.Fact) {
+	if _, id, _ := book.SubjectOf(f.Operation, f.Payload); id != (ID{}) && (f.Operation == protocol.OpDelete || f.Operation == protocol.OpDropName) {
 		w.there[id], w.told[id] = true, true
-		w.book.came(id)
+		w.book.Came(id)
 	}
 }
 
@@ -306,8 +307,8 @@ func (w *books) ownNames() {
 	clear(w.names)
 	for i := range 20 {
 		name := fmt.Sprint("name ", i)
-		f := w.facts[nameKey(name)]
-		if _, id, _ := subjectOf(f.operation, f.payload); f.operation == protocol.OpPutName && w.there[id] {
+		f := w.facts[book.NameKey(name)]
+		if _, id, _ := book.SubjectOf(f.Operation, f.Payload); f.Operation == protocol.OpPutName && w.there[id] {
 			w.names[name] = id
 		}
 	}
@@ -316,18 +317,18 @@ func (w *books) ownNames() {
 // checkSizes has the book and its file have the bounds that they are to have.
 func (w *books) checkSizes() {
 	b := w.book
-	for b.tidy() {
+	for b.Tidy() {
 	}
 	bytes, orphans := int64(0), 0
-	for _, k := range b.facts {
-		bytes += k.bytes()
-		if k.object == nil || !k.object.there {
+	for _, k := range b.Facts {
+		bytes += k.Bytes()
+		if k.Object == nil || !k.Object.There {
 			orphans++
 		}
 	}
-	require.Equal(w.t, bytes, b.bookFile.bytes)
-	require.Equal(w.t, orphans, b.orphans)
-	require.LessOrEqual(w.t, b.end-b.began, 3*bytes+4*spareBytes)
+	require.Equal(w.t, bytes, b.File.Bytes)
+	require.Equal(w.t, orphans, b.Orphans)
+	require.LessOrEqual(w.t, b.End-b.Began, 3*bytes+4*book.SpareBytes)
 	if w.tight {
 		require.LessOrEqual(w.t, orphans, 40)
 	}

@@ -19,7 +19,7 @@ func TestADeletionEndsAllNames(t *testing.T) {
 	end := func() int64 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.book.end
+		return s.book.End
 	}
 	before := end()
 	require.NoError(t, c.Delete(background, x[0].ID(), false))
@@ -108,8 +108,8 @@ func TestFactsHaveALimit(t *testing.T) {
 	}
 	for _, most := range []int64{limit, 2 * limit} { // twice as much while clients may still tell of objects
 		s.mu.Lock()
-		assert.Less(t, s.book.bookFile.bytes, most+1000)
-		assert.Greater(t, s.book.bookFile.bytes, int64(limit/2))
+		assert.Less(t, s.book.File.Bytes, most+1000)
+		assert.Greater(t, s.book.File.Bytes, int64(limit/2))
 		s.mu.Unlock()
 		assert.Equal(t, x.ID(), nameOf(t, c, "kept"))
 		s = restart(t, s)

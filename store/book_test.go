@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
@@ -226,9 +227,9 @@ func TestABookDoesNotGrow(t *testing.T) {
 	}
 	s.mu.Lock()
 	b := s.book
-	assert.Len(t, b.facts, 100)
-	assert.Less(t, b.end-b.start(), int64(2*spareBytes))
-	assert.Less(t, blocksOf(t, b.number)*512, int64(4*spareBytes))
+	assert.Len(t, b.Facts, 100)
+	assert.Less(t, b.End-b.Start(), int64(2*book.SpareBytes))
+	assert.Less(t, blocksOf(t, b.Number)*512, int64(4*book.SpareBytes))
 	s.mu.Unlock()
 	restart(t, s)
 	rejoin(t, c)
@@ -268,7 +269,7 @@ func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
 	c := newClient(t, s)
 	x := holdMany(t, c, 1, bytesOf(100))[0]
 	s.mu.Lock()
-	for i := range mostOrphans + 1000 {
+	for i := range book.MostOrphans + 1000 {
 		var e protocol.Encoder
 		e.Text(fmt.Sprint(i))
 		e.ID(x.ID())
@@ -280,14 +281,14 @@ func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
 	for range 2 {
 		s = restart(t, s)
 		rejoin(t, c)
-		assert.EqualValues(t, mostOrphans+1000, s.Statistics().Names)
+		assert.EqualValues(t, book.MostOrphans+1000, s.Statistics().Names)
 	}
 	require.NoError(t, c.Delete(background, x.ID(), false))
 	s.mu.Lock()
-	s.book.keeps = 0
-	for s.book.tidy() {
+	s.book.Keeps = 0
+	for s.book.Tidy() {
 	}
-	assert.Len(t, s.book.facts, mostOrphans)
+	assert.Len(t, s.book.Facts, book.MostOrphans)
 	s.mu.Unlock()
 	releaseAll(t, []*Object{x})
 }
@@ -304,21 +305,21 @@ func TestABookThatIsNone(t *testing.T) {
 		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{number}})
 	}
 	require.ErrorAs(t, send(nil), new(*ArgumentError))
-	require.ErrorAs(t, send(make([]byte, bookHeader-1)), new(*ArgumentError))
+	require.ErrorAs(t, send(make([]byte, book.Header-1)), new(*ArgumentError))
 	require.NoError(t, send(make([]byte, 1<<20)))
 	var e protocol.Encoder
 	e.ID(protocol.NewID())
-	e.U64(bookHeader)
+	e.U64(book.Header)
 	e.U64(0)
-	f := fact{1 << 63, protocol.OpDropName, []byte("\x01\x00\x00\x00x")} // not before a long time
-	f.encode(&e)
-	f = fact{1, protocol.OpDropName, []byte("\x01\x00\x00\x00x")} // older than what holds
-	f.encode(&e)
+	f := book.Fact{When: 1 << 63, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")} // not before a long time
+	f.Encode(&e)
+	f = book.Fact{When: 1, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")} // older than what holds
+	f.Encode(&e)
 	s.mu.Lock()
-	now := s.book.now()
+	now := s.book.Now()
 	s.mu.Unlock()
-	f = fact{now, protocol.OpCreate, []byte("what is in no book")}
-	f.encode(&e)
+	f = book.Fact{When: now, Operation: protocol.OpCreate, Payload: []byte("what is in no book")}
+	f.Encode(&e)
 	require.NoError(t, send(e.Bytes))
 	require.NoError(t, send(e.Bytes[:len(e.Bytes)-1]))
 	c := newClient(t, s)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -41,7 +42,7 @@ func (c *Client) call(ctx context.Context, r call) error {
 		// Asked afterwards, it could be over, though the answer is of a moment before.
 		//mutate:replace what others have still to tell is not waited for
 		//mutate:with r.finds => false
-		expecting := r.finds && c.book >= 0 && isExpecting(c.book)
+		expecting := r.finds && c.book >= 0 && book.IsExpecting(c.book)
 		err := c.exchange(ctx, r)
 		c.give()
 		if !expecting || !isUnsure(err) {

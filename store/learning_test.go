@@ -8,21 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
 // bookOf is another server's book, of names that an object has.
-func bookOf(t *testing.T, id ID, names int) *book {
+func bookOf(t *testing.T, id ID, names int) *book.Book {
 	t.Helper()
-	b := newBook(1<<30, func(ID) bool { return true })
-	require.NoError(t, b.open())
-	t.Cleanup(b.close)
+	b := book.New(1<<30, func(ID) bool { return true })
+	require.NoError(t, b.Open())
+	t.Cleanup(b.Close)
 	for i := range names {
 		var e protocol.Encoder
 		e.Text(fmt.Sprint(i))
 		e.ID(id)
 		e.Flag(false)
-		b.note(protocol.OpPutName, e.Bytes)
+		b.Note(protocol.OpPutName, e.Bytes)
 	}
 	return b
 }
@@ -35,7 +36,7 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 	other := bookOf(t, x.ID(), 1000)
 	left := 7
 	s.mu.Lock()
-	s.book.writeAt = func(number int, bytes []byte, at int64) (int, error) {
+	s.book.WriteAt = func(number int, bytes []byte, at int64) (int, error) {
 		if left--; left == 0 {
 			n, _ := unix.Pwrite(number, bytes[:len(bytes)/2], at)
 			return n, unix.ENOSPC
@@ -46,13 +47,13 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 	}
 	s.mu.Unlock()
 	remember := func() error {
-		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{other.number}})
+		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{other.Number}})
 	}
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.NoError(t, c.PutName(background, "meanwhile", x.ID(), false))
 	s.mu.Lock()
-	s.book.writeAt = unix.Pwrite
+	s.book.WriteAt = unix.Pwrite
 	s.mu.Unlock()
 	require.NoError(t, remember())
 	for range 2 {

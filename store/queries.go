@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -29,7 +30,7 @@ func (c *conversation) putName(d *protocol.Decoder) error {
 	case had != nil && !replace:
 		return &NameTakenError{Name: name, ID: had.object.id}
 	case had == nil && !replace:
-		if its, expected := s.book.expected(name); expected {
+		if its, expected := s.book.Expected(name); expected {
 			return &NameTakenError{Name: name, ID: its}
 		}
 	}
@@ -58,10 +59,10 @@ func (s *Server) name(o *object, name string) {
 	n := &named{name: name, object: o}
 	s.names[name] = n
 	s.namesThere++
-	if o.names.neighbours == nil {
-		o.names.neighbours = func(n *named) *neighbours[named] { return &n.ofObject }
+	if o.names.Neighbours == nil {
+		o.names.Neighbours = func(n *named) *chain.Neighbours[named] { return &n.ofObject }
 	}
-	o.names.push(n)
+	o.names.Push(n)
 	o.named += nameBytes(name)
 	s.table += nameBytes(name)
 	s.tell(Event{Kind: Named, ID: o.id, Name: name})
@@ -73,7 +74,7 @@ func (s *Server) name(o *object, name string) {
 // unname takes a name away from its object.
 func (s *Server) unname(n *named) {
 	o := n.object
-	o.names.remove(n)
+	o.names.Remove(n)
 	delete(s.names, n.name)
 	s.namesThere--
 	o.named -= nameBytes(n.name)
@@ -148,7 +149,7 @@ func encodeListed(e *protocol.Encoder, o *object) {
 	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
 	e.U32(0)
 	count := uint32(0)
-	for n := o.names.oldest; n != nil; n = n.ofObject.newer {
+	for n := o.names.Oldest; n != nil; n = n.ofObject.Newer {
 		if room -= 4 + len(n.name); room < 0 {
 			break
 		}
@@ -213,7 +214,7 @@ func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 }
 
 func hasName(o *object, prefix string) bool {
-	for n := o.names.oldest; n != nil; n = n.ofObject.newer {
+	for n := o.names.Oldest; n != nil; n = n.ofObject.Newer {
 		if strings.HasPrefix(n.name, prefix) {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -14,7 +15,7 @@ func (s *Server) note(operation uint16, payload []byte) {
 		return
 	}
 	//mutate:remove what was asked of an object is not written down
-	s.book.note(operation, payload)
+	s.book.Note(operation, payload)
 	wire.Crash("server-noted")
 }
 
@@ -37,20 +38,20 @@ func (c *conversation) remember(d *protocol.Decoder) error {
 		return err
 	}
 	s := c.server
-	id, at, err := openBook(c.descriptors[0])
+	id, at, err := book.Open(c.descriptors[0])
 	if err != nil {
 		return err
 	}
-	_, known := s.book.read[id]
-	known = known || id == s.book.id // of a client that has lost its connection alone
+	_, known := s.book.Read[id]
+	known = known || id == s.book.ID // of a client that has lost its connection alone
 	if !known {
 		if err := s.learnAll(c.descriptors[0], at); err != nil {
 			return err
 		}
-		s.book.read[id] = struct{}{}
+		s.book.Read[id] = struct{}{}
 	}
-	for s.book.isBroken() {
-		if s.book.flush() != nil {
+	for s.book.IsBroken() {
+		if s.book.Flush() != nil {
 			return errUnwritten
 		}
 		s.pause(runtime.Gosched)
@@ -74,23 +75,23 @@ func (s *Server) letOthers(since *time.Time) {
 
 // learnAll learns those facts of another server's book that are new, and writes them down. Others' requests are
 // answered in between.
-func (s *Server) learnAll(book int, at int64) error {
-	expect := s.book.expectMore
-	if len(s.book.read) == 0 {
-		expect = s.book.expect
+func (s *Server) learnAll(file int, at int64) error {
+	expect := s.book.ExpectMore
+	if len(s.book.Read) == 0 {
+		expect = s.book.Expect
 	}
-	s.book.learning++
+	s.book.Learning++
 	defer func() {
-		s.book.learning--
-		expect(toldWithin)
+		s.book.Learning--
+		expect(book.ToldWithin)
 		s.sweepLater()
 	}()
-	newer, err := s.enterAll(book, at, expect)
+	newer, err := s.enterAll(file, at, expect)
 	since := time.Now()
 	for _, list := range newer { // after an error as well: they are not new any more when they are told again
-		expect(toldWithin)
+		expect(book.ToldWithin)
 		for _, k := range list {
-			if s.book.facts[k.key] == k { // or somebody was answered meanwhile
+			if s.book.Facts[k.Key] == k { // or somebody was answered meanwhile
 				s.learn(k)
 			}
 			s.letOthers(&since)
@@ -100,20 +101,20 @@ func (s *Server) learnAll(book int, at int64) error {
 }
 
 // enterAll enters those facts of another server's book that are new.
-func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer [][]*kept, err error) {
-	latest := s.book.now()
+func (s *Server) enterAll(file int, at int64, expect func(time.Duration)) (newer [][]*book.Entry, err error) {
+	latest := s.book.Now()
 	buffer := make([]byte, 2*protocol.MostPacket)
-	for rest := s.book.readsAtMost() + at; at < rest; {
-		expect(toldWithin)
-		var list []told
-		s.pause(func() { list, at, err = readBook(book, at, buffer) })
+	for rest := s.book.ReadsAtMost() + at; at < rest; {
+		expect(book.ToldWithin)
+		var list []book.Told
+		s.pause(func() { list, at, err = book.Read(file, at, buffer) })
 		if err != nil || len(list) == 0 {
 			break
 		}
 		for since := time.Now(); len(list) > 0; s.letOthers(&since) {
-			n := min(len(list), factsAtOnce)
-			newer = append(newer, s.book.learn(list[:n], latest))
-			if list = list[n:]; s.book.isBroken() {
+			n := min(len(list), book.FactsAtOnce)
+			newer = append(newer, s.book.Learn(list[:n], latest))
+			if list = list[n:]; s.book.IsBroken() {
 				return newer, errUnwritten
 			}
 			wire.Crash("server-learning")
@@ -123,29 +124,29 @@ func (s *Server) enterAll(book int, at int64, expect func(time.Duration)) (newer
 }
 
 // learn has a fact hold of an object that is there.
-func (s *Server) learn(k *kept) {
-	d := protocol.Decoder{Rest: k.payload}
-	if k.object == nil {
+func (s *Server) learn(k *book.Entry) {
+	d := protocol.Decoder{Rest: k.Payload}
+	if k.Object == nil {
 		name := d.Name()
 		if n := s.named(name); n != nil {
 			s.unname(n)
 		}
 		return
 	}
-	o := s.objects[k.object.id]
-	if k.operation == protocol.OpPutName {
+	o := s.objects[k.Object.ID]
+	if k.Operation == protocol.OpPutName {
 		s.learnName(k, d.Name(), o)
 		return
 	}
 	if o == nil {
 		return
 	}
-	if k.operation == protocol.OpDropName {
+	if k.Operation == protocol.OpDropName {
 		s.learnUnnamed(k, o)
 		return
 	}
 	d.ID()
-	switch k.operation {
+	switch k.Operation {
 	case protocol.OpMark:
 		o.set(d.U8(), d.Flag())
 	case protocol.OpSeal:
@@ -161,9 +162,9 @@ func (s *Server) learn(k *kept) {
 }
 
 // learnName has a name be an object's, nil of one that is not there.
-func (s *Server) learnName(k *kept, name string, o *object) {
+func (s *Server) learnName(k *book.Entry, name string, o *object) {
 	had := s.named(name)
-	if _, holds := s.book.objectOf(&k.fact); !holds {
+	if _, holds := s.book.ObjectOf(&k.Fact); !holds {
 		o = nil
 	}
 	if had != nil && had.object == o {
@@ -178,17 +179,17 @@ func (s *Server) learnName(k *kept, name string, o *object) {
 }
 
 // learnUnnamed has an object lose the names that it was given before.
-func (s *Server) learnUnnamed(unnamed *kept, o *object) {
+func (s *Server) learnUnnamed(unnamed *book.Entry, o *object) {
 	since := time.Now()
-	for range o.names.count {
-		n := o.names.oldest
+	for range o.names.Count {
+		n := o.names.Oldest
 		if n == nil {
 			return
 		}
-		if k := s.book.facts[nameKey(n.name)]; k != nil && k.when < unnamed.when {
+		if k := s.book.Facts[book.NameKey(n.name)]; k != nil && k.When < unnamed.When {
 			s.unname(n)
 		} else {
-			o.names.renew()
+			o.names.Renew()
 		}
 		s.letOthers(&since)
 	}
@@ -197,26 +198,26 @@ func (s *Server) learnUnnamed(unnamed *kept, o *object) {
 // recall has what is known hold of an object that a client has told of. Others' requests are answered in between where
 // that is much.
 func (s *Server) recall(o *object) {
-	s.book.came(o.id)
-	about := s.book.objects[o.id]
+	s.book.Came(o.id)
+	about := s.book.Objects[o.id]
 	if about == nil {
 		return
 	}
 	since := time.Now()
-	for range about.facts.count {
-		k := about.facts.oldest
+	for range about.Facts.Count {
+		k := about.Facts.Oldest
 		if k == nil || o.deleted {
 			return
 		}
-		about.facts.renew()
-		if _, holds := s.book.objectOf(&k.fact); k.operation == protocol.OpPutName && !holds {
-			s.book.leave(k) // the name is nobody's: others' names do not come back by it
-			s.book.drop(k)
+		about.Facts.Renew()
+		if _, holds := s.book.ObjectOf(&k.Fact); k.Operation == protocol.OpPutName && !holds {
+			s.book.Leave(k) // the name is nobody's: others' names do not come back by it
+			s.book.Drop(k)
 			continue
 		}
 		s.learn(k)
 		if time.Since(since) > mostAtOnce {
-			s.book.expect(toldAgain)
+			s.book.Expect(book.ToldAgain)
 			s.letOthers(&since)
 		}
 	}

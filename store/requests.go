@@ -91,8 +91,8 @@ func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
 	e.Text(s.boot)
 	e.ID(s.instance)
 	e.U32(uint32(s.options.MaxMetadata))
-	if s.book.shared != nil {
-		c.sending = append(c.sending, s.book.shared.Retain())
+	if s.book.Shared != nil {
+		c.sending = append(c.sending, s.book.Shared.Retain())
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
@@ -105,7 +106,7 @@ func TestAClientThatLostItsConnectionAloneHasNobodyWait(t *testing.T) {
 	there, _, err := other.Exists(background, protocol.NewID())
 	require.NoError(t, err)
 	assert.False(t, there)
-	assert.False(t, isExpecting(other.book), "no server has ended")
+	assert.False(t, book.IsExpecting(other.book), "no server has ended")
 	_ = o.Release()
 }
 
@@ -158,10 +159,10 @@ func TestANameIsFreeOnceNobodyCanTellOfIt(t *testing.T) {
 		e.ID(protocol.NewID())
 		e.Flag(false)
 		s.mu.Lock()
-		s.book.note(protocol.OpPutName, e.Bytes)
-		s.book.expects = clock() + random.Uint64N(200_000)
-		until := binary.LittleEndian.AppendUint64(nil, s.book.expects)
-		_, err := unix.Pwrite(s.book.number, until, int64(len(s.book.id))+8)
+		s.book.Note(protocol.OpPutName, e.Bytes)
+		s.book.Expects = book.Clock() + random.Uint64N(200_000)
+		until := binary.LittleEndian.AppendUint64(nil, s.book.Expects)
+		_, err := unix.Pwrite(s.book.Number, until, int64(len(s.book.ID))+8)
 		s.mu.Unlock()
 		require.NoError(t, err)
 		require.NoError(t, c.PutName(background, "name", x.ID(), false))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/internal/deadline"
+	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
 
@@ -128,10 +129,10 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	expects := func() uint64 {
 		small.mu.Lock()
 		defer small.mu.Unlock()
-		return small.book.expects
+		return small.book.Expects
 	}
 	until := expects()
-	eventually(t, func() bool { return clock() > until }, func() any { return until })
+	eventually(t, func() bool { return book.Clock() > until }, func() any { return until })
 	asked := small.Statistics().Requests
 	eventually(t, func() bool { return small.Statistics().Requests > asked+3 }, func() any { return small.Statistics() })
 	assert.Equal(t, until, expects(), "nobody waits for what there is no room for")

@@ -14,6 +14,8 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/internal/memorylimit"
+	"hamr/store/internal/book"
+	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -63,8 +65,8 @@ type Server struct {
 	sequence     uint64
 	names        map[string]*named
 	units        map[ID]*unit // slabs, to be found by their id
-	book         *book
-	unswept      []chain[named] // of objects that went, which are in names still
+	book         *book.Book
+	unswept      []chain.Chain[named] // of objects that went, which are in names still
 	sweeping     bool
 	namesThere   int64
 	files        queue        // of units that are in files, those that may be evicted
@@ -134,10 +136,10 @@ func Listen(o ServerOptions) (*Server, error) {
 		}
 	}
 	if err == nil {
-		err = s.book.open()
+		err = s.book.Open()
 	}
 	if err != nil {
-		s.book.close()
+		s.book.Close()
 		if s.listener != nil {
 			_ = s.listener.close()
 		}
@@ -214,7 +216,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
 		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
 	}
-	s.book = newBook(o.TableLimit, func(id ID) bool { return s.objects[id] != nil })
+	s.book = book.New(o.TableLimit, func(id ID) bool { return s.objects[id] != nil })
 	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
 	return s, nil
 }
@@ -289,7 +291,7 @@ func (s *Server) Close() error {
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)
 	}
-	s.book.close()
+	s.book.Close()
 	s.mu.Unlock()
 	err = errors.Join(err, s.links.poll.Close())
 	return errors.Join(err, s.lock.Release())

@@ -1,28 +1,32 @@
 package store
 
-import "runtime"
+import (
+	"runtime"
+
+	"hamr/store/internal/chain"
+)
 
 // sweepAtOnce is how many names are taken out of a table before others' requests are answered.
 const sweepAtOnce = 500
 
 // dropNames has the names of an object that went be nobody's. Nobody finds them any more; where they are many, they
 // leave the table later, a part at a time.
-func (s *Server) dropNames(names chain[named]) {
-	s.namesThere -= int64(names.count)
-	if s.quiet || names.count == 0 {
+func (s *Server) dropNames(names chain.Chain[named]) {
+	s.namesThere -= int64(names.Count)
+	if s.quiet || names.Count == 0 {
 		return
 	}
-	if s.takeOut(&names); names.count > 0 {
+	if s.takeOut(&names); names.Count > 0 {
 		s.unswept = append(s.unswept, names)
 		s.sweepLater()
 	}
 }
 
 // takeOut takes some names out of the table that are of an object which went.
-func (s *Server) takeOut(names *chain[named]) {
-	for range min(names.count, sweepAtOnce) {
-		n := names.oldest
-		names.remove(n)
+func (s *Server) takeOut(names *chain.Chain[named]) {
+	for range min(names.Count, sweepAtOnce) {
+		n := names.Oldest
+		names.Remove(n)
 		if s.names[n.name] == n { // or else another object has it since
 			delete(s.names, n.name)
 		}
@@ -52,10 +56,10 @@ func (s *Server) sweep() (more bool) {
 		return false
 	}
 	if len(s.unswept) > 0 {
-		if s.takeOut(&s.unswept[0]); s.unswept[0].count == 0 {
+		if s.takeOut(&s.unswept[0]); s.unswept[0].Count == 0 {
 			s.unswept = s.unswept[1:]
 		}
 	}
-	s.sweeping = s.book.tidy() || len(s.unswept) > 0
+	s.sweeping = s.book.Tidy() || len(s.unswept) > 0
 	return s.sweeping
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"hamr/backends"
+	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 )
 
@@ -27,7 +28,7 @@ type object struct {
 	blocks   bool // is counted in unit.blockers
 	keeps    bool // is counted in unit.keepers
 	learned  bool // a client of an earlier server has told of it
-	names    chain[named]
+	names    chain.Chain[named]
 	named    int64 // bytes that are reckoned for the names
 }
 
@@ -35,7 +36,7 @@ type object struct {
 type named struct {
 	name     string
 	object   *object
-	ofObject neighbours[named]
+	ofObject chain.Neighbours[named]
 }
 
 type lease struct {
@@ -187,14 +188,14 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		}
 		s.table -= o.tableBytes()
 		names := o.names
-		o.names, o.named, o.deleted = chain[named]{}, 0, true
+		o.names, o.named, o.deleted = chain.Chain[named]{}, 0, true
 		s.forgetOrder(o)
 		delete(s.objects, o.id)
 		s.dropNames(names)
-		s.book.went(o.id)
-		if why == Deleted && (o.leases > 0 || o.learned || names.count > 0) { // who has it, or may have it, is not to tell of it
+		s.book.Went(o.id)
+		if why == Deleted && (o.leases > 0 || o.learned || names.Count > 0) { // who has it, or may have it, is not to tell of it
 			s.noteOf(protocol.OpDelete, o.id, force)
-		} else if names.count > 0 {
+		} else if names.Count > 0 {
 			//mutate:remove names of what was evicted come back with it
 			s.noteDropped(o, "")
 		}

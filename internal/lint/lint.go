@@ -52,6 +52,8 @@ var rules = []rule{
 	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit", "store/internal/..."}},
 	{"store/internal/protocol", nil},
 	{"store/internal/wire", []string{"store/internal/protocol"}},
+	{"store/internal/chain", nil},
+	{"store/internal/book", []string{"store/internal/chain", "store/internal/protocol", "store/internal/wire", "backends/host"}},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
 	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
