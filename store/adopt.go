@@ -145,8 +145,11 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		return &NotFoundError{ID: id}
 	}
 	o := &object{
-		id: id, bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
-		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed, learned: true,
+		told: told{
+			bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
+			evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed,
+		},
+		id: id, learned: true,
 	}
 	if err := s.tableRoom(o.tableBytes()); err != nil {
 		return err

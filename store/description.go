@@ -72,7 +72,20 @@ func decodeLayout(d *protocol.Decoder) (layout arrayiface.Layout, raw []byte) {
 	return layout, start[:len(start)-len(d.Rest)]
 }
 
-func (o *object) flags() (flags uint8) {
+// told is what an object is, as packets tell of it.
+type told struct {
+	device   backends.UUID // zero is the host
+	bytes    int64
+	layout   []byte // element type and shape, as on the wire
+	metadata []byte
+	sealed   bool
+	evicts   bool
+	pinned   bool
+}
+
+// encodeTold appends what an object is, beside where its memory is.
+func encodeTold(e *protocol.Encoder, o *told) {
+	var flags uint8
 	if o.evicts {
 		flags |= flagEvictable
 	}
@@ -82,12 +95,7 @@ func (o *object) flags() (flags uint8) {
 	if o.sealed {
 		flags |= flagSealed
 	}
-	return flags
-}
-
-// encodeObject appends what an object is, beside where its memory is.
-func encodeObject(e *protocol.Encoder, o *object) {
-	e.U8(o.flags())
+	e.U8(flags)
 	e.ID(ID(o.device))
 	e.U64(uint64(o.bytes))
 	e.Bytes = append(e.Bytes, o.layout...)
@@ -118,3 +126,31 @@ func decodeInfo(d *protocol.Decoder, id ID) (i Info) {
 	i.Metadata = append([]byte(nil), d.Blob()...)
 	return i
 }
+
+func decodeListed(d *protocol.Decoder) Info {
+	i := decodeInfo(d, d.ID())
+	i.Leases = int(d.U32())
+	for range d.Count(4) {
+		i.Names = append(i.Names, d.Text())
+	}
+	return i
+}
+
+// Filters of a list.
+const (
+	listSealed uint8 = 1 << iota
+	listUnsealed
+	listNamed // those alone that have a name with the prefix
+)
+
+// Where an object's memory is.
+const (
+	nowhere uint8 = iota // it has no bytes
+	ownMemory
+	inSlab
+	onDevice // the maker has to make it and attach it
+)
+
+// mostLeases is how many leases of one object are counted for a session: what a release can name. Those beyond end
+// with these.
+const mostLeases = 1<<32 - 1

@@ -90,7 +90,7 @@ func seedFrames() [][]byte {
 		e.U64(uint64(pageSize))
 		var layout protocol.Encoder
 		encodeLayout(&layout, arrayiface.Uint8, []int{100})
-		encodeObject(e, &object{layout: layout.Bytes, bytes: 100, sealed: true})
+		encodeTold(e, &told{layout: layout.Bytes, bytes: 100, sealed: true})
 	})
 	frame(protocol.OpRemember, func(e *protocol.Encoder) {})
 	return append(list, holding(id, 1))
@@ -108,11 +108,11 @@ func FuzzFrames(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, packet []byte, descriptors uint8) {
-		s.fuzzOnce(t, descriptors, packet)
+		fuzzOnce(t, s, descriptors, packet)
 	})
 }
 
-func (s *Server) fuzzOnce(t testing.TB, descriptors uint8, packets ...[]byte) {
+func fuzzOnce(t testing.TB, s *Server, descriptors uint8, packets ...[]byte) {
 	c := &conversation{server: s, transport: silent{}, hang: func() {}}
 	err := c.handle(greeting(), nil)
 	for _, packet := range packets {
@@ -184,7 +184,7 @@ func TestFramesThatLie(t *testing.T) {
 		for range 1 + random.IntN(5) {
 			packets = append(packets, lie(random, seeds))
 		}
-		s.fuzzOnce(t, uint8(random.IntN(3)+16*random.IntN(3)), packets...)
+		fuzzOnce(t, s, uint8(random.IntN(3)+16*random.IntN(3)), packets...)
 	}
 	for _, o := range s.objects {
 		s.remove(o, true, Deleted)

@@ -50,7 +50,7 @@ func readable(t *testing.T, is uint) int {
 	return descriptor
 }
 
-func (l *links) count() int {
+func countLinks(l *links) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
@@ -62,7 +62,7 @@ func TestTheConnectionOfADeadProcessEnds(t *testing.T) {
 	defer living.Close()
 	_, dead := linked(t, s, readable(t, 1))
 	defer dead.Close()
-	eventually(t, func() bool { return s.links.count() == 1 }, func() any { return s.links.count() })
+	eventually(t, func() bool { return countLinks(s.links) == 1 }, func() any { return countLinks(s.links) })
 	require.ErrorIs(t, dead.Send([]byte{0}, nil), unix.EPIPE)
 	require.NoError(t, living.Send(greeting(), nil))
 }
@@ -80,7 +80,7 @@ func TestADeathIsNobodyElses(t *testing.T) {
 		require.Positive(t, n)
 		next.Close()
 	}
-	eventually(t, func() bool { return s.links.count() == 0 }, func() any { return s.links.count() })
+	eventually(t, func() bool { return countLinks(s.links) == 0 }, func() any { return countLinks(s.links) })
 }
 
 // TestWhoBreaksARuleIsToldWhich has more requests wait behind the one that does.
@@ -231,7 +231,7 @@ func TestAServerIsClosedWhileRequestsAreAway(t *testing.T) {
 	for range list {
 		<-outcomes
 	}
-	assert.Zero(t, s.links.count())
+	assert.Zero(t, countLinks(s.links))
 }
 
 func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
@@ -246,5 +246,5 @@ func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, there)
 	letGo()
-	eventually(t, func() bool { return s.links.count() == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+	eventually(t, func() bool { return countLinks(s.links) == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
 }

@@ -54,7 +54,7 @@ func holding(id ID, leases uint32) []byte {
 	e.U64(0)
 	e.U64(0)
 	encodeLayout(&layout, arrayiface.Uint8, []int{0})
-	encodeObject(&e, &object{layout: layout.Bytes, sealed: true})
+	encodeTold(&e, &told{layout: layout.Bytes, sealed: true})
 	e.End(at)
 	return e.Bytes
 }
@@ -72,7 +72,7 @@ func TestNoNumberOfAPacketStopsOthers(t *testing.T) {
 				} else if at+4 <= len(packet) {
 					binary.LittleEndian.PutUint32(packet[at:], uint32(value))
 				}
-				s.fuzzOnce(t, 0, holding(ID{1}, 1), packet)
+				fuzzOnce(t, s, 0, holding(ID{1}, 1), packet)
 			}
 		}
 	}

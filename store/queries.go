@@ -144,7 +144,7 @@ func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error 
 
 func encodeListed(e *protocol.Encoder, o *object) {
 	e.ID(o.id)
-	encodeObject(e, o)
+	encodeTold(e, &o.told)
 	e.U32(uint32(min(o.leases, mostLeases)))
 	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
 	e.U32(0)
@@ -158,22 +158,6 @@ func encodeListed(e *protocol.Encoder, o *object) {
 	}
 	binary.LittleEndian.PutUint32(e.Bytes[at:], count)
 }
-
-func decodeListed(d *protocol.Decoder) Info {
-	i := decodeInfo(d, d.ID())
-	i.Leases = int(d.U32())
-	for range d.Count(4) {
-		i.Names = append(i.Names, d.Text())
-	}
-	return i
-}
-
-// Filters of a list.
-const (
-	listSealed uint8 = 1 << iota
-	listUnsealed
-	listNamed // those alone that have a name with the prefix
-)
 
 func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	after, most, filter, prefix := d.U64(), d.U32(), d.U8(), d.Text()

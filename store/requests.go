@@ -97,14 +97,6 @@ func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
 	return nil
 }
 
-// Where an object's memory is.
-const (
-	nowhere uint8 = iota // it has no bytes
-	ownMemory
-	inSlab
-	onDevice // the maker has to make it and attach it
-)
-
 func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	flags, device, bytes, charge := d.U8(), backends.UUID(d.ID()), int64(d.Size()), int64(d.Size())
 	layout, raw := decodeLayout(d)
@@ -126,8 +118,11 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 		return err
 	}
 	o := &object{
-		id: protocol.NewID(), bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
-		evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, owner: c.session,
+		told: told{
+			bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
+			evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0,
+		},
+		id: protocol.NewID(), owner: c.session,
 	}
 	if err := s.tableRoom(o.tableBytes()); err != nil {
 		return err
@@ -359,7 +354,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	c.last.object = o
 	wire.Crash("server-got")
 	at := len(e.Bytes)
-	encodeObject(e, o)
+	encodeTold(e, &o.told)
 	if o.bound == c.session { // another server has to be told
 		e.Bytes[at] |= flagSession
 	}

@@ -201,7 +201,7 @@ func (c *Client) tellObject(h *held) error {
 			e.ID(slab)
 			e.U64(uint64(h.offset))
 			e.U64(uint64(size))
-			o := object{
+			o := told{
 				device: info.Device, bytes: info.Bytes, metadata: info.Metadata,
 				sealed: info.Sealed, evicts: info.Evictable, pinned: info.Pinned,
 			}
@@ -209,7 +209,7 @@ func (c *Client) tellObject(h *held) error {
 			encodeLayout(&layout, info.Layout.Type, info.Layout.Shape)
 			o.layout = layout.Bytes
 			at := len(e.Bytes)
-			encodeObject(e, &o)
+			encodeTold(e, &o)
 			//mutate:never who got an object before its seal is taken for its maker
 			if !h.made && !info.Sealed {
 				e.Bytes[at] |= flagUnsafe

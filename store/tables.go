@@ -3,27 +3,20 @@ package store
 import (
 	"sort"
 
-	"hamr/backends"
 	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 )
 
 // object is what the server knows of an object. The server's lock guards it.
 type object struct {
+	told
 	id       ID
-	sequence uint64 // counts objects as they are made
-	unit     *unit  // nil of one without bytes
-	place    int32  // in the unit
-	bytes    int64
-	layout   []byte // element type and shape, as on the wire
-	metadata []byte
-	device   backends.UUID
+	sequence uint64   // counts objects as they are made
+	unit     *unit    // nil of one without bytes
+	place    int32    // in the unit
 	owner    *session // who has not sealed it yet
 	bound    *session // with which it goes
 	leases   int64
-	sealed   bool
-	evicts   bool
-	pinned   bool
 	deleted  bool
 	blocks   bool // is counted in unit.blockers
 	keeps    bool // is counted in unit.keepers
@@ -43,10 +36,6 @@ type lease struct {
 	object *object
 	times  int64
 }
-
-// mostLeases is how many leases of one object are counted for a session: what a release can name. Those beyond end
-// with these.
-const mostLeases = 1<<32 - 1
 
 // session is a connection that has leases.
 type session struct {

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"math"
-	"os"
-
 	"hamr/backends"
 	"hamr/store/internal/wire"
 )
@@ -74,32 +71,9 @@ func (u *unit) touch() {
 }
 
 const (
-	smallest  = 64 // bytes from one small object to the next, at least
 	firstSlab = 256 << 10
 	mostSlab  = 16 << 20
 )
-
-var pageSize = int64(os.Getpagesize())
-
-// roundUp returns bytes in whole units, and the most of these that an int64 has where that is less.
-func roundUp(bytes, unit int64) int64 {
-	if bytes > math.MaxInt64-unit {
-		return math.MaxInt64 / unit * unit
-	}
-	return (bytes + unit - 1) / unit * unit
-}
-
-// placeOf is how many bytes a small object takes: a power of two, or the half between two.
-func placeOf(bytes int64) int64 {
-	for place := int64(smallest); ; place *= 2 {
-		if bytes <= place {
-			return place
-		}
-		if half := place + place/2; bytes <= half && half%smallest == 0 {
-			return half
-		}
-	}
-}
 
 // slabBytes is how large the next slab of a session is that has some for places of a size: small
 // at first, and no large part of the limit.
