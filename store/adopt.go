@@ -45,7 +45,7 @@ func sameFile(a, b int) bool {
 // holdUnit learns of a slab that a client has, of which objects follow.
 func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error {
 	id, size, each := d.ID(), int64(d.Size()), int64(d.Size())
-	if d.Broken == "" && (each < smallest || each > protocol.LargeFrom || each != placeOf(each) || size < each || size > mostSlab || size%pageSize != 0) {
+	if d.Broken == "" && (each < protocol.Smallest || each > protocol.LargeFrom || each != protocol.PlaceOf(each) || size < each || size > mostSlab || size%protocol.PageSize != 0) {
 		d.Fail("a slab of %d bytes for objects of %d", size, each)
 	}
 	if err := d.Done(); err != nil {
@@ -85,7 +85,7 @@ func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error 
 
 // own has an object that is not sealed be its maker's.
 func (c *conversation) own(o *object, maker bool) {
-	if maker && !o.sealed && o.owner == nil {
+	if maker && !o.Sealed && o.owner == nil {
 		o.owner = c.session
 		c.session.unsealed[o] = struct{}{}
 	}
@@ -97,36 +97,36 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	size := int64(d.Size())
 	flags := d.U8()
 	device, bytes := backends.UUID(d.ID()), int64(d.Size())
-	layout, raw := decodeLayout(d)
+	layout, raw := protocol.DecodeLayout(d)
 	metadata := d.Blob()
-	if d.Broken == "" && (flags&^(flagEvictable|flagPinned|flagSealed|flagUnsafe|flagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > onDevice ||
-		(where == nowhere) != (bytes == 0) || (where != nowhere && (where == onDevice) != (device != backends.UUID{}))) {
+	if d.Broken == "" && (flags&^(protocol.FlagEvictable|protocol.FlagPinned|protocol.FlagSealed|protocol.FlagUnsafe|protocol.FlagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > protocol.OnDevice ||
+		(where == protocol.Nowhere) != (bytes == 0) || (where != protocol.Nowhere && (where == protocol.OnDevice) != (device != backends.UUID{}))) {
 		d.Fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
 	}
 	if err := d.Done(); err != nil {
 		return err
 	}
 	s := c.server
-	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
-	if where == ownMemory || where == onDevice {
+	if where == protocol.OwnMemory || where == protocol.OnDevice {
 		if err := c.one("object's memory"); err != nil {
 			return err
 		}
 	}
-	sealed, maker := flags&flagSealed != 0, flags&flagUnsafe == 0
-	if _, known := s.book.Of(protocol.OpSeal, id); known || (where == ownMemory && isSealed(c.descriptors[0])) {
+	sealed, maker := flags&protocol.FlagSealed != 0, flags&protocol.FlagUnsafe == 0
+	if _, known := s.book.Of(protocol.OpSeal, id); known || (where == protocol.OwnMemory && isSealed(c.descriptors[0])) {
 		//mutate:remove who got an object before its seal is believed
 		sealed = true // since this client got it
 	}
 	if o := s.objects[id]; o != nil {
 		// The first who told of it was believed. It must be the same memory.
 		u := o.unit
-		if o.bytes != bytes || o.device != device || (u != nil && u.descriptor == nil) ||
-			(where == ownMemory && (u == nil || !sameFile(u.descriptor.Number, c.descriptors[0]))) ||
-			(where == onDevice && (u == nil || u.replaced)) ||
-			(where == inSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
+		if o.Bytes != bytes || o.Device != device || (u != nil && u.descriptor == nil) ||
+			(where == protocol.OwnMemory && (u == nil || !sameFile(u.descriptor.Number, c.descriptors[0]))) ||
+			(where == protocol.OnDevice && (u == nil || u.replaced)) ||
+			(where == protocol.InSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
 			return &NotFoundError{ID: id}
 		}
 		if sealed {
@@ -134,7 +134,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		} else {
 			c.own(o, maker)
 		}
-		if flags&flagSession != 0 {
+		if flags&protocol.FlagSession != 0 {
 			c.bind(o)
 		}
 		s.lease(c.session, o, times)
@@ -145,9 +145,9 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		return &NotFoundError{ID: id}
 	}
 	o := &object{
-		told: told{
-			bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
-			evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0, sealed: sealed,
+		Told: protocol.Told{
+			Bytes: bytes, Device: device, Layout: append([]byte(nil), raw...), Metadata: append([]byte(nil), metadata...),
+			Evicts: flags&protocol.FlagEvictable != 0, Pinned: flags&protocol.FlagPinned != 0, Sealed: sealed,
 		},
 		id: id, learned: true,
 	}
@@ -157,11 +157,11 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	var place int32
 	var u *unit
 	switch where {
-	case ownMemory, onDevice:
-		if size < bytes || (where == ownMemory && size != roundUp(bytes, pageSize)) {
+	case protocol.OwnMemory, protocol.OnDevice:
+		if size < bytes || (where == protocol.OwnMemory && size != protocol.RoundUp(bytes, protocol.PageSize)) {
 			return &ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
 		}
-		if where == ownMemory {
+		if where == protocol.OwnMemory {
 			if _, err := checkHeld(c.descriptors[0], size, sealed); err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		}
 		u.descriptor, u.writable = wire.NewDescriptor(c.descriptors[0]), !sealed
 		c.descriptors = nil
-	case inSlab:
+	case protocol.InSlab:
 		u = s.units[slab]
 		if u == nil || at%u.each != 0 || at/u.each >= int64(len(u.places)) || bytes > u.each || u.creator != nil || u.spilled != nil {
 			return &NotFoundError{ID: id}
@@ -196,7 +196,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		u.put(o, place)
 	}
 	s.add(o)
-	if flags&flagSession != 0 {
+	if flags&protocol.FlagSession != 0 {
 		c.bind(o)
 	}
 	c.own(o, maker)

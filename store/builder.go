@@ -41,7 +41,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 				return err
 			}
 			wire.Crash("client-created")
-			if p.where == ownMemory || p.where == inSlab {
+			if p.where == protocol.OwnMemory || p.where == protocol.InSlab {
 				if h.mapping, err = c.mapped(p, request.device, descriptors, true); err != nil {
 					c.abandon(h)
 					c.unmapped(p)
@@ -105,19 +105,19 @@ func (r *creation) of(c *Client, what Description) (err error) {
 		if err != nil {
 			return err
 		}
-		r.charge = roundUp(r.bytes, int64(unit))
+		r.charge = protocol.RoundUp(r.bytes, int64(unit))
 	}
 	if what.Evictable {
-		r.flags |= flagEvictable
+		r.flags |= protocol.FlagEvictable
 	}
 	if what.Pinned {
-		r.flags |= flagPinned
+		r.flags |= protocol.FlagPinned
 	}
 	if what.Separate {
-		r.flags |= flagSeparate
+		r.flags |= protocol.FlagSeparate
 	}
 	if what.Session {
-		r.flags |= flagSession
+		r.flags |= protocol.FlagSession
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (r *creation) encode(e *protocol.Encoder) {
 	e.ID(ID(r.device))
 	e.U64(uint64(r.bytes))
 	e.U64(uint64(r.charge))
-	encodeLayout(e, r.what.Type, r.what.Shape)
+	protocol.EncodeLayout(e, r.what.Type, r.what.Shape)
 	e.Blob(r.what.Metadata)
 }
 

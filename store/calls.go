@@ -106,7 +106,7 @@ func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
 		operation: protocol.OpDescribe,
 		finds:     true,
 		build:     func(e *protocol.Encoder) { e.ID(id) },
-		read:      func(d *protocol.Decoder) { info = decodeListed(d) },
+		read:      func(d *protocol.Decoder) { info = protocol.DecodeListed(d) },
 	})
 	return info, err
 }
@@ -184,12 +184,12 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 	if o.Most < 0 || len(o.Prefix) > protocol.MostName {
 		return nil, 0, &ArgumentError{Argument: "list", Value: fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix)), Accepted: "0 or more, and a name's beginning"}
 	}
-	filter := listSealed
+	filter := protocol.ListSealed
 	if o.Unsealed {
-		filter |= listUnsealed
+		filter |= protocol.ListUnsealed
 	}
 	if o.Named {
-		filter |= listNamed
+		filter |= protocol.ListNamed
 	}
 	err = c.call(ctx, call{
 		operation: protocol.OpList,
@@ -205,7 +205,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 		read: func(d *protocol.Decoder) {
 			list, next = nil, d.U64()
 			for range d.Count(32) {
-				list = append(list, decodeListed(d))
+				list = append(list, protocol.DecodeListed(d))
 			}
 		},
 	})
@@ -217,13 +217,13 @@ func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
 	err = c.call(ctx, call{
 		operation: protocol.OpStatistics,
 		read: func(d *protocol.Decoder) {
-			for _, v := range t.numbers() {
+			for _, v := range t.Numbers() {
 				*v = int64(d.U64())
 			}
 			for range d.Count(16) {
 				m := MemoryStatistics{Name: d.Text()}
 				m.Device = [16]byte(d.ID())
-				for _, v := range m.numbers() {
+				for _, v := range m.Numbers() {
 					*v = int64(d.U64())
 				}
 				t.Memories = append(t.Memories, m)

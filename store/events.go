@@ -148,7 +148,7 @@ func (s *Server) finish(w *waiter) {
 // settled reports whether an object is there for everybody to get.
 func (s *Server) settled(id ID) bool {
 	o := s.objects[id]
-	return o != nil && o.sealed
+	return o != nil && o.Sealed
 }
 
 func (s *Server) encodeReady(e *protocol.Encoder, ids []ID) {

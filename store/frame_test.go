@@ -46,11 +46,11 @@ func seedFrames() [][]byte {
 	id := ID{1}
 	for _, size := range []int{0, 100, 100_000} {
 		frame(protocol.OpCreate, func(e *protocol.Encoder) {
-			e.U8(flagEvictable)
+			e.U8(protocol.FlagEvictable)
 			e.ID(ID{})
 			e.U64(uint64(size))
 			e.U64(uint64(size))
-			encodeLayout(e, arrayiface.Uint8, []int{size})
+			protocol.EncodeLayout(e, arrayiface.Uint8, []int{size})
 			e.Text(`{"a": 1}`)
 		})
 	}
@@ -59,13 +59,13 @@ func seedFrames() [][]byte {
 		e.ID(ID{5})
 		e.U64(64)
 		e.U64(1 << 21)
-		encodeLayout(e, arrayiface.Float64, []int{2, 4})
+		protocol.EncodeLayout(e, arrayiface.Float64, []int{2, 4})
 		e.Blob(nil)
 	})
 	for _, operation := range []uint16{protocol.OpAttach, protocol.OpSeal, protocol.OpAbort, protocol.OpExists, protocol.OpDescribe} {
 		frame(operation, func(e *protocol.Encoder) { e.ID(id) })
 	}
-	frame(protocol.OpGet, func(e *protocol.Encoder) { e.ID(id); e.U8(flagNeeded | flagUnsafe) })
+	frame(protocol.OpGet, func(e *protocol.Encoder) { e.ID(id); e.U8(protocol.FlagNeeded | protocol.FlagUnsafe) })
 	frame(protocol.OpRelease, func(e *protocol.Encoder) { e.U32(1); e.ID(id); e.U32(1) })
 	frame(protocol.OpForget, func(e *protocol.Encoder) { e.U32(1); e.ID(id) })
 	frame(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) })
@@ -84,13 +84,13 @@ func seedFrames() [][]byte {
 	frame(protocol.OpHold, func(e *protocol.Encoder) {
 		e.ID(id)
 		e.U32(1)
-		e.U8(ownMemory)
+		e.U8(protocol.OwnMemory)
 		e.ID(ID{})
 		e.U64(0)
-		e.U64(uint64(pageSize))
+		e.U64(uint64(protocol.PageSize))
 		var layout protocol.Encoder
-		encodeLayout(&layout, arrayiface.Uint8, []int{100})
-		encodeTold(e, &told{layout: layout.Bytes, bytes: 100, sealed: true})
+		protocol.EncodeLayout(&layout, arrayiface.Uint8, []int{100})
+		protocol.EncodeTold(e, &protocol.Told{Layout: layout.Bytes, Bytes: 100, Sealed: true})
 	})
 	frame(protocol.OpRemember, func(e *protocol.Encoder) {})
 	return append(list, holding(id, 1))
@@ -124,7 +124,7 @@ func fuzzOnce(t testing.TB, s *Server, descriptors uint8, packets ...[]byte) {
 		}
 		var sent []int
 		for range descriptors % (protocol.MostDescriptors + 1) {
-			sent = append(sent, memoryOf(t, []int64{0, pageSize, 1 << 18}[descriptors/16%3]))
+			sent = append(sent, memoryOf(t, []int64{0, protocol.PageSize, 1 << 18}[descriptors/16%3]))
 		}
 		bounded(t, packet, func() { err = c.handle(packet, sent) })
 	}

@@ -54,16 +54,16 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			e.ID(id)
 			var flags uint8
 			if unsafe {
-				flags |= flagUnsafe
+				flags |= protocol.FlagUnsafe
 			}
 			if had == nil {
-				flags |= flagNeeded
+				flags |= protocol.FlagNeeded
 			}
 			e.U8(flags)
 		},
 		take: func(d *protocol.Decoder, descriptors []int) (err error) {
-			bound := len(d.Rest) > 0 && d.Rest[0]&flagSession != 0
-			info := decodeInfo(d, id)
+			bound := len(d.Rest) > 0 && d.Rest[0]&protocol.FlagSession != 0
+			info := protocol.DecodeInfo(d, id)
 			p := decodePlace(d)
 			if err = d.Done(); err == nil {
 				err = c.check(p, info.Bytes, descriptors)
@@ -78,7 +78,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 				return err
 			}
 			wire.Crash("client-got")
-			writable = !info.Sealed && p.where != inSlab
+			writable = !info.Sealed && p.where != protocol.InSlab
 			if got, err = c.hold(info, p, descriptors, writable); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	c.mu.Lock()
 	if h := c.held[info.ID]; h != nil {
 		h.users++
-		h.times = min(h.times+1, mostLeases)
+		h.times = min(h.times+1, protocol.MostLeases)
 		h.info.Sealed = h.info.Sealed || info.Sealed
 		c.mu.Unlock()
 		if p.sent { // a slab that came back as another one since this client got the object
@@ -125,8 +125,8 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	}
 	c.mu.Unlock()
 	h := &held{info: info, offset: p.offset, times: 1, users: 1}
-	if p.where != nowhere {
-		if p.where != inSlab && !p.sent {
+	if p.where != protocol.Nowhere {
+		if p.where != protocol.InSlab && !p.sent {
 			c.giveBack(info.ID, p)
 			return nil, context.Canceled // it was unmapped since it was asked for
 		}

@@ -226,8 +226,8 @@ func TestMoreBytesThanThereAre(t *testing.T) {
 		}
 		return used == 0
 	}, func() any { return s.Statistics() })
-	assert.Equal(t, int64(math.MaxInt64-4095), roundUp(math.MaxInt64, 4096))
-	assert.Equal(t, int64(8192), roundUp(4097, 4096))
+	assert.Equal(t, int64(math.MaxInt64-4095), protocol.RoundUp(math.MaxInt64, 4096))
+	assert.Equal(t, int64(8192), protocol.RoundUp(4097, 4096))
 }
 
 func TestWaitingForOneObjectTwice(t *testing.T) {

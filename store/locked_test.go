@@ -49,12 +49,12 @@ func holding(id ID, leases uint32) []byte {
 	at := e.Begin(protocol.OpHold, 0, 1)
 	e.ID(id)
 	e.U32(leases)
-	e.U8(nowhere)
+	e.U8(protocol.Nowhere)
 	e.ID(ID{})
 	e.U64(0)
 	e.U64(0)
-	encodeLayout(&layout, arrayiface.Uint8, []int{0})
-	encodeTold(&e, &told{layout: layout.Bytes, sealed: true})
+	protocol.EncodeLayout(&layout, arrayiface.Uint8, []int{0})
+	protocol.EncodeTold(&e, &protocol.Told{Layout: layout.Bytes, Sealed: true})
 	e.End(at)
 	return e.Bytes
 }
@@ -93,7 +93,7 @@ func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
 		list = append(list, c)
 	}
 	s.mu.Lock()
-	assert.EqualValues(t, int64(3*mostLeases), s.objects[id].leases)
+	assert.EqualValues(t, int64(3*protocol.MostLeases), s.objects[id].leases)
 	s.remove(s.objects[id], false, Deleted)
 	s.mu.Unlock()
 	for _, c := range list {
@@ -101,7 +101,7 @@ func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
 		at := e.Begin(protocol.OpRelease, 0, 0)
 		e.U32(1)
 		e.ID(id)
-		e.U32(mostLeases)
+		e.U32(protocol.MostLeases)
 		e.End(at)
 		require.NoError(t, c.handle(e.Bytes, nil))
 		assert.Empty(t, c.session.leases)
@@ -148,7 +148,7 @@ func TestDevicesAreLimited(t *testing.T) {
 		e.ID(ID{0xff, byte(i), byte(i >> 8)})
 		e.U64(64)
 		e.U64(64 + uint64(i%2)*(1<<63-65)) // more than can be counted
-		encodeLayout(&e, arrayiface.Float64, []int{8})
+		protocol.EncodeLayout(&e, arrayiface.Float64, []int{8})
 		e.Blob(nil)
 		e.End(at)
 		require.NoError(t, c.handle(e.Bytes, nil))
@@ -193,7 +193,7 @@ func listOfNothing() []byte {
 	at := e.Begin(protocol.OpList, 0, 2)
 	e.U64(0)
 	e.U32(1<<32 - 1)
-	e.U8(listSealed | listUnsealed | listNamed)
+	e.U8(protocol.ListSealed | protocol.ListUnsealed | protocol.ListNamed)
 	e.Text("")
 	e.End(at)
 	return e.Bytes

@@ -60,11 +60,11 @@ type place struct {
 
 func decodePlace(d *protocol.Decoder) (p place) {
 	p.where = d.U8()
-	if p.where == nowhere {
+	if p.where == protocol.Nowhere {
 		return p
 	}
 	p.unit, p.size, p.offset, p.sent = d.ID(), int64(d.Size()), int64(d.Size()), d.Flag()
-	if p.where > onDevice {
+	if p.where > protocol.OnDevice {
 		d.Fail("an object's place of kind %d", p.where)
 	}
 	return p
@@ -80,7 +80,7 @@ func (c *Client) check(p place, bytes int64, descriptors []int) error {
 	if p.sent {
 		want = 1
 	}
-	if len(descriptors) != want || (p.where == nowhere) != (bytes == 0) || p.offset > p.size || bytes > p.size-p.offset {
+	if len(descriptors) != want || (p.where == protocol.Nowhere) != (bytes == 0) || p.offset > p.size || bytes > p.size-p.offset {
 		return &ProtocolError{Problem: "an object in a place that it does not fit"}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (c *Client) check(p place, bytes int64, descriptors []int) error {
 // unmapped has the server know that this process has a slab not mapped, which it was told of in vain.
 func (c *Client) unmapped(p place) {
 	c.tellLater(func() {
-		if p.where == inSlab && c.slabs[p.unit] == nil {
+		if p.where == protocol.InSlab && c.slabs[p.unit] == nil {
 			c.forgets = append(c.forgets, p.unit)
 		}
 	})
@@ -98,7 +98,7 @@ func (c *Client) unmapped(p place) {
 // mapped returns the mapping of a place, with one more user: that of a slab which is
 // known, or a new one. The descriptors are its own from now on.
 func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writable bool) (m *mapping, err error) {
-	if p.where == inSlab {
+	if p.where == protocol.InSlab {
 		c.mu.Lock()
 		m = c.slabs[p.unit]
 		if m != nil {
@@ -115,7 +115,7 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		return nil, &ProtocolError{Problem: "no descriptor of memory that is not mapped"}
 	}
 	a, number := backends.Shared, backends.HostDevice
-	if p.where == onDevice {
+	if p.where == protocol.OnDevice {
 		if a, number, err = c.deviceOf(device); err != nil {
 			wire.CloseAll(descriptors)
 			return nil, err
@@ -130,7 +130,7 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		wire.CloseAll(descriptors)
 		return nil, err
 	}
-	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == inSlab, sealed: sealed, users: 1}
+	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == protocol.InSlab, sealed: sealed, users: 1}
 	if m.slab {
 		c.mu.Lock()
 		c.slabs[p.unit] = m

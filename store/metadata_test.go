@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/protocol"
 )
 
 func nested(levels int) string {
@@ -16,8 +18,8 @@ func TestMetadataThatAllClientsCanRead(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	for _, good := range []string{
-		"", "null", `"ä😀"`, `"\ud83d\ude00\uD83D\uDE00"`, `"\\ud800 is no escape"`, `"\"\\"`, `"\u00e4\n"`, nested(mostNested),
-		`"` + strings.Repeat("[", 990) + `"`, "[" + strings.Repeat("[],", 5000) + "[]]", strings.Repeat("9", mostDigits), "-1.5e+300",
+		"", "null", `"ä😀"`, `"\ud83d\ude00\uD83D\uDE00"`, `"\\ud800 is no escape"`, `"\"\\"`, `"\u00e4\n"`, nested(protocol.MostNested),
+		`"` + strings.Repeat("[", 990) + `"`, "[" + strings.Repeat("[],", 5000) + "[]]", strings.Repeat("9", protocol.MostDigits), "-1.5e+300",
 		`"` + strings.Repeat("9", 5000) + `"`,
 	} {
 		what := bytesOf(1)
@@ -32,18 +34,18 @@ func TestMetadataThatSomeClientCouldNotRead(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	for bad, accepted := range map[string]string{
-		"\"\xff\"":                              "UTF-8",
-		"\"\xed\xa0\x80\"":                      "UTF-8",
-		nested(mostNested + 2):                  "100 levels",
-		"[" + strings.Repeat("9", 5000) + "]":   "640 digits",
-		"-1." + strings.Repeat("9", mostDigits): "640 digits",
-		`{"a\ud800": 1}`:                        "surrogate",
-		`"\udc00\ud800"`:                        "surrogate",
-		`"\ud83d\u0041"`:                        "surrogate",
-		`"\ud83d\n"`:                            "surrogate",
-		`"\ud83d"`:                              "surrogate",
-		"{":                                     "JSON",
-		"NaN":                                   "JSON",
+		"\"\xff\"":                                       "UTF-8",
+		"\"\xed\xa0\x80\"":                               "UTF-8",
+		nested(protocol.MostNested + 2):                  "100 levels",
+		"[" + strings.Repeat("9", 5000) + "]":            "640 digits",
+		"-1." + strings.Repeat("9", protocol.MostDigits): "640 digits",
+		`{"a\ud800": 1}`:                                 "surrogate",
+		`"\udc00\ud800"`:                                 "surrogate",
+		`"\ud83d\u0041"`:                                 "surrogate",
+		`"\ud83d\n"`:                                     "surrogate",
+		`"\ud83d"`:                                       "surrogate",
+		"{":                                              "JSON",
+		"NaN":                                            "JSON",
 	} {
 		what := bytesOf(1)
 		what.Metadata = []byte(bad)

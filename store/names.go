@@ -47,3 +47,39 @@ func DefaultPathBy(lookup func(name string) string) string { return wire.Default
 
 // Recorded returns where the words are that tell which descriptors a forked child closes; they never move.
 func Recorded() *atomic.Uint64 { return wire.Recorded() }
+
+// Description says what an object is.
+type Description = protocol.Description
+
+// Info is what is known of an object without its memory.
+type Info = protocol.Info
+
+// CheckMetadata refuses what a server does not take as metadata: what is no JSON, or JSON that some client could not
+// read. Nothing at all is accepted.
+func CheckMetadata(metadata []byte) error { return protocol.CheckMetadata(metadata) }
+
+// EventKind is what has happened to an object.
+type EventKind = protocol.EventKind
+
+// The kinds of events.
+const (
+	Created  = protocol.Created
+	Sealed   = protocol.Sealed
+	Deleted  = protocol.Deleted // by a client, or because its maker ended without sealing it
+	Evicted  = protocol.Evicted
+	Spilled  = protocol.Spilled
+	Restored = protocol.Restored
+	Named    = protocol.Named
+	Unnamed  = protocol.Unnamed
+	// Missed says that so many events were more than a client has asked for in time.
+	Missed = protocol.Missed
+)
+
+// Event is something that has happened to an object.
+type Event = protocol.Event
+
+// Statistics count what a server has, and what it has done since its start.
+type Statistics = protocol.Statistics
+
+// MemoryStatistics count the host's memory or that of a device, in bytes.
+type MemoryStatistics = protocol.MemoryStatistics

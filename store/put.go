@@ -64,7 +64,7 @@ func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Descr
 			if err != nil {
 				return err
 			}
-			if p.where != ownMemory || len(descriptors) != 1 {
+			if p.where != protocol.OwnMemory || len(descriptors) != 1 {
 				wire.CloseAll(descriptors)
 				return &ProtocolError{Problem: fmt.Sprintf("a large object in a place of kind %d", p.where)}
 			}

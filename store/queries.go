@@ -129,7 +129,7 @@ func (c *conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
 	}
 	o := c.server.objects[id]
 	e.Flag(o != nil)
-	e.Flag(o != nil && o.sealed)
+	e.Flag(o != nil && o.Sealed)
 	return nil
 }
 
@@ -144,8 +144,8 @@ func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error 
 
 func encodeListed(e *protocol.Encoder, o *object) {
 	e.ID(o.id)
-	encodeTold(e, &o.told)
-	e.U32(uint32(min(o.leases, mostLeases)))
+	protocol.EncodeTold(e, &o.Told)
+	e.U32(uint32(min(o.leases, protocol.MostLeases)))
 	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
 	e.U32(0)
 	count := uint32(0)
@@ -161,7 +161,7 @@ func encodeListed(e *protocol.Encoder, o *object) {
 
 func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	after, most, filter, prefix := d.U64(), d.U32(), d.U8(), d.Text()
-	if d.Broken == "" && filter >= listNamed<<1 {
+	if d.Broken == "" && filter >= protocol.ListNamed<<1 {
 		d.Fail("a filter of %#x", filter)
 	}
 	if err := d.Done(); err != nil {
@@ -178,7 +178,7 @@ func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 		looked++
 		after = s.order[at].sequence
 		o := s.order[at].object
-		if o == nil || (o.sealed && filter&listSealed == 0) || (!o.sealed && filter&listUnsealed == 0) || (filter&listNamed != 0 && !hasName(o, prefix)) {
+		if o == nil || (o.Sealed && filter&protocol.ListSealed == 0) || (!o.Sealed && filter&protocol.ListUnsealed == 0) || (filter&protocol.ListNamed != 0 && !hasName(o, prefix)) {
 			continue
 		}
 		before := len(e.Bytes)
@@ -217,10 +217,10 @@ func (c *conversation) setMetadata(d *protocol.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
-	if err := s.tableRoom(int64(len(metadata) - len(o.metadata))); err != nil {
+	if err := s.tableRoom(int64(len(metadata) - len(o.Metadata))); err != nil {
 		return err
 	}
 	o.setMetadata(s, metadata)
@@ -231,8 +231,8 @@ func (c *conversation) setMetadata(d *protocol.Decoder) error {
 }
 
 func (o *object) setMetadata(s *Server, metadata []byte) {
-	s.table += int64(len(metadata) - len(o.metadata))
-	o.metadata = append([]byte(nil), metadata...)
+	s.table += int64(len(metadata) - len(o.Metadata))
+	o.Metadata = append([]byte(nil), metadata...)
 }
 
 func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
@@ -305,9 +305,9 @@ func (c *conversation) mark(d *protocol.Decoder) error {
 
 func (o *object) set(what uint8, on bool) {
 	if what == protocol.MarkPinned {
-		o.pinned = on
+		o.Pinned = on
 	} else {
-		o.evicts = on
+		o.Evicts = on
 	}
 	o.update()
 }
@@ -317,14 +317,14 @@ func (c *conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) erro
 		return err
 	}
 	t := c.server.figures()
-	for _, v := range t.numbers() {
+	for _, v := range t.Numbers() {
 		e.U64(uint64(*v))
 	}
 	e.U32(uint32(len(t.Memories)))
 	for _, m := range t.Memories {
 		e.Text(m.Name)
 		e.ID(ID(m.Device))
-		for _, v := range m.numbers() {
+		for _, v := range m.Numbers() {
 			e.U64(uint64(*v))
 		}
 	}

@@ -155,7 +155,7 @@ func (s *Server) learn(k *book.Entry) {
 		s.remove(o, false, Deleted)
 	case protocol.OpSetMetadata:
 		metadata := d.Blob()
-		if checkMetadata(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.metadata))) == nil {
+		if protocol.MetadataWithin(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.Metadata))) == nil {
 			o.setMetadata(s, metadata)
 		}
 	}

@@ -99,9 +99,9 @@ func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
 
 func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	flags, device, bytes, charge := d.U8(), backends.UUID(d.ID()), int64(d.Size()), int64(d.Size())
-	layout, raw := decodeLayout(d)
+	layout, raw := protocol.DecodeLayout(d)
 	metadata := d.Blob()
-	if d.Broken == "" && flags&^allFlags != 0 {
+	if d.Broken == "" && flags&^protocol.AllFlags != 0 {
 		d.Fail("flags %#x", flags)
 	}
 	if d.Broken == "" && int64(layout.NBytes()) != bytes {
@@ -114,13 +114,13 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 		return err
 	}
 	s := c.server
-	if err := checkMetadata(metadata, s.options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
 		return err
 	}
 	o := &object{
-		told: told{
-			bytes: bytes, device: device, layout: append([]byte(nil), raw...), metadata: append([]byte(nil), metadata...),
-			evicts: flags&flagEvictable != 0, pinned: flags&flagPinned != 0,
+		Told: protocol.Told{
+			Bytes: bytes, Device: device, Layout: append([]byte(nil), raw...), Metadata: append([]byte(nil), metadata...),
+			Evicts: flags&protocol.FlagEvictable != 0, Pinned: flags&protocol.FlagPinned != 0,
 		},
 		id: protocol.NewID(), owner: c.session,
 	}
@@ -135,22 +135,22 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	var err error
 	switch {
 	case bytes == 0:
-		where = nowhere
+		where = protocol.Nowhere
 	case !onHost:
-		where = onDevice
+		where = protocol.OnDevice
 		u, err = s.reserve(device, charge)
-	case bytes >= protocol.LargeFrom || flags&flagSeparate != 0:
-		where = ownMemory
-		u, err = s.ownMemory(roundUp(bytes, pageSize))
+	case bytes >= protocol.LargeFrom || flags&protocol.FlagSeparate != 0:
+		where = protocol.OwnMemory
+		u, err = s.ownMemory(protocol.RoundUp(bytes, protocol.PageSize))
 	default:
-		where = inSlab
-		u, fresh, err = s.slab(c.session, placeOf(bytes))
+		where = protocol.InSlab
+		u, fresh, err = s.slab(c.session, protocol.PlaceOf(bytes))
 	}
 	if err != nil {
 		return err
 	}
 	if u != nil {
-		if where == inSlab {
+		if where == protocol.InSlab {
 			place = u.free[len(u.free)-1]
 			u.free = u.free[:len(u.free)-1]
 		}
@@ -158,7 +158,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	}
 	s.add(o)
 	c.session.unsealed[o] = struct{}{}
-	if flags&flagSession != 0 {
+	if flags&protocol.FlagSession != 0 {
 		c.bind(o)
 	}
 	s.lease(c.session, o, 1)
@@ -166,7 +166,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	c.last.object = o
 	wire.Crash("server-created")
 	e.ID(o.id)
-	c.encodePlace(e, o, where, fresh || where == ownMemory)
+	c.encodePlace(e, o, where, fresh || where == protocol.OwnMemory)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (c *conversation) bind(o *object) {
 // encodePlace appends where an object's memory is. The reply has its descriptor if it is sent.
 func (c *conversation) encodePlace(e *protocol.Encoder, o *object, where uint8, send bool) {
 	e.U8(where)
-	if where == nowhere {
+	if where == protocol.Nowhere {
 		return
 	}
 	u := o.unit
@@ -210,7 +210,7 @@ func (c *conversation) mine(id ID) (*object, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case o.sealed:
+	case o.Sealed:
 		return nil, &SealedError{ID: id}
 	case o.owner != c.session:
 		return nil, &NotSealedError{ID: id}
@@ -280,13 +280,13 @@ func (c *conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
 
 // settle has an object be sealed.
 func (s *Server) settle(o *object) {
-	if o.sealed {
+	if o.Sealed {
 		return
 	}
 	if o.owner != nil {
 		delete(o.owner.unsealed, o)
 	}
-	o.sealed, o.owner = true, nil
+	o.Sealed, o.owner = true, nil
 	o.update()
 	s.tell(Event{Kind: Sealed, ID: o.id})
 	s.ready(o.id, 1)
@@ -303,7 +303,7 @@ func (c *conversation) abort(d *protocol.Decoder) error {
 
 func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	id, flags := d.ID(), d.U8()
-	if d.Broken == "" && flags&^(flagUnsafe|flagNeeded) != 0 {
+	if d.Broken == "" && flags&^(protocol.FlagUnsafe|protocol.FlagNeeded) != 0 {
 		d.Fail("flags %#x", flags)
 	}
 	if err := d.Done(); err != nil {
@@ -314,7 +314,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err != nil {
 		return err
 	}
-	if !o.sealed && flags&flagUnsafe == 0 {
+	if !o.Sealed && flags&protocol.FlagUnsafe == 0 {
 		return &NotSealedError{ID: id}
 	}
 	for o.unit != nil && (o.unit.spilled != nil) {
@@ -325,7 +325,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 			return err
 		}
 	}
-	where, send := nowhere, flags&flagNeeded != 0
+	where, send := protocol.Nowhere, flags&protocol.FlagNeeded != 0
 	if u := o.unit; u != nil {
 		switch {
 		case u.descriptor == nil:
@@ -343,20 +343,20 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 				u.knownBy[c.session] = struct{}{}
 				send = true
 			}
-			where = inSlab
+			where = protocol.InSlab
 		case u.onDevice():
-			where = onDevice
+			where = protocol.OnDevice
 		default:
-			where = ownMemory
+			where = protocol.OwnMemory
 		}
 	}
 	s.lease(c.session, o, 1)
 	c.last.object = o
 	wire.Crash("server-got")
 	at := len(e.Bytes)
-	encodeTold(e, &o.told)
+	protocol.EncodeTold(e, &o.Told)
 	if o.bound == c.session { // another server has to be told
-		e.Bytes[at] |= flagSession
+		e.Bytes[at] |= protocol.FlagSession
 	}
 	c.encodePlace(e, o, where, send)
 	return nil
@@ -402,7 +402,7 @@ func (c *conversation) delete(d *protocol.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if !o.sealed && o.owner != c.session && !force {
+	if !o.Sealed && o.owner != c.session && !force {
 		return &NotSealedError{ID: id}
 	}
 	c.server.remove(o, force, Deleted)

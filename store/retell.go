@@ -77,7 +77,7 @@ func (c *Client) tellHeld() error {
 			continue
 		}
 		if m := h.mapping; m != nil && m.slab {
-			slabs[m] = placeOf(h.info.Bytes)
+			slabs[m] = protocol.PlaceOf(h.info.Bytes)
 		}
 		h.users++ // so that it stays mapped meanwhile
 		list = append(list, h)
@@ -179,18 +179,18 @@ func (c *Client) tellObject(h *held) error {
 	c.mu.Lock()
 	info, m, times := h.info, h.mapping, h.times
 	c.mu.Unlock()
-	where, slab, size := nowhere, ID{}, int64(0)
+	where, slab, size := protocol.Nowhere, ID{}, int64(0)
 	var descriptors []int
 	switch {
 	case m == nil && info.Bytes > 0: // a device's memory that was not made yet
 		return nil
 	case m == nil:
 	case m.slab:
-		where, slab = inSlab, m.id
+		where, slab = protocol.InSlab, m.id
 	case info.Device != [16]byte{}:
-		where, size, descriptors = onDevice, m.size, []int{m.descriptor}
+		where, size, descriptors = protocol.OnDevice, m.size, []int{m.descriptor}
 	default:
-		where, size, descriptors = ownMemory, m.size, []int{m.descriptor}
+		where, size, descriptors = protocol.OwnMemory, m.size, []int{m.descriptor}
 	}
 	return c.exchange(context.Background(), call{
 		operation: protocol.OpHold,
@@ -201,21 +201,21 @@ func (c *Client) tellObject(h *held) error {
 			e.ID(slab)
 			e.U64(uint64(h.offset))
 			e.U64(uint64(size))
-			o := told{
-				device: info.Device, bytes: info.Bytes, metadata: info.Metadata,
-				sealed: info.Sealed, evicts: info.Evictable, pinned: info.Pinned,
+			o := protocol.Told{
+				Device: info.Device, Bytes: info.Bytes, Metadata: info.Metadata,
+				Sealed: info.Sealed, Evicts: info.Evictable, Pinned: info.Pinned,
 			}
 			var layout protocol.Encoder
-			encodeLayout(&layout, info.Layout.Type, info.Layout.Shape)
-			o.layout = layout.Bytes
+			protocol.EncodeLayout(&layout, info.Layout.Type, info.Layout.Shape)
+			o.Layout = layout.Bytes
 			at := len(e.Bytes)
-			encodeTold(e, &o)
+			protocol.EncodeTold(e, &o)
 			//mutate:never who got an object before its seal is taken for its maker
 			if !h.made && !info.Sealed {
-				e.Bytes[at] |= flagUnsafe
+				e.Bytes[at] |= protocol.FlagUnsafe
 			}
 			if h.bound {
-				e.Bytes[at] |= flagSession
+				e.Bytes[at] |= protocol.FlagSession
 			}
 		},
 		descriptors: descriptors,

@@ -211,7 +211,7 @@ func TestAnObjectIsSealedWhileSomebodyGetsIt(t *testing.T) {
 	h := o.held
 	number, err := unix.Dup(h.mapping.descriptor)
 	require.NoError(t, err)
-	p := place{where: ownMemory, unit: h.mapping.id, size: h.mapping.size, sent: true}
+	p := place{where: protocol.OwnMemory, unit: h.mapping.id, size: h.mapping.size, sent: true}
 	m, err := reader.mapped(p, backends.UUID{}, []int{number}, true)
 	require.NoError(t, err)
 	assert.True(t, m.sealed)

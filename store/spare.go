@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/host"
+	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func (s *Server) startSpares(bytes int64) {
 		return
 	}
 	p := &s.spares
-	p.want, p.wake, p.done = roundUp(bytes, pageSize), make(chan struct{}, 1), make(chan struct{})
+	p.want, p.wake, p.done = protocol.RoundUp(bytes, protocol.PageSize), make(chan struct{}, 1), make(chan struct{})
 	p.wake <- struct{}{}
 	go func() {
 		defer close(p.done)

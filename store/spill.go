@@ -97,7 +97,7 @@ func (s *Server) spill(u *unit) error {
 	source := u.descriptor.Retain()
 	spilled := &spilledFile{bytes: u.size}
 	if u.onDevice() {
-		spilled.bytes = u.places[0].bytes
+		spilled.bytes = u.places[0].Bytes
 	}
 	u.domain.leaving += u.size
 	var err error

@@ -26,7 +26,7 @@ func (s *Server) figures() Statistics {
 	}
 	s.domainOf(backends.UUID{})
 	for _, d := range s.domains {
-		t.Memories = append(t.Memories, MemoryStatistics{d.name, d.device, d.limit, d.used, d.peak, d.lingering, s.readyIn(d)})
+		t.Memories = append(t.Memories, MemoryStatistics{Name: d.name, Device: d.device, Limit: d.limit, Used: d.used, Peak: d.peak, Lingering: d.lingering, Ready: s.readyIn(d)})
 	}
 	slices.SortFunc(t.Memories, func(a, b MemoryStatistics) int {
 		if (a.Name == "host") != (b.Name == "host") {

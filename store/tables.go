@@ -9,7 +9,7 @@ import (
 
 // object is what the server knows of an object. The server's lock guards it.
 type object struct {
-	told
+	protocol.Told
 	id       ID
 	sequence uint64   // counts objects as they are made
 	unit     *unit    // nil of one without bytes
@@ -63,7 +63,7 @@ func newSession(process int) *session {
 const objectBytes = 512
 
 func (o *object) tableBytes() int64 {
-	return int64(objectBytes+len(o.layout)+len(o.metadata)) + o.named
+	return int64(objectBytes+len(o.Layout)+len(o.Metadata)) + o.named
 }
 
 // nameBytes is what is reckoned for a name.
@@ -76,9 +76,9 @@ func (o *object) update() {
 	}
 	//mutate:replace a lease does not keep an object from eviction
 	//mutate:with o.leases > 0 => false
-	blocks := o.leases > 0 || (!o.deleted && (!o.sealed || o.pinned || (!o.evicts && !o.unit.domain.spills)))
+	blocks := o.leases > 0 || (!o.deleted && (!o.Sealed || o.Pinned || (!o.Evicts && !o.unit.domain.spills)))
 	count(&o.unit.blockers, &o.blocks, blocks)
-	count(&o.unit.keepers, &o.keeps, !o.deleted && !o.evicts)
+	count(&o.unit.keepers, &o.keeps, !o.deleted && !o.Evicts)
 	o.unit.list()
 }
 
@@ -125,7 +125,7 @@ func (s *Server) lease(c *session, o *object, times int64) {
 		l.times = 0
 	}
 	//mutate:remove leases of a session have no limit
-	times = min(times, mostLeases-l.times)
+	times = min(times, protocol.MostLeases-l.times)
 	c.leases[o.id] = lease{o, l.times + times}
 	o.leases += times
 	s.leases += times
@@ -154,7 +154,7 @@ func (s *Server) release(c *session, id ID, n int64) {
 	case o.deleted:
 		s.drop(o)
 		return
-	case !o.sealed && o.owner == nil: // its maker has ended with an earlier server
+	case !o.Sealed && o.owner == nil: // its maker has ended with an earlier server
 		s.remove(o, false, Deleted)
 		return
 	}
@@ -189,7 +189,7 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 			s.noteDropped(o, "")
 		}
 		s.tell(Event{Kind: why, ID: o.id})
-		if o.sealed {
+		if o.Sealed {
 			s.ready(o.id, -1)
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
@@ -82,5 +83,5 @@ func slabBytes(had int, place, limit int64) int64 {
 	if limit > 0 {
 		bytes = min(bytes, limit/16)
 	}
-	return roundUp(max(bytes, place), pageSize)
+	return protocol.RoundUp(max(bytes, place), protocol.PageSize)
 }

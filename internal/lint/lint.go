@@ -50,7 +50,7 @@ var rules = []rule{
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
 	// The server makes and seals the host's memory without a runtime.
 	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit", "store/internal/..."}},
-	{"store/internal/protocol", nil},
+	{"store/internal/protocol", []string{"arrayiface", "backends"}},
 	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"store/internal/chain", nil},
 	{"store/internal/book", []string{"store/internal/chain", "store/internal/protocol", "store/internal/wire", "backends/host"}},

@@ -1,4 +1,4 @@
-package store
+package protocol
 
 // EventKind is what has happened to an object.
 type EventKind uint8

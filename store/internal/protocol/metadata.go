@@ -1,4 +1,4 @@
-package store
+package protocol
 
 import (
 	"encoding/json"
@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	mostNested = 100 // arrays and objects of JSON in each other: Python's reader calls itself for each
-	mostDigits = 640 // of a number: what Python reads however it is set
+	MostNested = 100 // arrays and objects of JSON in each other: Python's reader calls itself for each
+	MostDigits = 640 // of a number: what Python reads however it is set
 )
 
 // checkMetadata refuses what is no JSON that every client can read, or too much of it.
-func checkMetadata(metadata []byte, most int) error {
+func MetadataWithin(metadata []byte, most int) error {
 	if len(metadata) > most {
 		return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%d bytes", len(metadata)), Accepted: fmt.Sprintf("at most %d", most)}
 	}
@@ -45,8 +45,8 @@ func CheckMetadata(metadata []byte) error {
 			}
 			i = end
 		case b == '[' || b == '{':
-			if depth++; depth > mostNested {
-				return refuse(fmt.Sprintf("JSON of at most %d levels", mostNested))
+			if depth++; depth > MostNested {
+				return refuse(fmt.Sprintf("JSON of at most %d levels", MostNested))
 			}
 		case b == ']' || b == '}':
 			depth--
@@ -55,8 +55,8 @@ func CheckMetadata(metadata []byte) error {
 			for i+1 < len(metadata) && isOfNumber(metadata[i+1]) {
 				i++
 			}
-			if i+1-start > mostDigits {
-				return refuse(fmt.Sprintf("JSON with numbers of at most %d digits", mostDigits))
+			if i+1-start > MostDigits {
+				return refuse(fmt.Sprintf("JSON with numbers of at most %d digits", MostDigits))
 			}
 		}
 	}

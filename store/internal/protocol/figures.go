@@ -1,4 +1,4 @@
-package store
+package protocol
 
 import "hamr/backends"
 
@@ -38,7 +38,7 @@ type MemoryStatistics struct {
 	Ready int64
 }
 
-func (t *Statistics) numbers() []*int64 {
+func (t *Statistics) Numbers() []*int64 {
 	return []*int64{
 		&t.Objects, &t.Unsealed, &t.Names, &t.Leases, &t.Sessions, &t.Table, &t.TableLimit, &t.Evicted,
 		&t.Spilled, &t.Spills, &t.Restored, &t.Requests, &t.Refused, &t.Breaches,
@@ -46,6 +46,6 @@ func (t *Statistics) numbers() []*int64 {
 	}
 }
 
-func (m *MemoryStatistics) numbers() []*int64 {
+func (m *MemoryStatistics) Numbers() []*int64 {
 	return []*int64{&m.Limit, &m.Used, &m.Peak, &m.Lingering, &m.Ready}
 }

@@ -1,11 +1,10 @@
-package store
+package protocol
 
 import (
 	"fmt"
 
 	"hamr/arrayiface"
 	"hamr/backends"
-	"hamr/store/internal/protocol"
 )
 
 // Description says what an object is.
@@ -29,18 +28,18 @@ type Description struct {
 }
 
 const (
-	flagEvictable uint8 = 1 << iota
-	flagPinned
-	flagSeparate
-	flagSealed
-	flagUnsafe
-	flagNeeded  // the client has the memory not mapped
+	FlagEvictable uint8 = 1 << iota
+	FlagPinned
+	FlagSeparate
+	FlagSealed
+	FlagUnsafe
+	FlagNeeded  // the client has the memory not mapped
 	flagForGood // nobody can write any more
-	flagSession
-	allFlags = flagEvictable | flagPinned | flagSeparate | flagSession
+	FlagSession
+	AllFlags = FlagEvictable | FlagPinned | FlagSeparate | FlagSession
 )
 
-func encodeLayout(e *protocol.Encoder, t arrayiface.ElementType, shape []int) {
+func EncodeLayout(e *Encoder, t arrayiface.ElementType, shape []int) {
 	e.Text(t.String())
 	e.U8(uint8(len(shape)))
 	for _, n := range shape {
@@ -48,7 +47,7 @@ func encodeLayout(e *protocol.Encoder, t arrayiface.ElementType, shape []int) {
 	}
 }
 
-func decodeLayout(d *protocol.Decoder) (layout arrayiface.Layout, raw []byte) {
+func DecodeLayout(d *Decoder) (layout arrayiface.Layout, raw []byte) {
 	start := d.Rest
 	name := d.Text()
 	shape := make([]int, d.U8())
@@ -72,34 +71,34 @@ func decodeLayout(d *protocol.Decoder) (layout arrayiface.Layout, raw []byte) {
 	return layout, start[:len(start)-len(d.Rest)]
 }
 
-// told is what an object is, as packets tell of it.
-type told struct {
-	device   backends.UUID // zero is the host
-	bytes    int64
-	layout   []byte // element type and shape, as on the wire
-	metadata []byte
-	sealed   bool
-	evicts   bool
-	pinned   bool
+// Told is what an object is, as packets tell of it.
+type Told struct {
+	Device   backends.UUID // zero is the host
+	Bytes    int64
+	Layout   []byte // element type and shape, as on the wire
+	Metadata []byte
+	Sealed   bool
+	Evicts   bool
+	Pinned   bool
 }
 
-// encodeTold appends what an object is, beside where its memory is.
-func encodeTold(e *protocol.Encoder, o *told) {
+// EncodeTold appends what an object is, beside where its memory is.
+func EncodeTold(e *Encoder, o *Told) {
 	var flags uint8
-	if o.evicts {
-		flags |= flagEvictable
+	if o.Evicts {
+		flags |= FlagEvictable
 	}
-	if o.pinned {
-		flags |= flagPinned
+	if o.Pinned {
+		flags |= FlagPinned
 	}
-	if o.sealed {
-		flags |= flagSealed
+	if o.Sealed {
+		flags |= FlagSealed
 	}
 	e.U8(flags)
-	e.ID(ID(o.device))
-	e.U64(uint64(o.bytes))
-	e.Bytes = append(e.Bytes, o.layout...)
-	e.Blob(o.metadata)
+	e.ID(ID(o.Device))
+	e.U64(uint64(o.Bytes))
+	e.Bytes = append(e.Bytes, o.Layout...)
+	e.Blob(o.Metadata)
 }
 
 // Info is what is known of an object without its memory.
@@ -116,19 +115,19 @@ type Info struct {
 	Leases int // of all processes
 }
 
-func decodeInfo(d *protocol.Decoder, id ID) (i Info) {
+func DecodeInfo(d *Decoder, id ID) (i Info) {
 	flags := d.U8()
-	i.ID, i.Sealed = id, flags&flagSealed != 0
-	i.Evictable, i.Pinned = flags&flagEvictable != 0, flags&flagPinned != 0
+	i.ID, i.Sealed = id, flags&FlagSealed != 0
+	i.Evictable, i.Pinned = flags&FlagEvictable != 0, flags&FlagPinned != 0
 	i.Device = backends.UUID(d.ID())
 	i.Bytes = int64(d.Size())
-	i.Layout, _ = decodeLayout(d)
+	i.Layout, _ = DecodeLayout(d)
 	i.Metadata = append([]byte(nil), d.Blob()...)
 	return i
 }
 
-func decodeListed(d *protocol.Decoder) Info {
-	i := decodeInfo(d, d.ID())
+func DecodeListed(d *Decoder) Info {
+	i := DecodeInfo(d, d.ID())
 	i.Leases = int(d.U32())
 	for range d.Count(4) {
 		i.Names = append(i.Names, d.Text())
@@ -138,19 +137,19 @@ func decodeListed(d *protocol.Decoder) Info {
 
 // Filters of a list.
 const (
-	listSealed uint8 = 1 << iota
-	listUnsealed
-	listNamed // those alone that have a name with the prefix
+	ListSealed uint8 = 1 << iota
+	ListUnsealed
+	ListNamed // those alone that have a name with the prefix
 )
 
 // Where an object's memory is.
 const (
-	nowhere uint8 = iota // it has no bytes
-	ownMemory
-	inSlab
-	onDevice // the maker has to make it and attach it
+	Nowhere uint8 = iota // it has no bytes
+	OwnMemory
+	InSlab
+	OnDevice // the maker has to make it and attach it
 )
 
-// mostLeases is how many leases of one object are counted for a session: what a release can name. Those beyond end
+// MostLeases is how many leases of one object are counted for a session: what a release can name. Those beyond end
 // with these.
-const mostLeases = 1<<32 - 1
+const MostLeases = 1<<32 - 1
