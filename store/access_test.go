@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -238,9 +239,9 @@ func TestAMakersMappingIsReadOnly(t *testing.T) {
 	require.NoError(t, err)
 	o, err := b.Seal(background)
 	require.NoError(t, err)
-	s.mu.Lock()
-	seals, err := unix.FcntlInt(uintptr(s.objects[o.ID()].unit.descriptor.Number), unix.F_GET_SEALS, 0)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	seals, err := unix.FcntlInt(uintptr(s.Objects[o.ID()].Unit.Descriptor.Number), unix.F_GET_SEALS, 0)
+	s.Mu.Unlock()
 	require.NoError(t, err)
 	assert.Equal(t, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW, seals)
 	require.NoError(t, o.Release())
@@ -288,7 +289,7 @@ func TestAForkedChildsCopyOfASocket(t *testing.T) {
 	assert.EqualValues(t, 1, s.Statistics().Unsealed)
 	require.NoError(t, p.Process.Kill())
 	_ = p.Wait()
-	if _, err := unix.GetsockoptInt(copies[0], unix.SOL_SOCKET, peerPidfd); err == unix.ENOPROTOOPT {
+	if _, err := unix.GetsockoptInt(copies[0], unix.SOL_SOCKET, server.PeerPidfd); err == unix.ENOPROTOOPT {
 		t.Skip("the kernel has no descriptor of a peer's process")
 	}
 	empty(t, s)

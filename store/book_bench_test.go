@@ -19,9 +19,9 @@ func longestHold(s *Server, f func()) (longest time.Duration) {
 		defer close(done)
 		for !ended.Load() {
 			began := time.Now()
-			s.mu.Lock()
+			s.Mu.Lock()
 			took := time.Since(began)
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			longest = max(longest, took)
 			time.Sleep(100 * time.Microsecond)
 		}
@@ -44,13 +44,13 @@ func giveNames(s *Server, objects []*Object, names, times int) {
 		e.Text(name)
 		e.ID(id)
 		e.Flag(true)
-		s.mu.Lock()
-		if had, taken := s.names[name]; taken {
-			s.unname(had)
+		s.Mu.Lock()
+		if had, taken := s.Names[name]; taken {
+			s.Unname(had)
 		}
-		s.name(s.objects[id], name)
-		s.note(protocol.OpPutName, e.Bytes)
-		s.mu.Unlock()
+		s.Name(s.Objects[id], name)
+		s.Note(protocol.OpPutName, e.Bytes)
+		s.Mu.Unlock()
 	}
 }
 

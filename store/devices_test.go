@@ -143,11 +143,11 @@ func TestWhatCannotBeSpilledIsPassedOver(t *testing.T) {
 	number, err := unix.Dup(int(file.Fd()))
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
-	s.mu.Lock() // as of a client that has lied
-	u := s.objects[bad].unit
-	u.descriptor.Release()
-	u.descriptor = wire.NewDescriptor(number)
-	s.mu.Unlock()
+	s.Mu.Lock() // as of a client that has lied
+	u := s.Objects[bad].Unit
+	u.Descriptor.Release()
+	u.Descriptor = wire.NewDescriptor(number)
+	s.Mu.Unlock()
 	var ids []ID
 	for i := range 8 {
 		ids = append(ids, makeObject(t, c, what, byte(i)))
@@ -173,17 +173,17 @@ func TestAChangedSpillFileOfADevicesIsFound(t *testing.T) {
 	c := newClient(t, s)
 	id := makeObject(t, c, bytesOn(1000, 0), 1)
 	makeObject(t, c, bytesOn(1000, 0), 2)
-	s.mu.Lock()
-	_, err := s.objects[id].unit.spilled.file.WriteAt([]byte{9}, 500)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	_, err := s.Objects[id].Unit.Spilled.File.WriteAt([]byte{9}, 500)
+	s.Mu.Unlock()
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	var failed *SystemError
 	require.ErrorAs(t, err, &failed)
 	assert.Contains(t, failed.Problem, "checksum")
-	s.mu.Lock()
-	err = s.objects[id].unit.spilled.file.Truncate(999)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	err = s.Objects[id].Unit.Spilled.File.Truncate(999)
+	s.Mu.Unlock()
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	require.ErrorAs(t, err, &failed)

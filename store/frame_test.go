@@ -14,6 +14,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -103,7 +104,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(seed, uint8(0))
 		f.Add(append(append([]byte(nil), seedFrames()[1]...), seed...), uint8(1))
 	}
-	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20, Spill: folder(f)})
+	s, err := server.NewServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20, Spill: folder(f)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -113,8 +114,8 @@ func FuzzFrames(f *testing.F) {
 }
 
 func fuzzOnce(t testing.TB, s *Server, descriptors uint8, packets ...[]byte) {
-	c := &conversation{server: s, transport: silent{}, hang: func() {}}
-	err := c.handle(greeting(), nil)
+	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+	err := c.Handle(greeting(), nil)
 	for _, packet := range packets {
 		if err != nil {
 			break
@@ -126,14 +127,14 @@ func fuzzOnce(t testing.TB, s *Server, descriptors uint8, packets ...[]byte) {
 		for range descriptors % (protocol.MostDescriptors + 1) {
 			sent = append(sent, memoryOf(t, []int64{0, protocol.PageSize, 1 << 18}[descriptors/16%3]))
 		}
-		bounded(t, packet, func() { err = c.handle(packet, sent) })
+		bounded(t, packet, func() { err = c.Handle(packet, sent) })
 	}
 	if err != nil {
 		require.ErrorAs(t, err, new(*ProtocolError))
 	}
-	s.leave(c, err)
+	s.Leave(c, err)
 	f := s.Statistics()
-	ok := f.Table <= f.TableLimit && f.Leases == 0 && f.Sessions == 0 && f.Unsealed == 0 && len(f.Memories) <= mostDomains+8
+	ok := f.Table <= f.TableLimit && f.Leases == 0 && f.Sessions == 0 && f.Unsealed == 0 && len(f.Memories) <= server.MostDomains+8
 	for _, m := range f.Memories {
 		ok = ok && m.Used <= m.Limit && m.Used >= 0 && m.Lingering == 0
 	}
@@ -175,7 +176,7 @@ func lie(random *rand.Rand, seeds [][]byte) []byte {
 
 func TestFramesThatLie(t *testing.T) {
 	before := descriptorNames(t)
-	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
+	s, err := server.NewServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 1))
 	seeds := seedFrames()
@@ -186,8 +187,8 @@ func TestFramesThatLie(t *testing.T) {
 		}
 		fuzzOnce(t, s, uint8(random.IntN(3)+16*random.IntN(3)), packets...)
 	}
-	for _, o := range s.objects {
-		s.remove(o, true, Deleted)
+	for _, o := range s.Objects {
+		s.Remove(o, true, Deleted)
 	}
 	empty(t, s)
 	assert.Equal(t, before, descriptorNames(t))

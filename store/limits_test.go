@@ -134,7 +134,7 @@ func TestSpilledObjectsComeBack(t *testing.T) {
 		}
 	}
 	assert.Positive(t, s.Statistics().Restored)
-	files, err := os.ReadDir(s.options.Spill)
+	files, err := os.ReadDir(s.Options.Spill)
 	require.NoError(t, err)
 	assert.Empty(t, files, "they have no names")
 	for _, id := range ids {
@@ -151,9 +151,9 @@ func TestAChangedSpillFileIsFound(t *testing.T) {
 	c := newClient(t, s)
 	id := makeObject(t, c, bytesOf(1<<20), 1)
 	makeObject(t, c, bytesOf(1<<20), 2)
-	s.mu.Lock()
-	_, err := s.objects[id].unit.spilled.file.WriteAt([]byte{9}, 5000)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	_, err := s.Objects[id].Unit.Spilled.File.WriteAt([]byte{9}, 5000)
+	s.Mu.Unlock()
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	var failed *SystemError

@@ -12,32 +12,33 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
 // linked is a server's connection, and its other end; process stands for that of the peer.
-func linked(t *testing.T, s *Server, process int) (k *link, other *wire.WaitingSocket) {
+func linked(t *testing.T, s *Server, process int) (k *server.Link, other *wire.WaitingSocket) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	require.NoError(t, err)
-	k = &link{socket: ends[0], process: process}
-	k.conversation = &conversation{server: s, transport: k, hang: k.hang}
-	require.NoError(t, s.links.add(k, 1<<20))
+	k = &server.Link{Socket: ends[0], Process: process}
+	k.Conversation = &server.Conversation{Server: s, Transport: k, Hang: k.Hang}
+	require.NoError(t, s.Links.Add(k, 1<<20))
 	return k, &wire.WaitingSocket{Descriptor: ends[1], Control: make([]byte, wire.ControlBytes)}
 }
 
 // answering is a server without a socket that answers what it is linked to.
 func answering(t *testing.T) *Server {
 	t.Helper()
-	s, err := newServer(ServerOptions{})
+	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
-	s.links, err = newLinks()
+	s.Links, err = server.NewLinks()
 	require.NoError(t, err)
-	s.lead()
+	s.Lead()
 	t.Cleanup(func() {
-		s.links.finish()
-		s.connections.Wait()
-		require.NoError(t, s.links.poll.Close())
+		s.Links.Finish()
+		s.Connections.Wait()
+		require.NoError(t, s.Links.Poll.Close())
 	})
 	return s
 }
@@ -50,10 +51,10 @@ func readable(t *testing.T, is uint) int {
 	return descriptor
 }
 
-func countLinks(l *links) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.open)
+func countLinks(l *server.Links) int {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return len(l.Open)
 }
 
 func TestTheConnectionOfADeadProcessEnds(t *testing.T) {
@@ -62,7 +63,7 @@ func TestTheConnectionOfADeadProcessEnds(t *testing.T) {
 	defer living.Close()
 	_, dead := linked(t, s, readable(t, 1))
 	defer dead.Close()
-	eventually(t, func() bool { return countLinks(s.links) == 1 }, func() any { return countLinks(s.links) })
+	eventually(t, func() bool { return countLinks(s.Links) == 1 }, func() any { return countLinks(s.Links) })
 	require.ErrorIs(t, dead.Send([]byte{0}, nil), unix.EPIPE)
 	require.NoError(t, living.Send(greeting(), nil))
 }
@@ -80,7 +81,7 @@ func TestADeathIsNobodyElses(t *testing.T) {
 		require.Positive(t, n)
 		next.Close()
 	}
-	eventually(t, func() bool { return countLinks(s.links) == 0 }, func() any { return countLinks(s.links) })
+	eventually(t, func() bool { return countLinks(s.Links) == 0 }, func() any { return countLinks(s.Links) })
 }
 
 // TestWhoBreaksARuleIsToldWhich has more requests wait behind the one that does.
@@ -132,7 +133,7 @@ func TestOthersAreAnsweredWhileOneIsNot(t *testing.T) {
 	there, _, err := list[0].Exists(background, id)
 	require.NoError(t, err)
 	assert.True(t, there)
-	assert.Len(t, s.links.here(), 2)
+	assert.Len(t, s.Links.Here(), 2)
 }
 
 // TestADeathIsToldOfALinkThatAnotherOneEnds has the numbers of its descriptors be others' meanwhile.
@@ -140,15 +141,15 @@ func TestADeathIsToldOfALinkThatAnotherOneEnds(t *testing.T) {
 	s := answering(t)
 	k, other := linked(t, s, readable(t, 0))
 	defer other.Close()
-	l := &leader{server: s}
-	l.end(k, nil)
+	l := &server.Leader{Server: s}
+	l.End(k, nil)
 	var later []*wire.WaitingSocket
 	for range 2 {
 		_, next := linked(t, s, -1)
 		defer next.Close()
 		later = append(later, next)
 	}
-	l.hear(k, true)
+	l.Hear(k, true)
 	soon, end := context.WithTimeout(background, 10*time.Second)
 	defer end()
 	for _, each := range later {
@@ -165,11 +166,11 @@ func TestAClosedConnectionIsNoticed(t *testing.T) {
 	s := answering(t)
 	k, other := linked(t, s, -1)
 	defer other.Close()
-	kept, err := unix.Dup(k.socket)
+	kept, err := unix.Dup(k.Socket)
 	require.NoError(t, err)
 	defer unix.Close(kept)
 	other.Stopped = func() error { return errors.New("nobody has noticed") }
-	(&leader{server: s}).end(k, nil)
+	(&server.Leader{Server: s}).End(k, nil)
 	_, _, err = other.Receive(make([]byte, 1024))
 	require.ErrorIs(t, err, io.EOF)
 }
@@ -183,11 +184,11 @@ func away(t *testing.T, clients int) (s *Server, list []*Client, id ID, letGo fu
 	}
 	id = makeObject(t, list[0], bytesOf(100_000), 1)
 	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
-	s.mu.Lock()
-	unit := s.objects[id].unit
-	require.NoError(t, s.spill(unit))
-	unit.moving = true // as by one that brings it back, and takes its time
-	s.mu.Unlock()
+	s.Mu.Lock()
+	unit := s.Objects[id].Unit
+	require.NoError(t, s.Spill(unit))
+	unit.Moving = true // as by one that brings it back, and takes its time
+	s.Mu.Unlock()
 	outcomes = make(chan error, clients)
 	for _, c := range list {
 		go func() {
@@ -198,12 +199,12 @@ func away(t *testing.T, clients int) (s *Server, list []*Client, id ID, letGo fu
 			outcomes <- err
 		}()
 	}
-	eventually(t, func() bool { return len(s.links.here()) == 0 }, func() any { return s.links.here() })
+	eventually(t, func() bool { return len(s.Links.Here()) == 0 }, func() any { return s.Links.Here() })
 	return s, list, id, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		unit.moving = false
-		s.moved.Broadcast()
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		unit.Moving = false
+		s.Moved.Broadcast()
 	}, outcomes
 }
 
@@ -218,7 +219,7 @@ func TestManyAreAwayAndComeBack(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, there)
 	}
-	assert.Len(t, s.links.here(), len(list))
+	assert.Len(t, s.Links.Here(), len(list))
 }
 
 func TestAServerIsClosedWhileRequestsAreAway(t *testing.T) {
@@ -231,7 +232,7 @@ func TestAServerIsClosedWhileRequestsAreAway(t *testing.T) {
 	for range list {
 		<-outcomes
 	}
-	assert.Zero(t, countLinks(s.links))
+	assert.Zero(t, countLinks(s.Links))
 }
 
 func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
@@ -246,5 +247,5 @@ func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, there)
 	letGo()
-	eventually(t, func() bool { return countLinks(s.links) == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+	eventually(t, func() bool { return countLinks(s.Links) == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
 }

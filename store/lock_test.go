@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -18,8 +19,8 @@ func TestALockFileThatWasRemoved(t *testing.T) {
 	first := startServer(t, ServerOptions{})
 	c := newClient(t, first)
 	id := makeObject(t, c, bytesOf(100), 7)
-	require.NoError(t, os.Remove(first.path+".lock"))
-	_, err := Listen(ServerOptions{Path: first.path})
+	require.NoError(t, os.Remove(first.At+".lock"))
+	_, err := Listen(ServerOptions{Path: first.At})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.ErrorContains(t, err, "a store serves it already")
@@ -31,14 +32,14 @@ func TestALockFileThatWasRemoved(t *testing.T) {
 // TestASocketThatWasRemoved has another server take the path: the end of the first takes nothing of its.
 func TestASocketThatWasRemoved(t *testing.T) {
 	first := startServer(t, ServerOptions{})
-	require.NoError(t, os.Remove(first.path))
-	require.NoError(t, os.Remove(first.path+".lock"))
-	second := startServer(t, ServerOptions{Path: first.path})
+	require.NoError(t, os.Remove(first.At))
+	require.NoError(t, os.Remove(first.At+".lock"))
+	second := startServer(t, ServerOptions{Path: first.At})
 	require.NoError(t, first.Close())
 	_, _, err := newClient(t, second).Exists(background, protocol.NewID())
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
-	assert.NoFileExists(t, first.path)
+	assert.NoFileExists(t, first.At)
 }
 
 // TestALockEndsWithItsServer though another process has a copy of the descriptor, as a forked child.
@@ -46,7 +47,7 @@ func TestALockEndsWithItsServer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
 	first, err := Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
-	for _, descriptor := range []int{first.lock.Descriptor, first.listener.descriptor} {
+	for _, descriptor := range []int{first.Lock.Descriptor, first.Listener.Descriptor} {
 		copied, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
 		require.NoError(t, err)
 		defer unix.Close(copied)
@@ -62,15 +63,15 @@ func TestALockEndsWithItsServer(t *testing.T) {
 // TestAServerThatDoesNotAnswer is one whose socket somebody has, and nobody reads.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	l, err := listen(path)
+	l, err := server.NewListener(path)
 	require.NoError(t, err)
-	defer l.close()
+	defer l.Close()
 	_, err = Connect(background, path, newRuntime(t))
 	var lost *LostError
 	require.ErrorAs(t, err, &lost)
 	assert.ErrorContains(t, err, "has not answered")
 	// One that waits is as many as a backlog of none has room for.
-	require.NoError(t, unix.Listen(l.descriptor, 0))
+	require.NoError(t, unix.Listen(l.Descriptor, 0))
 	_, err = Connect(background, path, newRuntime(t))
 	require.ErrorAs(t, err, &lost)
 	assert.ErrorContains(t, err, "nobody has accepted the connection")
@@ -82,17 +83,17 @@ func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	makeObject(t, c, bytesOf(100_000), 1)
-	has := []int{s.lock.Descriptor, s.listener.descriptor, s.links.poll.Descriptor, s.links.poll.Wake, c.socket.Descriptor}
-	s.mu.Lock()
-	for _, o := range s.objects {
-		has = append(has, o.unit.descriptor.Number)
+	has := []int{s.Lock.Descriptor, s.Listener.Descriptor, s.Links.Poll.Descriptor, s.Links.Poll.Wake, c.socket.Descriptor}
+	s.Mu.Lock()
+	for _, o := range s.Objects {
+		has = append(has, o.Unit.Descriptor.Number)
 	}
-	s.mu.Unlock()
-	s.links.mu.Lock()
-	for _, k := range s.links.open {
-		has = append(has, k.socket)
+	s.Mu.Unlock()
+	s.Links.Mu.Lock()
+	for _, k := range s.Links.Open {
+		has = append(has, k.Socket)
 	}
-	s.links.mu.Unlock()
+	s.Links.Mu.Unlock()
 	require.Len(t, has, 7)
 	for i, descriptor := range has {
 		assert.True(t, is(descriptor), i)

@@ -13,6 +13,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 // mostForAPacket is how long the thread may compute for one packet. All clients wait meanwhile. The time is the
@@ -61,7 +62,7 @@ func holding(id ID, leases uint32) []byte {
 
 // TestNoNumberOfAPacketStopsOthers changes each number of each request to the extremes.
 func TestNoNumberOfAPacketStopsOthers(t *testing.T) {
-	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
+	s, err := server.NewServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20, TableLimit: 1 << 20})
 	require.NoError(t, err)
 	for _, seed := range seedFrames() {
 		for at := protocol.HeaderBytes; at < len(seed); at++ {
@@ -80,22 +81,22 @@ func TestNoNumberOfAPacketStopsOthers(t *testing.T) {
 
 // TestLeasesAreCountedThoughTheyAreMany has more than 32 bits count.
 func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
-	s, err := newServer(ServerOptions{})
+	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
 	id := ID{1}
-	var list []*conversation
+	var list []*server.Conversation
 	for range 3 {
-		c := &conversation{server: s, transport: silent{}, hang: func() {}}
-		require.NoError(t, c.handle(greeting(), nil))
+		c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+		require.NoError(t, c.Handle(greeting(), nil))
 		for range 3 {
-			require.NoError(t, c.handle(holding(id, 1<<32-1), nil))
+			require.NoError(t, c.Handle(holding(id, 1<<32-1), nil))
 		}
 		list = append(list, c)
 	}
-	s.mu.Lock()
-	assert.EqualValues(t, int64(3*protocol.MostLeases), s.objects[id].leases)
-	s.remove(s.objects[id], false, Deleted)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	assert.EqualValues(t, int64(3*protocol.MostLeases), s.Objects[id].Leases)
+	s.Remove(s.Objects[id], false, Deleted)
+	s.Mu.Unlock()
 	for _, c := range list {
 		var e protocol.Encoder
 		at := e.Begin(protocol.OpRelease, 0, 0)
@@ -103,15 +104,15 @@ func TestLeasesAreCountedThoughTheyAreMany(t *testing.T) {
 		e.ID(id)
 		e.U32(protocol.MostLeases)
 		e.End(at)
-		require.NoError(t, c.handle(e.Bytes, nil))
-		assert.Empty(t, c.session.leases)
+		require.NoError(t, c.Handle(e.Bytes, nil))
+		assert.Empty(t, c.Session.Leases)
 	}
 	empty(t, s)
 }
 
 // TestManyWhoWaitForTheSame is 1,400 sessions that all wait for the same 500 objects, of which one is sealed.
 func TestManyWhoWaitForTheSame(t *testing.T) {
-	s, err := newServer(ServerOptions{})
+	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
 	var e protocol.Encoder
 	at := e.Begin(protocol.OpWait, 0, 2)
@@ -125,23 +126,23 @@ func TestManyWhoWaitForTheSame(t *testing.T) {
 	}
 	e.End(at)
 	for range 1400 {
-		c := &conversation{server: s, transport: silent{}, hang: func() {}}
-		require.NoError(t, c.handle(greeting(), nil))
-		bounded(t, "a wait", func() { require.NoError(t, c.handle(e.Bytes, nil)) })
+		c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+		require.NoError(t, c.Handle(greeting(), nil))
+		bounded(t, "a wait", func() { require.NoError(t, c.Handle(e.Bytes, nil)) })
 	}
-	c := &conversation{server: s, transport: silent{}, hang: func() {}}
-	require.NoError(t, c.handle(greeting(), nil))
-	bounded(t, "a seal", func() { require.NoError(t, c.handle(holding(ID{1}, 1), nil)) })
-	assert.Empty(t, s.waitingIDs)
+	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+	require.NoError(t, c.Handle(greeting(), nil))
+	bounded(t, "a seal", func() { require.NoError(t, c.Handle(holding(ID{1}, 1), nil)) })
+	assert.Empty(t, s.WaitingIDs)
 }
 
 // TestDevicesAreLimited has a client make objects on more devices than there can be.
 func TestDevicesAreLimited(t *testing.T) {
-	s, err := newServer(ServerOptions{})
+	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
-	c := &conversation{server: s, transport: silent{}, hang: func() {}}
-	require.NoError(t, c.handle(greeting(), nil))
-	for i := range 4 * mostDevices {
+	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+	require.NoError(t, c.Handle(greeting(), nil))
+	for i := range 4 * server.MostDevices {
 		var e protocol.Encoder
 		at := e.Begin(protocol.OpCreate, 0, uint64(i))
 		e.U8(0)
@@ -151,39 +152,39 @@ func TestDevicesAreLimited(t *testing.T) {
 		protocol.EncodeLayout(&e, arrayiface.Float64, []int{8})
 		e.Blob(nil)
 		e.End(at)
-		require.NoError(t, c.handle(e.Bytes, nil))
+		require.NoError(t, c.Handle(e.Bytes, nil))
 	}
 	f := s.Statistics()
-	assert.LessOrEqual(t, len(f.Memories), mostDevices+1)
-	assert.LessOrEqual(t, f.Objects, int64(mostDevices))
-	assert.Greater(t, f.Objects, int64(mostDevices/2))
+	assert.LessOrEqual(t, len(f.Memories), server.MostDevices+1)
+	assert.LessOrEqual(t, f.Objects, int64(server.MostDevices))
+	assert.Greater(t, f.Objects, int64(server.MostDevices/2))
 	for _, m := range f.Memories {
 		assert.GreaterOrEqual(t, m.Used, int64(0), fmt.Sprint(m))
 	}
-	s.leave(c, nil)
+	s.Leave(c, nil)
 	empty(t, s)
 }
 
 // TestAPacketFullOfRequests has each kind of request fill a packet, on a server with many objects.
 func TestAPacketFullOfRequests(t *testing.T) {
-	s, err := newServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20})
+	s, err := server.NewServer(ServerOptions{HostLimit: 8 << 20, DeviceLimit: 8 << 20})
 	require.NoError(t, err)
-	c := &conversation{server: s, transport: silent{}, hang: func() {}}
-	require.NoError(t, c.handle(greeting(), nil))
+	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+	require.NoError(t, c.Handle(greeting(), nil))
 	for i := range 20_000 {
 		id := ID{1}
 		binary.LittleEndian.PutUint32(id[1:], uint32(i))
-		require.NoError(t, c.handle(holding(id, 1), nil))
+		require.NoError(t, c.Handle(holding(id, 1), nil))
 	}
 	for _, seed := range append(seedFrames(), listOfNothing()) {
 		var packet []byte
 		for len(packet)+len(seed) <= protocol.MostPacket {
 			packet = append(packet, seed...)
 		}
-		other := &conversation{server: s, transport: silent{}, hang: func() {}}
-		require.NoError(t, other.handle(greeting(), nil))
-		bounded(t, seed, func() { err = other.handle(packet, nil) })
-		s.leave(other, err)
+		other := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+		require.NoError(t, other.Handle(greeting(), nil))
+		bounded(t, seed, func() { err = other.Handle(packet, nil) })
+		s.Leave(other, err)
 	}
 }
 

@@ -151,7 +151,7 @@ func TestPutAndNames(t *testing.T) {
 		assert.NoError(t, err)
 		found <- id
 	}()
-	eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.waitingNames) == 1 }, func() any { return "nobody waits" })
+	eventually(t, func() bool { s.Mu.Lock(); defer s.Mu.Unlock(); return len(s.WaitingNames) == 1 }, func() any { return "nobody waits" })
 	require.NoError(t, c.PutName(background, "three", id, false))
 	assert.Equal(t, id, <-found)
 	second := makeObject(t, c, bytesOf(1), 1)
@@ -190,7 +190,7 @@ func TestWaitListAndEvents(t *testing.T) {
 		assert.NoError(t, err)
 		ready <- got
 	}()
-	eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.waitingIDs) == 3 }, func() any { return "nobody waits" })
+	eventually(t, func() bool { s.Mu.Lock(); defer s.Mu.Unlock(); return len(s.WaitingIDs) == 3 }, func() any { return "nobody waits" })
 	for _, i := range []int{2, 0} {
 		o, err := builders[i].Seal(background)
 		require.NoError(t, err)

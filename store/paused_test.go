@@ -11,14 +11,15 @@ import (
 
 	"hamr/internal/deadline"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 // TestUndoBesideARequestThatWaits has a client undo what it gave up while the server has a request of it wait.
 func TestUndoBesideARequestThatWaits(t *testing.T) {
-	s, err := newServer(ServerOptions{})
+	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
-	c := &conversation{server: s, transport: silent{}, hang: func() {}}
-	require.NoError(t, c.handle(greeting(), nil))
+	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
+	require.NoError(t, c.Handle(greeting(), nil))
 	packet := func(operation uint16, build func(*protocol.Encoder)) []byte {
 		var e protocol.Encoder
 		at := e.Begin(operation, 0, 7)
@@ -26,12 +27,12 @@ func TestUndoBesideARequestThatWaits(t *testing.T) {
 		e.End(at)
 		return e.Bytes
 	}
-	require.NoError(t, c.handle(packet(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("nobody's"); e.U64(forever) }), nil))
-	require.NotNil(t, c.session.waiting)
-	require.NoError(t, c.handle(packet(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) }), nil))
-	require.NotNil(t, c.session.waiting)
-	require.Error(t, c.handle(packet(protocol.OpExists, func(e *protocol.Encoder) { e.ID(protocol.NewID()) }), nil))
-	s.leave(c, nil)
+	require.NoError(t, c.Handle(packet(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("nobody's"); e.U64(forever) }), nil))
+	require.NotNil(t, c.Session.Waiting)
+	require.NoError(t, c.Handle(packet(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) }), nil))
+	require.NotNil(t, c.Session.Waiting)
+	require.Error(t, c.Handle(packet(protocol.OpExists, func(e *protocol.Encoder) { e.ID(protocol.NewID()) }), nil))
+	s.Leave(c, nil)
 }
 
 // TestWhatWasChangedIsToldSo has another server begin as soon as a client has the answer to a change.
@@ -45,12 +46,12 @@ func TestWhatWasChangedIsToldSo(t *testing.T) {
 			s := startServer(t, ServerOptions{})
 			c := newClient(t, s)
 			b := beginObject(t, c, bytesOf(100), 1)
-			s.mu.Lock()
+			s.Mu.Lock()
 			changed := make(chan error)
 			go func() { changed <- change(c, b.ID()) }()
 			time.Sleep(20 * time.Millisecond) // the request is under way
 			c.mu.Lock()
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			soon := deadline.Until(background, time.Now().Add(50*time.Millisecond))
 			defer soon.End()
 			if c.take(soon) == nil { // the next one who asks the server, or tells another one
@@ -79,15 +80,15 @@ func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 	other := newClient(t, small)
 	makeObject(t, other, bytesOf(1<<20), 1)
 	spilled := make(chan struct{})
-	small.mu.Lock()
-	small.openSpill = func(folder string) (*os.File, error) {
-		small.mu.Lock()
-		small.noteOf(protocol.OpDelete, x.ID(), true)
-		small.mu.Unlock()
+	small.Mu.Lock()
+	small.OpenSpill = func(folder string) (*os.File, error) {
+		small.Mu.Lock()
+		small.NoteOf(protocol.OpDelete, x.ID(), true)
+		small.Mu.Unlock()
 		close(spilled)
-		return openSpill(folder)
+		return server.OpenSpill(folder)
 	}
-	small.mu.Unlock()
+	small.Mu.Unlock()
 	c.give()
 	rejoin(t, c)
 	<-spilled
@@ -107,11 +108,11 @@ func TestNothingIsEvictedForWhatDoesNotFit(t *testing.T) {
 	what.Evictable = true
 	id := makeObject(t, c, what, 1)
 	pretend := func(more int64) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.open += more
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		s.Open += more
 	}
-	few := mostUnits(s.options.MaxSessions) - 1
+	few := server.MostUnits(s.Options.MaxSessions) - 1
 	pretend(few)
 	_, err := c.Create(background, bytesOf(2<<20))
 	full := (*FullError)(nil)

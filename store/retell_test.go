@@ -127,9 +127,9 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool { return small.Statistics().Objects == 3 }, func() any { return small.Statistics() })
 	expects := func() uint64 {
-		small.mu.Lock()
-		defer small.mu.Unlock()
-		return small.book.Expects
+		small.Mu.Lock()
+		defer small.Mu.Unlock()
+		return small.Book.Expects
 	}
 	until := expects()
 	eventually(t, func() bool { return book.Clock() > until }, func() any { return until })

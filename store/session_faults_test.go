@@ -113,15 +113,15 @@ func TestAWatchThatDoesNotBeginLeavesNoConnection(t *testing.T) {
 		released := make(chan struct{})
 		go func() {
 			for {
-				s.mu.Lock()
-				n := len(s.sessions)
+				s.Mu.Lock()
+				n := len(s.Sessions)
 				if n >= 2 { // it was greeted
 					cancel()
 					time.Sleep(50 * time.Millisecond)
-					s.mu.Unlock()
+					s.Mu.Unlock()
 					break
 				}
-				s.mu.Unlock()
+				s.Mu.Unlock()
 			}
 			close(released)
 		}()
@@ -175,11 +175,11 @@ func TestASlabThatCameBackAsAnotherOne(t *testing.T) {
 	require.NoError(t, reader.take(background))
 	_ = reader.lose(context.Canceled)
 	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
-	s.mu.Lock()
-	u := s.objects[x].unit
-	require.NoError(t, s.spill(u))
-	require.NotNil(t, u.spilled)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	u := s.Objects[x].Unit
+	require.NoError(t, s.Spill(u))
+	require.NotNil(t, u.Spilled)
+	s.Mu.Unlock()
 	reader.give()
 	socketOf := func() *wire.WaitingSocket {
 		_ = reader.take(background)

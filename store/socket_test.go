@@ -78,9 +78,9 @@ func TestWaitingAgainNeedsNoOtherConnection(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	links := func() uint64 {
-		s.links.mu.Lock()
-		defer s.links.mu.Unlock()
-		return s.links.last
+		s.Links.Mu.Lock()
+		defer s.Links.Mu.Unlock()
+		return s.Links.Last
 	}
 	begun := links()
 	for range 50 {

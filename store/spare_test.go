@@ -13,6 +13,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 // waitReady waits until there is ready memory of some bytes.
@@ -196,7 +197,7 @@ func TestAServerEndsWhileItMakesMemoryReady(t *testing.T) {
 
 func TestReadyMemoryIsNoMoreThanTheLimit(t *testing.T) {
 	for _, ready := range []int64{-1, 1<<20 + 1} {
-		_, err := newServer(ServerOptions{HostLimit: 1 << 20, Ready: ready})
+		_, err := server.NewServer(ServerOptions{HostLimit: 1 << 20, Ready: ready})
 		var wrong *ArgumentError
 		require.ErrorAs(t, err, &wrong)
 		assert.Contains(t, err.Error(), "Ready")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/store/internal/server"
 )
 
 const oneUnit = 64 << 10
@@ -53,9 +54,9 @@ func TestAnotherServerIsToldOfWhatItHasSpilled(t *testing.T) {
 		b.give()
 		_, _, err = b.Exists(background, id)
 		require.NoError(t, err)
-		s.mu.Lock()
-		assert.Zero(t, s.objects[id].leases, "B has other memory")
-		s.mu.Unlock()
+		s.Mu.Lock()
+		assert.Zero(t, s.Objects[id].Leases, "B has other memory")
+		s.Mu.Unlock()
 		assert.Equal(t, byte(5), contents(t, ofB.Array())[oneUnit-1])
 		require.NoError(t, b.Delete(background, id, true))
 		kept, err := a.Get(background, other, GetOptions{})
@@ -76,11 +77,11 @@ func TestADeviceOfWhichAllIsSpilledIsKnown(t *testing.T) {
 	c := newClient(t, s)
 	spilled, gone := makeObject(t, c, bytesOn(oneUnit, 0), 5), makeObject(t, c, bytesOn(oneUnit, 0), 6)
 	require.NoError(t, c.Delete(background, gone, false))
-	s.mu.Lock()
-	for i := range mostDomains + 6 { // as objects on devices of these would
-		s.domainOf(backends.UUID{0xff, byte(i + 1)})
+	s.Mu.Lock()
+	for i := range server.MostDomains + 6 { // as objects on devices of these would
+		s.DomainOf(backends.UUID{0xff, byte(i + 1)})
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	o, err := c.Get(background, spilled, GetOptions{})
 	require.NoError(t, err)
 	_, err = c.Create(background, bytesOn(oneUnit, 0))
@@ -102,11 +103,11 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 			done <- err
 		}()
 		for moving := false; !moving && s.Statistics().Spills == 0; {
-			s.mu.Lock()
-			for _, o := range s.objects {
-				moving = moving || o.unit.moving
+			s.Mu.Lock()
+			for _, o := range s.Objects {
+				moving = moving || o.Unit.Moving
 			}
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}
 		_, err := b.Create(background, what)
 		require.NoError(t, err)
@@ -116,15 +117,15 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 
 // fullFolder has a server's folder for spilled files have room for some bytes.
 func fullFolder(s *Server, room int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.openSpill = func(folder string) (*os.File, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.spilledBytes+oneUnit > room {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.OpenSpill = func(folder string) (*os.File, error) {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		if s.SpilledBytes+oneUnit > room {
 			return os.OpenFile("/dev/full", os.O_RDWR, 0)
 		}
-		return openSpill(folder)
+		return server.OpenSpill(folder)
 	}
 }
 
@@ -178,7 +179,7 @@ func TestAFullFolderIsNamed(t *testing.T) {
 	ids := evictables(t, c, "keekk")
 	_, err := c.Create(background, bytesOf(3*oneUnit))
 	require.ErrorAs(t, err, new(*SystemError))
-	assert.ErrorContains(t, err, s.options.Spill)
+	assert.ErrorContains(t, err, s.Options.Spill)
 	assert.Equal(t, []bool{true, true, true, true, true}, thereAre(t, c, ids))
 }
 
@@ -206,7 +207,7 @@ func TestWhatIsInAFullFolderComesBack(t *testing.T) {
 		if o, err := c.Get(background, id, GetOptions{}); err == nil {
 			require.NoError(t, o.Release())
 		} else {
-			require.ErrorContains(t, err, s.options.Spill)
+			require.ErrorContains(t, err, s.Options.Spill)
 		}
 	}
 	fullFolder(s, 2*oneUnit)

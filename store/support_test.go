@@ -136,9 +136,9 @@ func empty(t testing.TB, s *Server) {
 		for _, m := range f.Memories {
 			ok = ok && m.Used == m.Ready && m.Lingering == 0
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		ok = ok && s.open == 0
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		ok = ok && s.Open == 0
 		return ok
 	}, func() any { return s.Statistics() })
 }

@@ -12,7 +12,8 @@ const goalOfCircles = 6
 // circleBounds are of packages that are not there yet. A bound only ever becomes less.
 var circleBounds = map[string]int{
 	"gobuffer":               59,
-	"store":                  32,
+	"store":                  10,
+	"store/internal/server":  22,
 	"backends/backendtest":   21,
 	"backends/cuda":          34,
 	"pyhamr/internal/bridge": 19,

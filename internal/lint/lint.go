@@ -48,12 +48,13 @@ var rules = []rule{
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...", "internal/memorylimit"}},
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
-	// The server makes and seals the host's memory without a runtime.
-	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "internal/memorylimit", "store/internal/..."}},
+	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "store/internal/..."}},
 	{"store/internal/protocol", []string{"arrayiface", "backends"}},
 	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"store/internal/chain", nil},
-	{"store/internal/book", []string{"store/internal/chain", "store/internal/protocol", "store/internal/wire", "backends/host"}},
+	{"store/internal/book", []string{"backends/host", "store/internal/chain", "store/internal/protocol", "store/internal/wire"}},
+	// The server makes and seals the host's memory without a runtime.
+	{"store/internal/server", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/memorylimit", "store/internal/..."}},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
 	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},

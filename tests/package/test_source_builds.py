@@ -88,7 +88,7 @@ def test_each_folder_of_sources_is_watched():
     found = {name.rpartition("/")[0].partition("/")[0] for name in staleness.sources(ROOT)}
     named = {os.path.normpath(folder).partition("/")[0] for folder in staleness.FOLDERS}
     assert found == {"", *named}
-    assert "store/path.go" in staleness.sources(ROOT)
+    assert "store/internal/wire/path.go" in staleness.sources(ROOT)
 
 
 def packed(path, *entries):

@@ -157,12 +157,12 @@ func (b *Book) Note(operation uint16, payload []byte) {
 func (b *Book) Learn(list []Told, before uint64) (newer []*Entry) {
 	for _, f := range list {
 		//mutate:replace an entry of a time that has not come holds
-		//mutate:with f.when >= before => false
+		//mutate:with f.When >= before => false
 		if f.Entry == nil || f.When >= before {
 			continue
 		}
 		//mutate:replace an older entry of a book holds
-		//mutate:with f.when > had.when => f.when != 0
+		//mutate:with f.When > had.When => f.When != 0
 		if had := b.Facts[f.Key]; had == nil || f.When > had.When {
 			b.enter(f.Entry, f.id)
 			newer = append(newer, f.Entry)
@@ -357,7 +357,7 @@ func (b *Book) ObjectOf(f *Fact) (id protocol.ID, ok bool) {
 	}
 	for _, operation := range []uint16{protocol.OpDelete, protocol.OpDropName} {
 		//mutate:replace a deleted object keeps its names
-		//mutate:with later.when > f.when => later.when == 0
+		//mutate:with later.When > f.When => later.When == 0
 		if later, known := b.Of(operation, id); known && later.When > f.When {
 			return id, false
 		}

@@ -187,7 +187,7 @@ func (b *File) clean() (more bool) {
 		b.Began = start
 	}
 	//mutate:replace a book gives back memory of entries that hold
-	//mutate:with b.began/page*page => (b.began+page-1)/page*page
+	//mutate:with b.Began/page*page => (b.Began+page-1)/page*page
 	if size := min(b.Began/page*page-b.freed, freeAtOnce); size > 0 {
 		_ = unix.Fallocate(b.Number, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, b.freed, size)
 		b.freed += size

@@ -107,7 +107,7 @@ func FileAt(path string) (id FileIdentity) {
 // IsFile reports whether a path names a file.
 //
 //mutate:replace a server removes another one's socket
-//mutate:with fileAt(path) == id => true
+//mutate:with FileAt(path) == id => true
 func IsFile(path string, id FileIdentity) bool { return id != FileIdentity{} && FileAt(path) == id }
 
 // RemoveStale removes what a server that has ended left behind. The lock is held.

@@ -221,9 +221,9 @@ func (s *WaitingSocket) Receive(buffer []byte) (n int, descriptors []int, err er
 // reply is another process's, and is expected soon.
 func (s *WaitingSocket) ReceiveSoon(buffer []byte) (n int, descriptors []int, err error) {
 	//mutate:replace who waits for something keeps a processor
-	//mutate:with s.patient => false
+	//mutate:with s.Patient => false
 	//mutate:replace a thread keeps a processor that a server of this process needs
-	//mutate:with serversHere.Load() > 0 => false
+	//mutate:with ServersHere.Load() > 0 => false
 	if s.Patient || !s.Keeps || ServersHere.Load() > 0 || !Keeping.CompareAndSwap(false, true) {
 		return ReceiveFrom(s.Descriptor, buffer, s.Control, 0, unix.Syscall)
 	}

@@ -37,7 +37,7 @@ func (s *Spinner) until(most time.Duration, there func() bool) {
 		if time.Since(start) > most {
 			s.Skipped = min(2*s.Skipped+1, mostSkipped)
 			//mutate:replace who asked for a reply in vain goes on asking
-			//mutate:with s.skips = s.skipped => s.skips = 0
+			//mutate:with s.Skips = s.Skipped => s.Skips = 0
 			s.Skips = s.Skipped
 			return
 		}

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"encoding/binary"
@@ -10,13 +10,13 @@ import (
 	"hamr/store/internal/wire"
 )
 
-func (c *conversation) putName(d *protocol.Decoder) error {
+func (c *Conversation) putName(d *protocol.Decoder) error {
 	payload := d.Rest
 	name, id, replace := d.Name(), d.ID(), d.Flag()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	o, err := s.find(id)
 	if err != nil {
 		return err
@@ -25,39 +25,39 @@ func (c *conversation) putName(d *protocol.Decoder) error {
 	switch {
 	case had != nil && had.object == o:
 		//mutate:remove a name that an object is given again is not written down
-		s.note(protocol.OpPutName, payload) // an earlier server may have given it away, of which nobody has told yet
+		s.Note(protocol.OpPutName, payload) // an earlier server may have given it away, of which nobody has told yet
 		return nil
 	case had != nil && !replace:
-		return &NameTakenError{Name: name, ID: had.object.id}
+		return &protocol.NameTakenError{Name: name, ID: had.object.id}
 	case had == nil && !replace:
-		if its, expected := s.book.Expected(name); expected {
-			return &NameTakenError{Name: name, ID: its}
+		if its, expected := s.Book.Expected(name); expected {
+			return &protocol.NameTakenError{Name: name, ID: its}
 		}
 	}
 	if err := s.tableRoom(nameBytes(name)); err != nil {
 		return err
 	}
 	if had != nil {
-		s.unname(had)
+		s.Unname(had)
 	}
-	s.name(o, name)
-	s.note(protocol.OpPutName, payload)
+	s.Name(o, name)
+	s.Note(protocol.OpPutName, payload)
 	wire.Crash("server-named")
 	return nil
 }
 
 // named returns a name that an object has, nil where none has.
 func (s *Server) named(name string) *named {
-	if n := s.names[name]; n != nil && !n.object.deleted {
+	if n := s.Names[name]; n != nil && !n.object.deleted {
 		return n
 	}
 	return nil
 }
 
-// name gives an object a name that nobody has.
-func (s *Server) name(o *object, name string) {
+// Name gives an object a name that nobody has.
+func (s *Server) Name(o *object, name string) {
 	n := &named{name: name, object: o}
-	s.names[name] = n
+	s.Names[name] = n
 	s.namesThere++
 	if o.names.Neighbours == nil {
 		o.names.Neighbours = func(n *named) *chain.Neighbours[named] { return &n.ofObject }
@@ -65,21 +65,21 @@ func (s *Server) name(o *object, name string) {
 	o.names.Push(n)
 	o.named += nameBytes(name)
 	s.table += nameBytes(name)
-	s.tell(Event{Kind: Named, ID: o.id, Name: name})
-	for w := range s.waitingNames[name] {
+	s.tell(protocol.Event{Kind: protocol.Named, ID: o.id, Name: name})
+	for w := range s.WaitingNames[name] {
 		s.finish(w)
 	}
 }
 
-// unname takes a name away from its object.
-func (s *Server) unname(n *named) {
+// Unname takes a name away from its object.
+func (s *Server) Unname(n *named) {
 	o := n.object
 	o.names.Remove(n)
-	delete(s.names, n.name)
+	delete(s.Names, n.name)
 	s.namesThere--
 	o.named -= nameBytes(n.name)
 	s.table -= nameBytes(n.name)
-	s.tell(Event{Kind: Unnamed, ID: o.id, Name: n.name})
+	s.tell(protocol.Event{Kind: protocol.Unnamed, ID: o.id, Name: n.name})
 }
 
 // noteDropped writes down that an object lost a name, or all where the name is empty.
@@ -89,52 +89,52 @@ func (s *Server) noteDropped(o *object, name string) {
 	if name == "" {
 		e.ID(o.id)
 	}
-	s.note(protocol.OpDropName, e.Bytes)
+	s.Note(protocol.OpDropName, e.Bytes)
 }
 
-func (c *conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
 	name, most := d.Name(), timeout(d)
 	if err := d.Done(); err != nil {
 		return err
 	}
-	if n := c.server.named(name); n != nil {
+	if n := c.Server.named(name); n != nil {
 		e.ID(n.object.id)
 		return nil
 	}
 	if most == 0 {
-		return &NotFoundError{Name: name}
+		return &protocol.NotFoundError{Name: name}
 	}
-	c.server.wait(&waiter{session: c.session, request: f.Request, name: name, send: c.sendLater}, most)
+	c.Server.wait(&waiter{session: c.Session, request: f.Request, name: name, send: c.sendLater}, most)
 	return errLater
 }
 
-func (c *conversation) dropName(d *protocol.Decoder) error {
+func (c *Conversation) dropName(d *protocol.Decoder) error {
 	name := d.Name()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	n := c.server.named(name)
+	n := c.Server.named(name)
 	if n == nil {
-		return &NotFoundError{Name: name}
+		return &protocol.NotFoundError{Name: name}
 	}
-	c.server.unname(n)
-	c.server.noteDropped(n.object, name)
+	c.Server.Unname(n)
+	c.Server.noteDropped(n.object, name)
 	return nil
 }
 
-func (c *conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
 	id := d.ID()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o := c.server.objects[id]
+	o := c.Server.Objects[id]
 	e.Flag(o != nil)
 	e.Flag(o != nil && o.Sealed)
 	return nil
 }
 
-func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
-	o, err := objectOf(d, c.server.find)
+func (c *Conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
+	o, err := objectOf(d, c.Server.find)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error 
 func encodeListed(e *protocol.Encoder, o *object) {
 	e.ID(o.id)
 	protocol.EncodeTold(e, &o.Told)
-	e.U32(uint32(min(o.leases, protocol.MostLeases)))
+	e.U32(uint32(min(o.Leases, protocol.MostLeases)))
 	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
 	e.U32(0)
 	count := uint32(0)
@@ -159,7 +159,7 @@ func encodeListed(e *protocol.Encoder, o *object) {
 	binary.LittleEndian.PutUint32(e.Bytes[at:], count)
 }
 
-func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	after, most, filter, prefix := d.U64(), d.U32(), d.U8(), d.Text()
 	if d.Broken == "" && filter >= protocol.ListNamed<<1 {
 		d.Fail("a filter of %#x", filter)
@@ -167,7 +167,7 @@ func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	next := len(e.Bytes)
 	e.U64(0)
 	e.U32(0)
@@ -206,26 +206,26 @@ func hasName(o *object, prefix string) bool {
 	return false
 }
 
-func (c *conversation) setMetadata(d *protocol.Decoder) error {
+func (c *Conversation) setMetadata(d *protocol.Decoder) error {
 	payload := d.Rest
 	id, metadata := d.ID(), d.Blob()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	o, err := c.mine(id)
 	if err != nil {
 		return err
 	}
-	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(metadata, s.Options.MaxMetadata); err != nil {
 		return err
 	}
 	if err := s.tableRoom(int64(len(metadata) - len(o.Metadata))); err != nil {
 		return err
 	}
 	o.setMetadata(s, metadata)
-	if o.leases > 1 || o.learned {
-		s.note(protocol.OpSetMetadata, payload)
+	if o.Leases > 1 || o.learned {
+		s.Note(protocol.OpSetMetadata, payload)
 	}
 	return nil
 }
@@ -235,10 +235,10 @@ func (o *object) setMetadata(s *Server, metadata []byte) {
 	o.Metadata = append([]byte(nil), metadata...)
 }
 
-func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
 	most, count := timeout(d), int(d.U32())
-	w := &waiter{session: c.session, request: f.Request, count: count, send: c.sendLater}
-	seen := map[ID]bool{}
+	w := &waiter{session: c.Session, request: f.Request, count: count, send: c.sendLater}
+	seen := map[protocol.ID]bool{}
 	for range d.Count(16) {
 		if id := d.ID(); !seen[id] {
 			seen[id] = true
@@ -252,28 +252,28 @@ func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.E
 		return err
 	}
 	for _, id := range w.ids {
-		if c.server.settled(id) {
+		if c.Server.settled(id) {
 			w.ready++
 		}
 	}
 	if w.ready >= count || most == 0 {
-		c.server.encodeReady(e, w.ids)
+		c.Server.encodeReady(e, w.ids)
 		return nil
 	}
-	c.server.wait(w, most)
+	c.Server.wait(w, most)
 	return errLater
 }
 
-func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
 	most := timeout(d)
 	if err := d.Done(); err != nil {
 		return err
 	}
-	q := c.session.events
+	q := c.Session.events
 	if q == nil {
 		q = &eventQueue{}
-		c.session.events = q
-		c.server.watchers[c.session] = struct{}{}
+		c.Session.events = q
+		c.Server.watchers[c.Session] = struct{}{}
 		q.encode(e) // at once, so that the client knows from when on it is told
 		return nil
 	}
@@ -281,11 +281,11 @@ func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.
 		q.encode(e)
 		return nil
 	}
-	c.server.wait(&waiter{session: c.session, request: f.Request, events: true, send: c.sendLater}, most)
+	c.Server.wait(&waiter{session: c.Session, request: f.Request, events: true, send: c.sendLater}, most)
 	return errLater
 }
 
-func (c *conversation) mark(d *protocol.Decoder) error {
+func (c *Conversation) mark(d *protocol.Decoder) error {
 	payload := d.Rest
 	id, what, on := d.ID(), d.U8(), d.Flag()
 	if d.Broken == "" && what > protocol.MarkEvictable {
@@ -294,12 +294,12 @@ func (c *conversation) mark(d *protocol.Decoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o, err := c.server.find(id)
+	o, err := c.Server.find(id)
 	if err != nil {
 		return err
 	}
 	o.set(what, on)
-	c.server.note(protocol.OpMark, payload)
+	c.Server.Note(protocol.OpMark, payload)
 	return nil
 }
 
@@ -312,24 +312,24 @@ func (o *object) set(what uint8, on bool) {
 	o.update()
 }
 
-func (c *conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	t := c.server.figures()
+	t := c.Server.figures()
 	for _, v := range t.Numbers() {
 		e.U64(uint64(*v))
 	}
 	e.U32(uint32(len(t.Memories)))
 	for _, m := range t.Memories {
 		e.Text(m.Name)
-		e.ID(ID(m.Device))
+		e.ID(protocol.ID(m.Device))
 		for _, v := range m.Numbers() {
 			e.U64(uint64(*v))
 		}
 	}
 	if len(e.Bytes) > protocol.MostPacket {
-		return &SystemError{Problem: fmt.Sprintf("statistics of %d devices", len(t.Memories))}
+		return &protocol.SystemError{Problem: fmt.Sprintf("statistics of %d devices", len(t.Memories))}
 	}
 	return nil
 }

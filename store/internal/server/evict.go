@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"cmp"
@@ -9,31 +9,32 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
-// mostDomains is of how many devices figures are kept that have no objects.
-const mostDomains = 64
+// MostDomains is of how many devices figures are kept that have no objects.
+const MostDomains = 64
 
-// mostDevices is on how many devices there may be objects: more than one machine has.
-const mostDevices = 256
+// MostDevices is on how many devices there may be objects: more than one machine has.
+const MostDevices = 256
 
 // mostMemory is how many bytes can be counted of one memory. No processor addresses more, and sums do not overflow.
 const mostMemory = 1 << 57
 
-func (s *Server) domainOf(device backends.UUID) *domain {
+func (s *Server) DomainOf(device backends.UUID) *domain {
 	d := s.domains[device]
 	if d == nil {
-		if len(s.domains) > mostDomains {
+		if len(s.domains) > MostDomains {
 			for device, d := range s.domains {
 				if d.used == 0 && d.lingering == 0 && d.spilled == 0 && d.idle.oldest == nil && device != (backends.UUID{}) {
 					delete(s.domains, device)
 				}
 			}
 		}
-		d = &domain{device: device, name: device.String(), limit: s.options.DeviceLimit, spills: s.devices.spills(device), files: &s.files}
+		d = &domain{device: device, name: device.String(), limit: s.Options.DeviceLimit, spills: s.devices.spills(device), files: &s.files}
 		if device == (backends.UUID{}) {
-			d.name, d.limit, d.spills = "host", s.options.HostLimit, s.options.Spill != ""
+			d.name, d.limit, d.spills = "host", s.Options.HostLimit, s.Options.Spill != ""
 		}
 		s.domains[device] = d
 	}
@@ -42,12 +43,12 @@ func (s *Server) domainOf(device backends.UUID) *domain {
 
 // deviceRoom is domainOf that refuses one device more than there can be.
 func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
-	d := s.domainOf(device)
+	d := s.DomainOf(device)
 	//mutate:replace objects may be on any number of devices
-	//mutate:with len(s.domains) > mostDevices => false
-	if len(s.domains) > mostDevices && d.used == 0 && d.lingering == 0 && d.spilled == 0 {
+	//mutate:with len(s.domains) > MostDevices => false
+	if len(s.domains) > MostDevices && d.used == 0 && d.lingering == 0 && d.spilled == 0 {
 		delete(s.domains, device)
-		return nil, &ArgumentError{Argument: "device", Value: device.String(), Accepted: fmt.Sprintf("one of at most %d with objects", mostDevices)}
+		return nil, &protocol.ArgumentError{Argument: "device", Value: device.String(), Accepted: fmt.Sprintf("one of at most %d with objects", MostDevices)}
 	}
 	return d, nil
 }
@@ -75,7 +76,7 @@ func (s *Server) room(d *domain, bytes int64) error {
 				continue
 			}
 			if len(stays) > 0 {
-				return &SystemError{Problem: "no room could be made: " + failed.Error()}
+				return &protocol.SystemError{Problem: "no room could be made: " + failed.Error()}
 			}
 			return s.full(d, bytes)
 		}
@@ -85,13 +86,13 @@ func (s *Server) room(d *domain, bytes int64) error {
 		}
 		if !d.spills || u.objects == 0 {
 			s.evict(u)
-		} else if err := s.spill(u); err != nil {
+		} else if err := s.Spill(u); err != nil {
 			failed = err
 			switch {
 			case u.idle.in == nil: // somebody has it since
 			case !errors.As(err, new(*unreadableError)):
 				if !s.evictInstead(d, bytes, err) {
-					return &SystemError{Problem: "no room could be made: " + err.Error()}
+					return &protocol.SystemError{Problem: "no room could be made: " + err.Error()}
 				}
 			case u.goes.in != nil:
 				s.evict(u)
@@ -155,7 +156,7 @@ func (s *Server) evict(u *unit) {
 	for _, o := range u.places {
 		if o != nil {
 			s.evicted++
-			s.remove(o, false, Evicted)
+			s.Remove(o, false, protocol.Evicted)
 		}
 	}
 	s.free(u)
@@ -163,10 +164,10 @@ func (s *Server) evict(u *unit) {
 
 func (s *Server) full(d *domain, bytes int64) error {
 	held := map[int]int64{}
-	for c := range s.sessions {
+	for c := range s.Sessions {
 		counted := map[*unit]bool{}
-		for _, l := range c.leases {
-			if u := l.object.unit; u != nil && u.domain == d && !counted[u] {
+		for _, l := range c.Leases {
+			if u := l.object.Unit; u != nil && u.domain == d && !counted[u] {
 				counted[u] = true
 				held[c.process] += u.size
 			}
@@ -176,11 +177,11 @@ func (s *Server) full(d *domain, bytes int64) error {
 	if limit == 0 {
 		limit = mostMemory
 	}
-	full := &FullError{Memory: d.name, Needed: bytes, Limit: limit, Used: d.used}
+	full := &protocol.FullError{Memory: d.name, Needed: bytes, Limit: limit, Used: d.used}
 	for process, bytes := range held {
-		full.Holders = append(full.Holders, Holder{Process: process, Bytes: bytes})
+		full.Holders = append(full.Holders, protocol.Holder{Process: process, Bytes: bytes})
 	}
-	slices.SortFunc(full.Holders, func(a, b Holder) int {
+	slices.SortFunc(full.Holders, func(a, b protocol.Holder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Process, b.Process))
 	})
 	full.Holders = full.Holders[:min(len(full.Holders), 16)]

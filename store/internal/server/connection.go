@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"errors"
@@ -10,12 +10,12 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// conversation is what the server keeps for a connection.
-type conversation struct {
-	server      *Server
-	transport   wire.Transport
-	leader      *leader // that handles a packet, while others' wait for that
-	session     *session
+// Conversation is what the server keeps for a connection.
+type Conversation struct {
+	Server      *Server
+	Transport   wire.Transport
+	Leader      *Leader // that handles a packet, while others' wait for that
+	Session     *session
 	greeted     bool
 	last        undoable
 	process     int // as the kernel says
@@ -24,32 +24,32 @@ type conversation struct {
 	short       bool               // some should have come, and could not be opened
 	sending     []*wire.Descriptor // that go with the reply
 	numbers     []int
-	hang        func() // ends the connection
+	Hang        func() // ends the connection
 }
 
 // admit begins to answer a connection, whose descriptor is its own.
 func (s *Server) admit(socket int) {
 	wire.Record(socket)
-	k := &link{socket: socket, process: -1}
-	c := &conversation{server: s, transport: k, hang: k.hang}
-	k.conversation = c
+	k := &Link{Socket: socket, Process: -1}
+	c := &Conversation{Server: s, Transport: k, Hang: k.Hang}
+	k.Conversation = c
 	var err error
-	if c.process, err = wire.CheckPeer(socket, s.path); err == nil {
+	if c.process, err = wire.CheckPeer(socket, s.At); err == nil {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*protocol.MostPacket)
-		k.process = processOf(socket)
+		k.Process = processOf(socket)
 	}
 	if err == nil {
-		if err = s.links.add(k, s.options.MaxSessions); err == nil {
+		if err = s.Links.Add(k, s.Options.MaxSessions); err == nil {
 			return
 		}
 	}
 	if err == errTooMany {
-		most := int64(s.options.MaxSessions)
-		turnAway(socket, &FullError{Memory: protocol.MemoryConnections, Needed: 1, Limit: most, Used: most})
+		most := int64(s.Options.MaxSessions)
+		turnAway(socket, &protocol.FullError{Memory: protocol.MemoryConnections, Needed: 1, Limit: most, Used: most})
 	}
 	k.close(nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.refused++
 }
 
@@ -65,23 +65,23 @@ func turnAway(socket int, why error) {
 	_ = wire.SendTo(socket, e.Bytes, nil, unix.MSG_DONTWAIT)
 }
 
-// leave ends what a connection has.
-func (s *Server) leave(c *conversation, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var broken *ProtocolError
+// Leave ends what a connection has.
+func (s *Server) Leave(c *Conversation, err error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	var broken *protocol.ProtocolError
 	if errors.As(err, &broken) {
 		s.breaches++
 	}
-	if c.session != nil {
+	if c.Session != nil {
 		s.quiet = s.closed
-		s.end(c.session)
+		s.end(c.Session)
 		s.quiet = false
 	}
 }
 
-// handle answers the frames of a packet. The error is one that ends the connection.
-func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
+// Handle answers the frames of a packet. The error is one that ends the connection.
+func (c *Conversation) Handle(packet []byte, descriptors []int) (err error) {
 	c.descriptors = descriptors
 	defer func() { wire.CloseAll(c.descriptors) }()
 	for len(packet) > 0 {
@@ -98,71 +98,71 @@ func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
 }
 
 // refuse says why the connection ends.
-func (c *conversation) refuse(f protocol.Frame, err error) error {
+func (c *Conversation) refuse(f protocol.Frame, err error) error {
 	c.out.Bytes = c.out.Bytes[:0]
 	at := c.out.Begin(max(f.Operation, 1), protocol.StatusProtocol, f.Request)
 	status := protocol.EncodeError(&c.out, err)
 	c.out.End(at)
 	c.out.Bytes[6] = byte(status)
-	_ = c.transport.Send(c.out.Bytes, nil)
+	_ = c.Transport.Send(c.out.Bytes, nil)
 	return err
 }
 
 // sendLater sends the answer of a request that waited, or ends the connection.
-func (c *conversation) sendLater(packet []byte) {
-	if c.transport.Send(packet, nil) != nil {
-		c.hang()
+func (c *Conversation) sendLater(packet []byte) {
+	if c.Transport.Send(packet, nil) != nil {
+		c.Hang()
 	}
 }
 
 // errLater is returned by what is answered later.
 var errLater = errors.New("later")
 
-func (c *conversation) answer(f protocol.Frame, last bool) error {
+func (c *Conversation) answer(f protocol.Frame, last bool) error {
 	if f.Status != 0 {
-		return c.refuse(f, &ProtocolError{Problem: fmt.Sprintf("a request's state of %d", f.Status)})
+		return c.refuse(f, &protocol.ProtocolError{Problem: fmt.Sprintf("a request's state of %d", f.Status)})
 	}
 	if !c.greeted && f.Operation != protocol.OpHello {
-		return c.refuse(f, &ProtocolError{Problem: "something else before the greeting"})
+		return c.refuse(f, &protocol.ProtocolError{Problem: "something else before the greeting"})
 	}
 	if len(c.descriptors) > 0 && last && f.Operation != protocol.OpAttach && f.Operation != protocol.OpHold && f.Operation != protocol.OpHoldUnit && f.Operation != protocol.OpRemember {
-		return c.refuse(f, &ProtocolError{Problem: fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.Operation)})
+		return c.refuse(f, &protocol.ProtocolError{Problem: fmt.Sprintf("%d descriptors with operation %d, which takes none", len(c.descriptors), f.Operation)})
 	}
 	d := protocol.Decoder{Rest: f.Payload}
 	c.out.Bytes = c.out.Bytes[:0]
-	s := c.server
-	s.mu.Lock()
+	s := c.Server
+	s.Mu.Lock()
 	s.requests++
-	if c.session != nil && c.session.waiting != nil && f.IsAnswered() {
-		s.mu.Unlock()
-		return c.refuse(f, &ProtocolError{Problem: "a request while another one waits"})
+	if c.Session != nil && c.Session.Waiting != nil && f.IsAnswered() {
+		s.Mu.Unlock()
+		return c.refuse(f, &protocol.ProtocolError{Problem: "a request while another one waits"})
 	}
 	at := 0
-	if c.session != nil && len(c.session.gone) > 0 && f.IsAnswered() {
+	if c.Session != nil && len(c.Session.gone) > 0 && f.IsAnswered() {
 		at = c.out.Begin(protocol.OpGone, protocol.StatusDone, 0)
-		n := min(len(c.session.gone), 256)
+		n := min(len(c.Session.gone), 256)
 		c.out.U32(uint32(n))
-		for _, id := range c.session.gone[:n] {
+		for _, id := range c.Session.gone[:n] {
 			c.out.ID(id)
 		}
-		c.session.gone = append(c.session.gone[:0], c.session.gone[n:]...)
+		c.Session.gone = append(c.Session.gone[:0], c.Session.gone[n:]...)
 		c.out.End(at)
 	}
 	at = c.out.Begin(f.Operation, protocol.StatusDone, f.Request)
 	if f.IsAnswered() {
 		c.last = undoable{request: f.Request, operation: f.Operation}
 	}
-	s.acting = c.leader
+	s.acting = c.Leader
 	err := c.dispatch(f, &d, &c.out)
 	s.acting = nil
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	defer func() {
 		for _, d := range c.sending {
 			d.Release()
 		}
 		c.sending = c.sending[:0]
 	}()
-	var broken *ProtocolError
+	var broken *protocol.ProtocolError
 	switch {
 	case errors.As(err, &broken):
 		return c.refuse(f, broken)
@@ -179,5 +179,5 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 		c.numbers = append(c.numbers, d.Number)
 	}
 	wire.Crash("server-sending")
-	return c.transport.Send(c.out.Bytes, c.numbers)
+	return c.Transport.Send(c.out.Bytes, c.numbers)
 }

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"io"
@@ -9,12 +9,12 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// leader answers requests, whosever they are, one after the other: a goroutine for each connection would have to be
+// Leader answers requests, whosever they are, one after the other: a goroutine for each connection would have to be
 // woken for each request. One that takes long, as it writes to a file, has another leader go on with the others'.
-type leader struct {
-	server  *Server
+type Leader struct {
+	Server  *Server
 	leads   bool
-	at      *link // whose request is being answered
+	at      *Link // whose request is being answered
 	buffer  []byte
 	control []byte
 	out     []byte
@@ -22,45 +22,45 @@ type leader struct {
 
 	// Whether it is worthwhile to ask for the next request for a while is one thing after most of them, and
 	// another after a seal, whose maker may be about to tell of the object.
-	usually, afterSeal wire.Spinner
-	sealed             bool
+	Usually, afterSeal wire.Spinner
+	Sealed             bool
 }
 
 // mostEventsAtOnce is of how many descriptors one call tells.
 const mostEventsAtOnce = 64
 
-// lead has a goroutine answer requests.
-func (s *Server) lead() {
-	s.connections.Add(1)
-	l := &leader{
-		server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, wire.ControlBytes),
+// Lead has a goroutine answer requests.
+func (s *Server) Lead() {
+	s.Connections.Add(1)
+	l := &Leader{
+		Server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, wire.ControlBytes),
 		events: make([]unix.EpollEvent, mostEventsAtOnce),
 	}
 	go l.run()
 }
 
-func (l *leader) run() {
-	s := l.server
-	defer s.connections.Done()
+func (l *Leader) run() {
+	s := l.Server
+	defer s.Connections.Done()
 	for {
-		soon := &l.usually
-		if l.sealed {
-			soon, l.sealed = &l.afterSeal, false
+		soon := &l.Usually
+		if l.Sealed {
+			soon, l.Sealed = &l.afterSeal, false
 		}
-		n, err := s.links.poll.Wait(l.events, soon)
+		n, err := s.Links.Poll.Wait(l.events, soon)
 		if err != nil {
 			return // of descriptors that are the server's own
 		}
 		for i := range l.events[:n] {
 			number := wire.NumberOf(&l.events[i])
 			if number == 0 {
-				for _, k := range s.links.here() {
-					l.end(k, io.EOF)
+				for _, k := range s.Links.Here() {
+					l.End(k, io.EOF)
 				}
 				return
 			}
-			if k := s.links.find(number); k != nil {
-				l.hear(k, number&1 == ofProcess)
+			if k := s.Links.find(number); k != nil {
+				l.Hear(k, number&1 == ofProcess)
 			}
 			if !l.leads { // what else there is, another one is told of
 				return
@@ -69,12 +69,12 @@ func (l *leader) run() {
 	}
 }
 
-// hear answers what a link has, or has it hung up when its process has ended.
-func (l *leader) hear(k *link, dead bool) {
+// Hear answers what a link has, or has it hung up when its process has ended.
+func (l *Leader) Hear(k *Link, dead bool) {
 	if dead {
-		l.server.links.deaf(k)
+		l.Server.Links.deaf(k)
 		//mutate:remove a session lasts as long as a forked child's copy of its socket
-		k.hang()
+		k.Hang()
 		return
 	}
 	n, descriptors, err := k.receive(l.buffer, l.control)
@@ -82,21 +82,21 @@ func (l *leader) hear(k *link, dead bool) {
 		return
 	}
 	if short := err == wire.ErrShort; err == nil || short {
-		c := k.conversation
+		c := k.Conversation
 		c.short = short
-		l.at, c.leader, c.out.Bytes = k, l, l.out[:0]
-		err = c.handle(l.buffer[:n], descriptors)
-		l.at, c.leader, l.out, c.out.Bytes = nil, nil, c.out.Bytes, nil
+		l.at, c.Leader, c.out.Bytes = k, l, l.out[:0]
+		err = c.Handle(l.buffer[:n], descriptors)
+		l.at, c.Leader, l.out, c.out.Bytes = nil, nil, c.out.Bytes, nil
 	}
-	if err != nil || (!l.leads && !l.server.links.back(k)) {
-		l.end(k, err)
+	if err != nil || (!l.leads && !l.Server.Links.back(k)) {
+		l.End(k, err)
 	}
 }
 
-// end ends a connection, and what it has.
-func (l *leader) end(k *link, why error) {
-	l.server.links.remove(k)
-	l.server.leave(k.conversation, why)
+// End ends a connection, and what it has.
+func (l *Leader) End(k *Link, why error) {
+	l.Server.Links.remove(k)
+	l.Server.Leave(k.Conversation, why)
 	k.close(why)
 }
 
@@ -109,21 +109,21 @@ func (s *Server) stall() {
 	}
 	s.acting = nil
 	l.leads = false
-	l.at.conversation.leader = nil
-	s.links.leave(l.at)
-	s.lead()
+	l.at.Conversation.Leader = nil
+	s.Links.leave(l.at)
+	s.Lead()
 }
 
 // waitMoved waits until a unit was spilled or brought back. The lock is let go of meanwhile.
 func (s *Server) waitMoved() {
 	s.stall()
-	s.moved.Wait()
+	s.Moved.Wait()
 }
 
 // pause lets go of the lock for what takes long.
 func (s *Server) pause(long func()) {
 	s.stall()
-	s.mu.Unlock()
-	defer s.mu.Lock()
+	s.Mu.Unlock()
+	defer s.Mu.Lock()
 	long()
 }

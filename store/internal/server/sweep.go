@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"runtime"
@@ -27,8 +27,8 @@ func (s *Server) takeOut(names *chain.Chain[named]) {
 	for range min(names.Count, sweepAtOnce) {
 		n := names.Oldest
 		names.Remove(n)
-		if s.names[n.name] == n { // or else another object has it since
-			delete(s.names, n.name)
+		if s.Names[n.name] == n { // or else another object has it since
+			delete(s.Names, n.name)
 		}
 	}
 }
@@ -39,9 +39,9 @@ func (s *Server) sweepLater() {
 		return
 	}
 	s.sweeping = true
-	s.connections.Add(1)
+	s.Connections.Add(1)
 	go func() {
-		defer s.connections.Done()
+		defer s.Connections.Done()
 		for s.sweep() {
 			runtime.Gosched()
 		}
@@ -50,8 +50,8 @@ func (s *Server) sweepLater() {
 
 // sweep does a part of it, and reports whether there is more.
 func (s *Server) sweep() (more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.closed {
 		return false
 	}
@@ -60,6 +60,6 @@ func (s *Server) sweep() (more bool) {
 			s.unswept = s.unswept[1:]
 		}
 	}
-	s.sweeping = s.book.Tidy() || len(s.unswept) > 0
+	s.sweeping = s.Book.Tidy() || len(s.unswept) > 0
 	return s.sweeping
 }

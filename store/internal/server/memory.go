@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func newUnit(d *domain, bytes int64) *unit {
 
 // ownMemory makes a unit of one object on the host, of memory that is ready where there is some for it.
 func (s *Server) ownMemory(bytes int64) (*unit, error) {
-	d := s.domainOf(backends.UUID{})
+	d := s.DomainOf(backends.UUID{})
 	descriptor, err := s.takeSpare(d, bytes)
 	if err != nil {
 		return nil, err
@@ -48,9 +48,9 @@ func (s *Server) ownMemory(bytes int64) (*unit, error) {
 	if descriptor < 0 {
 		return s.newMemory(bytes)
 	}
-	s.open++ // the descriptor is there
+	s.Open++ // the descriptor is there
 	u := newUnit(d, bytes)
-	u.descriptor = wire.NewDescriptor(descriptor)
+	u.Descriptor = wire.NewDescriptor(descriptor)
 	return u, nil
 }
 
@@ -66,12 +66,12 @@ func (s *Server) newMemory(bytes int64) (*unit, error) {
 		return err
 	}); err != nil {
 		s.unclaim(u)
-		if !errors.As(err, new(*FullError)) {
-			err = &SystemError{Problem: err.Error()}
+		if !errors.As(err, new(*protocol.FullError)) {
+			err = &protocol.SystemError{Problem: err.Error()}
 		}
 		return nil, err
 	}
-	u.descriptor = wire.NewDescriptor(number)
+	u.Descriptor = wire.NewDescriptor(number)
 	return u, nil
 }
 
@@ -83,7 +83,7 @@ func (s *Server) slab(c *session, place int64) (u *unit, fresh bool, err error) 
 			return list[i], false, nil
 		}
 	}
-	d := s.domainOf(backends.UUID{})
+	d := s.DomainOf(backends.UUID{})
 	bytes := slabBytes(len(list), place, d.limit)
 	if u, err = s.newMemory(bytes); err != nil {
 		return nil, false, err
@@ -108,15 +108,15 @@ func (u *unit) seal() (forGood bool, err error) {
 	}
 	if len(u.places) == 1 {
 		//mutate:replace a sealed file is not sealed
-		//mutate:with forGood, err = host.SealShared(u.descriptor.number) => forGood = true
-		if forGood, err = host.SealShared(u.descriptor.Number); err != nil {
+		//mutate:with forGood, err = host.SealShared(u.Descriptor.Number) => forGood = true
+		if forGood, err = host.SealShared(u.Descriptor.Number); err != nil {
 			return false, err
 		}
 		//mutate:skip a slab is not sealed against others
-	} else if err := host.SealMappings(u.descriptor.Number); err != nil {
+	} else if err := host.SealMappings(u.Descriptor.Number); err != nil {
 		return false, err
 	}
-	readable, err := host.ReadOnlyDescriptor(u.descriptor.Number)
+	readable, err := host.ReadOnlyDescriptor(u.Descriptor.Number)
 	if wire.RanOut(err) {
 		u.writable = false // the seals alone protect it
 		return forGood, nil
@@ -124,7 +124,7 @@ func (u *unit) seal() (forGood bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	u.descriptor.Release()
-	u.descriptor, u.writable = wire.NewDescriptor(readable), false
+	u.Descriptor.Release()
+	u.Descriptor, u.writable = wire.NewDescriptor(readable), false
 	return forGood, nil
 }

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ const devicePart = 8 << 20 // bytes that are copied at a time
 // newDeviceSpill knows the devices that are there now; none of them is touched.
 func newDeviceSpill(r *gobuffer.Runtime) (*deviceSpill, error) {
 	places := map[backends.UUID]backends.Region{}
-	eachDevice(r, func(id backends.UUID, at backends.Region) bool {
+	EachDevice(r, func(id backends.UUID, at backends.Region) bool {
 		if _, known := places[id]; !known {
 			places[id] = at
 		}
@@ -94,7 +94,7 @@ func (d *deviceSpill) load(f *spilledFile, device backends.UUID, size int64) (de
 	part, check := make([]byte, min(f.bytes, devicePart)), uint32(0)
 	for done := int64(0); done < f.bytes && err == nil; done += int64(len(part)) {
 		part = part[:min(f.bytes-done, int64(len(part)))]
-		if _, err = f.file.ReadAt(part, done); err != nil {
+		if _, err = f.File.ReadAt(part, done); err != nil {
 			err = fmt.Errorf("reading %d bytes at %d of %d: %w", len(part), done, f.bytes, err)
 			break
 		}
@@ -122,8 +122,8 @@ func (d *deviceSpill) elements(m *gobuffer.Memory, bytes int64) (elements *gobuf
 	return elements, array.Close, nil
 }
 
-// eachDevice goes over the devices whose memory a runtime can map, until f returns false.
-func eachDevice(r *gobuffer.Runtime, f func(id backends.UUID, at backends.Region) bool) {
+// EachDevice goes over the devices whose memory a runtime can map, until f returns false.
+func EachDevice(r *gobuffer.Runtime, f func(id backends.UUID, at backends.Region) bool) {
 	for _, a := range backends.Allocators() {
 		if a.Facts().Kind != backends.DeviceOnly {
 			continue

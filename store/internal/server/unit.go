@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"hamr/backends"
@@ -9,7 +9,7 @@ import (
 // unit is memory that is counted, evicted and spilled as a whole: that of one object, or a slab of
 // small ones. The server's lock guards it.
 type unit struct {
-	id       ID
+	id       protocol.ID
 	domain   *domain
 	size     int64 // bytes, as counted
 	places   []*object
@@ -26,10 +26,10 @@ type unit struct {
 	goes       entry                 // among what may be evicted
 	gone       bool                  // no object will be in it again
 	forced     bool                  // counted as lingering
-	descriptor *wire.Descriptor
-	spilled    *spilledFile
+	Descriptor *wire.Descriptor
+	Spilled    *spilledFile
 	replaced   bool // it was brought back, as other memory
-	moving     bool // being written to or read from a file, without the lock
+	Moving     bool // being written to or read from a file, without the lock
 }
 
 // domain is memory with a limit of its own: the host's, or a device's.
@@ -57,12 +57,12 @@ func (d *domain) count(bytes int64) {
 
 // list has the unit stand where it may go from: where it stood, or as the newest.
 func (u *unit) list() {
-	free := u.blockers == 0 && !u.gone && !u.moving
+	free := u.blockers == 0 && !u.gone && !u.Moving
 	from := &u.domain.goes
-	if u.spilled != nil {
+	if u.Spilled != nil {
 		from = u.domain.files
 	}
-	u.idle.stand(u, &u.domain.idle, free && u.spilled == nil)
+	u.idle.stand(u, &u.domain.idle, free && u.Spilled == nil)
 	u.goes.stand(u, from, free && u.keepers == 0)
 }
 

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"sort"
@@ -10,13 +10,13 @@ import (
 // object is what the server knows of an object. The server's lock guards it.
 type object struct {
 	protocol.Told
-	id       ID
+	id       protocol.ID
 	sequence uint64   // counts objects as they are made
-	unit     *unit    // nil of one without bytes
+	Unit     *unit    // nil of one without bytes
 	place    int32    // in the unit
 	owner    *session // who has not sealed it yet
 	bound    *session // with which it goes
-	leases   int64
+	Leases   int64
 	deleted  bool
 	blocks   bool // is counted in unit.blockers
 	keeps    bool // is counted in unit.keepers
@@ -40,20 +40,20 @@ type lease struct {
 // session is a connection that has leases.
 type session struct {
 	process  int
-	leases   map[ID]lease // of objects that were deleted, too
+	Leases   map[protocol.ID]lease // of objects that were deleted, too
 	unsealed map[*object]struct{}
 	bound    map[*object]struct{} // what goes with it, sealed or not
 	known    map[*unit]struct{}   // slabs that it has, or may have
 	slabs    map[int64][]*unit    // those that it fills, by bytes of a place
-	gone     []ID                 // slabs that it is to be told of
+	gone     []protocol.ID        // slabs that it is to be told of
 	events   *eventQueue
-	waiting  *waiter
+	Waiting  *waiter
 	ended    bool
 }
 
 func newSession(process int) *session {
 	return &session{
-		process: process, leases: map[ID]lease{}, unsealed: map[*object]struct{}{}, bound: map[*object]struct{}{},
+		process: process, Leases: map[protocol.ID]lease{}, unsealed: map[*object]struct{}{}, bound: map[*object]struct{}{},
 		known: map[*unit]struct{}{}, slabs: map[int64][]*unit{},
 	}
 }
@@ -71,15 +71,15 @@ func nameBytes(name string) int64 { return int64(2*len(name) + 64) }
 
 // update settles whether the object keeps its unit from being spilled and evicted.
 func (o *object) update() {
-	if o.unit == nil {
+	if o.Unit == nil {
 		return
 	}
 	//mutate:replace a lease does not keep an object from eviction
-	//mutate:with o.leases > 0 => false
-	blocks := o.leases > 0 || (!o.deleted && (!o.Sealed || o.Pinned || (!o.Evicts && !o.unit.domain.spills)))
-	count(&o.unit.blockers, &o.blocks, blocks)
-	count(&o.unit.keepers, &o.keeps, !o.deleted && !o.Evicts)
-	o.unit.list()
+	//mutate:with o.Leases > 0 => false
+	blocks := o.Leases > 0 || (!o.deleted && (!o.Sealed || o.Pinned || (!o.Evicts && !o.Unit.domain.spills)))
+	count(&o.Unit.blockers, &o.blocks, blocks)
+	count(&o.Unit.keepers, &o.keeps, !o.deleted && !o.Evicts)
+	o.Unit.list()
 }
 
 // count has an object be counted among others, or not.
@@ -93,25 +93,25 @@ func count(n *int, was *bool, is bool) {
 }
 
 // find returns an object that is there for everybody.
-func (s *Server) find(id ID) (*object, error) {
-	if o := s.objects[id]; o != nil && !o.deleted {
+func (s *Server) find(id protocol.ID) (*object, error) {
+	if o := s.Objects[id]; o != nil && !o.deleted {
 		return o, nil
 	}
-	return nil, &NotFoundError{ID: id}
+	return nil, &protocol.NotFoundError{ID: id}
 }
 
 // add makes an object one that is found.
 func (s *Server) add(o *object) {
 	s.sequence++
 	o.sequence = s.sequence
-	s.objects[o.id] = o
+	s.Objects[o.id] = o
 	s.order = append(s.order, listed{s.sequence, o})
 	s.table += o.tableBytes()
 }
 
 // put gives an object a place in a unit.
 func (u *unit) put(o *object, place int32) {
-	o.unit, o.place = u, place
+	o.Unit, o.place = u, place
 	u.places[place] = o
 	u.objects++
 	o.update()
@@ -119,53 +119,53 @@ func (u *unit) put(o *object, place int32) {
 
 // lease gives a session more leases of an object.
 func (s *Server) lease(c *session, o *object, times int64) {
-	l := c.leases[o.id]
+	l := c.Leases[o.id]
 	if l.object != nil && l.object != o {
 		s.release(c, o.id, l.times) // one of the same id that was deleted, and told of again
 		l.times = 0
 	}
 	//mutate:remove leases of a session have no limit
 	times = min(times, protocol.MostLeases-l.times)
-	c.leases[o.id] = lease{o, l.times + times}
-	o.leases += times
+	c.Leases[o.id] = lease{o, l.times + times}
+	o.Leases += times
 	s.leases += times
-	if o.unit != nil {
-		o.unit.touch()
+	if o.Unit != nil {
+		o.Unit.touch()
 	}
 	o.update()
 }
 
 // release ends n leases. What was deleted goes with the last.
-func (s *Server) release(c *session, id ID, n int64) {
-	l := c.leases[id]
+func (s *Server) release(c *session, id protocol.ID, n int64) {
+	l := c.Leases[id]
 	o := l.object
 	if n = min(n, l.times); n <= 0 {
 		return
 	}
 	if l.times == n {
-		delete(c.leases, id)
+		delete(c.Leases, id)
 	} else {
-		c.leases[id] = lease{o, l.times - n}
+		c.Leases[id] = lease{o, l.times - n}
 	}
-	o.leases -= n
+	o.Leases -= n
 	s.leases -= n
 	switch {
-	case o.leases > 0:
+	case o.Leases > 0:
 	case o.deleted:
 		s.drop(o)
 		return
 	case !o.Sealed && o.owner == nil: // its maker has ended with an earlier server
-		s.remove(o, false, Deleted)
+		s.Remove(o, false, protocol.Deleted)
 		return
 	}
 	o.update()
-	if o.unit != nil {
-		o.unit.touch()
+	if o.Unit != nil {
+		o.Unit.touch()
 	}
 }
 
-// remove deletes an object: nobody finds it any more, and its memory goes with the last lease.
-func (s *Server) remove(o *object, force bool, why EventKind) {
+// Remove deletes an object: nobody finds it any more, and its memory goes with the last lease.
+func (s *Server) Remove(o *object, force bool, why protocol.EventKind) {
 	if !o.deleted {
 		if o.owner != nil {
 			delete(o.owner.unsealed, o)
@@ -179,27 +179,27 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 		names := o.names
 		o.names, o.named, o.deleted = chain.Chain[named]{}, 0, true
 		s.forgetOrder(o)
-		delete(s.objects, o.id)
+		delete(s.Objects, o.id)
 		s.dropNames(names)
-		s.book.Went(o.id)
-		if why == Deleted && (o.leases > 0 || o.learned || names.Count > 0) { // who has it, or may have it, is not to tell of it
-			s.noteOf(protocol.OpDelete, o.id, force)
+		s.Book.Went(o.id)
+		if why == protocol.Deleted && (o.Leases > 0 || o.learned || names.Count > 0) { // who has it, or may have it, is not to tell of it
+			s.NoteOf(protocol.OpDelete, o.id, force)
 		} else if names.Count > 0 {
 			//mutate:remove names of what was evicted come back with it
 			s.noteDropped(o, "")
 		}
-		s.tell(Event{Kind: why, ID: o.id})
+		s.tell(protocol.Event{Kind: why, ID: o.id})
 		if o.Sealed {
 			s.ready(o.id, -1)
 		}
 	}
 	//mutate:always a deleted object's memory goes while it is leased
-	if o.leases == 0 {
+	if o.Leases == 0 {
 		s.drop(o)
 		return
 	}
 	o.update()
-	if u := o.unit; force && u != nil && len(u.places) == 1 && !u.forced {
+	if u := o.Unit; force && u != nil && len(u.places) == 1 && !u.forced {
 		u.forced = true
 		u.domain.used -= u.size
 		u.domain.lingering += u.size
@@ -208,17 +208,17 @@ func (s *Server) remove(o *object, force bool, why EventKind) {
 
 // drop takes a deleted object's place away from it.
 func (s *Server) drop(o *object) {
-	u := o.unit
+	u := o.Unit
 	if u == nil {
 		return
 	}
 	count(&u.blockers, &o.blocks, false)
 	count(&u.keepers, &o.keeps, false)
-	o.unit = nil
+	o.Unit = nil
 	u.places[o.place] = nil
 	u.objects--
 	u.free = append(u.free, o.place)
-	if u.objects == 0 && !u.moving && (u.creator == nil || !u.isNewest()) {
+	if u.objects == 0 && !u.Moving && (u.creator == nil || !u.isNewest()) {
 		s.free(u)
 		return
 	}
@@ -239,17 +239,17 @@ func (s *Server) free(u *unit) {
 	u.gone = true
 	u.list()
 	u.retire()
-	u.descriptor.Release()
-	u.descriptor = nil
-	spilled := u.spilled != nil
+	u.Descriptor.Release()
+	u.Descriptor = nil
+	spilled := u.Spilled != nil
 	if spilled {
-		s.spilledBytes -= u.size
+		s.SpilledBytes -= u.size
 		u.domain.spilled -= u.size
-		u.spilled.close()
-		u.spilled = nil
+		u.Spilled.close()
+		u.Spilled = nil
 	}
 	delete(s.units, u.id)
-	s.open--
+	s.Open--
 	switch {
 	case u.forced:
 		u.domain.lingering -= u.size
@@ -287,7 +287,7 @@ func (s *Server) letGo(c *session, u *unit) {
 	if u.creator == c {
 		u.retire()
 	}
-	if u.objects == 0 && u.creator == nil && !u.moving && !u.gone {
+	if u.objects == 0 && u.creator == nil && !u.Moving && !u.gone {
 		s.free(u)
 	}
 	if u.gone && len(u.knownBy) == 0 && s.lingering[u.id] == u {
@@ -302,7 +302,7 @@ func (s *Server) end(c *session) {
 		return
 	}
 	c.ended = true
-	for id, l := range c.leases {
+	for id, l := range c.Leases {
 		s.release(c, id, l.times)
 	}
 	//mutate:replace an unsealed object of a session that ended is kept
@@ -311,14 +311,14 @@ func (s *Server) end(c *session) {
 	//mutate:with {c.unsealed, c.bound} => {c.unsealed}
 	for _, gone := range []map[*object]struct{}{c.unsealed, c.bound} {
 		for o := range gone {
-			s.remove(o, false, Deleted)
+			s.Remove(o, false, protocol.Deleted)
 		}
 	}
 	for _, list := range c.slabs {
 		for _, u := range append([]*unit(nil), list...) {
 			u.retire()
 			u.list()
-			if u.objects == 0 && !u.moving {
+			if u.objects == 0 && !u.Moving {
 				s.free(u)
 			}
 		}
@@ -327,7 +327,7 @@ func (s *Server) end(c *session) {
 		s.letGo(c, u)
 	}
 	s.unwait(c)
-	delete(s.sessions, c)
+	delete(s.Sessions, c)
 	delete(s.watchers, c)
 }
 

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"errors"
@@ -18,14 +18,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // spilledFile is a file without a name: it is gone when the server is.
 type spilledFile struct {
-	file  *os.File
+	File  *os.File
 	check uint32
 	bytes int64
 }
 
 func (f *spilledFile) close() {
-	wire.Unrecord(int(f.file.Fd()))
-	_ = f.file.Close()
+	wire.Unrecord(int(f.File.Fd()))
+	_ = f.File.Close()
 }
 
 func (f *spilledFile) same(check uint32) error {
@@ -35,8 +35,8 @@ func (f *spilledFile) same(check uint32) error {
 	return nil
 }
 
-// openSpill makes a file that nobody else finds in a folder.
-func openSpill(folder string) (*os.File, error) {
+// OpenSpill makes a file that nobody else finds in a folder.
+func OpenSpill(folder string) (*os.File, error) {
 	descriptor, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		return os.NewFile(uintptr(descriptor), filepath.Join(folder, "spilled")), nil
@@ -88,13 +88,13 @@ func ended(err error) error {
 	return err
 }
 
-// spill writes a unit to a file and lets go of its memory. The lock is let go of meanwhile; who
+// Spill writes a unit to a file and lets go of its memory. The lock is let go of meanwhile; who
 // takes a lease then ends it.
-func (s *Server) spill(u *unit) error {
-	u.moving = true
+func (s *Server) Spill(u *unit) error {
+	u.Moving = true
 	u.list()
 	u.retire()
-	source := u.descriptor.Retain()
+	source := u.Descriptor.Retain()
 	spilled := &spilledFile{bytes: u.size}
 	if u.onDevice() {
 		spilled.bytes = u.places[0].Bytes
@@ -107,8 +107,8 @@ func (s *Server) spill(u *unit) error {
 		source.Release()
 	})
 	u.domain.leaving -= u.size
-	u.moving = false
-	s.moved.Broadcast()
+	u.Moving = false
+	s.Moved.Broadcast()
 	switch {
 	case u.objects == 0:
 		if err == nil {
@@ -124,12 +124,12 @@ func (s *Server) spill(u *unit) error {
 		u.list()
 		return nil
 	}
-	u.spilled = spilled
-	u.descriptor.Release()
-	u.descriptor = nil
+	u.Spilled = spilled
+	u.Descriptor.Release()
+	u.Descriptor = nil
 	u.list()
 	u.domain.used -= u.size
-	s.spilledBytes += u.size
+	s.SpilledBytes += u.size
 	u.domain.spilled += u.size
 	s.spills++
 	// Who has the slab mapped has that memory still; it comes back as another one.
@@ -147,7 +147,7 @@ func (s *Server) spill(u *unit) error {
 	s.units[u.id] = u
 	for _, o := range u.places {
 		if o != nil {
-			s.tell(Event{Kind: Spilled, ID: o.id})
+			s.tell(protocol.Event{Kind: protocol.Spilled, ID: o.id})
 		}
 	}
 	return nil
@@ -157,17 +157,17 @@ func (s *Server) spill(u *unit) error {
 func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("spilling to %s: %w", s.options.Spill, err)
+			err = fmt.Errorf("spilling to %s: %w", s.Options.Spill, err)
 		}
 	}()
-	if f.file, err = s.openSpill(s.options.Spill); err != nil {
+	if f.File, err = s.OpenSpill(s.Options.Spill); err != nil {
 		return err
 	}
-	wire.Record(int(f.file.Fd()))
+	wire.Record(int(f.File.Fd()))
 	if u.onDevice() {
-		f.check, err = s.devices.save(f.file, u.domain.device, descriptor, u.size, f.bytes)
+		f.check, err = s.devices.save(f.File, u.domain.device, descriptor, u.size, f.bytes)
 	} else {
-		f.check, err = copyChecked(int(f.file.Fd()), descriptor, f.bytes)
+		f.check, err = copyChecked(int(f.File.Fd()), descriptor, f.bytes)
 	}
 	if err != nil {
 		f.close()
@@ -177,16 +177,16 @@ func (s *Server) save(f *spilledFile, u *unit, descriptor int) (err error) {
 
 // restore brings a unit's memory back. The lock is let go of meanwhile.
 func (s *Server) restore(u *unit) error {
-	for u.moving {
+	for u.Moving {
 		s.waitMoved()
 	}
-	if u.spilled == nil {
+	if u.Spilled == nil {
 		return nil
 	}
-	u.moving = true
+	u.Moving = true
 	defer func() {
-		u.moving = false
-		s.moved.Broadcast()
+		u.Moving = false
+		s.Moved.Broadcast()
 		if u.objects == 0 {
 			s.free(u)
 		} else {
@@ -201,7 +201,7 @@ func (s *Server) restore(u *unit) error {
 		s.swapping = true
 		defer func() { s.swapping = false }()
 	}
-	file := u.spilled
+	file := u.Spilled
 	var number int
 	err = s.retrying(func() (err error) {
 		s.pause(func() {
@@ -216,29 +216,29 @@ func (s *Server) restore(u *unit) error {
 	})
 	if err != nil {
 		u.domain.used -= u.size
-		if errors.As(err, new(*FullError)) {
+		if errors.As(err, new(*protocol.FullError)) {
 			return err
 		}
-		return &SystemError{Problem: fmt.Sprintf("bringing back what was spilled to %s: %v", s.options.Spill, err)}
+		return &protocol.SystemError{Problem: fmt.Sprintf("bringing back what was spilled to %s: %v", s.Options.Spill, err)}
 	}
-	u.descriptor = wire.NewDescriptor(number)
-	u.spilled, u.writable, u.replaced = nil, false, true
+	u.Descriptor = wire.NewDescriptor(number)
+	u.Spilled, u.writable, u.replaced = nil, false, true
 	file.close()
-	s.spilledBytes -= u.size
+	s.SpilledBytes -= u.size
 	u.domain.spilled -= u.size
 	s.restored++
 	for _, o := range u.places {
 		if o != nil {
-			s.tell(Event{Kind: Restored, ID: o.id})
+			s.tell(protocol.Event{Kind: protocol.Restored, ID: o.id})
 		}
 	}
 	if !swaps {
 		return nil
 	}
 	if err = s.room(u.domain, 0); err != nil {
-		u.moving = false
+		u.Moving = false
 		u.list()
-		_ = s.spill(u)
+		_ = s.Spill(u)
 	}
 	return err
 }
@@ -249,7 +249,7 @@ func (s *Server) roomToRestore(u *unit) (swaps bool, err error) {
 	for {
 		err = s.room(u.domain, u.size)
 		//mutate:always what is in a full folder does not come back
-		if !errors.As(err, new(*SystemError)) {
+		if !errors.As(err, new(*protocol.SystemError)) {
 			return false, err
 		}
 		if !s.swapping {
@@ -266,7 +266,7 @@ func readSpilled(f *spilledFile) (descriptor int, err error) {
 		return -1, err
 	}
 	defer unix.Close(writable)
-	check, err := copyChecked(writable, int(f.file.Fd()), f.bytes)
+	check, err := copyChecked(writable, int(f.File.Fd()), f.bytes)
 	if err != nil {
 		return -1, err
 	}

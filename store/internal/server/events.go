@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ const (
 
 // eventQueue is what a client has not asked for yet.
 type eventQueue struct {
-	list   []Event
+	list   []protocol.Event
 	missed int64
 }
 
@@ -32,7 +32,7 @@ func (q *eventQueue) encode(e *protocol.Encoder) {
 }
 
 // tell has all who watch know of an event.
-func (s *Server) tell(event Event) {
+func (s *Server) tell(event protocol.Event) {
 	for c := range s.watchers {
 		q := c.events
 		if len(q.list) >= mostEvents {
@@ -40,7 +40,7 @@ func (s *Server) tell(event Event) {
 			continue
 		}
 		q.list = append(q.list, event)
-		if w := c.waiting; w != nil && w.events {
+		if w := c.Waiting; w != nil && w.events {
 			s.finish(w)
 		}
 	}
@@ -51,9 +51,9 @@ func (s *Server) tell(event Event) {
 type waiter struct {
 	session *session
 	request uint64
-	ids     []ID // to be sealed, each once
-	count   int  // how many of them are enough
-	ready   int  // how many are
+	ids     []protocol.ID // to be sealed, each once
+	count   int           // how many of them are enough
+	ready   int           // how many are
 	name    string
 	events  bool
 	timer   *time.Timer
@@ -62,18 +62,18 @@ type waiter struct {
 
 // wait has a request answered when it can be, or at its time.
 func (s *Server) wait(w *waiter, timeout time.Duration) {
-	w.session.waiting = w
+	w.session.Waiting = w
 	for _, id := range w.ids {
-		s.waitingIDs.add(id, w)
+		s.WaitingIDs.add(id, w)
 	}
 	if w.name != "" {
-		s.waitingNames.add(w.name, w)
+		s.WaitingNames.add(w.name, w)
 	}
 	if timeout >= 0 {
 		w.timer = time.AfterFunc(timeout, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if w.session.waiting == w {
+			s.Mu.Lock()
+			defer s.Mu.Unlock()
+			if w.session.Waiting == w {
 				s.finish(w)
 			}
 		})
@@ -82,19 +82,19 @@ func (s *Server) wait(w *waiter, timeout time.Duration) {
 
 // unwait forgets what a session waits for.
 func (s *Server) unwait(c *session) {
-	w := c.waiting
+	w := c.Waiting
 	if w == nil {
 		return
 	}
-	c.waiting = nil
+	c.Waiting = nil
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	for _, id := range w.ids {
-		s.waitingIDs.remove(id, w)
+		s.WaitingIDs.remove(id, w)
 	}
 	if w.name != "" {
-		s.waitingNames.remove(w.name, w)
+		s.WaitingNames.remove(w.name, w)
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Server) finish(w *waiter) {
 		}
 		e.Bytes = e.Bytes[:at]
 		at = e.Begin(operation, protocol.StatusNotFound, w.request)
-		protocol.EncodeError(&e, &NotFoundError{Name: w.name})
+		protocol.EncodeError(&e, &protocol.NotFoundError{Name: w.name})
 	default:
 		s.encodeReady(&e, w.ids)
 	}
@@ -146,12 +146,12 @@ func (s *Server) finish(w *waiter) {
 }
 
 // settled reports whether an object is there for everybody to get.
-func (s *Server) settled(id ID) bool {
-	o := s.objects[id]
+func (s *Server) settled(id protocol.ID) bool {
+	o := s.Objects[id]
 	return o != nil && o.Sealed
 }
 
-func (s *Server) encodeReady(e *protocol.Encoder, ids []ID) {
+func (s *Server) encodeReady(e *protocol.Encoder, ids []protocol.ID) {
 	at := len(e.Bytes)
 	e.U32(0)
 	n := uint32(0)
@@ -165,8 +165,8 @@ func (s *Server) encodeReady(e *protocol.Encoder, ids []ID) {
 }
 
 // ready tells those who wait for an object that it is sealed, or is there no more.
-func (s *Server) ready(id ID, change int) {
-	for w := range s.waitingIDs[id] {
+func (s *Server) ready(id protocol.ID, change int) {
+	for w := range s.WaitingIDs[id] {
 		if w.ready += change; w.ready >= w.count {
 			s.finish(w)
 		}

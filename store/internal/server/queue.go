@@ -1,4 +1,4 @@
-package store
+package server
 
 // queue is an order of units, least recently used first.
 type queue struct {

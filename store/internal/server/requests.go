@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is
 // held. After an error nothing was done, but for what is answered later.
-func (c *conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
 	switch f.Operation {
 	case protocol.OpHello:
 		return c.hello(d, e)
@@ -63,41 +63,41 @@ func (c *conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protoc
 	case protocol.OpRemember:
 		return c.remember(d)
 	}
-	return &ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
+	return &protocol.ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
 }
 
-func (c *conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) hello(d *protocol.Decoder, e *protocol.Encoder) error {
 	version, process, boot := d.U32(), d.U32(), d.Text()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	switch {
 	case c.greeted:
-		return &ProtocolError{Problem: "a second greeting"}
+		return &protocol.ProtocolError{Problem: "a second greeting"}
 	case version != protocol.ProtocolVersion:
-		return &RefusedError{Path: s.path, Reason: fmt.Sprintf("version %d of the protocol: this store has %d", version, protocol.ProtocolVersion)}
+		return &protocol.RefusedError{Path: s.At, Reason: fmt.Sprintf("version %d of the protocol: this store has %d", version, protocol.ProtocolVersion)}
 	case boot != s.boot:
-		return &RefusedError{Path: s.path, Reason: "another machine, or another start of it"}
+		return &protocol.RefusedError{Path: s.At, Reason: "another machine, or another start of it"}
 	}
 	c.greeted = true
 	if c.process == 0 {
 		c.process = int(process) // as its own namespace numbers it
 	}
-	c.session = newSession(c.process)
-	s.sessions[c.session] = struct{}{}
+	c.Session = newSession(c.process)
+	s.Sessions[c.Session] = struct{}{}
 	e.U32(protocol.ProtocolVersion)
 	e.U32(uint32(os.Getpid()))
 	e.Text(s.boot)
 	e.ID(s.instance)
-	e.U32(uint32(s.options.MaxMetadata))
-	if s.book.Shared != nil {
-		c.sending = append(c.sending, s.book.Shared.Retain())
+	e.U32(uint32(s.Options.MaxMetadata))
+	if s.Book.Shared != nil {
+		c.sending = append(c.sending, s.Book.Shared.Retain())
 	}
 	return nil
 }
 
-func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	flags, device, bytes, charge := d.U8(), backends.UUID(d.ID()), int64(d.Size()), int64(d.Size())
 	layout, raw := protocol.DecodeLayout(d)
 	metadata := d.Blob()
@@ -113,8 +113,8 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
-	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
+	s := c.Server
+	if err := protocol.MetadataWithin(metadata, s.Options.MaxMetadata); err != nil {
 		return err
 	}
 	o := &object{
@@ -122,7 +122,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 			Bytes: bytes, Device: device, Layout: append([]byte(nil), raw...), Metadata: append([]byte(nil), metadata...),
 			Evicts: flags&protocol.FlagEvictable != 0, Pinned: flags&protocol.FlagPinned != 0,
 		},
-		id: protocol.NewID(), owner: c.session,
+		id: protocol.NewID(), owner: c.Session,
 	}
 	if err := s.tableRoom(o.tableBytes()); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 		u, err = s.ownMemory(protocol.RoundUp(bytes, protocol.PageSize))
 	default:
 		where = protocol.InSlab
-		u, fresh, err = s.slab(c.session, protocol.PlaceOf(bytes))
+		u, fresh, err = s.slab(c.Session, protocol.PlaceOf(bytes))
 	}
 	if err != nil {
 		return err
@@ -157,12 +157,12 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 		u.put(o, place)
 	}
 	s.add(o)
-	c.session.unsealed[o] = struct{}{}
+	c.Session.unsealed[o] = struct{}{}
 	if flags&protocol.FlagSession != 0 {
 		c.bind(o)
 	}
-	s.lease(c.session, o, 1)
-	s.tell(Event{Kind: Created, ID: o.id})
+	s.lease(c.Session, o, 1)
+	s.tell(protocol.Event{Kind: protocol.Created, ID: o.id})
 	c.last.object = o
 	wire.Crash("server-created")
 	e.ID(o.id)
@@ -171,54 +171,54 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 }
 
 // bind has an object go with the session.
-func (c *conversation) bind(o *object) {
+func (c *Conversation) bind(o *object) {
 	if o.bound == nil {
-		o.bound = c.session
-		c.session.bound[o] = struct{}{}
+		o.bound = c.Session
+		c.Session.bound[o] = struct{}{}
 	}
 }
 
 // encodePlace appends where an object's memory is. The reply has its descriptor if it is sent.
-func (c *conversation) encodePlace(e *protocol.Encoder, o *object, where uint8, send bool) {
+func (c *Conversation) encodePlace(e *protocol.Encoder, o *object, where uint8, send bool) {
 	e.U8(where)
 	if where == protocol.Nowhere {
 		return
 	}
-	u := o.unit
+	u := o.Unit
 	e.ID(u.id)
 	e.U64(uint64(u.size))
 	e.U64(uint64(int64(o.place) * u.each))
 	e.Flag(send)
 	if send {
-		c.sending = append(c.sending, u.descriptor.Retain())
+		c.sending = append(c.sending, u.Descriptor.Retain())
 	}
 }
 
 func (s *Server) tableRoom(bytes int64) error {
-	if s.table+bytes > s.options.TableLimit {
-		return &FullError{Memory: "table", Needed: bytes, Limit: s.options.TableLimit, Used: s.table}
+	if s.table+bytes > s.Options.TableLimit {
+		return &protocol.FullError{Memory: "table", Needed: bytes, Limit: s.Options.TableLimit, Used: s.table}
 	}
 	return nil
 }
 
 // mine returns an object that the session has made and not sealed.
-func (c *conversation) mine(id ID) (*object, error) {
-	if l, ok := c.session.leases[id]; ok && l.object.deleted {
-		return nil, &DeletedError{ID: id}
+func (c *Conversation) mine(id protocol.ID) (*object, error) {
+	if l, ok := c.Session.Leases[id]; ok && l.object.deleted {
+		return nil, &protocol.DeletedError{ID: id}
 	}
-	o, err := c.server.find(id)
+	o, err := c.Server.find(id)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Sealed:
-		return nil, &SealedError{ID: id}
-	case o.owner != c.session:
-		return nil, &NotSealedError{ID: id}
+		return nil, &protocol.SealedError{ID: id}
+	case o.owner != c.Session:
+		return nil, &protocol.NotSealedError{ID: id}
 	}
 	return o, nil
 }
 
-func (c *conversation) attach(d *protocol.Decoder) error {
+func (c *Conversation) attach(d *protocol.Decoder) error {
 	id := d.ID()
 	if err := d.Done(); err != nil {
 		return err
@@ -230,17 +230,17 @@ func (c *conversation) attach(d *protocol.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if o.unit == nil || o.unit.descriptor != nil {
-		return &ArgumentError{Argument: "memory", Value: "of object " + id.String(), Accepted: "what Create has reserved, once"}
+	if o.Unit == nil || o.Unit.Descriptor != nil {
+		return &protocol.ArgumentError{Argument: "memory", Value: "of object " + id.String(), Accepted: "what Create has reserved, once"}
 	}
-	o.unit.descriptor = wire.NewDescriptor(c.descriptors[0])
+	o.Unit.Descriptor = wire.NewDescriptor(c.descriptors[0])
 	c.descriptors = nil
 	wire.Crash("server-attached")
 	return nil
 }
 
 // objectOf reads the last field of a request, an id, and finds what it names.
-func objectOf(d *protocol.Decoder, find func(ID) (*object, error)) (*object, error) {
+func objectOf(d *protocol.Decoder, find func(protocol.ID) (*object, error)) (*object, error) {
 	id := d.ID()
 	if err := d.Done(); err != nil {
 		return nil, err
@@ -248,31 +248,31 @@ func objectOf(d *protocol.Decoder, find func(ID) (*object, error)) (*object, err
 	return find(id)
 }
 
-func (c *conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
 	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
 	}
 	forGood := false
-	if u := o.unit; u != nil {
-		if u.descriptor == nil {
-			return &ArgumentError{Argument: "memory", Value: "of object " + o.id.String(), Accepted: "one that was attached"}
+	if u := o.Unit; u != nil {
+		if u.Descriptor == nil {
+			return &protocol.ArgumentError{Argument: "memory", Value: "of object " + o.id.String(), Accepted: "one that was attached"}
 		}
 		if forGood, err = u.seal(); err != nil {
-			return &SystemError{Problem: err.Error()}
+			return &protocol.SystemError{Problem: err.Error()}
 		}
 	}
-	s := c.server
+	s := c.Server
 	s.settle(o)
 	//mutate:never a seal that others do not know of is not written down
-	if o.leases > 1 || o.learned { // others may know it as one that is not sealed
-		s.noteOf(protocol.OpSeal, o.id)
+	if o.Leases > 1 || o.learned { // others may know it as one that is not sealed
+		s.NoteOf(protocol.OpSeal, o.id)
 	}
 	s.wantSpare()
 	c.last.object = o
 	wire.Crash("server-sealed")
-	if c.leader != nil {
-		c.leader.sealed = true
+	if c.Leader != nil {
+		c.Leader.Sealed = true
 	}
 	e.Flag(forGood)
 	return nil
@@ -288,20 +288,20 @@ func (s *Server) settle(o *object) {
 	}
 	o.Sealed, o.owner = true, nil
 	o.update()
-	s.tell(Event{Kind: Sealed, ID: o.id})
+	s.tell(protocol.Event{Kind: protocol.Sealed, ID: o.id})
 	s.ready(o.id, 1)
 }
 
-func (c *conversation) abort(d *protocol.Decoder) error {
+func (c *Conversation) abort(d *protocol.Decoder) error {
 	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
 	}
-	c.server.remove(o, false, Deleted)
+	c.Server.Remove(o, false, protocol.Deleted)
 	return nil
 }
 
-func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	id, flags := d.ID(), d.U8()
 	if d.Broken == "" && flags&^(protocol.FlagUnsafe|protocol.FlagNeeded) != 0 {
 		d.Fail("flags %#x", flags)
@@ -309,16 +309,16 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	o, err := s.find(id)
 	if err != nil {
 		return err
 	}
 	if !o.Sealed && flags&protocol.FlagUnsafe == 0 {
-		return &NotSealedError{ID: id}
+		return &protocol.NotSealedError{ID: id}
 	}
-	for o.unit != nil && (o.unit.spilled != nil) {
-		if err := s.restore(o.unit); err != nil {
+	for o.Unit != nil && (o.Unit.Spilled != nil) {
+		if err := s.restore(o.Unit); err != nil {
 			return err
 		}
 		if o, err = s.find(id); err != nil {
@@ -326,21 +326,21 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 		}
 	}
 	where, send := protocol.Nowhere, flags&protocol.FlagNeeded != 0
-	if u := o.unit; u != nil {
+	if u := o.Unit; u != nil {
 		switch {
-		case u.descriptor == nil:
-			return &NotSealedError{ID: id}
+		case u.Descriptor == nil:
+			return &protocol.NotSealedError{ID: id}
 		case len(u.places) > 1:
-			if _, known := c.session.known[u]; known {
+			if _, known := c.Session.known[u]; known {
 				send = false
 			} else if u.writable {
-				return &NotSealedError{ID: id} // its maker may not have mapped it yet
+				return &protocol.NotSealedError{ID: id} // its maker may not have mapped it yet
 			} else {
-				c.session.known[u] = struct{}{}
+				c.Session.known[u] = struct{}{}
 				if u.knownBy == nil {
 					u.knownBy = map[*session]struct{}{}
 				}
-				u.knownBy[c.session] = struct{}{}
+				u.knownBy[c.Session] = struct{}{}
 				send = true
 			}
 			where = protocol.InSlab
@@ -350,36 +350,36 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 			where = protocol.OwnMemory
 		}
 	}
-	s.lease(c.session, o, 1)
+	s.lease(c.Session, o, 1)
 	c.last.object = o
 	wire.Crash("server-got")
 	at := len(e.Bytes)
 	protocol.EncodeTold(e, &o.Told)
-	if o.bound == c.session { // another server has to be told
+	if o.bound == c.Session { // another server has to be told
 		e.Bytes[at] |= protocol.FlagSession
 	}
 	c.encodePlace(e, o, where, send)
 	return nil
 }
 
-func (c *conversation) releaseMany(d *protocol.Decoder) error {
+func (c *Conversation) releaseMany(d *protocol.Decoder) error {
 	for range d.Count(20) {
 		id, times := d.ID(), d.U32()
-		c.server.release(c.session, id, int64(times))
+		c.Server.release(c.Session, id, int64(times))
 	}
 	wire.Crash("server-released")
 	return laterOr(d.Done())
 }
 
-func (c *conversation) forget(d *protocol.Decoder) error {
+func (c *Conversation) forget(d *protocol.Decoder) error {
 	for range d.Count(16) {
 		id := d.ID()
-		u := c.server.lingering[id]
+		u := c.Server.lingering[id]
 		if u == nil {
-			u = c.server.units[id] // the client could not map it
+			u = c.Server.units[id] // the client could not map it
 		}
 		if u != nil {
-			c.server.letGo(c.session, u)
+			c.Server.letGo(c.Session, u)
 		}
 	}
 	return laterOr(d.Done())
@@ -393,19 +393,19 @@ func laterOr(err error) error {
 	return err
 }
 
-func (c *conversation) delete(d *protocol.Decoder) error {
+func (c *Conversation) delete(d *protocol.Decoder) error {
 	id, force := d.ID(), d.Flag()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o, err := c.server.find(id)
+	o, err := c.Server.find(id)
 	if err != nil {
 		return err
 	}
-	if !o.Sealed && o.owner != c.session && !force {
-		return &NotSealedError{ID: id}
+	if !o.Sealed && o.owner != c.Session && !force {
+		return &protocol.NotSealedError{ID: id}
 	}
-	c.server.remove(o, force, Deleted)
+	c.Server.Remove(o, force, protocol.Deleted)
 	wire.Crash("server-deleted")
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package server
 
 import "hamr/store/internal/protocol"
 
@@ -11,7 +11,7 @@ type undoable struct {
 }
 
 // undo undoes the last request, if it is the one that is named and has done something.
-func (c *conversation) undo(d *protocol.Decoder) error {
+func (c *Conversation) undo(d *protocol.Decoder) error {
 	request := d.U64()
 	if err := d.Done(); err != nil {
 		return err
@@ -23,12 +23,12 @@ func (c *conversation) undo(d *protocol.Decoder) error {
 		return errLater
 	}
 	c.last.object = nil
-	s := c.server
+	s := c.Server
 	if c.last.operation != protocol.OpGet && !o.deleted {
-		s.remove(o, false, Deleted)
+		s.Remove(o, false, protocol.Deleted)
 	}
 	if c.last.operation != protocol.OpSeal {
-		s.release(c.session, o.id, 1)
+		s.release(c.Session, o.id, 1)
 	}
 	return errLater
 }

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"runtime"
@@ -9,49 +9,49 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// note writes down what was asked of an object.
-func (s *Server) note(operation uint16, payload []byte) {
+// Note writes down what was asked of an object.
+func (s *Server) Note(operation uint16, payload []byte) {
 	if s.quiet {
 		return
 	}
 	//mutate:remove what was asked of an object is not written down
-	s.book.Note(operation, payload)
+	s.Book.Note(operation, payload)
 	wire.Crash("server-noted")
 }
 
-// noteOf is note of a request that has nothing but an object and, perhaps, a flag.
-func (s *Server) noteOf(operation uint16, id ID, flags ...bool) {
+// NoteOf is note of a request that has nothing but an object and, perhaps, a flag.
+func (s *Server) NoteOf(operation uint16, id protocol.ID, flags ...bool) {
 	var e protocol.Encoder
 	e.ID(id)
 	for _, on := range flags {
 		e.Flag(on)
 	}
-	s.note(operation, e.Bytes)
+	s.Note(operation, e.Bytes)
 }
 
 // remember learns of a book that a client has of another server.
-func (c *conversation) remember(d *protocol.Decoder) error {
+func (c *Conversation) remember(d *protocol.Decoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
 	if err := c.one("book"); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	id, at, err := book.Open(c.descriptors[0])
 	if err != nil {
 		return err
 	}
-	_, known := s.book.Read[id]
-	known = known || id == s.book.ID // of a client that has lost its connection alone
+	_, known := s.Book.Read[id]
+	known = known || id == s.Book.ID // of a client that has lost its connection alone
 	if !known {
 		if err := s.learnAll(c.descriptors[0], at); err != nil {
 			return err
 		}
-		s.book.Read[id] = struct{}{}
+		s.Book.Read[id] = struct{}{}
 	}
-	for s.book.IsBroken() {
-		if s.book.Flush() != nil {
+	for s.Book.IsBroken() {
+		if s.Book.Flush() != nil {
 			return errUnwritten
 		}
 		s.pause(runtime.Gosched)
@@ -60,7 +60,7 @@ func (c *conversation) remember(d *protocol.Decoder) error {
 	return nil
 }
 
-var errUnwritten = &SystemError{Problem: "what another server knew could not be written down"}
+var errUnwritten = &protocol.SystemError{Problem: "what another server knew could not be written down"}
 
 // mostAtOnce is for how long a request that takes long keeps others from being answered.
 const mostAtOnce = time.Millisecond
@@ -76,13 +76,13 @@ func (s *Server) letOthers(since *time.Time) {
 // learnAll learns those facts of another server's book that are new, and writes them down. Others' requests are
 // answered in between.
 func (s *Server) learnAll(file int, at int64) error {
-	expect := s.book.ExpectMore
-	if len(s.book.Read) == 0 {
-		expect = s.book.Expect
+	expect := s.Book.ExpectMore
+	if len(s.Book.Read) == 0 {
+		expect = s.Book.Expect
 	}
-	s.book.Learning++
+	s.Book.Learning++
 	defer func() {
-		s.book.Learning--
+		s.Book.Learning--
 		expect(book.ToldWithin)
 		s.sweepLater()
 	}()
@@ -91,7 +91,7 @@ func (s *Server) learnAll(file int, at int64) error {
 	for _, list := range newer { // after an error as well: they are not new any more when they are told again
 		expect(book.ToldWithin)
 		for _, k := range list {
-			if s.book.Facts[k.Key] == k { // or somebody was answered meanwhile
+			if s.Book.Facts[k.Key] == k { // or somebody was answered meanwhile
 				s.learn(k)
 			}
 			s.letOthers(&since)
@@ -102,9 +102,9 @@ func (s *Server) learnAll(file int, at int64) error {
 
 // enterAll enters those facts of another server's book that are new.
 func (s *Server) enterAll(file int, at int64, expect func(time.Duration)) (newer [][]*book.Entry, err error) {
-	latest := s.book.Now()
+	latest := s.Book.Now()
 	buffer := make([]byte, 2*protocol.MostPacket)
-	for rest := s.book.ReadsAtMost() + at; at < rest; {
+	for rest := s.Book.ReadsAtMost() + at; at < rest; {
 		expect(book.ToldWithin)
 		var list []book.Told
 		s.pause(func() { list, at, err = book.Read(file, at, buffer) })
@@ -113,8 +113,8 @@ func (s *Server) enterAll(file int, at int64, expect func(time.Duration)) (newer
 		}
 		for since := time.Now(); len(list) > 0; s.letOthers(&since) {
 			n := min(len(list), book.FactsAtOnce)
-			newer = append(newer, s.book.Learn(list[:n], latest))
-			if list = list[n:]; s.book.IsBroken() {
+			newer = append(newer, s.Book.Learn(list[:n], latest))
+			if list = list[n:]; s.Book.IsBroken() {
 				return newer, errUnwritten
 			}
 			wire.Crash("server-learning")
@@ -129,11 +129,11 @@ func (s *Server) learn(k *book.Entry) {
 	if k.Object == nil {
 		name := d.Name()
 		if n := s.named(name); n != nil {
-			s.unname(n)
+			s.Unname(n)
 		}
 		return
 	}
-	o := s.objects[k.Object.ID]
+	o := s.Objects[k.Object.ID]
 	if k.Operation == protocol.OpPutName {
 		s.learnName(k, d.Name(), o)
 		return
@@ -152,10 +152,10 @@ func (s *Server) learn(k *book.Entry) {
 	case protocol.OpSeal:
 		s.settle(o)
 	case protocol.OpDelete:
-		s.remove(o, false, Deleted)
+		s.Remove(o, false, protocol.Deleted)
 	case protocol.OpSetMetadata:
 		metadata := d.Blob()
-		if protocol.MetadataWithin(metadata, s.options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.Metadata))) == nil {
+		if protocol.MetadataWithin(metadata, s.Options.MaxMetadata) == nil && s.tableRoom(int64(len(metadata)-len(o.Metadata))) == nil {
 			o.setMetadata(s, metadata)
 		}
 	}
@@ -164,17 +164,17 @@ func (s *Server) learn(k *book.Entry) {
 // learnName has a name be an object's, nil of one that is not there.
 func (s *Server) learnName(k *book.Entry, name string, o *object) {
 	had := s.named(name)
-	if _, holds := s.book.ObjectOf(&k.Fact); !holds {
+	if _, holds := s.Book.ObjectOf(&k.Fact); !holds {
 		o = nil
 	}
 	if had != nil && had.object == o {
 		return
 	}
 	if had != nil {
-		s.unname(had)
+		s.Unname(had)
 	}
 	if o != nil && s.tableRoom(nameBytes(name)) == nil {
-		s.name(o, name)
+		s.Name(o, name)
 	}
 }
 
@@ -186,8 +186,8 @@ func (s *Server) learnUnnamed(unnamed *book.Entry, o *object) {
 		if n == nil {
 			return
 		}
-		if k := s.book.Facts[book.NameKey(n.name)]; k != nil && k.When < unnamed.When {
-			s.unname(n)
+		if k := s.Book.Facts[book.NameKey(n.name)]; k != nil && k.When < unnamed.When {
+			s.Unname(n)
 		} else {
 			o.names.Renew()
 		}
@@ -198,8 +198,8 @@ func (s *Server) learnUnnamed(unnamed *book.Entry, o *object) {
 // recall has what is known hold of an object that a client has told of. Others' requests are answered in between where
 // that is much.
 func (s *Server) recall(o *object) {
-	s.book.Came(o.id)
-	about := s.book.Objects[o.id]
+	s.Book.Came(o.id)
+	about := s.Book.Objects[o.id]
 	if about == nil {
 		return
 	}
@@ -210,14 +210,14 @@ func (s *Server) recall(o *object) {
 			return
 		}
 		about.Facts.Renew()
-		if _, holds := s.book.ObjectOf(&k.Fact); k.Operation == protocol.OpPutName && !holds {
-			s.book.Leave(k) // the name is nobody's: others' names do not come back by it
-			s.book.Drop(k)
+		if _, holds := s.Book.ObjectOf(&k.Fact); k.Operation == protocol.OpPutName && !holds {
+			s.Book.Leave(k) // the name is nobody's: others' names do not come back by it
+			s.Book.Drop(k)
 			continue
 		}
 		s.learn(k)
 		if time.Since(since) > mostAtOnce {
-			s.book.Expect(book.ToldAgain)
+			s.Book.Expect(book.ToldAgain)
 			s.letOthers(&since)
 		}
 	}

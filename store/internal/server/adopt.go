@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"fmt"
@@ -16,14 +16,14 @@ import (
 func checkHeld(number int, size int64, sealed bool) (file unix.Stat_t, err error) {
 	seals, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0)
 	if err != nil {
-		return file, &ArgumentError{Argument: "memory", Value: "a descriptor of something else", Accepted: "shared memory"}
+		return file, &protocol.ArgumentError{Argument: "memory", Value: "a descriptor of something else", Accepted: "shared memory"}
 	}
 	const sized = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	if err := unix.Fstat(number, &file); err != nil || file.Size != size || seals&sized != sized {
-		return file, &ArgumentError{Argument: "memory", Value: fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), Accepted: fmt.Sprintf("%d bytes whose size is sealed", size)}
+		return file, &protocol.ArgumentError{Argument: "memory", Value: fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), Accepted: fmt.Sprintf("%d bytes whose size is sealed", size)}
 	}
 	if sealed && seals&sealsWriting == 0 {
-		return file, &ArgumentError{Argument: "memory", Value: fmt.Sprintf("with seals %#x", seals), Accepted: "memory that is sealed against writing"}
+		return file, &protocol.ArgumentError{Argument: "memory", Value: fmt.Sprintf("with seals %#x", seals), Accepted: "memory that is sealed against writing"}
 	}
 	return file, nil
 }
@@ -43,7 +43,7 @@ func sameFile(a, b int) bool {
 }
 
 // holdUnit learns of a slab that a client has, of which objects follow.
-func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error {
 	id, size, each := d.ID(), int64(d.Size()), int64(d.Size())
 	if d.Broken == "" && (each < protocol.Smallest || each > protocol.LargeFrom || each != protocol.PlaceOf(each) || size < each || size > mostSlab || size%protocol.PageSize != 0) {
 		d.Fail("a slab of %d bytes for objects of %d", size, each)
@@ -57,42 +57,42 @@ func (c *conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error 
 	if _, err := checkHeld(c.descriptors[0], size, true); err != nil {
 		return err
 	}
-	s := c.server
+	s := c.Server
 	u := s.units[id]
 	switch {
 	case u == nil && s.lingering[id] != nil:
-		return &NotFoundError{ID: id}
+		return &protocol.NotFoundError{ID: id}
 	case u == nil:
-		u = &unit{id: id, domain: s.domainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
+		u = &unit{id: id, domain: s.DomainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
 		if err := s.take(u.domain, size); err != nil {
 			return err
 		}
 		if s.units[id] != nil { // another client was first while something was spilled
 			s.unclaim(u)
-			return &NotFoundError{ID: id}
+			return &protocol.NotFoundError{ID: id}
 		}
 		u.places = make([]*object, size/each)
-		u.descriptor = wire.NewDescriptor(c.descriptors[0])
+		u.Descriptor = wire.NewDescriptor(c.descriptors[0])
 		c.descriptors = nil
 		s.units[id] = u
-	case u.descriptor == nil || u.size != size || u.each != each || !sameFile(u.descriptor.Number, c.descriptors[0]):
-		return &NotFoundError{ID: id}
+	case u.Descriptor == nil || u.size != size || u.each != each || !sameFile(u.Descriptor.Number, c.descriptors[0]):
+		return &protocol.NotFoundError{ID: id}
 	}
-	u.knownBy[c.session] = struct{}{}
-	c.session.known[u] = struct{}{}
+	u.knownBy[c.Session] = struct{}{}
+	c.Session.known[u] = struct{}{}
 	return nil
 }
 
 // own has an object that is not sealed be its maker's.
-func (c *conversation) own(o *object, maker bool) {
+func (c *Conversation) own(o *object, maker bool) {
 	if maker && !o.Sealed && o.owner == nil {
-		o.owner = c.session
-		c.session.unsealed[o] = struct{}{}
+		o.owner = c.Session
+		c.Session.unsealed[o] = struct{}{}
 	}
 }
 
 // hold learns of an object that a client has, and gives it leases of it.
-func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *Conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	id, times, where, slab, at := d.ID(), int64(d.U32()), d.U8(), d.ID(), int64(d.Size())
 	size := int64(d.Size())
 	flags := d.U8()
@@ -106,8 +106,8 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.server
-	if err := protocol.MetadataWithin(metadata, s.options.MaxMetadata); err != nil {
+	s := c.Server
+	if err := protocol.MetadataWithin(metadata, s.Options.MaxMetadata); err != nil {
 		return err
 	}
 	if where == protocol.OwnMemory || where == protocol.OnDevice {
@@ -116,18 +116,18 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		}
 	}
 	sealed, maker := flags&protocol.FlagSealed != 0, flags&protocol.FlagUnsafe == 0
-	if _, known := s.book.Of(protocol.OpSeal, id); known || (where == protocol.OwnMemory && isSealed(c.descriptors[0])) {
+	if _, known := s.Book.Of(protocol.OpSeal, id); known || (where == protocol.OwnMemory && isSealed(c.descriptors[0])) {
 		//mutate:remove who got an object before its seal is believed
 		sealed = true // since this client got it
 	}
-	if o := s.objects[id]; o != nil {
+	if o := s.Objects[id]; o != nil {
 		// The first who told of it was believed. It must be the same memory.
-		u := o.unit
-		if o.Bytes != bytes || o.Device != device || (u != nil && u.descriptor == nil) ||
-			(where == protocol.OwnMemory && (u == nil || !sameFile(u.descriptor.Number, c.descriptors[0]))) ||
+		u := o.Unit
+		if o.Bytes != bytes || o.Device != device || (u != nil && u.Descriptor == nil) ||
+			(where == protocol.OwnMemory && (u == nil || !sameFile(u.Descriptor.Number, c.descriptors[0]))) ||
 			(where == protocol.OnDevice && (u == nil || u.replaced)) ||
 			(where == protocol.InSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
-			return &NotFoundError{ID: id}
+			return &protocol.NotFoundError{ID: id}
 		}
 		if sealed {
 			s.settle(o)
@@ -137,12 +137,12 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 		if flags&protocol.FlagSession != 0 {
 			c.bind(o)
 		}
-		s.lease(c.session, o, times)
-		s.book.Expect(book.ToldAgain)
+		s.lease(c.Session, o, times)
+		s.Book.Expect(book.ToldAgain)
 		return nil
 	}
-	if _, deleted := s.book.Of(protocol.OpDelete, id); deleted {
-		return &NotFoundError{ID: id}
+	if _, deleted := s.Book.Of(protocol.OpDelete, id); deleted {
+		return &protocol.NotFoundError{ID: id}
 	}
 	o := &object{
 		Told: protocol.Told{
@@ -159,7 +159,7 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	switch where {
 	case protocol.OwnMemory, protocol.OnDevice:
 		if size < bytes || (where == protocol.OwnMemory && size != protocol.RoundUp(bytes, protocol.PageSize)) {
-			return &ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
+			return &protocol.ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
 		}
 		if where == protocol.OwnMemory {
 			if _, err := checkHeld(c.descriptors[0], size, sealed); err != nil {
@@ -171,24 +171,24 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 			return err
 		}
 		// While something was spilled another client may have been first, or have told of its deletion.
-		_, deleted := s.book.Of(protocol.OpDelete, id)
+		_, deleted := s.Book.Of(protocol.OpDelete, id)
 		err = s.tableRoom(o.tableBytes())
-		if s.objects[id] != nil || deleted {
-			err = &NotFoundError{ID: id}
+		if s.Objects[id] != nil || deleted {
+			err = &protocol.NotFoundError{ID: id}
 		}
 		if err != nil {
 			s.unclaim(u)
 			return err
 		}
-		u.descriptor, u.writable = wire.NewDescriptor(c.descriptors[0]), !sealed
+		u.Descriptor, u.writable = wire.NewDescriptor(c.descriptors[0]), !sealed
 		c.descriptors = nil
 	case protocol.InSlab:
 		u = s.units[slab]
-		if u == nil || at%u.each != 0 || at/u.each >= int64(len(u.places)) || bytes > u.each || u.creator != nil || u.spilled != nil {
-			return &NotFoundError{ID: id}
+		if u == nil || at%u.each != 0 || at/u.each >= int64(len(u.places)) || bytes > u.each || u.creator != nil || u.Spilled != nil {
+			return &protocol.NotFoundError{ID: id}
 		}
-		if _, known := c.session.known[u]; !known || u.places[at/u.each] != nil {
-			return &NotFoundError{ID: id}
+		if _, known := c.Session.known[u]; !known || u.places[at/u.each] != nil {
+			return &protocol.NotFoundError{ID: id}
 		}
 		place = int32(at / u.each)
 	}
@@ -203,11 +203,11 @@ func (c *conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
 	if sealed {
 		s.ready(id, 1)
 	}
-	s.lease(c.session, o, times)
-	s.tell(Event{Kind: Created, ID: id})
+	s.lease(c.Session, o, times)
+	s.tell(protocol.Event{Kind: protocol.Created, ID: id})
 	//mutate:remove what a book says does not hold of an object that is told later
 	s.recall(o)
-	s.book.Expect(book.ToldAgain)
+	s.Book.Expect(book.ToldAgain)
 	wire.Crash("server-held")
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"context"
@@ -46,51 +46,51 @@ type ServerOptions struct {
 
 // Server keeps objects. Its methods may be called from any goroutine.
 type Server struct {
-	options  ServerOptions
-	path     string
-	lock     *wire.PathLock
+	Options  ServerOptions
+	At       string
+	Lock     *wire.PathLock
 	socket   wire.FileIdentity // of what Listen has bound
-	listener *listener
-	instance ID
+	Listener *listener
+	instance protocol.ID
 	boot     string
-	links    *links
+	Links    *Links
 	devices  *deviceSpill
 
-	mu           sync.Mutex
-	acting       *leader    // whose request is being answered with the lock held
-	moved        *sync.Cond // a unit was spilled or brought back
-	objects      map[ID]*object
+	Mu           sync.Mutex
+	acting       *Leader    // whose request is being answered with the lock held
+	Moved        *sync.Cond // a unit was spilled or brought back
+	Objects      map[protocol.ID]*object
 	order        []listed
 	holes        int
 	sequence     uint64
-	names        map[string]*named
-	units        map[ID]*unit // slabs, to be found by their id
-	book         *book.Book
+	Names        map[string]*named
+	units        map[protocol.ID]*unit // slabs, to be found by their id
+	Book         *book.Book
 	unswept      []chain.Chain[named] // of objects that went, which are in names still
 	sweeping     bool
 	namesThere   int64
-	files        queue        // of units that are in files, those that may be evicted
-	lingering    map[ID]*unit // those that are gone, and that somebody has mapped
+	files        queue                 // of units that are in files, those that may be evicted
+	lingering    map[protocol.ID]*unit // those that are gone, and that somebody has mapped
 	domains      map[backends.UUID]*domain
-	sessions     map[*session]struct{}
+	Sessions     map[*session]struct{}
 	watchers     map[*session]struct{}
-	waitingIDs   waiters[ID]
-	waitingNames waiters[string]
+	WaitingIDs   waiters[protocol.ID]
+	WaitingNames waiters[string]
 	table        int64
 	leases       int64
 	evicted      int64
 	spares       spares
 	spills       int64
-	open         int64 // units, of which each has a descriptor
+	Open         int64 // units, of which each has a descriptor
 	swapping     bool  // a unit comes back beyond the limit
-	openSpill    func(folder string) (*os.File, error)
-	spilledBytes int64
+	OpenSpill    func(folder string) (*os.File, error)
+	SpilledBytes int64
 	restored     int64
 	requests     int64
 	refused      int64
 	breaches     int64
 
-	connections sync.WaitGroup // goroutines that answer requests
+	Connections sync.WaitGroup // goroutines that answer requests
 	closed      bool
 	quiet       bool // what ends now ends with the server: the next one is told of it
 
@@ -107,7 +107,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err := o.choosePath(); err != nil {
 		return nil, err
 	}
-	s, err := newServer(o)
+	s, err := NewServer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -121,45 +121,45 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err := wire.CheckFolder(folder); err != nil {
 		return nil, err
 	}
-	if s.lock, err = wire.LockPath(o.Path, o.Socket > 0); err != nil {
+	if s.Lock, err = wire.LockPath(o.Path, o.Socket > 0); err != nil {
 		return nil, err
 	}
 	if o.Socket > 0 {
-		s.listener, err = listenGiven(o.Socket, o.Path)
+		s.Listener, err = listenGiven(o.Socket, o.Path)
 	} else if err = wire.RemoveStale(o.Path); err == nil {
-		s.listener, err = listen(o.Path)
+		s.Listener, err = NewListener(o.Path)
 		s.socket = wire.FileAt(o.Path)
 	}
 	if err == nil {
 		if err = os.Chmod(o.Path, 0o600); err == nil {
-			s.links, err = newLinks()
+			s.Links, err = NewLinks()
 		}
 	}
 	if err == nil {
-		err = s.book.Open()
+		err = s.Book.Open()
 	}
 	if err != nil {
-		s.book.Close()
-		if s.listener != nil {
-			_ = s.listener.close()
+		s.Book.Close()
+		if s.Listener != nil {
+			_ = s.Listener.Close()
 		}
-		_ = s.lock.Release()
+		_ = s.Lock.Release()
 		return nil, err
 	}
 	s.startSpares(o.Ready)
 	return s, nil
 }
 
-// newServer returns a server without a socket.
-func newServer(o ServerOptions) (*Server, error) {
+// NewServer returns a server without a socket.
+func NewServer(o ServerOptions) (*Server, error) {
 	for name, limit := range map[string]int64{"Socket": int64(o.Socket), "HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
 		"Ready": o.Ready, "MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
 		if limit < 0 {
-			return nil, &ArgumentError{Argument: name, Value: fmt.Sprint(limit), Accepted: "0 or more"}
+			return nil, &protocol.ArgumentError{Argument: name, Value: fmt.Sprint(limit), Accepted: "0 or more"}
 		}
 	}
 	if o.MaxMetadata > protocol.MostMetadata*3/2 {
-		return nil, &ArgumentError{Argument: "MaxMetadata", Value: fmt.Sprint(o.MaxMetadata), Accepted: fmt.Sprintf("at most %d", protocol.MostMetadata*3/2)}
+		return nil, &protocol.ArgumentError{Argument: "MaxMetadata", Value: fmt.Sprint(o.MaxMetadata), Accepted: fmt.Sprintf("at most %d", protocol.MostMetadata*3/2)}
 	}
 	if o.MaxMetadata == 0 {
 		o.MaxMetadata = protocol.MostMetadata
@@ -173,11 +173,11 @@ func newServer(o ServerOptions) (*Server, error) {
 	if o.HostLimit == 0 {
 		// A container's memory is that of its clients, too.
 		if o.HostLimit = memorylimit.Bytes() / 2; o.HostLimit == 0 {
-			return nil, &ArgumentError{Argument: "HostLimit", Value: "0", Accepted: "a number of bytes, as it cannot be read how many the process may have"}
+			return nil, &protocol.ArgumentError{Argument: "HostLimit", Value: "0", Accepted: "a number of bytes, as it cannot be read how many the process may have"}
 		}
 	}
 	if o.Ready > o.HostLimit {
-		return nil, &ArgumentError{Argument: "Ready", Value: fmt.Sprint(o.Ready), Accepted: fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
+		return nil, &protocol.ArgumentError{Argument: "Ready", Value: fmt.Sprint(o.Ready), Accepted: fmt.Sprintf("at most the host's limit, %d", o.HostLimit)}
 	}
 	if o.Spill != "" {
 		var err error
@@ -190,7 +190,7 @@ func newServer(o ServerOptions) (*Server, error) {
 		if err := wire.CheckFolder(o.Spill); err != nil {
 			return nil, err
 		}
-		file, err := openSpill(o.Spill)
+		file, err := OpenSpill(o.Spill)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func newServer(o ServerOptions) (*Server, error) {
 	var devices *deviceSpill
 	if o.SpillDevices != nil {
 		if o.Spill == "" || o.DeviceLimit == 0 {
-			return nil, &ArgumentError{Argument: "SpillDevices", Value: "a runtime", Accepted: "nil where Spill names no directory, or devices have no limit"}
+			return nil, &protocol.ArgumentError{Argument: "SpillDevices", Value: "a runtime", Accepted: "nil where Spill names no directory, or devices have no limit"}
 		}
 		var err error
 		if devices, err = newDeviceSpill(o.SpillDevices); err != nil {
@@ -211,18 +211,18 @@ func newServer(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		devices: devices, options: o, path: o.Path, instance: protocol.NewID(), boot: boot,
-		objects: map[ID]*object{}, names: map[string]*named{}, units: map[ID]*unit{}, lingering: map[ID]*unit{},
-		domains: map[backends.UUID]*domain{}, sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
-		kept: -1, waitingIDs: waiters[ID]{}, waitingNames: waiters[string]{},
+		devices: devices, Options: o, At: o.Path, instance: protocol.NewID(), boot: boot,
+		Objects: map[protocol.ID]*object{}, Names: map[string]*named{}, units: map[protocol.ID]*unit{}, lingering: map[protocol.ID]*unit{},
+		domains: map[backends.UUID]*domain{}, Sessions: map[*session]struct{}{}, watchers: map[*session]struct{}{},
+		kept: -1, WaitingIDs: waiters[protocol.ID]{}, WaitingNames: waiters[string]{},
 	}
-	s.book = book.New(o.TableLimit, func(id ID) bool { return s.objects[id] != nil })
-	s.moved, s.openSpill = sync.NewCond(&s.mu), openSpill
+	s.Book = book.New(o.TableLimit, func(id protocol.ID) bool { return s.Objects[id] != nil })
+	s.Moved, s.OpenSpill = sync.NewCond(&s.Mu), OpenSpill
 	return s, nil
 }
 
 // Path returns where the server listens.
-func (s *Server) Path() string { return s.path }
+func (s *Server) Path() string { return s.At }
 
 // Serve answers clients until ctx is done or Close is called, and then ends all connections. It
 // may be called once. The error is that of a socket which accepts no clients any more.
@@ -231,19 +231,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	wire.ServersHere.Add(1)
 	defer wire.ServersHere.Add(-1)
-	s.mu.Lock()
+	s.Mu.Lock()
 	if !s.closed {
-		s.lead()
+		s.Lead()
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.keepReserve()
 	defer func() { _ = wire.CloseRecorded(s.kept) }()
 	pause := time.Millisecond
 	for {
-		socket, err := s.listener.accept()
+		socket, err := s.Listener.accept()
 		if err != nil {
 			if s.isClosed() {
-				s.connections.Wait()
+				s.Connections.Wait()
 				return nil
 			}
 			if !wire.RanOut(err) && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.ECONNABORTED) {
@@ -261,38 +261,38 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 func (s *Server) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.closed
 }
 
 // Close ends the server. What clients have mapped stays theirs.
 func (s *Server) Close() error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	if s.closed {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return nil
 	}
 	s.closed = true
-	s.mu.Unlock()
-	s.links.finish()
+	s.Mu.Unlock()
+	s.Links.Finish()
 	var err error
 	// Another server may have the path where this socket was removed. Its inode is no other's while it listens.
-	if wire.IsFile(s.path, s.socket) {
-		if gone := os.Remove(s.path); !errors.Is(gone, os.ErrNotExist) {
+	if wire.IsFile(s.At, s.socket) {
+		if gone := os.Remove(s.At); !errors.Is(gone, os.ErrNotExist) {
 			err = gone
 		}
 	}
-	err = errors.Join(err, s.listener.close())
-	s.connections.Wait()
+	err = errors.Join(err, s.Listener.Close())
+	s.Connections.Wait()
 	s.endSpares()
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.quiet = true
-	for _, o := range s.objects {
-		s.remove(o, true, Deleted)
+	for _, o := range s.Objects {
+		s.Remove(o, true, protocol.Deleted)
 	}
-	s.book.Close()
-	s.mu.Unlock()
-	err = errors.Join(err, s.links.poll.Close())
-	return errors.Join(err, s.lock.Release())
+	s.Book.Close()
+	s.Mu.Unlock()
+	err = errors.Join(err, s.Links.Poll.Close())
+	return errors.Join(err, s.Lock.Release())
 }

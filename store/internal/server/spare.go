@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"sync/atomic"
@@ -65,11 +65,11 @@ func (s *Server) endSpares() {
 	if p.want == 0 {
 		return
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	p.want = 0
 	s.giveUpSpare()
 	close(p.wake)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	<-p.done
 }
 
@@ -87,22 +87,22 @@ func (s *Server) wantSpare() {
 // until something else changes.
 func (s *Server) makeSpare() {
 	p := &s.spares
-	s.mu.Lock()
-	d := s.domainOf(backends.UUID{})
+	s.Mu.Lock()
+	d := s.DomainOf(backends.UUID{})
 	if p.want == 0 || p.ready != nil || p.want > d.limit-d.used {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	one := &spare{size: p.want}
 	p.making = one
 	d.count(one.size)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	descriptor, err := host.NewReadyFile(int(one.size), func() bool {
 		wire.Crash("server-readying")
 		return !one.givenUp.Load()
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if p.making == one {
 		p.making = nil
 	}
@@ -126,7 +126,7 @@ func (s *Server) makeSpare() {
 // the next part of it would be: it lingers. The lock is held.
 func (s *Server) giveUpSpare() {
 	p := &s.spares
-	d := s.domainOf(backends.UUID{})
+	d := s.DomainOf(backends.UUID{})
 	if one := p.ready; one != nil {
 		p.ready = nil
 		d.used -= one.size

@@ -1,4 +1,4 @@
-package store
+package server
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
 // listener is a socket whose Accept waits in Go's poller. Package net has one too, and names,
 // addresses and protocols besides, which would be a fifth of the library that Python loads.
 type listener struct {
-	descriptor int
+	Descriptor int
 	given      bool // by somebody who goes on listening
 	file       *os.File
 	raw        syscall.RawConn
@@ -23,7 +24,7 @@ type listener struct {
 const mostWaiting = 1024
 
 // listen binds a socket to a path, at which nothing may be.
-func listen(path string) (*listener, error) {
+func NewListener(path string) (*listener, error) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -54,7 +55,7 @@ func newListener(descriptor int, path string, given bool) (*listener, error) {
 func givenPath(descriptor int) (string, error) {
 	refused := func(what string) (string, error) {
 		accepted := "a UNIX socket of type SOCK_SEQPACKET that listens at a path"
-		return "", &ArgumentError{Argument: "Socket", Value: fmt.Sprintf("%d, %s", descriptor, what), Accepted: accepted}
+		return "", &protocol.ArgumentError{Argument: "Socket", Value: fmt.Sprintf("%d, %s", descriptor, what), Accepted: accepted}
 	}
 	kind, err := unix.GetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
@@ -83,11 +84,11 @@ func (o *ServerOptions) choosePath() error {
 			return err
 		}
 		if o.Path != "" && o.Path != path {
-			return &ArgumentError{Argument: "Path", Value: o.Path, Accepted: "none, or where Socket listens: " + path}
+			return &protocol.ArgumentError{Argument: "Path", Value: o.Path, Accepted: "none, or where Socket listens: " + path}
 		}
 		o.Path = path
 	} else if o.Path == "" {
-		o.Path = DefaultPath()
+		o.Path = wire.DefaultPath()
 	}
 	return nil
 }
@@ -128,14 +129,14 @@ func (l *listener) acceptNow() (int, error) {
 	return descriptor, failed
 }
 
-// close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
+// Close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
 // the descriptor, in whose backlog they would wait for ever. Whoever has given the socket starts the next server.
-func (l *listener) close() error {
+func (l *listener) Close() error {
 	//mutate:replace a server's end closes the socket that its service manager goes on listening at
 	//mutate:with !l.given => l.file != nil
 	if !l.given {
-		_ = unix.Shutdown(l.descriptor, unix.SHUT_RDWR)
+		_ = unix.Shutdown(l.Descriptor, unix.SHUT_RDWR)
 	}
-	wire.Unrecord(l.descriptor)
+	wire.Unrecord(l.Descriptor)
 	return l.file.Close()
 }
