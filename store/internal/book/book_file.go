@@ -180,7 +180,7 @@ func (b *File) clean() (more bool) {
 	wire.Crash("server-cleaning")
 	if start := b.Start(); start-b.Began >= SpareBytes/2 {
 		//mutate:replace a book's readers begin behind entries that hold
-		//mutate:with uint64(start) => uint64(b.end)
+		//mutate:with uint64(start) => uint64(b.End)
 		if b.writeAll(binary.LittleEndian.AppendUint64(nil, uint64(start)), startAt) != nil {
 			return false
 		}
