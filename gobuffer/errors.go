@@ -6,16 +6,19 @@ import (
 	"strings"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/failures"
 )
 
-// ErrFreed is returned by every use of a buffer after Close, and of a handle
-// after Release.
-var ErrFreed = errors.New("the buffer was freed")
+var (
+	// ErrFreed is returned by every use of a buffer after Close, and of a handle
+	// after Release.
+	ErrFreed = failures.ErrFreed
 
-// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of
-// its type, as on what a constructor returns beside an error. The error is an *ArgumentError
-// that says what makes one.
-var ErrZero = errors.New("nil or a zero value")
+	// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of
+	// its type, as on what a constructor returns beside an error. The error is an *ArgumentError
+	// that says what makes one.
+	ErrZero = failures.ErrZero
+)
 
 // ErrNoBackends is returned by what uses the process's own backends while there are none.
 var ErrNoBackends = errors.New("no backends: call gobuffer.Use(all.New()...) first")
@@ -34,73 +37,32 @@ var (
 	errNoRuntime = zeroError("runtime", "what Default and NewRuntime return")
 )
 
-func zeroError(argument, accepted string) error {
-	return &ArgumentError{Argument: argument, Value: ErrZero.Error(), Accepted: accepted, is: ErrZero}
-}
-
 // Fault says which of Python's argument errors a bad argument is.
-type Fault uint8
+type Fault = failures.Fault
 
 // The faults.
 const (
-	BadValue Fault = iota // ValueError
-	BadType               // TypeError
-	BadIndex              // IndexError
+	BadValue = failures.BadValue // ValueError
+	BadType  = failures.BadType  // TypeError
+	BadIndex = failures.BadIndex // IndexError
 )
-
-// String returns the name of Python's error.
-func (f Fault) String() string {
-	switch f {
-	case BadValue:
-		return "ValueError"
-	case BadType:
-		return "TypeError"
-	case BadIndex:
-		return "IndexError"
-	}
-	return fmt.Sprintf("Fault(%d)", uint8(f))
-}
 
 // ArgumentError names an argument, the value it had and what would have been
 // accepted.
-type ArgumentError struct {
-	Fault    Fault
-	Argument string
-	Value    string
-	Accepted string
-	is       error
-}
+type ArgumentError = failures.ArgumentError
 
-// Unwrap returns ErrZero where the argument is nil or a zero value, else nil.
-func (e *ArgumentError) Unwrap() error {
-	if e == nil {
-		return nil
-	}
-	return e.is
-}
-
-// Error names the argument, its value and what is accepted.
-func (e *ArgumentError) Error() string {
-	if e == nil {
-		return "<nil>"
-	}
-	s := fmt.Sprintf("%s is %s", e.Argument, e.Value)
-	if e.Accepted != "" {
-		s += ": accepted is " + e.Accepted
-	}
-	return s
-}
+func zeroError(argument, accepted string) error { return failures.Zero(argument, accepted) }
 
 func valueError(argument string, value any, accepted string) error {
-	return &ArgumentError{Fault: BadValue, Argument: argument, Value: fmt.Sprint(value), Accepted: accepted}
+	return failures.Value(argument, value, accepted)
 }
 
 func indexError(argument string, value any, accepted string) error {
-	return &ArgumentError{Fault: BadIndex, Argument: argument, Value: fmt.Sprint(value), Accepted: accepted}
+	return failures.Index(argument, value, accepted)
 }
 
 func typeError(argument string, value any, accepted string) error {
-	return &ArgumentError{Fault: BadType, Argument: argument, Value: fmt.Sprint(value), Accepted: accepted}
+	return failures.Type(argument, value, accepted)
 }
 
 func allocatorNames() string {
