@@ -7,6 +7,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Handle is a place where code in one space can touch a buffer's elements. It
@@ -18,8 +19,8 @@ type Handle struct {
 	address   backends.Address
 	layout    arrayiface.Layout
 	stream    backends.Stream
-	where     int   // see Array.where
-	elsewhere *work // its stream, where that is not of the memory's own device
+	where     int         // see Array.where
+	elsewhere *order.Work // its stream, where that is not of the memory's own device
 	temporary bool
 	kept      bool // others may be handed the temporary, too
 	readOnly  bool
@@ -183,36 +184,36 @@ func (a *Array) order(h *Handle, device int) error {
 		return nil
 	}
 	own, err := p.work()
-	if err != nil || (!elsewhere && len(pending) == 1 && pending.cover(own)) {
-		return errors.Join(err, pending.letGo())
+	if err != nil || (!elsewhere && len(pending) == 1 && pending.Cover(own)) {
+		return errors.Join(err, pending.LetGo())
 	}
 	target := own
 	if elsewhere {
-		target = &work{backend: own.backend, streams: own.streams, device: device}
-		if target.stream, err = a.memory.streams.Resolve(device, 0); err != nil {
-			return errors.Join(err, pending.letGo())
+		target = &order.Work{Backend: own.Backend, Streams: own.Streams, Device: device}
+		if target.Stream, err = a.memory.streams.Resolve(device, 0); err != nil {
+			return errors.Join(err, pending.LetGo())
 		}
 		h.stream, h.elsewhere = 0, target
 	}
 	for _, before := range pending {
 		//mutate:skip a handle's stream does not follow what is pending
-		if err := target.follow(before); err != nil {
-			return errors.Join(err, pending.letGo())
+		if err := target.Follow(before); err != nil {
+			return errors.Join(err, pending.LetGo())
 		}
 	}
-	if elsewhere && !pending.cover(own) {
+	if elsewhere && !pending.Cover(own) {
 		//mutate:skip managed memory is not followed to another device
-		if err := target.follow(own); err != nil {
-			return errors.Join(err, pending.letGo())
+		if err := target.Follow(own); err != nil {
+			return errors.Join(err, pending.LetGo())
 		}
 	}
 	if elsewhere {
-		h.elsewhere.foreign = true
-		a.memory.uses.name(h.elsewhere)
+		h.elsewhere.Foreign = true
+		a.memory.uses.AddGuest(h.elsewhere)
 	}
 	marked := *target
-	marked.foreign = true // unless it stands for work of hamr's
-	return errors.Join(a.memory.mark(&marked, pending), pending.letGo())
+	marked.Foreign = true // unless it stands for work of hamr's
+	return errors.Join(a.memory.mark(&marked, pending), pending.LetGo())
 }
 
 // Release drops the handle's reference. What its stream holds then is still waited for
@@ -249,12 +250,12 @@ func (h *Handle) remember() error {
 	if h.elsewhere != nil {
 		marked := *h.elsewhere
 		_ = m.mark(&marked, nil) // drops no ticket
-		m.uses.unname(h.elsewhere)
+		m.uses.DropGuest(h.elsewhere)
 		return nil
 	}
 	//mutate:replace a handle that is released leaves nothing behind
 	//mutate:with m.region.Address == 0 => m != nil
-	if p := (piece{memory: m, stream: h.stream}); !p.hasStream() || m.region.Address == 0 {
+	if !m.hasStream(h.stream) || m.region.Address == 0 {
 		return nil
 	}
 	if m.dropsLast(h.stream) {
@@ -262,7 +263,7 @@ func (h *Handle) remember() error {
 		return nil
 	}
 	turned := h.stream != 0 && m.turned() != h.turns
-	if (turned || m.kind == backends.Pinned) && !stays(m.backend, h.stream) {
+	if (turned || m.kind == backends.Pinned) && !order.Stays(m.backend, h.stream) {
 		where := h.where
 		if turned {
 			where = 0
@@ -276,9 +277,9 @@ func (h *Handle) remember() error {
 		m.every.Store(true)
 		return err
 	}
-	s, err := w.streams.Resolve(w.device, h.stream)
+	s, err := w.Streams.Resolve(w.Device, h.stream)
 	if err == nil {
-		w.stream = s
+		w.Stream = s
 		m.remember(w)
 		// Afterwards: who turns from a stream counts first, and then looks at what is recorded.
 		if h.stream == 0 || m.turned() == h.turns {
@@ -289,11 +290,11 @@ func (h *Handle) remember() error {
 	if err == nil {
 		return nil
 	}
-	if w.wait() != nil {
+	if w.Wait() != nil {
 		m.every.Store(true)
 		return err
 	}
-	return errors.Join(err, m.over(w))
+	return errors.Join(err, m.uses.Over(w))
 }
 
 // turned is how often an Array of the memory has turned from a stream.

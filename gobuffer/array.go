@@ -5,6 +5,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Options say where a new buffer's memory comes from and how it moves. The zero
@@ -158,7 +159,7 @@ func (a *Array) drop() error {
 	case p.memory.dropsLast(p.stream):
 		p.memory.every.Store(true)
 	default:
-		p.remember()
+		p.memory.rememberOn(p.stream, p.where)
 	}
 	return p.memory.Release()
 }
@@ -204,7 +205,7 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 			//mutate:remove memory names a stream that its array left while a handle had it
 			a.memory.turns.Add(1)
 		}
-		if err := a.all().leave(); err != nil {
+		if err := a.memory.leaveOn(a.options.Stream); err != nil {
 			return err
 		}
 		if a.cached {
@@ -215,7 +216,7 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		}
 	}
 	if s != a.options.Stream && a.memory != nil {
-		if err := a.memory.renamed(s); err != nil {
+		if err := a.memory.uses.Renamed(a.memory.backend, s); err != nil {
 			return err
 		}
 	}
@@ -236,7 +237,7 @@ func (a *Array) resolved(s backends.Stream) (backends.Stream, error) {
 	if _, err := a.runtime.Backend(a.options.Allocator); err != nil {
 		return 0, err
 	}
-	return resolve(streams, a.options.Allocator.Kind(), max(a.options.Device, 0), s)
+	return order.Resolve(streams, a.options.Allocator.Kind(), max(a.options.Device, 0), s)
 }
 
 // SetTransfer changes which movements are waited for.

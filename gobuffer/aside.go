@@ -53,9 +53,9 @@ func (m *Memory) setAside() (done bool, late error) {
 	//mutate:never what page-locked memory's own stream holds is forgotten
 	if m.asked.Load() != 0 {
 		// Other libraries may have work on the stream that the memory was taken for.
-		piece{memory: m, stream: m.ordered()}.remember()
+		m.rememberOn(m.ordered(), 0)
 	}
-	busy, err := piece{memory: m, stream: m.ordered()}.poll()
+	busy, err := m.uses.Poll(m.ordered(), 0)
 	if err != nil {
 		return false, nil // a wait tells
 	}
@@ -65,11 +65,11 @@ func (m *Memory) setAside() (done bool, late error) {
 	}
 	for _, w := range busy {
 		//mutate:never page-locked memory is kept for a stream that may end
-		if w.ticket == nil && err == nil {
+		if w.Ticket == nil && err == nil {
 			err = m.leave(w)
 		}
 	}
-	if err = errors.Join(err, busy.letGo()); err != nil {
+	if err = errors.Join(err, busy.LetGo()); err != nil {
 		return false, nil
 	}
 	m.retire()
@@ -82,14 +82,14 @@ func (m *Memory) setAside() (done bool, late error) {
 func (r *Runtime) collect(most int) (failed error) {
 	var busy []*Memory
 	for _, m := range r.aside.take(most) {
-		pending, err := piece{memory: m}.poll()
+		pending, err := m.uses.Poll(0, 0)
 		switch {
 		case err != nil:
 			failed = errors.Join(failed, m.releaseWhenIdle())
 		//mutate:never page-locked memory is handed out again while a device uses it
 		case len(pending) > 0:
 			busy = append(busy, m)
-			failed = errors.Join(failed, pending.letGo())
+			failed = errors.Join(failed, pending.LetGo())
 		default:
 			failed = errors.Join(failed, m.giveBack())
 		}
@@ -105,9 +105,9 @@ func (r *Runtime) settleAside() (failed error) {
 	for _, m := range r.aside.take(-1) {
 		release := m.giveBack
 		//mutate:skip page-locked memory is not waited for when it is asked for
-		err := m.settle()
+		err := m.uses.Settle()
 		if err != nil {
-			err = m.settle() // a wait reports what went wrong before it, too
+			err = m.uses.Settle() // a wait reports what went wrong before it, too
 		}
 		if err != nil {
 			release = m.releaseWhenIdle

@@ -23,7 +23,7 @@ func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Optio
 	if r.place(m, backends.Region{Allocator: o.Allocator, Device: o.Device}, size, 0) != nil || m.maps || m.resolveStream() != nil {
 		return nil
 	}
-	w := m.uses.room[0]
+	w := m.uses.Room()
 	if w == nil || m.setWork(w, m.ordered()) != nil {
 		return nil // what is not there in stream order
 	}
@@ -33,7 +33,7 @@ func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Optio
 	}
 	m.owned, m.region.Address = true, at
 	//mutate:remove new memory does not say that it is there on one stream only
-	m.uses.begin(w)
+	m.uses.Begin(w)
 	m.come(size)
 	return m
 }
@@ -53,10 +53,10 @@ func (m *Memory) ReleaseAtOnce() bool {
 	// Nobody else has a reference, nor can get one.
 	plain := left == 1 && m.atOnce != nil && m.owned && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
 	//mutate:replace memory is given back at once that other streams still use
-	//mutate:with !m.uses.on(m.backend, m.context(), m.ordered()) => false
+	//mutate:with !m.uses.OnlyOn(m.backend, m.context(), m.ordered()) => false
 	//mutate:replace memory is given back at once that streams still use which have ended
 	//mutate:with m.every.Load() => false
-	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 || !m.uses.on(m.backend, m.context(), m.ordered()) {
+	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 || !m.uses.OnlyOn(m.backend, m.context(), m.ordered()) {
 		return false
 	}
 	if !m.atOnce.FreeAtOnce(m.region, m.Size(), m.ordered()) {

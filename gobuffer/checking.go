@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Misuse is a write to memory that had been given back, and that nobody had been given again; that memory was
@@ -73,7 +74,7 @@ type keptMemory struct {
 	number uint64  // in the order of the releases
 	size   int
 	stream backends.Stream
-	over   *event // the writing of the poison, or nil where that is over
+	over   *order.Event // the writing of the poison, or nil where that is over
 	lives  lives
 }
 
@@ -122,7 +123,7 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	}
 	if s != backends.EveryStream {
 		if m.freeWaits { // for others' work, too, which the pattern has to come behind
-			if over, _ := settleDevice(m.backend, m.context()); !over {
+			if over, _ := order.SettleDevice(m.backend, m.context()); !over {
 				return false
 			}
 		}
@@ -130,7 +131,7 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	}
 	c.soon(m, size, s)
 	c.runtime.grants.aside(func() {
-		over, _ := settleDevice(m.backend, m.context())
+		over, _ := order.SettleDevice(m.backend, m.context())
 		defer c.witness.fills(m)()
 		if !over || !c.keep(m, size, 0) {
 			c.frees(m)
@@ -163,10 +164,10 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	if m.streams != nil {
 		w, err := m.workOn(s)
 		if err == nil {
-			kept.over, err = w.record()
+			kept.over, err = w.Record()
 		}
 		if err != nil {
-			if over, _ := settleDevice(m.backend, m.context()); !over {
+			if over, _ := order.SettleDevice(m.backend, m.context()); !over {
 				return false
 			}
 		}
@@ -284,7 +285,7 @@ func (k *keptMemory) end() {
 	m, s := k.memory, backends.Stream(0)
 	var late error
 	if k.over != nil {
-		late = errors.Join(k.over.wait(), k.over.release())
+		late = errors.Join(k.over.Wait(), k.over.Release())
 	}
 	if m.streams != nil {
 		resolved, err := m.streams.Resolve(m.context(), 0)

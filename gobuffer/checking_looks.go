@@ -9,7 +9,7 @@ import (
 
 // look reports what of kept memory was written to.
 func (c *Checker) look(k *keptMemory) {
-	if k.over != nil && k.over.wait() != nil {
+	if k.over != nil && k.over.Wait() != nil {
 		return // the device has failed, as others are told
 	}
 	c.witness.looks(k.memory)

@@ -132,7 +132,7 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 	next.every.Store(m.every.Load())
 	next.refs.Store(1)
 	// Whoever uses the memory at its new addresses runs after what is under way at the old.
-	pending := m.uses.recorded()
+	pending := m.uses.Recorded()
 	for _, w := range pending {
 		//mutate:remove memory at other addresses knows nothing of the work at the old ones
 		_ = next.mark(w, nil) // takes the ticket over, and drops none

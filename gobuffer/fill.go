@@ -7,6 +7,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/gobuffer/internal/elements"
+	"hamr/gobuffer/internal/order"
 )
 
 // pattern is the bytes of one element.
@@ -121,12 +122,12 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error)
 	if err != nil {
 		return err
 	}
-	before, err := w.followPiece(p)
+	before, err := p.followedBy(w)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, before.letGo()) }()
-	if err := m.backend.Fill(p.region(), pattern, count, w.stream); err != nil {
+	defer func() { err = errors.Join(err, before.LetGo()) }()
+	if err := m.backend.Fill(p.region(), pattern, count, w.Stream); err != nil {
 		// Some of it may be enqueued, as of a fill that is several copies.
 		//mutate:replace what a failed fill has enqueued is nobody's
 		//mutate:with m.mark(w, before) => nil
@@ -135,8 +136,8 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error)
 	if err := m.mark(w, before); err != nil || t != Sync {
 		return err
 	}
-	if err := w.wait(); err != nil {
+	if err := w.Wait(); err != nil {
 		return err
 	}
-	return m.done(works{w})
+	return m.uses.Done(order.Works{w})
 }

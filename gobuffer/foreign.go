@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Adopt returns memory that somebody else owns, with one reference. released is
@@ -44,11 +45,11 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 		return nil, err
 	}
 	if m.streams != nil && size > 0 {
-		w := new(work)
+		w := new(order.Work)
 		if err := m.setWork(w, m.ordered()); err != nil {
 			return nil, err
 		}
-		m.uses.begin(w)
+		m.uses.Begin(w)
 	}
 	m.taker = released
 	r.countAdopted(m, at, size)

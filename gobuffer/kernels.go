@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Module is code with kernels, which is loaded into each device that one is used on, at its first use
@@ -28,7 +29,7 @@ type loadedModule struct {
 	launcher backends.Launcher
 	device   int
 	handle   backends.Module
-	uses     uses
+	uses     order.Uses
 	kernels  map[string]*Kernel // with the Module's mutex
 	mutex    sync.RWMutex       // of what follows, and held for reading by who launches
 	ended    bool
@@ -162,7 +163,7 @@ func (l *loadedModules) leave(m *loadedModule) {
 	m.ended = true
 	m.mutex.Unlock()
 	for _, w := range m.pending() {
-		if w.ticket == nil {
+		if w.Ticket == nil {
 			_ = m.forget(w)
 		}
 	}
@@ -204,12 +205,12 @@ func (l *loadedModules) settle() error {
 	l.mutex.Unlock()
 	var failed error
 	for _, m := range leaving {
-		pending := m.uses.recorded()
+		pending := m.uses.Recorded()
 		for _, w := range pending {
 			//mutate:remove a module's kernels are not waited for when it is to go
-			failed = errors.Join(failed, w.wait())
+			failed = errors.Join(failed, w.Wait())
 		}
-		failed = errors.Join(failed, pending.letGo())
+		failed = errors.Join(failed, pending.LetGo())
 	}
 	return errors.Join(failed, l.collect())
 }
@@ -226,9 +227,9 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 	l.mutex.Unlock()
 	for _, m := range all {
 		for _, w := range m.pending() {
-			if unasked := r.unasked.has(s); unasked && w.ticket == nil && w.stream == s {
-				failed = errors.Join(failed, m.uses.replace(works{w}, w.untilRest()))
-			} else if w.ticket == nil && w.stream == s {
+			if unasked := r.unasked.Has(s); unasked && w.Ticket == nil && w.Stream == s {
+				failed = errors.Join(failed, m.uses.Replace(order.Works{w}, w.UntilRest()))
+			} else if w.Ticket == nil && w.Stream == s {
 				//mutate:remove a module names a stream that has ended
 				failed = errors.Join(failed, m.forget(w))
 			}
@@ -238,62 +239,58 @@ func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
 }
 
 // pending is what was launched and not seen to be over. It is valid as long as nobody forgets it.
-func (m *loadedModule) pending() works {
-	list := m.uses.recorded()
-	_ = list.letGo() // the record keeps the tickets
+func (m *loadedModule) pending() order.Works {
+	list := m.uses.Recorded()
+	_ = list.LetGo() // the record keeps the tickets
 	return list
 }
 
 // launched records a launch on w's stream.
-func (m *loadedModule) launched(w *work) {
-	if recorded := m.pending(); !recorded.cover(w) {
+func (m *loadedModule) launched(w *order.Work) {
+	if recorded := m.pending(); !recorded.Cover(w) {
 		//mutate:remove a module does not know of its kernels
-		_ = m.uses.replace(nil, w) // drops no ticket
+		_ = m.uses.Replace(nil, w) // drops no ticket
 	}
 }
 
 // launchedByEvent records a launch on a stream that may end at any time.
-func (m *loadedModule) launchedByEvent(w *work) error {
-	e, err := w.record()
+func (m *loadedModule) launchedByEvent(w *order.Work) error {
+	e, err := w.Record()
 	if err != nil {
-		return errors.Join(err, w.wait())
+		return errors.Join(err, w.Wait())
 	}
-	held := *w
-	held.ticket = e
-	var before works
+	var before order.Works
 	for _, each := range m.pending() {
-		if each.stream == w.stream && each.device == w.device && each.ticket != nil {
+		if each.Stream == w.Stream && each.Device == w.Device && each.Ticket != nil {
 			before = append(before, each)
 		}
 	}
-	return m.uses.replace(before, &held)
+	return m.uses.Replace(before, w.With(e))
 }
 
 // forget has an event stand for what w's stream holds now.
-func (m *loadedModule) forget(w *work) error {
-	if idle, err := w.idle(); err == nil && idle {
-		return m.uses.replace(works{w}, nil)
+func (m *loadedModule) forget(w *order.Work) error {
+	if idle, err := w.Idle(); err == nil && idle {
+		return m.uses.Replace(order.Works{w}, nil)
 	}
-	e, err := w.record()
+	e, err := w.Record()
 	if err != nil {
 		return err
 	}
-	held := *w
-	held.ticket = e
-	return m.uses.replace(works{w}, &held)
+	return m.uses.Replace(order.Works{w}, w.With(e))
 }
 
 // idle reports whether all launches are over. What cannot be asked is not.
 func (m *loadedModule) idle() bool {
-	pending := m.uses.recorded()
-	var over works
+	pending := m.uses.Recorded()
+	var over order.Works
 	for _, w := range pending {
-		if idle, err := w.idle(); err == nil && idle {
+		if idle, err := w.Idle(); err == nil && idle {
 			over = append(over, w)
 		}
 	}
 	all := len(over) == len(pending)
-	_ = m.uses.replace(over, nil)
-	_ = pending.letGo()
+	_ = m.uses.Replace(over, nil)
+	_ = pending.LetGo()
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Kernel is a kernel of a Module's on one device. It is safe for concurrent use.
@@ -66,7 +67,7 @@ func (k *Kernel) check() error {
 type frame struct {
 	pointers  []unsafe.Pointer
 	addresses []backends.Address
-	before    []works
+	before    []order.Works
 }
 
 var frames = sync.Pool{New: func() any { return new(frame) }}
@@ -151,19 +152,13 @@ func (k *Kernel) Covers(a *Array, stream backends.Stream) uint64 {
 	if err != nil {
 		return 0
 	}
-	u := &a.memory.uses
-	u.mutex.Lock()
-	defer u.mutex.Unlock()
-	if len(u.named) > 0 || len(u.list) != 1 || !u.list[0].isAllOf(k.module.backend, k.on.device, s) {
-		return 0
-	}
-	return u.marks.Load()
+	return a.memory.uses.MarksOn(k.module.backend, k.on.device, s)
 }
 
 // workOn stands for the launch on a stream of the kernel's device.
-func (k *Kernel) workOn(stream backends.Stream) (*work, error) {
+func (k *Kernel) workOn(stream backends.Stream) (*order.Work, error) {
 	m := k.module
-	w := &work{backend: m.backend, streams: m.streams, device: k.on.device, stream: stream}
+	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: k.on.device, Stream: stream}
 	if m.streams == nil {
 		return w, nil
 	}
@@ -177,26 +172,26 @@ func (k *Kernel) workOn(stream backends.Stream) (*work, error) {
 		}
 	}
 	var err error
-	w.stream, err = m.streams.Resolve(k.on.device, stream)
+	w.Stream, err = m.streams.Resolve(k.on.device, stream)
 	return w, err
 }
 
 // launch enqueues the kernel on w's stream, and records it.
-func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchShape, arguments []Argument) (err error) {
+func (k *Kernel) launch(f *frame, w *order.Work, mayEnd bool, shape backends.LaunchShape, arguments []Argument) (err error) {
 	defer func() {
 		for _, before := range f.before {
-			err = errors.Join(err, before.letGo())
+			err = errors.Join(err, before.LetGo())
 		}
 	}()
-	captured, err := k.module.launcher.Capturing(k.on.device, w.stream)
+	captured, err := k.module.launcher.Capturing(k.on.device, w.Stream)
 	if err != nil {
 		return err
 	}
-	follow := w.follow
+	follow := w.Follow
 	if captured {
 		k.on.captured.Store(true)
-		follow = func(before *work) error {
-			if before.of != nil && before.of.holdsAll(w) {
+		follow = func(before *order.Work) error {
+			if before.StandsFor(w) {
 				return nil // captured, too
 			}
 			return notPending(before)
@@ -206,20 +201,20 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 		return err
 	}
 	f.point(arguments, k.facts.KnowsParameters)
-	err = k.module.launcher.LaunchFunction(k.on.device, w.stream, k.handle, shape, unsafe.Pointer(unsafe.SliceData(f.pointers)))
+	err = k.module.launcher.LaunchFunction(k.on.device, w.Stream, k.handle, shape, unsafe.Pointer(unsafe.SliceData(f.pointers)))
 	runtime.KeepAlive(arguments)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.stream)), "a stream of the device's primary context")
+		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.Stream)), "a stream of the device's primary context")
 	}
 	if err != nil {
 		return err
 	}
 	if k.module.runtime.tracing() {
 		k.module.runtime.tracef("launch %s on %s device %d, grid %v, block %v, %d bytes shared, stream %#x", k.name, k.module.backend.Name(), k.on.device,
-			shape.Grid, shape.Block, shape.Shared, uintptr(w.stream))
+			shape.Grid, shape.Block, shape.Shared, uintptr(w.Stream))
 	}
 	//mutate:never a module names another library's stream
-	if mayEnd && !captured && w.streams != nil {
+	if mayEnd && !captured && w.Streams != nil {
 		err = k.on.launchedByEvent(w)
 	} else {
 		k.on.launched(w)
@@ -242,13 +237,13 @@ func (k *Kernel) launch(f *frame, w *work, mayEnd bool, shape backends.LaunchSha
 
 // follow makes w's stream run after what is pending on the arguments, and after the streams of theirs,
 // where other libraries may have work on them: after each once.
-func (f *frame) follow(w *work, arguments []Argument, by func(before *work) error) error {
-	var followed works
-	follow := func(before *work) error {
-		if before.ticket == nil {
+func (f *frame) follow(w *order.Work, arguments []Argument, by func(before *order.Work) error) error {
+	var followed order.Works
+	follow := func(before *order.Work) error {
+		if before.Ticket == nil {
 			//mutate:replace a kernel waits for one of the works on its arguments
-			//mutate:with followed.cover(before) => len(followed) > 0
-			if before.holdsAll(w) || followed.cover(before) {
+			//mutate:with followed.Cover(before) => len(followed) > 0
+			if before.HoldsAll(w) || followed.Cover(before) {
 				return nil
 			}
 			followed = append(followed, before)
@@ -284,8 +279,8 @@ func (f *frame) follow(w *work, arguments []Argument, by func(before *work) erro
 
 // notPending is follow for a stream that is being captured into a graph, which can wait for nothing that is
 // outside of that.
-func notPending(before *work) error {
-	idle, err := before.idle()
+func notPending(before *order.Work) error {
+	idle, err := before.Idle()
 	if errors.Is(err, backends.ErrCapturing) || idle && err == nil {
 		return nil
 	}

@@ -2,16 +2,10 @@ package gobuffer
 
 import (
 	"errors"
-	"sync"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
-
-// unasked are the streams that Unasked has named, by how many calls name them now.
-type unasked struct {
-	mutex sync.Mutex
-	calls map[backends.Stream]int
-}
 
 // Unasked makes Forget, ForgetStream and LeaveKept ask nothing of a stream that may have ended already, until
 // the result is called: what it held is waited for with all that the device does.
@@ -19,50 +13,31 @@ func (r *Runtime) Unasked(s backends.Stream) (end func()) {
 	if r.check() != nil {
 		return nil
 	}
-	r.unasked.add(s, 1)
-	return func() { r.unasked.add(s, -1) }
+	r.unasked.Add(s, 1)
+	return func() { r.unasked.Add(s, -1) }
 }
 
-func (u *unasked) add(s backends.Stream, count int) {
-	u.mutex.Lock()
-	defer u.mutex.Unlock()
-	if u.calls == nil {
-		u.calls = map[backends.Stream]int{}
-	}
-	//mutate:replace the first of two calls asks a stream that the second has named
-	//mutate:with u.calls[s] == 0 => count < 0
-	if u.calls[s] += count; u.calls[s] == 0 {
-		delete(u.calls, s)
-	}
-}
-
-func (u *unasked) has(s backends.Stream) bool {
-	u.mutex.Lock()
-	defer u.mutex.Unlock()
-	return u.calls[s] > 0
-}
-
-// leave records what p's stream holds now, for the time when nobody names it any more.
-func (p piece) leave() error {
-	if !p.hasStream() {
+// leaveOn records what a stream holds now, for the time when nobody names it any more.
+func (m *Memory) leaveOn(s backends.Stream) error {
+	if !m.hasStream(s) {
 		return nil
 	}
-	w, err := p.work()
+	w, err := m.resolvedWork(s)
 	if err != nil {
 		return err
 	}
-	w.foreign = true
+	w.Foreign = true
 	//mutate:skip a stream that is left is forgotten
-	return p.memory.leave(w)
+	return m.leave(w)
 }
 
 // leave turns what is recorded of w's stream, and all else that the stream holds, into
 // an event, which does not need the stream.
-func (m *Memory) leave(w *work) error {
-	if m.runtime.unasked.has(w.stream) {
-		return m.restInstead(w)
+func (m *Memory) leave(w *order.Work) error {
+	if m.runtime.unasked.Has(w.Stream) {
+		return m.uses.RestInstead(w)
 	}
-	idle, err := w.idle()
+	idle, err := w.Idle()
 	switch {
 	case errors.Is(err, backends.ErrCapturing):
 		// The default stream, which never ends, can be asked later.
@@ -70,22 +45,14 @@ func (m *Memory) leave(w *work) error {
 	case err != nil:
 		return err
 	case idle:
-		return m.over(w)
+		return m.uses.Over(w)
 	}
-	e, err := w.record()
+	e, err := w.Record()
 	if err != nil {
 		return err
 	}
-	pending := m.uses.recorded()
-	held := *w
-	held.ticket = e
-	return errors.Join(m.mark(&held, pending.on(w)), pending.letGo())
-}
-
-// over forgets what is recorded of w's stream, which is idle.
-func (m *Memory) over(w *work) error {
-	pending := m.uses.recorded()
-	return errors.Join(m.done(pending.on(w)), pending.letGo())
+	pending := m.uses.Recorded()
+	return errors.Join(m.mark(w.With(e), pending.On(w)), pending.LetGo())
 }
 
 // Leave makes everybody who uses the memory, and its release, run after what stream s
@@ -108,7 +75,7 @@ func (m *Memory) Leave(s backends.Stream) error {
 		}
 		return nil
 	}
-	err := piece{memory: m, stream: s}.leave()
+	err := m.leaveOn(s)
 	if err != nil {
 		m.every.Store(true)
 	}
@@ -121,22 +88,15 @@ func (m *Memory) LeaveLate(s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if s == backends.EveryStream || stays(m.backend, s) || m.streams == nil || m.region.Address == 0 {
+	if s == backends.EveryStream || order.Stays(m.backend, s) || m.streams == nil || m.region.Address == 0 {
 		return m.Leave(s)
 	}
-	w := &work{backend: m.backend, streams: m.streams, device: m.deviceOfUse(), stream: s, foreign: true}
-	instead := m.restInstead
+	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: m.deviceOfUse(), Stream: s, Foreign: true}
+	instead := m.uses.RestInstead
 	if s == m.ordered() && m.kind != backends.Pinned { // its own stream lasts as long as somebody names it
-		instead = func(w *work) error { return m.mark(w, nil) }
+		instead = func(w *order.Work) error { return m.mark(w, nil) }
 	}
 	return errors.Join(m.Leave(backends.EveryStream), instead(w))
-}
-
-// untilRest is w, over when the device has done all its work.
-func (w *work) untilRest() *work {
-	held := *w
-	held.ticket = &atRest{backend: w.backend, device: w.device}
-	return &held
 }
 
 // Forget makes the memory do without a stream that is about to end: what it holds
@@ -154,28 +114,28 @@ func (m *Memory) Forget(s backends.Stream) error {
 
 // leaveOwn is leave for the stream that the memory was made for.
 func (m *Memory) leaveOwn(s backends.Stream) error {
-	w := &work{backend: m.backend, streams: m.streams, device: m.context(), stream: s}
-	if m.runtime.unasked.has(s) {
-		w.device = m.deviceOfUse()
+	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: m.context(), Stream: s}
+	if m.runtime.unasked.Has(s) {
+		w.Device = m.deviceOfUse()
 	} else if err := m.setWork(w, s); err != nil {
 		return err
 	}
-	w.foreign = true
+	w.Foreign = true
 	return m.leave(w)
 }
 
 func (m *Memory) forget(s backends.Stream) error {
-	pending := m.uses.recorded()
+	pending := m.uses.Recorded()
 	var failed error
 	left := false
 	for _, w := range pending {
-		if w.ticket == nil && w.stream == s {
+		if w.Ticket == nil && w.Stream == s {
 			//mutate:replace a stream that ends is forgotten by memory that is read or written there
 			//mutate:with failed, left = errors.Join(failed, m.leave(w)), true => left = true
 			failed, left = errors.Join(failed, m.leave(w)), true
 		}
 	}
-	failed = errors.Join(failed, pending.letGo())
+	failed = errors.Join(failed, pending.LetGo())
 	if failed != nil || m.streams == nil || m.ordered() != s {
 		return failed
 	}
@@ -197,7 +157,7 @@ func (m *Memory) forget(s backends.Stream) error {
 // need not name the stream, which may end from now on.
 func (a *Array) leaveStream(next *Array) (left bool) {
 	m := a.memory
-	if m == nil || m == next.memory || m.refs.Load() == 1 || stays(m.backend, a.options.Stream) {
+	if m == nil || m == next.memory || m.refs.Load() == 1 || order.Stays(m.backend, a.options.Stream) {
 		return false
 	}
 	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for

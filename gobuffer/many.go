@@ -3,9 +3,9 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // CopyMany writes each source to the destination at the same place in the list, as Write does one
@@ -145,7 +145,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	if err != nil {
 		return err
 	}
-	before := make([]works, 2*len(list))
+	before := make([]order.Works, 2*len(list))
 	copies := make([]backends.BatchCopy, len(list))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
@@ -154,28 +154,28 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	defer func() {
 		for i, p := range list {
 			r.kept.changed(p.dst)
-			err = errors.Join(err, before[2*i].letGo(), before[2*i+1].letGo())
+			err = errors.Join(err, before[2*i].LetGo(), before[2*i+1].LetGo())
 		}
 	}()
 	// Only what was recorded before the first event is known to be covered by it.
-	var followed works
+	var followed order.Works
 	for i, p := range list {
 		//mutate:skip many copies do not wait for work on their sources
-		err := w.followOnce(p.src, before[2*i], &followed)
+		err := p.src.followedOnce(w, before[2*i], &followed)
 		if err == nil {
 			//mutate:skip many copies do not wait for work on their destinations
-			err = w.followOnce(p.dst, before[2*i+1], &followed)
+			err = p.dst.followedOnce(w, before[2*i+1], &followed)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if list[0].dst.memory.kind == backends.Pageable {
-		if err := w.waitUntil(copies[0].Stop); err != nil {
+		if err := w.WaitUntil(copies[0].Stop); err != nil {
 			return err
 		}
 	}
-	left, err := side.memory.batcher.CopyBatch(copies, w.stream)
+	left, err := side.memory.batcher.CopyBatch(copies, w.Stream)
 	if side.memory.streams == nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	stopped := errors.Is(err, backends.ErrStopped) // then nobody uses ordinary host memory any more
 	for i, p := range list {
 		if left == backends.Complete {
-			err = errors.Join(err, p.src.memory.done(before[2*i]), p.dst.memory.done(before[2*i+1]))
+			err = errors.Join(err, p.src.memory.uses.Done(before[2*i]), p.dst.memory.uses.Done(before[2*i+1]))
 			continue
 		}
 		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
@@ -202,17 +202,17 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	return err
 }
 
-// followOnce makes w's stream run after works that were recorded for p, and after p's own stream,
+// followedOnce makes w's stream run after works that were recorded for p, and after p's own stream,
 // save what it has been made to follow already.
-func (w *work) followOnce(p piece, pending works, followed *works) error {
-	follow := func(before *work) error {
-		if before.ticket == nil {
-			if followed.cover(before) {
+func (p piece) followedOnce(w *order.Work, pending order.Works, followed *order.Works) error {
+	follow := func(before *order.Work) error {
+		if before.Ticket == nil {
+			if followed.Cover(before) {
 				return nil
 			}
 			*followed = append(*followed, before)
 		}
-		return w.follow(before)
+		return w.Follow(before)
 	}
 	//mutate:replace many copies do not wait for what was recorded
 	//mutate:with range pending => range pending[:0]
@@ -236,7 +236,7 @@ func (w *work) followOnce(p piece, pending works, followed *works) error {
 func finishPairs(list []pair) (err error) {
 	type wait struct {
 		*pair
-		read, written works
+		read, written order.Works
 	}
 	var waits []wait
 	for i := range list {
@@ -245,17 +245,17 @@ func finishPairs(list []pair) (err error) {
 			waits = append(waits, wait{p, p.src.pending(), p.dst.pending()})
 		}
 	}
-	var over works
+	var over order.Works
 	for _, each := range waits {
 		for _, w := range each.written {
 			//mutate:replace many copies wait for one stream alone
-			//mutate:with over.contain(w) => len(over) > 0
-			if over.contain(w) {
+			//mutate:with over.Contain(w) => len(over) > 0
+			if over.Contain(w) {
 				continue
 			}
-			failed := w.waitUntil(each.dst.stopWith(each.src))
+			failed := w.WaitUntil(each.dst.stopWith(each.src))
 			if failed == nil {
-				failed = w.wait()
+				failed = w.Wait()
 			}
 			if failed != nil {
 				err = errors.Join(err, failed)
@@ -265,31 +265,16 @@ func finishPairs(list []pair) (err error) {
 		}
 	}
 	for _, each := range waits {
-		err = errors.Join(err, each.src.memory.done(over.among(each.read)), each.dst.memory.done(over.among(each.written)),
-			each.read.letGo(), each.written.letGo())
+		err = errors.Join(err, each.src.memory.uses.Done(over.Among(each.read)), each.dst.memory.uses.Done(over.Among(each.written)),
+			each.read.LetGo(), each.written.LetGo())
 	}
 	return err
-}
-
-// contain reports whether w is one of the works, or all that the stream of one holds.
-func (list works) contain(w *work) bool {
-	return slices.ContainsFunc(list, func(v *work) bool { return v == w || w.ticket == nil && v.holdsAll(w) })
-}
-
-// among is those of the works that the list contains.
-func (list works) among(others works) (found works) {
-	for _, w := range others {
-		if list.contain(w) {
-			found = append(found, w)
-		}
-	}
-	return found
 }
 
 // waits reports whether the pair is to be complete when CopyMany returns.
 func (p *pair) waits() bool {
 	m := p.dst.memory
-	if m == nil || m.uses.idle() || p.dst.layout.Count() == 0 {
+	if m == nil || m.uses.Idle() || p.dst.layout.Count() == 0 {
 		return false
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.

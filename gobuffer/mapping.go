@@ -132,14 +132,14 @@ func (m *Memory) endMapping(sure bool) error {
 		return nil
 	}
 	//mutate:skip memory is unmapped while another device reads it
-	late := m.settle()
+	late := m.uses.Settle()
 	// A wait reports what went wrong before it, too. Only a second one says whether the
 	// work is over.
-	if late != nil && !sure && m.settle() != nil {
+	if late != nil && !sure && m.uses.Settle() != nil {
 		x.mutex.Unlock()
 		return errors.Join(late, m.releaseWhenIdle())
 	}
-	late = errors.Join(late, m.uses.end())
+	late = errors.Join(late, m.uses.End())
 	if r := m.runtime; r.tracing() {
 		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.Size(), home.region.Address)
 	}
@@ -195,7 +195,7 @@ func (m *Memory) settleView() error {
 		return nil
 	}
 	//mutate:skip the host's view is not waited for
-	return x.host.Load().settle()
+	return x.host.Load().uses.Settle()
 }
 
 // notMapped is ErrMapped while the host has m mapped.

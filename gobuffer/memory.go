@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Memory is one allocation, or foreign memory that was adopted, with the number
@@ -37,11 +38,11 @@ type Memory struct {
 	library    Library
 	booked     uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
 	refs       atomic.Int64
-	uses       uses     // enqueued and not yet waited for
-	first      pattern  // what it was filled with; here to save an allocation
-	watched    *uint64  // what tells whether it was written to, of temporaries while tracing
-	mapping    *mapping // of memory that the host maps, and of the host's view of it; else nil
-	life       *lives   // while there is a Checker; else nil
+	uses       order.Uses // enqueued and not yet waited for
+	first      pattern    // what it was filled with; here to save an allocation
+	watched    *uint64    // what tells whether it was written to, of temporaries while tracing
+	mapping    *mapping   // of memory that the host maps, and of the host's view of it; else nil
+	life       *lives     // while there is a Checker; else nil
 }
 
 // Allocate returns new memory of size bytes with one reference. A size of zero
@@ -62,9 +63,9 @@ func (r *Runtime) newMemory(a backends.Allocator) *Memory {
 	}
 	made := new(struct {
 		memory Memory
-		begun  work
+		begun  order.Work
 	})
-	made.memory.uses.room[0] = &made.begun
+	made.memory.uses.SetRoom(&made.begun)
 	return &made.memory
 }
 
@@ -81,12 +82,12 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if err := m.resolveStream(); err != nil {
 			return err
 		}
-		var w *work
+		var w *order.Work
 		if m.streams != nil && (zero || m.freedInStreamOrder()) {
 			// Zeroing may be late, and memory from a stream-ordered pool is there
 			// for other streams only once its own stream has come to it.
-			if w = m.uses.room[0]; w == nil {
-				w = new(work)
+			if w = m.uses.Room(); w == nil {
+				w = new(order.Work)
 			}
 			if err := m.setWork(w, m.ordered()); err != nil {
 				return err
@@ -119,7 +120,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		m.region.Address = at
 		if w != nil {
 			//mutate:remove memory of a pool is used before its stream came to it
-			m.uses.begin(w)
+			m.uses.Begin(w)
 		}
 	}
 	m.come(size)
@@ -180,23 +181,7 @@ func (m *Memory) resolveStream() error {
 // resolve turns a stream that may be used with the memory into one that means the same
 // from every thread.
 func (m *Memory) resolve(s backends.Stream) (backends.Stream, error) {
-	return resolve(m.streams, m.kind, m.context(), s)
-}
-
-func resolve(streams backends.Streams, kind backends.MemoryKind, device int, s backends.Stream) (backends.Stream, error) {
-	if s != 0 {
-		number, err := streams.StreamDevice(s)
-		switch {
-		case err != nil:
-			return 0, err
-		case number < 0:
-		case kind == backends.Pinned:
-			device = number
-		case number != device:
-			return 0, valueError("stream", fmt.Sprintf("%#x of device %d", uintptr(s), number), fmt.Sprintf("a stream of device %d, where the memory is", device))
-		}
-	}
-	return streams.Resolve(device, s)
+	return order.Resolve(m.streams, m.kind, m.context(), s)
 }
 
 // ordered is the stream that the memory's release is ordered on.

@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/waiting"
+	"hamr/gobuffer/internal/order"
 )
 
 const (
@@ -54,12 +55,12 @@ func (p *postponed) add(m *Memory) *queue {
 
 func (p *postponed) queueOf(m *Memory) *queue {
 	b, device := m.backend, m.region.Device // page-locked memory is of no device, and used on any
-	pending := m.uses.recorded()
+	pending := m.uses.Recorded()
 	if m.streams == nil && len(pending) > 0 {
 		// Host memory that a device uses.
-		b, device = pending[0].backend, pending[0].device
+		b, device = pending[0].Backend, pending[0].Device
 	}
-	_ = pending.letGo() // the record keeps the tickets
+	_ = pending.LetGo() // the record keeps the tickets
 	for _, q := range p.queues {
 		if q.backend == b && q.device == device {
 			return q
@@ -108,16 +109,16 @@ func (p *postponed) take(q *queue, mark int) []*Memory {
 // for what comes during the wait, the wait does not speak.
 func (p *postponed) release(q *queue) (over bool, late error) {
 	mark := p.last(q)
-	if over, late = settleDevice(q.backend, q.device); !over {
+	if over, late = order.SettleDevice(q.backend, q.device); !over {
 		return false, late
 	}
 	defer p.giving.End(p.giving.Begin())
 	for _, m := range p.take(q, mark) {
 		if m.every.Load() { // the wait does not speak for other devices
-			if failed := m.settleElsewhere(q); failed != nil {
+			if failed := m.uses.SettleElsewhere(q.backend, q.device); failed != nil {
 				//mutate:remove what another device met at a late release is not told
 				late = errors.Join(late, failed)
-				if m.settleElsewhere(q) != nil {
+				if m.uses.SettleElsewhere(q.backend, q.device) != nil {
 					p.add(m)
 					continue
 				}
@@ -244,7 +245,7 @@ func (m *Memory) releaseLater() error {
 	byDriver := m.taken && !m.region.Allocator.Ordered() // which waits when it is freed
 	q, is := p.room(m)
 	// Of a stream that may have ended nobody can ask whether it is captured.
-	if !is || byDriver || m.runtime.checked() != nil && stays(m.backend, m.ordered()) {
+	if !is || byDriver || m.runtime.checked() != nil && order.Stays(m.backend, m.ordered()) {
 		return m.releaseWhenIdle()
 	}
 	m.leaveStream()
@@ -276,32 +277,4 @@ func (m *Memory) postpone() {
 	}
 	m.leaveStream()
 	m.runtime.postponed.add(m)
-}
-
-// settleDevice waits for all work on a device, or on all for backends.HostDevice. As a wait
-// reports what went wrong before it, too, only a second one says whether the work is over.
-func settleDevice(b backends.Backend, device int) (over bool, late error) {
-	s, ok := backends.As[backends.DeviceSynchronizer](b)
-	if !ok {
-		return true, nil
-	}
-	if device == backends.HostDevice {
-		count, err := b.DeviceCount()
-		if err != nil {
-			return false, err
-		}
-		over = true
-		for each := range count {
-			done, err := settleDevice(b, each)
-			over, late = over && done, errors.Join(late, err)
-		}
-		return over, late
-	}
-	//mutate:skip memory that others used on any stream is released without waiting for the device
-	if late = s.SynchronizeDevice(device); late == nil {
-		return true, nil
-	}
-	//mutate:replace memory is released although its device could not be waited for
-	//mutate:with s.SynchronizeDevice(device) == nil => s != nil
-	return s.SynchronizeDevice(device) == nil, late
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // anyDevice stands for all devices of a runtime, where only whether there is one matters.
@@ -227,11 +228,11 @@ func (a *Array) orderFor(b backends.Backend, h *Handle, device int) error {
 	if err != nil {
 		return err
 	}
-	h.elsewhere = &work{backend: b, streams: streams, device: device, stream: s, foreign: true}
+	h.elsewhere = &order.Work{Backend: b, Streams: streams, Device: device, Stream: s, Foreign: true}
 	if a.memory == nil {
 		return nil
 	}
-	a.memory.uses.name(h.elsewhere)
+	a.memory.uses.AddGuest(h.elsewhere)
 	marked := *h.elsewhere
 	return a.memory.mark(&marked, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Read copies size bytes, from at on, to ordinary host memory at target and returns
@@ -45,43 +46,43 @@ func (p piece) readEntered(target backends.Address, size int) error {
 	if before := p.pending(); before != nil {
 		return p.readAfter(before, target, size)
 	}
-	var w work
-	if err := p.setWork(&w); err != nil {
+	var w order.Work
+	if err := p.memory.setResolved(&w, p.stream); err != nil {
 		return err
 	}
-	return w.read(p, target, size, nil)
+	return p.read(&w, target, size, nil)
 }
 
 // readAfter is readEntered after what is pending, which it lets go.
-func (p piece) readAfter(before works, target backends.Address, size int) (err error) {
-	defer func() { err = errors.Join(err, before.letGo()) }()
+func (p piece) readAfter(before order.Works, target backends.Address, size int) (err error) {
+	defer func() { err = errors.Join(err, before.LetGo()) }()
 	w, err := p.work()
 	if err != nil {
 		return err
 	}
 	for _, other := range before {
-		if err := w.follow(other); err != nil {
+		if err := w.Follow(other); err != nil {
 			return err
 		}
 	}
-	if err := w.read(p, target, size, before); err != nil {
+	if err := p.read(w, target, size, before); err != nil {
 		return err
 	}
-	return p.memory.done(before)
+	return p.memory.uses.Done(before)
 }
 
 // read copies bytes to the host by w's stream, which runs after what was pending before, and waits
 // for it.
-func (w *work) read(p piece, target backends.Address, size int, before works) error {
+func (p piece) read(w *order.Work, target backends.Address, size int, before order.Works) error {
 	m := p.memory
 	if m.runtime.tracing() {
 		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, p.address, target)
 	}
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
-	if err := w.waitUntil(p.stop); err != nil {
+	if err := w.WaitUntil(p.stop); err != nil {
 		return err
 	}
-	left, err := m.copyUntil(p.stop, to, p.region(), size, w.stream)
+	left, err := m.copyUntil(p.stop, to, p.region(), size, w.Stream)
 	if errors.Is(err, backends.ErrStopped) {
 		marked := *w
 		//mutate:replace what a stopped reading reads is taken for unused
@@ -90,11 +91,11 @@ func (w *work) read(p piece, target backends.Address, size int, before works) er
 	}
 	if err == nil && left != backends.Complete {
 		//mutate:replace a reader's memory is written to after an error
-		//mutate:with w.wait() != nil => false
-		if err = w.wait(); err != nil && w.wait() != nil {
+		//mutate:with w.Wait() != nil => false
+		if err = w.Wait(); err != nil && w.Wait() != nil {
 			// The target is the caller's again: nothing may write to it any more. A wait
 			// reports what went wrong before it, too, so only the second one has told.
-			_, _ = settleDevice(w.backend, w.device)
+			_, _ = order.SettleDevice(w.Backend, w.Device)
 		}
 	}
 	return err

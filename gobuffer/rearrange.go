@@ -5,6 +5,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // smallEnough is how many bytes the host rearranges or converts sooner than a
@@ -159,8 +160,8 @@ func (r *Runtime) convert(side, dst, src piece, t Transfer) error {
 			src.layout.Type, dst.layout.Type, side.memory.context(), src.address, dst.address)
 	}
 	to, from := conversion(dst, src)
-	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
-		return backends.Reading | backends.Writing, side.memory.converter.Convert(to, from, w.stream)
+	return side.enqueue(dst, src, t, func(w *order.Work) (backends.Progress, error) {
+		return backends.Reading | backends.Writing, side.memory.converter.Convert(to, from, w.Stream)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Release drops a reference. With the last one the memory is freed, in the
@@ -62,11 +63,11 @@ func (m *Memory) settleBeforeRelease() error {
 	if m.freedInStreamOrder() {
 		return m.followUses()
 	}
-	if err := m.settleIf(func(w *work) bool {
+	if err := m.uses.SettleIf(func(w *order.Work) bool {
 		//mutate:replace another device's work is taken for covered by a free
-		//mutate:with w.device == m.context() && w.backend == m.backend => true
-		byFree := m.ends() && m.freeWaits && w.device == m.context() && w.backend == m.backend
-		return !byFree && (!w.foreign || m.ends()) || !w.foreign && !w.mayHaveEnded()
+		//mutate:with w.Device == m.context() && w.Backend == m.backend => true
+		byFree := m.ends() && m.freeWaits && w.Device == m.context() && w.Backend == m.backend
+		return !byFree && (!w.Foreign || m.ends()) || !w.Foreign && !w.MayHaveEnded()
 	}); err != nil {
 		return err
 	}
@@ -74,36 +75,36 @@ func (m *Memory) settleBeforeRelease() error {
 		return nil
 	}
 	// Other libraries may have work on the stream that the memory was taken for.
-	if !stays(m.backend, m.ordered()) {
-		return rest(m.backend, m.deviceOfUse())
+	if !order.Stays(m.backend, m.ordered()) {
+		return order.Rest(m.backend, m.deviceOfUse())
 	}
 	w, err := m.workOn(m.ordered())
 	if err != nil {
 		return err
 	}
 	//mutate:skip frees that do not wait are not preceded by a wait
-	return w.wait()
+	return w.Wait()
 }
 
 // followUses makes the stream that the release is ordered on run after what is recorded.
 // What it cannot be ordered with is waited for, and recorded still if that fails, too.
 func (m *Memory) followUses() (late error) {
-	if m.uses.on(m.backend, m.context(), m.ordered()) {
+	if m.uses.OnlyOn(m.backend, m.context(), m.ordered()) {
 		return nil
 	}
-	pending := piece{memory: m, stream: m.ordered()}.pending()
+	pending := m.uses.Pending(m.ordered(), 0)
 	own, err := m.workOn(m.ordered())
 	if err != nil {
-		return errors.Join(err, pending.letGo())
+		return errors.Join(err, pending.LetGo())
 	}
-	var ordered works
+	var ordered order.Works
 	for _, w := range pending {
 		//mutate:skip memory is released in stream order without following other streams
-		err := own.follow(w)
+		err := own.Follow(w)
 		if err != nil {
 			late = errors.Join(late, err)
 			//mutate:skip memory is released under what could not be ordered
-			err = w.wait()
+			err = w.Wait()
 		}
 		if err == nil {
 			ordered = append(ordered, w)
@@ -112,7 +113,7 @@ func (m *Memory) followUses() (late error) {
 	if len(ordered) > 0 {
 		late = errors.Join(late, m.mark(own, ordered))
 	}
-	return errors.Join(late, pending.letGo())
+	return errors.Join(late, pending.LetGo())
 }
 
 // giveBack frees owned memory in the order of its stream, and tells the owner of other
@@ -123,7 +124,7 @@ func (m *Memory) giveBack() error {
 	}
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
-	late := m.uses.end()
+	late := m.uses.End()
 	if m.unmap != nil {
 		if c := r.checked(); c != nil {
 			//mutate:remove what was unmapped is known still
@@ -156,7 +157,7 @@ func (m *Memory) giveBack() error {
 		// What was asked for when it was allocated, only its allocator knows.
 		size = 0
 	}
-	if !m.freedInStreamOrder() && !stays(m.backend, m.ordered()) {
+	if !m.freedInStreamOrder() && !order.Stays(m.backend, m.ordered()) {
 		//mutate:remove memory is freed on a stream that has ended
 		m.leaveStream() // neither the free nor a Checker's pattern needs it
 	}

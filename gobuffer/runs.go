@@ -7,6 +7,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // inMemoryOrder returns the same elements of both with dimensions of more than one
@@ -100,12 +101,12 @@ func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 			src.memory.region.Allocator, src.memory.region.Device, src.address,
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
-	return dst.enqueue(dst, src, t, func(w *work) (all backends.Progress, err error) {
+	return dst.enqueue(dst, src, t, func(w *order.Work) (all backends.Progress, err error) {
 		to, from := dst.region(), src.region()
 		begun := false
 		err = eachRun(shape, dst.layout.Strides, src.layout.Strides, func(d, s int) error {
 			to.Address, from.Address = offset(dst.address, d), offset(src.address, s)
-			left, err := dst.memory.copyUntil(dst.stopWith(src), to, from, length, w.stream)
+			left, err := dst.memory.copyUntil(dst.stopWith(src), to, from, length, w.Stream)
 			all, begun = all|left, begun || err == nil
 			return err
 		})
@@ -126,12 +127,12 @@ func (r *Runtime) fillRuns(dst piece, pattern []byte, t Transfer) error {
 		r.tracef("fill %d bytes in runs of %d %s device %d at %#x", dst.layout.NBytes(), length,
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
-	return dst.enqueue(dst, dst, t, func(w *work) (backends.Progress, error) {
+	return dst.enqueue(dst, dst, t, func(w *order.Work) (backends.Progress, error) {
 		to := dst.region()
 		begun := false
 		err := eachRun(shape, dst.layout.Strides, dst.layout.Strides, func(d, _ int) error {
 			to.Address = offset(dst.address, d)
-			err := dst.memory.backend.Fill(to, pattern, length/len(pattern), w.stream)
+			err := dst.memory.backend.Fill(to, pattern, length/len(pattern), w.Stream)
 			begun = begun || err == nil
 			return err
 		})
@@ -144,13 +145,13 @@ func (r *Runtime) fillRuns(dst piece, pattern []byte, t Transfer) error {
 
 // finish waits for what was enqueued on w's stream before something failed. Nobody
 // else knows of it, and the memory that it uses may go now.
-func (m *Memory) finish(w *work) {
+func (m *Memory) finish(w *order.Work) {
 	if m.streams == nil {
 		return
 	}
-	if m.streams.Synchronize(m.context(), w.stream) != nil {
+	if m.streams.Synchronize(m.context(), w.Stream) != nil {
 		// A wait reports what went wrong before it. Only a second one says whether
 		// the work is over.
-		_ = m.streams.Synchronize(m.context(), w.stream)
+		_ = m.streams.Synchronize(m.context(), w.Stream)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Runtime is a set of backends, found by allocator, and the counters of the
@@ -23,7 +24,7 @@ type Runtime struct {
 	books       books
 	postponed   postponed
 	aside       aside
-	unasked     unasked
+	unasked     order.Unasked
 	callbacks   callbacks
 	claims      claims
 	kept        kept

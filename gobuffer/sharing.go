@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // sharer returns the backend that memory beside a's can be shared by, and the device that is meant.
@@ -174,12 +175,12 @@ func (m *Memory) settleShared() error {
 		return fmt.Errorf("%v is not shared by descriptor: accepted is what NewShared and MapShared return", m)
 	}
 	//mutate:skip shared memory is made read-only under work
-	if err := m.settleIf(func(*work) bool { return true }); err != nil {
+	if err := m.uses.Settle(); err != nil {
 		return err
 	}
 	//mutate:replace shared memory is made read-only under other libraries' work
-	//mutate:with _, err := settleDevice(m.backend, m.region.Device) => err := error(nil)
-	_, err := settleDevice(m.backend, m.region.Device)
+	//mutate:with _, err := order.SettleDevice(m.backend, m.region.Device) => err := error(nil)
+	_, err := order.SettleDevice(m.backend, m.region.Device)
 	return err
 }
 

@@ -35,7 +35,7 @@ func (m *Memory) ExportPooled() (exported []byte, offset int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := m.settleIf(func(*work) bool { return true }); err != nil {
+	if err := m.uses.Settle(); err != nil {
 		return nil, 0, err
 	}
 	return s.ExportPooled(m.region)

@@ -3,11 +3,11 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer/internal/elements"
+	"hamr/gobuffer/internal/order"
 )
 
 // Transfer says which movements are over when a call returns.
@@ -53,37 +53,6 @@ func ParseTransfer(name string) (Transfer, error) {
 	}
 	return Async, valueError("transfer", fmt.Sprintf("%q", name), "async, sync_host, sync")
 }
-
-// piece is an array in some memory: what contents operations read and write.
-type piece struct {
-	memory  *Memory
-	address backends.Address
-	layout  arrayiface.Layout
-	stream  backends.Stream // that of the Array it belongs to
-	where   int             // see Array.where
-	entered bool            // see enter
-	stop    *backends.Stop  // see Array.Until
-}
-
-func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }
-
-func (p piece) pointer() unsafe.Pointer { return hostPointer(p.address) }
-
-// hostPointer turns the address of C memory into a pointer. Go's collector does
-// not move or own that memory, which is what makes the conversion sound.
-func hostPointer(a backends.Address) unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&a))
-}
-
-func (p piece) region() backends.Region {
-	r := p.memory.region
-	r.Address = p.address
-	return r
-}
-
-// dense reports whether the elements fill their span, whichever index runs
-// fastest.
-func (p piece) dense() bool { return p.layout.ContiguousC() || p.layout.ContiguousF() }
 
 // overlaps reports whether two pieces that the host does not reach may share
 // bytes: devices number their memory each for itself. Two runtimes may know one address.
@@ -160,8 +129,8 @@ func (r *Runtime) copyRegions(side, dst, src piece, to, from backends.Region, t 
 			src.memory.region.Allocator, src.memory.region.Device, src.address,
 			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
 	}
-	return side.enqueue(dst, src, t, func(w *work) (backends.Progress, error) {
-		return side.memory.copyUntil(dst.stopWith(src), to, from, size, w.stream)
+	return side.enqueue(dst, src, t, func(w *order.Work) (backends.Progress, error) {
+		return side.memory.copyUntil(dst.stopWith(src), to, from, size, w.Stream)
 	})
 }
 
@@ -176,25 +145,25 @@ func (p piece) regionOf(q piece) backends.Region {
 
 // enqueue puts a movement from src to dst on side's stream, after what both sides'
 // streams hold already, and waits for it where t says so.
-func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends.Progress, error)) (err error) {
+func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (backends.Progress, error)) (err error) {
 	w, err := side.work()
 	if err != nil {
 		return err
 	}
-	before, err := w.followPiece(src)
+	before, err := src.followedBy(w)
 	if err != nil {
 		return err
 	}
-	overwritten, err := w.followPiece(dst)
+	overwritten, err := dst.followedBy(w)
 	if err != nil {
-		return errors.Join(err, before.letGo())
+		return errors.Join(err, before.LetGo())
 	}
-	defer func() { err = errors.Join(err, before.letGo(), overwritten.letGo()) }()
+	defer func() { err = errors.Join(err, before.LetGo(), overwritten.LetGo()) }()
 	stop := dst.stopWith(src)
 	//mutate:never a runtime is given ordinary memory to write to before the work is over that it waits for
 	if dst.memory.kind == backends.Pageable {
 		// Once a runtime is asked to write there it cannot be stopped.
-		if err := w.waitUntil(stop); err != nil {
+		if err := w.WaitUntil(stop); err != nil {
 			return err
 		}
 	}
@@ -222,7 +191,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 	}
 	if left == backends.Complete {
 		// What it followed is over, too.
-		return errors.Join(src.memory.done(before), dst.memory.done(overwritten))
+		return errors.Join(src.memory.uses.Done(before), dst.memory.uses.Done(overwritten))
 	}
 	if left&backends.Reading != 0 || dst.memory == src.memory {
 		//mutate:skip the source of a movement is not marked
@@ -238,15 +207,13 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*work) (backends
 		return err
 	}
 	if stop != nil && dst.memory.kind != backends.Pageable {
-		err = w.waitUntil(stop)
+		err = w.WaitUntil(stop)
 	} else {
 		//mutate:skip synchronous transfers are not waited for
-		err = w.wait()
+		err = w.Wait()
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(src.memory.done(works{w}), dst.memory.done(works{w}))
+	return errors.Join(src.memory.uses.Done(order.Works{w}), dst.memory.uses.Done(order.Works{w}))
 }
-
-func offset(a backends.Address, by int) backends.Address { return backends.Address(int(a) + by) }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Usage is work that uses memory, as a backends.Observer tells of it.
@@ -25,7 +26,7 @@ type Usage struct {
 type witness struct {
 	checker *Checker
 	mutex   sync.Mutex // of what follows; nothing else is called with it
-	order   *sequence
+	order   *order.Sequence
 	owned   []*knownMemory   // by address: none has another one's
 	foreign []*knownMemory   // by address: others may, and that of the owned
 	largest backends.Address // of the foreign ones
@@ -67,7 +68,7 @@ type tellOnce struct {
 const mostUses = 256 // of one memory that are not over, and of the recent ones
 
 func newWitness(c *Checker) *witness {
-	return &witness{checker: c, order: newSequence(), told: map[tellOnce]bool{}}
+	return &witness{checker: c, order: order.NewSequence(), told: map[tellOnce]bool{}}
 }
 
 // add has the uses of memory looked at from now on.
@@ -84,7 +85,7 @@ func (w *witness) add(m *Memory) {
 	if list == &w.foreign {
 		w.largest = max(w.largest, k.end-k.at)
 		for _, use := range w.recent {
-			if t := use.touch; t.at < k.end && t.end > k.at && !w.order.isOver(t.queue, t.number) {
+			if t := use.touch; t.at < k.end && t.end > k.at && !w.order.IsOver(t.queue, t.number) {
 				//mutate:remove what was under way when memory was lent is forgotten
 				k.uses = append(k.uses, use)
 			}
@@ -200,7 +201,7 @@ func (w *witness) remove(m *Memory) {
 func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	number = w.order.enqueue(work.Queue)
+	number = w.order.Enqueue(work.Queue)
 	var uses []*Usage
 	var found []Misuse
 	for i, t := range work.Touches {
@@ -287,11 +288,11 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 	var found *Misuse
 	k.uses = slices.DeleteFunc(k.uses, func(earlier *Usage) bool {
 		t := earlier.touch
-		if w.order.isOver(t.queue, t.number) {
+		if w.order.IsOver(t.queue, t.number) {
 			return true
 		}
 		conflicts := (earlier.Writes == backends.DoesWrite || use.Writes == backends.DoesWrite) && meet(k, earlier, use)
-		if conflicts && !w.order.comesBefore(t.queue, t.number, use.touch.queue) && found == nil &&
+		if conflicts && !w.order.ComesBefore(t.queue, t.number, use.touch.queue) && found == nil &&
 			(t.queue != use.touch.queue || t.number != use.touch.number) && w.once(tellOnce{k.memory, use.Name, earlier.Name}) {
 			m := k.memory
 			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(), Offset: int(use.At - k.at),
@@ -366,33 +367,33 @@ func (w *witness) Refused(q backends.Queue, number uint64) {
 
 // After and what follows are the order of work.
 func (w *witness) After(q, other backends.Queue) {
-	w.ordered(func(o *sequence) { o.after(q, other) })
+	w.ordered(func(o *order.Sequence) { o.After(q, other) })
 }
 
 // Record is what an event stands for.
 func (w *witness) Record(e backends.Event, q backends.Queue) {
-	w.ordered(func(o *sequence) { o.record(e, q) })
+	w.ordered(func(o *order.Sequence) { o.Record(e, q) })
 }
 
 // Wait has a queue come after that.
 func (w *witness) Wait(q backends.Queue, e backends.Event) {
-	w.ordered(func(o *sequence) { o.wait(q, e) })
+	w.ordered(func(o *order.Sequence) { o.Wait(q, e) })
 }
 
 // Over is that somebody has waited for a queue.
-func (w *witness) Over(q backends.Queue) { w.ordered(func(o *sequence) { o.finish(q) }) }
+func (w *witness) Over(q backends.Queue) { w.ordered(func(o *order.Sequence) { o.Finish(q) }) }
 
 // Reached is that somebody has waited for an event.
-func (w *witness) Reached(e backends.Event) { w.ordered(func(o *sequence) { o.reach(e) }) }
+func (w *witness) Reached(e backends.Event) { w.ordered(func(o *order.Sequence) { o.Reach(e) }) }
 
 // Close is that a queue ends.
 func (w *witness) Close(q backends.Queue) (open bool) {
-	w.ordered(func(o *sequence) { open = o.close(q) })
+	w.ordered(func(o *order.Sequence) { open = o.Close(q) })
 	return open
 }
 
 // Forget ends an event.
-func (w *witness) Forget(e backends.Event) { w.ordered(func(o *sequence) { o.forget(e) }) }
+func (w *witness) Forget(e backends.Event) { w.ordered(func(o *order.Sequence) { o.Forget(e) }) }
 
 // Made forgets what has used the memory in an earlier life, as far as nobody knew that.
 func (w *witness) Made(at backends.Address, size int) {
@@ -404,7 +405,7 @@ func (w *witness) Made(at backends.Address, size int) {
 	w.recent = slices.DeleteFunc(w.recent, func(use *Usage) bool { return use.touch.at < end && at < use.touch.end })
 }
 
-func (w *witness) ordered(f func(o *sequence)) {
+func (w *witness) ordered(f func(o *order.Sequence)) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	f(w.order)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // Write copies size bytes of ordinary host memory at source to the memory, from at on, and
@@ -31,33 +32,33 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 	}()
 	before := p.pending()
 	if before == nil {
-		return w.write(p, source, size, t, nil)
+		return p.write(w, source, size, t, nil)
 	}
-	defer func() { err = errors.Join(err, before.letGo()) }()
+	defer func() { err = errors.Join(err, before.LetGo()) }()
 	for _, other := range before {
 		//mutate:skip a few bytes are written before what is pending
-		if err := w.follow(other); err != nil {
+		if err := w.Follow(other); err != nil {
 			return false, err
 		}
 	}
-	return w.write(p, source, size, t, before)
+	return p.write(w, source, size, t, before)
 }
 
 // write copies bytes from the host by w's stream, which runs after what was pending before.
-func (w *work) write(p piece, source backends.Address, size int, t Transfer, before works) (done bool, err error) {
+func (p piece) write(w *order.Work, source backends.Address, size int, t Transfer, before order.Works) (done bool, err error) {
 	m := p.memory
 	if m.runtime.tracing() {
 		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator, m.region.Device, p.address)
 	}
 	from := backends.Region{Address: source, Allocator: backends.Malloc, Device: backends.HostDevice}
-	left, err := m.backend.Copy(p.region(), from, size, w.stream)
+	left, err := m.backend.Copy(p.region(), from, size, w.Stream)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return false, nil
 	case err != nil:
 		return false, errors.Join(err, m.mark(w, before)) // some of it may be enqueued
 	case left == backends.Complete:
-		return true, m.done(before)
+		return true, m.uses.Done(before)
 	}
 	//mutate:remove a few bytes that are written are not marked
 	err = m.mark(w, before)
@@ -67,14 +68,14 @@ func (w *work) write(p piece, source backends.Address, size int, t Transfer, bef
 	if err != nil || t != Sync && !reading {
 		return true, err
 	}
-	if err = w.wait(); err == nil {
-		return true, m.done(works{w})
+	if err = w.Wait(); err == nil {
+		return true, m.uses.Done(order.Works{w})
 	}
 	//mutate:never the source of a few bytes is given back after an error
-	if reading && w.wait() != nil {
+	if reading && w.Wait() != nil {
 		// The source is the caller's again: nothing may read it any more. A wait reports what
 		// went wrong before it, too, so only the second one has told.
-		_, _ = settleDevice(w.backend, w.device)
+		_, _ = order.SettleDevice(w.Backend, w.Device)
 	}
 	return true, err
 }

@@ -46,6 +46,8 @@ var rules = []rule{
 	// HIP is CUDA in other words: see cuda.Dialect.
 	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...", "internal/memorylimit"}},
+	{"gobuffer/internal/failures", nil},
+	{"gobuffer/internal/order", []string{"backends", "backends/waiting", "gobuffer/internal/failures"}},
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
 	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "store/internal/..."}},

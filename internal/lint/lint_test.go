@@ -45,6 +45,8 @@ func TestBreachesAreFound(t *testing.T) {
 		{"store/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
 		{"hetero/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
 		{"gobuffer/internal/elements/a.go", source("hamr/backends/cuda"), "may not import backends/cuda"},
+		{"gobuffer/internal/order/a.go", source("hamr/gobuffer/internal/elements"), "may not import gobuffer/internal/elements"},
+		{"gobuffer/internal/failures/a.go", source("hamr/backends"), "may not import backends"},
 		{"backends/cuda/a.go", source("hamr/backends/host"), "may not import backends/host"},
 		{"backends/cuda/a.go", source("hamr/arrayiface"), "may not import arrayiface"},
 		{"backends/cuda/a.go", source("hamr/gobuffer"), "may not import gobuffer"},

@@ -1,4 +1,4 @@
-package gobuffer
+package order
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func (p *plainOrder) end(all map[plainWork]bool) {
 func TestASequenceIsWhatComesBefore(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		s, p := newSequence(), &plainOrder{
+		s, p := NewSequence(), &plainOrder{
 			next: map[backends.Queue]map[plainWork]bool{}, events: map[backends.Event]map[plainWork]bool{},
 			over: map[plainWork]bool{}, last: map[backends.Queue]uint64{},
 		}
@@ -52,43 +52,43 @@ func TestASequenceIsWhatComesBefore(t *testing.T) {
 			done := ""
 			switch r.IntN(12) {
 			case 0, 1, 2, 3:
-				number := s.enqueue(q)
+				number := s.Enqueue(q)
 				p.last[q]++
 				require.Equal(t, p.last[q], number)
 				p.of(q)[plainWork{q, number}] = true
 				done = fmt.Sprint("enqueue ", q)
 			case 4, 5:
-				s.record(e, q)
+				s.Record(e, q)
 				p.events[e] = maps.Clone(p.of(q))
 				done = fmt.Sprint("record ", e, q)
 			case 6, 7:
-				s.wait(q, e)
+				s.Wait(q, e)
 				maps.Copy(p.of(q), p.events[e])
 				done = fmt.Sprint("wait ", q, e)
 			case 8:
 				if len(closed) > 0 && r.IntN(2) == 0 {
 					other = closed[r.IntN(len(closed))]
 				}
-				s.after(q, other)
+				s.After(q, other)
 				maps.Copy(p.of(q), p.of(other))
 				done = fmt.Sprint("after ", q, other)
 			case 9:
 				if len(closed) > 0 && r.IntN(2) == 0 {
 					q = closed[r.IntN(len(closed))]
 				}
-				s.finish(q)
+				s.Finish(q)
 				p.end(p.of(q))
 				done = fmt.Sprint("finish ", q)
 			case 10:
-				s.reach(e)
+				s.Reach(e)
 				p.end(p.events[e])
 				done = fmt.Sprint("reach ", e)
 			case 11:
 				if r.IntN(3) == 0 {
-					s.forget(e)
+					s.Forget(e)
 					delete(p.events, e)
 				} else if r.IntN(3) == 0 {
-					open := s.close(q)
+					open := s.Close(q)
 					newest++
 					queues[i] = newest
 					pending := false
@@ -102,10 +102,10 @@ func TestASequenceIsWhatComesBefore(t *testing.T) {
 			for other, last := range p.last {
 				for number := uint64(1); number <= last; number++ {
 					w := plainWork{other, number}
-					require.Equal(t, p.over[w], s.isOver(other, number), "seed %d, step %d, %s: %v over", seed, step, done, w)
+					require.Equal(t, p.over[w], s.IsOver(other, number), "seed %d, step %d, %s: %v over", seed, step, done, w)
 					for _, next := range queues {
 						want := p.over[w] || p.of(next)[w]
-						require.Equal(t, want, s.comesBefore(other, number, next), "seed %d, step %d, %s: %v before %d", seed, step, done, w, next)
+						require.Equal(t, want, s.ComesBefore(other, number, next), "seed %d, step %d, %s: %v before %d", seed, step, done, w, next)
 					}
 				}
 			}
@@ -115,56 +115,16 @@ func TestASequenceIsWhatComesBefore(t *testing.T) {
 
 // TestASequenceForgetsWhatIsOver has queues come and go, as streams do in a long run.
 func TestASequenceForgetsWhatIsOver(t *testing.T) {
-	s := newSequence()
+	s := NewSequence()
 	for q := backends.Queue(2); q < 1000; q++ {
-		s.enqueue(q)
-		s.after(1, q)
-		s.enqueue(1)
-		s.close(q)
-		s.finish(1)
+		s.Enqueue(q)
+		s.After(1, q)
+		s.Enqueue(1)
+		s.Close(q)
+		s.Finish(1)
 	}
 	require.Len(t, s.queues, 1)
 	require.LessOrEqual(t, len(s.over), 1)
 	require.Empty(t, s.until(1))
 	require.LessOrEqual(t, len(s.queues[1].before), 1)
-}
-
-// TestAPointerBehindMemoryIsNoUseOfTheNext has kernels that were given where memory begins and where it ends, which is where
-// memory begins that was freed.
-func TestAPointerBehindMemoryIsNoUseOfTheNext(t *testing.T) {
-	for _, with := range []struct {
-		others []backends.Touch
-		wrong  int
-	}{
-		{nil, 1},
-		{[]backends.Touch{{Address: 1000, Size: 1}}, 0},
-		{[]backends.Touch{{Address: 1511, Size: 1}}, 0},
-		{[]backends.Touch{{Address: 999, Size: 1}}, 1},
-		{[]backends.Touch{{Address: 1000, Size: 512, Writes: backends.OnlyReads}}, 0},
-		{[]backends.Touch{{Address: 1000, Size: 1}, {Address: 5, Size: 1}}, 0},
-	} {
-		c := &Checker{}
-		w := newWitness(c)
-		for i := range 2 {
-			m := &Memory{owned: true, region: backends.Region{Address: backends.Address(1000 + 512*i)}}
-			m.size.Store(512)
-			w.add(m)
-			if i == 1 {
-				w.freed(m, &keptMemory{memory: m, size: 512})
-			}
-		}
-		for _, end := range []backends.Touch{{Address: 1512, Size: 1}, {Address: 1513, Size: 1}, {Address: 1512, Size: 1, Writes: backends.DoesWrite}} {
-			_, then := w.Enqueue(backends.Work{Queue: 1, Name: "kernel", Touches: append(with.others, end)})
-			if then != nil {
-				then()
-			}
-			found := c.found
-			c.found, w.told = nil, map[tellOnce]bool{}
-			if end.Address != 1512 || end.Writes != backends.MayWrite {
-				require.Len(t, found, 1, "%v %v", with.others, end)
-			} else {
-				require.Len(t, found, with.wrong, "%v %v", with.others, end)
-			}
-		}
-	}
 }

@@ -1,11 +1,11 @@
-package gobuffer
+package order
 
 import "hamr/backends"
 
-// sequence is what comes before what, of work on streams that somebody tells of: for each queue how far it knows that
+// Sequence is what comes before what, of work on streams that somebody tells of: for each queue how far it knows that
 // each other one has come, before what is enqueued on it next. Where a thread has waited, the work is over, for
 // whatever anybody enqueues from then on.
-type sequence struct {
+type Sequence struct {
 	queues map[backends.Queue]*queueOrder
 	closed map[backends.Queue]struct{} // of these: nothing more is enqueued
 	events map[backends.Event]frontier
@@ -20,11 +20,11 @@ type queueOrder struct {
 	before frontier
 }
 
-func newSequence() *sequence {
-	return &sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]struct{}{}, events: map[backends.Event]frontier{}, over: frontier{}}
+func NewSequence() *Sequence {
+	return &Sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]struct{}{}, events: map[backends.Event]frontier{}, over: frontier{}}
 }
 
-func (o *sequence) queue(q backends.Queue) *queueOrder {
+func (o *Sequence) queue(q backends.Queue) *queueOrder {
 	of := o.queues[q]
 	if of == nil {
 		of = &queueOrder{before: frontier{}}
@@ -33,15 +33,15 @@ func (o *sequence) queue(q backends.Queue) *queueOrder {
 	return of
 }
 
-// enqueue numbers the next work of a queue.
-func (o *sequence) enqueue(q backends.Queue) uint64 {
+// Enqueue numbers the next work of a queue.
+func (o *Sequence) Enqueue(q backends.Queue) uint64 {
 	of := o.queue(q)
 	of.last++
 	return of.last
 }
 
 // until is all that a queue has now, and what came before it, as far as that is not over.
-func (o *sequence) until(q backends.Queue) frontier {
+func (o *Sequence) until(q backends.Queue) frontier {
 	//mutate:replace a queue comes back after it was forgotten
 	//mutate:with o.queues[q] => o.queue(q)
 	of, r := o.queues[q], frontier{}
@@ -49,13 +49,13 @@ func (o *sequence) until(q backends.Queue) frontier {
 		return r
 	}
 	for other, to := range of.before {
-		if o.isOver(other, to) {
+		if o.IsOver(other, to) {
 			delete(of.before, other)
 		} else {
 			r[other] = to
 		}
 	}
-	if !o.isOver(q, of.last) {
+	if !o.IsOver(q, of.last) {
 		r[q] = of.last
 	}
 	return r
@@ -68,16 +68,16 @@ func (r frontier) raise(q backends.Queue, to uint64) {
 }
 
 // join has q come after what is reached. What is over already need not be kept.
-func (o *sequence) join(q backends.Queue, r frontier) {
+func (o *Sequence) join(q backends.Queue, r frontier) {
 	before := o.queue(q).before
 	for other, to := range r {
-		if other != q && !o.isOver(other, to) {
+		if other != q && !o.IsOver(other, to) {
 			before.raise(other, to)
 		}
 	}
 }
 
-func (o *sequence) after(q, other backends.Queue) {
+func (o *Sequence) After(q, other backends.Queue) {
 	if q != other {
 		o.join(q, o.until(other))
 	}
@@ -85,15 +85,15 @@ func (o *sequence) after(q, other backends.Queue) {
 
 //mutate:replace an event does not stand for what its stream had waited for
 //mutate:with o.until(q) => frontier{q: o.queue(q).last}
-func (o *sequence) record(e backends.Event, q backends.Queue) { o.events[e] = o.until(q) }
+func (o *Sequence) Record(e backends.Event, q backends.Queue) { o.events[e] = o.until(q) }
 
-func (o *sequence) wait(q backends.Queue, e backends.Event) { o.join(q, o.events[e]) }
+func (o *Sequence) Wait(q backends.Queue, e backends.Event) { o.join(q, o.events[e]) }
 
-func (o *sequence) forget(e backends.Event) { delete(o.events, e) }
+func (o *Sequence) Forget(e backends.Event) { delete(o.events, e) }
 
-func (o *sequence) reach(e backends.Event) { o.end(o.events[e]) }
+func (o *Sequence) Reach(e backends.Event) { o.end(o.events[e]) }
 
-func (o *sequence) end(r frontier) {
+func (o *Sequence) end(r frontier) {
 	for q, to := range r {
 		if o.queues[q] != nil {
 			o.over.raise(q, to)
@@ -104,15 +104,15 @@ func (o *sequence) end(r frontier) {
 	}
 }
 
-// finish is that all that a queue has is over, and what it waits for.
-func (o *sequence) finish(q backends.Queue) {
+// Finish is that all that a queue has is over, and what it waits for.
+func (o *Sequence) Finish(q backends.Queue) {
 	//mutate:replace what a stream waited for is not over with it
 	//mutate:with o.end(o.until(q)) => o.over.raise(q, o.queue(q).last)
 	o.end(o.until(q))
 }
 
-// close is that nothing more will be enqueued on a queue; it returns whether that has work which is not over.
-func (o *sequence) close(q backends.Queue) bool {
+// Close is that nothing more will be enqueued on a queue; it returns whether that has work which is not over.
+func (o *Sequence) Close(q backends.Queue) bool {
 	if o.queues[q] != nil {
 		o.closed[q] = struct{}{}
 		o.drop(q)
@@ -121,7 +121,7 @@ func (o *sequence) close(q backends.Queue) bool {
 }
 
 // drop forgets a queue that was closed when all that it had, and waited for, is over: what is not known is.
-func (o *sequence) drop(q backends.Queue) {
+func (o *Sequence) drop(q backends.Queue) {
 	//mutate:never a queue that ended is kept for ever
 	if len(o.until(q)) == 0 {
 		delete(o.queues, q)
@@ -130,14 +130,14 @@ func (o *sequence) drop(q backends.Queue) {
 	}
 }
 
-// isOver reports whether work has ended, as far as anybody was told.
-func (o *sequence) isOver(q backends.Queue, number uint64) bool {
+// IsOver reports whether work has ended, as far as anybody was told.
+func (o *Sequence) IsOver(q backends.Queue, number uint64) bool {
 	return number <= o.over[q] || o.queues[q] == nil
 }
 
-// comesBefore reports whether work of a queue ends before what is enqueued on another one next.
-func (o *sequence) comesBefore(q backends.Queue, number uint64, next backends.Queue) bool {
-	if q == next || o.isOver(q, number) {
+// ComesBefore reports whether work of a queue ends before what is enqueued on another one next.
+func (o *Sequence) ComesBefore(q backends.Queue, number uint64, next backends.Queue) bool {
+	if q == next || o.IsOver(q, number) {
 		return true
 	}
 	of := o.queues[next]

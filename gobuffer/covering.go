@@ -1,0 +1,134 @@
+package gobuffer
+
+import (
+	"errors"
+
+	"hamr/backends"
+	"hamr/gobuffer/internal/order"
+)
+
+// Covering returns a stream whose synchronisation covers all work on the
+// elements that is not over: movements of hamr's, and whatever the Array's stream
+// holds, the default one if it was given none. busy is false if there is none.
+func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
+	w, err := a.covering()
+	if err != nil || w == nil {
+		return 0, false, err
+	}
+	return w.Stream, true, nil
+}
+
+// covering is nil if no work on the elements is pending.
+func (a *Array) covering() (all *order.Work, err error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+		return nil, err
+	}
+	// No stream covers what other runtimes do with the host's view.
+	if err := a.memory.settleView(); err != nil {
+		return nil, err
+	}
+	p := a.all()
+	pending, err := p.memory.uses.Poll(p.stream, p.where)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pending.LetGo()) }()
+	if len(pending) == 0 && !p.hasStream() {
+		return nil, nil
+	}
+	own, err := p.work()
+	if err != nil {
+		return nil, err
+	}
+	if len(pending) == 1 && pending.Cover(own) {
+		return own, nil
+	}
+	if len(pending) == 0 || a.options.Stream == 0 {
+		idle := !p.hasStream()
+		if !idle && !pending.Cover(own) {
+			//mutate:replace the default stream is not asked for other libraries' work
+			//mutate:with idle, err = own.Idle() => idle = true
+			if idle, err = own.Idle(); errors.Is(err, backends.ErrCapturing) {
+				// Nothing can be ordered with what the default stream holds now.
+				idle, err = true, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if len(pending) == 0 {
+			if idle {
+				return nil, nil
+			}
+			return own, nil
+		}
+		// Another device's stream means nothing to users of this one's memory, or, as
+		// the default stream does, something else.
+		if one := pending[0]; idle && len(pending) == 1 && one.Ticket == nil && one.Device == own.Device && one.Backend == own.Backend {
+			return one, nil
+		}
+	}
+	own.Foreign = true
+	for _, before := range pending {
+		//mutate:skip consumers are told of a stream that does not cover what is pending
+		if err := own.Follow(before); err != nil {
+			return nil, err
+		}
+	}
+	// Whoever asks again, as waiting does, enqueues nothing more.
+	return own, a.memory.mark(own, pending)
+}
+
+// Before makes what is enqueued on a stream of the memory's device from now on run
+// after all work on the elements that is not over, without blocking. A per-thread
+// stream is the calling thread's.
+func (a *Array) Before(s backends.Stream) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if err := a.memory.notMapped(); err != nil {
+		return err
+	}
+	before, err := a.covering()
+	if err != nil || before == nil {
+		return err
+	}
+	// Not what s is resolved to: for a per-thread stream that is another one, which
+	// runs after it.
+	w, err := a.memory.workOn(s)
+	if err != nil {
+		return err
+	}
+	same, err := before.IsOn(w)
+	if err != nil || same {
+		return err
+	}
+	//mutate:skip a consumer's stream does not follow what is pending
+	//mutate:insert a stand-in waits in place of a consumer's per-thread stream
+	//mutate:with w.Stream, _ = w.Streams.Resolve(w.Device, s)
+	return w.Follow(before)
+}
+
+// Pending reports whether something is seen to be pending on the elements, or on the Array's stream,
+// without waiting: whoever waits for them may wait for long. The error is that of work which is over.
+func (a *Array) Pending() (busy bool, failed error) {
+	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.Idle() {
+		return false, err
+	}
+	p := a.all()
+	pending := p.pending()
+	defer func() { failed = errors.Join(failed, pending.LetGo()) }()
+	for _, w := range pending {
+		if busy, err := w.Pending(); busy || err != nil {
+			return busy, err
+		}
+	}
+	if !p.hasStream() {
+		return false, nil
+	}
+	own, err := p.work()
+	if err != nil || pending.Cover(own) {
+		return false, err
+	}
+	return own.Pending()
+}
