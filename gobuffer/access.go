@@ -139,14 +139,6 @@ func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *A
 	return copied, err
 }
 
-// temporariesIn are the allocators of temporary memory for code in space s: at least one.
-func (r *Runtime) temporariesIn(s backends.Space) ([]backends.Allocator, error) {
-	if int(s) < len(r.temporaries) && len(r.temporaries[s]) > 0 {
-		return r.temporaries[s], nil
-	}
-	return nil, valueError("space", s, backends.SpaceNames())
-}
-
 // prepare is for code in space s that uses the memory in place: the host reads at
 // once, and a device must exist. said is why another runtime's code may.
 func (a *Array) prepare(h *Handle, s backends.Space, device int, said *reached) error {
@@ -372,4 +364,23 @@ func (h *Handle) String() string {
 		how = "in a temporary"
 	}
 	return fmt.Sprintf("handle of %d %s %s at %#x", h.layout.Count(), h.layout.Type, how, h.address)
+}
+
+// mapHandle is Access for the host where that maps the memory: in place, since the buffer
+// and the handle see each other's changes.
+func (a *Array) mapHandle() (*Handle, error) {
+	home := a.memory
+	home.mapping.mutex.Lock()
+	p, err := a.all().toHost(!a.fixed)
+	home.mapping.mutex.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.settle(); err != nil {
+		return nil, errors.Join(err, p.memory.Release())
+	}
+	if a.runtime.tracing() {
+		a.runtime.tracef("handle for %s mapped at %#x", backends.SpaceHost, p.address)
+	}
+	return &Handle{memory: p.memory, address: p.address, layout: p.layout, readOnly: a.fixed}, nil
 }

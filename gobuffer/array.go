@@ -164,30 +164,6 @@ func (a *Array) drop() error {
 	return p.memory.Release()
 }
 
-// replace makes a what next is, which must not be used any more. After an error,
-// a is as before and next is closed.
-func (a *Array) replace(next *Array) error {
-	old := *a
-	// Late failures of work on the old memory are the operation's own.
-	if err := old.memory.settleBeforeReplaced(); err != nil {
-		next.Close()
-		return err
-	}
-	left := old.leaveStream(next)
-	*a = *next
-	a.cached = old.cached
-	//mutate:remove a temporary is kept of elements that were replaced
-	a.runtime.kept.changed(old.all())
-	end := old.drop
-	if left {
-		end = old.memory.Release // drop would name the stream again
-	}
-	if err := end(); err != nil && a.runtime.tracing() {
-		a.runtime.tracef("while giving back replaced memory: %v", err)
-	}
-	return nil
-}
-
 // SetStream changes the stream and, as in HAMR, the transfer mode with it. A
 // per-thread stream is replaced by one that means the same from every thread. What
 // the old stream holds is still waited for.
@@ -245,22 +221,6 @@ func (a *Array) SetTransfer(t Transfer) {
 	if a.live() {
 		a.options.Transfer = t
 	}
-}
-
-// Accessible reports whether code in space s reaches the elements in place: on some device,
-// where that is another runtime's than the memory. See Reaches.
-func (a *Array) Accessible(s backends.Space) bool {
-	if !a.live() {
-		return false
-	}
-	if a.memory != nil && a.memory.Mapped() {
-		return s == backends.SpaceHost
-	}
-	if a.options.Allocator.SharedWith(s) {
-		is, err := a.Reaches(s, anyDevice)
-		return is && err == nil
-	}
-	return a.options.Allocator.ReachableFrom(s)
 }
 
 // Synchronize waits until no movement of hamr's touches the memory any more and,
@@ -420,4 +380,11 @@ func (a *Array) Swap(b *Array) error {
 		a.cached, b.cached = b.cached, a.cached
 	}
 	return nil
+}
+
+func (a *Array) keepTemporaries(on bool) {
+	if a.cached && !on {
+		a.runtime.kept.changed(a.all())
+	}
+	a.cached = on
 }

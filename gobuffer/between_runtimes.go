@@ -156,3 +156,18 @@ func (r *Runtime) newStage(dst, src piece, size int) (*Memory, error) {
 	}
 	return r.Allocate(backends.Malloc, backends.HostDevice, size, 0, false)
 }
+
+// copyBytes moves the bytes of two dense and equal layouts, of which the host
+// does not reach at least one, by the runtime of that one. It runs after what
+// both sides' streams hold already, on the device side's own: a stream that was
+// given to host memory may be another device's.
+func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
+	side := dst
+	if dst.onHost() {
+		side = src
+	}
+	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
+		return r.copyBetweenRuntimes(dst, src)
+	}
+	return r.copyByRuntimeOf(side, dst, src, t)
+}

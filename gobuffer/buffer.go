@@ -234,3 +234,18 @@ func (s *Slice[T]) Slice() []T {
 	}
 	return unsafe.Slice((*T)(hostPointer(h.address)), count)
 }
+
+// OnHost calls f with the elements as a Go slice, in C order, and has the buffer have what f
+// writes if that returns nil: in place where they lie so and the host reaches them, else by a
+// temporary. The slice is valid until f returns. See Array.On.
+func (b *Buffer[T]) OnHost(ctx context.Context, mode Mode, f func([]T) error) error {
+	if _, err := Typed[T](b.array()); err != nil {
+		return err // it was swapped with another type's
+	}
+	if f == nil {
+		return errNoFunction
+	}
+	return b.on(ctx, backends.SpaceHost, backends.HostDevice, request{mode: mode, inOrder: true}, func(h *Handle) error {
+		return f((&Slice[T]{h}).Slice())
+	})
+}

@@ -306,3 +306,44 @@ func checkRun(name string, start, n, size int) error {
 	}
 	return nil
 }
+
+// Fill sets every element to value, converted.
+func (a *Array) Fill(value *Array) error {
+	if err := a.checkWritable(); err != nil {
+		return err
+	}
+	if value == nil {
+		return valueError("value", "nil", "a single value")
+	}
+	p, err := a.patternOf(value)
+	if err != nil {
+		return err
+	}
+	return a.fill(p)
+}
+
+// fill is Fill by an array that was checked.
+func (a *Array) fill(p *pattern) error {
+	return a.runtime.fillElements(a.all(), p.bytes(), a.options.Transfer)
+}
+
+// patternOf returns what value, which has one element, is as an element of a;
+// nil if value is.
+func (a *Array) patternOf(value *Array) (*pattern, error) {
+	if value == nil {
+		return nil, nil
+	}
+	if err := value.check(); err != nil {
+		return nil, err
+	}
+	if value.Size() != 1 {
+		return nil, valueError("value", fmt.Sprintf("an array of %d elements", value.Size()), "a single value")
+	}
+	host, free, err := a.runtime.onHost(value.all())
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	p := new(pattern)
+	return p, p.set(a.layout.Type, Value{host.layout.Type, host.pointer()})
+}

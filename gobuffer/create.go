@@ -2,7 +2,6 @@ package gobuffer
 
 import (
 	"math"
-	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -12,12 +11,6 @@ import (
 type fresh struct {
 	array  Array
 	memory Memory
-}
-
-// Value is one element in host memory; a nil Pointer is no value.
-type Value struct {
-	Type    arrayiface.ElementType
-	Pointer unsafe.Pointer
 }
 
 // NewArray returns an Array of the given shape whose elements are not

@@ -17,23 +17,6 @@ func (m *Memory) coverByDevice() {
 	}
 }
 
-// settleBeforeReplaced is settleBeforeRelease for an Array that gives the memory up for other memory. Where
-// others keep it, its own stream may have ended.
-func (m *Memory) settleBeforeReplaced() error {
-	if m == nil {
-		return nil
-	}
-	if m.refs.Load() == 1 {
-		m.coverByDevice()
-	} else if m.streams != nil && !order.Stays(m.backend, m.ordered()) {
-		return nil
-	}
-	if m.every.Load() {
-		return nil // the release waits
-	}
-	return m.settleBeforeRelease()
-}
-
 // dropsLast reports whether p, which is let go, is the last that has its memory, and names a stream that may
 // have ended: the device is then waited for in its place.
 func (m *Memory) dropsLast(s backends.Stream) bool {

@@ -31,9 +31,6 @@ func (r *Runtime) countAdopted(m *Memory, at backends.Region, size int) {
 	}
 }
 
-// taker takes memory back when the work is over that a stream holds now.
-type taker func(backends.Stream) error
-
 // AdoptInOrder is Adopt of memory whose owner takes it back in the order of a stream, as an allocator
 // does that hands it out again: nothing is waited for at the last Release but what no stream can run
 // after, and released is told the stream whose work, as it is enqueued then, is the last that uses the

@@ -1,6 +1,7 @@
 package gobuffer
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -238,4 +239,76 @@ func (a *Array) roomFor(need int) int {
 		room *= 2
 	}
 	return room
+}
+
+// Growing says of an array that View made whether it is the one that grows where it is, if its
+// memory Grows, and whether nobody else has the memory at all, but for whom it is lent by.
+func (a *Array) Growing(is, sole bool) *Array {
+	if a.live() {
+		a.grows, a.sole = is && a.memory.Grows(), sole
+	}
+	return a
+}
+
+// Grows reports whether more elements come into being where the array is, as long as the
+// addresses behind it are free.
+func (a *Array) Grows() bool { return a.live() && a.grows && a.memory.Grows() }
+
+// roomInPlace is how many elements to have room for where at least need are to be.
+func (a *Array) roomInPlace(need int) int {
+	if room := a.room + a.room/growthShare; room > need && a.checkCount(room) == nil {
+		return room
+	}
+	return need
+}
+
+// extend makes room for n elements or, as far as there is memory, for wanted, where the
+// elements are, and reports whether it has.
+func (a *Array) extend(n, wanted int) (bool, error) {
+	size := a.layout.ItemSize()
+	if !a.growsInPlace() || size == 0 {
+		return false, nil
+	}
+	err := a.memory.extend(n*size, wanted*size)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	a.room = a.memory.Size() / size
+	return true, nil
+}
+
+func (a *Array) growsInPlace() bool {
+	return a.Grows() && a.ownsRoom() && a.address == a.memory.region.Address
+}
+
+// elsewhere returns an array with room for n elements, which are to be a's. holds is whether
+// they are already, as the memory is the same at other addresses. That it cannot be while
+// somebody else has it, who would find one element at two addresses.
+func (a *Array) elsewhere(n int) (next *Array, holds bool, err error) {
+	if size := a.layout.ItemSize(); size > 0 && a.growsInPlace() && a.has() {
+		m, err := a.memory.relocated(n * size)
+		if err == nil {
+			return &Array{runtime: a.runtime, options: a.options, memory: m, address: m.region.Address,
+				layout: a.layout, room: m.Size() / size, grows: true}, true, nil
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return nil, false, err
+		}
+	}
+	next, err = a.runtime.NewArray(a.layout.Type, []int{n}, a.options)
+	return next, false, err
+}
+
+// has reports whether nobody has the memory but a, and whom it is lent by.
+func (a *Array) has() bool {
+	if a.memory == nil {
+		return true
+	}
+	references := a.memory.refs.Load()
+	//mutate:replace memory moves while somebody else has it
+	//mutate:with references == 1 || (references == 2 && a.lent && a.sole) => references > 0
+	return references == 1 || (references == 2 && a.lent && a.sole)
 }

@@ -153,17 +153,6 @@ func (m *Memory) forget(s backends.Stream) error {
 	return nil
 }
 
-// leaveStream records what a's stream holds where others keep the memory that a gives up for next's: they
-// need not name the stream, which may end from now on.
-func (a *Array) leaveStream(next *Array) (left bool) {
-	m := a.memory
-	if m == nil || m == next.memory || m.refs.Load() == 1 || order.Stays(m.backend, a.options.Stream) {
-		return false
-	}
-	_ = m.Leave(a.options.Stream) // what cannot be recorded, the release waits for
-	return true
-}
-
 // deviceOfUse is the device whose work on the memory a wait is for: page-locked memory may be used on any.
 func (m *Memory) deviceOfUse() int {
 	if m.kind == backends.Pinned {

@@ -154,25 +154,6 @@ func (m *Memory) endMapping(sure bool) error {
 	return errors.Join(late, home.Release())
 }
 
-// mapHandle is Access for the host where that maps the memory: in place, since the buffer
-// and the handle see each other's changes.
-func (a *Array) mapHandle() (*Handle, error) {
-	home := a.memory
-	home.mapping.mutex.Lock()
-	p, err := a.all().toHost(!a.fixed)
-	home.mapping.mutex.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.settle(); err != nil {
-		return nil, errors.Join(err, p.memory.Release())
-	}
-	if a.runtime.tracing() {
-		a.runtime.tracef("handle for %s mapped at %#x", backends.SpaceHost, p.address)
-	}
-	return &Handle{memory: p.memory, address: p.address, layout: p.layout, readOnly: a.fixed}, nil
-}
-
 // counterparts are m and, while the host has it mapped, the other of the two: memory and the
 // host's view of it. Who looks for the users of a stream looks at both.
 func (m *Memory) counterparts() []*Memory {
@@ -240,42 +221,6 @@ func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, 
 	}
 	r.Address = at
 	return native.NativeHandle(r)
-}
-
-// origin is the memory that p's is, or is the host's view of.
-func (p piece) origin() *Memory {
-	if p.memory != nil && p.memory.mapping != nil {
-		return p.memory.mapping.home
-	}
-	return p.memory
-}
-
-// copyEntered is copyElements where the host may have one of the two mapped.
-func (r *Runtime) copyEntered(dst, src piece, t Transfer) error {
-	dst, leaveTarget, err := dst.enter(true)
-	if err != nil {
-		return err
-	}
-	src, leaveSource, err := src.enter(false)
-	if err != nil {
-		return errors.Join(err, leaveTarget())
-	}
-	err = r.copyElements(dst, src, t)
-	return errors.Join(err, leaveSource(), leaveTarget())
-}
-
-// onHostEntered is onHost where the host may have p mapped.
-func (r *Runtime) onHostEntered(p piece) (piece, func(), error) {
-	entered, leave, err := p.enter(false)
-	if err != nil {
-		return piece{}, nil, err
-	}
-	host, free, err := r.onHost(entered)
-	if err != nil {
-		_ = leave()
-		return piece{}, nil, err
-	}
-	return host, func() { free(); _ = leave() }, nil
 }
 
 // hostBytes is host memory as a slice.

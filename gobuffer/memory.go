@@ -266,3 +266,6 @@ func (m *Memory) String() string {
 	}
 	return fmt.Sprintf("memory of %d bytes (allocator %s, device %d)", m.Size(), m.region.Allocator, m.region.Device)
 }
+
+// taker takes memory back when the work is over that a stream holds now.
+type taker func(backends.Stream) error

@@ -122,3 +122,52 @@ func (p piece) settle() error {
 	//mutate:skip the host does not wait for other libraries' work on a buffer's stream
 	return own.Wait()
 }
+
+// mayShare reports whether two pieces anywhere may share bytes.
+func (p piece) mayShare(q piece) bool {
+	if p.origin() == q.origin() && p.memory != q.memory {
+		return true // in two address spaces, which cannot be compared
+	}
+	if p.onHost() && q.onHost() {
+		return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+	}
+	return !p.onHost() && !q.onHost() && p.overlaps(q)
+}
+
+// span is the bytes from p's lowest to its highest.
+func (p piece) span() piece {
+	low, high := p.layout.Span()
+	p.address = offset(p.address, low)
+	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
+	return p
+}
+
+// overlaps reports whether two pieces that the host does not reach may share
+// bytes: devices number their memory each for itself. Two runtimes may know one address.
+func (p piece) overlaps(q piece) bool {
+	if p.memory.backend == q.memory.backend {
+		if p.memory.region.Device != q.memory.region.Device {
+			return false
+		}
+	} else if !p.memory.mayBe(q.memory) {
+		return false
+	}
+	return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
+}
+
+// mayBe reports whether code of both runtimes may reach the one's memory and the other's.
+func (m *Memory) mayBe(other *Memory) bool {
+	reaches := func(a backends.Allocator, b backends.Backend) bool {
+		s, err := backends.ParseSpace(b.Name())
+		return err == nil && a.SharedWith(s)
+	}
+	return reaches(m.region.Allocator, other.backend) || reaches(other.region.Allocator, m.backend)
+}
+
+// origin is the memory that p's is, or is the host's view of.
+func (p piece) origin() *Memory {
+	if p.memory != nil && p.memory.mapping != nil {
+		return p.memory.mapping.home
+	}
+	return p.memory
+}

@@ -153,3 +153,8 @@ func (r *Runtime) Segments() (list []backends.Segment) {
 	}
 	return list
 }
+
+func outOfMemory(err error) bool {
+	var full *backends.OutOfMemoryError
+	return errors.As(err, &full)
+}

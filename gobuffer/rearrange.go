@@ -8,10 +8,6 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// smallEnough is how many bytes the host rearranges or converts sooner than a
-// device could be told to.
-const smallEnough = 64 << 10
-
 // rearrange is copyElements for two pieces that differ in strides or type and of
 // which the host does not reach at least one, by kernels of the devices. The error
 // is errors.ErrUnsupported, and nothing was done, where these cannot.

@@ -358,3 +358,11 @@ func (r *Runtime) String() string {
 	}
 	return "runtime of " + strings.Join(names, ", ")
 }
+
+// temporariesIn are the allocators of temporary memory for code in space s: at least one.
+func (r *Runtime) temporariesIn(s backends.Space) ([]backends.Allocator, error) {
+	if int(s) < len(r.temporaries) && len(r.temporaries[s]) > 0 {
+		return r.temporaries[s], nil
+	}
+	return nil, valueError("space", s, backends.SpaceNames())
+}

@@ -57,22 +57,6 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	return r.copyBy(between, src.layout, dst.stream, dst, src, t)
 }
 
-// mayShare reports whether two pieces anywhere may share bytes.
-func (p piece) mayShare(q piece) bool {
-	if p.origin() == q.origin() && p.memory != q.memory {
-		return true // in two address spaces, which cannot be compared
-	}
-	if p.onHost() && q.onHost() {
-		return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
-	}
-	return !p.onHost() && !q.onHost() && p.overlaps(q)
-}
-
-func outOfMemory(err error) bool {
-	var full *backends.OutOfMemoryError
-	return errors.As(err, &full)
-}
-
 // copyBy copies by way of elements of a dense layout in memory that it releases.
 func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
 	stage := piece{memory: between, address: between.region.Address, layout: layout, stream: s, stop: dst.stopWith(src)}
@@ -126,14 +110,6 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	return host, func() { m.Release() }, nil
 }
 
-// span is the bytes from p's lowest to its highest.
-func (p piece) span() piece {
-	low, high := p.layout.Span()
-	p.address = offset(p.address, low)
-	p.layout = arrayiface.Layout{Type: arrayiface.Uint8, Shape: []int{high - low}, Strides: []int{1}}
-	return p
-}
-
 // scatter writes the elements of dst, which the host does not reach, and no other
 // byte: from src as it is, run by run, where the runs of both are the same bytes,
 // else from elements without gaps that the host has made.
@@ -173,4 +149,32 @@ func (r *Runtime) scatterPlain(dst, stage piece, t Transfer) error {
 		}
 	}
 	return r.copyRuns(dst, stage, t)
+}
+
+// copyEntered is copyElements where the host may have one of the two mapped.
+func (r *Runtime) copyEntered(dst, src piece, t Transfer) error {
+	dst, leaveTarget, err := dst.enter(true)
+	if err != nil {
+		return err
+	}
+	src, leaveSource, err := src.enter(false)
+	if err != nil {
+		return errors.Join(err, leaveTarget())
+	}
+	err = r.copyElements(dst, src, t)
+	return errors.Join(err, leaveSource(), leaveTarget())
+}
+
+// onHostEntered is onHost where the host may have p mapped.
+func (r *Runtime) onHostEntered(p piece) (piece, func(), error) {
+	entered, leave, err := p.enter(false)
+	if err != nil {
+		return piece{}, nil, err
+	}
+	host, free, err := r.onHost(entered)
+	if err != nil {
+		_ = leave()
+		return piece{}, nil, err
+	}
+	return host, func() { free(); _ = leave() }, nil
 }

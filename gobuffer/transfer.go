@@ -31,6 +31,10 @@ const (
 	deferred Transfer = -1
 )
 
+// smallEnough is how many bytes the host rearranges or converts sooner than a
+// device could be told to.
+const smallEnough = 64 << 10
+
 // String returns "async", "sync_host" or "sync".
 func (t Transfer) String() string {
 	switch t {
@@ -52,28 +56,6 @@ func ParseTransfer(name string) (Transfer, error) {
 		}
 	}
 	return Async, valueError("transfer", fmt.Sprintf("%q", name), "async, sync_host, sync")
-}
-
-// overlaps reports whether two pieces that the host does not reach may share
-// bytes: devices number their memory each for itself. Two runtimes may know one address.
-func (p piece) overlaps(q piece) bool {
-	if p.memory.backend == q.memory.backend {
-		if p.memory.region.Device != q.memory.region.Device {
-			return false
-		}
-	} else if !p.memory.mayBe(q.memory) {
-		return false
-	}
-	return arrayiface.Overlap(uintptr(p.address), p.layout, uintptr(q.address), q.layout)
-}
-
-// mayBe reports whether code of both runtimes may reach the one's memory and the other's.
-func (m *Memory) mayBe(other *Memory) bool {
-	reaches := func(a backends.Allocator, b backends.Backend) bool {
-		s, err := backends.ParseSpace(b.Name())
-		return err == nil && a.SharedWith(s)
-	}
-	return reaches(m.region.Allocator, other.backend) || reaches(other.region.Allocator, m.backend)
 }
 
 func (r *Runtime) copyOnHost(dst, src piece) error {
@@ -98,21 +80,6 @@ func (r *Runtime) copyOnHost(dst, src piece) error {
 		return err
 	}
 	return elements.CopyStrided(dst.pointer(), dst.layout, p, plain)
-}
-
-// copyBytes moves the bytes of two dense and equal layouts, of which the host
-// does not reach at least one, by the runtime of that one. It runs after what
-// both sides' streams hold already, on the device side's own: a stream that was
-// given to host memory may be another device's.
-func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
-	side := dst
-	if dst.onHost() {
-		side = src
-	}
-	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
-		return r.copyBetweenRuntimes(dst, src)
-	}
-	return r.copyByRuntimeOf(side, dst, src, t)
 }
 
 // copyByRuntimeOf is a copy by the runtime of side, one of the two. If the other is another
@@ -216,4 +183,36 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 		return err
 	}
 	return errors.Join(src.memory.uses.Done(order.Works{w}), dst.memory.uses.Done(order.Works{w}))
+}
+
+func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error) {
+	m := p.memory
+	if m.streams == nil {
+		if err := p.settle(); err != nil {
+			return err
+		}
+		return m.backend.Fill(p.region(), pattern, count, p.stream)
+	}
+	w, err := p.work()
+	if err != nil {
+		return err
+	}
+	before, err := p.followedBy(w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, before.LetGo()) }()
+	if err := m.backend.Fill(p.region(), pattern, count, w.Stream); err != nil {
+		// Some of it may be enqueued, as of a fill that is several copies.
+		//mutate:replace what a failed fill has enqueued is nobody's
+		//mutate:with m.mark(w, before) => nil
+		return errors.Join(err, m.mark(w, before))
+	}
+	if err := m.mark(w, before); err != nil || t != Sync {
+		return err
+	}
+	if err := w.Wait(); err != nil {
+		return err
+	}
+	return m.uses.Done(order.Works{w})
 }

@@ -4,51 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 
 	"hamr/backends"
 )
-
-// Mode says what code does with the elements that AccessMode gives it.
-type Mode int32
-
-// The modes, which Python calls "r", "w" and "rw".
-const (
-	// Read changes none.
-	Read Mode = iota
-	// Write writes all of them, and reads none that it has not written: a temporary is not
-	// initialised.
-	Write
-	// ReadWrite reads them, and may write some.
-	ReadWrite
-)
-
-// String returns "r", "w" or "rw".
-func (m Mode) String() string {
-	switch m {
-	case Read:
-		return "r"
-	case Write:
-		return "w"
-	case ReadWrite:
-		return "rw"
-	}
-	return fmt.Sprintf("Mode(%d)", int32(m))
-}
-
-// ParseMode is the inverse of Mode.String.
-func ParseMode(name string) (Mode, error) {
-	for _, m := range []Mode{Read, Write, ReadWrite} {
-		if m.String() == name {
-			return m, nil
-		}
-	}
-	return Read, valueError("mode", fmt.Sprintf("%q", name), "r, w, rw")
-}
-
-// Writes reports whether elements may be written.
-func (m Mode) Writes() bool { return m != Read }
 
 // loan is what a Handle of AccessMode has besides.
 type loan struct {
@@ -240,27 +199,6 @@ func (h *Handle) releaseLoan() (late error) {
 	return errors.Join(late, l.source.memory.Release())
 }
 
-var watchSeed = maphash.MakeSeed()
-
-func (m *Memory) digest() uint64 {
-	return maphash.Bytes(watchSeed, hostBytes(m.region.Address, m.Size()))
-}
-
-// watch makes the release of a temporary on the host trace that it was written to: that is
-// lost, and the handle is gone that could have said so.
-func (m *Memory) watch() {
-	if m.Size() > 0 && m.onHost {
-		now := m.digest()
-		m.watched = &now
-	}
-}
-
-func (m *Memory) tellWritten() {
-	if m.watched != nil && *m.watched != m.digest() {
-		m.runtime.tracef("what was written to the temporary at %#x is dropped: on_host (OnHost) writes back", m.region.Address)
-	}
-}
-
 // On calls f with the elements where code in space s on a device can use them, and has the
 // array have what f writes if that returns nil. After an error of f's, or a panic, what was
 // written in place stays, and a temporary is dropped. The handle ends with f. It fails at once
@@ -303,19 +241,4 @@ func (a *Array) on(ctx context.Context, s backends.Space, device int, wanted req
 		return err
 	}
 	return h.Commit()
-}
-
-// OnHost calls f with the elements as a Go slice, in C order, and has the buffer have what f
-// writes if that returns nil: in place where they lie so and the host reaches them, else by a
-// temporary. The slice is valid until f returns. See Array.On.
-func (b *Buffer[T]) OnHost(ctx context.Context, mode Mode, f func([]T) error) error {
-	if _, err := Typed[T](b.array()); err != nil {
-		return err // it was swapped with another type's
-	}
-	if f == nil {
-		return errNoFunction
-	}
-	return b.on(ctx, backends.SpaceHost, backends.HostDevice, request{mode: mode, inOrder: true}, func(h *Handle) error {
-		return f((&Slice[T]{h}).Slice())
-	})
 }
