@@ -2,20 +2,10 @@ package gobuffer
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 )
 
 // asidePolled is how much memory that is aside an allocation asks after.
 const asidePolled = 16
-
-// aside is memory without references that its backend hands out again, to the host, which
-// writes at once: devices may still use it, and it is given back when they are done.
-type aside struct {
-	some  atomic.Int64 // how much, so that allocations need not look where there is none
-	mutex sync.Mutex
-	list  []*Memory // those that were asked after longest ago first
-}
 
 func (d *aside) add(list ...*Memory) {
 	d.mutex.Lock()

@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -10,15 +11,54 @@ import (
 
 // books is what is written down of allocations while somebody wants to know, or limits them.
 type books struct {
-	watched  atomic.Int32 // how many Recorders, Trackers and limits there are
-	limited  atomic.Bool  // whether there are limits
-	mutex    sync.Mutex   // of what follows
-	limits   map[share]int64
-	used     map[share]int64 // of what is booked, where there are limits
-	epoch    uint32          // becomes another one when the first limit comes and the last one goes
-	trackers []*Tracker
-	recorder *Recorder
-	checker  atomic.Pointer[Checker]
+	watched   atomic.Int32 // how many Recorders, Trackers and limits there are
+	limited   atomic.Bool  // whether there are limits
+	mutex     sync.Mutex   // of what follows
+	limits    map[share]int64
+	used      map[share]int64 // of what is booked, where there are limits
+	epoch     uint32          // becomes another one when the first limit comes and the last one goes
+	listeners []listener
+	checker   atomic.Pointer[checker]
+}
+
+// listener is told of each allocation. Who calls it has the mutex of the books.
+type listener interface {
+	come(m *Memory, size int)
+	gone(m *Memory, size int)
+	grown(m *Memory, by int) // at the addresses behind it
+}
+
+// listen and endListening are called with the mutex held.
+func (b *books) listen(l listener) {
+	b.listeners = append(b.listeners, l)
+	b.watched.Add(1)
+}
+
+func (b *books) endListening(l listener) {
+	b.listeners = slices.DeleteFunc(b.listeners, func(other listener) bool { return other == l })
+	b.watched.Add(-1)
+}
+
+// checker is what those who allocate and free memory know of a Checker.
+type checker interface {
+	now() Moment
+	comes(m *Memory)
+	grows(m *Memory)
+	hold(m *Memory, size int, s backends.Stream) bool
+	takes(m *Memory)
+	soon(m *Memory, size int, s backends.Stream)
+	fills(m *Memory) (over func())
+	frees(m *Memory)
+	again(at backends.Address)
+	giveBack(all bool) (some bool)
+}
+
+// checked is the Checker, or nil.
+func (r *Runtime) checked() checker {
+	if c := r.books.checker.Load(); c != nil {
+		return *c
+	}
+	return nil
 }
 
 // OfHost is the backend's name by which LimitLibrary limits memory of the host, whichever backend serves it.
@@ -46,11 +86,8 @@ func (b *books) come(m *Memory, size int) {
 	if m.booked != b.epoch {
 		b.book(m, size)
 	}
-	for _, t := range b.trackers {
-		t.come(m, size)
-	}
-	if b.recorder != nil {
-		b.recorder.come(m, size)
+	for _, l := range b.listeners {
+		l.come(m, size)
 	}
 }
 
@@ -60,26 +97,20 @@ func (b *books) gone(m *Memory, size int) {
 	if b.has(m) {
 		b.unbook(m, size)
 	}
-	for _, t := range b.trackers {
-		t.gone(m, size)
-	}
-	if b.recorder != nil {
-		b.recorder.gone(m, size)
+	for _, l := range b.listeners {
+		l.gone(m, size)
 	}
 }
 
-// grown counts bytes more of an allocation, at the addresses behind it.
+// grown counts bytes more of an allocation.
 func (b *books) grown(m *Memory, by int) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if b.has(m) {
 		b.count(m, by)
 	}
-	for _, t := range b.trackers {
-		t.come(m, by)
-	}
-	if b.recorder != nil {
-		b.recorder.grown(m, by)
+	for _, l := range b.listeners {
+		l.grown(m, by)
 	}
 }
 
@@ -231,4 +262,50 @@ func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
 		list = append(list, LibraryLimit{s.library, s.backend, s.device, limit, b.used[s]})
 	}
 	return list
+}
+
+// come counts memory that was taken: every allocation of our own comes here.
+func (m *Memory) come(size int) {
+	r := m.runtime
+	r.counters[m.region.Allocator].add(m, size)
+	if r.books.watched.Load() != 0 {
+		if c := r.checked(); c != nil {
+			m.life = &lives{allocated: c.now()}
+			c.comes(m)
+		}
+		r.books.come(m, size)
+	}
+}
+
+// gone counts memory that is given back: every allocation of our own goes here.
+func (m *Memory) gone() {
+	r, size := m.runtime, m.Size()
+	// The list first: who begins to watch has then seen the memory, or is seen here.
+	r.counters[m.region.Allocator].remove(m, size)
+	if r.books.watched.Load() != 0 {
+		if c := r.checked(); c != nil {
+			known := m.lives()
+			known.freed = c.now()
+			m.life = &known
+		}
+		r.books.gone(m, size)
+	}
+}
+
+// back undoes gone, of memory that could not be given back.
+func (m *Memory) back() {
+	r, size := m.runtime, m.Size()
+	r.counters[m.region.Allocator].restore(m, size)
+	if r.books.watched.Load() != 0 {
+		r.books.come(m, size)
+	}
+}
+
+// grown counts bytes that an allocation has more.
+func (m *Memory) grown(by int) {
+	r := m.runtime
+	r.counters[m.region.Allocator].grow(by)
+	if r.books.watched.Load() != 0 {
+		r.books.grown(m, by)
+	}
 }

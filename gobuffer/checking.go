@@ -30,13 +30,6 @@ type Misuse struct {
 	Earlier   *Usage // what it is not in order with, or nil
 }
 
-// Moment is when something was done with memory, and by whom. What is zero is not known.
-type Moment struct {
-	Thread int
-	Time   int64 // nanoseconds since 1970
-	Stack  int64 // as Check's caller numbers them
-}
-
 // Poison is what each byte of memory is that was given back, while there is a Checker.
 const Poison = 0xdb
 
@@ -44,6 +37,7 @@ const Poison = 0xdb
 // freed on. When its time is over, or there is no other memory, it is looked at, and then given back.
 type Checker struct {
 	runtime *Runtime
+	told    checker // itself, for the books
 	most    int64
 	stack   func() int64
 	mutex   sync.Mutex // of what follows
@@ -78,9 +72,6 @@ type keptMemory struct {
 	lives  lives
 }
 
-// lives is how memory came to be, and how it ended.
-type lives struct{ allocated, freed Moment }
-
 var errChecking = errors.New("memory is being checked already")
 
 // Check begins to keep up to most bytes of what is given back, and to look whether it is written to. What is
@@ -95,7 +86,8 @@ func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
 	}
 	c := &Checker{runtime: r, most: most, stack: stack, taken: map[backends.Address]*Memory{}}
 	c.witness = newWitness(c)
-	if !r.books.checker.CompareAndSwap(nil, c) {
+	c.told = c
+	if !r.books.checker.CompareAndSwap(nil, &c.told) {
 		return nil, errChecking
 	}
 	r.books.watched.Add(1)
@@ -332,7 +324,7 @@ func (c *Checker) Stop() (found []Misuse, more int) {
 	if c == nil || c.runtime == nil {
 		return nil, 0
 	}
-	if c.runtime.books.checker.CompareAndSwap(c, nil) {
+	if c.runtime.books.checker.CompareAndSwap(&c.told, nil) {
 		c.runtime.books.watched.Add(-1)
 		c.watches.end()
 		c.mutex.Lock()
@@ -340,15 +332,4 @@ func (c *Checker) Stop() (found []Misuse, more int) {
 		c.mutex.Unlock()
 	}
 	return c.Look()
-}
-
-// checked is the Checker, or nil.
-func (r *Runtime) checked() *Checker { return r.books.checker.Load() }
-
-// lives is how owned memory came to be and how it ended, as far as is known.
-func (m *Memory) lives() lives {
-	if m.life == nil {
-		return lives{}
-	}
-	return *m.life
 }

@@ -28,6 +28,12 @@ func (c *Checker) comes(m *Memory) {
 	}
 }
 
+// grows is told that memory reaches further.
+func (c *Checker) grows(m *Memory) { c.witness.grows(m) }
+
+// fills is told that memory is being filled, until over is called.
+func (c *Checker) fills(m *Memory) (over func()) { return c.witness.fills(m) }
+
 // soon is told of memory that was freed, and is kept when its device has come to rest: nobody uses it from now on.
 func (c *Checker) soon(m *Memory, size int, s backends.Stream) {
 	c.witness.freed(m, &keptMemory{memory: m, size: size, stream: s, lives: m.lives()})

@@ -5,33 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // ErrInUse is returned where elements would be used or changed that an access has for its
 // own, see AccessMode.
 var ErrInUse = errors.New("the elements are in use")
-
-// claims are the elements that accesses have, of all memory of a Runtime.
-type claims struct {
-	writing atomic.Int64 // claims that write, so that changes need not look when there are none
-	all     atomic.Int64 // claims: see Runtime.Words
-	mutex   sync.Mutex
-	list    []*claim
-	last    uint32 // number
-}
-
-// claim is that of one access. It holds no reference: whoever has it does.
-type claim struct {
-	piece
-	mode   Mode
-	number uint32 // what is made of the access's elements has it, see Array.holder
-	within uint32 // that of the access whose elements these were before, or 0
-	// The right elements are elsewhere. Else they are where they were, and whoever has the
-	// same bytes by another Memory may have them from the access itself, by another library.
-	temporary bool
-}
 
 func (c *claim) excludes(p piece) bool {
 	return (c.temporary || c.origin() == p.origin()) && c.mayShare(p)

@@ -33,7 +33,7 @@ func (m *Memory) extend(size, wanted int) error {
 	}
 	m.size.Store(int64(has))
 	if c := m.runtime.checked(); c != nil {
-		c.witness.grows(m)
+		c.grows(m)
 	}
 	m.grown(has - had)
 	if r := m.runtime; r.tracing() {

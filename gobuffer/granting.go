@@ -142,7 +142,7 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 		c.soon(of.memory, size, s)
 		r.grants.aside(func() {
 			over := r.rested(where.Device)
-			defer c.witness.fills(of.memory)()
+			defer c.fills(of.memory)()
 			if over && c.hold(of.memory, size, 0) {
 				return
 			}
@@ -249,9 +249,4 @@ func (r *Runtime) KeepGranted(drop func() bool) {
 		return
 	}
 	r.grants.drop.Store(&drop)
-}
-
-func (r *Runtime) dropGranted() bool {
-	drop := r.grants.drop.Load()
-	return drop != nil && (*drop)()
 }

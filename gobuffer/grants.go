@@ -118,3 +118,8 @@ func (l *grants) waitSince(before uint64) bool {
 
 // pending reports whether any are ending.
 func (l *grants) pending() bool { return l.ending.Some() }
+
+func (r *Runtime) dropGranted() bool {
+	drop := r.grants.drop.Load()
+	return drop != nil && (*drop)()
+}

@@ -3,8 +3,6 @@ package gobuffer
 import (
 	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -25,22 +23,6 @@ func (r *Runtime) LeaveKept(s backends.Stream) error {
 	}
 	//mutate:skip a temporary that is kept names a stream that has ended
 	return r.kept.leave(s, func(*keeping) bool { return true })
-}
-
-// kept are the temporaries of Cached arrays, of all memory of a Runtime.
-type kept struct {
-	some   atomic.Int64 // how many, so that changes need not look where there are none
-	mutex  sync.Mutex
-	list   []*keeping
-	reused [allocatorSlots]tally // by the temporaries' allocators
-}
-
-// keeping is a temporary of some elements or, until it is made, that somebody makes it.
-type keeping struct {
-	source piece // without a reference: it ends with the memory
-	space  backends.Space
-	device int
-	made   piece // its elements, with a reference; without memory until they are there
 }
 
 // find returns what is kept of source's elements for code in space s on a device, with a
@@ -195,16 +177,4 @@ func (k *kept) drop(wanted func(*keeping) bool) bool {
 		}
 	}
 	return len(dropped) > 0
-}
-
-// bytes returns how many bytes are kept in memory of an allocator.
-func (k *kept) bytes(a backends.Allocator) (size int64) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	for _, e := range k.list {
-		if m := e.made.memory; m != nil && m.region.Allocator == a {
-			size += int64(m.Size())
-		}
-	}
-	return size
 }

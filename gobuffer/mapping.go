@@ -2,9 +2,6 @@ package gobuffer
 
 import (
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"hamr/backends"
@@ -13,29 +10,8 @@ import (
 // ErrMapped is returned where code on a device would use memory that the host has mapped.
 var ErrMapped = errors.New("the host has the memory mapped for a handle, and a device cannot use it until that and all that shares it are released")
 
-// mapping is the state of memory that the host uses only while it is mapped. Then that is a
-// Memory of its own, ordinary host memory whose last Release unmaps, and all that hamr does
-// is done there; else it is the device's, and hamr leaves the host out.
-type mapping struct {
-	home      *Memory // the device's
-	mutex     sync.Mutex
-	left      sync.Cond              // when enqueuing has become zero
-	enqueuing int                    // operations that rely on the memory being the device's
-	host      atomic.Pointer[Memory] // nil while it is; changed with the mutex held
-	writable  bool
-}
-
-func newMapping(home *Memory) *mapping {
-	x := &mapping{home: home}
-	x.left.L = &x.mutex
-	return x
-}
-
 // maps reports whether it must be asked, by enter, who uses p's memory now.
 func (p *piece) maps() bool { return p.memory.mappable() && !p.entered }
-
-// mappable reports whether the host has to map m, which is nil, perhaps.
-func (m *Memory) mappable() bool { return m != nil && m.mapping != nil && m.mapping.home == m }
 
 func stay() error { return nil }
 
@@ -154,16 +130,6 @@ func (m *Memory) endMapping(sure bool) error {
 	return errors.Join(late, home.Release())
 }
 
-// counterparts are m and, while the host has it mapped, the other of the two: memory and the
-// host's view of it. Who looks for the users of a stream looks at both.
-func (m *Memory) counterparts() []*Memory {
-	if m.mapping == nil {
-		return []*Memory{m}
-	}
-	list := []*Memory{m.mapping.home, m.mapping.host.Load()}
-	return slices.DeleteFunc(list, func(each *Memory) bool { return each == nil })
-}
-
 // settleView waits for work on the host's view of m, if there is one.
 func (m *Memory) settleView() error {
 	if !m.mappable() {
@@ -193,10 +159,6 @@ func (m *Memory) notMapped() error {
 	}
 	return nil
 }
-
-// Mapped reports whether m is the host's view of other memory, which a device has again at
-// its last Release.
-func (m *Memory) Mapped() bool { return m != nil && m.mapping != nil && m.mapping.home != m }
 
 // mapper is the ability of a backend whose memory the host can map.
 func (m *Memory) mapper() backends.Mapper {

@@ -2,10 +2,12 @@ package gobuffer
 
 import (
 	"fmt"
-	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/backends/waiting"
 	"hamr/gobuffer/internal/order"
 )
 
@@ -45,16 +47,6 @@ type Memory struct {
 	life       *lives     // while there is a Checker; else nil
 }
 
-// Allocate returns new memory of size bytes with one reference. A size of zero
-// takes no memory at all. The stream must exist until the memory is released.
-func (r *Runtime) Allocate(a backends.Allocator, device, size int, stream backends.Stream, zero bool) (*Memory, error) {
-	m := r.newMemory(a)
-	if err := r.allocate(m, a, device, size, stream, zero); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 // newMemory is room for memory of an allocator and for the first work on it, if there will be
 // one: one object for Go's collector.
 func (r *Runtime) newMemory(a backends.Allocator) *Memory {
@@ -67,83 +59,6 @@ func (r *Runtime) newMemory(a backends.Allocator) *Memory {
 	})
 	made.memory.uses.SetRoom(&made.begun)
 	return &made.memory
-}
-
-// allocate is Allocate into m, which is new and perhaps part of something larger.
-func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, stream backends.Stream, zero bool) error {
-	if size < 0 || int64(size) > math.MaxInt64/2 {
-		return valueError("size", size, "0 … 2**62 bytes")
-	}
-	if err := r.place(m, backends.Region{Allocator: a, Device: device}, size, stream); err != nil {
-		return err
-	}
-	m.owned = true
-	if size > 0 {
-		if err := m.resolveStream(); err != nil {
-			return err
-		}
-		var w *order.Work
-		if m.streams != nil && (zero || m.freedInStreamOrder()) {
-			// Zeroing may be late, and memory from a stream-ordered pool is there
-			// for other streams only once its own stream has come to it.
-			if w = m.uses.Room(); w == nil {
-				w = new(order.Work)
-			}
-			if err := m.setWork(w, m.ordered()); err != nil {
-				return err
-			}
-		}
-		if m.settled && r.aside.some.Load() != 0 {
-			_ = r.collect(asidePolled) // what failed, the device reports again
-		}
-		before, helped := r.grants.ended.Load(), r.callbacks.helped.Load()
-		if m.backend == r.byAllocator[grantedAs].backend {
-			r.dropGranted()
-		}
-		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
-		at, err := m.take(&request)
-		if outOfMemory(err) && r.grants.waitSince(before) {
-			at, err = m.take(&request)
-		}
-		if err != nil && r.madeRoom(m.backend, err) {
-			at, err = m.take(&request)
-		}
-		if err != nil {
-			err = r.relieve(err, helped, func() (failed error) {
-				at, failed = m.take(&request)
-				return failed
-			})
-		}
-		if err != nil {
-			return err
-		}
-		m.region.Address = at
-		if w != nil {
-			//mutate:remove memory of a pool is used before its stream came to it
-			m.uses.Begin(w)
-		}
-	}
-	m.come(size)
-	if r.tracing() {
-		r.tracef("allocate %s device %d size %d at %#x", a, m.region.Device, size, m.region.Address)
-	}
-	return nil
-}
-
-// take is the backend's Allocate, within the limits of the library that the memory is for.
-func (m *Memory) take(request *backends.Request) (backends.Address, error) {
-	books := &m.runtime.books
-	if !books.limited.Load() {
-		return m.backend.Allocate(*request)
-	}
-	if err := books.reserve(m, request.Size); err != nil {
-		return 0, err
-	}
-	at, err := m.backend.Allocate(*request)
-	if err != nil {
-		books.unreserve(m, request.Size)
-	}
-	return at, err
 }
 
 // place makes m size bytes at a region whose allocator and device are checked,
@@ -269,3 +184,83 @@ func (m *Memory) String() string {
 
 // taker takes memory back when the work is over that a stream holds now.
 type taker func(backends.Stream) error
+
+// lives is how owned memory came to be and how it ended, as far as is known.
+func (m *Memory) lives() lives {
+	if m.life == nil {
+		return lives{}
+	}
+	return *m.life
+}
+
+// mapping is the state of memory that the host uses only while it is mapped. Then that is a
+// Memory of its own, ordinary host memory whose last Release unmaps, and all that hamr does
+// is done there; else it is the device's, and hamr leaves the host out.
+type mapping struct {
+	home      *Memory // the device's
+	mutex     sync.Mutex
+	left      sync.Cond              // when enqueuing has become zero
+	enqueuing int                    // operations that rely on the memory being the device's
+	host      atomic.Pointer[Memory] // nil while it is; changed with the mutex held
+	writable  bool
+}
+
+func newMapping(home *Memory) *mapping {
+	x := &mapping{home: home}
+	x.left.L = &x.mutex
+	return x
+}
+
+// mappable reports whether the host has to map m, which is nil, perhaps.
+func (m *Memory) mappable() bool { return m != nil && m.mapping != nil && m.mapping.home == m }
+
+// counterparts are m and, while the host has it mapped, the other of the two: memory and the
+// host's view of it. Who looks for the users of a stream looks at both.
+func (m *Memory) counterparts() []*Memory {
+	if m.mapping == nil {
+		return []*Memory{m}
+	}
+	list := []*Memory{m.mapping.home, m.mapping.host.Load()}
+	return slices.DeleteFunc(list, func(each *Memory) bool { return each == nil })
+}
+
+// Mapped reports whether m is the host's view of other memory, which a device has again at
+// its last Release.
+func (m *Memory) Mapped() bool { return m != nil && m.mapping != nil && m.mapping.home != m }
+
+// freedInStreamOrder reports whether the release takes effect on the stream, after what
+// is there already, instead of at once.
+func (m *Memory) freedInStreamOrder() bool {
+	//mutate:replace a backend's pool gets memory back before the work on it is ordered
+	//mutate:with m.inOrder => m.region.Allocator.Ordered()
+	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
+}
+
+// aside is memory without references that its backend hands out again, to the host, which
+// writes at once: devices may still use it, and it is given back when they are done.
+type aside struct {
+	some  atomic.Int64 // how much, so that allocations need not look where there is none
+	mutex sync.Mutex
+	list  []*Memory // those that were asked after longest ago first
+}
+
+// postponed is memory without references that could not be given back yet: whether
+// other libraries' work on it is over, no backend could say, or the device was out of reach.
+type postponed struct {
+	mutex  sync.Mutex // of what follows
+	queues []*queue
+	giving waiting.Underway // what a wait has spoken for is given back; an owner may then release more
+	never  bool             // for tests: a release waits itself
+}
+
+// queue is such memory of one device, in the order of its release.
+type queue struct {
+	backend backends.Backend
+	device  int
+	list    []*Memory
+	bytes   int64       // in list
+	added   int         // since the start
+	asked   atomic.Bool // a goroutine waits for the device
+	most    sync.Once
+	limit   int64 // what may wait, set by most
+}

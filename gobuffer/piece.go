@@ -1,12 +1,12 @@
 package gobuffer
 
 import (
-	"errors"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"hamr/arrayiface"
 	"hamr/backends"
-	"hamr/gobuffer/internal/order"
 )
 
 // piece is an array in some memory: what contents operations read and write.
@@ -48,79 +48,6 @@ func (p piece) stopWith(q piece) *backends.Stop {
 		return p.stop
 	}
 	return q.stop
-}
-
-// hasStream reports whether work on p's stream may touch p.
-func (p piece) hasStream() bool { return p.memory.hasStream(p.stream) }
-
-// work stands for what is on p's stream.
-func (p piece) work() (*order.Work, error) {
-	w := new(order.Work) // here, so that callers that do not keep it need not allocate it
-	return w, p.memory.setResolved(w, p.stream)
-}
-
-// pending returns what is recorded of p's memory, for the caller to let go.
-func (p piece) pending() order.Works { return p.memory.uses.Pending(p.stream, p.where) }
-
-// mark records that w may still touch p's memory; followed is work that w runs after.
-func (p piece) mark(w *order.Work, followed order.Works) error {
-	return p.memory.markOn(p.stream, w, followed)
-}
-
-// followedBy makes w's stream run after what is pending on p's memory and after
-// p's own stream, where a foreign library may have work on it that we know
-// nothing of. It returns what was pending, for mark; the caller lets it go.
-func (p piece) followedBy(w *order.Work) (pending order.Works, err error) {
-	pending = p.pending()
-	for _, before := range pending {
-		//mutate:skip a movement does not follow what is pending on its operands
-		if err := w.Follow(before); err != nil {
-			return nil, errors.Join(err, pending.LetGo())
-		}
-	}
-	if !p.hasStream() {
-		return pending, nil
-	}
-	own, err := p.work()
-	if err == nil && !pending.Cover(own) {
-		//mutate:skip a movement does not follow its operands' own streams
-		err = w.Follow(own)
-	}
-	if err != nil {
-		return nil, errors.Join(err, pending.LetGo())
-	}
-	return pending, nil
-}
-
-// settle waits for what may touch p before the host does: work of ours, and foreign
-// work on p's stream.
-func (p piece) settle() error {
-	if p.memory == nil {
-		return nil
-	}
-	pending := p.pending()
-	if p.stop != nil {
-		for _, w := range pending {
-			if err := w.WaitUntil(p.stop); errors.Is(err, backends.ErrStopped) {
-				return errors.Join(err, pending.LetGo())
-			}
-		}
-	}
-	//mutate:replace the host does not wait for what is pending
-	//mutate:with p.memory.uses.SettleThose(pending, (*order.Work).Wait) => nil
-	err := errors.Join(p.memory.uses.SettleThose(pending, (*order.Work).Wait), pending.LetGo())
-	if err != nil || !p.hasStream() {
-		return err
-	}
-	own, err := p.work()
-	if err != nil || pending.Cover(own) {
-		return err
-	}
-	if err := own.WaitUntil(p.stop); err != nil {
-		return err
-	}
-	//mutate:skip the host does not wait for other libraries' work on a buffer's stream
-	return own.Wait()
 }
 
 // mayShare reports whether two pieces anywhere may share bytes.
@@ -170,4 +97,52 @@ func (p piece) origin() *Memory {
 		return p.memory.mapping.home
 	}
 	return p.memory
+}
+
+// claims are the elements that accesses have, of all memory of a Runtime.
+type claims struct {
+	writing atomic.Int64 // claims that write, so that changes need not look when there are none
+	all     atomic.Int64 // claims: see Runtime.Words
+	mutex   sync.Mutex
+	list    []*claim
+	last    uint32 // number
+}
+
+// claim is that of one access. It holds no reference: whoever has it does.
+type claim struct {
+	piece
+	mode   Mode
+	number uint32 // what is made of the access's elements has it, see Array.holder
+	within uint32 // that of the access whose elements these were before, or 0
+	// The right elements are elsewhere. Else they are where they were, and whoever has the
+	// same bytes by another Memory may have them from the access itself, by another library.
+	temporary bool
+}
+
+// kept are the temporaries of Cached arrays, of all memory of a Runtime.
+type kept struct {
+	some   atomic.Int64 // how many, so that changes need not look where there are none
+	mutex  sync.Mutex
+	list   []*keeping
+	reused [allocatorSlots]tally // by the temporaries' allocators
+}
+
+// keeping is a temporary of some elements or, until it is made, that somebody makes it.
+type keeping struct {
+	source piece // without a reference: it ends with the memory
+	space  backends.Space
+	device int
+	made   piece // its elements, with a reference; without memory until they are there
+}
+
+// bytes returns how many bytes are kept in memory of an allocator.
+func (k *kept) bytes(a backends.Allocator) (size int64) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for _, e := range k.list {
+		if m := e.made.memory; m != nil && m.region.Allocator == a {
+			size += int64(m.Size())
+		}
+	}
+	return size
 }

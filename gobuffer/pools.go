@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -56,19 +54,6 @@ func (r *Runtime) LimitPool(a backends.Allocator, device int, bytes int64) error
 	}
 	_ = r.collect(-1)
 	return p.LimitPool(a, device, bytes)
-}
-
-// callbacks are those of OnOutOfMemory.
-type callbacks struct {
-	mutex  sync.Mutex // of list, which is never changed in place
-	list   []*callback
-	turn   sync.Mutex    // of who calls them
-	thread atomic.Int64  // of who calls them, or zero
-	helped atomic.Uint64 // how often memory was given back
-}
-
-type callback struct {
-	call func(device, bytes int) bool
 }
 
 // OnOutOfMemory has f called when memory of a device has run out, backends.HostDevice for the
@@ -157,4 +142,27 @@ func (r *Runtime) Segments() (list []backends.Segment) {
 func outOfMemory(err error) bool {
 	var full *backends.OutOfMemoryError
 	return errors.As(err, &full)
+}
+
+// madeRoom reports whether a backend's memory that ran out has come back, perhaps: by this
+// call, or by another goroutine's since.
+func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
+	if !outOfMemory(err) {
+		return false
+	}
+	dropped := r.kept.dropOf(b)
+	if c := r.checked(); c != nil {
+		dropped = c.giveBack(true) || dropped
+	}
+	dropped = r.dropGranted() || r.grants.pending() || dropped
+	r.grants.wait()
+	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {
+		return dropped
+	}
+	// One device's failure says nothing of the others.
+	_ = r.ReleasePostponed()
+	if c := r.checked(); c != nil {
+		c.giveBack(true) // what came back by that
+	}
+	return true
 }

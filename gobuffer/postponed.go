@@ -2,11 +2,8 @@ package gobuffer
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 
 	"hamr/backends"
-	"hamr/backends/waiting"
 	"hamr/gobuffer/internal/order"
 )
 
@@ -20,27 +17,6 @@ const (
 	// asideMost is the same where no device says how much it has.
 	asideMost = 1 << 30
 )
-
-// postponed is memory without references that could not be given back yet: whether
-// other libraries' work on it is over, no backend could say, or the device was out of reach.
-type postponed struct {
-	mutex  sync.Mutex // of what follows
-	queues []*queue
-	giving waiting.Underway // what a wait has spoken for is given back; an owner may then release more
-	never  bool             // for tests: a release waits itself
-}
-
-// queue is such memory of one device, in the order of its release.
-type queue struct {
-	backend backends.Backend
-	device  int
-	list    []*Memory
-	bytes   int64       // in list
-	added   int         // since the start
-	asked   atomic.Bool // a goroutine waits for the device
-	most    sync.Once
-	limit   int64 // what may wait, set by most
-}
 
 // add returns the queue that m is on from now on.
 func (p *postponed) add(m *Memory) *queue {
@@ -201,29 +177,6 @@ func (r *Runtime) ReleasePostponed() error {
 	// What others have taken from the queues is back, too, when this returns.
 	p.giving.Wait()
 	return failed
-}
-
-// madeRoom reports whether a backend's memory that ran out has come back, perhaps: by this
-// call, or by another goroutine's since.
-func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
-	if !outOfMemory(err) {
-		return false
-	}
-	dropped := r.kept.dropOf(b)
-	if c := r.checked(); c != nil {
-		dropped = c.giveBack(true) || dropped
-	}
-	dropped = r.dropGranted() || r.grants.pending() || dropped
-	r.grants.wait()
-	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {
-		return dropped
-	}
-	// One device's failure says nothing of the others.
-	_ = r.ReleasePostponed()
-	if c := r.checked(); c != nil {
-		c.giveBack(true) // what came back by that
-	}
-	return true
 }
 
 // releaseWhenIdle gives memory back that any stream of its device may still use.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hamr/backends"
-	"sync"
 )
 
 // anyDevice stands for all devices of a runtime, where only whether there is one matters.
@@ -23,9 +22,6 @@ func (said *reached) because() string {
 	}
 	return ": " + said.why
 }
-
-// sameDevices are the numbers of devices in other runtimes, by what was asked. They never change.
-type sameDevices struct{ known sync.Map }
 
 type sameDevice struct {
 	backend string

@@ -32,13 +32,6 @@ type Event struct {
 	Stack   int64
 }
 
-// record is what an allocation knows of how it came to be.
-type record struct {
-	thread int
-	time   int64
-	stack  int64
-}
-
 // Recorder writes down what is done with memory from Record to Stop.
 type Recorder struct {
 	runtime *Runtime
@@ -73,12 +66,22 @@ func (r *Runtime) Record(most int, stack func() int64) (*Recorder, error) {
 	b := &r.books
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if b.recorder != nil {
+	if b.recorder() != nil {
 		return nil, errRecording
 	}
-	b.recorder = &Recorder{runtime: r, stack: stack, most: most, behalf: map[int]origin{}}
-	b.watched.Add(1)
-	return b.recorder, nil
+	o := &Recorder{runtime: r, stack: stack, most: most, behalf: map[int]origin{}}
+	b.listen(o)
+	return o, nil
+}
+
+// recorder is the Recorder, or nil.
+func (b *books) recorder() *Recorder {
+	for _, l := range b.listeners {
+		if o, is := l.(*Recorder); is {
+			return o
+		}
+	}
+	return nil
 }
 
 func (o *Recorder) come(m *Memory, size int) {
@@ -124,7 +127,7 @@ func (r *Runtime) Delegate() (begin func() (end func())) {
 	b := &r.books
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	o := b.recorder
+	o := b.recorder()
 	if o == nil {
 		return nothing
 	}
@@ -177,7 +180,6 @@ func (o *Recorder) Stop() {
 	defer b.mutex.Unlock()
 	if !o.stopped {
 		o.stopped = true
-		b.recorder = nil
-		b.watched.Add(-1)
+		b.endListening(o)
 	}
 }

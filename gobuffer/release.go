@@ -200,11 +200,3 @@ func (m *Memory) retire() {
 		r.tracef("free %s device %d size %d at %#x", a, m.region.Device, m.Size(), m.region.Address)
 	}
 }
-
-// freedInStreamOrder reports whether the release takes effect on the stream, after what
-// is there already, instead of at once.
-func (m *Memory) freedInStreamOrder() bool {
-	//mutate:replace a backend's pool gets memory back before the work on it is ordered
-	//mutate:with m.inOrder => m.region.Allocator.Ordered()
-	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
-}

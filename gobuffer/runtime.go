@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -365,4 +366,20 @@ func (r *Runtime) temporariesIn(s backends.Space) ([]backends.Allocator, error) 
 		return r.temporaries[s], nil
 	}
 	return nil, valueError("space", s, backends.SpaceNames())
+}
+
+// sameDevices are the numbers of devices in other runtimes, by what was asked. They never change.
+type sameDevices struct{ known sync.Map }
+
+// callbacks are those of OnOutOfMemory.
+type callbacks struct {
+	mutex  sync.Mutex // of list, which is never changed in place
+	list   []*callback
+	turn   sync.Mutex    // of who calls them
+	thread atomic.Int64  // of who calls them, or zero
+	helped atomic.Uint64 // how often memory was given back
+}
+
+type callback struct {
+	call func(device, bytes int) bool
 }

@@ -298,3 +298,9 @@ func (r *Runtime) ResetPeaks() {
 		r.counters[i].resetPeak()
 	}
 }
+
+func (r *Runtime) eachLiving(f func(l *living)) {
+	for a := range r.counters {
+		r.counters[a].each(f)
+	}
+}

@@ -1,9 +1,5 @@
 package gobuffer
 
-import (
-	"slices"
-)
-
 // Of says which allocations are meant. The zero value means those of hamr itself on device 0 by no
 // allocator: All means all.
 type Of struct {
@@ -53,8 +49,7 @@ func (r *Runtime) Track(of Of) (*Tracker, error) {
 	b := &r.books
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.trackers = append(slices.Clone(b.trackers), t)
-	b.watched.Add(1)
+	b.listen(t)
 	return t, nil
 }
 
@@ -72,6 +67,8 @@ func (t *Tracker) gone(m *Memory, size int) {
 		t.tracked.Freed += int64(size)
 	}
 }
+
+func (t *Tracker) grown(m *Memory, by int) { t.come(m, by) }
 
 // Read returns what was counted so far.
 func (t *Tracker) Read() Tracked {
@@ -94,8 +91,7 @@ func (t *Tracker) Stop() Tracked {
 	defer b.mutex.Unlock()
 	if !t.stopped {
 		t.stopped = true
-		b.trackers = slices.DeleteFunc(slices.Clone(b.trackers), func(other *Tracker) bool { return other == t })
-		b.watched.Add(-1)
+		b.endListening(t)
 	}
 	return t.tracked
 }
