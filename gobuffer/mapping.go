@@ -2,7 +2,6 @@ package gobuffer
 
 import (
 	"errors"
-	"unsafe"
 
 	"hamr/backends"
 )
@@ -183,9 +182,4 @@ func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, 
 	}
 	r.Address = at
 	return native.NativeHandle(r)
-}
-
-// hostBytes is host memory as a slice.
-func hostBytes(at backends.Address, size int) []byte {
-	return unsafe.Slice((*byte)(hostPointer(at)), size)
 }

@@ -146,3 +146,8 @@ func (k *kept) bytes(a backends.Allocator) (size int64) {
 	}
 	return size
 }
+
+// hostBytes is host memory as a slice.
+func hostBytes(at backends.Address, size int) []byte {
+	return unsafe.Slice((*byte)(hostPointer(at)), size)
+}
