@@ -64,7 +64,8 @@ func (a *Array) covering() (all *order.Work, err error) {
 		}
 		// Another device's stream means nothing to users of this one's memory, or, as
 		// the default stream does, something else.
-		if one := pending[0]; idle && len(pending) == 1 && one.Ticket == nil && one.Device == own.Device && one.Backend == own.Backend {
+		one := pending[0]
+		if idle && len(pending) == 1 && one.Ticket == nil && one.Device == own.Device && one.Backend == own.Backend {
 			return one, nil
 		}
 	}

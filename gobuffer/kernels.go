@@ -3,6 +3,7 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"hamr/backends"
@@ -48,7 +49,8 @@ func (r *Runtime) NewModule(backend string, image []byte) (*Module, error) {
 		return nil, valueError("module", "empty", "text or a binary of kernels")
 	}
 	streams, _ := backends.As[backends.Streams](b)
-	return &Module{runtime: r, backend: b, launcher: launcher, streams: streams, image: append([]byte(nil), image...), loaded: map[int]moduleOn{}}, nil
+	return &Module{runtime: r, backend: b, launcher: launcher, streams: streams, image: slices.Clone(image),
+		loaded: map[int]moduleOn{}}, nil
 }
 
 // Kernel returns a kernel on a device, whose memory of it lasts as long as the module is open.

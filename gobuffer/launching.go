@@ -177,7 +177,9 @@ func (k *Kernel) workOn(stream backends.Stream) (*order.Work, error) {
 }
 
 // launch enqueues the kernel on w's stream, and records it.
-func (k *Kernel) launch(f *frame, w *order.Work, mayEnd bool, shape backends.LaunchShape, arguments []Argument) (err error) {
+func (k *Kernel) launch(
+	f *frame, w *order.Work, mayEnd bool, shape backends.LaunchShape, arguments []Argument,
+) (err error) {
 	defer func() {
 		for _, before := range f.before {
 			err = errors.Join(err, before.LetGo())
@@ -201,10 +203,12 @@ func (k *Kernel) launch(f *frame, w *order.Work, mayEnd bool, shape backends.Lau
 		return err
 	}
 	f.point(arguments, k.facts.KnowsParameters)
-	err = k.module.launcher.LaunchFunction(k.on.device, w.Stream, k.handle, shape, unsafe.Pointer(unsafe.SliceData(f.pointers)))
+	pointers := unsafe.Pointer(unsafe.SliceData(f.pointers))
+	err = k.module.launcher.LaunchFunction(k.on.device, w.Stream, k.handle, shape, pointers)
 	runtime.KeepAlive(arguments)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.Stream)), "a stream of the device's primary context")
+		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.Stream)),
+			"a stream of the device's primary context")
 	}
 	if err != nil {
 		return err

@@ -265,7 +265,8 @@ func finishPairs(list []pair) (err error) {
 		}
 	}
 	for _, each := range waits {
-		err = errors.Join(err, each.src.memory.uses.Done(over.Among(each.read)), each.dst.memory.uses.Done(over.Among(each.written)),
+		err = errors.Join(err, each.src.memory.uses.Done(over.Among(each.read)),
+			each.dst.memory.uses.Done(over.Among(each.written)),
 			each.read.LetGo(), each.written.LetGo())
 	}
 	return err

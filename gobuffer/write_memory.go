@@ -45,7 +45,9 @@ func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream,
 }
 
 // write copies bytes from the host by w's stream, which runs after what was pending before.
-func (p piece) write(w *order.Work, source backends.Address, size int, t Transfer, before order.Works) (done bool, err error) {
+func (p piece) write(
+	w *order.Work, source backends.Address, size int, t Transfer, before order.Works,
+) (done bool, err error) {
 	m := p.memory
 	if m.runtime.tracing() {
 		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator, m.region.Device, p.address)

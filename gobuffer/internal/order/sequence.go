@@ -21,7 +21,8 @@ type queueOrder struct {
 }
 
 func NewSequence() *Sequence {
-	return &Sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]struct{}{}, events: map[backends.Event]frontier{}, over: frontier{}}
+	return &Sequence{queues: map[backends.Queue]*queueOrder{}, closed: map[backends.Queue]struct{}{},
+		events: map[backends.Event]frontier{}, over: frontier{}}
 }
 
 func (o *Sequence) queue(q backends.Queue) *queueOrder {

@@ -2,11 +2,13 @@ package order
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 
 	"hamr/backends"
 	"hamr/backends/waiting"
+	"hamr/gobuffer/internal/failures"
 )
 
 // Work is something that was enqueued and may touch memory: all that a stream holds
@@ -208,4 +210,25 @@ func (w *Work) Pending() (bool, error) {
 		return false, nil
 	}
 	return !idle && err == nil, err
+}
+
+// Resolve turns a stream that may be used on a device, or with page-locked memory on any, into one that means the
+// same from every thread.
+func Resolve(
+	streams backends.Streams, kind backends.MemoryKind, device int, s backends.Stream,
+) (backends.Stream, error) {
+	if s != 0 {
+		number, err := streams.StreamDevice(s)
+		switch {
+		case err != nil:
+			return 0, err
+		case number < 0:
+		case kind == backends.Pinned:
+			device = number
+		case number != device:
+			return 0, failures.Value("stream", fmt.Sprintf("%#x of device %d", uintptr(s), number),
+				fmt.Sprintf("a stream of device %d, where the memory is", device))
+		}
+	}
+	return streams.Resolve(device, s)
 }
