@@ -43,7 +43,7 @@ type CacheStatistics struct {
 func (c *cache) waitFor(stream backends.Stream, e backends.Event) (waits bool, err error) {
 	done, err := c.streams.Done(c.place.Device, e)
 	//mutate:replace a stream waits for an event that is done
-	//mutate:with done => false
+	//mutate:with done => done && false
 	if done || err != nil {
 		return false, err
 	}

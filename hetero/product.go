@@ -135,7 +135,7 @@ func (m *made) follow(c *Context, elsewhere bool) (err error) {
 	}
 	pending, err := m.pending()
 	//mutate:replace a consumer waits for a product that is done
-	//mutate:with !pending => false
+	//mutate:with !pending => !pending && false
 	if !pending || err != nil {
 		return err
 	}
