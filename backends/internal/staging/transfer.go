@@ -300,7 +300,7 @@ func (t *transfer) land() (bool, error) {
 	t.earlier = append(t.earlier[1:], c)
 	over, err := t.driver.Done(c)
 	//mutate:replace a stopped transfer's chunks are taken for free
-	//mutate:with !over => false
+	//mutate:with !over => !over && false
 	if !over || err != nil {
 		return false, err
 	}
