@@ -51,7 +51,8 @@ func ParseBufferFormat(format string, itemSize int) (ElementType, error) {
 		order, code = code[0], code[1:]
 	}
 	refuse := func(problem string) (ElementType, error) {
-		return Invalid, typeError("format", quote(format), "%s; accepted are ? b h i l q n B H I L Q N c e f d Zf Zd", problem)
+		return Invalid, typeError("format", quote(format),
+			"%s; accepted are ? b h i l q n B H I L Q N c e f d Zf Zd", problem)
 	}
 	t, ok := wordFormat(code, itemSize)
 	if !ok {

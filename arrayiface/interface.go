@@ -62,16 +62,19 @@ func ParseFields(f Fields) (Interface, error) {
 		return Interface{}, valueError("version", fmt.Sprint(f.Version), "must be 0 or more")
 	}
 	if f.Masked {
-		return Interface{}, valueError("mask", "", "masked arrays are not supported; pass the data and the mask as two arrays")
+		return Interface{}, valueError("mask", "",
+			"masked arrays are not supported; pass the data and the mask as two arrays")
 	}
 	if f.HasStream && f.Stream == 0 {
-		return Interface{}, valueError("stream", "0", "forbidden, since it does not say which default stream; use 1 for the legacy one, 2 for the per-thread one")
+		return Interface{}, valueError("stream", "0",
+			"forbidden, since it does not say which default stream; use 1 for the legacy one, 2 for the per-thread one")
 	}
 	t, err := ParseTypestr(f.Typestr)
 	if err != nil {
 		// NumPy, too, reads descr only where typestr says void.
 		if f.Descr && len(f.Typestr) > 1 && f.Typestr[1] == 'V' {
-			return Interface{}, typeError("typestr", quote(f.Typestr), "structured elements are not supported; pass one field, a[name]")
+			return Interface{}, typeError("typestr", quote(f.Typestr),
+				"structured elements are not supported; pass one field, a[name]")
 		}
 		return Interface{}, err
 	}
@@ -99,11 +102,14 @@ func (f Fields) locate(l Layout) (uintptr, error) {
 		}
 		if low < -f.Offset || high > f.BufferLength-f.Offset {
 			key, value := f.blame(high - low)
-			return 0, valueError(key, value, "the array of shape %s reaches bytes %d to %d from offset %d, outside the buffer of %d bytes", tuple(f.Shape), low, high, f.Offset, f.BufferLength)
+			return 0, valueError(key, value,
+				"the array of shape %s reaches bytes %d to %d from offset %d, outside the buffer of %d bytes",
+				tuple(f.Shape), low, high, f.Offset, f.BufferLength)
 		}
 		at += uintptr(f.Offset)
 		if at < f.Address {
-			return 0, valueError("data", address(f.Address), "a buffer of %d bytes does not fit the address space there", f.BufferLength)
+			return 0, valueError("data", address(f.Address),
+				"a buffer of %d bytes does not fit the address space there", f.BufferLength)
 		}
 	} else if !f.HasData {
 		return 0, valueError("data", "", "missing or None, and the object has no buffer of its own")

@@ -72,10 +72,12 @@ func BorrowLayout(t ElementType, shape, strides []int) (Layout, error) {
 		return Layout{}, err
 	}
 	if len(strides) != len(shape) {
-		return Layout{}, valueError("strides", tuple(strides), "must have one entry for each of the %d dimensions", len(shape))
+		return Layout{}, valueError("strides", tuple(strides),
+			"must have one entry for each of the %d dimensions", len(shape))
 	}
 	if !reachFits(t, shape, strides) {
-		return Layout{}, valueError("strides", tuple(strides), "too large; the array of shape %s does not fit the address space", tuple(shape))
+		return Layout{}, valueError("strides", tuple(strides),
+			"too large; the array of shape %s does not fit the address space", tuple(shape))
 	}
 	return Layout{t, shape, strides}, nil
 }

@@ -86,7 +86,8 @@ func ParseName(s string) (ElementType, error) {
 		return parseTypestr("dtype", s)
 	}
 	if _, ok := upstreamNames[s]; ok {
-		return Invalid, typeError("dtype", quote(s), "ambiguous, its size differs between C and NumPy or between systems; accepted are %s", acceptedNames())
+		return Invalid, typeError("dtype", quote(s),
+			"ambiguous, its size differs between C and NumPy or between systems; accepted are %s", acceptedNames())
 	}
 	for _, refused := range []map[string]string{refusedNames, refusedSizes} {
 		if problem, ok := refused[s]; ok {

@@ -18,7 +18,8 @@ func (l Layout) Reshape(shape []int) (r Layout, inPlace bool, err error) {
 		return Layout{}, false, err
 	}
 	if r.Count() != l.Count() {
-		return Layout{}, false, valueError("shape", tuple(shape), "has %d elements, the array of shape %s has %d", r.Count(), tuple(l.Shape), l.Count())
+		return Layout{}, false, valueError("shape", tuple(shape), "has %d elements, the array of shape %s has %d", r.Count(),
+			tuple(l.Shape), l.Count())
 	}
 	if strides, ok := l.stridesAs(shape); ok {
 		r.Strides, inPlace = strides, true
@@ -41,7 +42,8 @@ func (l Layout) inferred(shape []int) ([]int, error) {
 		return nil, err
 	}
 	if known == 0 || l.Count()%known != 0 {
-		return nil, valueError("shape", tuple(shape), "no size in place of -1 makes it the %d elements of shape %s", l.Count(), tuple(l.Shape))
+		return nil, valueError("shape", tuple(shape), "no size in place of -1 makes it the %d elements of shape %s",
+			l.Count(), tuple(l.Shape))
 	}
 	return slices.Insert(others, unknown, l.Count()/known), nil
 }

@@ -10,7 +10,8 @@ import (
 // than one number.
 var refusedKinds = map[byte]string{
 	'O': "Python objects are not supported",
-	'V': "structured and void elements are not supported (bfloat16 and float8 are known by a dtype of ml_dtypes, or by DLPack)",
+	'V': "structured and void elements are not supported " +
+		"(bfloat16 and float8 are known by a dtype of ml_dtypes, or by DLPack)",
 	'S': "byte strings are not supported",
 	'a': "byte strings are not supported",
 	'U': "Unicode strings are not supported",

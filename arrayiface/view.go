@@ -56,7 +56,8 @@ func (l Layout) Slice(dim, start, stop, step int) (view Layout, byteOffset int, 
 		low, high = -1, size-1
 	}
 	if start < low || start > high || stop < low || stop > high {
-		return Layout{}, 0, valueError("slice", value, "start and stop must be in [%d, %d] for dimension %d of size %d", low, high, dim, size)
+		return Layout{}, 0, valueError("slice", value,
+			"start and stop must be in [%d, %d] for dimension %d of size %d", low, high, dim, size)
 	}
 	view = l.clone()
 	count := sliceCount(start, stop, step)

@@ -102,8 +102,8 @@ type Streams interface {
 	Resolve(device int, s Stream) (Stream, error)
 	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
 	// handle that means another stream on every device, as the default one's does, or an
-	// error that is ErrNoStream: for small numbers that stand for nothing, always. A handle whose stream has ended need not be noticed:
-	// what a vendor's runtime does when it is asked of one is undefined.
+	// error that is ErrNoStream: always for small numbers that stand for nothing. A handle
+	// whose stream has ended may pass: what a vendor's runtime does with one is undefined.
 	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
@@ -172,7 +172,7 @@ type Location struct {
 	Region          // Allocator is None where the runtime does not know the memory
 	Base    Address // where the allocation starts; zero if the runtime cannot tell
 	Size    int     // bytes in it; zero if the runtime cannot tell
-	Context uintptr // the vendor's handle of the one context that may use it; zero if all may, or if the runtime cannot tell
+	Context uintptr // the vendor's handle of the one context that may use it; zero if all may, or if not known
 }
 
 // Locator is implemented by backends that can tell whose memory an address is.

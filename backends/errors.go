@@ -98,6 +98,6 @@ type ForkedError struct {
 }
 
 func (e *ForkedError) Error() string {
-	return fmt.Sprintf("the %s backend does not work in this child, which was forked after the runtime was first used (%s): "+
-		"start processes with multiprocessing's spawn or forkserver method", e.Backend, e.Reason)
+	return fmt.Sprintf("the %s backend does not work in this child, which was forked after the runtime was first used "+
+		"(%s): start processes with multiprocessing's spawn or forkserver method", e.Backend, e.Reason)
 }

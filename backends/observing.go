@@ -31,8 +31,8 @@ type Touch struct {
 	Address Address
 	Size    int // bytes; 1 where only its start is known
 	Writes  Writes
-	// Of rows with gaps between them: how far they are apart, and how many bytes each has. Both are zero of others, and Pitch
-	// alone is not where the gaps are not told.
+	// Of rows with gaps between them: how far they are apart, and how many bytes each has. Both are
+	// zero of others. Width alone is zero where the gaps are not told.
 	Pitch, Width int
 }
 
@@ -44,8 +44,8 @@ type Work struct {
 	Touches []Touch
 }
 
-// Witness is told by an Observer. Its methods are called with locks held of whoever calls the runtime, so that they call
-// nothing of a backend, and wait for nobody who may wait for the runtime.
+// Witness is told by an Observer. Its methods are called while the runtime's caller holds locks: they
+// call nothing of a backend, and wait for nobody who may wait for the runtime.
 //
 // What comes before what is told so that more seems to be in order than may be, where threads call at the same time.
 type Witness interface {

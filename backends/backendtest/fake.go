@@ -194,7 +194,8 @@ func (f *Fake) Allocate(r backends.Request) (at backends.Address, err error) {
 }
 
 func (f *Fake) allocate(r backends.Request) (backends.Address, error) {
-	if err := f.enter("Allocate", "%s, device %d, %d bytes, stream %#x, zero %v", r.Allocator, r.Device, r.Size, r.Stream, r.Zero); err != nil {
+	if err := f.enter("Allocate", "%s, device %d, %d bytes, stream %#x, zero %v", r.Allocator, r.Device, r.Size,
+		r.Stream, r.Zero); err != nil {
 		return 0, err
 	}
 	if r.Allocator.Backend() != f.Name() {
@@ -293,7 +294,8 @@ func (f *Fake) Locate(at backends.Address) (backends.Location, error) {
 		return backends.Location{}, err
 	}
 	if b := f.find(at); b != nil && !b.freeing {
-		found := backends.Location{Region: backends.Region{Address: at, Allocator: b.allocator, Device: b.device}, Base: b.base, Size: b.size}
+		found := backends.Location{Region: backends.Region{Address: at, Allocator: b.allocator, Device: b.device},
+			Base: b.base, Size: b.size}
 		if b.kind() == backends.DeviceOnly {
 			found.Context = f.context(b.owner())
 			if f.elsewhere[b.base] {
@@ -302,7 +304,8 @@ func (f *Fake) Locate(at backends.Address) (backends.Location, error) {
 		}
 		return found, nil
 	}
-	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}, nil
+	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None,
+		Device: backends.HostDevice}}, nil
 }
 
 // CanAccess is true of two different devices unless FakeOptions.NoPeers is set.

@@ -11,7 +11,8 @@ import (
 func (f *Fake) Converts(dst, src backends.Strided, s backends.Stream) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.enter("Converts", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region), dst.Shape, s) != nil {
+	if f.enter("Converts", "%s from %s, shape %v, stream %#x", describe(dst.Region),
+		describe(src.Region), dst.Shape, s) != nil {
 		return false
 	}
 	return f.moves(dst, src)
@@ -25,7 +26,8 @@ func (f *Fake) moves(dst, src backends.Strided) bool {
 func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.enter("Convert", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region), dst.Shape, s); err != nil {
+	if err := f.enter("Convert", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region),
+		dst.Shape, s); err != nil {
 		return err
 	}
 	if !f.moves(dst, src) {

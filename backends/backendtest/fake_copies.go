@@ -27,9 +27,11 @@ func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (back
 		return backends.Complete, err
 	}
 	if to.block == nil && from.block == nil {
-		return backends.Complete, f.violate("Copy", "neither %s nor %s is memory of %s", describe(dst), describe(src), f.Name())
+		return backends.Complete, f.violate("Copy", "neither %s nor %s is memory of %s", describe(dst),
+			describe(src), f.Name())
 	}
-	if distance := int(dst.Address) - int(src.Address); to.block != nil && to.block == from.block && max(distance, -distance) < size {
+	if distance := int(dst.Address) - int(src.Address); to.block != nil && to.block == from.block &&
+		max(distance, -distance) < size {
 		return backends.Complete, f.violate("Copy", "%s and %s overlap", describe(dst), describe(src))
 	}
 	if err := f.checkWritable("Copy", to); err != nil {
@@ -100,7 +102,8 @@ func (f *Fake) fill(dst backends.Region, pattern []byte, count int, s backends.S
 // Launch queues a kernel: a function that gets at device memory through its
 // argument, as a foreign library's work on the same stream would. It must not
 // call the Fake.
-func (f *Fake) Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error {
+func (f *Fake) Launch(device int, s backends.Stream,
+	kernel func(memory func(at backends.Address, size int) []byte)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Launch", "device %d, stream %#x", device, s); err != nil {

@@ -72,7 +72,8 @@ func (f *Fake) enter(call, format string, arguments ...any) error {
 func (f *Fake) violate(call, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
 	f.violations = append(f.violations, call+": "+message)
-	return &backends.DeviceError{API: "fake " + f.Name(), Call: call, Name: "FAKE_ERROR_INVALID_VALUE", Code: 1, Message: message}
+	return &backends.DeviceError{API: "fake " + f.Name(), Call: call, Name: "FAKE_ERROR_INVALID_VALUE",
+		Code: 1, Message: message}
 }
 
 // Violations lists every misuse so far, in words.

@@ -45,7 +45,8 @@ func (s *store) extend(b *block, size int) {
 
 // Grows says what FakeOptions.Grows does.
 func (f *Fake) Grows(a backends.Allocator) bool {
-	return f.options.Grows > 0 && !f.options.Mapped && a.Backend() == f.Name() && a.Kind() == backends.DeviceOnly && !f.inOrder(a)
+	return f.options.Grows > 0 && !f.options.Mapped && a.Backend() == f.Name() &&
+		a.Kind() == backends.DeviceOnly && !f.inOrder(a)
 }
 
 // Grow rounds sizes up.
@@ -107,7 +108,8 @@ func (f *Fake) blockToGrow(call string, at backends.Region, had, size int) (*blo
 // take counts what a block's memory is to have more, of which an error says how much was asked for.
 func (f *Fake) take(b *block, size, asked int) error {
 	more := max(size-b.store.bytes, 0)
-	if err := f.checkRoom(backends.Request{Allocator: b.allocator, Device: b.device, Size: asked}, b.owner(), more); err != nil {
+	if err := f.checkRoom(backends.Request{Allocator: b.allocator, Device: b.device, Size: asked},
+		b.owner(), more); err != nil {
 		return err
 	}
 	f.used[b.owner()] += int64(more)

@@ -84,7 +84,8 @@ func (f *Fake) LoadModule(device int, image []byte) (backends.Module, error) {
 		return 0, err
 	}
 	if !bytes.Equal(image, Kernels) {
-		return 0, &backends.DeviceError{API: f.Name(), Call: "LoadModule", Name: "FAKE_INVALID_IMAGE", Code: 1, Message: "line 1: no kernels"}
+		return 0, &backends.DeviceError{API: f.Name(), Call: "LoadModule", Name: "FAKE_INVALID_IMAGE", Code: 1,
+			Message: "line 1: no kernels"}
 	}
 	m := backends.Module(f.newHandle())
 	if f.modules == nil {
@@ -154,7 +155,8 @@ func (f *Fake) FunctionFacts(device int, handle backends.Function) (facts backen
 		return facts, err
 	}
 	return backends.FunctionFacts{Parameters: slices.Clone(function.sizes), KnowsParameters: true, Threads: 256,
-		MostBlock: [3]uint32{256, 256, 64}, MostGrid: [3]uint32{1 << 30, 1 << 16, 1 << 16}, Shared: function.shared, MostShared: MostShared, Registers: 8}, nil
+		MostBlock: [3]uint32{256, 256, 64}, MostGrid: [3]uint32{1 << 30, 1 << 16, 1 << 16},
+		Shared: function.shared, MostShared: MostShared, Registers: 8}, nil
 }
 
 // AllowShared raises what launches may ask for.
@@ -177,7 +179,8 @@ func (f *Fake) AllowShared(device int, handle backends.Function, bytes int) erro
 }
 
 // LaunchFunction queues a kernel, whose arguments it reads at once.
-func (f *Fake) LaunchFunction(device int, s backends.Stream, handle backends.Function, shape backends.LaunchShape, arguments unsafe.Pointer) error {
+func (f *Fake) LaunchFunction(device int, s backends.Stream, handle backends.Function, shape backends.LaunchShape,
+	arguments unsafe.Pointer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("LaunchFunction", "device %d, function %#x, %v, stream %#x", device, handle, shape, s); err != nil {

@@ -180,7 +180,8 @@ func (f *Fake) blockOf(call string, at backends.Region, size int) (*block, error
 	case b.shared && call == "Free":
 		return nil, f.violate(call, "free of %s, which is shared", describe(at))
 	case b.device != at.Device && b.kind() != backends.Pinned:
-		return nil, f.violate(call, strings.ToLower(call)+" of %s, which is on device %d: wrong device", describe(at), b.device)
+		return nil, f.violate(call, strings.ToLower(call)+" of %s, which is on device %d: wrong device", describe(at),
+			b.device)
 	case size != 0 && b.size != size:
 		return nil, f.violate(call, strings.ToLower(call)+" of %s with size %d, which has %d", describe(at), size, b.size)
 	}
@@ -208,7 +209,8 @@ func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
 	case r.Device != b.device && b.kind() != backends.Pinned:
 		return memory{}, f.violate(call, "%s is on device %d: wrong device", describe(r), b.device)
 	case offset+size > b.size:
-		return memory{}, f.violate(call, "out of bounds: %d bytes at offset %d of %s, which has %d", size, offset, describe(r), b.size)
+		return memory{}, f.violate(call, "out of bounds: %d bytes at offset %d of %s, which has %d", size,
+			offset, describe(r), b.size)
 	}
 	if b.held(offset, offset+size) != nil {
 		return memory{}, f.violate(call, "%s is used while the host has it mapped", describe(r))
@@ -219,7 +221,8 @@ func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
 // onBlock does late work on b, if it is still there.
 func (f *Fake) onBlock(b *block, what string, work func()) {
 	if b != nil && len(b.mapped) > 0 {
-		_ = f.violate("Execute", "a late %s on %s:%d@%#x while the host has it mapped", what, b.allocator, b.device, uintptr(b.base))
+		_ = f.violate("Execute", "a late %s on %s:%d@%#x while the host has it mapped", what, b.allocator,
+			b.device, uintptr(b.base))
 	}
 	if b != nil && b.freed {
 		_ = f.violate("Execute", "use after free: a late %s on %s:%d@%#x", what, b.allocator, b.device, uintptr(b.base))

@@ -98,7 +98,8 @@ func (f *Fake) mapShared(descriptor, device, size int) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{base: newAddresses(size), size: size, allocator: f.sharing(), device: device, data: data, reach: size, shared: true}
+	b := &block{base: newAddresses(size), size: size, allocator: f.sharing(), device: device, data: data,
+		reach: size, shared: true}
 	f.used[device] += int64(size)
 	f.insert(b)
 	return b, nil
@@ -124,7 +125,8 @@ func (f *Fake) MapShared(descriptor, device, size int, readOnly bool) (backends.
 		return none, err
 	}
 	if want := "/memfd:" + f.sharedName(device) + " (deleted)"; name != want || file.Size < int64(size) {
-		return none, fmt.Errorf("descriptor %d is of %s, %d bytes: accepted is %s with %d", descriptor, name, file.Size, want, size)
+		return none, fmt.Errorf("descriptor %d is of %s, %d bytes: accepted is %s with %d", descriptor,
+			name, file.Size, want, size)
 	}
 	b, err := f.mapShared(descriptor, device, size)
 	if err != nil {

@@ -52,7 +52,8 @@ func Run(t *testing.T, b backends.Backend, o Options) {
 		o.LargestSize = 4 << 20
 	}
 	if o.Allocators == nil {
-		o.Allocators = slices.DeleteFunc(backends.Allocators(), func(a backends.Allocator) bool { return a.Backend() != b.Name() })
+		o.Allocators = slices.DeleteFunc(backends.Allocators(),
+			func(a backends.Allocator) bool { return a.Backend() != b.Name() })
 	}
 	require.NotEmpty(t, o.Allocators, "backend %q serves no allocator", b.Name())
 

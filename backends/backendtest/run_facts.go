@@ -43,7 +43,8 @@ func (s suite) testReach(t *testing.T) {
 		return
 	}
 	elsewhere := make([]byte, 64)
-	is, err := able.Reaches(s.device, backends.Region{Address: addressOf(elsewhere), Allocator: backends.Malloc, Device: backends.HostDevice})
+	is, err := able.Reaches(s.device,
+		backends.Region{Address: addressOf(elsewhere), Allocator: backends.Malloc, Device: backends.HostDevice})
 	require.NoError(t, err)
 	assert.False(t, is, "memory that nobody on the device has")
 	runtime.KeepAlive(elsewhere)
@@ -184,7 +185,8 @@ func (s suite) testStaging(t *testing.T) {
 	staging := stager.Staging()
 	region := s.allocate(t, size, false, 0)
 	data := make([]byte, size)
-	for _, c := range []backends.StagingChoice{{From: 1, Threads: 1}, {From: -1, Threads: 1}, {From: size, Threads: 3}, {From: size + 1, Threads: 2}, {}} {
+	for _, c := range []backends.StagingChoice{{From: 1, Threads: 1}, {From: -1, Threads: 1}, {From: size, Threads: 3},
+		{From: size + 1, Threads: 2}, {}} {
 		staging.Tune(s.device, true, c)
 		staging.Tune(s.device, false, c)
 		randomBytes(data)

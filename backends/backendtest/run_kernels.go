@@ -13,7 +13,8 @@ import (
 )
 
 // launch runs one of Kernels, with a thread for each of count bytes and some that are too many.
-func launch(t *testing.T, l backends.Launcher, device int, stream backends.Stream, f backends.Function, count uint32, values ...unsafe.Pointer) {
+func launch(t *testing.T, l backends.Launcher, device int, stream backends.Stream, f backends.Function, count uint32,
+	values ...unsafe.Pointer) {
 	t.Helper()
 	shape := backends.LaunchShape{Grid: [3]uint32{count/128 + 1, 1, 1}, Block: [3]uint32{128, 1, 1}}
 	var pinned runtime.Pinner

@@ -65,7 +65,8 @@ func (s *sharing) testPools(t *testing.T, o *other) {
 	send(t, o.socket, string(exported), -1)
 	send(t, o.socket, string(allocated), -1)
 	receive(t, o.socket, "pool written")
-	equal(t, slices.Concat(repeated(1, pooledOffset), repeated(2, pooledSize-pooledOffset)), s.read(t, region, pooledSize, 0), "what the other process has written")
+	equal(t, slices.Concat(repeated(1, pooledOffset), repeated(2, pooledSize-pooledOffset)),
+		s.read(t, region, pooledSize, 0), "what the other process has written")
 	equal(t, repeated(9, 300), s.read(t, spare, 300, 0), "what is beside it")
 }
 

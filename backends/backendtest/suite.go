@@ -145,7 +145,8 @@ func equal(t testing.TB, want, got []byte, format string, arguments ...any) {
 	require.Len(t, got, len(want))
 	for i := range want {
 		if want[i] != got[i] {
-			require.Failf(t, "wrong data", "%s: byte %d of %d is %#x, not %#x", fmt.Sprintf(format, arguments...), i, len(want), got[i], want[i])
+			require.Failf(t, "wrong data", "%s: byte %d of %d is %#x, not %#x", fmt.Sprintf(format, arguments...), i,
+				len(want), got[i], want[i])
 		}
 	}
 }

@@ -69,7 +69,8 @@ func compile(library dl.Library, options ...string) ([]byte, error) {
 		files = append(files, rtc.Header{Name: path.Base(name), Text: string(text)})
 	}
 	main := files[len(names)]
-	made, err := c.Compile(main.Text, main.Name, files[:len(names)], append(compilerOptions[:len(compilerOptions):len(compilerOptions)], options...), false)
+	made, err := c.Compile(main.Text, main.Name, files[:len(names)],
+		append(compilerOptions[:len(compilerOptions):len(compilerOptions)], options...), false)
 	if err != nil {
 		return nil, errors.New(err.Error()) // its codes are not the runtime's
 	}
@@ -80,7 +81,8 @@ func compile(library dl.Library, options ...string) ([]byte, error) {
 func compileForUser(library dl.Library, source backends.CodeSource) (made backends.Code, err error) {
 	c, err := compilerOf(library, source.Libraries)
 	if err != nil {
-		return made, &backends.UnavailableError{Backend: "hiprtc", Tried: append(compilers[:len(compilers):len(compilers)], source.Libraries...), Reason: err.Error()}
+		return made, &backends.UnavailableError{Backend: "hiprtc",
+			Tried: append(compilers[:len(compilers):len(compilers)], source.Libraries...), Reason: err.Error()}
 	}
 	options := source.Options
 	if source.Architecture != "" {

@@ -134,7 +134,8 @@ func findOperatorsIn(library string) (operators, error) {
 	if C.hamr_find_operators(name, &at[0], &message[0], C.size_t(len(message))) == 0 {
 		return operators{}, errors.New(C.GoString(&message[0]))
 	}
-	return operators{create: uintptr(at[0]), destroy: uintptr(at[1]), createAligned: uintptr(at[2]), destroyAligned: uintptr(at[3]),
+	return operators{create: uintptr(at[0]), destroy: uintptr(at[1]),
+		createAligned: uintptr(at[2]), destroyAligned: uintptr(at[3]),
 		aligned: &alignedBlocks{at: map[backends.Address]struct{}{}}}, nil
 }
 
@@ -150,9 +151,9 @@ var processOperators = sync.OnceValues(func() (operators, error) {
 })
 
 // FreeFunction returns the address of the C function void(*)(void *) that gives
-// back memory of a: free for Malloc, operator delete[] for CPP, what ends the
-// process's own mapping for Shared. It is zero for other allocators and for CPP as long as nobody has allocated by it. A forked
-// child, which cannot call into Go, frees with it. Safe for concurrent use.
+// back memory of a: free for Malloc, operator delete[] for CPP, what ends the process's own
+// mapping for Shared. It is zero for other allocators, and for CPP until somebody allocates
+// by it. A forked child, which cannot call into Go, frees with it. Safe for concurrent use.
 func FreeFunction(a backends.Allocator) uintptr {
 	switch a {
 	case backends.Malloc:

@@ -31,7 +31,8 @@ func allocateShared(size int) (backends.Address, error) {
 	case errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOSPC):
 		return 0, &backends.OutOfMemoryError{Allocator: backends.Shared, Device: backends.HostDevice, Size: size}
 	}
-	return 0, &backends.UnavailableError{Backend: "host", Tried: []string{"memfd_create"}, Reason: "allocator shared: " + err.Error()}
+	return 0, &backends.UnavailableError{Backend: "host", Tried: []string{"memfd_create"},
+		Reason: "allocator shared: " + err.Error()}
 }
 
 func freeShared(at backends.Address) {
@@ -73,17 +74,20 @@ func (*Backend) Import(handle []byte, device, least int) (backends.Region, error
 		return backends.Region{}, fmt.Errorf("the handle of shared memory is %q: accepted is what Export returned", handle)
 	}
 	if least < 0 || uint64(least) > f.size {
-		return backends.Region{}, fmt.Errorf("%d bytes of shared memory are asked for: accepted are as many as it has, %d", least, f.size)
+		return backends.Region{}, fmt.Errorf("%d bytes of shared memory are asked for: accepted are as many as it has, %d",
+			least, f.size)
 	}
 	fd, err := f.open(maker)
 	if err != nil {
 		var second error
 		if fd, second = f.open(exporter); second != nil {
-			return backends.Region{}, fmt.Errorf("the shared memory is not there any more: %w; its maker must keep it until others have it", err)
+			return backends.Region{}, fmt.Errorf(
+				"the shared memory is not there any more: %w; its maker must keep it until others have it", err)
 		}
 		maker = exporter
 	}
-	at, err := C.hamr_shared_map(C.int(fd), C.size_t(f.size), C.hamr_shared_place{process: C.int(maker.process), descriptor: C.int(maker.descriptor)})
+	at, err := C.hamr_shared_map(C.int(fd), C.size_t(f.size),
+		C.hamr_shared_place{process: C.int(maker.process), descriptor: C.int(maker.descriptor)})
 	if at == 0 {
 		_ = syscall.Close(fd)
 		if errors.Is(err, syscall.ENOMEM) {
@@ -107,7 +111,8 @@ func (f sharedFile) open(at sharedPlace) (descriptor int, err error) {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	var found syscall.Stat_t
-	if err = syscall.Fstat(descriptor, &found); err == nil && (found.Dev != f.dev || found.Ino != f.inode || found.Size < int64(f.size)) {
+	if err = syscall.Fstat(descriptor, &found); err == nil &&
+		(found.Dev != f.dev || found.Ino != f.inode || found.Size < int64(f.size)) {
 		err = errors.New("it is another file")
 	}
 	if err != nil {

@@ -52,7 +52,8 @@ func (b *Backend) mappingAt(at backends.Region, size int) (*mapping, error) {
 // sharing tells once whether the kernel can do what is needed.
 var sharing = sync.OnceValue(func() error {
 	lacks := func(what string, err error) error {
-		return &backends.UnavailableError{Backend: "host", Tried: []string{what}, Reason: "memory to be shared by descriptor: " + err.Error()}
+		return &backends.UnavailableError{Backend: "host", Tried: []string{what},
+			Reason: "memory to be shared by descriptor: " + err.Error()}
 	}
 	descriptor, err := NewSharedFile(unix.Getpagesize())
 	if err != nil {
@@ -177,7 +178,8 @@ func checkShared(descriptor, size int) error {
 		return fmt.Errorf("descriptor %d: %w", descriptor, err)
 	}
 	if seals&unix.F_SEAL_SHRINK == 0 {
-		return fmt.Errorf("descriptor %d is of memory that others could cut: accepted is what has the seal F_SEAL_SHRINK", descriptor)
+		return fmt.Errorf("descriptor %d is of memory that others could cut: accepted is what has the seal F_SEAL_SHRINK",
+			descriptor)
 	}
 	var file unix.Stat_t
 	if err := unix.Fstat(descriptor, &file); err != nil {
@@ -195,7 +197,8 @@ func mapFile(at backends.Address, size, protection, flags, descriptor int) (back
 	if at != 0 {
 		flags |= unix.MAP_FIXED
 	}
-	got, _, code := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(size), uintptr(protection), uintptr(flags), uintptr(descriptor), 0)
+	got, _, code := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(size), uintptr(protection),
+		uintptr(flags), uintptr(descriptor), 0)
 	if code != 0 {
 		return 0, code
 	}
@@ -254,7 +257,8 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 		return b.mapWritable(descriptor, size)
 	}
 	readable := descriptor
-	if flags, err := unix.FcntlInt(uintptr(descriptor), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY {
+	if flags, err := unix.FcntlInt(uintptr(descriptor), unix.F_GETFL, 0); err != nil ||
+		flags&unix.O_ACCMODE != unix.O_RDONLY {
 		if readable, err = ReadOnlyDescriptor(descriptor); err != nil {
 			return backends.Region{}, err
 		}
@@ -305,7 +309,8 @@ func (b *Backend) UnmapShared(at backends.Region, size int) error {
 		return err
 	}
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(bytesAt(at.Address, size))), uintptr(size)); err != nil {
-		return &backends.NotFreedError{Reason: fmt.Errorf("unmapping %d bytes of shared memory at %#x: %w", size, at.Address, err)}
+		return &backends.NotFreedError{Reason: fmt.Errorf("unmapping %d bytes of shared memory at %#x: %w", size, at.Address,
+			err)}
 	}
 	delete(b.mappings.list, at.Address)
 	if m.readable >= 0 {

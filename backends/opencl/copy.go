@@ -50,7 +50,8 @@ func (b *Backend) copy(d *device, q *queue, dst, src backends.Address, size int,
 	if d.memory == usmMemory {
 		function = d.usm.EnqueueCopy
 	}
-	return b.enqueue(d, function, q.handle(), wait, uintptr(dst), uintptr(src), uintptr(size), 0, 0, uintptr(unsafe.Pointer(done)))
+	return b.enqueue(d, function, q.handle(), wait, uintptr(dst), uintptr(src), uintptr(size), 0, 0,
+		uintptr(unsafe.Pointer(done)))
 }
 
 // enqueue is call for functions of the extension, too.
@@ -69,7 +70,8 @@ func (b *Backend) enqueue(d *device, function uintptr, arguments ...uintptr) err
 }
 
 // copyThroughHost runs after what is on q, and beside what comes later.
-func (b *Backend) copyThroughHost(to *device, dst backends.Region, q *queue, from *device, src backends.Address, size int) error {
+func (b *Backend) copyThroughHost(to *device, dst backends.Region, q *queue, from *device,
+	src backends.Address, size int) error {
 	if err := b.call(b.library.Finish, q.handle()); err != nil {
 		return err
 	}
@@ -117,7 +119,8 @@ func (b *Backend) fill(d *device, q *queue, at backends.Address, pattern []byte,
 	}
 	image := bytes.Clone(pattern)
 	return b.inOrder(q, func() error {
-		return b.enqueue(d, function, q.handle(), uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(image))), uintptr(len(image)), uintptr(size), 0, 0, 0)
+		return b.enqueue(d, function, q.handle(), uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(image))),
+			uintptr(len(image)), uintptr(size), 0, 0, 0)
 	})
 }
 

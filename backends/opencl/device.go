@@ -248,7 +248,8 @@ func (b *Backend) device(call string, number int) (*device, error) {
 func (b *Backend) open(d *device) (err error) {
 	properties := &[3]uintptr{contextPlatform, d.platform, 0}
 	devices := &[1]uintptr{d.handle}
-	d.context, err = b.made(b.library.CreateContext, uintptr(unsafe.Pointer(properties)), 1, uintptr(unsafe.Pointer(devices)), 0, 0)
+	d.context, err = b.made(b.library.CreateContext, uintptr(unsafe.Pointer(properties)), 1,
+		uintptr(unsafe.Pointer(devices)), 0, 0)
 	if err != nil {
 		return err
 	}
@@ -266,8 +267,9 @@ func (b *Backend) Supports(a backends.Allocator, number int) error {
 	}
 	if d := b.devices[number]; d.memory == noMemory {
 		text, _ := b.text(d, deviceName)
-		return &backends.UnavailableError{Backend: name, Reason: fmt.Sprintf("device %d (%s) has neither shared virtual memory nor %s, for allocator %s",
-			number, text, extensionUSM, a)}
+		return &backends.UnavailableError{Backend: name,
+			Reason: fmt.Sprintf("device %d (%s) has neither shared virtual memory nor %s, for allocator %s",
+				number, text, extensionUSM, a)}
 	}
 	return nil
 }

@@ -121,7 +121,8 @@ func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Addres
 	if write {
 		how |= mapWrite
 	}
-	return at.Address, b.call(b.library.EnqueueSVMMap, d.aside.handle(), blocking, how, uintptr(at.Address), uintptr(size), 0, 0, 0)
+	return at.Address, b.call(b.library.EnqueueSVMMap, d.aside.handle(), blocking, how,
+		uintptr(at.Address), uintptr(size), 0, 0, 0)
 }
 
 // Unmap ends that, and waits for it.

@@ -142,7 +142,8 @@ func (b *Backend) handles(function uintptr, arguments ...uintptr) ([]uintptr, in
 	}
 	list := onHeap([mostHandles]uintptr{})
 	count := min(*found, mostHandles)
-	code = int32(dl.Call(function, append(slices.Clone(arguments), uintptr(count), uintptr(unsafe.Pointer(list)), uintptr(unsafe.Pointer(found)))...))
+	code = int32(dl.Call(function,
+		append(slices.Clone(arguments), uintptr(count), uintptr(unsafe.Pointer(list)), uintptr(unsafe.Pointer(found)))...))
 	runtime.KeepAlive(found)
 	return slices.Clone(list[:min(count, *found)]), code
 }

@@ -86,8 +86,9 @@ func (b *Backend) queueOf(call string, s backends.Stream) (*queue, error) {
 			return nil, err
 		}
 		if uint64(d.context) != facts[0] {
-			return nil, failure(call, invalidContext, fmt.Sprintf("the queue %#x is of another context than memory of hamr's on device %d: "+
-				"make it in that of a hamr stream of the device", uintptr(s), d.number))
+			return nil, failure(call, invalidContext,
+				fmt.Sprintf("the queue %#x is of another context than memory of hamr's on device %d: "+
+					"make it in that of a hamr stream of the device", uintptr(s), d.number))
 		}
 		if q, ok := found.(*queue); ok && q.device == d && q.outOfOrder == (facts[2]&queueOutOfOrder != 0) {
 			return q, nil
@@ -96,7 +97,8 @@ func (b *Backend) queueOf(call string, s backends.Stream) (*queue, error) {
 		b.queues.Store(s, q)
 		return q, nil
 	}
-	return nil, failure(call, invalidDevice, fmt.Sprintf("the queue %#x is of a device that hamr does not know", uintptr(s)))
+	return nil, failure(call, invalidDevice,
+		fmt.Sprintf("the queue %#x is of a device that hamr does not know", uintptr(s)))
 }
 
 // isObject reports whether a handle looks like one of OpenCL's: each begins with the address of its
@@ -117,7 +119,8 @@ func (b *Backend) queueFor(call string, d *device, s backends.Stream) (*queue, e
 	}
 	q, err := b.queueOf(call, s)
 	if err == nil && q.device != d {
-		err = failure(call, invalidDevice, fmt.Sprintf("the queue %#x is of device %d, and the memory of %d", uintptr(s), q.device.number, d.number))
+		err = failure(call, invalidDevice,
+			fmt.Sprintf("the queue %#x is of device %d, and the memory of %d", uintptr(s), q.device.number, d.number))
 	}
 	if err != nil {
 		return nil, err

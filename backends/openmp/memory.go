@@ -19,7 +19,8 @@ func (b *Backend) Allocate(r backends.Request) (at backends.Address, err error) 
 	err = b.on("omp_target_alloc", r.Device, func(number, initial uintptr) error {
 		at = backends.Address(dl.Call(b.library.TargetAlloc, uintptr(r.Size), number))
 		if at == 0 {
-			return &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: "omp_target_alloc returned NULL"}
+			return &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
+				Detail: "omp_target_alloc returned NULL"}
 		}
 		if !r.Zero {
 			return nil

@@ -90,7 +90,8 @@ func (b *Backend) fill(q *queue, at backends.Address, pattern []byte, size int) 
 		}
 	}
 	for filled := len(pattern); filled < size; filled *= 2 {
-		err := b.inOrder(q, b.library.Copy, q.handle(), uintptr(at)+uintptr(filled), uintptr(at), uintptr(min(filled, size-filled)))
+		err := b.inOrder(q, b.library.Copy, q.handle(), uintptr(at)+uintptr(filled), uintptr(at),
+			uintptr(min(filled, size-filled)))
 		if err != nil {
 			return err
 		}

@@ -151,8 +151,9 @@ func (b *Backend) open(d *device) (err error) {
 func (b *Backend) Supports(a backends.Allocator, number int) error {
 	d, err := b.numbered("Supports", number)
 	if err == nil && d.lacks[a] {
-		err = &backends.UnavailableError{Backend: name, Reason: fmt.Sprintf("device %d (%s) has no aspect %s, for allocator %s",
-			number, b.text(b.library.DeviceName, d.handle), aspects[a].name, a)}
+		err = &backends.UnavailableError{Backend: name,
+			Reason: fmt.Sprintf("device %d (%s) has no aspect %s, for allocator %s",
+				number, b.text(b.library.DeviceName, d.handle), aspects[a].name, a)}
 	}
 	return err
 }

@@ -107,7 +107,8 @@ func (b *Backend) deviceOf(call string, handle uintptr) (*device, error) {
 		}
 		return d, nil
 	}
-	return nil, invalid(call, fmt.Sprintf("the queue %#x is of a device that hamr does not know, as parts of devices are", handle))
+	return nil, invalid(call, fmt.Sprintf("the queue %#x is of a device that hamr does not know, as parts of devices are",
+		handle))
 }
 
 // isQueue reports whether a handle looks like a reference to a queue. A sycl::queue is a
@@ -148,7 +149,8 @@ func (b *Backend) queueOn(call string, number int, s backends.Stream) (*queue, e
 	}
 	q, err := b.queueOf(call, s)
 	if err == nil && q.device != d {
-		err = invalid(call, fmt.Sprintf("the queue %#x is of device %d, and the memory of %d", uintptr(s), q.device.number, d.number))
+		err = invalid(call, fmt.Sprintf("the queue %#x is of device %d, and the memory of %d", uintptr(s),
+			q.device.number, d.number))
 	}
 	if err != nil {
 		return nil, err

@@ -78,7 +78,8 @@ func (b *Backend) Violations() []string {
 
 // Launch enqueues a kernel of another library's, which waits for that library's own ones and
 // relies on barriers for all else.
-func (b *Backend) Launch(device int, s backends.Stream, kernel func(memory func(at backends.Address, size int) []byte)) error {
+func (b *Backend) Launch(device int, s backends.Stream,
+	kernel func(memory func(at backends.Address, size int) []byte)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.enter("Launch"); err != nil {

@@ -141,7 +141,8 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 		return 0, err
 	}
 	if r.Size > memory-d.used {
-		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: "TRIAL_OUT_OF_MEMORY (2)"}
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
+			Detail: "TRIAL_OUT_OF_MEMORY (2)"}
 	}
 	k, err := b.newBlock(r)
 	if err != nil {
@@ -163,7 +164,8 @@ func (b *Backend) Free(at backends.Region, size int, s backends.Stream) error {
 	}
 	k := b.find(at.Address)
 	switch {
-	case k == nil || k.freed || k.base != at.Address || k.allocator != at.Allocator || k.device != at.Device || (size != 0 && size != k.size):
+	case k == nil || k.freed || k.base != at.Address || k.allocator != at.Allocator || k.device != at.Device ||
+		(size != 0 && size != k.size):
 		return b.violate("Free", "%s is no allocation of %d bytes", describe(at), size)
 	case len(k.mapped) > 0:
 		return b.violate("Free", "%s is mapped", describe(at))

@@ -76,7 +76,8 @@ typedef enum hamr_memory_kind {
 			reach |= number(a.ReachableFrom(s)) << s
 			shared |= number(a.SharedWith(s)) << s
 		}
-		fmt.Fprintf(&b, " \\\n    X(%s, %d, %q, %q, %s, %#x, %#x, %d, %d, %d, %d, %d)", enumerator(a), a, f.Name, f.Backend, kinds[f.Kind],
+		fmt.Fprintf(&b, " \\\n    X(%s, %d, %q, %q, %s, %#x, %#x, %d, %d, %d, %d, %d)", enumerator(a), a, f.Name,
+			f.Backend, kinds[f.Kind],
 			reach, shared, number(f.Ordered), f.DLPack, number(f.Mapped), number(f.Opaque), number(f.Exportable))
 	}
 	b.WriteString("\n\n#endif\n")

@@ -95,7 +95,8 @@ func method(b *strings.Builder, f *doc.Func) error {
 		line = fmt.Sprintf("    def %s(\n        %s, /\n    ) -> %s: ...\n", f.Name, all, result)
 	}
 	if len(line) > 101 && len("        "+all+", /") > 100 {
-		line = fmt.Sprintf("    def %s(\n        %s,\n        /,\n    ) -> %s: ...\n", f.Name, strings.Join(parameters, ",\n        "), result)
+		line = fmt.Sprintf("    def %s(\n        %s,\n        /,\n    ) -> %s: ...\n", f.Name,
+			strings.Join(parameters, ",\n        "), result)
 	}
 	b.WriteString(line)
 	return nil

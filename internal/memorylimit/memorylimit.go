@@ -71,7 +71,8 @@ func filesOf(root, mount, kind, option, group string, names []string) (files []s
 	// The fields that are there, a dash, and the file system's type, source and options.
 	before, after, _ := strings.Cut(mount, " - ")
 	at, of := strings.Fields(before), strings.Fields(after)
-	if len(at) < 5 || len(of) < 3 || of[0] != kind || (option != "" && !slices.Contains(strings.Split(of[2], ","), option)) {
+	if len(at) < 5 || len(of) < 3 || of[0] != kind ||
+		(option != "" && !slices.Contains(strings.Split(of[2], ","), option)) {
 		return nil
 	}
 	// A container may have its own group mounted alone, with the path of the machine's.
