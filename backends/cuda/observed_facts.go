@@ -15,11 +15,11 @@ type observersFunctions struct {
 	StreamIsCapturing    uintptr `dl:"cuStreamIsCapturing,optional"`
 	PointerGetAttributes uintptr `dl:"cuPointerGetAttributes"`
 	FuncGetParamInfo     uintptr `dl:"cuFuncGetParamInfo,optional"`   // 12.4
-	KernelGetParamInfo   uintptr `dl:"cuKernelGetParamInfo,optional"` // of a library's kernel, which may be launched as well
+	KernelGetParamInfo   uintptr `dl:"cuKernelGetParamInfo,optional"` // of a library's kernel, which can be launched
 }
 
-// asked is what the driver says of a stream: where it does not, it waits for the legacy default stream, is in the current
-// context, and in no capture.
+// asked is what the driver says of a stream. Where it says nothing, the stream waits for the legacy default
+// one, is in the current context, and in no capture.
 func (o *observer) asked(handle backends.Stream, current uintptr) (blocking bool, context uintptr, capturing bool) {
 	word := new([1]uint64)
 	ask := func(f uintptr, otherwise uint64) uint64 {
@@ -61,7 +61,7 @@ func (o *observer) copiedTo(c *observed, target, source uintptr) {
 	o.refused(c)
 }
 
-// filled is the end of a fill, or of a copy on a device, for which the driver waits unless all is ordinary memory of devices.
+// filled is the end of a fill, or of a copy on a device. The driver waits for it unless all is devices' ordinary memory.
 func (o *observer) filled(c *observed) { o.waitedUnlessPlain(c, c.word(0)) }
 
 func (o *observer) copiedOnDevice(c *observed) { o.waitedUnlessPlain(c, c.word(0), c.word(1)) }

@@ -23,8 +23,8 @@ const (
 	mostParameters   = 1024
 )
 
-// launches tells of a kernel. Its parameters are host memory: which of them are pointers nobody says, so each that may be one
-// counts, and what the kernel does there is not known.
+// launches tells of a kernel. Its parameters are host memory, and nobody says which of them are pointers: each
+// that may be one counts, and what the kernel does there is not known.
 func (o *observer) launches(c *observed, by launchedBy) {
 	var function, stream, parameters, extra uintptr
 	if by == launchEx {

@@ -60,8 +60,8 @@ func (o *observer) any(f func(q *queue)) {
 	}
 }
 
-// signals is told that a thread, or whoever looks at memory or a semaphore, may come to know that a stream has got to here:
-// at once, for all that is known.
+// signals is told that a thread, or whoever looks at memory or a semaphore, may learn that a stream has got to
+// here: at once, for all that is known.
 func (o *observer) signals(c *observed) { o.signalled(c, backends.Stream(c.word(0))) }
 
 func (o *observer) signalsSemaphores(c *observed) { o.signalled(c, backends.Stream(c.word(3))) }
@@ -130,8 +130,8 @@ func (o *observer) recordedByKernel(config uintptr) {
 	}
 }
 
-// recordsAll is told that an event stands for all of a context's streams, or of a part of its device: for any, as far as is
-// known.
+// recordsAll is told that an event stands for all streams of a context, or of a part of its device. It is not
+// known which, so it stands for any.
 func (o *observer) recordsAll(c *observed) {
 	if *c.result != success {
 		return
@@ -187,7 +187,7 @@ func (o *observer) divides(*observed) {
 // exportsEvent is told of an event that other processes wait for from now on, or record.
 func (o *observer) exportsEvent(c *observed) { o.isUnseen(c.word(1)) }
 
-// allocated is told of memory that was taken in the order of a stream: what freed it comes before, as the driver sees to.
+// allocated is told of memory that was taken in a stream's order. The driver sees to it that what freed it comes before.
 func (o *observer) allocated(c *observed) {
 	if *c.result == success && c.word(0) != 0 {
 		o.to.Made(backends.Address(wordAt(c.word(0))), int(c.word(1)))
