@@ -11,6 +11,13 @@
         if (!(value)) return fail(HAMR_ERROR_VALUE, name " is NULL: accepted is a name");                \
     } while (0)
 
+/* Of functions without a result, whose call succeeds or fails from here on. */
+#define LOAD_AND_FORGET()     \
+    do {                      \
+        CAPI_LOAD();          \
+        forget_failure();     \
+    } while (0)
+
 const char *capi_library_version(void) { return capi_load() ? "" : capi_functions()->library_version(); }
 
 hamr_status capi_device_count(const char *backend, int32_t *count) {
@@ -48,16 +55,14 @@ hamr_status capi_can_access_peer(const char *backend, int32_t user, int32_t owne
 }
 
 hamr_status capi_enable_peer(const char *backend, int32_t user, int32_t owner) {
-    forget_failure();
     CHECK_NAME("backend", backend);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_functions()->enable_peer(backend, user, owner));
 }
 
 hamr_status capi_disable_peer(const char *backend, int32_t user, int32_t owner) {
-    forget_failure();
     CHECK_NAME("backend", backend);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_functions()->disable_peer(backend, user, owner));
 }
 
@@ -114,46 +119,40 @@ void capi_reset_peaks(void) {
 }
 
 hamr_status capi_trim(void) {
-    forget_failure();
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     spares_drop(NULL);
     return keep(capi_functions()->trim());
 }
 
 hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes) {
-    forget_failure();
     if (allocator < 0 || allocator >= HAMR_ALLOCATOR_COUNT) return fail(HAMR_ERROR_VALUE, "allocator is %d: accepted are those of hamr_allocator", allocator);
     if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_own.limit_pool(allocator, device, bytes));
 }
 
 hamr_status capi_limit_in_use(const char *library, const char *backend, int32_t device, int64_t bytes) {
-    forget_failure();
     if (bytes < -1) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, and -1 for no limit", (long long)bytes);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_own.limit_library(UNCONST(char, library ? library : "hamr"), UNCONST(char, backend ? backend : ""), device, bytes));
 }
 
 hamr_status capi_limit_kept(int64_t bytes) {
-    forget_failure();
     if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_own.limit_kept(bytes));
 }
 
 hamr_status capi_configure(const char *name, const char *value) {
-    forget_failure();
     CHECK_NAME("name", name);
     if (!value) return fail(HAMR_ERROR_VALUE, "value is NULL: accepted is a text, which may be empty");
     if (strncmp(name, "HAMR_", 5) != 0) return fail(HAMR_ERROR_VALUE, "name is %s: accepted are variables whose name begins with HAMR_", name);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_functions()->configure(name, value));
 }
 
 hamr_status capi_set_verbose(int32_t level) {
-    forget_failure();
     if (level < 0 || level > 1) return fail(HAMR_ERROR_VALUE, "level is %d: accepted are 0 and 1", level);
-    CAPI_LOAD();
+    LOAD_AND_FORGET();
     return keep(capi_functions()->set_verbose(level));
 }
