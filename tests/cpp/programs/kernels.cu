@@ -8,24 +8,14 @@
 #include <hamr_device.h>
 #include <hamr_stream.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <vector>
+
+#include "require.cuh"
 
 using hamr::buffer;
 using allocator = hamr::buffer_allocator;
 using transfer = hamr::buffer_transfer;
-
-static void require(bool right, const char *what) {
-    if (right) return;
-    std::cerr << what << " is wrong" << std::endl;
-    std::exit(1);
-}
-
-static void require(cudaError_t status, const char *what) {
-    require(status == cudaSuccess, what);
-}
 
 template <typename T, typename U>
 __global__ void add_kernel(T *result, const T *a, const U *b, size_t n) {

@@ -6,25 +6,15 @@
 #include <hamr_cuda_launch.h>
 #include <hamr_stream.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <tuple>
 #include <vector>
 
+#include "require.cuh"
+
 using hamr::buffer;
 using allocator = hamr::buffer_allocator;
 using transfer = hamr::buffer_transfer;
-
-static void require(bool right, const char *what) {
-    if (right) return;
-    std::cerr << what << " is wrong" << std::endl;
-    std::exit(1);
-}
-
-static void require(cudaError_t status, const char *what) {
-    require(status == cudaSuccess, what);
-}
 
 struct particle {
     float3 at, velocity;
