@@ -74,6 +74,7 @@ HAMR_FUNCTION(view, (const hamr_buffer *buffer, hamr_buffer **made, int64_t offs
               const int64_t *strides), (buffer, made, offset, element, ndim, shape, strides))
 
 HAMR_FUNCTION(read_only, (const hamr_buffer *buffer, hamr_buffer **made), (buffer, made))
+HAMR_FUNCTION(take, (hamr_buffer *buffer, hamr_buffer **made), (buffer, made))
 
 /* Contents. */
 HAMR_FUNCTION(reserve, (hamr_buffer *buffer, int64_t size, const void *value), (buffer, size, value))

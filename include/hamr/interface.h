@@ -82,9 +82,11 @@ typedef struct hamr_place {
 #define HAMR_INFO_READ_ONLY 1u
 #define HAMR_INFO_REACHABLE(space) (2u << (space)) /* code in the space uses the memory in place */
 #define HAMR_INFO_TEMPORARY 0x10000u               /* of a handle: not the buffer's own memory */
+#define HAMR_INFO_ADDRESS 0x20000u                 /* there is an address in the info, which older libraries have not */
 
 /* What a buffer or a handle is. It is the library's, and may have more at its end than a program
- * knows; valid until the buffer is changed, moved or released, the handle until its release. */
+ * knows. It stays at its address until the release, and always tells what is so now: a program that keeps
+ * the address reads the size without a call. What shape and strides point to is valid until a change. */
 typedef struct hamr_info {
     int64_t size;           /* elements */
     int64_t bytes;          /* of them */
@@ -98,6 +100,8 @@ typedef struct hamr_info {
     int32_t device;         /* which owns the memory; -1: the host */
     int32_t transfer;
     uint32_t flags;
+    void *address;          /* of element zero, or NULL, if flags has HAMR_INFO_ADDRESS. Memory that is pooled,
+                             * as a device's, has none here: hamr_data tells the library that a program knows it */
 } hamr_info;
 
 typedef struct hamr_buffer hamr_buffer; /* a growable container of elements of one type */
@@ -287,6 +291,8 @@ typedef struct hamr_table {
 
     /* The same elements, in place, which nobody writes to through what is made. */
     hamr_status (*read_only)(const hamr_buffer *buffer, hamr_buffer **made);
+    /* Moves the elements into a buffer that is made, and leaves this one without, as free does: on its stream. */
+    hamr_status (*take)(hamr_buffer *buffer, hamr_buffer **made);
 } hamr_table;
 
 #endif

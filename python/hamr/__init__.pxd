@@ -32,6 +32,7 @@ cdef extern from "hamr/python.h":
         int32_t device
         int32_t transfer
         uint32_t flags
+        void *address
 
     enum:
         HAMR_OK
@@ -47,6 +48,7 @@ cdef extern from "hamr/python.h":
         HAMR_ADOPT_READ_ONLY
         HAMR_ADOPT_TAKE
         HAMR_INFO_READ_ONLY
+        HAMR_INFO_ADDRESS
         HAMR_HOST
         HAMR_CUDA
         HAMR_HIP

@@ -191,8 +191,8 @@ def test_older_and_newer_headers(folder):
     include = Path(hamr.get_include())
     table = (include / "hamr" / "interface.h").read_text()
     calls = (include / "hamr.h").read_text()
-    last = re.search(r"    hamr_status \(\*read_only\)[^;]*;\n", table)[0]
-    call = re.search(r"^HAMR_FUNCTION\(read_only,.*\n", calls, re.M)[0]
+    last = re.search(r"    hamr_status \(\*take\)[^;]*;\n", table)[0]
+    call = re.search(r"^HAMR_FUNCTION\(take,.*\n", calls, re.M)[0]
     body = "OK(hamr_trim()); TRUE(hamr_get()->size > sizeof(hamr_table));"
     ends(folder, "older", table.replace(last, ""), calls.replace(call, ""), body)
 

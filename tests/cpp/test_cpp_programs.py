@@ -115,6 +115,24 @@ def test_codes(name, command, standard, tmp_path, monkeypatch):
     assert run(program, env={**HOST, **SANITIZED}).splitlines()[-1] == CODES[name]
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(GCC, id="g++"),
+        pytest.param(CLANG, id="clang++", marks=pytest.mark.skipif(not CLANG, reason="no clang++")),
+    ],
+)
+def test_explicit_instantiations(command, standard, tmp_path, monkeypatch):
+    """Of buffers of each kind of elements. They run once."""
+    monkeypatch.setitem(LANGUAGES, "c++", ("c++17", command))
+    if command != GCC or standard != "c++17":
+        build("instantiated", tmp_path, "-Wconversion", "-fsyntax-only", standard=standard)
+        return
+    program = build("instantiated", tmp_path, "-Wconversion", standard=standard)
+    assert run(program, env=HOST).splitlines()[-1] == "all instantiated"
+
+
 @pytest.mark.parametrize("name", ["model", "objects_model"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_random_walk(name, seed, tmp_path_factory):
@@ -132,7 +150,7 @@ def newer_headers(folder):
     for name, last, more in [
         (
             "interface.h",
-            "(*read_only)(const hamr_buffer *buffer, hamr_buffer **made);",
+            "(*take)(hamr_buffer *buffer, hamr_buffer **made);",
             "(*juggle)(int32_t balls);",
         ),
         (

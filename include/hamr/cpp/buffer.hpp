@@ -31,6 +31,7 @@ template <typename T>
 class buffer : public detail::members<buffer<T>, T> {
     template <typename U>
     friend class buffer;
+    friend class detail::members<buffer<T>, T>;
     static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
     template <typename D>
     using if_deleter = std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, T *>, int>;
@@ -110,8 +111,9 @@ public:
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
         : m_storage(detail::elements<T>::shared_with(detail::place_of(alloc, strm, mode), size, owner, ptr)) {}
 
-    /// Takes over a buffer of hamr.h's, whose elements must be T.
-    explicit buffer(hamr_buffer *made) : m_storage(made) {}
+    /// Takes over a buffer of hamr.h's, whose elements must be T. A template, as objects have none.
+    template <typename H, std::enable_if_t<std::is_same_v<H, hamr_buffer>, int> = 0>
+    explicit buffer(H *made) : m_storage(made) {}
 
     /// Copies, converted: as the source is kept, but for what is given.
     buffer(const buffer &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
@@ -196,21 +198,6 @@ public:
         if constexpr (detail::is_object<T>) return false;
         else return m_storage.is_read_only();
     }
-
-    /// The same elements, shared, which nobody writes to through what this returns.
-    buffer read_only() const {
-        hamr_buffer *made = nullptr;
-        detail::check(hamr_read_only(m_storage.get(), &made), "buffer::read_only");
-        return buffer(made);
-    }
-
-    /// The same elements in another shape, shared where that can be: of a const buffer, read-only.
-    buffer reshape(const extents &shape) {
-        hamr_buffer *made = nullptr;
-        detail::check(hamr_reshape(m_storage.get(), &made, shape.rank(), shape.data(), 0), "buffer::reshape");
-        return buffer(made);
-    }
-    buffer reshape(const extents &shape) const { return read_only().reshape(shape); }
 
     /// The elements become n from src_start on of those in the host's memory, or in a buffer.
     template <typename U>
@@ -299,18 +286,6 @@ public:
     int openmp_accessible() const { return hamr::openmp_accessible(get_allocator()); }
     int device_accessible() const { return hamr::device_accessible(get_allocator()); }
 
-    /// The elements for code in a space on a device, -1 being the calling thread's. What is written to
-    /// the view is the buffer's when it ends, wherever it was written.
-    view<const T> read(space where = space::host, int device = HAMR_CURRENT_DEVICE) const {
-        return view<const T>(m_storage.open(where, device, HAMR_READ, "buffer::read"));
-    }
-    view<T> write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
-        return view<T>(m_storage.open(where, device, HAMR_WRITE, "buffer::write"));
-    }
-    view<T> read_write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
-        return view<T>(m_storage.open(where, device, HAMR_READ_WRITE, "buffer::read_write"));
-    }
-
     /// Where element zero is, for code that uses the memory in place; NULL where there is no memory.
     T *data() noexcept { return m_storage.data(); }
     const T *data() const noexcept { return m_storage.data(); }
@@ -329,7 +304,7 @@ public:
         return m_pointer;
     }
 
-    allocator get_allocator() const noexcept { return static_cast<allocator>(m_storage.place().allocator); }
+    allocator get_allocator() const noexcept { return static_cast<allocator>(m_storage.allocator()); }
     int get_owner() const noexcept { return m_storage.place().device; } ///< -1 is the host
     /// For classes that were written for HAMR's: 0, since the owner is known.
     int set_owner() const noexcept { return 0; }
@@ -362,10 +337,6 @@ public:
     int print() const {
         return detail::status_of([this] { m_storage.print(); });
     }
-
-    /// The buffer as hamr.h has it, which stays this one's.
-    hamr_buffer *native() { return m_storage.get(); }
-    const hamr_buffer *native() const { return m_storage.get(); }
 
 private:
     static extents one_dimension(std::size_t n) { return extents(n); }
@@ -407,6 +378,11 @@ private:
         if (m_is_followed && m_pointer.get() != m_storage.data()) m_pointer = m_storage.shared();
     }
 
+    void follow_new() {
+        m_storage.know_new();
+        follow();
+    }
+
     /// Without it, what pointer() has would keep memory that the buffer leaves.
     template <typename F>
     void changing(F &&function) {
@@ -414,10 +390,10 @@ private:
         try {
             function();
         } catch (...) {
-            follow();
+            follow_new();
             throw;
         }
-        follow();
+        follow_new();
     }
 
     template <typename F>

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -30,6 +31,13 @@ public:
     template <typename M, typename N, typename... More,
               std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
     extents(M first, N second, More... more) : m_sizes{checked(first), checked(second), checked(more)...} {}
+
+    /// One size in braces is a shape where a function takes no number in its place.
+    template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
+    extents(std::initializer_list<N> sizes) {
+        m_sizes.reserve(sizes.size());
+        for (N size : sizes) m_sizes.push_back(checked(size));
+    }
 
     explicit extents(std::vector<size_type> sizes) noexcept : m_sizes(std::move(sizes)) {}
 

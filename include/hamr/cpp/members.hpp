@@ -1,4 +1,4 @@
-/// What buffers have beside HAMR's functions: elements as those of a container, slices, timed waits, DLPack.
+/// What buffers have beside HAMR's functions: elements as those of a container, slices, timed waits, DLPack; and what not all elements have.
 #ifndef HAMR_CPP_MEMBERS_HPP
 #define HAMR_CPP_MEMBERS_HPP
 
@@ -23,6 +23,7 @@
 #include "element.hpp"
 #include "extents.hpp"
 #include "stream.hpp"
+#include "view.hpp"
 
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
@@ -35,7 +36,8 @@ std::int64_t milliseconds(const std::chrono::duration<R, P> &time) {
     return whole < 0 ? 0 : static_cast<std::int64_t>(whole);
 }
 
-/// B is a buffer of T.
+/// B is a buffer of T. What elements that are objects do not have is here, since `template class hamr::buffer<T>;` makes the
+/// members of that class, and none of its bases'.
 template <typename B, typename T>
 class members {
 public:
@@ -123,6 +125,41 @@ public:
         return made;
     }
     [[nodiscard]] DLManagedTensorVersioned *to_dlpack(void *consumer = nullptr) const { return self().read_only().to_dlpack(consumer); }
+
+    /// The same elements, shared, which nobody writes to through what this returns.
+    B read_only() const {
+        hamr_buffer *made = nullptr;
+        check(hamr_read_only(self().m_storage.get(), &made), "buffer::read_only");
+        return B(made);
+    }
+
+    /// The same elements in another shape, shared where that can be: of a const buffer, read-only.
+    B reshape(const extents &shape) {
+        hamr_buffer *made = nullptr;
+        check(hamr_reshape(self().m_storage.get(), &made, shape.rank(), shape.data(), 0), "buffer::reshape");
+        return B(made);
+    }
+    B reshape(const extents &shape) const { return self().read_only().reshape(shape); }
+
+    /// The elements for code in a space on a device, -1 being the calling thread's. What is written to
+    /// the view is the buffer's when it ends, wherever it was written.
+    view<const T> read(space where = space::host, int device = HAMR_CURRENT_DEVICE) const {
+        return view<const T>(self().m_storage.open(where, device, HAMR_READ, "buffer::read"));
+    }
+    view<T> write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
+        return view<T>(self().m_storage.open(where, device, HAMR_WRITE, "buffer::write"));
+    }
+    view<T> read_write(space where = space::host, int device = HAMR_CURRENT_DEVICE) {
+        return view<T>(self().m_storage.open(where, device, HAMR_READ_WRITE, "buffer::read_write"));
+    }
+
+    /// The buffer as hamr.h has it, which stays this one's.
+    hamr_buffer *native() {
+        hamr_buffer *const its = self().m_storage.get();
+        self().m_storage.know_new();
+        return its;
+    }
+    const hamr_buffer *native() const { return self().m_storage.get(); }
 
 private:
     B &self() noexcept { return static_cast<B &>(*this); }

@@ -115,9 +115,7 @@ public:
 
     objects(objects &&other) noexcept
         : m_first(std::move(other.m_first)), m_block(std::exchange(other.m_block, nullptr)), m_size(std::exchange(other.m_size, 0)), m_place(other.m_place),
-          m_stream(std::move(other.m_stream)) {
-        other.m_stream = stream();
-    }
+          m_stream(other.m_stream) {}
     objects &operator=(objects &&other) noexcept {
         objects moved(std::move(other));
         swap(moved);
@@ -132,6 +130,8 @@ public:
         m_stream.swap(other.m_stream);
     }
 
+    void know_new() const noexcept {}
+
     /// Objects are none of hamr.h's elements.
     hamr_buffer *get() const {
         static_assert(!sizeof(T *), "hamr: this is for elements that are numbers or plain structs, which hamr.h can have");
@@ -145,6 +145,7 @@ public:
     extents shape() const { return extents(m_size); }
     std::vector<std::int64_t> strides() const { return {static_cast<std::int64_t>(sizeof(T))}; }
     bool has_one_row() const noexcept { return true; }
+    std::int32_t allocator() const noexcept { return m_place.allocator; }
     hamr_place place() const noexcept { return m_place; }
 
     stream &on() noexcept { return m_stream; }
@@ -264,7 +265,6 @@ public:
         m_first = std::move(other.m_first);
         m_block = std::exchange(other.m_block, nullptr);
         m_size = std::exchange(other.m_size, 0);
-        other.m_stream = stream();
     }
 
     void print() const {

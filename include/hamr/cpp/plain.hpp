@@ -84,20 +84,11 @@ public:
 
     using value_type = T;
 
-    std::size_t size() const noexcept {
-        const hamr_info *known = info();
-        return known ? static_cast<std::size_t>(known->size) / scale<T> : 0;
-    }
-    std::size_t capacity() const noexcept {
-        const hamr_info *known = info();
-        return known ? static_cast<std::size_t>(known->capacity) / scale<T> : 0;
-    }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(known().size) / scale<T>; }
+    std::size_t capacity() const noexcept { return static_cast<std::size_t>(known().capacity) / scale<T>; }
     T *data() const noexcept { return static_cast<T *>(storage::data()); }
     std::shared_ptr<T> shared() const { return std::static_pointer_cast<T>(storage::shared()); }
-    bool has_one_row() const noexcept {
-        const hamr_info *known = info();
-        return !known || is_contiguous(*known);
-    }
+    bool has_one_row() const noexcept { return is_contiguous(known(), scale<T> == 1 ? static_cast<std::int64_t>(sizeof(T)) : 1); }
 
     extents shape() const {
         const hamr_info *known = info();

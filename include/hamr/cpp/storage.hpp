@@ -59,8 +59,12 @@ inline std::mutex &late_changes() {
     return lock;
 }
 
+/// Of a storage without a buffer.
+inline constexpr hamr_info no_elements{};
+
 /// A buffer of the library's. One whose elements were moved away has none, and is made anew when it is
-/// needed, in the place where it was: on the default stream, since streams end without asking it.
+/// needed, in the place where it was; but on a stream that is named it keeps one, since streams end, which only
+/// the library's buffers are told.
 class storage {
 public:
     storage(std::int32_t element, const hamr_place &place) noexcept
@@ -68,19 +72,20 @@ public:
 
     storage(std::int32_t element, const hamr_place &place, const extents &shape, const void *value, const char *doing) : storage(element, place) {
         check(hamr_create(&m_buffer, element, shape.rank(), shape.data(), &place, value), doing);
+        know();
     }
 
     /// Takes the buffer over.
     storage(std::int32_t element, hamr_buffer *buffer) noexcept : m_buffer(buffer), m_place(), m_element(element) {
+        know();
         m_stream = stream_of(place());
         m_told = m_stream.native();
     }
 
     storage(storage &&other) noexcept
-        : m_buffer(other.m_buffer), m_place(other.place()), m_element(other.m_element), m_stream(std::move(other.m_stream)), m_told(other.m_told) {
-        other.m_buffer = nullptr;
-        other.m_place = m_place;
-        other.forget_stream();
+        : m_place(other.place()), m_element(other.m_element), m_stream(other.on()), m_told(other.m_told) {
+        m_buffer = other.give_up();
+        know();
     }
 
     storage &operator=(storage &&other) noexcept {
@@ -95,6 +100,7 @@ public:
 
     void swap(storage &other) noexcept {
         std::swap(m_buffer, other.m_buffer);
+        std::swap(m_info, other.m_info);
         std::swap(m_place, other.m_place);
         std::swap(m_told, other.m_told);
         m_stream.swap(other.m_stream);
@@ -111,6 +117,11 @@ public:
         }
         if (m_stream.native() != __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) tell_stream(found);
         return found;
+    }
+
+    /// For who is alone with it, after what may have made a buffer.
+    void know_new() noexcept {
+        if (!m_info->shape) know();
     }
 
     /// Where the work is ordered. What is assigned to it the library is told before the next use.
@@ -131,6 +142,9 @@ public:
     void set_transfer(std::int32_t transfer, const char *doing) { check(hamr_set_transfer(get(), transfer), doing); }
     void synchronize(const char *doing) const { check(hamr_synchronize(get()), doing); }
 
+    /// Of a buffer that was made, and of none, without a call: one that was made while it was only read has no elements.
+    const hamr_info &known() const noexcept { return *m_info; }
+
     /// NULL where the elements were moved away.
     const hamr_info *info() const noexcept {
         const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
@@ -142,11 +156,9 @@ public:
         return known && known->flags & HAMR_INFO_READ_ONLY;
     }
 
-    void *data() const noexcept {
-        const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
-        return found ? hamr_data(found) : hamr_no_pointer();
-    }
+    void *data() const noexcept { return m_info->flags & HAMR_INFO_ADDRESS ? m_info->address : asked_address(); }
 
+    std::int32_t allocator() const noexcept { return m_info->shape ? m_info->allocator : m_place.allocator; }
     hamr_place place() const noexcept {
         const hamr_info *known = info();
         if (!known) return m_place;
@@ -194,13 +206,19 @@ public:
             if (m_buffer) check(hamr_free(m_buffer), doing);
             return;
         }
-        const hamr_place its = other.place();
-        check(hamr_set_stream(other.m_buffer, on().native(), mine.transfer), doing);
+        owned_buffer its(other.give_up());
+        try {
+            check(hamr_set_stream(its.get(), on().native(), mine.transfer), doing);
+        } catch (...) {
+            if (other.m_buffer) hamr_swap(other.m_buffer, its.get());
+            else other.m_buffer = its.release();
+            other.know();
+            throw;
+        }
         m_told = m_stream.native();
         if (m_buffer) hamr_release(m_buffer);
-        m_buffer = std::exchange(other.m_buffer, nullptr);
-        other.m_place = its;
-        other.forget_stream();
+        m_buffer = its.release();
+        know();
     }
 
     void print_place(std::size_t size, std::size_t capacity) const {
@@ -223,10 +241,25 @@ private:
         return stream::of(place.stream, stream_backend(static_cast<buffer_allocator>(place.allocator)));
     }
 
-    void forget_stream() noexcept {
+    void know() noexcept { m_info = m_buffer ? hamr_info_of(m_buffer) : &no_elements; }
+
+    /// The buffer with the elements, which are another storage's from now on.
+    hamr_buffer *give_up() noexcept {
+        hamr_buffer *made = nullptr;
+        if (m_buffer && on() && hamr_take(m_buffer, &made) == HAMR_OK) return made;
+        m_place = place();
+        made = std::exchange(m_buffer, nullptr);
+        know();
         m_place.stream = nullptr;
         m_stream = stream_of(m_place);
         m_told = nullptr;
+        return made;
+    }
+
+    /// Of memory that the library tells the address of, and then knows that programs have it.
+    __attribute__((noinline, pure)) void *asked_address() const noexcept {
+        const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
+        return found ? hamr_data(found) : hamr_no_pointer();
     }
 
     void tell_stream(hamr_buffer *to) const {
@@ -247,6 +280,7 @@ private:
     }
 
     mutable hamr_buffer *m_buffer = nullptr;
+    const hamr_info *m_info = &no_elements; // the library's of m_buffer, which always tells what is so
     hamr_place m_place; // of m_buffer where that is NULL
     std::int32_t m_element;
     mutable stream m_stream;

@@ -25,9 +25,8 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// Whether elements lie one after the other, in C order.
-inline bool is_contiguous(const hamr_info &info) noexcept {
-    std::int64_t step = info.size ? info.bytes / info.size : 0;
+/// Whether elements of step bytes lie one after the other, in C order.
+inline bool is_contiguous(const hamr_info &info, std::int64_t step) noexcept {
     if (!info.size) return true;
     for (std::int32_t i = info.ndim - 1; i >= 0; i--) {
         if (info.shape[i] > 1 && info.strides[i] != step) return false;
@@ -35,6 +34,7 @@ inline bool is_contiguous(const hamr_info &info) noexcept {
     }
     return true;
 }
+inline bool is_contiguous(const hamr_info &info) noexcept { return is_contiguous(info, info.size ? info.bytes / info.size : 0); }
 
 inline std::vector<std::int64_t> listed(const std::int64_t *first, std::int32_t count) {
     return std::vector<std::int64_t>(first, first + count);

@@ -158,10 +158,10 @@ const hamr_info *capi_handle_info(const hamr_handle *handle) {
     return held ? &held->info : NULL;
 }
 
-/* Whoever has an address of a device's memory may use it on any stream. */
+/* Whoever has an address of a device's memory may use it on any stream. Of other memory the info has it. */
 static void *tell(const Held *held) {
     if (!held) return NULL;
-    if (held->share && is_of_device(held->share->allocator)) held->share->address_known = 1;
+    if (held->share && held->share->pooled) held->share->address_known = 1;
     return (void *)(uintptr_t)held->array.pointer;
 }
 

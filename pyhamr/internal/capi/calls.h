@@ -83,6 +83,7 @@ hamr_status capi_disable_peer(const char *backend, int32_t user, int32_t owner);
 void *capi_data(const hamr_buffer *buffer);
 void *capi_handle_data(const hamr_handle *handle);
 hamr_status capi_read_only(const hamr_buffer *buffer, hamr_buffer **made);
+hamr_status capi_take(hamr_buffer *buffer, hamr_buffer **made);
 const void *capi_other_table(const char *name, uint32_t version);
 
 /* NULL for programs of another version. It does not start the core: each function does that. */

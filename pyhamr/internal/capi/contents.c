@@ -49,10 +49,8 @@ hamr_status capi_resize(hamr_buffer *buffer, int32_t ndim, const int64_t *shape,
     return end(buffer, capi_functions()->resize(&array, ndim, shape, value ? &single : NULL, &result.array), &result);
 }
 
-hamr_status capi_free(hamr_buffer *buffer) {
-    CHECK(buffer, BUFFER, "buffer");
-    Held *held = &buffer->held;
-    Share *share = held->share;
+/* Leaves nothing, of memory that is the caller's then. */
+static void become_empty(Held *held) {
     hamr_array empty = held->array;
     int64_t shape[1] = {0}, strides[1] = {element_size(empty.element)};
     empty.base = empty.pointer = empty.size = empty.marks = 0;
@@ -61,9 +59,32 @@ hamr_status capi_free(hamr_buffer *buffer) {
     empty.ndim = 1;
     empty.shape = shape;
     empty.strides = strides;
-    hamr_status status = held_become(held, &empty, NULL);
-    if (!status) share_end(share, empty.stream);
-    return status;
+    held_become(held, &empty, NULL); /* cannot fail: one dimension */
+}
+
+hamr_status capi_free(hamr_buffer *buffer) {
+    CHECK(buffer, BUFFER, "buffer");
+    Share *share = buffer->held.share;
+    become_empty(&buffer->held);
+    share_end(share, buffer->held.array.stream);
+    return HAMR_OK;
+}
+
+hamr_status capi_take(hamr_buffer *buffer, hamr_buffer **made) {
+    CHECK_RESULT(made, "made");
+    CHECK(buffer, BUFFER, "buffer");
+    Object *object = object_new(BUFFER);
+    if (!object) return HAMR_ERROR_MEMORY;
+    hamr_status status = held_become(&object->buffer.held, &buffer->held.array, buffer->held.share);
+    if (status) {
+        object_free(object);
+        return status;
+    }
+    object->buffer.cached = buffer->cached;
+    buffer->cached = 0;
+    become_empty(&buffer->held);
+    *made = &object->buffer;
+    return HAMR_OK;
 }
 
 hamr_status capi_assign(hamr_buffer *buffer, const hamr_buffer *other) {

@@ -88,11 +88,14 @@ int is_in_order(const hamr_array *array) {
 static void describe(Held *held) {
     const hamr_array *array = &held->array;
     int64_t n = count_of(array);
+    const Share *share = held->share;
+    int pooled = share && share->pooled;
     held->info = (hamr_info){
         .size = n, .bytes = n * element_size(array->element), .capacity = array->capacity,
         .shape = array->shape, .strides = array->strides, .stream = (void *)(uintptr_t)array->stream, .ndim = array->ndim,
         .element = array->element, .allocator = array->allocator, .device = array->device, .transfer = array->transfer,
-        .flags = (array->flags & 0xffffu) | (held->share && held->share->temporary ? HAMR_INFO_TEMPORARY : 0),
+        .flags = (array->flags & 0xffffu) | (share && share->temporary ? HAMR_INFO_TEMPORARY : 0) | (pooled ? 0 : HAMR_INFO_ADDRESS),
+        .address = pooled ? NULL : (void *)(uintptr_t)array->pointer,
     };
 }
 

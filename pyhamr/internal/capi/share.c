@@ -53,6 +53,7 @@ Share *share_over(const hamr_array *array) {
     memset(share, 0, sizeof *share);
     share->users = 1;
     share->allocator = array->allocator;
+    share->pooled = (char)is_pooled(array->allocator);
     share->token = array->memory;
     share->generation = capi_generation;
     share->stream = array->stream;
@@ -133,13 +134,13 @@ static const hamr_functions *known_by(const Share *share) {
 
 void share_leave(Share *share) {
     const hamr_functions *functions = known_by(share);
-    if (!functions || share->foreign || !is_pooled(share->allocator)) return;
+    if (!functions || share->foreign || !share->pooled) return;
     functions->release_after(share->token, HAMR_EVERY_STREAM);
 }
 
 /* Memory of the core's that may be handed out again must not be before the device is at rest: whoever has its
  * address may use it on any stream. */
-static int waits_for_all(const Share *share) { return share->address_known && !share->foreign && is_pooled(share->allocator); }
+static int waits_for_all(const Share *share) { return share->address_known && !share->foreign && share->pooled; }
 
 void share_end(Share *share, uint64_t stream) {
     if (!share) return;

@@ -22,6 +22,7 @@ typedef struct Share {
     char foreign;       /* somebody else's, whose release waits for nobody else's work */
     char pristine;      /* the core was told nothing but to make it */
     char pythons;       /* Python had it first, and is told when it is over */
+    char pooled;        /* by the core, which may hand it out again */
     atomic_char address_known; /* to others, who need not say on which streams they use it */
     uint64_t key;       /* for finished */
     hamr_finished_function finished; /* of memory that the core is told of late; NULL else */

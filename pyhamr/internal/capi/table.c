@@ -83,6 +83,7 @@ static const hamr_table table = {
     .limit_in_use = capi_limit_in_use,
     .limit_kept = capi_limit_kept,
     .read_only = capi_read_only,
+    .take = capi_take,
 };
 
 HAMR_EXPORT const hamr_table *hamr_get_table(uint32_t version) { return version == HAMR_TABLE_VERSION ? &table : NULL; }

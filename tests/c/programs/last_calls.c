@@ -42,6 +42,31 @@ static void read_only(void) {
     FAILS(hamr_read_only(NULL, &fixed), HAMR_ERROR_VALUE, "buffer is NULL");
 }
 
+/* The elements are another buffer's, and so is what is known of their memory. */
+static void taken(void) {
+    const int64_t shape[6] = {1, 2, 1, 1, 1, 2}, two = 2;
+    const double one = 1;
+    hamr_buffer *buffer, *made, *more;
+    OK(hamr_create(&buffer, HAMR_FLOAT64, 6, shape, NULL, &one));
+    const hamr_info *info = hamr_info_of(buffer);
+    void *memory = info->address;
+    TRUE(info->flags & HAMR_INFO_ADDRESS && memory && memory == hamr_data(buffer));
+    OK(hamr_take(buffer, &made));
+    TRUE(hamr_info_of(buffer) == info && info->size == 0 && info->ndim == 1 && !info->address && !hamr_data(buffer) && !info->capacity);
+    TRUE(hamr_info_of(made)->ndim == 6 && hamr_info_of(made)->shape[5] == 2 && hamr_info_of(made)->size == 4 && hamr_info_of(made)->address == memory);
+    OK(hamr_take(buffer, &more)); /* of nothing */
+    TRUE(hamr_info_of(more)->size == 0);
+    OK(hamr_resize(buffer, 1, &two, &one));
+    TRUE(hamr_info_of(buffer) == info && info->size == 2 && info->address == hamr_data(buffer) && ((double *)info->address)[1] == 1);
+    FAILS(hamr_take(NULL, &more), HAMR_ERROR_VALUE, "buffer is NULL");
+    FAILS(hamr_take(buffer, NULL), HAMR_ERROR_VALUE, "made is NULL");
+    OK(hamr_release(made));
+    OK(hamr_release(more));
+    OK(hamr_release(buffer));
+    FAILS(hamr_take(buffer, &more), HAMR_ERROR_RELEASED, "released");
+    TRUE(usage_of(HAMR_ALLOCATOR_MALLOC).live == 0);
+}
+
 int main(void) {
     hamr_buffer *buffer = made(4), *other = made(2);
     hamr_handle *handle;
@@ -71,6 +96,7 @@ int main(void) {
     TRUE((strstr)(hamr_last_error(), "released") != NULL);
     OK(hamr_release(buffer));
     read_only();
+    taken();
     printf("all of the last call\n");
     return 0;
 }

@@ -118,7 +118,103 @@ static void pointers_that_follow(const T &value) {
     follows();
 }
 
+/// One size in braces, where no number is meant.
+static void shapes_of_one_size() {
+    double memory[6] = {1, 2, 3, 4, 5, 6};
+    const std::size_t five = 5;
+    int ended = 0;
+    {
+        const hamr::buffer<double> shared = hamr::adopt(memory, {5}), owned = hamr::adopt(memory, {five}, [&](double *) { ended++; });
+        TRUE(shared.shape() == hamr::extents(5) && owned.size() == 5 && shared[4] == 5 && owned.data() == memory);
+        TRUE(hamr::adopt(memory, {2, 3}).shape() == hamr::extents(2, 3) && hamr::adopt(memory, {2, five - 2}).shape() == hamr::extents(2, 3));
+        TRUE(hamr::adopt(memory, {}).shape() == hamr::extents() && hamr::adopt(memory, {2, 3}).reshape({6}).shape() == hamr::extents(6));
+        hamr::adoption steps;
+        steps.strides = {16};
+        TRUE(hamr::adopt(memory, {3}, steps).read()[2] == 5);
+    }
+    TRUE(ended == 1 && hamr::extents{7} == hamr::extents(7));
+    THROWS(hamr::error, "fit in 63 bits", hamr::extents({~std::size_t(0)}));
+}
+
+/// What a class has that holds buffers, without a swap of its own.
+template <typename T>
+struct holder {
+    hamr::buffer<T> field;
+};
+
+template <typename T>
+static void swaps(A place, const T &value, const hamr::stream &one, const hamr::stream &two) {
+    using M = hamr::buffer_transfer;
+    holder<T> a{hamr::buffer<T>(place, one, M::async, 2, value)}, b{hamr::buffer<T>(place, two, M::sync, 3, value)};
+    std::swap(a, b);
+    TRUE(a.field.size() == 3 && b.field.size() == 2);
+    TRUE(a.field.get_stream() == one && b.field.get_stream() == two); // as moves of buffers leave them
+    TRUE(a.field.get_transfer_mode() == M::async && b.field.get_transfer_mode() == M::sync);
+    swap(a.field, b.field);
+    TRUE(a.field.size() == 2 && a.field.get_stream() == two && b.field.get_stream() == one);
+    const holder<T> moved(std::move(a));
+    TRUE(moved.field.size() == 2 && moved.field.get_stream() == two && a.field.size() == 0 && a.field.get_stream() == two);
+    TRUE(a.field.append(&value, 1) == 0 && a.field.size() == 1 && a.field.get_stream() == two && a.field.get_transfer_mode() == M::sync);
+    a.field.get_stream() = one; // and moved before the library is told
+    const holder<T> again(std::move(a));
+    TRUE(again.field.get_stream() == one && a.field.get_stream() == one && a.field.resize(2) == 0 && a.field.get_stream() == one);
+}
+
+/// What a loop reads without a call.
+static void sizes_that_follow() {
+    hamr::buffer<double> b(A::malloc);
+    const auto says = [](const hamr::buffer<double> &of, std::size_t n) {
+        const hamr_info *info = hamr_info_of(of.native());
+        TRUE(of.size() == n && static_cast<std::size_t>(info->size) == n && of.capacity() == static_cast<std::size_t>(info->capacity));
+        TRUE(of.data() == hamr_data(of.native()) && of.is_contiguous() && of.end() - of.begin() == static_cast<std::ptrdiff_t>(n));
+    };
+    says(b, 0);
+    TRUE(b.resize(3, 1) == 0);
+    says(b, 3);
+    hamr::buffer<double> sharer = b.reshape({3}), moved(std::move(b));
+    says(moved, 3);
+    TRUE(b.size() == 0 && b.data() == nullptr && b.capacity() == 0 && std::as_const(b).native());
+    says(b, 0);
+    TRUE(b.append({1, 2}) == 0);
+    says(b, 2);
+    TRUE(sharer.resize(1000, 2) == 0);
+    says(sharer, 1000), says(moved, 3);
+    TRUE(sharer[999] == 2 && moved[2] == 1);
+    const std::int64_t four = 4, none = 0;
+    TRUE(hamr_resize(sharer.native(), 1, &four, nullptr) == HAMR_OK); // by hamr.h
+    says(sharer, 4);
+    hamr::buffer<double> gone(std::move(sharer));
+    TRUE(hamr_resize(sharer.native(), 1, &four, nullptr) == HAMR_OK);
+    says(sharer, 4), says(gone, 4);
+    TRUE(hamr_swap(sharer.native(), moved.native()) == HAMR_OK);
+    says(sharer, 3), says(moved, 4);
+    TRUE(hamr_resize(sharer.native(), 1, &none, nullptr) == HAMR_OK && sharer.free() == 0);
+    says(sharer, 0);
+    swap(gone, moved), gone = std::move(moved), moved = gone;
+    says(moved, 4), says(gone, 4);
+    TRUE(moved.move(A::cpp) == 0 && moved.reserve(90) == 0 && moved.assign({7}) == 0);
+    says(moved, 1);
+    TRUE(moved.shrink_to_fit() == 0);
+    says(moved, 1);
+    b = hamr::buffer<double>(A::malloc, {2, 3}, 1);
+    says(b, 6);
+    const auto column = b.transposed().row(1);
+    TRUE(column.size() == 2 && !column.is_contiguous() && column.data() == b.data() + 1);
+}
+
 int main() {
+    shapes_of_one_size();
+    sizes_that_follow();
+    int named[2];
+    std::int32_t devices = 0;
+    const bool there = hamr_device_count("cuda", &devices) == HAMR_OK && devices > 0; // else a stream is a name that nobody asks for
+    for (A place : {A::malloc, A::cpp}) {
+        const hamr::stream one = there ? hamr::stream::create() : hamr::stream::of(&named[0], "cuda");
+        const hamr::stream two = there ? hamr::stream::create() : hamr::stream::of(&named[1], "cuda");
+        swaps(place, 1.5, one, two);
+        swaps(place, std::string("a"), one, two);
+        swaps(place, padded{'a', 1}, one, two);
+    }
     pointers_that_follow<double>(1);
     pointers_that_follow<std::string>("a");
     elements_that_overlap();

@@ -157,10 +157,36 @@ static void streams_end() {
     TRUE(empty.resize(3, 2) == 0 && sum(empty) == 6 && target.resize(3, 2) == 0 && sum(target) == 6);
 }
 
+struct holder {
+    B<float> field;
+};
+
+// Classes that hold buffers are swapped by moves, which leave each its stream, until that ends.
+static void streams_stay(A one, A other) {
+    B<float> kept;
+    {
+        const hamr::stream s = hamr::stream::create(0), t = hamr::stream::create(0);
+        holder a{B<float>(one, s, 2, 1.0f)}, b{B<float>(other, t, M::sync, 3, 2.0f)};
+        std::swap(a, b);
+        TRUE(sum(a.field) == 6 && sum(b.field) == 2 && a.field.get_stream() == s && b.field.get_stream() == t);
+        const B<float> moved(std::move(a.field));
+        TRUE(moved.get_stream() == s && a.field.get_stream() == s && a.field.empty() && a.field.get_allocator() == one);
+        TRUE(a.field.resize(2, 5) == 0 && sum(a.field) == 10 && sum(moved) == 6);
+        b = std::move(a);
+        TRUE(b.field.get_stream() == t && sum(b.field) == 10 && a.field.get_stream() == s && b.field.get_transfer_mode() == M::sync);
+        kept.swap(a.field);
+    }
+    TRUE(!kept.get_stream() && kept.resize(3, 2) == 0 && sum(kept) == 6 && kept.get_allocator() == one);
+}
+
 int main(int count, char **arguments) {
     TRUE(hamr::set_active_device(0) == 0); // which loads the driver
     if (count > 1) peers(arguments[1]);
     streams_end();
+    streams_stay(A::cuda, A::cuda);
+    streams_stay(A::cuda_async, A::cuda);
+    streams_stay(A::cuda_vmm, A::cuda_vmm);
+    streams_stay(A::cuda_host, A::malloc);
     pipelines();
     owners();
     views();

@@ -62,7 +62,7 @@ static void references() {
     TRUE(has.get_stream() == s && hamr_info_of(has.values.native())->stream == s.native()); // which told the library
     TRUE(has.values.append(has.values) == 0 && sum(has.values) == 9 && has.values.get_transfer_mode() == M::async);
     const B<double> copy(has.values), moved(std::move(has.values));
-    TRUE(copy.get_stream() == s && moved.get_stream() == s && !has.get_stream() && sum(copy) == 9 && sum(moved) == 9);
+    TRUE(copy.get_stream() == s && moved.get_stream() == s && has.get_stream() == s && sum(copy) == 9 && sum(moved) == 9);
     has.get_stream() = s; // of a buffer without elements
     TRUE(has.values.resize(2, 1) == 0 && hamr_info_of(has.values.native())->stream == s.native() && sum(has.values) == 2);
     has.values = copy;
