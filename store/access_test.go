@@ -22,22 +22,22 @@ import (
 func TestPathsThatAreRefused(t *testing.T) {
 	open := folder(t)
 	require.NoError(t, os.Chmod(open, 0o755))
-	_, err := Listen(ServerOptions{Path: filepath.Join(open, "store.sock")})
+	_, err := server.Listen(ServerOptions{Path: filepath.Join(open, "store.sock")})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "0755")
-	_, err = Listen(ServerOptions{Path: filepath.Join(folder(t), "store.sock"), Spill: open})
+	_, err = server.Listen(ServerOptions{Path: filepath.Join(folder(t), "store.sock"), Spill: open})
 	require.ErrorAs(t, err, &refused)
 
 	link := filepath.Join(folder(t), "link")
 	require.NoError(t, os.Symlink(open, link))
-	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
+	_, err = server.Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "0755")
 
 	file := filepath.Join(folder(t), "store.sock")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err = Listen(ServerOptions{Path: file})
+	_, err = server.Listen(ServerOptions{Path: file})
 	require.ErrorAs(t, err, &refused)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 
 	var wrong *ArgumentError
 	for _, path := range []string{"store.sock", "/tmp/" + strings.Repeat("x", 200)} {
-		_, err = Listen(ServerOptions{Path: path})
+		_, err = server.Listen(ServerOptions{Path: path})
 		require.ErrorAs(t, err, &wrong)
 		_, err = Connect(background, path, newRuntime(t))
 		require.ErrorAs(t, err, &wrong)
@@ -56,7 +56,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 
 func TestOneServerForAPath(t *testing.T) {
 	s := startServer(t, ServerOptions{})
-	_, err := Listen(ServerOptions{Path: s.Path()})
+	_, err := server.Listen(ServerOptions{Path: s.Path()})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), fmt.Sprint(os.Getpid()))
@@ -104,7 +104,7 @@ func TestALinkOfAnotherUserIsRefused(t *testing.T) {
 	link := filepath.Join(links, "link")
 	own := folder(t)
 	asAnother(t, func() { assert.NoError(t, os.Symlink(own, link)) })
-	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
+	_, err = server.Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
 	require.ErrorAs(t, err, new(*RefusedError))
 	assert.Contains(t, err.Error(), "65534")
 }

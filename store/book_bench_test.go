@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 // longestHold returns for how long somebody had to wait for the server's lock while f ran, at most.
-func longestHold(s *Server, f func()) (longest time.Duration) {
+func longestHold(s *server.Server, f func()) (longest time.Duration) {
 	var ended atomic.Bool
 	done := make(chan struct{})
 	go func() {
@@ -33,7 +34,7 @@ func longestHold(s *Server, f func()) (longest time.Duration) {
 }
 
 // giveNames has objects have many names, each of which is given many times.
-func giveNames(s *Server, objects []*Object, names, times int) {
+func giveNames(s *server.Server, objects []*Object, names, times int) {
 	for i := range names * times {
 		var e protocol.Encoder
 		name := fmt.Sprint("a name of usual length ", i%names)
@@ -105,7 +106,7 @@ func BenchmarkLongestHold(b *testing.B) {
 }
 
 // namedObjects has a client keep leases of some objects.
-func namedObjects(b *testing.B, n int) (s *Server, c *Client, objects []*Object) {
+func namedObjects(b *testing.B, n int) (s *server.Server, c *Client, objects []*Object) {
 	s = startServer(b, ServerOptions{TableLimit: 1 << 30})
 	c = newClient(b, s)
 	for range n {

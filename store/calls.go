@@ -216,19 +216,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
 	err = c.call(ctx, call{
 		operation: protocol.OpStatistics,
-		read: func(d *protocol.Decoder) {
-			for _, v := range t.Numbers() {
-				*v = int64(d.U64())
-			}
-			for range d.Count(16) {
-				m := MemoryStatistics{Name: d.Text()}
-				m.Device = [16]byte(d.ID())
-				for _, v := range m.Numbers() {
-					*v = int64(d.U64())
-				}
-				t.Memories = append(t.Memories, m)
-			}
-		},
+		read:      func(d *protocol.Decoder) { t = protocol.DecodeStatistics(d) },
 	})
 	return t, err
 }

@@ -14,11 +14,12 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
+	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
 // newDeviceClient is one whose runtime has devices of its own making, with the same UUIDs as others'.
-func newDeviceClient(t *testing.T, s *Server, devices int) *Client {
+func newDeviceClient(t *testing.T, s *server.Server, devices int) *Client {
 	t.Helper()
 	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: devices}), host.New())
 	require.NoError(t, err)
@@ -191,13 +192,13 @@ func TestAChangedSpillFileOfADevicesIsFound(t *testing.T) {
 }
 
 func TestAServerThatCannotSpillDevices(t *testing.T) {
-	_, err := Listen(ServerOptions{Path: folder(t) + "/s.sock", SpillDevices: newRuntime(t)})
+	_, err := server.Listen(ServerOptions{Path: folder(t) + "/s.sock", SpillDevices: newRuntime(t)})
 	require.ErrorAs(t, err, new(*ArgumentError))
 	onHost, err := gobuffer.NewRuntime(host.New())
 	require.NoError(t, err)
-	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: newRuntime(t)})
+	_, err = server.Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: newRuntime(t)})
 	require.ErrorAs(t, err, new(*ArgumentError), "there is no limit")
-	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", DeviceLimit: 1, Spill: folder(t), SpillDevices: onHost})
+	_, err = server.Listen(ServerOptions{Path: folder(t) + "/s.sock", DeviceLimit: 1, Spill: folder(t), SpillDevices: onHost})
 	require.ErrorIs(t, err, backends.ErrUnavailable)
 	// Of a device that it does not know it evicts.
 	s := startServer(t, ServerOptions{DeviceLimit: 64 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})

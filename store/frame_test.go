@@ -113,7 +113,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-func fuzzOnce(t testing.TB, s *Server, descriptors uint8, packets ...[]byte) {
+func fuzzOnce(t testing.TB, s *server.Server, descriptors uint8, packets ...[]byte) {
 	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
 	err := c.Handle(greeting(), nil)
 	for _, packet := range packets {

@@ -17,7 +17,7 @@ import (
 )
 
 // linked is a server's connection, and its other end; process stands for that of the peer.
-func linked(t *testing.T, s *Server, process int) (k *server.Link, other *wire.WaitingSocket) {
+func linked(t *testing.T, s *server.Server, process int) (k *server.Link, other *wire.WaitingSocket) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func linked(t *testing.T, s *Server, process int) (k *server.Link, other *wire.W
 }
 
 // answering is a server without a socket that answers what it is linked to.
-func answering(t *testing.T) *Server {
+func answering(t *testing.T) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(ServerOptions{})
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestAClosedConnectionIsNoticed(t *testing.T) {
 }
 
 // away has requests of clients be away, all for one object, until they are let go.
-func away(t *testing.T, clients int) (s *Server, list []*Client, id ID, letGo func(), outcomes chan error) {
+func away(t *testing.T, clients int) (s *server.Server, list []*Client, id ID, letGo func(), outcomes chan error) {
 	t.Helper()
 	s = startServer(t, ServerOptions{HostLimit: 1 << 20, Spill: folder(t)})
 	for range clients {

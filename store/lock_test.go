@@ -20,7 +20,7 @@ func TestALockFileThatWasRemoved(t *testing.T) {
 	c := newClient(t, first)
 	id := makeObject(t, c, bytesOf(100), 7)
 	require.NoError(t, os.Remove(first.At+".lock"))
-	_, err := Listen(ServerOptions{Path: first.At})
+	_, err := server.Listen(ServerOptions{Path: first.At})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.ErrorContains(t, err, "a store serves it already")
@@ -45,7 +45,7 @@ func TestASocketThatWasRemoved(t *testing.T) {
 // TestALockEndsWithItsServer though another process has a copy of the descriptor, as a forked child.
 func TestALockEndsWithItsServer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	first, err := Listen(ServerOptions{Path: path})
+	first, err := server.Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
 	for _, descriptor := range []int{first.Lock.Descriptor, first.Listener.Descriptor} {
 		copied, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)

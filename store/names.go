@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -84,13 +83,3 @@ type Statistics = protocol.Statistics
 
 // MemoryStatistics count the host's memory or that of a device, in bytes.
 type MemoryStatistics = protocol.MemoryStatistics
-
-// ServerOptions say where a server listens and what it may hold.
-type ServerOptions = server.ServerOptions
-
-// Server keeps objects. Its methods may be called from any goroutine.
-type Server = server.Server
-
-// Listen returns a server that listens, and has clients wait until Serve is called, a second at the most: see
-// ServerOptions.
-func Listen(o ServerOptions) (*Server, error) { return server.Listen(o) }

@@ -14,6 +14,7 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 func TestAnObjectsLife(t *testing.T) {
@@ -225,7 +226,7 @@ func TestWaitListAndEvents(t *testing.T) {
 // TestWhatIsBoundGoesWithItsSession also at a server that is started again, where its maker has it.
 func TestWhatIsBoundGoesWithItsSession(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	first, err := Listen(ServerOptions{Path: path})
+	first, err := server.Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
 	go func() { _ = first.Serve(background) }()
 	c := newClient(t, first)

@@ -14,10 +14,11 @@ import (
 	"hamr/internal/deadline"
 	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/server"
 )
 
 // restart has another server of a path follow one, in this process.
-func restart(t *testing.T, s *Server) *Server {
+func restart(t *testing.T, s *server.Server) *server.Server {
 	t.Helper()
 	require.NoError(t, s.Close())
 	return startServer(t, ServerOptions{Path: s.Path()})

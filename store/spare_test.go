@@ -17,7 +17,7 @@ import (
 )
 
 // waitReady waits until there is ready memory of some bytes.
-func waitReady(t testing.TB, s *Server, size int64) {
+func waitReady(t testing.TB, s *server.Server, size int64) {
 	t.Helper()
 	eventually(t, func() bool { return s.Statistics().Memories[0].Ready == size }, func() any { return s.Statistics() })
 }
@@ -188,7 +188,7 @@ func TestReadyMemoryOfKilledClients(t *testing.T) {
 func TestAServerEndsWhileItMakesMemoryReady(t *testing.T) {
 	before := openDescriptors(t, os.Getpid())
 	for range 5 {
-		s, err := Listen(ServerOptions{Path: folder(t) + "/store.sock", HostLimit: 1 << 30, Ready: 256 << 20})
+		s, err := server.Listen(ServerOptions{Path: folder(t) + "/store.sock", HostLimit: 1 << 30, Ready: 256 << 20})
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 	}

@@ -15,7 +15,7 @@ import (
 const oneUnit = 64 << 10
 
 // spillingServer has room for one object on each device.
-func spillingServer(t *testing.T, path string, limit int64) *Server {
+func spillingServer(t *testing.T, path string, limit int64) *server.Server {
 	t.Helper()
 	return startServer(t, ServerOptions{Path: path, DeviceLimit: limit, Spill: folder(t), SpillDevices: newRuntime(t)})
 }
@@ -116,7 +116,7 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 }
 
 // fullFolder has a server's folder for spilled files have room for some bytes.
-func fullFolder(s *Server, room int64) {
+func fullFolder(s *server.Server, room int64) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.OpenSpill = func(folder string) (*os.File, error) {

@@ -15,6 +15,7 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
+	"hamr/store/internal/server"
 )
 
 var background = context.Background()
@@ -39,12 +40,12 @@ func folder(t testing.TB) string {
 	return name
 }
 
-func startServer(t testing.TB, o ServerOptions) *Server {
+func startServer(t testing.TB, o ServerOptions) *server.Server {
 	t.Helper()
 	if o.Path == "" && o.Socket == 0 {
 		o.Path = filepath.Join(folder(t), "store.sock")
 	}
-	s, err := Listen(o)
+	s, err := server.Listen(o)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(background) }()
@@ -55,7 +56,7 @@ func startServer(t testing.TB, o ServerOptions) *Server {
 	return s
 }
 
-func newClient(t testing.TB, s *Server) *Client {
+func newClient(t testing.TB, s *server.Server) *Client {
 	t.Helper()
 	c, err := Connect(background, s.Path(), newRuntime(t))
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func gone(t testing.TB, c *Client) {
 }
 
 // empty waits until no lease is left and no byte counted beside those that are ready.
-func empty(t testing.TB, s *Server) {
+func empty(t testing.TB, s *server.Server) {
 	t.Helper()
 	eventually(t, func() bool {
 		f := s.Statistics()

@@ -38,7 +38,7 @@ type MemoryStatistics struct {
 	Ready int64
 }
 
-func (t *Statistics) Numbers() []*int64 {
+func (t *Statistics) numbers() []*int64 {
 	return []*int64{
 		&t.Objects, &t.Unsealed, &t.Names, &t.Leases, &t.Sessions, &t.Table, &t.TableLimit, &t.Evicted,
 		&t.Spilled, &t.Spills, &t.Restored, &t.Requests, &t.Refused, &t.Breaches,
@@ -46,6 +46,37 @@ func (t *Statistics) Numbers() []*int64 {
 	}
 }
 
-func (m *MemoryStatistics) Numbers() []*int64 {
+func (m *MemoryStatistics) numbers() []*int64 {
 	return []*int64{&m.Limit, &m.Used, &m.Peak, &m.Lingering, &m.Ready}
+}
+
+// EncodeStatistics appends a server's figures.
+func EncodeStatistics(e *Encoder, t Statistics) {
+	for _, v := range t.numbers() {
+		e.U64(uint64(*v))
+	}
+	e.U32(uint32(len(t.Memories)))
+	for _, m := range t.Memories {
+		e.Text(m.Name)
+		e.ID(ID(m.Device))
+		for _, v := range m.numbers() {
+			e.U64(uint64(*v))
+		}
+	}
+}
+
+// DecodeStatistics reads what EncodeStatistics appends.
+func DecodeStatistics(d *Decoder) (t Statistics) {
+	for _, v := range t.numbers() {
+		*v = int64(d.U64())
+	}
+	for range d.Count(16) {
+		m := MemoryStatistics{Name: d.Text()}
+		m.Device = [16]byte(d.ID())
+		for _, v := range m.numbers() {
+			*v = int64(d.U64())
+		}
+		t.Memories = append(t.Memories, m)
+	}
+	return t
 }

@@ -77,7 +77,7 @@ func givenPath(descriptor int) (string, error) {
 }
 
 // choosePath has a path in the options: that of the socket, where there is one.
-func (o *ServerOptions) choosePath() error {
+func (o *Options) choosePath() error {
 	if o.Socket > 0 {
 		path, err := givenPath(o.Socket)
 		if err != nil {

@@ -317,17 +317,7 @@ func (c *Conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) erro
 		return err
 	}
 	t := c.Server.figures()
-	for _, v := range t.Numbers() {
-		e.U64(uint64(*v))
-	}
-	e.U32(uint32(len(t.Memories)))
-	for _, m := range t.Memories {
-		e.Text(m.Name)
-		e.ID(protocol.ID(m.Device))
-		for _, v := range m.Numbers() {
-			e.U64(uint64(*v))
-		}
-	}
+	protocol.EncodeStatistics(e, t)
 	if len(e.Bytes) > protocol.MostPacket {
 		return &protocol.SystemError{Problem: fmt.Sprintf("statistics of %d devices", len(t.Memories))}
 	}

@@ -20,8 +20,8 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// ServerOptions say where a server listens and what it may hold.
-type ServerOptions struct {
+// Options say where a server listens and what it may hold.
+type Options struct {
 	Path string // DefaultPath where it is empty, and Socket is not given
 	// Socket, above 0, is the descriptor of a socket that listens at its path already, as a service manager makes one. The
 	// server that Listen returns has it; the path stays when the server ends.
@@ -46,7 +46,7 @@ type ServerOptions struct {
 
 // Server keeps objects. Its methods may be called from any goroutine.
 type Server struct {
-	Options  ServerOptions
+	Options  Options
 	At       string
 	Lock     *wire.PathLock
 	socket   wire.FileIdentity // of what Listen has bound
@@ -103,7 +103,7 @@ type Server struct {
 // socket's directory if there is none, for the user alone, and refuses one that others can enter.
 // A socket that a server left behind which has ended is replaced; that of a living one is a
 // *RefusedError.
-func Listen(o ServerOptions) (*Server, error) {
+func Listen(o Options) (*Server, error) {
 	if err := o.choosePath(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func Listen(o ServerOptions) (*Server, error) {
 }
 
 // NewServer returns a server without a socket.
-func NewServer(o ServerOptions) (*Server, error) {
+func NewServer(o Options) (*Server, error) {
 	for name, limit := range map[string]int64{"Socket": int64(o.Socket), "HostLimit": o.HostLimit, "DeviceLimit": o.DeviceLimit, "TableLimit": o.TableLimit,
 		"Ready": o.Ready, "MaxMetadata": int64(o.MaxMetadata), "MaxSessions": int64(o.MaxSessions)} {
 		if limit < 0 {
