@@ -1,44 +1,13 @@
 package gobuffer
 
-import "hamr/backends"
-
-// FillSlots has a Runtime's next shares lie in no lane, until one that has a slot ends.
-func FillSlots(r *Runtime) {
-	r.leases.mu.Lock()
-	defer r.leases.mu.Unlock()
-	r.leases.slots.used, r.leases.slots.free = laneWords-1, nil
-}
-
-// Noted is how many shares this process's lanes say to be open.
-func Noted() (count int) {
-	ownLanes.mu.Lock()
-	defer ownLanes.mu.Unlock()
-	for _, each := range ownLanes.to {
-		count += len(each.open)
-	}
-	return count
-}
-
-// LanesMade is how many lanes this process has.
-func LanesMade() int {
-	ownLanes.mu.Lock()
-	defer ownLanes.mu.Unlock()
-	return len(ownLanes.to)
-}
-
-const MostMakers = mostMakers
-
-// DropLanes gives up the lanes that say nothing.
-func DropLanes() {
-	ownLanes.mu.Lock()
-	defer ownLanes.mu.Unlock()
-	for ownLanes.dropOldest() {
-	}
-}
+import (
+	"hamr/backends"
+	"hamr/gobuffer/internal/shares"
+)
 
 // AdoptMapping is memory that is mapped for as long as it is used.
 func AdoptMapping(r *Runtime, at backends.Region, size int, unmap func() error) (*Memory, error) {
-	return r.adoptMapping(at, size, unmap)
+	return r.attach(&shares.Attachment{Region: at, Size: size, End: unmap})
 }
 
 // Known is how many memories' uses are looked at.

@@ -1,9 +1,8 @@
 package gobuffer
 
 import (
-	"errors"
-
 	"hamr/backends"
+	"hamr/gobuffer/internal/shares"
 )
 
 // SameDevice returns the number that another backend, given by name, has for a device of
@@ -47,15 +46,7 @@ func (r *Runtime) identity(backend string, device int) (id backends.UUID, known 
 	if device < 0 || device >= count {
 		return id, false, valueError("device", device, deviceNumbers(count, backend))
 	}
-	able, ok := backends.As[backends.Identified](b)
-	if !ok {
-		return id, false, nil
-	}
-	id, err = able.Identity(device)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return id, false, nil
-	}
-	return id, err == nil, err
+	return shares.Identity(b, device)
 }
 
 // SettleContext waits for what was enqueued so far in the context that found is memory of,

@@ -9,6 +9,7 @@ import (
 	"hamr/backends"
 	"hamr/backends/waiting"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/shares"
 )
 
 // Memory is one allocation, or foreign memory that was adopted, with the number
@@ -17,34 +18,31 @@ import (
 // return one that is ErrZero, and the others their zero values; Retain and Release of memory
 // that was released before panic, since its bytes may be somebody else's.
 type Memory struct {
-	runtime    *Runtime
-	*served    // what the Runtime knows of the allocator
-	region     backends.Region
-	size       atomic.Int64    // bytes: they may become more, see extend
-	asked      atomic.Uintptr  // the stream as the caller named it
-	stream     atomic.Uintptr  // the same, resolved: its release is ordered on it
-	turns      atomic.Uint32   // how often an Array has turned from a stream: see Handle.remember
-	place      uint32          // in the list of its part of the counter
-	foreign    func()          // called instead of freeing; nil for our own memory
-	shared     backends.Sharer // whose mapping it is; else nil
-	descriptor *Descriptor     // of the memory, which ends with it; else nil
-	lease      int             // a descriptor by which another process keeps the memory, plus one, or 0
-	unmap      func() error    // ends what is at the addresses, instead of freeing; else nil
-	taker      taker           // likewise, of memory that goes back in the order of its stream
-	owned      bool
-	taken      bool        // owned, but not allocated by us
-	keeps      bool        // temporaries of its elements were kept; for who drops the last reference
-	every      atomic.Bool // its release waits for all streams of the device
-	retired    bool        // it counts as freed
-	part       uint8       // of the counter
-	library    Library
-	booked     uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
-	refs       atomic.Int64
-	uses       order.Uses // enqueued and not yet waited for
-	first      pattern    // what it was filled with; here to save an allocation
-	watched    *uint64    // what tells whether it was written to, of temporaries while tracing
-	mapping    *mapping   // of memory that the host maps, and of the host's view of it; else nil
-	life       *lives     // while there is a Checker; else nil
+	runtime  *Runtime
+	*served  // what the Runtime knows of the allocator
+	region   backends.Region
+	size     atomic.Int64       // bytes: they may become more, see extend
+	asked    atomic.Uintptr     // the stream as the caller named it
+	stream   atomic.Uintptr     // the same, resolved: its release is ordered on it
+	turns    atomic.Uint32      // how often an Array has turned from a stream: see Handle.remember
+	place    uint32             // in the list of its part of the counter
+	foreign  func()             // called instead of freeing; nil for our own memory
+	attached *shares.Attachment // what is mapped at the addresses, which ends instead of being freed; else nil
+	taker    taker              // likewise, of memory that goes back in the order of its stream
+	owned    bool
+	taken    bool        // owned, but not allocated by us
+	keeps    bool        // temporaries of its elements were kept; for who drops the last reference
+	every    atomic.Bool // its release waits for all streams of the device
+	retired  bool        // it counts as freed
+	part     uint8       // of the counter
+	library  Library
+	booked   uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
+	refs     atomic.Int64
+	uses     order.Uses // enqueued and not yet waited for
+	first    pattern    // what it was filled with; here to save an allocation
+	watched  *uint64    // what tells whether it was written to, of temporaries while tracing
+	mapping  *mapping   // of memory that the host maps, and of the host's view of it; else nil
+	life     *lives     // while there is a Checker; else nil
 }
 
 // newMemory is room for memory of an allocator and for the first work on it, if there will be
@@ -147,7 +145,7 @@ func (m *Memory) Size() int {
 func (m *Memory) Owned() bool { return m != nil && m.owned }
 
 // ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
-func (m *Memory) ends() bool { return m.owned || m.unmap != nil }
+func (m *Memory) ends() bool { return m.owned || m.attached != nil }
 
 // Asynchronous reports whether work may be pending on the memory.
 func (m *Memory) Asynchronous() bool { return m.check() == nil && m.streams != nil }

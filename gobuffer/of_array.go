@@ -145,9 +145,6 @@ func (b *Buffer[T]) Set(at int, other *Array, start, n int) error {
 	return b.array().Set(at, other, start, n)
 }
 
-// Share is [Array.Share].
-func (b *Buffer[T]) Share(s Sharing) (*Shared, error) { return b.array().Share(s) }
-
 // SetStream is [Array.SetStream].
 func (b *Buffer[T]) SetStream(s backends.Stream, t Transfer) error { return b.array().SetStream(s, t) }
 

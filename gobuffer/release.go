@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"syscall"
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
@@ -36,8 +37,8 @@ func (m *Memory) Release() error {
 	//mutate:replace memory that grows is freed before the device is at rest
 	//mutate:with m.grower != nil => false
 	//mutate:replace shared memory is unmapped under work
-	//mutate:with m.unmap != nil => false
-	waits := m.grower != nil || m.unmap != nil
+	//mutate:with m.attached != nil => false
+	waits := m.grower != nil || m.attached != nil
 	//mutate:never memory whose address a library has is handed out again under its work
 	if m.every.Load() && (m.taker != nil || m.ends()) && !waits {
 		return m.releaseLater()
@@ -125,12 +126,12 @@ func (m *Memory) giveBack() error {
 	r, a := m.runtime, m.region.Allocator
 	// What is recorded still is ordered before the release; its tickets end here.
 	late := m.uses.End()
-	if m.unmap != nil {
+	if m.attached != nil {
 		if c := r.checked(); c != nil {
 			//mutate:remove what was unmapped is known still
 			c.frees(m)
 		}
-		return errors.Join(late, m.endShared())
+		return errors.Join(late, m.endAttached())
 	}
 	if !m.owned {
 		if c := r.checked(); c != nil {
@@ -178,6 +179,26 @@ func (m *Memory) freeOrPostpone(size int, s backends.Stream) error {
 		if again := m.backend.Free(m.region, size, s); refused(again) {
 			m.postpone()
 		}
+	}
+	return err
+}
+
+// endAttached ends the mapping, or postpones it where its backend could not reach the device.
+func (m *Memory) endAttached() error {
+	r := m.runtime
+	err := m.attached.End()
+	if refused(err) && refused(m.attached.End()) {
+		m.leaveStream()
+		//mutate:remove shared memory that could not be unmapped is forgotten
+		r.postponed.add(m)
+		return err
+	}
+	if d := m.attached.Descriptor; d != nil {
+		err = errors.Join(err, syscall.Close(d.Number))
+	}
+	r.counters[m.region.Allocator].adopted.Add(-1)
+	if r.tracing() {
+		r.tracef("unmap %s device %d size %d at %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/shares"
 )
 
 // Runtime is a set of backends, found by allocator, and the counters of the
@@ -31,7 +32,7 @@ type Runtime struct {
 	kept        kept
 	modules     loadedModules
 	same        sameDevices
-	leases      leases
+	shares      shares.Ledger
 	grants      grants
 	trace       atomic.Pointer[func(string)]
 }

@@ -2,13 +2,14 @@ package gobuffer
 
 import (
 	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/shares"
 )
 
 // Sharing is how Array.Share goes about it.
@@ -41,12 +42,20 @@ type Descriptor struct {
 // Send or by a transport of the caller's that duplicates descriptors, as SCM_RIGHTS does. Memory lasts
 // while anybody has the descriptors or what was opened by them. Its methods are safe for concurrent use.
 type Shared struct {
-	mu          sync.Mutex
-	frame       []byte
-	descriptors []int
-	copied      bool
-	readOnly    bool
-	lent        bool
+	mu                     sync.Mutex
+	frame                  []byte
+	descriptors            []int
+	copied, readOnly, lent bool
+}
+
+// newShared is what is sent of a frame; the descriptors are its own from now on.
+func newShared(f *shares.Frame, descriptors []int, err error) (*Shared, error) {
+	if err != nil {
+		return nil, err
+	}
+	s := &Shared{frame: f.Encode(), descriptors: descriptors}
+	s.copied, s.readOnly, s.lent = f.Copied, f.ReadOnly, f.Lent()
+	return s, nil
 }
 
 // Share returns what other processes open the elements by, in place where their memory allows it, else as
@@ -66,21 +75,15 @@ func (a *Array) Share(s Sharing) (*Shared, error) {
 			return nil, err
 		}
 	}
-	f := &shareFrame{layout: a.layout, readOnly: s.ReadOnly || a.fixed, allocator: a.options.Allocator}
+	f := &shares.Frame{Layout: a.layout, ReadOnly: s.ReadOnly || a.fixed, Allocator: a.options.Allocator}
 	if a.memory != nil {
-		f.allocator = a.memory.region.Allocator
+		f.Allocator = a.memory.region.Allocator
 	}
 	if a.layout.Count() == 0 {
-		f.layout.Strides = arrayiface.CStrides(f.layout.Shape, f.layout.Type.Size())
-		f.allocator = a.options.Allocator
-		at := backends.Region{Allocator: f.allocator, Device: a.options.Device}
-		if id, err := a.runtime.deviceID(at); err == nil && f.allocator.Kind() != backends.Pageable {
-			f.device = id
-		}
-		return f.shared(nil)
+		return a.shareNothing(f)
 	}
 	low, high := a.layout.Span()
-	f.size, f.first = high-low, -low
+	f.Size, f.First = high-low, -low
 	if s.Copy != CopyAlways {
 		made, err := a.shareInPlace(f, s, offset(a.address, low))
 		if made != nil || !errors.Is(err, backends.ErrUnavailable) {
@@ -105,14 +108,28 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// Share is [Array.Share].
+func (b *Buffer[T]) Share(s Sharing) (*Shared, error) { return b.array().Share(s) }
+
+func (a *Array) shareNothing(f *shares.Frame) (*Shared, error) {
+	f.Layout.Strides = arrayiface.CStrides(f.Layout.Shape, f.Layout.Type.Size())
+	f.Allocator = a.options.Allocator
+	if b, err := a.runtime.Backend(f.Allocator); err == nil && f.Allocator.Kind() != backends.Pageable {
+		f.Device, _ = a.runtime.shares.DeviceID(b, a.options.Device) // without it the receiver takes the host
+	}
+	return newShared(f, nil, nil)
+}
+
 // shareInPlace returns an *UnavailableError where the elements that start at an address cannot be had in place.
-func (a *Array) shareInPlace(f *shareFrame, s Sharing, start backends.Address) (*Shared, error) {
+func (a *Array) shareInPlace(f *shares.Frame, s Sharing, start backends.Address) (*Shared, error) {
 	d, err := a.descriptor(s)
 	if err != nil {
 		return nil, err
 	}
 	if d != nil {
-		return f.ofDescriptor(a.runtime, a.memory.region, d, int(start-d.Start))
+		from := a.memory
+		descriptors, err := a.runtime.shares.Describe(f, from.backend, from.region, d, int(start-d.Start))
+		return newShared(f, descriptors, err)
 	}
 	m := a.memory
 	if s.Of != nil {
@@ -120,53 +137,45 @@ func (a *Array) shareInPlace(f *shareFrame, s Sharing, start backends.Address) (
 	}
 	switch {
 	case s.ReadOnly:
-		return nil, cannotShare("it cannot be mapped for reading only")
-	case m.unmap != nil:
-		return nil, cannotShare("it is another process's")
+		return nil, shares.Unavailable("it cannot be mapped for reading only")
+	case m.attached != nil:
+		return nil, shares.Unavailable("it is another process's")
 	case m.Mapped():
-		return nil, cannotShare("the host has it mapped")
+		return nil, shares.Unavailable("the host has it mapped")
 	}
-	var descriptors []int
-	if pools, ok := backends.As[backends.PoolSharer](m.backend); ok && m.owned && m.region.Allocator.Ordered() {
-		descriptors, err = f.ofPool(a.runtime, pools, m, start)
-	} else {
-		err = f.ofAllocation(a.runtime, m, start)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var lease int
-	if lease, f.share, f.note, err = a.runtime.leases.lend(m, start); err != nil {
-		return nil, errors.Join(err, closeDescriptors(descriptors))
-	}
-	return f.shared(append(descriptors, lease))
+	from := shares.Source{Reference: reference{m}, Backend: m.backend, Region: m.region, Owned: m.owned}
+	descriptors, err := a.runtime.shares.Lend(f, from, start)
+	return newShared(f, descriptors, err)
 }
 
-func cannotShare(why string) error {
-	return &backends.UnavailableError{Backend: "sharing", Reason: why}
-}
+// reference is a reference to memory that is lent.
+type reference struct{ *Memory }
+
+func (r reference) Again() shares.Reference { return reference{r.Retain()} }
 
 // descriptor returns one that the memory is of, which is the caller's to close; nil if there is none.
-func (a *Array) descriptor(s Sharing) (*Descriptor, error) {
-	found := s.Descriptor
+func (a *Array) descriptor(s Sharing) (*shares.Descriptor, error) {
+	found := (*shares.Descriptor)(s.Descriptor)
 	if found == nil {
 		m := a.memory
 		if s.Of != nil {
 			m = s.Of
 		}
-		found = m.descriptor
+		if m.attached != nil {
+			found = m.attached.Descriptor
+		}
 		if b, ok := backends.As[backends.DescriptorOwner](m.backend); found == nil && ok && m.owned && m.region.Address != 0 {
 			number, size, err := b.DescriptorOf(m.region)
 			if errors.Is(err, backends.ErrUnavailable) {
 				return nil, nil
 			}
-			return &Descriptor{Number: number, Start: m.region.Address, Size: size}, err
+			return &shares.Descriptor{Number: number, Start: m.region.Address, Size: size}, err
 		}
 	}
 	if found == nil {
 		return nil, nil
 	}
-	number, err := duplicate(found.Number)
+	number, err := shares.Duplicate(found.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -175,23 +184,8 @@ func (a *Array) descriptor(s Sharing) (*Descriptor, error) {
 	return &d, nil
 }
 
-func duplicate(descriptor int) (int, error) {
-	number, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("duplicating descriptor %d: %w", descriptor, err)
-	}
-	return number, nil
-}
-
-func closeDescriptors(list []int) (err error) {
-	for _, descriptor := range list {
-		err = errors.Join(err, unix.Close(descriptor))
-	}
-	return err
-}
-
 // shareCopy copies the elements to memory of the same device that is a descriptor's, or of the host.
-func (a *Array) shareCopy(f *shareFrame, readOnly bool) (*Shared, error) {
+func (a *Array) shareCopy(f *shares.Frame, readOnly bool) (*Shared, error) {
 	r := a.runtime
 	to, device := r.sharedBeside(a.memory.region)
 	layout, err := arrayiface.NewLayout(a.layout.Type, a.layout.Shape, nil)
@@ -202,7 +196,7 @@ func (a *Array) shareCopy(f *shareFrame, readOnly bool) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, size := m.region, m.Size()
+	at, size, b := m.region, m.Size(), m.backend
 	copied := View(m, at.Address, layout, layout.Count(), false, Options{Allocator: at.Allocator, Device: at.Device, Transfer: Sync})
 	err = copied.Until(a.stop).Assign(a)
 	if err == nil {
@@ -217,16 +211,18 @@ func (a *Array) shareCopy(f *shareFrame, readOnly bool) (*Shared, error) {
 			return nil, errors.Join(err, unix.Close(descriptor))
 		}
 	}
-	f.layout, f.copied, f.readOnly = layout, true, readOnly
-	f.size, f.first = layout.NBytes(), 0
-	return f.ofDescriptor(r, at, &Descriptor{Number: descriptor, Start: at.Address, Size: size}, 0)
+	f.Layout, f.Copied, f.ReadOnly = layout, true, readOnly
+	f.Size, f.First = layout.NBytes(), 0
+	d := &shares.Descriptor{Number: descriptor, Start: at.Address, Size: size}
+	descriptors, err := r.shares.Describe(f, b, at, d, 0)
+	return newShared(f, descriptors, err)
 }
 
 // sharedBeside is where memory that a descriptor is of is taken beside other memory.
 func (r *Runtime) sharedBeside(at backends.Region) (backends.Allocator, int) {
 	if at.Device >= 0 {
 		if s, device, err := r.sharer(at.Allocator, at.Device); err == nil && s.Shares(device) == nil {
-			if _, err := r.deviceID(backends.Region{Allocator: at.Allocator, Device: device}); err == nil {
+			if _, err := r.shares.DeviceID(r.byAllocator[at.Allocator].backend, device); err == nil {
 				return at.Allocator, device
 			}
 		}
@@ -270,5 +266,20 @@ func (s *Shared) Close() error {
 	defer s.mu.Unlock()
 	list := s.descriptors
 	s.descriptors = nil
-	return closeDescriptors(list)
+	return shares.Close(list)
+}
+
+// SpareEnds is where the descriptors are, plus one, of a lease that was made ahead; 0 is none. A forked child that
+// goes on without its parent's runtime closes them: else it would have what is shared later.
+func SpareEnds() *[2]atomic.Int32 { return shares.SpareEnds() }
+
+// PrepareShare makes ready what the next Share of memory that is no descriptor's takes, unless it is ready. What fails
+// then fails in Share.
+func PrepareShare() { shares.Prepare() }
+
+// FrameLength returns how long a frame of Shared is, of which the first 16 bytes were read, and how many
+// descriptors go with it, for transports that do not keep messages apart. The error is an *ArgumentError where
+// it is no frame.
+func FrameLength(header []byte) (length, descriptors int, err error) {
+	return shares.FrameLength(header)
 }

@@ -224,6 +224,23 @@ func TestFramesThatLie(t *testing.T) {
 	assert.Error(t, err, "what nobody reads")
 }
 
+// A frame of lent memory that says it is the host's is refused, as the host lends none.
+func TestLentMemoryThatIsSaidToBeOfTheHost(t *testing.T) {
+	_, here, there := sharers(t)
+	for _, way := range []backends.Allocator{backends.CUDA, backends.CUDAAsync} {
+		source := zeros32(t, here, way, 10)
+		shared, err := source.Share(gobuffer.Sharing{})
+		require.NoError(t, err)
+		lie := shared.Frame()
+		lie[14] = byte(backends.Malloc)
+		clear(lie[32:48]) // the device
+		_, err = there.OpenShared(lie, shared.Descriptors())
+		require.ErrorIs(t, err, backends.ErrUnavailable)
+		require.NoError(t, errors.Join(shared.Close(), source.Close()))
+		ends(t, here, way)
+	}
+}
+
 // Whatever is changed in a frame, nothing is opened beside the memory.
 func FuzzOpenShared(f *testing.F) {
 	r, err := gobuffer.NewRuntime(host.New())

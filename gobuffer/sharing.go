@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/shares"
 )
 
 // sharer returns the backend that memory beside a's can be shared by, and the device that is meant.
@@ -87,7 +88,7 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 	if err != nil {
 		return nil, -1, err
 	}
-	if m, err = r.adoptShared(s, at, bytes); err != nil {
+	if m, err = r.attachShared(s, at, bytes); err != nil {
 		return nil, -1, errors.Join(err, syscall.Close(descriptor))
 	}
 	return m, descriptor, nil
@@ -111,27 +112,26 @@ func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, 
 	if err != nil {
 		return nil, err
 	}
-	return r.adoptShared(s, at, bytes)
+	return r.attachShared(s, at, bytes)
 }
 
-// adoptShared makes a new mapping memory, or ends it.
-func (r *Runtime) adoptShared(s backends.Sharer, at backends.Region, size int) (*Memory, error) {
-	m, err := r.adoptMapping(at, size, func() error { return s.UnmapShared(at, size) })
-	if err == nil {
-		m.shared = s
-	}
-	return m, err
+// attachShared makes a mapping of shared memory a Memory, or ends it.
+func (r *Runtime) attachShared(s backends.Sharer, at backends.Region, size int) (*Memory, error) {
+	end := func() error { return s.UnmapShared(at, size) }
+	return r.attach(&shares.Attachment{Region: at, Size: size, End: end, Sharer: s})
 }
 
-// adoptMapping makes what unmap ends memory, or ends it.
-func (r *Runtime) adoptMapping(at backends.Region, size int, unmap func() error) (*Memory, error) {
-	m, err := r.Adopt(at, size, 0, nil)
+// attach makes a mapping a Memory, or ends it.
+func (r *Runtime) attach(a *shares.Attachment) (*Memory, error) {
+	m, err := r.Adopt(a.Region, a.Size, 0, nil)
 	if err != nil {
-		return nil, errors.Join(err, unmap())
+		return nil, errors.Join(err, a.End())
 	}
-	m.unmap = unmap
+	m.attached = a
 	return m, nil
 }
+
+func (m *Memory) isShared() bool { return m.attached != nil && m.attached.Sharer != nil }
 
 // Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work
 // with it is over, and other libraries' on its device. It refuses other memory. After an error it is
@@ -140,12 +140,12 @@ func (m *Memory) Protect() error {
 	if err := m.settleShared(); err != nil {
 		return err
 	}
-	return m.shared.ProtectShared(m.region, m.Size())
+	return m.attached.Sharer.ProtectShared(m.region, m.Size())
 }
 
 // Separable reports whether Separate can be.
 func (m *Memory) Separable() bool {
-	if m.check() != nil || m.shared == nil {
+	if m.check() != nil || !m.isShared() {
 		return false
 	}
 	_, ok := backends.As[backends.Separator](m.backend)
@@ -171,7 +171,7 @@ func (m *Memory) settleShared() error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if m.shared == nil {
+	if !m.isShared() {
 		return fmt.Errorf("%v is not shared by descriptor: accepted is what NewShared and MapShared return", m)
 	}
 	//mutate:skip shared memory is made read-only under work
@@ -181,25 +181,5 @@ func (m *Memory) settleShared() error {
 	//mutate:replace shared memory is made read-only under other libraries' work
 	//mutate:with _, err := order.SettleDevice(m.backend, m.region.Device) => err := error(nil)
 	_, err := order.SettleDevice(m.backend, m.region.Device)
-	return err
-}
-
-// endShared ends the mapping, or postpones it where its backend could not reach the device.
-func (m *Memory) endShared() error {
-	r := m.runtime
-	err := m.unmap()
-	if refused(err) && refused(m.unmap()) {
-		m.leaveStream()
-		//mutate:remove shared memory that could not be unmapped is forgotten
-		r.postponed.add(m)
-		return err
-	}
-	if d := m.descriptor; d != nil {
-		err = errors.Join(err, syscall.Close(d.Number))
-	}
-	r.counters[m.region.Allocator].adopted.Add(-1)
-	if r.tracing() {
-		r.tracef("unmap %s device %d size %d at %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address)
-	}
 	return err
 }

@@ -1,4 +1,4 @@
-package gobuffer
+package shares
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // lease is memory that other processes may have. Its watcher alone uses holders.
 type lease struct {
 	of      *leases // with id, slot and generation set by watcher.lends
-	id      shareID
+	id      id
 	end     int // the end that stays here
 	holders map[int32]*holder
 	left    atomic.Int32 // who had the memory when nobody could get it any more, and has not ended
@@ -62,7 +62,7 @@ func (w *watcher) watch(l *lease) error {
 }
 
 // lends says what a lease is for that is watched, of which nobody has the other end yet.
-func (w *watcher) lends(made *lease, of *leases, id shareID, note leaseNote) {
+func (w *watcher) lends(made *lease, of *leases, id id, note note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	made.of, made.id, made.slot, made.generation = of, id, note.slot, note.generation
@@ -208,7 +208,7 @@ func (l *lease) read(number int32, files []int) {
 	if len(files) == 1 && l.of.read(number, files[0]) == nil {
 		return
 	}
-	_ = closeDescriptors(files)
+	_ = Close(files)
 }
 
 // sender is whom the kernel names, and what descriptors he has sent.

@@ -1,4 +1,4 @@
-package gobuffer_test
+package shares
 
 import (
 	"errors"
@@ -12,9 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"hamr/backends"
-	"hamr/gobuffer"
 )
 
 const userOfShare = "HAMR_TEST_USER_OF_SHARE"
@@ -82,16 +79,6 @@ func kill(t *testing.T, users ...*os.Process) {
 	}
 }
 
-// lendsNew shares new memory that nothing else keeps.
-func lendsNew(t *testing.T, r *gobuffer.Runtime) *gobuffer.Shared {
-	t.Helper()
-	source := zeros32(t, r, backends.CUDA, 100)
-	shared, err := source.Share(gobuffer.Sharing{})
-	require.NoError(t, err)
-	require.NoError(t, source.Close())
-	return shared
-}
-
 func TestUsersThatAreKilledLetGo(t *testing.T) {
 	_, here, _ := sharers(t)
 	first, second := lendsNew(t, here), lendsNew(t, here)
@@ -101,16 +88,16 @@ func TestUsersThatAreKilledLetGo(t *testing.T) {
 	stays := func(live int) {
 		t.Helper()
 		time.Sleep(20 * time.Millisecond) // it is told that nobody can get the memory, but whose end it waits for
-		assert.Equal(t, live, liveOf(here, backends.CUDA))
+		assert.Equal(t, live, int(here.live.Load()))
 	}
 	stays(2)
 	kill(t, others[0])
 	stays(2)
 	kill(t, both)
-	require.Eventually(t, func() bool { return liveOf(here, backends.CUDA) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return int(here.live.Load()) == 1 }, time.Minute, time.Millisecond)
 	stays(1)
 	kill(t, others[1])
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 }
 
 // Many leases at a time begin and end, each by itself, and leave no descriptor.
@@ -119,18 +106,18 @@ func TestManyLeases(t *testing.T) {
 	lendsOnce(t, here, there) // what watches stays, and the lane
 	before := openFiles(t)
 	const goroutines, each = 4, 50
-	list := make([]*gobuffer.Shared, goroutines*each)
+	list := make([]*sent, goroutines*each)
 	for i := range list {
 		list[i] = lendsNew(t, here)
 	}
-	kept := make([]*gobuffer.Array, goroutines)
+	kept := make([]*Attachment, goroutines)
 	var all sync.WaitGroup
 	for i := range goroutines {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			for n, shared := range list[i*each : (i+1)*each] {
-				theirs, err := there.OpenShared(shared.Frame(), shared.Descriptors())
+				theirs, err := there.opens(shared.Frame(), shared.Descriptors())
 				if !assert.NoError(t, errors.Join(err, shared.Close())) {
 					return
 				}
@@ -138,16 +125,16 @@ func TestManyLeases(t *testing.T) {
 					kept[i] = theirs
 					continue
 				}
-				assert.NoError(t, theirs.Close())
+				assert.NoError(t, theirs.End())
 			}
 		}()
 	}
 	all.Wait()
-	require.Eventually(t, func() bool { return liveOf(here, backends.CUDA) == goroutines }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return int(here.live.Load()) == goroutines }, time.Minute, time.Millisecond)
 	for _, theirs := range kept {
-		require.NoError(t, theirs.Close())
+		require.NoError(t, theirs.End())
 	}
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 	require.Eventually(t, func() bool { return openFiles(t) == before }, time.Minute, time.Millisecond)
 }
 
@@ -156,11 +143,11 @@ func TestALeaseOfWhichMuchIsSaid(t *testing.T) {
 	_, here, there := sharers(t)
 	shared := lendsNew(t, here)
 	for range 300 {
-		theirs, err := there.OpenShared(shared.Frame(), shared.Descriptors())
+		theirs, err := there.opens(shared.Frame(), shared.Descriptors())
 		require.NoError(t, err)
-		require.NoError(t, theirs.Close())
+		require.NoError(t, theirs.End())
 	}
-	assert.Equal(t, 1, liveOf(here, backends.CUDA))
+	assert.Equal(t, 1, int(here.live.Load()))
 	require.NoError(t, shared.Close())
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 }

@@ -1,4 +1,4 @@
-package gobuffer
+package shares
 
 import (
 	"errors"
@@ -29,6 +29,8 @@ type noted struct {
 }
 
 const (
+	leaseOpens = 1
+	leaseEnds  = 0
 	laneWords  = 4096
 	laneBytes  = laneWords * 8
 	laneIsRead = 1
@@ -36,16 +38,9 @@ const (
 	mostMakers = 64
 )
 
-// leaseNote is what a frame says of where its lease is noted.
-type leaseNote struct {
-	maker      shareID
-	slot       int // 0 is none
-	generation uint64
-}
-
 // makerKey is whom a lane is sent to: a frame may name another maker than the process whose socket goes with it.
 type makerKey struct {
-	maker   shareID
+	maker   id
 	process int32
 }
 
@@ -60,7 +55,7 @@ var ownLanes lanes
 
 // opens tells a lease's maker that this process has the memory, and returns the lane that says so; nil where a
 // message does. Nobody waits for it.
-func (l *lanes) opens(n leaseNote, lease int) *lane {
+func (l *lanes) opens(n note, lease int) *lane {
 	peer, err := unix.GetsockoptUcred(lease, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if n.slot <= 0 || n.slot >= laneWords || n.generation == 0 || err != nil || peer.Pid <= 0 {
 		tell(lease, leaseOpens)
@@ -87,7 +82,7 @@ func (l *lanes) opens(n leaseNote, lease int) *lane {
 
 // note reports whether the lane has it now: not if its maker does not read it, nor if another share has
 // the slot, of which one of the two frames lies.
-func (a *lane) note(n leaseNote) bool {
+func (a *lane) note(n note) bool {
 	if atomic.LoadUint64(&a.words[0]) != laneIsRead {
 		return false
 	}
@@ -105,7 +100,7 @@ func (a *lane) note(n leaseNote) bool {
 }
 
 // ends takes back what opens has told.
-func (l *lanes) ends(n leaseNote, lease int, found *lane) {
+func (l *lanes) ends(n note, lease int, found *lane) {
 	if found == nil {
 		tell(lease, leaseEnds)
 		return
@@ -190,4 +185,9 @@ const laneSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 
 func (a *lane) unmap() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(a.words)), laneBytes))
+}
+
+// tell says on a lease's end that this process has the memory, or has not any more. Nobody waits for it.
+func tell(lease int, what byte) {
+	_ = unix.Sendto(lease, []byte{what}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 }

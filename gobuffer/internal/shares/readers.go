@@ -1,4 +1,4 @@
-package gobuffer
+package shares
 
 import (
 	"encoding/binary"

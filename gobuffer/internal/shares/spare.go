@@ -1,4 +1,4 @@
-package gobuffer
+package shares
 
 import (
 	"errors"
@@ -17,13 +17,11 @@ var spareLease struct {
 	ends  [2]atomic.Int32
 }
 
-// SpareEnds is where the descriptors are, plus one, of a lease that was made ahead; 0 is none. A forked child that
-// goes on without its parent's runtime closes them: else it would have what is shared later.
+// SpareEnds is documented as gobuffer.SpareEnds.
 func SpareEnds() *[2]atomic.Int32 { return &spareLease.ends }
 
-// PrepareShare makes ready what the next Share of memory that is no descriptor's takes, unless it is ready. What fails
-// then fails in Share.
-func PrepareShare() {
+// Prepare is documented as gobuffer.PrepareShare.
+func Prepare() {
 	s := &spareLease
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +66,7 @@ func newLease() (*lease, int, error) {
 		err = leaseWatcher.watch(made)
 	}
 	if err != nil {
-		return nil, -1, errors.Join(err, closeDescriptors(ends[:]))
+		return nil, -1, errors.Join(err, Close(ends[:]))
 	}
 	return made, ends[1], nil
 }

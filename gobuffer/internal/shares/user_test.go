@@ -1,4 +1,4 @@
-package gobuffer_test
+package shares
 
 import (
 	"errors"
@@ -8,11 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"hamr/backends"
-	"hamr/backends/backendtest"
-	"hamr/backends/host"
-	"hamr/gobuffer"
 )
 
 const openerOfShares = "HAMR_TEST_OPENER_OF_SHARES"
@@ -28,12 +23,8 @@ const (
 
 // openShares is such a process: it does what comes by descriptor 3.
 func openShares() error {
-	b := &allocating{pooling: &pooling{Fake: backendtest.NewFake(backendtest.FakeOptions{Identities: []backends.UUID{{7}}})}}
-	r, err := gobuffer.NewRuntime(b, host.New())
-	if err != nil {
-		return err
-	}
-	open := map[byte]*gobuffer.Array{}
+	here := &party{backend: newOpening()}
+	open := map[byte]*Attachment{}
 	message, room := make([]byte, 4200), make([]byte, 64)
 	for {
 		n, size, _, _, err := unix.Recvmsg(3, message, room, unix.MSG_CMSG_CLOEXEC)
@@ -51,7 +42,7 @@ func openShares() error {
 			if err != nil {
 				return err
 			}
-			if open[message[1]], err = r.OpenShared(message[2:n], descriptors); err != nil {
+			if open[message[1]], err = here.opens(message[2:n], descriptors); err != nil {
 				return err
 			}
 			for _, each := range descriptors {
@@ -61,19 +52,19 @@ func openShares() error {
 				return err
 			}
 		case tellClose:
-			if err := open[message[1]].Close(); err != nil {
+			if err := open[message[1]].End(); err != nil {
 				return err
 			}
 			delete(open, message[1])
 		case tellLose:
 			for name, each := range open {
-				if err := unix.Close(each.Memory().Lease()); err != nil {
+				if err := unix.Close(each.Lease - 1); err != nil {
 					return err
 				}
 				delete(open, name) // it is never closed
 			}
 		case tellNoted:
-			answer = byte(gobuffer.Noted())
+			answer = byte(notedShares())
 		case tellMake:
 			ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
@@ -142,7 +133,7 @@ func (o *opener) makes() int {
 	return descriptors[0]
 }
 
-func (o *opener) open(name byte, shared *gobuffer.Shared) {
+func (o *opener) open(name byte, shared *sent) {
 	o.t.Helper()
 	o.tell(tellOpen, name, shared.Frame(), shared.Descriptors()...)
 }

@@ -1,4 +1,4 @@
-package gobuffer_test
+package shares
 
 import (
 	"sync"
@@ -7,14 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"hamr/backends"
-	"hamr/gobuffer"
 )
 
 // spare is the descriptors of the lease that was made ahead, -1 without one.
 func spare() [2]int {
-	ends := gobuffer.SpareEnds()
+	ends := SpareEnds()
 	return [2]int{int(ends[0].Load()) - 1, int(ends[1].Load()) - 1}
 }
 
@@ -24,7 +21,7 @@ func TestALeaseIsMadeAheadOnce(t *testing.T) {
 	none := [2]int{-1, -1}
 	require.Equal(t, none, spare())
 	before := openFiles(t)
-	gobuffer.PrepareShare()
+	Prepare()
 	made := spare()
 	require.NotContains(t, made, -1)
 	for _, end := range made {
@@ -32,19 +29,15 @@ func TestALeaseIsMadeAheadOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotZero(t, flags&unix.FD_CLOEXEC, "a program that is executed has neither")
 	}
-	gobuffer.PrepareShare()
+	Prepare()
 	assert.Equal(t, made, spare())
 	assert.Equal(t, before+2, openFiles(t))
 
-	source := zeros32(t, here, backends.CUDAAsync, 10)
-	shared, err := source.Share(gobuffer.Sharing{})
-	require.NoError(t, err)
+	shared := lendsNew(t, here)
 	assert.Contains(t, shared.Descriptors(), made[1])
-	assert.True(t, shared.Lent())
 	assert.Equal(t, none, spare(), "a forked child closes what is nobody's")
 	require.NoError(t, shared.Close())
-	require.NoError(t, source.Close())
-	ends(t, here, backends.CUDAAsync)
+	ends(t, here)
 	assert.Equal(t, before, openFiles(t))
 }
 
@@ -54,24 +47,22 @@ func TestLeasesAreMadeAheadBesideThoseThatAreTaken(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 50 {
-				source := zeros32(t, here, backends.CUDA, 10)
-				shared, err := source.Share(gobuffer.Sharing{})
+				shared, err := here.lends()
 				if !assert.NoError(t, err) {
 					return
 				}
-				gobuffer.PrepareShare()
-				theirs, err := there.OpenShared(shared.Frame(), shared.Descriptors())
+				Prepare()
+				theirs, err := there.opens(shared.Frame(), shared.Descriptors())
 				if assert.NoError(t, err) {
-					assert.NoError(t, theirs.Close())
+					assert.NoError(t, theirs.End())
 				}
 				assert.NoError(t, shared.Close())
-				assert.NoError(t, source.Close())
 			}
 		})
 	}
 	group.Wait()
-	ends(t, here, backends.CUDA)
-	gobuffer.PrepareShare()
+	ends(t, here)
+	Prepare()
 	lendsOnce(t, here, there)
 	assert.Equal(t, [2]int{-1, -1}, spare())
 }

@@ -1,4 +1,4 @@
-package gobuffer_test
+package shares
 
 import (
 	"errors"
@@ -10,14 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"hamr/backends"
-	"hamr/backends/host"
-	"hamr/gobuffer"
 )
 
 // hasLane has a process begin its lane, and returns when shares that it opens are noted in it.
-func hasLane(t *testing.T, here *gobuffer.Runtime, o *opener) {
+func hasLane(t *testing.T, here *party, o *opener) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		shared := lendsNew(t, here)
@@ -27,14 +23,14 @@ func hasLane(t *testing.T, here *gobuffer.Runtime, o *opener) {
 		require.NoError(t, shared.Close())
 		return noted == 1
 	}, time.Minute, time.Millisecond)
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 }
 
 // stays checks for a while that so much memory is there.
-func stays(t *testing.T, here *gobuffer.Runtime, live int) {
+func stays(t *testing.T, here *party, live int) {
 	t.Helper()
 	for range 20 {
-		require.Equal(t, live, liveOf(here, backends.CUDA))
+		require.Equal(t, live, int(here.live.Load()))
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -43,7 +39,7 @@ func TestWhatALaneSaysIsKeptUntilItsProcessHasEnded(t *testing.T) {
 	_, here, _ := sharers(t)
 	before := openFiles(t)
 	users := []*opener{newOpener(t), newOpener(t)}
-	shared := []*gobuffer.Shared{}
+	shared := []*sent{}
 	for _, each := range users {
 		hasLane(t, here, each)
 	}
@@ -65,7 +61,7 @@ func TestWhatALaneSaysIsKeptUntilItsProcessHasEnded(t *testing.T) {
 	users[1].tell(tellClose, 'c', nil)
 	stays(t, here, 2)
 	users[0].kill()
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 	users[1].kill()
 	// What watches stays.
 	require.Eventually(t, func() bool { return openFiles(t) <= before+1 }, time.Minute, time.Millisecond)
@@ -76,7 +72,7 @@ func TestSharesWithoutASlotAreToldByMessages(t *testing.T) {
 	user := newOpener(t)
 	hasLane(t, here, user)
 	inLane := lendsNew(t, here)
-	gobuffer.FillSlots(here)
+	fillSlots(here)
 	beside := lendsNew(t, here)
 	user.open('a', inLane)
 	user.open('b', beside)
@@ -86,20 +82,18 @@ func TestSharesWithoutASlotAreToldByMessages(t *testing.T) {
 	user.tell(tellLose, 0, nil)
 	stays(t, here, 2)
 	user.kill()
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 }
 
 // The oldest lane that says nothing goes: its maker is told by messages, and reads a new one then.
 func TestFewLanesAreKept(t *testing.T) {
 	b, first, there := sharers(t)
 	lendsOnce(t, first, there)
-	for range gobuffer.MostMakers + 3 {
-		here, err := gobuffer.NewRuntime(b, host.New())
-		require.NoError(t, err)
-		lendsOnce(t, here, there)
+	for range mostMakers + 3 {
+		lendsOnce(t, &party{backend: b}, there)
 	}
-	assert.Equal(t, gobuffer.MostMakers, gobuffer.LanesMade())
-	assert.Zero(t, gobuffer.Noted())
+	assert.Equal(t, mostMakers, lanesMade())
+	assert.Zero(t, notedShares())
 	lendsOnce(t, first, there)
 }
 
@@ -130,14 +124,14 @@ func TestLanesThatLie(t *testing.T) {
 			shared, honest := lendsNew(t, here), lendsNew(t, here)
 			lease := shared.Descriptors()[0]
 			require.NoError(t, unix.Sendmsg(lease, message, unix.UnixRights(files...), nil, 0))
-			theirs, err := there.OpenShared(honest.Frame(), honest.Descriptors())
+			theirs, err := there.opens(honest.Frame(), honest.Descriptors())
 			require.NoError(t, err)
 			require.NoError(t, honest.Close())
 			stays(t, here, 2)
 			require.NoError(t, unix.Sendto(lease, []byte{0}, 0, nil))
 			require.NoError(t, shared.Close())
-			require.NoError(t, theirs.Close())
-			ends(t, here, backends.CUDA)
+			require.NoError(t, theirs.End())
+			ends(t, here)
 		}
 	}
 	for _, each := range slices.Concat(lies[0:6]...) {
@@ -153,16 +147,16 @@ func TestALaneIsOfTheProcessWhoseSocketItIs(t *testing.T) {
 	liar := newOpener(t)
 	socket := liar.makes()
 	shared := lendsNew(t, here)
-	gobuffer.DropLanes()
-	before := gobuffer.LanesMade()
-	theirs, err := there.OpenShared(shared.Frame(), []int{socket})
+	dropLanes()
+	before := lanesMade()
+	theirs, err := there.opens(shared.Frame(), []int{socket})
 	require.NoError(t, err)
-	assert.Equal(t, before+1, gobuffer.LanesMade())
-	again, err := there.OpenShared(shared.Frame(), shared.Descriptors())
+	assert.Equal(t, before+1, lanesMade())
+	again, err := there.opens(shared.Frame(), shared.Descriptors())
 	require.NoError(t, err)
-	assert.Equal(t, before+2, gobuffer.LanesMade())
-	require.NoError(t, errors.Join(theirs.Close(), again.Close(), shared.Close(), unix.Close(socket)))
-	ends(t, here, backends.CUDA)
+	assert.Equal(t, before+2, lanesMade())
+	require.NoError(t, errors.Join(theirs.End(), again.End(), shared.Close(), unix.Close(socket)))
+	ends(t, here)
 	liar.kill()
 }
 
@@ -182,13 +176,13 @@ func TestManyLanesOfOneProcess(t *testing.T) {
 		require.NoError(t, unix.Close(file))
 	}
 	require.NoError(t, shared.Close())
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 	assert.LessOrEqual(t, openFiles(t), before+2*8)
 }
 
 // holding is what the model knows of a share: whether its handle is open, and who has it by which name.
 type holding struct {
-	shared *gobuffer.Shared
+	shared *sent
 	users  map[*opener]byte
 	lost   map[*opener]bool // who cannot let go of it any more, and has not ended
 }
@@ -207,7 +201,7 @@ func TestRandomUsers(t *testing.T) {
 	name := byte(0)
 	for step := range 600 {
 		if step == 300 {
-			gobuffer.FillSlots(here)
+			fillSlots(here)
 		}
 		user := users[chance.IntN(len(users))]
 		list = slices.DeleteFunc(list, func(h *holding) bool { return !h.held() })
@@ -262,9 +256,9 @@ func TestRandomUsers(t *testing.T) {
 				live++
 			}
 		}
-		require.GreaterOrEqual(t, liveOf(here, backends.CUDA), live, "step %d", step)
+		require.GreaterOrEqual(t, int(here.live.Load()), live, "step %d", step)
 		if step%10 == 0 {
-			require.Eventually(t, func() bool { return liveOf(here, backends.CUDA) == live }, time.Minute, time.Millisecond, "step %d", step)
+			require.Eventually(t, func() bool { return int(here.live.Load()) == live }, time.Minute, time.Millisecond, "step %d", step)
 		}
 	}
 	for _, each := range users {
@@ -275,7 +269,7 @@ func TestRandomUsers(t *testing.T) {
 			require.NoError(t, each.shared.Close())
 		}
 	}
-	ends(t, here, backends.CUDA)
+	ends(t, here)
 }
 
 func (h *holding) of(user *opener) (name byte, has bool) {
