@@ -1,0 +1,133 @@
+"""What CONTRIBUTING.md, docs/contributing and docs/rationale name is there.
+
+A name in backquotes with a folder or with the ending of a source file is a path, from the root or
+the end of one: `native/array/change.c`. ``<name>`` and ``*`` in it stand for anything.
+"""
+
+import fnmatch
+import os
+import re
+
+import pytest
+
+from tests.support.paths import ROOT
+
+RATIONALE = ROOT / "docs" / "rationale"
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs" / "contributing").glob("*.md")),
+    *sorted(RATIONALE.glob("*.md")),
+]
+SUBJECTS = [page for page in sorted(RATIONALE.glob("*.md")) if page.name != "index.md"]
+
+ENDINGS = "py pyi go c h hpp cpp cu f90 md sh json yml toml txt ptx".split()
+#: What a build or a run makes, or a user has: named, and not in the repository.
+NOT_OURS = {"notes.md", "hipblas.h", "hip/hip_runtime_api.h"}
+#: Folders that hold nothing of the repository.
+PRUNED = {".git", ".venv", "build", "dist", "vendor", "__pycache__", "node_modules", "_gopy"}
+
+
+def tree(root):
+    """All files and folders of the repository, from its root."""
+    found = set()
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in PRUNED]
+        here = os.path.relpath(folder, root)
+        found |= {os.path.normpath(os.path.join(here, name)) for name in [*files, *folders]}
+    return found
+
+
+TREE = tree(ROOT)
+TOP = {name.partition("/")[0] for name in TREE}
+ENDS = {name[at:] for name in TREE for at in [0, *(m.end() for m in re.finditer("/", name))]}
+
+
+def paths_named(text):
+    """The paths that a page names in backquotes."""
+    for word in re.findall(r"`([^`\n]+)`", text):
+        word = word.rstrip("/")
+        if not re.fullmatch(r"[\w.][\w./*<>+-]*", word) or word in NOT_OURS:
+            continue
+        ending = word.rpartition(".")[2] in ENDINGS and "." in word
+        below = "/" in word and (ending or word.partition("/")[0] in TOP)
+        if below or ending:
+            yield word
+
+
+def is_there(word):
+    pattern = re.sub(r"<[^>]*>", "*", word)
+    return bool(fnmatch.filter(ENDS, pattern)) if "*" in pattern else pattern in ENDS
+
+
+def anchors(page):
+    """What links may name of a page: its headings, as GitHub and mkdocs write them."""
+    text = page.read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return [re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", t.lower()).strip()) for t in titles]
+
+
+def broken_links(page, text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:|mailto:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists():
+            yield f"{target}: no such file"
+        elif anchor and file.suffix == ".md" and anchor not in anchors(file):
+            yield f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_path_that_is_named_exists(page):
+    text = page.read_text(encoding="utf-8")
+    assert [word for word in paths_named(text) if not is_there(word)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page):
+    assert list(broken_links(page, page.read_text(encoding="utf-8"))) == []
+
+
+def test_a_path_that_is_gone_is_found(tmp_path):
+    text = "`native/array/change.c`, `gobuffer/nothing.go`, `tests/<name>`, `b.get(out)`, `1/2`"
+    named = list(paths_named(text))
+    assert named == ["native/array/change.c", "gobuffer/nothing.go", "tests/<name>"]
+    assert [word for word in named if not is_there(word)] == ["gobuffer/nothing.go"]
+    page = tmp_path / "page.md"
+    page.write_text("# One page\n[a](#one-page) [b](#two) [c](none.md)\n")
+    assert list(broken_links(page, page.read_text())) == [
+        "#two: no such heading",
+        "none.md: no such file",
+    ]
+
+
+def test_contributing_is_read_in_five_minutes():
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n")) <= 130
+
+
+def test_the_floors_are_those_of_the_lint():
+    lint = (ROOT / "internal" / "lint" / "native.go").read_text(encoding="utf-8")
+    floors = re.findall(r'"(\w+)"', re.search(r"nativeFloors = \[\]string\{(.*)\}", lint)[1])
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| `native/` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == floors
+
+
+def test_every_decision_has_a_status_and_a_place_in_the_index():
+    assert SUBJECTS
+    index = (RATIONALE / "index.md").read_text(encoding="utf-8")
+    missing = []
+    for page in SUBJECTS:
+        text = page.read_text(encoding="utf-8")
+        for title, status in re.findall(r"^## (.+)\n\n(.*)$", text, re.MULTILINE):
+            if page.name != "history.md" and not re.match(r"\*(Holds|Replaced by)\b.*\*$", status):
+                missing.append(f"{page.name}, {title}: its status, *Holds since 2030-01-31*")
+        if f"({page.name})" not in index:
+            missing.append(f"index.md: a line that links to {page.name}")
+        titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        for title, anchor in zip(titles, anchors(page)[1:], strict=True):
+            if f"- [{title}]({page.name}#{anchor})" not in index:
+                missing.append(f"index.md: - [{title}]({page.name}#{anchor})")
+        missing += [f"{page.name}: two headings {title}" for title in titles if titles.count(title) > 1]
+    assert missing == []
