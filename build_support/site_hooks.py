@@ -23,7 +23,11 @@ DOCS = ROOT / "docs"
 #: Go packages that programs import.
 GO_PACKAGES = ("gobuffer", "backends", "hetero", "store", "arrayiface")
 
+#: Pages for contributors, whose links to sources are for the repository.
+CONTRIBUTORS = ("contributing/", "rationale/")
+
 LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)((?:#[^)\s]*)?)\)")
+NAMED_LINK = re.compile(rf"\[([^\]]*){LINK.pattern}")
 LANGUAGES = {
     ".py": "python", ".c": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".cu": "cpp",
     ".f90": "fortran", ".go": "go", ".mod": "text", ".sum": "text", ".ptx": "text",
@@ -34,6 +38,14 @@ def outside(page: str, link: str) -> str:
     """Return where a link of a page leads in the repository, or "" if that is a page, too."""
     target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link))
     return "" if target.startswith("docs/") else target
+
+
+def is_shown(page: str, target: str) -> bool:
+    """Return whether the site shows a file that a page links to.
+
+    Who reads of the code itself has it: the site leaves out sources that contributors' pages name.
+    """
+    return target.endswith(".md") or not page.startswith(CONTRIBUTORS)
 
 
 def page_of(target: str) -> str:
@@ -51,7 +63,8 @@ def linked(folder: Path) -> dict[str, Path]:
             if target and target != "README.md":
                 if not (ROOT / target).exists():
                     raise FileNotFoundError(f"{page} links to {target}, which is not there")
-                found[target] = ROOT / target
+                if is_shown(page, target):
+                    found[target] = ROOT / target
     return found
 
 
@@ -165,7 +178,11 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         way = posixpath.relpath(page_of(target), posixpath.dirname(source) or ".")
         return f"]({way}{match[2]})"
 
-    markdown = LINK.sub(moved, markdown)
+    def without_sources(match: re.Match[str]) -> str:
+        target = outside(source, match[2])
+        return match[0] if not target or is_shown(source, target) else match[1]
+
+    markdown = LINK.sub(moved, NAMED_LINK.sub(without_sources, markdown))
     if source == "api/go.md":
         markdown = markdown.replace("<!-- go reference -->", go_reference())
     if source == "examples.md":

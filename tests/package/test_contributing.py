@@ -7,6 +7,7 @@ the end of one: `native/array/change.c`. ``<name>`` and ``*`` in it stand for an
 import fnmatch
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +21,10 @@ PAGES = [
 ]
 SUBJECTS = [page for page in sorted(RATIONALE.glob("*.md")) if page.name != "index.md"]
 
-ENDINGS = "py pyi go c h hpp cpp cu f90 md sh json yml toml txt ptx".split()
-#: What a build or a run makes, or a user has: named, and not in the repository.
-NOT_OURS = {"notes.md", "hipblas.h", "hip/hip_runtime_api.h"}
+ENDINGS = [
+    "py", "pyi", "go", "c", "h", "hpp", "cpp", "cu", "f90", "md", "sh", "json", "yml", "toml",
+    "txt",
+]  # fmt: skip
 #: Folders that hold nothing of the repository.
 PRUNED = {".git", ".venv", "build", "dist", "vendor", "__pycache__", "node_modules", "_gopy"}
 
@@ -46,7 +48,7 @@ def paths_named(text):
     """The paths that a page names in backquotes."""
     for word in re.findall(r"`([^`\n]+)`", text):
         word = word.rstrip("/")
-        if not re.fullmatch(r"[\w.][\w./*<>+-]*", word) or word in NOT_OURS:
+        if not re.fullmatch(r"[\w.][\w./*<>+-]*", word):
             continue
         ending = word.rpartition(".")[2] in ENDINGS and "." in word
         below = "/" in word and (ending or word.partition("/")[0] in TOP)
@@ -114,6 +116,43 @@ def test_the_floors_are_those_of_the_lint():
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == floors
 
 
+def test_headings_have_one_anchor_on_the_site_and_in_the_repository():
+    """GitHub keeps what the site drops: letters beyond ASCII, and each of two spaces."""
+    found = []
+    for page in PAGES:
+        for title in re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            plain = re.sub(r"[^\w\s-]", "", title).strip()
+            if not title.isascii() or re.search(r"\s\s|-\s|\s-", plain):
+                found.append(f"{page.name}: {title}")
+    assert found == []
+
+
+def test_code_and_pages_name_reasons_that_are_there():
+    wrong = []
+    for name in sorted(TREE):
+        path = ROOT / name
+        if path.suffix[1:] in ENDINGS and path.is_file() and path != Path(__file__):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for page, anchor in re.findall(r"(docs/rationale/\w[\w-]*\.md)(?:#([\w-]+))?", text):
+                there = (ROOT / page).exists()
+                if not there or (anchor and anchor not in anchors(ROOT / page)):
+                    wrong.append(f"{name}: {page}#{anchor}")
+    assert wrong == []
+
+
+def test_the_tree_names_what_the_lint_knows():
+    text = (ROOT / "docs" / "contributing" / "tree.md").read_text(encoding="utf-8")
+    first = set(re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (.*?) \|", text, re.MULTILINE))))
+    lint = (ROOT / "internal" / "lint" / "lint.go").read_text(encoding="utf-8")
+    rules = lint.partition("var rules")[2].partition("\n}\n")[0]
+    folders = re.findall(r'^\t\{"([^"]+?)(?:/\.\.\.)?"', rules, re.MULTILINE)
+    parts = (ROOT / "internal" / "lint" / "python.go").read_text(encoding="utf-8")
+    parts = parts.partition("var pythonRules")[2].partition("\n}\n")[0]
+    named = set(re.findall(r'^\t\{"([^"]+)"', parts, re.MULTILINE)) - {"_facade", "_native"}
+    below = {folder for folder in folders if re.search(r"/internal/|\*|^backends/hip$", folder)}
+    assert sorted(({*folders} - below | named) - first) == []
+
+
 def test_every_decision_has_a_status_and_a_place_in_the_index():
     assert SUBJECTS
     index = (RATIONALE / "index.md").read_text(encoding="utf-8")
@@ -129,5 +168,5 @@ def test_every_decision_has_a_status_and_a_place_in_the_index():
         for title, anchor in zip(titles, anchors(page)[1:], strict=True):
             if f"- [{title}]({page.name}#{anchor})" not in index:
                 missing.append(f"index.md: - [{title}]({page.name}#{anchor})")
-        missing += [f"{page.name}: two headings {title}" for title in titles if titles.count(title) > 1]
+        missing += [f"{page.name}: {one} twice" for one in titles if titles.count(one) > 1]
     assert missing == []

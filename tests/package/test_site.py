@@ -114,6 +114,16 @@ def test_a_link_to_a_file_that_is_not_there_is_found(tmp_path):
         site_hooks.linked(tmp_path)
 
 
+def test_sources_that_contributors_pages_name_are_no_pages(tmp_path):
+    (tmp_path / "rationale").mkdir()
+    text = "[`pool.go`](../../backends/cuda/pool.go) [one page](../../CONTRIBUTING.md)\n"
+    (tmp_path / "rationale" / "page.md").write_text(text)
+    assert site_hooks.linked(tmp_path) == {"CONTRIBUTING.md": ROOT / "CONTRIBUTING.md"}
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="rationale/page.md"))
+    shown = site_hooks.on_page_markdown(text, page=page)
+    assert shown == "`pool.go` [one page](../files/CONTRIBUTING.md.md)\n"
+
+
 def test_members_that_c_has_are_listed():
     table = site_hooks.members("hamr.Buffer")
     for name in ("`shape` |", "`copy()` |", "`get_cuda_accessible()` |", "`resize()` |"):
