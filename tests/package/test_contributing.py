@@ -26,14 +26,14 @@ ENDINGS = [
     "txt",
 ]  # fmt: skip
 #: Folders that hold nothing of the repository.
-PRUNED = {".git", ".venv", "build", "dist", "vendor", "__pycache__", "node_modules", "_gopy"}
+PRUNED = {"build", "dist", "vendor", "__pycache__", "node_modules", "_gopy"}
 
 
 def tree(root):
     """All files and folders of the repository, from its root."""
     found = set()
     for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name not in PRUNED]
+        folders[:] = [n for n in folders if n == ".ci" or not (n in PRUNED or n.startswith("."))]
         here = os.path.relpath(folder, root)
         found |= {os.path.normpath(os.path.join(here, name)) for name in [*files, *folders]}
     return found
