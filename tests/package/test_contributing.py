@@ -61,6 +61,12 @@ def is_there(word):
     return bool(fnmatch.filter(ENDS, pattern)) if "*" in pattern else pattern in ENDS
 
 
+def elsewhere(word):
+    """Where files of that name are, for who has moved one."""
+    found = sorted(name for name in TREE if name.endswith("/" + word.rpartition("/")[2]))
+    return f"{word}: no such file; {' or '.join(found) or 'none has its name'}"
+
+
 def anchors(page):
     """What links may name of a page: its headings, as GitHub and mkdocs write them."""
     text = page.read_text(encoding="utf-8")
@@ -75,7 +81,7 @@ def broken_links(page, text):
         name, _, anchor = target.partition("#")
         file = (page.parent / name).resolve() if name else page
         if not file.exists():
-            yield f"{target}: no such file"
+            yield elsewhere(target)
         elif anchor and file.suffix == ".md" and anchor not in anchors(file):
             yield f"{target}: no such heading"
 
@@ -83,7 +89,7 @@ def broken_links(page, text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_path_that_is_named_exists(page):
     text = page.read_text(encoding="utf-8")
-    assert [word for word in paths_named(text) if not is_there(word)] == []
+    assert [elsewhere(word) for word in paths_named(text) if not is_there(word)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -96,11 +102,12 @@ def test_a_path_that_is_gone_is_found(tmp_path):
     named = list(paths_named(text))
     assert named == ["native/array/change.c", "gobuffer/nothing.go", "tests/<name>"]
     assert [word for word in named if not is_there(word)] == ["gobuffer/nothing.go"]
+    assert elsewhere("hetero/change.c").endswith("; python/hamr/native/array/change.c")
     page = tmp_path / "page.md"
     page.write_text("# One page\n[a](#one-page) [b](#two) [c](none.md)\n")
     assert list(broken_links(page, page.read_text())) == [
         "#two: no such heading",
-        "none.md: no such file",
+        "none.md: no such file; none has its name",
     ]
 
 
