@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // helpers are what other processes do in tests, by their first argument.
