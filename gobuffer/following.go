@@ -62,11 +62,16 @@ func (p piece) settle() error {
 			}
 		}
 	}
-	//mutate:replace the host does not wait for what is pending
-	//mutate:with p.memory.uses.SettleThose(pending, (*order.Work).Wait) => nil
-	err := errors.Join(p.memory.uses.SettleThose(pending, (*order.Work).Wait), pending.LetGo())
-	if err != nil || !p.hasStream() {
-		return err
+	if pending != nil {
+		//mutate:replace the host does not wait for what is pending
+		//mutate:with p.memory.uses.SettleThose(pending, (*order.Work).Wait) => nil
+		err := errors.Join(p.memory.uses.SettleThose(pending, (*order.Work).Wait), pending.LetGo())
+		if err != nil {
+			return err
+		}
+	}
+	if !p.hasStream() {
+		return nil
 	}
 	own, err := p.work()
 	if err != nil || pending.Cover(own) {

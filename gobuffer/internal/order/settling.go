@@ -69,7 +69,14 @@ func (u *Uses) SettleElsewhere(b backends.Backend, device int) (failed error) {
 // or zero. Who named another stream may have gone, and the stream with them: where hamr is not told of its end, the
 // device stands for it.
 func (u *Uses) Pending(s backends.Stream, where int) Works {
-	list := u.Recorded()
+	if u.Idle() {
+		return nil
+	}
+	return u.pending(s, where)
+}
+
+func (u *Uses) pending(s backends.Stream, where int) Works {
+	list := u.recorded()
 	for i, w := range list {
 		other := w.Stream != s || where != 0 && w.Device != where-1
 		//mutate:never who names no stream that may have ended asks it

@@ -46,6 +46,10 @@ func (u *Uses) Recorded() Works {
 	if u.Idle() {
 		return nil
 	}
+	return u.recorded()
+}
+
+func (u *Uses) recorded() Works {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	list := slices.Clone(u.list)
