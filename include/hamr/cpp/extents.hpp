@@ -2,11 +2,13 @@
 #ifndef HAMR_CPP_EXTENTS_HPP
 #define HAMR_CPP_EXTENTS_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -26,28 +28,40 @@ public:
     extents() = default;
 
     template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
-    explicit extents(N size) : m_sizes{checked(size)} {}
+    explicit extents(N size) : m_rank(1), m_few{checked(size)} {}
 
     template <typename M, typename N, typename... More,
               std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
-    extents(M first, N second, More... more) : m_sizes{checked(first), checked(second), checked(more)...} {}
+    extents(M first, N second, More... more) : extents({checked(first), checked(second), checked(more)...}) {}
 
     /// One size in braces is a shape where a function takes no number in its place.
     template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
     extents(std::initializer_list<N> sizes) {
-        m_sizes.reserve(sizes.size());
-        for (N size : sizes) m_sizes.push_back(checked(size));
+        if (sizes.size() > m_few.size()) m_many.reserve(sizes.size());
+        for (N size : sizes) {
+            if (sizes.size() > m_few.size()) m_many.push_back(checked(size));
+            else m_few[m_rank++] = checked(size);
+        }
     }
 
-    explicit extents(std::vector<size_type> sizes) noexcept : m_sizes(std::move(sizes)) {}
+    explicit extents(std::vector<size_type> sizes) noexcept {
+        if (sizes.size() > m_few.size()) {
+            m_many = std::move(sizes);
+        } else {
+            for (size_type size : sizes) m_few[m_rank++] = size;
+        }
+    }
 
-    std::int32_t rank() const noexcept { return static_cast<std::int32_t>(m_sizes.size()); }
-    size_type operator[](std::size_t dimension) const { return m_sizes.at(dimension); }
-    const size_type *data() const noexcept { return m_sizes.data(); }
-    auto begin() const noexcept { return m_sizes.begin(); }
-    auto end() const noexcept { return m_sizes.end(); }
+    std::int32_t rank() const noexcept { return static_cast<std::int32_t>(m_many.empty() ? m_rank : m_many.size()); }
+    size_type operator[](std::size_t dimension) const {
+        if (dimension >= static_cast<std::size_t>(rank())) throw std::out_of_range("hamr::extents: there is no dimension " + std::to_string(dimension));
+        return data()[dimension];
+    }
+    const size_type *data() const noexcept { return m_many.empty() ? m_few.data() : m_many.data(); }
+    auto begin() const noexcept { return data(); }
+    auto end() const noexcept { return data() + rank(); }
 
-    friend bool operator==(const extents &one, const extents &other) { return one.m_sizes == other.m_sizes; }
+    friend bool operator==(const extents &one, const extents &other) { return std::equal(one.begin(), one.end(), other.begin(), other.end()); }
     friend bool operator!=(const extents &one, const extents &other) { return !(one == other); }
 
 private:
@@ -58,7 +72,9 @@ private:
         return static_cast<size_type>(size);
     }
 
-    std::vector<size_type> m_sizes;
+    std::size_t m_rank = 0; // 0 where there are many
+    std::array<size_type, 4> m_few{}; // without an allocation
+    std::vector<size_type> m_many;
 };
 
 namespace detail {

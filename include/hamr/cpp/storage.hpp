@@ -84,8 +84,7 @@ public:
 
     storage(storage &&other) noexcept
         : m_place(other.place()), m_element(other.m_element), m_stream(other.on()), m_told(other.m_told) {
-        m_buffer = other.give_up();
-        know();
+        m_buffer = other.give_up(m_place, m_info);
     }
 
     storage &operator=(storage &&other) noexcept {
@@ -206,7 +205,9 @@ public:
             if (m_buffer) check(hamr_free(m_buffer), doing);
             return;
         }
-        owned_buffer its(other.give_up());
+        const hamr_info *info = nullptr;
+        other.find_stream();
+        owned_buffer its(other.give_up(other.place(), info));
         try {
             check(hamr_set_stream(its.get(), on().native(), mine.transfer), doing);
         } catch (...) {
@@ -218,7 +219,7 @@ public:
         m_told = m_stream.native();
         if (m_buffer) hamr_release(m_buffer);
         m_buffer = its.release();
-        know();
+        m_info = info;
     }
 
     void print_place(std::size_t size, std::size_t capacity) const {
@@ -243,13 +244,16 @@ private:
 
     void know() noexcept { m_info = m_buffer ? hamr_info_of(m_buffer) : &no_elements; }
 
-    /// The buffer with the elements, which are another storage's from now on.
-    hamr_buffer *give_up() noexcept {
+    /// The buffer with the elements, which are another storage's from now on, and its info. The stream was found.
+    hamr_buffer *give_up(const hamr_place &where, const hamr_info *&its) noexcept {
         hamr_buffer *made = nullptr;
-        if (m_buffer && on() && hamr_take(m_buffer, &made) == HAMR_OK) return made;
-        m_place = place();
+        if (m_buffer && m_stream && hamr_take(m_buffer, &made) == HAMR_OK) {
+            its = hamr_info_of(made);
+            return made;
+        }
         made = std::exchange(m_buffer, nullptr);
-        know();
+        its = std::exchange(m_info, &no_elements);
+        m_place = where;
         m_place.stream = nullptr;
         m_stream = stream_of(m_place);
         m_told = nullptr;
