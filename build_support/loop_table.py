@@ -1,4 +1,4 @@
-"""What loops over a C++ buffer cost, and making and moving one: python build_support/loop_table.py.
+"""What loops over a C++ buffer cost, and to make and move one: build_support/loop_table.py.
 
 Prints nanoseconds, for an element or for a call, as the least of many rounds that take turns.
 HAMR_INCLUDE names another folder of headers.
@@ -92,14 +92,16 @@ int main() {
         {"buffer<double>(malloc, 100)", [](B &, B &) { repeat([] { B(A::malloc, 100); }); }, CALLS,
          1e9},
         {"a move", [](B &b, B &) { repeat([&] { swap_by_moves(b); }); }, CALLS, 1e9},
-        {"a move, with a stream", [](B &, B &o) { repeat([&] { swap_by_moves(o); }); }, CALLS, 1e9},
+        {"a move, with a stream", [](B &, B &o) { repeat([&] { swap_by_moves(o); }); }, CALLS,
+         1e9},
     };
     for (int round = 0; round < 200; round++)
         for (row &each : rows) {
             const auto start = std::chrono::steady_clock::now();
             each.function(loop, ordered);
-            const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-            each.least = std::min(each.least, took.count() / static_cast<double>(each.times));
+            const auto took = std::chrono::steady_clock::now() - start;
+            const double ns = std::chrono::duration<double, std::nano>(took).count();
+            each.least = std::min(each.least, ns / static_cast<double>(each.times));
         }
     for (const row &each : rows) std::printf("%-30s %8.2f ns\n", each.name, each.least);
     return 0;

@@ -9,7 +9,7 @@ from tests.package.test_headers import LANGUAGES
 from tests.support import emulation
 from tests.support.c_programs import compile_program, run
 from tests.support.paths import ROOT
-from tests.support.processes import scaled
+from tests.support.processes import SCALE, scaled
 
 pytestmark = [
     pytest.mark.multigpu,
@@ -28,7 +28,12 @@ def test_a_program_in_cpp(tmp_path):
     assert run(build("cuda", tmp_path), DRIVER).splitlines()[-1] == "all of C++ on devices"
 
 
-@pytest.mark.parametrize("name", CODES)
+#: On the emulated driver short runs have those that use memory and streams of devices most.
+ALL = SCALE >= 1 or emulation.CHOSEN == "driver"
+ON_DEVICES = [*CODES] if ALL else ["objects", "names", "adaptor"]
+
+
+@pytest.mark.parametrize("name", ON_DEVICES)
 def test_codes(name, tmp_path):
     """Structs on devices, objects in page-locked memory, references to streams, clients' codes."""
     assert run(build(name, tmp_path), DRIVER).splitlines()[-1] == CODES[name]

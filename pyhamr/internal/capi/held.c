@@ -94,7 +94,8 @@ static void describe(Held *held) {
         .size = n, .bytes = n * element_size(array->element), .capacity = array->capacity,
         .shape = array->shape, .strides = array->strides, .stream = (void *)(uintptr_t)array->stream, .ndim = array->ndim,
         .element = array->element, .allocator = array->allocator, .device = array->device, .transfer = array->transfer,
-        .flags = (array->flags & 0xffffu) | (share && share->temporary ? HAMR_INFO_TEMPORARY : 0) | (pooled ? 0 : HAMR_INFO_ADDRESS),
+        .flags = (array->flags & 0xffffu) | (share && share->temporary ? HAMR_INFO_TEMPORARY : 0) |
+                 (pooled ? 0 : HAMR_INFO_ADDRESS),
         .address = pooled ? NULL : (void *)(uintptr_t)array->pointer,
     };
 }
