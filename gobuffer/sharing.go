@@ -179,7 +179,7 @@ func (m *Memory) settleShared() error {
 		return err
 	}
 	//mutate:replace shared memory is made read-only under other libraries' work
-	//mutate:with _, err := order.SettleDevice(m.backend, m.region.Device) => err := error(nil)
+	//mutate:with _, err := order.SettleDevice(m.backend, m.region.Device) => err, _ := error(nil), order.SettleDevice
 	_, err := order.SettleDevice(m.backend, m.region.Device)
 	return err
 }
