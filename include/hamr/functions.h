@@ -16,7 +16,7 @@
 #include "hamr/kernels.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 19
+#define HAMR_ABI_VERSION 20
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -114,7 +114,7 @@ typedef enum {
 
 /* Attributes that a kind does not have are zero. */
 typedef struct hamr_error {
-    int32_t kind; /* hamr_error_kind */
+    int32_t kind; /* hamr_error_kind, or one of hamr/store_functions.h */
     int32_t code;
     int64_t size;
     const char *message; /* UTF-8, as are all texts */
@@ -122,6 +122,8 @@ typedef struct hamr_error {
     const char *name;
     const char *const *tried; /* ends with NULL */
     const char *stack;
+    int64_t limit, used, count; /* of a store that is full, and how many holders there are */
+    const struct hamr_holder *holders;
 } hamr_error;
 
 typedef struct hamr_strings {
@@ -189,7 +191,7 @@ typedef struct hamr_sharing {
     int32_t lent;       /* memory is lent by the last descriptor: prepare_share is of use */
     int32_t count;      /* of descriptors, which are the caller's to close */
     int32_t descriptors[HAMR_FRAME_DESCRIPTORS];
-    int32_t reserved;
+    int32_t waits;      /* asks for the work on the elements to be waited for, which else is over */
     int64_t bytes;      /* in frame */
     unsigned char frame[HAMR_LONGEST_FRAME];
 } hamr_sharing;
@@ -423,8 +425,7 @@ typedef struct hamr_functions {
     hamr_error *(*parse_dlpack)(int32_t code, int32_t bits, int32_t lanes, int32_t *element);
     /* Applies the rules of the array interface, and sets the element type. */
     hamr_error *(*check_interface)(const hamr_interface *interface, int32_t *element);
-    /* Fills rows, one for each allocator that was used, and returns how many there are:
-     * HAMR_ALLOCATOR_COUNT at most. */
+    /* Fills rows, one for each allocator that was used, and returns how many there are: HAMR_ALLOCATOR_COUNT at most. */
     int32_t (*statistics)(hamr_statistics *rows, int32_t room);
     void (*reset_peaks)(void);
     /* Gives back temporaries that are kept and what could not be released yet, and to the
@@ -440,6 +441,7 @@ typedef struct hamr_functions {
     void (*set_raise)(hamr_raise_function raise);
 
     const hamr_devices *devices;
+    const struct hamr_store_functions *store; /* see hamr/store_functions.h */
 } hamr_functions;
 
 /* The table of this process's copy of the core; NULL if its version is not that. */

@@ -15,7 +15,8 @@ const pythonRoot = "python/hamr"
 // __init__. Below stand the floors, above them what users see.
 var pythonRules = []rule{
 	{"_facade", nil}, // generated from what gopy exports
-	{"_native", []string{"_facade"}},
+	{"_stored", nil},
+	{"_native", []string{"_facade", "_stored"}},
 	{"_base", []string{"_facade"}},
 	{"_protocols", []string{"_base"}},
 	{"_buffer", []string{"_base", "_protocols"}},

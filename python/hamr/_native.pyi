@@ -6,6 +6,7 @@ from types import FrameType
 from typing import Any, ClassVar, Self, SupportsIndex, TypeVar, final
 
 from ._facade import Facade
+from ._stored import *
 
 blocks_entered: list[bool]  # empty as long as there was no with block of a stream
 functions: Any  # a capsule with a hamr_get_functions, see hamr/functions.h
@@ -16,16 +17,6 @@ class Block: ...
 class StreamLife:
     @property
     def made_on(self) -> int | None: ...
-
-class Owned:
-    @property
-    def _token(self) -> int: ...
-    @property
-    def _generation(self) -> int: ...
-    def _own(self, number: int, end: Callable[[int], object], keeps: object, /) -> None: ...
-    def _lies_at(self, address: int, nbytes: int, /) -> None: ...
-    def _end(self) -> Any: ...
-    def _is_here(self) -> bool: ...
 
 class Array:
     @property
@@ -123,7 +114,6 @@ class Array:
 
 _A = TypeVar("_A", bound=Array)
 
-def owned_at(address: int, /) -> Owned | None: ...
 def path_in_process(file: str, /) -> str | None: ...
 def begin_load() -> bool: ...
 def bind(library: Facade, table: int, /) -> Facade: ...
@@ -370,20 +360,6 @@ def share(
 def open_shared(type: type[_A], frame: bytes, descriptors: list[int], /) -> _A: ...
 def receive_shared(type: type[_A], socket: Any, /) -> _A | None: ...
 def leave_opened() -> None: ...
-def adopt_mapped(
-    type: type[_A],
-    element: int,
-    allocator: int,
-    device: int,
-    stream: int,
-    transfer: int,
-    pointer: int,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...] | None,
-    readonly: bool,
-    owner: object,
-    /,
-) -> _A: ...
 def adopt_dlpack(
     type: type[_A],
     object: object,

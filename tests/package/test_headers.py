@@ -115,6 +115,7 @@ def test_the_folder_holds_the_headers_and_nothing_else():
         "hamr/pybind11.h",
         "hamr/python.h",
         "hamr/store.h",
+        "hamr/store_functions.h",
         "hamr/store_interface.h",
         "hamr/thrust.h",
         "hamr/types.h",

@@ -12,7 +12,10 @@ import hamr
 from hamr import _native
 from tests.support import producers
 
-STUB = ast.parse((resources.files("hamr") / "_native.pyi").read_text())
+STUBS = [
+    ast.parse((resources.files("hamr") / f"{n}.pyi").read_text()) for n in ("_native", "_stored")
+]
+STUB = ast.Module([node for stub in STUBS for node in stub.body], [])
 
 
 def stub_names(body):

@@ -8,49 +8,41 @@ import sys
 import numpy as np
 import pytest
 
-from hamr.store import builder, client, connect
+from hamr import _native
+from hamr.store import connect
 from tests.store.test_store_interrupts import stopped
 from tests.support.paths import PATHS
 from tests.support.processes import wait_until
 
 
-class Interrupted:
-    """The core, to whose replies Ctrl-C comes first: Python has neither reply nor number then."""
+def interrupted(function):
+    """A function of the extension's, after which Ctrl-C comes before its caller has the result."""
 
-    def __init__(self, core, name):
-        self._core, self._name = core, name
+    def late(*arguments):
+        result = function(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+        return result
 
-    def __getattr__(self, name):
-        function = getattr(self._core, name)
-        if name != self._name:
-            return function
-
-        def late(*arguments):
-            function(*arguments)
-            os.kill(os.getpid(), signal.SIGINT)
-            signal.pause()
-
-        return late
+    return late
 
 
 @pytest.mark.parametrize(
     ("name", "begin"),
     [
-        ("StoreGet", lambda c, id: lambda: c.get(id)),
-        ("StoreGet", lambda c, id: lambda: c.get(id, wait=True)),
-        ("StoreCreate", lambda c, id: lambda: c.create(100)),
-        ("StorePut", lambda c, id: lambda: c.put(np.ones(100_000))),
-        ("StoreSeal", lambda c, id: c.create(100_000).seal),
-        ("StoreSeal", lambda c, id: c.create(100).seal),
+        ("store_get", lambda c, id: lambda: c.get(id)),
+        ("store_get", lambda c, id: lambda: c.get(id, wait=True)),
+        ("store_create", lambda c, id: lambda: c.create(100)),
+        ("store_put", lambda c, id: lambda: c.put(np.ones(100_000))),
+        ("store_seal", lambda c, id: c.create(100_000).seal),
+        ("store_seal", lambda c, id: c.create(100).seal),
     ],
 )
 def test_a_reply_that_a_signal_takes(server, ctrl_c, monkeypatch, name, begin):
     ours, watching = connect(server.path), connect(server.path)
     id = watching.put(np.zeros(100_000))
     call = begin(ours, id)
-    interrupted = Interrupted(client.core(), name)
-    for module in (builder, client):
-        monkeypatch.setattr(module, "core", lambda: interrupted)
+    monkeypatch.setattr(_native, name, interrupted(getattr(_native, name)))
     with pytest.raises(KeyboardInterrupt):
         call()
     del call

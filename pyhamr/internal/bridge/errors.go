@@ -10,6 +10,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store"
 )
 
 // Kind is which Python exception an error becomes: hamr_error_kind of hamr/functions.h.
@@ -43,6 +44,10 @@ type Failure struct {
 	Size    int      // bytes that there were no more of
 	Tried   []string // the libraries that were looked for
 	Stack   string
+
+	// Of a store that is full.
+	Limit, Used int64
+	Holders     []store.Holder
 }
 
 // Classify takes an error apart.

@@ -6,8 +6,7 @@ import (
 )
 
 // numbered are things that Python and C name by numbers. They start elsewhere in every copy of the
-// library, so that those of a parent process are unknown in a forked child. They are larger than those that Python
-// chooses itself, by put.
+// library, so that those of a parent process are unknown in a forked child.
 type numbered[T any] struct {
 	mutex   sync.Mutex
 	open    map[uint64]T
@@ -50,7 +49,7 @@ func (n *numbered[T]) take(number uint64) (thing T, err error) {
 	return thing, err
 }
 
-// put gives a thing a number of the caller's, which nothing else has.
+// put gives a thing its number again.
 func (n *numbered[T]) put(number uint64, thing T) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

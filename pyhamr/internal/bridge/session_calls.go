@@ -3,117 +3,201 @@ package bridge
 import (
 	"context"
 	"errors"
+	"time"
 
+	"hamr/backends"
 	"hamr/store"
 )
 
-// onClient calls f with a session.
-func onClient[T any](client uint64, f func(ctx context.Context, c *store.Client) (T, error)) (result T, err error) {
-	defer Guard(&err)
-	c, err := storeClients.get(client)
-	if err != nil {
-		return result, err
-	}
-	return f(context.Background(), c)
-}
-
-// done is onClient where there is no result.
-func done(client uint64, f func(ctx context.Context, c *store.Client) error) error {
-	_, err := onClient(client, func(ctx context.Context, c *store.Client) (struct{}, error) {
-		return struct{}{}, f(ctx, c)
-	})
-	return err
-}
-
 // DeleteObject deletes an object.
-func DeleteObject(client uint64, id StoreID, force bool) error {
-	return done(client, func(ctx context.Context, c *store.Client) error { return c.Delete(ctx, id, force) })
+func DeleteObject(a Asking, id StoreID, force bool) error {
+	return a.change(func(ctx context.Context, c *store.Client) error { return c.Delete(ctx, id, force) })
 }
 
 // PutName gives an object a name.
-func PutName(client uint64, name string, id StoreID, replace bool) error {
-	return done(client, func(ctx context.Context, c *store.Client) error { return c.PutName(ctx, name, id, replace) })
+func PutName(a Asking, name string, id StoreID, replace bool) error {
+	return a.change(func(ctx context.Context, c *store.Client) error { return c.PutName(ctx, name, id, replace) })
 }
 
 // DropName takes one away.
-func DropName(client uint64, name string) error {
-	return done(client, func(ctx context.Context, c *store.Client) error { return c.DropName(ctx, name) })
+func DropName(a Asking, name string) error {
+	return a.change(func(ctx context.Context, c *store.Client) error { return c.DropName(ctx, name) })
 }
 
-// PinObject keeps an object from being evicted or spilled, or no longer.
-func PinObject(client uint64, id StoreID, on bool) error {
-	return done(client, func(ctx context.Context, c *store.Client) error {
-		if on {
+// MarkObject lets an object be deleted when room is needed, or keeps it from being evicted or spilled; or no longer.
+func MarkObject(a Asking, id StoreID, flag uint32, on bool) error {
+	return a.change(func(ctx context.Context, c *store.Client) error {
+		switch {
+		case flag == storeEvictable:
+			return c.SetEvictable(ctx, id, on)
+		case on:
 			return c.Pin(ctx, id)
 		}
 		return c.Unpin(ctx, id)
 	})
 }
 
-// SetEvictable lets an object be deleted when room is needed, or no longer.
-func SetEvictable(client uint64, id StoreID, on bool) error {
-	return done(client, func(ctx context.Context, c *store.Client) error { return c.SetEvictable(ctx, id, on) })
-}
-
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
-func SetMetadata(client uint64, id StoreID, metadata []byte) error {
-	return done(client, func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, metadata) })
+func SetMetadata(a Asking, id StoreID, metadata []byte) error {
+	return a.change(func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, metadata) })
 }
 
-// GetName returns the object that has a name; with milliseconds it is waited for.
-func GetName(client uint64, name string, milliseconds int64) (StoreID, error) {
-	return onClient(client, func(ctx context.Context, c *store.Client) (StoreID, error) {
-		return getNameWithin(ctx, c, name, atMost(milliseconds))
-	})
-}
-
-// ObjectExists reports whether there is an object, and whether it is sealed.
-func ObjectExists(client uint64, id StoreID) (there, sealed bool, err error) {
-	err = done(client, func(ctx context.Context, c *store.Client) (err error) {
-		there, sealed, err = c.Exists(ctx, id)
+// GetName sets the object that has a name; with milliseconds it is waited for.
+func GetName(a Asking, name string, milliseconds int64, id *StoreID) error {
+	return a.change(func(ctx context.Context, c *store.Client) error {
+		found, err := waitingFor(ctx, atMost(milliseconds), func(ctx context.Context, wait bool) (store.ID, error) {
+			return c.GetName(ctx, name, wait)
+		})
+		if err == nil {
+			*id = found
+		}
 		return err
 	})
-	return there, sealed, err
 }
 
-// DescribeObject returns what is known of an object.
-func DescribeObject(client uint64, id StoreID) (store.Info, error) {
-	return onClient(client, func(ctx context.Context, c *store.Client) (store.Info, error) { return c.Describe(ctx, id) })
-}
-
-// ListObjects returns most objects at most, and where to go on.
-func ListObjects(client uint64, prefix string, named, unsealed bool, after uint64, most int) (ids []StoreID, next uint64, err error) {
-	err = done(client, func(ctx context.Context, c *store.Client) error {
-		list, at, err := c.List(ctx, store.ListOptions{Unsealed: unsealed, Named: named, Prefix: prefix, After: after, Most: most})
-		for _, info := range list {
-			ids = append(ids, info.ID)
+// ObjectExists sets whether there is an object, and whether it is sealed.
+func ObjectExists(a Asking, id StoreID, there, sealed *int32) error {
+	return a.query(func(ctx context.Context, c *store.Client) error {
+		is, done, err := c.Exists(ctx, id)
+		if err == nil {
+			*there, *sealed = bit(is), bit(done)
 		}
-		next = at
 		return err
 	})
-	return ids, next, err
 }
 
-// WaitForObjects returns those that are sealed, when count of them are or the time is over.
-func WaitForObjects(client uint64, ids []StoreID, count int, milliseconds int64) ([]StoreID, error) {
-	return onClient(client, func(ctx context.Context, c *store.Client) ([]StoreID, error) {
-		limited, end := soon(milliseconds)
-		defer end()
-		if milliseconds == 0 {
-			return c.Wait(ctx, ids, 0)
+// DescribeObject gives out what is known of an object.
+func DescribeObject(a Asking, id StoreID, give func(store.Info)) error {
+	return a.query(func(ctx context.Context, c *store.Client) error {
+		info, err := c.Describe(ctx, id)
+		if err == nil {
+			give(info)
 		}
-		ready, err := c.Wait(limited, ids, count)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return ready, err
+		return err
+	})
+}
+
+// Which of HAMR_STORE_LIST_UNSEALED … are listed.
+const (
+	listUnsealed = 1 << iota
+	listNamed
+)
+
+// ListObjects gives out most objects at most, and where to go on.
+func ListObjects(a Asking, which uint32, prefix string, after uint64, most int,
+	give func(list []store.Info, next uint64)) error {
+	o := store.ListOptions{
+		Unsealed: which&listUnsealed != 0, Named: which&listNamed != 0, Prefix: prefix, After: after, Most: most,
+	}
+	return a.query(func(ctx context.Context, c *store.Client) error {
+		list, next, err := c.List(ctx, o)
+		if err == nil {
+			give(list, next)
 		}
-		if ready == nil {
-			return c.Wait(ctx, ids, 0)
+		return err
+	})
+}
+
+// ObjectFlags is what describe tells: HAMR_STORE_EVICTABLE ….
+func ObjectFlags(info store.Info) (flags int) {
+	return storeEvictable*int(bit(info.Evictable)) | storePinned*int(bit(info.Pinned)) | storeIsSealed*int(bit(info.Sealed))
+}
+
+// ProblemOf is why an object's metadata, which a server of another version may have taken, cannot be read; or "".
+func ProblemOf(info store.Info) string {
+	if err := store.CheckMetadata(info.Metadata); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// WaitForObjects gives out those that are sealed, when count of them are or the time is over.
+func WaitForObjects(a Asking, ids []StoreID, count int, milliseconds int64, give func([]StoreID)) error {
+	return a.change(func(ctx context.Context, c *store.Client) error {
+		ready, err := waitFor(ctx, c, ids, count, milliseconds)
+		if err == nil {
+			give(ready)
 		}
+		return err
+	})
+}
+
+func waitFor(ctx context.Context, c *store.Client, ids []StoreID, count int, milliseconds int64) ([]StoreID, error) {
+	if milliseconds == 0 {
+		return c.Wait(ctx, ids, 0)
+	}
+	limited, end := soon(ctx, milliseconds)
+	defer end()
+	ready, err := c.Wait(limited, ids, count)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return ready, err
+	}
+	if ready != nil {
 		return ready, nil
+	}
+	last, end := within(ctx, storeAnswersWithin)
+	defer end()
+	if ready, err = c.Wait(last, ids, 0); errors.Is(err, context.DeadlineExceeded) {
+		err = nil // the server stands still
+	}
+	return ready, err
+}
+
+// StoreStatistics gives out a server's figures.
+func StoreStatistics(a Asking, give func(store.Statistics)) error {
+	return a.query(func(ctx context.Context, c *store.Client) error {
+		t, err := c.Statistics(ctx)
+		if err == nil {
+			give(t)
+		}
+		return err
 	})
 }
 
-// StoreStatistics returns a server's figures.
-func StoreStatistics(client uint64) (store.Statistics, error) {
-	return onClient(client, func(ctx context.Context, c *store.Client) (store.Statistics, error) { return c.Statistics(ctx) })
+// WatchObjects begins to be told of what happens to objects.
+func WatchObjects(a Asking, token *uint64) error {
+	return a.change(func(ctx context.Context, c *store.Client) error {
+		w, err := c.Watch(ctx)
+		if err == nil {
+			*token = storeWatches.keep(w)
+		}
+		return err
+	})
+}
+
+// NextEvents gives out the events since the last call, unless there is none within so many milliseconds.
+func NextEvents(how uint32, token uint64, milliseconds int64, give func([]store.Event)) (err error) {
+	defer Guard(&err)
+	w, err := storeWatches.get(token)
+	if err != nil {
+		return err
+	}
+	return patiently(how, func(ctx context.Context, _ *backends.Stop) error {
+		soon, end := within(ctx, max(atMost(milliseconds), 1))
+		defer end()
+		over := make(chan struct{})
+		defer close(over)
+		defer context.AfterFunc(ctx, func() {
+			select {
+			case <-over:
+			case <-time.After(time.Second): // the server does not answer
+				_ = w.Close()
+			}
+		})()
+		list, err := w.Next(soon)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		if err == nil {
+			give(list)
+		}
+		return err
+	})
+}
+
+// EndEvents ends that.
+func EndEvents(token uint64) {
+	if w, err := storeWatches.take(token); err == nil {
+		_ = w.Close()
+	}
 }

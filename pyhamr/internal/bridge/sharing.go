@@ -30,7 +30,7 @@ type (
 		Lent        int32
 		Count       int32
 		Descriptors [frameDescriptors]int32
-		Reserved    int32
+		Waits       int32
 		Bytes       int64
 		Frame       [longestFrame]byte
 	}
@@ -41,16 +41,20 @@ type (
 	}
 )
 
-// Share makes what other processes open elements by whose work is over.
+// Share makes what other processes open elements by.
 func Share(d *Descriptor, s *Sharing) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
-	source, err := d.toShare()
+	take := d.toShare
+	if s.Waits != 0 {
+		take = d.Array
+	}
+	source, err := take()
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	how := gobuffer.Sharing{Copy: gobuffer.Copying(s.Copying), ReadOnly: s.ReadOnly != 0, Settled: true}
+	how := gobuffer.Sharing{Copy: gobuffer.Copying(s.Copying), ReadOnly: s.ReadOnly != 0, Settled: s.Waits == 0}
 	switch {
 	case s.Stored != 0:
 		if how.Descriptor, err = storedDescriptor(s.Stored); err != nil {
@@ -156,3 +160,15 @@ func EndShared(token uint64) {
 type openedShare struct{ array *gobuffer.Array }
 
 func (o openedShare) end() { _ = o.array.Close() }
+
+// OpenElements describes at result what ShareElements was called for.
+func OpenElements(frame []byte, descriptors []int, result *Descriptor) (err error) {
+	defer Guard(&err)
+	shareEndings.now()
+	a, err := Runtime.OpenShared(frame, descriptors)
+	if err != nil {
+		return err
+	}
+	result.Store(a, nil)
+	return a.Close()
+}

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/internal/deadline"
 )
 
 // slice is how long a call may keep the thread that handles Python's signals: see promptFlag.
@@ -26,6 +29,7 @@ const (
 // operation is a call of C's that goes on while C handles signals.
 type operation struct {
 	stop backends.Stop
+	end  context.CancelFunc // of what the operation waits for
 	over chan struct{}
 	err  error // once it is over
 }
@@ -43,7 +47,33 @@ func (e *BusyError) Error() string { return fmt.Sprintf("operation %#x goes on",
 // inSlices calls f on another goroutine, which may be on any thread, and returns its outcome, or a
 // *BusyError if there is none within a slice.
 func inSlices(f func(stop *backends.Stop) error) error {
-	o := &operation{over: make(chan struct{})}
+	return slicesOf(f, func() {})
+}
+
+// inSlicesUntil is inSlices of f whose context ends where it is asked to stop.
+func inSlicesUntil(f func(ctx context.Context, stop *backends.Stop) error) error {
+	ctx, end := context.WithCancel(context.Background())
+	return slicesOf(func(stop *backends.Stop) error {
+		defer end()
+		return f(ctx, stop)
+	}, end)
+}
+
+// withinSlice calls f with a context that ends after a slice, and reports whether f took longer.
+func withinSlice(f func(ctx context.Context) error) (late bool, err error) {
+	at, end := sliceContext()
+	defer end()
+	err = f(at)
+	return errors.Is(err, context.DeadlineExceeded), err
+}
+
+func sliceContext() (context.Context, context.CancelFunc) {
+	c := deadline.Until(context.Background(), time.Now().Add(slice))
+	return c, c.End
+}
+
+func slicesOf(f func(stop *backends.Stop) error, end context.CancelFunc) error {
+	o := &operation{over: make(chan struct{}), end: end}
 	begin := Runtime.Delegate()
 	go func() {
 		defer close(o.over)
@@ -92,6 +122,7 @@ func Stop(number uint64) (err error) {
 		return err
 	}
 	o.stop.Ask()
+	o.end()
 	//mutate:remove an operation that was asked to end is not waited for
 	<-o.over
 	_, _ = operations.take(number)

@@ -2,26 +2,31 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"syscall"
 
 	"hamr/store"
 )
 
-// storeReply makes a reply of an error of the store's: "!" and JSON, of which Python makes an
-// exception. Others are raised as of any call.
-func storeReply(reply *string, err *error) {
-	if *err == nil {
-		return
-	}
-	if told := storeError(*err); told != nil {
-		text, _ := json.Marshal(told)
-		*reply, *err = "!"+string(text), nil
-	}
-}
+// The kinds of the store's errors: HAMR_ERROR_NOT_FOUND … of hamr/store_interface.h, and those of
+// hamr/store_functions.h.
+const (
+	storeNotFound Kind = iota + 32
+	storeNotSealed
+	storeSealed
+	storeNameTaken
+	storeFull
+	storeLost
+	storeRefused
+	storeTimeout
+	storeFailed
+	storeIsClosed
+	storeDescriptors
+	StoreKindsEnd // HAMR_STORE_KINDS_END
+)
 
-func storeError(err error) map[string]any {
+// classifyStore sets what is known of an error of the store's.
+func (f *Failure) classifyStore(err error) {
 	var (
 		missing   *store.NotFoundError
 		notSealed *store.NotSealedError
@@ -36,39 +41,30 @@ func storeError(err error) map[string]any {
 		system    *store.SystemError
 		files     *store.DescriptorsError
 	)
-	told := map[string]any{"message": err.Error()}
 	switch {
 	case errors.As(err, &missing), errors.As(err, &deleted):
-		told["kind"] = "not found"
+		f.Kind = storeNotFound
 	case errors.As(err, &notSealed):
-		told["kind"] = "not sealed"
+		f.Kind = storeNotSealed
 	case errors.As(err, &sealed):
-		told["kind"] = "sealed"
+		f.Kind = storeSealed
 	case errors.As(err, &taken):
-		told["kind"], told["id"] = "name taken", taken.ID.String()
+		f.Kind, f.Name = storeNameTaken, taken.ID.String()
 	case errors.As(err, &full):
-		holders := make([][2]int64, len(full.Holders))
-		for i, h := range full.Holders {
-			holders[i] = [2]int64{int64(h.Process), h.Bytes}
-		}
-		told["kind"], told["memory"], told["size"] = "full", full.Memory, full.Needed
-		told["limit"], told["used"], told["holders"] = full.Limit, full.Used, holders
+		f.Kind, f.Source, f.Size = storeFull, full.Memory, int(full.Needed)
+		f.Limit, f.Used, f.Holders = full.Limit, full.Used, full.Holders
 	case errors.As(err, &lost):
-		told["kind"], told["path"] = "lost", lost.Path
+		f.Kind, f.Name = storeLost, lost.Path
 	case errors.As(err, &refused):
-		told["kind"] = "refused"
+		f.Kind = storeRefused
 	case errors.As(err, &argument):
-		told["kind"] = "value"
 	case errors.As(err, &files):
-		told["kind"], told["errno"] = "system", int(syscall.EMFILE)
+		f.Kind, f.Code = storeDescriptors, int(syscall.EMFILE)
 	case errors.As(err, &protocol), errors.As(err, &system):
-		told["kind"] = "store"
+		f.Kind = storeFailed
 	case errors.Is(err, store.ErrClosed):
-		told["kind"], told["message"] = "value", "what is asked was closed, sealed or aborted"
+		f.Kind, f.Message = storeIsClosed, "what is asked was closed, sealed or aborted"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		told["kind"] = "timeout"
-	default:
-		return nil
+		f.Kind = storeTimeout
 	}
-	return told
 }

@@ -71,7 +71,12 @@ func failure(err error) *C.hamr_error {
 		return nil
 	}
 	f := bridge.Classify(err)
-	at, b := newBlock(unsafe.Sizeof(C.hamr_error{}), []list{f.Tried}, f.Message, f.Source, f.Name, f.Stack)
+	size := unsafe.Sizeof(C.hamr_error{})
+	at, b := newBlock(size+unsafe.Sizeof(C.hamr_holder{})*uintptr(len(f.Holders)), []list{f.Tried}, f.Message, f.Source, f.Name, f.Stack)
+	holders := (*C.hamr_holder)(unsafe.Add(at, size))
+	for i, h := range f.Holders {
+		unsafe.Slice(holders, len(f.Holders))[i] = C.hamr_holder{process: C.int64_t(h.Process), bytes: C.int64_t(h.Bytes)}
+	}
 	e := (*C.hamr_error)(at)
 	*e = C.hamr_error{
 		kind:    C.int32_t(f.Kind),
@@ -82,6 +87,10 @@ func failure(err error) *C.hamr_error {
 		name:    b.text(f.Name),
 		tried:   b.list(f.Tried),
 		stack:   b.text(f.Stack),
+		limit:   C.int64_t(f.Limit),
+		used:    C.int64_t(f.Used),
+		count:   C.int64_t(len(f.Holders)),
+		holders: holders,
 	}
 	if e.message == nil {
 		e.message = (*C.char)(b.texts)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "hamr/functions.h"
+#include "hamr/store_functions.h"
 
 typedef const char constant_char;
 typedef const void constant_void;
@@ -12,5 +12,7 @@ typedef const int32_t constant_int32;
 typedef const int64_t constant_int64;
 typedef const hamr_interface constant_interface;
 typedef hamr_array *const constant_array;
+typedef const hamr_store_id constant_id;
+typedef const hamr_store_options constant_options;
 
 #endif

@@ -1,4 +1,4 @@
-#include "hamr/functions.h"
+#include "hamr/store_functions.h"
 #include "_cgo_export.h"
 
 #include <stdlib.h>
@@ -7,6 +7,36 @@ static hamr_devices devices;
 static hamr_raise_function raise_error;
 
 static void set_raise(hamr_raise_function raise) { raise_error = raise; }
+
+static const hamr_store_functions store = {
+    .serve = hamrStoreServe,
+    .served = hamrStoreServed,
+    .end_server = hamrStoreEndServer,
+    .connect = hamrStoreConnect,
+    .disconnect = hamrStoreDisconnect,
+    .set_timeout = hamrStoreSetTimeout,
+    .create = hamrStoreCreate,
+    .seal = hamrStoreSeal,
+    .abort = hamrStoreAbort,
+    .end_object = hamrStoreEndObject,
+    .get = hamrStoreGet,
+    .put = hamrStorePut,
+    .discard = hamrStoreDiscard,
+    .delete_object = hamrStoreDelete,
+    .put_name = hamrStorePutName,
+    .get_name = hamrStoreGetName,
+    .drop_name = hamrStoreDropName,
+    .exists = hamrStoreExists,
+    .describe = hamrStoreDescribe,
+    .list = hamrStoreList,
+    .wait = hamrStoreWait,
+    .figures = hamrStoreFigures,
+    .mark = hamrStoreMark,
+    .set_metadata = hamrStoreSetMetadata,
+    .watch = hamrStoreWatch,
+    .next_events = hamrStoreNextEvents,
+    .end_events = hamrStoreEndEvents,
+};
 
 static hamr_functions functions = {
     .version = HAMR_ABI_VERSION,
@@ -103,6 +133,7 @@ static hamr_functions functions = {
     .take_log = hamrTakeLog,
     .set_raise = set_raise,
     .devices = &devices,
+    .store = &store,
 };
 
 const hamr_functions *hamr_function_table(void) { return &functions; }

@@ -1,6 +1,6 @@
 #include "failure.h"
 
-#include "hamr/store_interface.h"
+#include "hamr/store_functions.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -34,6 +34,8 @@ hamr_status keep(hamr_error *error) {
     free(last);
     last = error;
     pthread_setspecific(at_thread_end, error);
+    if (error->kind == HAMR_STORE_CLOSED) error->kind = HAMR_FREED;
+    if (error->kind == HAMR_STORE_DESCRIPTORS) error->kind = HAMR_ERROR_STORE;
     int stored = error->kind >= HAMR_ERROR_NOT_FOUND && error->kind <= HAMR_ERROR_STORE;
     if (!stored && (error->kind <= 0 || error->kind >= HAMR_ERROR_KIND_COUNT)) error->kind = HAMR_INTERNAL_ERROR;
     return error->kind;

@@ -124,7 +124,7 @@ HAMR_EXPORT void hamr_core_of_copy(capi_core *core, hamr_drop_function drop) {
     core->limit_pool = hamrLimitPool;
     core->limit_kept = hamrLimitKept;
     core->limit_library = hamrLimitLibrary;
-    core->store = &capi_store_of_this_copy;
+    core->open_frame = hamrOpenFrame;
     spares_of(drop);
 }
 

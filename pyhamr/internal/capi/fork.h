@@ -2,9 +2,7 @@
 #ifndef HAMR_CAPI_FORK_H
 #define HAMR_CAPI_FORK_H
 
-#include "hamr/functions.h"
-#include "hamr/interface.h"
-#include "store_calls.h"
+#include "hamr/store_functions.h"
 
 #define UNCONST(type, given) ((type *)(uintptr_t)(given)) /* Go's types have no const */
 #define HAMR_EXPORT __attribute__((visibility("default")))
@@ -15,7 +13,7 @@ typedef struct {
     hamr_error *(*limit_pool)(int32_t allocator, int32_t device, int64_t bytes);
     hamr_error *(*limit_kept)(int64_t bytes);
     hamr_error *(*limit_library)(char *library, char *backend, int32_t device, int64_t bytes);
-    const capi_store_calls *store;
+    hamr_error *(*open_frame)(void *frame, size_t bytes, int *descriptors, int32_t count, hamr_array *result);
     uint64_t tracing;   /* address of 64 bits that are zero while nobody is told what the core does */
     uint64_t checking;  /* likewise, while nobody looks whether freed memory is written to */
     uint64_t watching;  /* address of 32 bits that are zero while nobody records, tracks or limits memory */

@@ -161,7 +161,7 @@ void share_end(Share *share, uint64_t stream) {
         if (waits_for_all(share)) capi_functions()->release_after(share->token, HAMR_EVERY_STREAM);
         capi_functions()->release(share->token);
     }
-    if (share->lease) capi_own.store->end_object(share->lease);
+    if (share->lease) capi_own.functions->store->end_object(share->lease);
     void (*tell)(void) = share->pythons || share->kept ? __atomic_load_n(&over, __ATOMIC_ACQUIRE) : NULL;
     while (share->kept) {
         struct Kept *kept = share->kept;

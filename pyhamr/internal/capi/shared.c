@@ -12,10 +12,25 @@
 
 enum { HEADER = 16, LONGEST = 4096, MOST = 2 }; /* bytes of frames, and descriptors with one: see docs/sharing.md */
 
-#define GO capi_own.store
-
 static void close_all(const int *descriptors, int32_t count) {
     for (int32_t i = 0; i < count; i++) close(descriptors[i]);
+}
+
+/* lease: of the elements, or 0. */
+static hamr_status share_elements(Numbered *shared, hamr_array *array, uint64_t lease, uint32_t flags) {
+    enum { WHERE_NEEDED, NEVER, ALWAYS }; /* gobuffer.Copying */
+    hamr_sharing sharing = {.stored = lease, .read_only = (flags & HAMR_SHARE_READ_ONLY) != 0, .waits = 1};
+    if (flags & HAMR_SHARE_COPY && flags & HAMR_SHARE_IN_PLACE)
+        return fail(HAMR_ERROR_VALUE, "flags is both HAMR_SHARE_COPY and HAMR_SHARE_IN_PLACE: accepted is one of them");
+    sharing.copying = flags & HAMR_SHARE_COPY ? ALWAYS : flags & HAMR_SHARE_IN_PLACE ? NEVER : WHERE_NEEDED;
+    hamr_status status = keep(capi_functions()->share_elements(array, &sharing));
+    if (status) return status;
+    shared->bytes = (size_t)sharing.bytes;
+    memcpy(shared->text, sharing.frame, shared->bytes);
+    shared->count = sharing.count;
+    for (int32_t i = 0; i < sharing.count; i++) shared->descriptors[i] = sharing.descriptors[i];
+    shared->flags = (sharing.read_only ? HAMR_SHARE_READ_ONLY : 0) | (sharing.copied ? HAMR_SHARE_COPY : 0);
+    return HAMR_OK;
 }
 
 hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared **made) {
@@ -31,11 +46,8 @@ hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared 
         fail(status, "no memory for a frame");
     } else {
         hamr_array array;
-        shared->flags = flags;
         status = held_give(&buffer->held, &array);
-        if (!status)
-            status = keep(GO->share(&array, buffer->held.share ? buffer->held.share->lease : 0, &shared->flags, shared->text, &shared->bytes,
-                                shared->descriptors, &shared->count));
+        if (!status) status = share_elements(shared, &array, buffer->held.share ? buffer->held.share->lease : 0, flags);
     }
     if (status) numbered_free(shared);
     else *made = (hamr_shared *)shared;
@@ -112,7 +124,7 @@ hamr_status shared_open_frame(const void *frame, size_t bytes, const int *descri
     if (count < 0 || count > MOST || (count && !descriptors)) return fail(HAMR_ERROR_VALUE, "count is %d: accepted are 0 ... %d, and so many descriptors", count, MOST);
     CAPI_LOAD();
     draft_start(&result);
-    hamr_status status = keep(GO->open_frame((void *)(uintptr_t)frame, bytes, (int *)(uintptr_t)descriptors, count, &result.array));
+    hamr_status status = keep(capi_own.open_frame((void *)(uintptr_t)frame, bytes, (int *)(uintptr_t)descriptors, count, &result.array));
     return status ? status : buffer_of(&result.array, made);
 }
 

@@ -1,38 +1,19 @@
 package capi
 
-// #include "store_calls.h"
+// #include "hamr/store_functions.h"
 import "C"
 
 import (
 	"unsafe"
 
 	"hamr/pyhamr/internal/bridge"
+	"hamr/pyhamr/internal/cabi"
 )
 
-//export hamrShareElements
-func hamrShareElements(array *C.hamr_array, lease C.uint64_t, flags *C.uint32_t, frame unsafe.Pointer, bytes *C.size_t, descriptors *C.int, count *C.int32_t) *C.hamr_error {
-	how := bridge.HowToShare{
-		ReadOnly: *flags&C.HAMR_SHARE_READ_ONLY != 0,
-		Copy:     *flags&C.HAMR_SHARE_COPY != 0,
-		InPlace:  *flags&C.HAMR_SHARE_IN_PLACE != 0,
-	}
-	made, err := bridge.ShareElements(described(array), how, uint64(lease))
-	if err != nil {
-		return failed(err)
-	}
-	*bytes = C.size_t(copy(unsafe.Slice((*byte)(frame), 4096), made.Frame))
-	for i, number := range made.Descriptors {
-		unsafe.Slice(descriptors, 2)[i] = C.int(number)
-	}
-	*count = C.int32_t(len(made.Descriptors))
-	*flags = 0
-	if made.ReadOnly {
-		*flags |= C.HAMR_SHARE_READ_ONLY
-	}
-	if made.Copied {
-		*flags |= C.HAMR_SHARE_COPY
-	}
-	return nil
+func failed(err error) *C.hamr_error { return (*C.hamr_error)(cabi.Failure(err)) }
+
+func described(array *C.hamr_array) *bridge.Descriptor {
+	return (*bridge.Descriptor)(unsafe.Pointer(array))
 }
 
 //export hamrOpenFrame

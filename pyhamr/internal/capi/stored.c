@@ -5,7 +5,7 @@
 #include "calls.h"
 #include "stored.h"
 
-#define GO capi_own.store
+#define GO capi_own.functions->store
 
 #define CHECK_ID(id)                                                                                \
     do {                                                                                            \
@@ -31,6 +31,8 @@ void numbered_free(Numbered *numbered) {
     object_free(numbered);
 }
 
+static hamr_store_text text_of(const char *text) { return (hamr_store_text){text, text ? (int64_t)strlen(text) : 0}; }
+
 static int is_here(const Numbered *numbered) { return numbered->head.generation == capi_generation; }
 
 /* The one on a path that did not work is gone. */
@@ -40,10 +42,10 @@ static hamr_status finish(Numbered *numbered, hamr_error *error) {
 }
 
 /* A path or, where there is none, "", and Go is told where the default is: it sees what the environment was when the process started. */
-static char *path_or_default(const char *path) {
+static const char *path_or_default(const char *path) {
     static const char *const names[] = {"HAMR_STORE", "XDG_RUNTIME_DIR"};
     for (int i = 0; !path && i < 2; i++) free(capi_own.functions->configure(names[i], getenv(names[i]) ? getenv(names[i]) : ""));
-    return UNCONST(char, path ? path : "");
+    return path ? path : "";
 }
 
 hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made) {
@@ -52,7 +54,8 @@ hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_li
     CAPI_LOAD();
     Numbered *server = numbered_new(SERVER);
     if (!server) return HAMR_ERROR_MEMORY;
-    hamr_status status = finish(server, GO->serve(path_or_default(path), UNCONST(char, spill), host_limit, device_limit, &server->token, &server->text));
+    hamr_store_options options = {path_or_default(path), spill, .host = host_limit, .device = device_limit};
+    hamr_status status = finish(server, GO->serve(&options, &server->token, &server->text));
     if (!status) *made = (hamr_store_server *)server;
     return status;
 }
@@ -72,7 +75,8 @@ hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **
     CAPI_LOAD();
     Numbered *session = numbered_new(SESSION);
     if (!session) return HAMR_ERROR_MEMORY;
-    hamr_status status = finish(session, GO->connect(path_or_default(path), milliseconds, &session->token, &session->text));
+    hamr_error *error = GO->connect(0, path_or_default(path), milliseconds, &session->token, &session->text);
+    hamr_status status = finish(session, error);
     if (!status) *made = (hamr_store *)session;
     return status;
 }
@@ -124,7 +128,8 @@ hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, cons
     if (status) return status;
     Numbered *builder = numbered_new(BUILDER);
     if (!builder) return HAMR_ERROR_MEMORY;
-    status = finish(builder, GO->create(store->numbered.token, &draft.array, flags, UNCONST(void, metadata), metadata_bytes, &builder->id, &builder->token));
+    status = finish(builder, GO->create(0, store->numbered.token, &draft.array, flags, metadata, metadata_bytes,
+                                        &builder->id, &builder->token));
     if (status) return status;
     builder->memory = draft.array.memory;
     if ((status = buffer_of(&draft.array, &builder->buffer))) {
@@ -163,12 +168,13 @@ hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
     Numbered *builder = &given->numbered;
     hamr_status status = check_elements(builder);
     if (status) return status;
+    int32_t sealed;
     hamr_array written;
     GIVE(&builder->buffer->held, &written);
     draft_start(&result);
     /* Also what is on the buffer's own stream. */
     status = keep(capi_functions()->synchronize(&written));
-    if (!status) status = keep(GO->seal(builder->token, made ? &result.array : NULL));
+    if (!status) status = keep(GO->seal(0, builder->token, 0, made ? &result.array : NULL, &sealed));
     if (!status && made) status = buffer_leased(&result.array, builder->token, made);
     else GO->end_object(builder->token);
     end_builder(builder);
@@ -180,7 +186,7 @@ hamr_status stored_abort(hamr_store_builder *given) {
     if (given->numbered.head.kind != BUILDER) return object_check(given, BUILDER, "builder");
     hamr_status status = HAMR_OK;
     if (is_here(&given->numbered)) {
-        status = keep(GO->abort(given->numbered.token));
+        status = keep(GO->abort(0, given->numbered.token));
         GO->end_object(given->numbered.token);
     }
     end_builder(&given->numbered);
@@ -195,7 +201,8 @@ hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t fl
     if (status) return status;
     hamr_array array;
     GIVE(&buffer->held, &array);
-    return keep(GO->put(store->numbered.token, &array, flags, UNCONST(void, metadata), metadata_bytes, id));
+    return keep(GO->put(0, store->numbered.token, &array, HAMR_ALLOCATOR_ANY, HAMR_HOST_DEVICE, flags, metadata,
+                        metadata_bytes, id));
 }
 
 hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds, hamr_buffer **made) {
@@ -205,34 +212,34 @@ hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsaf
     CHECK_ID(id);
     CHECK_SESSION(store);
     draft_start(&result);
-    hamr_status status = keep(GO->get(store->numbered.token, UNCONST(hamr_store_id, id), unsafe, milliseconds, &result.array, &lease));
+    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 
 hamr_status stored_delete(hamr_store *store, const hamr_store_id *id, int32_t force) {
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->delete_object(store->numbered.token, UNCONST(hamr_store_id, id), force));
+    return keep(GO->delete_object(0, store->numbered.token, id, force));
 }
 
 hamr_status stored_put_name(hamr_store *store, const char *name, const hamr_store_id *id, int32_t replace) {
     CHECK_NAME(name);
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->put_name(store->numbered.token, UNCONST(char, name), UNCONST(hamr_store_id, id), replace));
+    return keep(GO->put_name(0, store->numbered.token, text_of(name), id, replace));
 }
 
 hamr_status stored_get_name(hamr_store *store, const char *name, int64_t milliseconds, hamr_store_id *id) {
     CHECK_RESULT(id, "id");
     CHECK_NAME(name);
     CHECK_SESSION(store);
-    return keep(GO->get_name(store->numbered.token, UNCONST(char, name), milliseconds, id));
+    return keep(GO->get_name(0, store->numbered.token, text_of(name), milliseconds, id));
 }
 
 hamr_status stored_drop_name(hamr_store *store, const char *name) {
     CHECK_NAME(name);
     CHECK_SESSION(store);
-    return keep(GO->drop_name(store->numbered.token, UNCONST(char, name)));
+    return keep(GO->drop_name(0, store->numbered.token, text_of(name)));
 }
 
 hamr_status stored_exists(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed) {
@@ -240,34 +247,51 @@ hamr_status stored_exists(hamr_store *store, const hamr_store_id *id, int32_t *t
     CHECK_RESULT(there, "there");
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->exists(store->numbered.token, UNCONST(hamr_store_id, id), there, sealed ? sealed : &unasked));
+    return keep(GO->exists(0, store->numbered.token, id, there, sealed ? sealed : &unasked));
+}
+
+/* With the page, which goes to free. */
+static hamr_status describe(const hamr_store *store, const hamr_store_id *id, hamr_store_page **page) {
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->describe(0, store->numbered.token, id, page));
 }
 
 hamr_status stored_describe(hamr_store *store, const hamr_store_id *id, hamr_store_info *info) {
+    hamr_store_page *page;
     CHECK_RESULT(info, "info");
-    CHECK_ID(id);
-    CHECK_SESSION(store);
-    return keep(GO->describe(store->numbered.token, UNCONST(hamr_store_id, id), info));
+    hamr_status status = describe(store, id, &page);
+    if (status) return status;
+    *info = page->objects[0].info;
+    free(page);
+    return HAMR_OK;
 }
 
 hamr_status stored_metadata(hamr_store *store, const hamr_store_id *id, char **text, size_t *bytes) {
-    size_t unasked;
+    hamr_store_page *page;
     CHECK_RESULT(text, "text");
-    CHECK_ID(id);
-    CHECK_SESSION(store);
-    return keep(GO->metadata(store->numbered.token, UNCONST(hamr_store_id, id), text, bytes ? bytes : &unasked));
+    hamr_status status = describe(store, id, &page);
+    if (status) return status;
+    size_t size = (size_t)page->objects[0].metadata.bytes;
+    char *copy = calloc(1, size + 1);
+    if (copy && size) memcpy(copy, page->objects[0].metadata.text, size);
+    free(page);
+    if (!copy) return fail(HAMR_ERROR_MEMORY, "no memory for %zu bytes of metadata", size);
+    if (bytes) *bytes = size;
+    *text = copy;
+    return HAMR_OK;
 }
 
 hamr_status stored_pin(hamr_store *store, const hamr_store_id *id, int32_t on) {
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->pin(store->numbered.token, UNCONST(hamr_store_id, id), on));
+    return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_PINNED, on));
 }
 
 hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on) {
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->set_evictable(store->numbered.token, UNCONST(hamr_store_id, id), on));
+    return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_EVICTABLE, on));
 }
 
 hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes) {
@@ -275,7 +299,7 @@ hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, cons
     if (status) return status;
     CHECK_ID(id);
     CHECK_SESSION(store);
-    return keep(GO->set_metadata(store->numbered.token, UNCONST(hamr_store_id, id), UNCONST(void, metadata), metadata_bytes));
+    return keep(GO->set_metadata(store->numbered.token, id, metadata, metadata_bytes));
 }
 
 hamr_status stored_set_timeout(hamr_store *store, int64_t milliseconds) {
@@ -293,7 +317,14 @@ hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, u
         return fail(HAMR_ERROR_VALUE, "which is %#x: accepted are HAMR_STORE_LIST_UNSEALED and HAMR_STORE_LIST_NAMED", (unsigned)which);
     if (room < 1 || room > INT32_MAX) return fail(HAMR_ERROR_VALUE, "room is %lld: accepted are 1 ... %d", (long long)room, INT32_MAX);
     CHECK_SESSION(store);
-    return keep(GO->list(store->numbered.token, which, UNCONST(char, prefix), after, ids, room, found));
+    hamr_store_page *page;
+    hamr_status status = keep(GO->list(0, store->numbered.token, which, text_of(prefix), *after, room, &page));
+    if (status) return status;
+    for (int64_t i = 0; i < page->count; i++) ids[i] = page->objects[i].info.id;
+    *found = page->count;
+    *after = page->after;
+    free(page);
+    return HAMR_OK;
 }
 
 hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready, int64_t *found) {
@@ -305,11 +336,26 @@ hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, 
     if (!n) return HAMR_OK;
     CHECK_RESULT(ready, "ready");
     CHECK_ID(ids);
-    return keep(GO->wait(store->numbered.token, UNCONST(hamr_store_id, ids), n, count, milliseconds, ready, found));
+    return keep(GO->wait(0, store->numbered.token, ids, n, count, milliseconds, ready, found));
 }
 
 hamr_status stored_figures(hamr_store *store, hamr_store_figures *figures) {
     CHECK_RESULT(figures, "figures");
     CHECK_SESSION(store);
-    return keep(GO->figures(store->numbered.token, figures));
+    hamr_store_report *report;
+    hamr_status status = keep(GO->figures(0, store->numbered.token, &report));
+    if (status) return status;
+    *figures = (hamr_store_figures){.objects = report->objects, .unsealed = report->unsealed, .names = report->names,
+                                    .leases = report->leases, .sessions = report->connections,
+                                    .evicted = report->evicted, .spilled = report->spilled, .requests = report->requests};
+    for (int64_t i = 0; i < report->count; i++) {
+        const hamr_store_memory *memory = &report->memories[i];
+        if (strcmp(memory->name, "host") != 0) continue;
+        figures->limit = memory->limit;
+        figures->used = memory->used;
+        figures->peak = memory->peak;
+        figures->lingering = memory->lingering;
+    }
+    free(report);
+    return HAMR_OK;
 }

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_EVICTABLE, _PINNED, _SEPARATE, _SESSION = 1, 2, 4, 16
-
 
 def elements_of(array: Any) -> Buffer:
     """A buffer of an array that a user gave."""
@@ -31,16 +29,6 @@ def flag_of(name: str, value: Any) -> bool:
     if type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise TypeError(f"{name} is {value!r}: accepted are True and False")
-
-
-def flags_of(evictable: Any, pinned: Any, separate: Any, session: Any) -> int:
-    """What a new object is to be, as the core takes it."""
-    return (
-        _EVICTABLE * flag_of("evictable", evictable)
-        | _PINNED * flag_of("pinned", pinned)
-        | _SEPARATE * flag_of("separate", separate)
-        | _SESSION * flag_of("session", session)
-    )
 
 
 def metadata_of(value: Any) -> str:
@@ -119,10 +107,3 @@ def socket_of(path: Any) -> str:
     if not text:
         tell_settings(core(), "HAMR_STORE", "XDG_RUNTIME_DIR")
     return text
-
-
-def joined(shape: tuple[int, ...]) -> str:
-    """A shape as the core reads it."""
-    if any(abs(n) >= 2**63 for n in shape):
-        raise ValueError(f"shape is {shape!r}: accepted are sizes that fit in 64 bits")
-    return " ".join(map(str, shape))

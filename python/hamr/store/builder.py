@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from sys import getrefcount
 
-from .._base.library import core
-from .calls import ask
+import hamr._native as _native
+
 from .errors import Sealed, StoreError
 
 TYPE_CHECKING = False
@@ -79,24 +79,24 @@ class Builder:
         """
         lease, made = self._taken()
         made.synchronize()
-        token = lease.token()
+        lease.token()  # refuses a forked child
         self._lease = self._buffer = None
         made.close()
-        # Whatever shares the memory keeps the lease.
-        ask(core().StoreSeal, token, getrefcount(lease) <= _OURS)
-        lease.sealed = self._sealed = True
-        return self.id
+        alone = getrefcount(lease) <= _OURS  # whatever shares the memory keeps the lease
+        sealed = _native.store_seal(lease, alone)
+        self._sealed = True
+        return sealed._taken  # type: ignore[no-any-return] -- without this the object goes again
 
     def abort(self) -> None:
         """Give the object up, once the work is over that its buffer knows of."""
         lease, made = self._taken()
-        token = lease.token()
+        lease.token()  # refuses a forked child
         try:
             made.synchronize()
         finally:
             self._lease = self._buffer = None
             made.close()
-            ask(core().StoreAbort, token)
+            _native.store_abort(lease)
 
     def _given_up(self) -> None:
         """Abort beside another error, which is the one to tell of."""

@@ -7,18 +7,17 @@ from operator import index
 from threading import RLock
 from weakref import WeakSet
 
+import hamr._native as _native
+
 from .._base.allocator import Allocator, allocator_of
-from .._base.element import element_of, name_of
+from .._base.element import element_of
 from .._base.library import core
 from .._base.place import new_place
 from .._buffer.buffers import Buffer
 from .._buffer.pointers import dimensions_of
-from . import leases
 from .arguments import (
     elements_of,
     flag_of,
-    flags_of,
-    joined,
     metadata_of,
     name_of_object,
     socket_of,
@@ -26,13 +25,11 @@ from .arguments import (
     timeout_of,
 )
 from .builder import Builder
-from .calls import ask, ask_as, ask_for, call
-from .connection import Connection
 from .description import ObjectInfo
 from .events import Events
 from .ids import ObjectID, id_of
+from .leases import Connection, Lease
 from .name_order import in_either_order
-from .owned import numbers
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 
 TYPE_CHECKING = False
@@ -44,8 +41,9 @@ if TYPE_CHECKING:
     from .._base.place import Device
 
     IDs: TypeAlias = list[ObjectID]
-    Told: TypeAlias = tuple[tuple[int, int], str, tuple[int, ...]]
 
+#: Where an object is put that is to be where the elements are: no allocator, no device.
+_BESIDE = -1, -1
 #: Every client there is, whose lock a thread may have that a forked child has not.
 _all: WeakSet[Client] = WeakSet()
 
@@ -101,16 +99,14 @@ class Client:
             found = self._connection
             if found is None or not found._is_here():
                 found = Connection()
-                self.path = ask_for(found, core().StoreConnect, self.path)
+                _native.store_connect(found, self.path)
+                self.path = found.path
                 self._connection = found
         return found
 
     def _connected(self) -> int:
         """The core's number of this process's connection."""
         return self._session()._token
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return call(self._connected(), operation, **arguments)
 
     # Making objects.
 
@@ -141,31 +137,11 @@ class Client:
         StoreFull if there is no room.
         """
         place = _place_of(allocator, device)
-        flags = flags_of(evictable, pinned, separate, session)
-        what = dimensions_of(shape), element_of(dtype)
-        return self._created(*what, place, flags, metadata_of(metadata))
-
-    def _created(
-        self,
-        shape: tuple[int, ...],
-        element: int,
-        place: tuple[int, int],
-        flags: int,
-        metadata: str,
-    ) -> Builder:
-        session = self._session()
-        held = leases.Lease(session)
-        what = session._token, element, joined(shape), *place, flags, metadata
-        where, *_ = self._had(held, ask_for(held, core().StoreCreate, *what))
-        return Builder(held, leases.over(Buffer, held, name_of(element), shape, where, False))
-
-    def _had(self, held: leases.Lease, told: str) -> Told:
-        """The object's allocator and device, type and shape, of the core's reply for a lease."""
-        address, digits, number, place, nbytes, sealed, dtype, *shape = told.split(" ")
-        held.made(self.path, ObjectID._of(digits), int(address), int(nbytes), sealed == "1")
-        # The core's memory of an object without bytes is any.
-        where = (int(number) if held.nbytes else Allocator.shared), int(place)
-        return where, dtype, tuple(map(int, shape))
+        flags = _native.store_flags(evictable, pinned, separate, session)
+        what = dimensions_of(shape), element_of(dtype), *place, flags, metadata_of(metadata)
+        lease = Lease()
+        made = _native.store_create(Buffer, lease, self._session(), *what)
+        return Builder(lease, made)
 
     def put(
         self,
@@ -185,39 +161,23 @@ class Client:
         ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
         object is where the array is: on its device, where that can share memory, else on the host.
         """
-        what = flags_of(evictable, pinned, separate, session), metadata_of(metadata)
+        flags = _native.store_flags(evictable, pinned, separate, session)
+        text = None if metadata is None else metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
-        if allocator is None and device is None:
-            allocator = core().StoreAllocator(source._allocator, source.device)
-            device = source.device if source.device >= 0 else None
-        connection = self._session()
-        if allocator == Allocator.shared and source.is_contiguous and source.host_accessible():
-            source.synchronize()  # what others have enqueued that may write to page-locked memory
-            # Without mapping the object: its memory is written as a file is.
-            number, id = next(numbers), None
-            told = connection._token, source.ptr, source._element, joined(source.shape), *what
-            try:
-                id = ObjectID._of(ask_as(number, core().StorePut, *told))
-                return self._named(id, name)
-            except BaseException:
-                _undo_put(connection, number, id)
-                raise
-        place = _place_of(allocator, device)
-        builder = self._created(source.shape, source._element, place, *what)
-        try:
-            with builder:
-                builder.buffer[...] = source
-            return self._named(builder.id, name)
-        except BaseException:
-            _undo_put(connection, 0, builder.id)
-            raise
-
-    def _named(self, id: ObjectID, name: str | None) -> ObjectID:
-        """An object that was made, which has the name now."""
+        place = _BESIDE if allocator is None and device is None else _place_of(allocator, device)
+        made = _native.store_put(self._session(), source, *place, flags, text)
         if name is not None:
-            self._call("put_name", id=id, name=name, on=False)
-        return id
+            try:
+                self._named(made.id, name)
+            except BaseException:
+                made._end()  # at once: a traceback may keep it
+                raise
+        # Without this the object goes again.
+        return made._taken  # type: ignore[no-any-return]
+
+    def _named(self, id: ObjectID, name: str) -> None:
+        _native.store_put_name(self._connected(), name, id, False)
 
     # Having objects.
 
@@ -250,20 +210,14 @@ class Client:
             until = until_of(seconds)
             id = self.get_name(name, wait, seconds)
             seconds = seconds_until(until)
-        held, (where, dtype, shape) = self._found(id_of(id), unsafe, wait, seconds)
-        found = leases.over(Buffer, held, dtype, shape, where, held.sealed)
+        found = self._found(id_of(id), unsafe, wait, seconds)
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
 
-    def _found(
-        self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None
-    ) -> tuple[leases.Lease, Told]:
-        def look(milliseconds: int) -> tuple[leases.Lease, Told] | None:
-            session = self._session()
-            held = leases.Lease(session)
-            told = ask_for(held, core().StoreGet, session._token, id, unsafe, milliseconds)
-            return (held, self._had(held, told)) if told else None
+    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Buffer:
+        def look(milliseconds: int) -> Buffer | None:
+            return _native.store_get(Buffer, Lease(), self._session(), id, unsafe, milliseconds)
 
         return found_within(timeout, wait, look, f"object {id} was not sealed")
 
@@ -272,7 +226,7 @@ class Client:
 
         With ``force`` it no longer counts against the limit, though somebody may have it still.
         """
-        ask(core().StoreDelete, self._connected(), id_of(id), flag_of("force", force))
+        _native.store_delete(self._connected(), id_of(id), flag_of("force", force))
 
     # Names.
 
@@ -282,9 +236,8 @@ class Client:
 
         The order is that of Go, C and C++. The other one, the id first, is deprecated.
         """
-        self._call(
-            "put_name", id=id_of(id), name=name_of_object(name), on=flag_of("replace", replace)
-        )
+        id, name, replace = id_of(id), name_of_object(name), flag_of("replace", replace)
+        _native.store_put_name(self._connected(), name, id, replace)
 
     def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
         """The id of the object of a name; with ``wait`` once there is one, else ObjectNotFound.
@@ -294,24 +247,26 @@ class Client:
         seconds, wait, name = timeout_of(timeout), flag_of("wait", wait), name_of_object(name)
 
         def look(milliseconds: int) -> ObjectID | None:
-            found = self._call("get_name", name=name, milliseconds=milliseconds)
-            return ObjectID(found) if found else None
+            return _native.store_get_name(self._connected(), name, milliseconds)
 
         return found_within(seconds, wait, look, f"no object had the name {name!r}")
 
     def drop_name(self, name: str) -> None:
         """Take a name from its object."""
-        self._call("drop_name", name=name_of_object(name))
+        name = name_of_object(name)
+        _native.store_drop_name(self._connected(), name)
 
     # What there is.
 
     def exists(self, id: str) -> bool:
         """Whether there is an object of an id, sealed or not."""
-        return bool(self._call("exists", id=id_of(id)))
+        id = id_of(id)
+        return _native.store_exists(self._connected(), id)
 
     def info(self, id: str) -> ObjectInfo:
         """What is known of an object."""
-        return ObjectInfo._of(self._call("info", id=id_of(id)))
+        id = id_of(id)
+        return ObjectInfo._of(_native.store_info(self._connected(), id))
 
     def metadata(self, id: str) -> Any:
         """What its maker said of an object; None if nothing, ValueError if it cannot be read."""
@@ -327,9 +282,8 @@ class Client:
     def _pages(self, name: str) -> Iterator[ObjectInfo]:
         after = 0
         while True:
-            page = self._call("list", name=name, after=after)
-            yield from map(ObjectInfo._of, page["objects"])
-            after = page["after"]
+            page, after = _native.store_list(self._connected(), name, after)
+            yield from map(ObjectInfo._of, page)
             if not after:
                 return
 
@@ -351,8 +305,8 @@ class Client:
             raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")
         until = until_of(timeout_of(timeout))
         while True:
-            told = self._call("wait", ids=wanted, count=most, milliseconds=milliseconds_of(until))
-            ready = set(told)
+            milliseconds = max(1, milliseconds_of(until))
+            ready = _native.store_wait(self._connected(), wanted, most, milliseconds)
             if len(ready) >= most or is_over(until):
                 return [i for i in wanted if i in ready], [i for i in wanted if i not in ready]
 
@@ -362,16 +316,17 @@ class Client:
 
     def pin(self, id: str, pinned: bool = True) -> None:
         """Keep an object from being evicted or spilled, or no longer."""
-        self._call("pin", id=id_of(id), on=flag_of("pinned", pinned))
+        id, pinned = id_of(id), flag_of("pinned", pinned)
+        _native.store_pin(self._connected(), id, pinned)
 
     def set_evictable(self, id: str, evictable: bool = True) -> None:
         """Let an object be deleted for want of room, or no longer."""
-        self._call("set_evictable", id=id_of(id), on=flag_of("evictable", evictable))
+        id, evictable = id_of(id), flag_of("evictable", evictable)
+        _native.store_set_evictable(self._connected(), id, evictable)
 
     def statistics(self) -> dict[str, Any]:
         """What the server counts: objects, leases, clients, and bytes of each memory."""
-        found: dict[str, Any] = self._call("statistics")
-        return found
+        return _native.store_figures(self._connected())
 
 
 _clients: dict[str, Client] = {}
@@ -394,16 +349,6 @@ def client_of(path: str) -> Client:
         if found is None:
             found = _clients[path] = Client(path)
         return found
-
-
-def _undo_put(connection: Connection, number: int, id: ObjectID | None) -> None:
-    """Have an object deleted that nobody is to have: that of a call, or one whose id has come."""
-    if not connection._is_here():
-        return
-    if id is None:
-        core().StoreStop(number)
-    else:
-        core().StoreDiscard(connection._token, id)
 
 
 def _after_fork() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from .ids import ObjectID
@@ -27,9 +28,7 @@ class ObjectInfo(NamedTuple):
     metadata: Any  #: a ValueError that says why, where it cannot be read
 
     @classmethod
-    def _of(cls, told: dict[str, Any]) -> Self:
-        told["id"] = ObjectID(told["id"])
-        if problem := told.pop("problem"):
-            told["metadata"] = ValueError(problem)
-        told["shape"], told["names"] = tuple(told["shape"]), tuple(told["names"])
-        return cls(**told)
+    def _of(cls, told: tuple[Any, ...]) -> Self:
+        *known, text, problem = told
+        metadata = None if text is None else json.loads(text)
+        return cls(*known, ValueError(problem) if problem else metadata)

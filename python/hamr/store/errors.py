@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from .._base.errors import Error, OutOfMemory
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 class StoreError(Error):
     """The root of the store's own exceptions."""
@@ -65,23 +61,17 @@ class StoreTimeout(StoreError, TimeoutError):
     """What was waited for has not come in time."""
 
 
-_KINDS: dict[str, type[Exception]] = {
-    "not found": ObjectNotFound,
-    "not sealed": NotSealed,
-    "sealed": Sealed,
-    "name taken": NameTaken,
-    "full": StoreFull,
-    "lost": StoreLost,
-    "refused": StoreRefused,
-    "timeout": StoreTimeout,
-    "value": ValueError,
-    "system": OSError,
-}
-
-
-def error_of(told: dict[str, Any]) -> Exception:
-    """The exception that the core tells of: ``kind``, ``message`` and its attributes."""
-    error = _KINDS.get(told.pop("kind"), StoreError)(told.pop("message"))
-    for name, value in told.items():
-        setattr(error, name, tuple(map(tuple, value)) if name == "holders" else value)
-    return error
+#: In the order of the store's kinds in hamr/store_functions.h.
+KINDS: tuple[type[Exception], ...] = (
+    ObjectNotFound,
+    NotSealed,
+    Sealed,
+    NameTaken,
+    StoreFull,
+    StoreLost,
+    StoreRefused,
+    StoreTimeout,
+    StoreError,
+    ValueError,
+    OSError,
+)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from typing import NamedTuple
 
-from .._base.library import core
+import hamr._native as _native
+
 from .arguments import seconds_of
-from .calls import ask, ask_for
 from .ids import ObjectID
-from .owned import Owned
 from .patience import SLICE, is_over, milliseconds_of, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Self
 
-    from .connection import Connection
+    from .leases import Connection
 
 
 class StoreEvent(NamedTuple):
@@ -29,13 +27,12 @@ class StoreEvent(NamedTuple):
     missed: int = 0  #: of ``"missed"``: so many were more than were asked for in time
 
 
-class Events(Owned):
+class Events(_native.Owned):
     """An iterator over what happens to objects; see ``Client.events``."""
 
     def __init__(self, session: Connection) -> None:
-        super().__init__(core().StoreEndEvents, session)  # which would end, and the events with it
         self._left: deque[StoreEvent] = deque()
-        ask_for(self, core().StoreEvents, session._token)
+        _native.store_watch(self, session)
 
     def __iter__(self) -> Self:
         return self
@@ -60,11 +57,8 @@ class Events(Owned):
         while not self._left:
             if not self._token or not self._is_here():
                 raise ValueError("events: it was closed, or is the parent process's")
-            text = ask(core().StoreNextEvents, self._token, milliseconds_of(until))
-            told: list[dict[str, Any]] = json.loads(text) if text else []
-            self._left += [
-                StoreEvent(e["kind"], ObjectID(e["id"]), e["name"], e["missed"]) for e in told
-            ]
+            told = _native.store_next_events(self._token, milliseconds_of(until))
+            self._left += [StoreEvent(*each) for each in told]
             if is_over(until):
                 break
         return self._left.popleft() if self._left else None

@@ -31,11 +31,6 @@ class ObjectID(str):
             )
         return super().__new__(cls, digits)
 
-    @classmethod
-    def _of(cls, digits: str) -> Self:
-        """An id as the core writes it."""
-        return super().__new__(cls, digits)
-
     def __repr__(self) -> str:
         return f"ObjectID({str(self)!r})"
 

@@ -1,7 +1,8 @@
-"""Memory of objects that this process has, and which object an address is of.
+"""Sessions, memory of objects that this process has, and which object an address is of.
 
 A buffer of an object keeps a ``Lease``, and so do its views, arrays and whatever shares its
-memory. The lease ends with the last of them.
+memory. The lease ends with the last of them. What the core has for this process ends by code in C:
+so it ends also where the handler of a signal raises, at whatever step of Python code that is.
 """
 
 from __future__ import annotations
@@ -10,37 +11,24 @@ import os
 
 import hamr._native as _native
 
-from .._base.allocator import Transfer
-from .._base.element import element_of
-from .._base.library import core
-from .owned import Owned
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from .connection import Connection
-    from .ids import ObjectID
-
-    _A = TypeVar("_A", bound=_native.Array)
+from .errors import KINDS
+from .ids import ObjectID
 
 
-class Lease(Owned):
-    """An object's memory, for as long as anything keeps this.
+class Connection(_native.Owned):
+    """A session, which ends when neither a Client nor a Lease keeps it.
 
-    It is there before the request for it, and ``made`` says then what has come.
+    Were it to end before its leases, the place of a small object that is deleted could be another
+    one's while a buffer still has it.
     """
 
-    __slots__ = ("__weakref__", "address", "id", "nbytes", "path", "sealed")
+    __slots__ = ()
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(core().StoreRelease, connection)  # which ends with the last lease
 
-    def made(self, path: str, id: ObjectID, address: int, nbytes: int, sealed: bool) -> None:
-        """Say which object it is of, and where that is."""
-        self.path, self.id = path, id
-        self.address, self.nbytes, self.sealed = address, nbytes, sealed
-        self._lies_at(address, nbytes)
+class Lease(_native.Owned):
+    """An object's memory, for as long as anything keeps this."""
+
+    __slots__ = ("__weakref__",)
 
     def token(self) -> int:
         """The core's number; a ForkError in a child of the process that has the lease."""
@@ -59,31 +47,6 @@ def find(source: _native.Array) -> Lease | None:
     return found if isinstance(found, Lease) else None
 
 
-def over(
-    kind: type[_A],
-    lease: Lease,
-    dtype: str,
-    shape: tuple[int, ...],
-    place: tuple[int, int],
-    readonly: bool,
-) -> _A:
-    """A buffer of an object's elements, which keeps its lease; ``place``: allocator and device."""
-    made = _native.adopt_mapped(
-        kind,
-        element_of(dtype),
-        *place,
-        0,
-        Transfer.sync_host,
-        lease.address,
-        shape,
-        None,
-        readonly,
-        lease,
-    )
-    made._source = "store"
-    return made
-
-
 def _before_fork() -> None:
     # A child would have memory mapped that nobody uses any more.
     if (raw := _native.library()) is not None:
@@ -91,3 +54,4 @@ def _before_fork() -> None:
 
 
 os.register_at_fork(before=_before_fork)
+_native.store_classes(ObjectID, KINDS)

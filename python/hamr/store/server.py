@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from operator import index
 
-from .._base.library import core
+import hamr._native as _native
+
 from .._base.size import size_of
 from .arguments import flag_of, path_of, socket_of
-from .calls import reply
-from .owned import Owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     Limits = Mapping[str, int | str | None] | str
 
 
-class Server(Owned):
+class Server(_native.Owned):
     """Keep objects for this user's processes, until ``close`` or the process's end.
 
     It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
@@ -58,22 +56,15 @@ class Server(Owned):
         metadata: int | str = "32KiB",
         socket: int = 0,
     ) -> None:
-        super().__init__(core().StoreEndServer)
         limits, spills = limits_of(limit), flag_of("spill_devices", spill_devices)
         if spills and (spill is None or "gpu" not in limits):
             raise ValueError("spill_devices is True: accepted with spill and a limit of gpu")
-        options = {
-            "path": socket_of(path),
-            "socket": descriptor_of(socket),
-            "host": limits.get("host", 0),
-            "device": limits.get("gpu", 0),
-            "spill": path_of("spill", spill),
-            "devices": spills,
-            "ready": size_of("ready", ready),
-            "metadata": size_of("metadata", metadata),
-        }
+        path, socket = socket_of(path), descriptor_of(socket)
+        limit_of = (limits.get("host", 0), limits.get("gpu", 0))
+        folder = path_of("spill", spill)
+        kept = size_of("ready", ready), size_of("metadata", metadata)
         try:
-            self.path = reply(core().StoreServe(self._token, json.dumps(options)))
+            _native.store_serve(self, path, folder, *limit_of, *kept, socket, spills)
         except ValueError as error:  # of Go's names
             message = str(error).replace("MaxMetadata", "metadata", 1)
             raise type(error)(message.replace("Socket", "socket")) from None
@@ -92,12 +83,11 @@ class Server(Owned):
         """What it counts: objects, leases, clients, and bytes of each memory."""
         if not self._token or not self._is_here():
             raise ValueError("the server was closed, or is the parent process's")
-        found: dict[str, Any] = json.loads(reply(core().StoreServed(self._token)))
-        return found
+        return _native.store_served(self._token)
 
     def close(self) -> None:
         """End it. Clients keep what they have mapped."""
-        reply(self._end() or "")
+        self._end()
 
 
 def descriptor_of(socket: Any) -> int:

@@ -182,18 +182,6 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
     return draft_adopt_host((PyTypeObject *)arguments[0], &draft, owner);
 }
 
-/* adopt_mapped(type, element, allocator, device, stream, transfer, pointer,
- *              shape, strides, readonly, owner) */
-static PyObject *adopt_mapped(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    Draft draft;
-    (void)module;
-    if (arity(n, 11, "adopt_mapped") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
-    Owner *owner = owner_new(arguments[10], NULL);
-    if (!owner) return NULL;
-    if (is_of_device(draft.array.allocator)) return draft_adopt_mapped((PyTypeObject *)arguments[0], &draft, owner);
-    return draft_adopt_host((PyTypeObject *)arguments[0], &draft, owner);
-}
-
 /* adopt_device(type, element, allocator, device, stream, transfer, pointer,
  *              shape, strides, readonly, owner, producer) */
 static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
@@ -299,8 +287,6 @@ PyMethodDef create_functions[] = {
      "create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of a caching allocator."},
     {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
      "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
-    {"adopt_mapped", FAST(adopt_mapped), METH_FASTCALL,
-     "adopt_mapped(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner): share memory that the core has said to be there."},
     {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,
      "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, producer): share device memory at an address."},
     {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides, element): some of source's elements, in place; or its bytes as elements of a type, unless that is 0."},

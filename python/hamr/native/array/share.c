@@ -85,6 +85,7 @@ static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     int read_only = PyObject_IsTrue(arguments[3]);
     if (read_only < 0) return NULL;
     sharing.read_only = read_only;
+    sharing.waits = 0;
     Array *source = array_pin((Array *)arguments[1]);
     PyObject *made = source ? share_pinned((PyTypeObject *)arguments[0], source, &sharing, arguments[4]) : NULL;
     Py_XDECREF((PyObject *)source);

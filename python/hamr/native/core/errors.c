@@ -4,23 +4,31 @@
 
 #include "base/python.h"
 #include "core/texts.h"
+#include "hamr/store_functions.h"
 
-static PyObject *exceptions; /* by hamr_error_kind - 1; NULL until Python has told them */
+/* By hamr_error_kind - 1, and of the store by kind - HAMR_ERROR_NOT_FOUND; NULL until Python has told them. */
+static PyObject *exceptions, *of_store;
 
-int core_raise_as(PyObject *classes) {
-    int fit = PyTuple_Check(classes) && PyTuple_Size(classes) == HAMR_ERROR_KIND_COUNT - 1;
-    for (Py_ssize_t i = 0; fit && i < HAMR_ERROR_KIND_COUNT - 1; i++) fit = PyExceptionClass_Check(PyTuple_GetItem(classes, i));
+static int take_classes(PyObject *classes, int count, PyObject **into) {
+    int fit = PyTuple_Check(classes) && PyTuple_Size(classes) == count;
+    for (Py_ssize_t i = 0; fit && i < count; i++) fit = PyExceptionClass_Check(PyTuple_GetItem(classes, i));
     if (!fit) {
-        PyErr_Format(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d classes", classes, HAMR_ERROR_KIND_COUNT - 1);
+        PyErr_Format(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d classes", classes, count);
         return -1;
     }
-    PyObject *old = exceptions;
-    exceptions = Py_NewRef(classes);
-    Py_XDECREF(old);
+    replace_reference(into, Py_NewRef(classes));
     return 0;
 }
 
+int core_raise_as(PyObject *classes) { return take_classes(classes, HAMR_ERROR_KIND_COUNT - 1, &exceptions); }
+
+int core_raise_of_store_as(PyObject *classes) {
+    return take_classes(classes, HAMR_STORE_KINDS_END - HAMR_ERROR_NOT_FOUND, &of_store);
+}
+
 static PyObject *class_of(int32_t kind) {
+    if (of_store && kind >= HAMR_ERROR_NOT_FOUND && kind < HAMR_STORE_KINDS_END)
+        return PyTuple_GetItem(of_store, kind - HAMR_ERROR_NOT_FOUND);
     return exceptions && kind > 0 && kind < HAMR_ERROR_KIND_COUNT ? PyTuple_GetItem(exceptions, kind - 1) : PyExc_RuntimeError;
 }
 
@@ -29,6 +37,24 @@ static int give(PyObject *exception, const char *name, PyObject *value) {
     int given = value ? PyObject_SetAttrString(exception, name, value) : -1;
     Py_XDECREF(value);
     return given;
+}
+
+static PyObject *holders_of(const hamr_error *error) {
+    PyObject *all = PyTuple_New((Py_ssize_t)error->count);
+    for (Py_ssize_t i = 0; all && i < error->count; i++) {
+        const hamr_holder *holder = &error->holders[i];
+        PyObject *pair = Py_BuildValue("(LL)", (long long)holder->process, (long long)holder->bytes);
+        if (!pair || PyTuple_SetItem(all, i, pair) < 0) Py_CLEAR(all);
+    }
+    return all;
+}
+
+static int give_of_full_store(PyObject *exception, const hamr_error *error) {
+    if (give(exception, "memory", core_text(error->source ? error->source : "")) < 0) return -1;
+    if (give(exception, "size", PyLong_FromLongLong(error->size)) < 0) return -1;
+    if (give(exception, "limit", PyLong_FromLongLong(error->limit)) < 0) return -1;
+    if (give(exception, "used", PyLong_FromLongLong(error->used)) < 0) return -1;
+    return give(exception, "holders", holders_of(error));
 }
 
 static int give_attributes(PyObject *exception, const hamr_error *error) {
@@ -43,6 +69,14 @@ static int give_attributes(PyObject *exception, const hamr_error *error) {
         return give(exception, "code", PyLong_FromLong(error->code));
     case HAMR_INTERNAL_ERROR:
         return give(exception, "stack", core_text(error->stack ? error->stack : ""));
+    case HAMR_ERROR_NAME_TAKEN:
+        return give(exception, "id", core_text(name));
+    case HAMR_ERROR_FULL:
+        return give_of_full_store(exception, error);
+    case HAMR_ERROR_LOST:
+        return give(exception, "path", core_text(name));
+    case HAMR_STORE_DESCRIPTORS:
+        return give(exception, "errno", PyLong_FromLong(error->code));
     default:
         return 0;
     }

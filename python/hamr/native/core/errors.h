@@ -6,6 +6,7 @@
 #include "hamr/functions.h"
 
 int core_raise_as(PyObject *classes); /* a tuple, in the order of hamr_error_kind; 0, or -1 with an exception */
+int core_raise_of_store_as(PyObject *classes); /* the same, from HAMR_ERROR_NOT_FOUND on */
 int core_raise(hamr_error *error);   /* sets the exception, frees error; -1 */
 void core_report(hamr_error *error, PyObject *where); /* of a destructor, which has nobody to raise to; where is named beside it, or NULL. NULL is no error */
 hamr_error *core_interruption(void); /* the exception that is set, for core_raise; it is cleared. NULL: no memory */

@@ -1,0 +1,328 @@
+package cabi
+
+// #include "constant.h"
+import "C"
+
+import (
+	"cmp"
+	"slices"
+	"unsafe"
+
+	"hamr/backends"
+	"hamr/pyhamr/internal/bridge"
+	"hamr/store"
+)
+
+// What C says is the same bytes.
+var (
+	_ [unsafe.Sizeof(C.hamr_store_id{})]byte = [unsafe.Sizeof(bridge.StoreID{})]byte{}
+	_ [C.HAMR_STORE_KINDS_END]byte           = [bridge.StoreKindsEnd]byte{}
+	_ [C.HAMR_PROMPT | C.HAMR_LENT]byte      = [bridge.HowFlags]byte{}
+)
+
+func asking(how C.uint32_t, session C.uint64_t) bridge.Asking {
+	return bridge.Asking{Session: uint64(session), How: uint32(how)}
+}
+
+func object(id *C.constant_id) bridge.StoreID { return *(*bridge.StoreID)(unsafe.Pointer(id)) }
+
+func setObject(id *C.hamr_store_id) *bridge.StoreID { return (*bridge.StoreID)(unsafe.Pointer(id)) }
+
+func number(to *C.uint64_t) *uint64 { return (*uint64)(unsafe.Pointer(to)) }
+
+func flag(to *C.int32_t) *int32 { return (*int32)(unsafe.Pointer(to)) }
+
+func text(t C.hamr_store_text) string { return C.GoStringN(t.text, C.int(t.bytes)) }
+
+func objects(ids *C.hamr_store_id, n C.int64_t) []bridge.StoreID {
+	return unsafe.Slice(setObject(ids), n)
+}
+
+//export hamrStoreServe
+func hamrStoreServe(options *C.constant_options, server *C.uint64_t, found **C.char) *C.hamr_error {
+	o := (*C.hamr_store_options)(unsafe.Pointer(options))
+	token, listens, err := bridge.Serve(store.ServerOptions{
+		Path: C.GoString(o.path), Spill: C.GoString(o.spill), Socket: int(o.socket), HostLimit: int64(o.host),
+		DeviceLimit: int64(o.device), Ready: int64(o.ready), MaxMetadata: int(o.metadata),
+	}, o.spill_devices != 0)
+	if err == nil {
+		*server, *found = C.uint64_t(token), C.CString(listens)
+	}
+	return failure(err)
+}
+
+//export hamrStoreServed
+func hamrStoreServed(server C.uint64_t, report **C.hamr_store_report) *C.hamr_error {
+	t, err := bridge.Served(uint64(server))
+	if err == nil {
+		*report = reported(t)
+	}
+	return failure(err)
+}
+
+//export hamrStoreEndServer
+func hamrStoreEndServer(server C.uint64_t) *C.hamr_error {
+	return failure(bridge.EndServer(uint64(server)))
+}
+
+//export hamrStoreConnect
+func hamrStoreConnect(how C.uint32_t, path *C.constant_char, milliseconds C.int64_t, session *C.uint64_t,
+	found **C.char) *C.hamr_error {
+	return failure(bridge.Connect(uint32(how), goString(path), int64(milliseconds), func(token uint64, at string) {
+		*session, *found = C.uint64_t(token), C.CString(at)
+	}))
+}
+
+//export hamrStoreDisconnect
+func hamrStoreDisconnect(session C.uint64_t) *C.hamr_error {
+	return failure(bridge.Disconnect(uint64(session)))
+}
+
+//export hamrStoreSetTimeout
+func hamrStoreSetTimeout(session C.uint64_t, milliseconds C.int64_t) *C.hamr_error {
+	return failure(bridge.LimitAnswers(uint64(session), int64(milliseconds)))
+}
+
+func creation(array *C.hamr_array, flags C.uint32_t, metadata *C.constant_void, bytes C.size_t) bridge.Creation {
+	return bridge.Creation{Of: descriptor(array), Flags: uint32(flags), Metadata: copied(metadata, bytes)}
+}
+
+func copied(from *C.constant_void, bytes C.size_t) []byte {
+	if bytes == 0 {
+		return nil
+	}
+	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(from)), bytes)...)
+}
+
+//export hamrStoreCreate
+func hamrStoreCreate(how C.uint32_t, session C.uint64_t, array *C.hamr_array, flags C.uint32_t,
+	metadata *C.constant_void, bytes C.size_t, id *C.hamr_store_id, token *C.uint64_t) *C.hamr_error {
+	what := creation(array, flags, metadata, bytes)
+	return failure(bridge.CreateObject(asking(how, session), what, descriptor(array), setObject(id), number(token)))
+}
+
+//export hamrStoreSeal
+func hamrStoreSeal(how C.uint32_t, token C.uint64_t, alone C.int32_t, result *C.hamr_array,
+	sealed *C.int32_t) *C.hamr_error {
+	return failure(bridge.SealObject(uint32(how), uint64(token), alone != 0, descriptor(result), flag(sealed)))
+}
+
+//export hamrStoreAbort
+func hamrStoreAbort(how C.uint32_t, token C.uint64_t) *C.hamr_error {
+	return failure(bridge.AbortObject(uint32(how), uint64(token)))
+}
+
+//export hamrStoreEndObject
+func hamrStoreEndObject(token C.uint64_t) { bridge.EndObject(uint64(token)) }
+
+//export hamrStoreGet
+func hamrStoreGet(how C.uint32_t, session C.uint64_t, id *C.constant_id, unsealed C.int32_t,
+	milliseconds C.int64_t, result *C.hamr_array, token *C.uint64_t) *C.hamr_error {
+	return failure(bridge.GetObject(asking(how, session), object(id), unsealed != 0, int64(milliseconds),
+		descriptor(result), number(token)))
+}
+
+//export hamrStorePut
+func hamrStorePut(how C.uint32_t, session C.uint64_t, array *C.hamr_array, allocator, device C.int32_t,
+	flags C.uint32_t, metadata *C.constant_void, bytes C.size_t, id *C.hamr_store_id) *C.hamr_error {
+	what := creation(array, flags, metadata, bytes)
+	return failure(bridge.PutObject(asking(how, session), what, backends.Allocator(allocator), int(device),
+		setObject(id)))
+}
+
+//export hamrStoreDiscard
+func hamrStoreDiscard(session C.uint64_t, id *C.constant_id) {
+	bridge.DiscardObject(uint64(session), object(id))
+}
+
+//export hamrStoreDelete
+func hamrStoreDelete(how C.uint32_t, session C.uint64_t, id *C.constant_id, force C.int32_t) *C.hamr_error {
+	return failure(bridge.DeleteObject(asking(how, session), object(id), force != 0))
+}
+
+//export hamrStorePutName
+func hamrStorePutName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, id *C.constant_id,
+	replace C.int32_t) *C.hamr_error {
+	return failure(bridge.PutName(asking(how, session), text(name), object(id), replace != 0))
+}
+
+//export hamrStoreGetName
+func hamrStoreGetName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, milliseconds C.int64_t,
+	id *C.hamr_store_id) *C.hamr_error {
+	return failure(bridge.GetName(asking(how, session), text(name), int64(milliseconds), setObject(id)))
+}
+
+//export hamrStoreDropName
+func hamrStoreDropName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text) *C.hamr_error {
+	return failure(bridge.DropName(asking(how, session), text(name)))
+}
+
+//export hamrStoreExists
+func hamrStoreExists(how C.uint32_t, session C.uint64_t, id *C.constant_id, there, sealed *C.int32_t) *C.hamr_error {
+	return failure(bridge.ObjectExists(asking(how, session), object(id), flag(there), flag(sealed)))
+}
+
+//export hamrStoreDescribe
+func hamrStoreDescribe(how C.uint32_t, session C.uint64_t, id *C.constant_id, page **C.hamr_store_page) *C.hamr_error {
+	return failure(bridge.DescribeObject(asking(how, session), object(id), func(found store.Info) {
+		*page = paged([]store.Info{found}, 0)
+	}))
+}
+
+//export hamrStoreList
+func hamrStoreList(how C.uint32_t, session C.uint64_t, which C.uint32_t, prefix C.hamr_store_text,
+	after C.uint64_t, room C.int64_t, page **C.hamr_store_page) *C.hamr_error {
+	return failure(bridge.ListObjects(asking(how, session), uint32(which), text(prefix), uint64(after), int(room),
+		func(list []store.Info, next uint64) {
+			*page = paged(list, next)
+		}))
+}
+
+//export hamrStoreWait
+func hamrStoreWait(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n, count, milliseconds C.int64_t,
+	ready *C.hamr_store_id, found *C.int64_t) *C.hamr_error {
+	wanted := slices.Clone(objects((*C.hamr_store_id)(unsafe.Pointer(ids)), n))
+	return failure(bridge.WaitForObjects(asking(how, session), wanted, int(count), int64(milliseconds),
+		func(sealed []bridge.StoreID) {
+			*found = C.int64_t(copy(objects(ready, n), sealed))
+		}))
+}
+
+//export hamrStoreFigures
+func hamrStoreFigures(how C.uint32_t, session C.uint64_t, report **C.hamr_store_report) *C.hamr_error {
+	return failure(bridge.StoreStatistics(asking(how, session), func(t store.Statistics) { *report = reported(t) }))
+}
+
+//export hamrStoreMark
+func hamrStoreMark(how C.uint32_t, session C.uint64_t, id *C.constant_id, flag C.uint32_t, on C.int32_t) *C.hamr_error {
+	return failure(bridge.MarkObject(asking(how, session), object(id), uint32(flag), on != 0))
+}
+
+//export hamrStoreSetMetadata
+func hamrStoreSetMetadata(session C.uint64_t, id *C.constant_id, metadata *C.constant_void,
+	bytes C.size_t) *C.hamr_error {
+	return failure(bridge.SetMetadata(asking(0, session), object(id), copied(metadata, bytes)))
+}
+
+//export hamrStoreWatch
+func hamrStoreWatch(how C.uint32_t, session C.uint64_t, token *C.uint64_t) *C.hamr_error {
+	return failure(bridge.WatchObjects(asking(how, session), number(token)))
+}
+
+//export hamrStoreNextEvents
+func hamrStoreNextEvents(how C.uint32_t, token C.uint64_t, milliseconds C.int64_t,
+	events **C.hamr_store_events) *C.hamr_error {
+	return failure(bridge.NextEvents(uint32(how), uint64(token), int64(milliseconds),
+		func(list []store.Event) { *events = told(list) }))
+}
+
+//export hamrStoreEndEvents
+func hamrStoreEndEvents(token C.uint64_t) { bridge.EndEvents(uint64(token)) }
+
+// paged is a page in one block: the objects, what their names are, and the texts.
+func paged(found []store.Info, after uint64) *C.hamr_store_page {
+	var texts []string
+	names := 0
+	problems := make([]string, len(found))
+	for i, info := range found {
+		problems[i] = bridge.ProblemOf(info)
+		texts = append(append(texts, deviceText(info), problems[i], string(info.Metadata)), info.Names...)
+		names += len(info.Names)
+	}
+	size, each, name := unsafe.Sizeof(C.hamr_store_page{}), unsafe.Sizeof(C.hamr_store_object{}),
+		unsafe.Sizeof(C.hamr_store_text{})
+	at, b := newBlock(size+each*uintptr(len(found))+name*uintptr(names), nil, texts...)
+	objects := unsafe.Slice((*C.hamr_store_object)(unsafe.Add(at, size)), len(found))
+	named := unsafe.Slice((*C.hamr_store_text)(unsafe.Add(at, size+each*uintptr(len(found)))), names)
+	for i, info := range found {
+		objects[i] = C.hamr_store_object{
+			info: described(info), device: b.text(deviceText(info)), problem: b.text(problems[i]),
+			metadata: b.textOf(string(info.Metadata)), count: C.int64_t(len(info.Names)),
+			names: unsafe.SliceData(named),
+		}
+		for k, text := range info.Names {
+			named[k] = b.textOf(text)
+		}
+		named = named[len(info.Names):]
+	}
+	page := (*C.hamr_store_page)(at)
+	*page = C.hamr_store_page{after: C.uint64_t(after), count: C.int64_t(len(found)),
+		objects: unsafe.SliceData(objects)}
+	return page
+}
+
+func (b *block) textOf(text string) C.hamr_store_text {
+	return C.hamr_store_text{text: b.text(text), bytes: C.int64_t(len(text))}
+}
+
+func deviceText(found store.Info) string {
+	if found.Device == (backends.UUID{}) {
+		return "host"
+	}
+	return found.Device.String()
+}
+
+func described(found store.Info) C.hamr_store_info {
+	info := C.hamr_store_info{
+		bytes: C.int64_t(found.Bytes), leases: C.int64_t(found.Leases), element: C.int32_t(found.Layout.Type),
+		ndim: C.int32_t(found.Layout.NDim()), flags: C.uint32_t(bridge.ObjectFlags(found)),
+	}
+	*setObject(&info.id) = found.ID
+	*(*[16]byte)(unsafe.Pointer(&info.device)) = found.Device
+	for i, n := range found.Layout.Shape {
+		info.shape[i] = C.int64_t(n)
+	}
+	return info
+}
+
+// reported is a server's figures in one block.
+func reported(t store.Statistics) *C.hamr_store_report {
+	memories := slices.SortedFunc(slices.Values(t.Memories), func(a,
+		b store.MemoryStatistics) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	var names []string
+	for _, m := range memories {
+		names = append(names, m.Name)
+	}
+	size := unsafe.Sizeof(C.hamr_store_report{})
+	at, b := newBlock(size+unsafe.Sizeof(C.hamr_store_memory{})*uintptr(len(memories)), nil, names...)
+	first := (*C.hamr_store_memory)(unsafe.Add(at, size))
+	for i, m := range memories {
+		unsafe.Slice(first, len(memories))[i] = C.hamr_store_memory{
+			name: b.text(m.Name), limit: C.int64_t(m.Limit), used: C.int64_t(m.Used), peak: C.int64_t(m.Peak),
+			lingering: C.int64_t(m.Lingering), ready: C.int64_t(m.Ready),
+		}
+	}
+	report := (*C.hamr_store_report)(at)
+	*report = C.hamr_store_report{
+		objects: C.int64_t(t.Objects), unsealed: C.int64_t(t.Unsealed), names: C.int64_t(t.Names),
+		leases:      C.int64_t(t.Leases),
+		connections: C.int64_t(t.Sessions), table: C.int64_t(t.Table), table_limit: C.int64_t(t.TableLimit),
+		evicted: C.int64_t(t.Evicted), spilled: C.int64_t(t.Spilled), spills: C.int64_t(t.Spills),
+		restored: C.int64_t(t.Restored),
+		requests: C.int64_t(t.Requests), refused: C.int64_t(t.Refused), breaches: C.int64_t(t.Breaches),
+		ready_hits: C.int64_t(t.ReadyHits), ready_misses: C.int64_t(t.ReadyMisses), count: C.int64_t(len(memories)),
+		memories: first,
+	}
+	return report
+}
+
+// told is events in one block.
+func told(list []store.Event) *C.hamr_store_events {
+	var texts []string
+	for _, e := range list {
+		texts = append(texts, e.Kind.String(), e.Name)
+	}
+	size := unsafe.Sizeof(C.hamr_store_events{})
+	at, b := newBlock(size+unsafe.Sizeof(C.hamr_store_event{})*uintptr(len(list)), nil, texts...)
+	first := (*C.hamr_store_event)(unsafe.Add(at, size))
+	for i, e := range list {
+		event := &unsafe.Slice(first, len(list))[i]
+		*event = C.hamr_store_event{kind: b.text(e.Kind.String()), name: b.textOf(e.Name), missed: C.int64_t(e.Missed)}
+		*setObject(&event.id) = e.ID
+	}
+	events := (*C.hamr_store_events)(at)
+	*events = C.hamr_store_events{count: C.int64_t(len(list)), events: first}
+	return events
+}
