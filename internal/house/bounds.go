@@ -15,14 +15,14 @@ var circleBounds = map[string]int{
 	"store/internal/server":  22,
 	"backends/backendtest":   21,
 	"backends/cuda":          34,
-	"pyhamr/internal/bridge": 19,
+	"pyhamr/internal/bridge": 14,
 }
 
 // The other bounds: what is there, and the goals. Each function is to cross one way.
 const (
-	mostWays                     = 196
-	mostReplies, goalReplies     = 39, 0
-	mostCrossing, goalCrossing   = 23800, 18000
+	mostWays                     = 205 // with the store's, which had been a table of their own that nothing counted
+	mostReplies, goalReplies     = 25, 0
+	mostCrossing, goalCrossing   = 24050, 18000
 	mostProduct, goalProduct     = 109200, 93000
 	mostLong, goalLong           = 1120, 0
 	mostLongFiles, goalLongFiles = 14, 0
