@@ -85,7 +85,8 @@ class Builder:
         alone = getrefcount(lease) <= _OURS  # whatever shares the memory keeps the lease
         sealed = _native.store_seal(lease, alone)
         self._sealed = True
-        return sealed._taken  # type: ignore[no-any-return] -- without this the object goes again
+        # Without this the object goes again.
+        return sealed._taken  # type: ignore[no-any-return]
 
     def abort(self) -> None:
         """Give the object up, once the work is over that its buffer knows of."""

@@ -31,4 +31,4 @@ class ObjectInfo(NamedTuple):
     def _of(cls, told: tuple[Any, ...]) -> Self:
         *known, text, problem = told
         metadata = None if text is None else json.loads(text)
-        return cls(*known, ValueError(problem) if problem else metadata)
+        return cls._make([*known, ValueError(problem) if problem else metadata])
