@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from build_support.marks import ROOT, MarkError, Mutation, all_marks, mutated
+from build_support.marks import ROOT, MarkError, Mutation, all_marks, marks, mutated
 
 
 def changed_text(mutation: Mutation) -> str:
@@ -36,34 +36,49 @@ def overlay(scratch: Path, texts: dict[str, str]) -> str:
     return f"-overlay={scratch / 'overlay.json'}"
 
 
+def build(texts: dict[str, str]) -> str:
+    """Return what the compiler says against other texts for files, each after its file's name."""
+    packages = sorted({f"./{Path(file).parent}" for file in texts})
+    with tempfile.TemporaryDirectory() as scratch:
+        command = ["go", "build", overlay(Path(scratch), texts), *packages]
+        built = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+        said = built.stderr
+        for number, file in enumerate(texts):
+            said = said.replace(f"{scratch}/{number}.go:", f"{file}:")
+    return said if built.returncode else ""
+
+
+def beside(text: str, mutation: Mutation) -> str | None:
+    """Return a text with one more mutation, or None where others have changed the statement."""
+    found = (m for m in marks(text, mutation.file) if m.name == mutation.name)
+    try:
+        return mutated(next(found), text)
+    except (MarkError, StopIteration):
+        return None
+
+
 def build_errors(mutations: Iterable[Mutation]) -> list[str]:
     """Return what cannot be applied or does not compile, and where it is marked."""
-    wrong, rounds = [], defaultdict[int, dict[str, tuple[Mutation, str]]](dict)
+    wrong, rounds = [], defaultdict[int, dict[str, tuple[str, list[Mutation]]]](dict)
     for mutation in mutations:
         try:
             text = changed_text(mutation)
         except MarkError as error:
             wrong.append(str(error))
             continue
-        # Each build has one mutation of each file.
-        number = next(n for n in itertools.count() if mutation.file not in rounds[n])
-        rounds[number][mutation.file] = mutation, text
+        # One build has all mutations of a file that change statements of their own.
+        for number in itertools.count():
+            before, others = rounds[number].get(mutation.file, ("", []))
+            after = beside(before, mutation) if others else text
+            if after is not None:
+                rounds[number][mutation.file] = after, [*others, mutation]
+                break
     for chosen in rounds.values():
-        with tempfile.TemporaryDirectory() as scratch:
-            option = overlay(Path(scratch), {file: text for file, (_, text) in chosen.items()})
-            packages = sorted({f"./{Path(file).parent}" for file in chosen})
-            built = subprocess.run(
-                ["go", "build", option, *packages],
-                cwd=ROOT,
-                text=True,
-                capture_output=True,
-                check=False,
-            )
-            for number, (mutation, _) in enumerate(chosen.values()):
-                found = re.findall(rf"{re.escape(scratch)}/{number}\.go:(.*)", built.stderr)
-                wrong += [f"{mutation.where}: {mutation.name}: {each}" for each in found]
-        if built.returncode and not wrong:
-            wrong.append(built.stderr)
+        if not build({file: text for file, (text, _) in chosen.items()}):
+            continue
+        for mutation in (m for _, together in chosen.values() for m in together):
+            if said := build({mutation.file: changed_text(mutation)}):
+                wrong.append(f"{mutation.where}: {mutation.name}: {said}")
     return wrong
 
 
