@@ -14,7 +14,7 @@ demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
 test: .venv ; $(TOOLS) $(SUMMARY) check+go-test trial-go py-test sanitize docs
 test-all: .venv ; $(TOOLS) $(SUMMARY) check+go-test py-test-all trial sanitize packaging docs
 bare: ; $(PYTHON) -m build_support.bare
-house: .venv ; $(TOOLS) go run ./internal/house $(FOLDERS)
+house: .venv ; $(TOOLS) go run ./internal/house $(FOLDERS) $(if $(WALK),-walk)
 go-test: .venv ; $(TOOLS) .venv/bin/python -m build_support.go_tests
 check: .venv ; $(TOOLS) build_support/check.sh $(STATICCHECK)
 py-test: .venv ; $(MATRIX)

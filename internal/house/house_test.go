@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,7 +15,7 @@ import (
 func TestTheHouseKeepsItsBounds(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(&out, "../..", nil))
-	assert.Contains(t, out.String(), "files in a circle: gobuffer, of ")
+	assert.Contains(t, out.String(), "files in a circle: any other package, as ")
 }
 
 // module writes a module of one package, p.
@@ -126,4 +127,14 @@ func (T) E() string { return "" }
 	assert.Equal(t, crossing{table: 2, gopy: 3, replies: 1}, c)
 	_, err = ways(fstest.MapFS{})
 	assert.Error(t, err)
+}
+
+func TestCallsAreTheDifferenceOfTwoProfiles(t *testing.T) {
+	tree := fstest.MapFS{"p/a.go": {Data: []byte("package p\n\nfunc a() {\n\tb()\n}\n\nfunc b() {}\n\nfunc c() {}\n")}}
+	profile := func(a, b, c int) map[string]map[string]int {
+		return blocks(fmt.Appendf(nil, "mode: atomic\nhamr/p/a.go:3.10,5.2 1 %d\nhamr/p/a.go:7.10,7.11 0 %d\nhamr/p/a.go:9.10,9.11 0 %d\n", a, b, c))
+	}
+	found, err := calls(tree, profile(2, 4, 1), profile(3, 6, 1))
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]called{"p/a.go": {{"a", 1}, {"b", 2}}}, found)
 }

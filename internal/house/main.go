@@ -3,6 +3,7 @@
 //
 //	go run ./internal/house           the table, with the bounds
 //	go run ./internal/house FOLDER    the circles of a package, and the names that its files use of each other
+//	go run ./internal/house -walk     the functions of Go that one b[...] = array of Python's calls
 //
 // A circle is a set of files of which each one uses names of every other one, by way of others perhaps. The exit status
 // is 1 where a bound is passed. "make house" runs it.
@@ -29,6 +30,9 @@ func run(out io.Writer, root string, folders []string) error {
 	root, err := absolute(root)
 	if err != nil {
 		return err
+	}
+	if slices.Equal(folders, []string{"-walk"}) {
+		return walk(out, root)
 	}
 	packages, err := load(root)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,28 +17,30 @@ import (
 	"strings"
 )
 
-// walk prints how many calls of how many functions and files one b[...] = array makes in Go: a test of the bridge makes
-// one while the compiler's counters of coverage run.
+// walk prints how many calls of how many functions and files one b[...] = array makes in Go. A test of the bridge makes
+// two, and then three, while the compiler counts how often each block of code runs: one is the difference.
 func walk(out io.Writer, root string) error {
 	folder, err := os.MkdirTemp("", "hamr-house")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	err = command(root, []string{"HAMR_HOUSE_WALK=" + folder}, "go", "test", "-count=1", "-covermode=atomic",
-		"-coverpkg=./arrayiface/...,./backends/...,./gobuffer/...,./pyhamr/...", "-run=^TestWalkOfAnAssignment$", "./pyhamr/internal/bridge")
-	if err != nil {
-		return err
+	var profiles [2]map[string]map[string]int
+	for i, times := range []string{"2", "3"} {
+		profile := filepath.Join(folder, times)
+		err := command(root, []string{"HAMR_HOUSE_WALK=" + times}, "go", "test", "-count=1", "-covermode=atomic",
+			"-coverpkg=./arrayiface/...,./backends/...,./gobuffer/...,./pyhamr/...", "-coverprofile="+profile,
+			"-run=^TestWalkOfAnAssignment$", "./pyhamr/internal/bridge")
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(profile)
+		if err != nil {
+			return err
+		}
+		profiles[i] = blocks(text)
 	}
-	counters := filepath.Join(folder, "counters")
-	if err := command(root, nil, "go", "tool", "covdata", "textfmt", "-i="+folder, "-o="+counters); err != nil {
-		return err
-	}
-	text, err := os.ReadFile(counters)
-	if err != nil {
-		return err
-	}
-	called, err := calls(os.DirFS(root).(readFS), text)
+	called, err := calls(os.DirFS(root), profiles[0], profiles[1])
 	if err != nil {
 		return err
 	}
@@ -63,33 +66,36 @@ func command(root string, environment []string, name string, arguments ...string
 	return nil
 }
 
-type readFS interface {
-	ReadFile(name string) ([]byte, error)
-}
-
 // called is a function and how often it was.
 type called struct {
 	name  string
 	times int
 }
 
-// calls reads how often each function was entered: as often as the first block in its body.
-func calls(tree readFS, profile []byte) (map[string][]called, error) {
-	first := map[string]map[int]int{} // the times by file and line of a block's beginning
+// blocks reads how often each block of code ran, by its file and where it begins.
+func blocks(profile []byte) map[string]map[string]int {
+	found := map[string]map[string]int{}
 	for lines := bufio.NewScanner(bytes.NewReader(profile)); lines.Scan(); {
-		name, rest, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "hamr/"), ":")
-		var line, column, endLine, endColumn, statements, times int
-		if n, _ := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &line, &column, &endLine, &endColumn, &statements, &times); !ok || n < 6 || times == 0 {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "hamr/"), ":")
+		begin, counts, _ := strings.Cut(rest, ",")
+		var end string
+		var statements, times int
+		if n, _ := fmt.Sscan(counts, &end, &statements, &times); n < 3 {
 			continue
 		}
-		if first[name] == nil {
-			first[name] = map[int]int{}
+		if found[name] == nil {
+			found[name] = map[string]int{}
 		}
-		first[name][line<<16|column] = times
+		found[name][begin] += times
 	}
+	return found
+}
+
+// calls tells how much more often each function was entered: as often as the first block in its body.
+func calls(tree fs.FS, before, after map[string]map[string]int) (map[string][]called, error) {
 	found := map[string][]called{}
-	for name, blocks := range first {
-		text, err := tree.ReadFile(name)
+	for name, ran := range after {
+		text, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +110,8 @@ func calls(tree readFS, profile []byte) (map[string][]called, error) {
 				continue
 			}
 			at := set.Position(f.Body.Lbrace)
-			if times := blocks[at.Line<<16|at.Column]; times > 0 {
+			begin := fmt.Sprintf("%d.%d", at.Line, at.Column)
+			if times := ran[begin] - before[name][begin]; times > 0 {
 				found[name] = append(found[name], called{f.Name.Name, times})
 			}
 		}
