@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ DOCS = ROOT / "docs"
 
 #: Go packages that programs import.
 GO_PACKAGES = ("gobuffer", "backends", "hetero", "store", "arrayiface")
+#: An alias of a type of an inner package, with its comment.
+ALIAS = re.compile(r"^type (\w+) = (\w+)\.(\w+)\n(?:    .*\n)*", re.MULTILINE)
 
 #: Pages for contributors, whose links to sources are for the repository.
 CONTRIBUTORS = ("contributing/", "rationale/")
@@ -93,8 +96,17 @@ def go_reference() -> str:
     for name in GO_PACKAGES:
         command = ["go", "doc", "-all", f"./{name}"]
         done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
-        parts.append(go_page(f"hamr/{name}", done.stdout))
+        parts.append(go_page(f"hamr/{name}", ALIAS.sub(partial(go_alias, name), done.stdout)))
     return "\n".join(parts)
+
+
+def go_alias(package: str, alias: re.Match[str]) -> str:
+    """Return what ``go doc`` says of the type of an inner package that an alias stands for."""
+    name, inner, kind = alias.groups()
+    command = ["go", "doc", "-all", f"./{package}/internal/{inner}", kind]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)
+    told = done.stdout.partition("\n\n")[2].rstrip("\n")
+    return re.sub(rf"\b{kind}\b", name, told) + "\n"
 
 
 def go_page(name: str, told: str) -> str:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from build_support import site, site_hooks, trace_figure
+from build_support import site, site_hooks, toolchain, trace_figure
 from hamr.pygpu import SUPPORTED_DTYPES
 from tests.support import documents
 from tests.support.paths import ROOT
@@ -129,6 +129,14 @@ def test_members_that_c_has_are_listed():
     for name in ("`shape` |", "`copy()` |", "`get_cuda_accessible()` |", "`resize()` |"):
         assert name in table
     assert "`sum" not in table
+
+
+@pytest.mark.skipif(toolchain.find_go() is None, reason="no go, or one that is too old")
+def test_types_of_inner_packages_are_shown_as_users_name_them():
+    page = site_hooks.go_reference()
+    assert re.search(r"type ServerOptions struct \{\n\s*Path +string", page)
+    assert "func (e *FullError) Error() string" in page
+    assert not site_hooks.ALIAS.search(page)
 
 
 def test_what_go_tells_becomes_a_page():
