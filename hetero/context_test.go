@@ -156,6 +156,16 @@ func TestSourcesThatAreNone(t *testing.T) {
 	foreign := other.choose(other.chooser(hetero.ChooserOptions{}), 0)
 	_, err := w.scheduler.Begin(foreign)
 	require.ErrorContains(t, err, "of another Scheduler")
+	ctx, err := other.scheduler.Begin(foreign)
+	require.NoError(t, err)
+	made, err := hetero.Wrap(ctx, 1)
+	require.NoError(t, err)
+	var nowhere *hetero.Scheduler
+	for _, source := range []hetero.Source{foreign, made} {
+		_, err = nowhere.Begin(source)
+		require.ErrorContains(t, err, "of another Scheduler")
+	}
+	require.NoError(t, errors.Join(ctx.End(), made.Release()))
 	require.NoError(t, foreign.Release())
 	_, err = other.scheduler.Begin(foreign)
 	require.ErrorIs(t, err, hetero.ErrReleased)

@@ -113,7 +113,7 @@ func (s *Scheduler) newCache(p Place) (*cache, error) {
 }
 
 // has reports whether a cache is one of the Scheduler's.
-func (s *Scheduler) has(c *cache) bool { return c.watcher == &s.watcher }
+func (s *Scheduler) has(c *cache) bool { return s != nil && c.watcher == &s.watcher }
 
 func devices(backend string, count int) string {
 	if count == 0 {

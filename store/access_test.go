@@ -321,3 +321,5 @@ func TestDefaultPath(t *testing.T) {
 	_, err := net.Dial("unix", "/x/y")
 	require.Error(t, err)
 }
+
+func TestAServerThatIsNoneIsNowhere(t *testing.T) { assert.Empty(t, new(Server).Path()) }

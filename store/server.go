@@ -24,8 +24,13 @@ func Listen(o ServerOptions) (*Server, error) {
 	return &Server{s}, nil
 }
 
-// Path returns where the server listens.
-func (s *Server) Path() string { return s.server.Path() }
+// Path returns where the server listens, nothing if it is the zero value.
+func (s *Server) Path() string {
+	if s.server == nil {
+		return ""
+	}
+	return s.server.Path()
+}
 
 // Serve answers clients until ctx is done or Close is called, and then ends all connections. It
 // may be called once. The error is that of a socket which accepts no clients any more.
