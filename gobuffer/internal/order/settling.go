@@ -20,7 +20,7 @@ func (u *Uses) Settle() error {
 	return u.SettleIf(func(*Work) bool { return true })
 }
 
-// SettleIf is settle for the works that are wanted.
+// SettleIf is Settle for the works that are wanted.
 func (u *Uses) SettleIf(wanted func(*Work) bool) error {
 	pending := u.Recorded()
 	if pending == nil {

@@ -46,7 +46,7 @@ type Fact struct {
 	Payload   []byte
 }
 
-// kept is the newest fact of its subject.
+// Entry is the newest fact of its subject.
 type Entry struct {
 	Fact
 	Key              string
@@ -73,7 +73,7 @@ type subject struct {
 // MostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
 const MostOrphans = 1 << 16
 
-// newBook returns a book without a file. isThere reports whether there is an object.
+// New returns a book without a file. isThere reports whether there is an object.
 func New(limit int64, isThere func(protocol.ID) bool) *Book {
 	return &Book{
 		File: newFile(), ID: protocol.NewID(), isThere: isThere, Facts: map[string]*Entry{}, Objects: map[protocol.ID]*subject{},
@@ -88,7 +88,7 @@ func newFacts() chain.Chain[Entry] {
 
 func (b *Book) Open() error { return b.File.open(b.ID) }
 
-// toldWithin is how long clients may take that have heard of a new server, and toldAgain how long after the last of
+// ToldWithin is how long clients may take that have heard of a new server, and ToldAgain how long after the last of
 // them others may.
 const (
 	ToldWithin = time.Second
@@ -257,7 +257,7 @@ func (b *Book) Went(id protocol.ID) {
 	}
 }
 
-// isFull reports whether a fact has to be forgotten: more than mostOrphans are of no object there is, or all together have
+// isFull reports whether a fact has to be forgotten: more than MostOrphans are of no object there is, or all together have
 // more bytes than the limit. While clients may still tell of objects, that is twice the limit, however many they are.
 func (b *Book) isFull() bool {
 	if b.Orphans == 0 || b.Orphans <= b.MostOrphans && b.File.Bytes <= b.Limit {

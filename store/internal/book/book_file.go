@@ -195,7 +195,7 @@ func (b *File) clean() (more bool) {
 	return tooLong() || b.Began/page*page > b.freed
 }
 
-// openBook returns which book a descriptor is of, and where it begins.
+// Open returns which book a descriptor is of, and where it begins.
 func Open(number int) (id protocol.ID, at int64, err error) {
 	if _, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0); err != nil {
 		return id, 0, &protocol.ArgumentError{Argument: "book", Value: "a descriptor of something else", Accepted: "what a server has sent"}
@@ -207,7 +207,7 @@ func Open(number int) (id protocol.ID, at int64, err error) {
 	return protocol.ID(head[:startAt]), int64(binary.LittleEndian.Uint64(head[startAt:])), nil
 }
 
-// readBook returns some facts of another server's book, and where the next ones begin. There are none at the end.
+// Read returns some facts of another server's book, and where the next ones begin. There are none at the end.
 func Read(number int, at int64, buffer []byte) (list []Told, next int64, err error) {
 	if at < 0 {
 		return nil, at, nil

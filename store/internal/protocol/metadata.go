@@ -12,7 +12,7 @@ const (
 	MostDigits = 640 // of a number: what Python reads however it is set
 )
 
-// checkMetadata refuses what is no JSON that every client can read, or too much of it.
+// MetadataWithin refuses what is no JSON that every client can read, or too much of it.
 func MetadataWithin(metadata []byte, most int) error {
 	if len(metadata) > most {
 		return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%d bytes", len(metadata)), Accepted: fmt.Sprintf("at most %d", most)}

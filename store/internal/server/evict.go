@@ -41,7 +41,7 @@ func (s *Server) DomainOf(device backends.UUID) *domain {
 	return d
 }
 
-// deviceRoom is domainOf that refuses one device more than there can be.
+// deviceRoom is DomainOf that refuses one device more than there can be.
 func (s *Server) deviceRoom(device backends.UUID) (*domain, error) {
 	d := s.DomainOf(device)
 	//mutate:replace objects may be on any number of devices

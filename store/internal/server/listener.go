@@ -23,7 +23,7 @@ type listener struct {
 // mostWaiting is how many clients wait to be accepted at a time.
 const mostWaiting = 1024
 
-// listen binds a socket to a path, at which nothing may be.
+// NewListener binds a socket to a path, at which nothing may be.
 func NewListener(path string) (*listener, error) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

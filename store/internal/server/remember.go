@@ -19,7 +19,7 @@ func (s *Server) Note(operation uint16, payload []byte) {
 	wire.Crash("server-noted")
 }
 
-// NoteOf is note of a request that has nothing but an object and, perhaps, a flag.
+// NoteOf is Note of a request that has nothing but an object and, perhaps, a flag.
 func (s *Server) NoteOf(operation uint16, id protocol.ID, flags ...bool) {
 	var e protocol.Encoder
 	e.ID(id)

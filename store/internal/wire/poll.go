@@ -66,7 +66,7 @@ func (p *Poll) Wait(events []unix.EpollEvent, s *Spinner) (n int, err error) {
 	}
 }
 
-// Interrupt has wait tell of number 0, from now on.
+// Interrupt has Wait tell of number 0, from now on.
 func (p *Poll) Interrupt() { _, _ = unix.Write(p.Wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (p *Poll) Close() error {

@@ -29,7 +29,7 @@ type Transport interface {
 type systemCall = func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, code syscall.Errno)
 
 // ReceiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
-// room; the packet is refused then. Where the process can open no more of them, the packet is returned with errShort.
+// room; the packet is refused then. Where the process can open no more of them, the packet is returned with ErrShort.
 func ReceiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (n int, descriptors []int, err error) {
 	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, call)
 	if err != nil {
@@ -117,7 +117,7 @@ func rights(descriptors []int) []byte {
 
 var ControlBytes = unix.CmsgSpace(4 * protocol.MostDescriptors)
 
-// WaitingSocket is a transport whose calls wait in the thread. Every now and then receive asks whether to go on.
+// WaitingSocket is a transport whose calls wait in the thread. Every now and then Receive asks whether to go on.
 type WaitingSocket struct {
 	Descriptor int
 	Peer       int // the server's process
@@ -182,7 +182,7 @@ func (s *WaitingSocket) Send(packet []byte, descriptors []int) error {
 	return SendTo(s.Descriptor, packet, descriptors, 0)
 }
 
-// spin is receive that waits for no longer than spinFor; unix.EAGAIN tells that nothing came.
+// spin is Receive that waits for no longer than spinFor; unix.EAGAIN tells that nothing came.
 func (s *WaitingSocket) spin(buffer []byte) (n int, descriptors []int, err error) {
 	err = unix.EAGAIN
 	s.Spinner.until(spinFor, func() bool {
