@@ -16,19 +16,32 @@ type ID = protocol.ID
 // ParseID reads what ID.String returns.
 func ParseID(text string) (ID, error) { return protocol.ParseID(text) }
 
-// The errors of this package: see their fields for what they name.
 type (
-	ArgumentError  = protocol.ArgumentError
-	DeletedError   = protocol.DeletedError
-	FullError      = protocol.FullError
-	LostError      = protocol.LostError
+	// ArgumentError names an argument, the value it had and what would have been accepted: Argument, Value, Accepted.
+	ArgumentError = protocol.ArgumentError
+	// DeletedError says that somebody has deleted an object before its maker sealed it: ID.
+	DeletedError = protocol.DeletedError
+	// FullError says that there is no room for an object: what could be evicted was not enough. It has Memory, Needed,
+	// Limit, Used and Holders.
+	FullError = protocol.FullError
+	// LostError says that the server has ended, or does not answer at its Path, for a Reason. What a client has
+	// mapped stays.
+	LostError = protocol.LostError
+	// NameTakenError says that a Name is another object's, ID.
 	NameTakenError = protocol.NameTakenError
-	NotFoundError  = protocol.NotFoundError
+	// NotFoundError says that there is no object of an ID, or none that has a Name.
+	NotFoundError = protocol.NotFoundError
+	// NotSealedError says that an object's maker has not sealed it: ID.
 	NotSealedError = protocol.NotSealedError
-	ProtocolError  = protocol.ProtocolError
-	RefusedError   = protocol.RefusedError
-	SealedError    = protocol.SealedError
-	SystemError    = protocol.SystemError
+	// ProtocolError says that the other side has sent what the wire format does not allow: Problem.
+	ProtocolError = protocol.ProtocolError
+	// RefusedError says why a server or a client does not deal with the other side, or a path: Path, Reason.
+	RefusedError = protocol.RefusedError
+	// SealedError says that an object was sealed, and is what it is for good: ID.
+	SealedError = protocol.SealedError
+	// SystemError says what failed at the server: a system call, as for want of descriptors or of room on a
+	// disk: Problem.
+	SystemError = protocol.SystemError
 )
 
 // Holder is a process and the bytes that are kept for it: of objects that it has leases of or has
