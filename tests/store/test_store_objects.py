@@ -73,6 +73,23 @@ def test_what_is_not_sealed_is_had_by_asking_for_it_alone(client):
         client.get(builder.id)
 
 
+def test_a_small_one_that_is_not_sealed_is_for_reading_alone(server, client):
+    """Who has not made it has its memory mapped for reading: a write would end the process."""
+    maker = connect(server.path)
+    maker.create(3).seal()  # so that its slab has a place for what is sealed
+    builder = maker.create(5, "int32")
+    found = client.get(builder.id, unsafe=True)
+    assert found.readonly
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 1
+    with pytest.raises(NotSealed, match=builder.id):
+        pickle.dumps(found)
+    builder.buffer.fill(4)
+    assert found.get().tolist() == [4] * 5
+    builder.seal()
+    assert pickle.loads(pickle.dumps(maker.get(builder.id))).get().tolist() == [4] * 5
+
+
 def test_a_block_that_raises_gives_its_object_up(client):
     with pytest.raises(KeyError), client.create(10) as builder:
         raise KeyError

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -13,7 +14,7 @@ import (
 
 // storeObject is an object that somebody has a token of.
 type storeObject struct {
-	builder *store.Builder // nil once it was sealed or aborted
+	builder atomic.Pointer[store.Builder] // nil once it was sealed or aborted
 	object  *store.Object
 	written *gobuffer.Memory // the builder's, where its elements are lent, until the token ends
 }
@@ -87,7 +88,8 @@ func CreateObject(a Asking, what Creation, result *Descriptor, id *StoreID, toke
 		if err != nil {
 			return err
 		}
-		o := &storeObject{builder: b}
+		o := &storeObject{}
+		o.builder.Store(b)
 		if a.How&lentFlag != 0 {
 			o.written = b.Array().Memory().Retain()
 			result.lend(b.Array(), false)
@@ -117,11 +119,10 @@ func takeBuilder(token uint64) (*storeObject, *store.Builder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b := o.builder
+	b := o.builder.Swap(nil)
 	if b == nil {
 		return nil, nil, store.ErrClosed
 	}
-	o.builder = nil
 	return o, b, nil
 }
 
@@ -171,8 +172,9 @@ func AbortObject(how uint32, token uint64) (err error) {
 }
 
 // GetObject describes an object's elements at result; with milliseconds it is waited for. The token is
-// of the lease. Lent elements are for reading only if the object was sealed.
-func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *Descriptor, token *uint64) error {
+// of the lease. sealed, which may be nil, is whether the object was.
+func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *Descriptor, token *uint64,
+	sealed *int32) error {
 	ask := a.query
 	if milliseconds != 0 {
 		ask = a.change
@@ -183,9 +185,12 @@ func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *
 			return err
 		}
 		if a.How&lentFlag != 0 {
-			result.lend(o.Array(), o.Info().Sealed)
+			result.lend(o.Array(), o.Array().ReadOnly() || o.Info().Sealed)
 		} else {
 			result.Store(o.Array(), nil)
+		}
+		if sealed != nil {
+			*sealed = bit(o.Info().Sealed)
 		}
 		*token = storeObjects.keep(&storeObject{object: o})
 		return nil
@@ -240,8 +245,8 @@ func EndObject(token uint64) {
 func (o *storeObject) end() {
 	if o.object != nil {
 		_ = o.object.Release()
-	} else if o.builder != nil {
-		_ = o.builder.GiveUp()
+	} else if b := o.builder.Swap(nil); b != nil {
+		_ = b.GiveUp()
 	}
 	_ = o.written.Release()
 }

@@ -32,7 +32,9 @@ func number(to *C.uint64_t) *uint64 { return (*uint64)(unsafe.Pointer(to)) }
 
 func flag(to *C.int32_t) *int32 { return (*int32)(unsafe.Pointer(to)) }
 
-func text(t C.hamr_store_text) string { return C.GoStringN(t.text, C.int(t.bytes)) }
+func text(t C.hamr_store_text) string {
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(t.text)), t.bytes))
+}
 
 func objects(ids *C.hamr_store_id, n C.int64_t) []bridge.StoreID {
 	return unsafe.Slice(setObject(ids), n)
@@ -117,9 +119,9 @@ func hamrStoreEndObject(token C.uint64_t) { bridge.EndObject(uint64(token)) }
 
 //export hamrStoreGet
 func hamrStoreGet(how C.uint32_t, session C.uint64_t, id *C.constant_id, unsealed C.int32_t,
-	milliseconds C.int64_t, result *C.hamr_array, token *C.uint64_t) *C.hamr_error {
+	milliseconds C.int64_t, result *C.hamr_array, token *C.uint64_t, sealed *C.int32_t) *C.hamr_error {
 	return failure(bridge.GetObject(asking(how, session), object(id), unsealed != 0, int64(milliseconds),
-		descriptor(result), number(token)))
+		descriptor(result), number(token), flag(sealed)))
 }
 
 //export hamrStorePut

@@ -212,7 +212,7 @@ hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsaf
     CHECK_ID(id);
     CHECK_SESSION(store);
     draft_start(&result);
-    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease));
+    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease, NULL));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 

@@ -72,11 +72,13 @@ typedef struct {
     Owned *lease;
     PyObject *type, *object, *session;
     uint64_t token;
+    int32_t sealed;
 } Leasing;
 
 static int begin(Leasing *leasing) {
     if (!is_array_type(leasing->type) || !(leasing->lease = owned_of(leasing->object))) return -1;
     leasing->token = 0;
+    leasing->sealed = 0;
     if (store_call_read(&leasing->call, &leasing->session, 1, "t") < 0) return -1;
     leasing->call.how |= HAMR_LENT;
     return 0;
@@ -90,7 +92,7 @@ static PyObject *lent(Leasing *leasing) {
     owned_begin(lease, OWNS_OBJECT, leasing->token, leasing->session);
     lease->path = PyObject_GetAttrString(leasing->session, "path");
     lease->id = leasing->call.id;
-    lease->sealed = (array->flags & HAMR_READ_ONLY) != 0;
+    lease->sealed = leasing->sealed != 0;
     uint64_t nbytes = (uint64_t)array_count(array) * (uint64_t)element_facts(array->element)->size;
     if (!lease->path || owned_lies_at(lease, array->pointer, nbytes) < 0) return NULL;
     Owner *owner = owner_new((PyObject *)lease, NULL);
@@ -137,7 +139,8 @@ static PyObject *get(PyObject *module, PyObject *arguments) {
                           &milliseconds) ||
         id_read(id, &call->id) < 0 || begin(&leasing) < 0)
         return NULL;
-    STORE_CALL(*call, get, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token);
+    STORE_CALL(*call, get, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token,
+               &leasing.sealed);
     if (!call->error) return lent(&leasing);
     if (!milliseconds || call->error->kind != HAMR_ERROR_TIMEOUT) return raise_without(&leasing);
     free(call->error);
