@@ -49,6 +49,7 @@ def test_an_object_that_cannot_be_sealed_is_given_up_whole(tmp_path, n):
     [
         *(("create", {"shape": 3, key: 2}, key) for key in ("evictable", "pinned", "separate")),
         *(("put", {"array": np.zeros(3), key: "x"}, key) for key in ("evictable", "pinned")),
+        *(("put", {"array": np.zeros(3), "allocator": no}, "allocator") for no in (-1, "none")),
         ("put", {"array": np.zeros(3), "name": 3}, "name"),
         ("put", {"array": np.zeros(3), "name": ""}, "name"),
         ("put", {"array": np.zeros(3), "name": "\udc80"}, "name"),
@@ -77,7 +78,7 @@ def test_wrong_arguments_are_named_before_anything_happens(client, method, argum
     assert after["requests"] == before["requests"] + 1
 
 
-@pytest.mark.parametrize("wrong", [5, b"/tmp/x", "/tmp/a\0b", "relative"])
+@pytest.mark.parametrize("wrong", [5, b"/tmp/x", "/tmp/a\0b", "relative", "/tmp/\udcff"])
 def test_paths_are_checked(wrong):
     for kind in (connect, Server):
         with pytest.raises((TypeError, ValueError), match=r"^path is "):
@@ -86,6 +87,11 @@ def test_paths_are_checked(wrong):
         Server(limit=5)
     with pytest.raises(TypeError, match=r"^spill is 5"):
         Server(spill=5)
+    for wrong in (-1, 2**31, 2**63, -(2**70)):
+        with pytest.raises(ValueError, match=f"^socket is {wrong}"):
+            Server(socket=wrong)
+    with pytest.raises(ValueError, match=r"^spill is '/tmp/\\udcff'"):
+        Server(spill="/tmp/\udcff")
     for size in ("256MiB", 1 << 28):
         with pytest.raises((TypeError, ValueError), match=f"limit is .*write 'host={size}'"):
             Server(limit=size)

@@ -98,7 +98,7 @@ def path_of(name: str, value: Any) -> str:
     path = os.fspath(value)
     if not isinstance(path, str) or "\0" in path:
         raise ValueError(f"{name} is {value!r}: accepted is a path, as text without NUL")
-    return path
+    return text_of(name, path)
 
 
 def socket_of(path: Any) -> str:

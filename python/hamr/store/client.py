@@ -165,7 +165,13 @@ class Client:
         text = None if metadata is None else metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
-        place = _BESIDE if allocator is None and device is None else _place_of(allocator, device)
+        beside = allocator is None and device is None
+        place = _BESIDE if beside else _place_of(allocator, device)
+        if place == _BESIDE and not beside:
+            raise ValueError(
+                "allocator is none: accepted is one of the host's or of a device whose memory can "
+                "be shared"
+            )
         made = _native.store_put(self._session(), source, *place, flags, text)
         if name is not None:
             try:

@@ -94,7 +94,10 @@ def descriptor_of(socket: Any) -> int:
     """That of a socket, 0 of none."""
     if isinstance(socket, bool) or not hasattr(type(socket), "__index__"):
         raise TypeError(f"socket is {socket!r}: accepted is a descriptor, as of socket.fileno()")
-    return index(socket)
+    number = index(socket)
+    if not 0 <= number < 1 << 31:
+        raise ValueError(f"socket is {number}: accepted are 0 ... {(1 << 31) - 1}")
+    return number
 
 
 def _is_size(limit: Any) -> bool:
