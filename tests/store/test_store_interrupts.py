@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hamr.store.client as client_module
 from hamr.store import Client, Server, StoreTimeout, connect, patience
 from tests.support.processes import wait_until
 
@@ -222,3 +223,48 @@ def test_a_server_ends_while_clients_wait(tmp_path):
     for thread in threads:
         thread.join(30)
     assert len(errors) == 3
+
+
+def test_a_handler_that_forks_during_a_call(client):
+    """The child is told that the call is its parent's, and not of memory that it never had."""
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    children = []
+
+    def fork(*_):
+        if pid := os.fork():
+            children.append(pid)
+
+    before = signal.signal(signal.SIGALRM, fork)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    told = None
+    try:
+        client.get_name("nobody", wait=True, timeout=0.6)
+    except Exception as error:
+        told = error
+    if os.getpid() != parent:
+        os.write(writer, f"{type(told).__name__}: {told}".encode())
+        os._exit(0)
+    signal.signal(signal.SIGALRM, before)
+    assert isinstance(told, StoreTimeout)
+    os.close(writer)
+    with open(reader) as child:
+        assert child.read().startswith("ForkError: this call is of the parent process")
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0]
+
+
+def test_a_client_that_is_closed_while_it_connects(server, client, monkeypatch):
+    """It has no connection afterwards, and makes no more calls."""
+    connects = client_module._native.store_connect
+
+    def connect_and_close(*arguments):
+        connects(*arguments)
+        client.close()
+
+    client._connection = None  # as in a forked child
+    monkeypatch.setattr(client_module._native, "store_connect", connect_and_close)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the client was closed"):
+            client.statistics()
+    monkeypatch.undo()
+    wait_until(lambda: server.statistics()["connections"] == 0)

@@ -102,6 +102,9 @@ class Client:
                 _native.store_connect(found, self.path)
                 self.path = found.path
                 self._connection = found
+                if self._closed:  # meanwhile
+                    self._connection = None
+                    raise ValueError("the client was closed")
         return found
 
     def _connected(self) -> int:

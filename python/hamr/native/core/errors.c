@@ -130,6 +130,11 @@ PyObject *core_freed(const char *message) {
     return NULL;
 }
 
+int core_forked_within(void) {
+    raise_error(&(hamr_error){.kind = HAMR_FORKED, .message = "this call is of the parent process: a signal handler has forked, and this is the child"});
+    return -1;
+}
+
 int core_forked(void) {
     raise_error(&(hamr_error){
         .kind = HAMR_FORKED,

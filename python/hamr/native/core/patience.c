@@ -30,7 +30,7 @@ hamr_error *patience_outcome(hamr_error *error) {
         free(error);
         if (PyErr_CheckSignals() < 0) interrupted = core_interruption();
         if (generation != core_generation) { /* of the parent, whose operation it is */
-            if (!interrupted && core_forked() < 0) interrupted = core_interruption();
+            if (!interrupted && core_forked_within() < 0) interrupted = core_interruption();
             return interrupted;
         }
         Py_BEGIN_ALLOW_THREADS
