@@ -27,9 +27,9 @@ def build(name, folder, *flags, standard="c++17"):
     return compile_program(source, folder / name, *flags, language="c++", standard=standard)
 
 
-def sanitizer(folder):
+def sanitizer(folder, kinds="address,undefined"):
     """Flags that find mistakes with memory and undefined behaviour, where the compiler has them."""
-    source, flags = folder / "empty.cpp", ["-fsanitize=address,undefined", "-fno-sanitize-recover"]
+    source, flags = folder / "empty.cpp", [f"-fsanitize={kinds}", "-fno-sanitize-recover"]
     source.write_text("int main() {}\n")
     command = [*LANGUAGES["c++"][1], *flags, source, "-o", folder / "empty"]
     done = subprocess.run(command, capture_output=True, check=False)
@@ -47,6 +47,11 @@ def test_the_whole_surface(tmp_path):
     """Each constructor, method and function, under a sanitizer where there is one."""
     program = build("surface", tmp_path, *sanitizer(tmp_path))
     assert run(program, env=SANITIZED).splitlines()[-1] == "all of C++"
+
+
+def test_threads_that_read_one_buffer(tmp_path):
+    program = build("readers", tmp_path, *sanitizer(tmp_path, "thread"), "-pthread")
+    assert run(program, env=HOST).splitlines()[-1] == "all have read"
 
 
 def test_a_program_with_upstreams_header_names(tmp_path):

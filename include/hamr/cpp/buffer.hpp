@@ -298,7 +298,7 @@ public:
         return m_pointer;
     }
     const std::shared_ptr<T> &pointer() const {
-        const std::lock_guard<std::mutex> alone(detail::late_changes());
+        const std::lock_guard<std::recursive_mutex> alone(detail::late_changes());
         m_is_followed = true;
         follow();
         return m_pointer;

@@ -53,9 +53,9 @@ inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::siz
     return owned_buffer(made);
 }
 
-/// For what functions that only read a buffer may have to change: many threads may be in them.
-inline std::mutex &late_changes() {
-    static std::mutex lock;
+/// For what functions that only read a buffer may have to change: many threads may be in them, and one in two.
+inline std::recursive_mutex &late_changes() {
+    static std::recursive_mutex lock;
     return lock;
 }
 
@@ -114,6 +114,7 @@ public:
             if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) found = made;
             else hamr_release(made);
         }
+        find_stream(); // another thread may do so now
         if (m_stream.native() != __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) tell_stream(found);
         return found;
     }
@@ -267,7 +268,7 @@ private:
     }
 
     void tell_stream(hamr_buffer *to) const {
-        const std::lock_guard<std::mutex> alone(late_changes());
+        const std::lock_guard<std::recursive_mutex> alone(late_changes());
         void *const wanted = m_stream.native();
         if (wanted == m_told) return;
         check(hamr_set_stream(to, wanted, hamr_info_of(to)->transfer), "buffer::get_stream");
@@ -276,9 +277,10 @@ private:
 
     /// The library's buffers leave streams that end.
     void find_stream() const noexcept {
-        const hamr_info *known = info();
+        const hamr_info *known = m_info->shape ? m_info : info();
         if (!known || known->stream == __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) return;
-        const std::lock_guard<std::mutex> alone(late_changes());
+        const std::lock_guard<std::recursive_mutex> alone(late_changes());
+        if (known->stream == m_told) return; // another thread has found it, and others read it now
         if (m_stream.native() == m_told) m_stream = stream_of(place());
         __atomic_store_n(&m_told, known->stream, __ATOMIC_RELEASE);
     }
