@@ -97,7 +97,7 @@ typedef struct hamr_store_functions {
     hamr_error *(*seal)(uint32_t how, uint64_t token, int32_t alone, hamr_array *result, int32_t *sealed);
     hamr_error *(*abort)(uint32_t how, uint64_t token);
     void (*end_object)(uint64_t token); /* a lease, or a builder */
-    /* sealed may be NULL; elements of an object that is not sealed may be for reading only, too. */
+    /* Elements of an object that is not sealed may be for reading only, too. */
     hamr_error *(*get)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
                        hamr_array *result, uint64_t *token, int32_t *sealed);
     /* HAMR_ALLOCATOR_ANY: where the elements are, if that can be shared. */

@@ -172,7 +172,7 @@ func AbortObject(how uint32, token uint64) (err error) {
 }
 
 // GetObject describes an object's elements at result; with milliseconds it is waited for. The token is
-// of the lease. sealed, which may be nil, is whether the object was.
+// of the lease. sealed is whether the object was.
 func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *Descriptor, token *uint64,
 	sealed *int32) error {
 	ask := a.query
@@ -189,10 +189,7 @@ func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *
 		} else {
 			result.Store(o.Array(), nil)
 		}
-		if sealed != nil {
-			*sealed = bit(o.Info().Sealed)
-		}
-		*token = storeObjects.keep(&storeObject{object: o})
+		*sealed, *token = bit(o.Info().Sealed), storeObjects.keep(&storeObject{object: o})
 		return nil
 	})
 }

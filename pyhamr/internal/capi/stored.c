@@ -208,11 +208,12 @@ hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t fl
 hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds, hamr_buffer **made) {
     Draft result;
     uint64_t lease = 0;
+    int32_t sealed;
     CHECK_RESULT(made, "made");
     CHECK_ID(id);
     CHECK_SESSION(store);
     draft_start(&result);
-    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease, NULL));
+    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease, &sealed));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 

@@ -130,15 +130,14 @@ PyObject *core_freed(const char *message) {
     return NULL;
 }
 
-int core_forked_within(void) {
-    raise_error(&(hamr_error){.kind = HAMR_FORKED, .message = "this call is of the parent process: a signal handler has forked, and this is the child"});
+static int raise_forked(const char *message) {
+    raise_error(&(hamr_error){.kind = HAMR_FORKED, .message = message});
     return -1;
 }
 
+int core_forked_within(void) { return raise_forked("this call is of the parent process"); }
+
 int core_forked(void) {
-    raise_error(&(hamr_error){
-        .kind = HAMR_FORKED,
-        .message = "this device buffer was made before fork(): the driver does not work in a forked child; "
-                   "start processes with multiprocessing's spawn or forkserver method, or copy the buffer to the host before the fork"});
-    return -1;
+    return raise_forked("this device buffer was made before fork(): the driver does not work in a forked child; start processes with "
+                        "multiprocessing's spawn or forkserver method, or copy the buffer to the host before the fork");
 }

@@ -77,8 +77,7 @@ typedef struct {
 
 static int begin(Leasing *leasing) {
     if (!is_array_type(leasing->type) || !(leasing->lease = owned_of(leasing->object))) return -1;
-    leasing->token = 0;
-    leasing->sealed = 0;
+    leasing->token = 0, leasing->sealed = 0;
     if (store_call_read(&leasing->call, &leasing->session, 1, "t") < 0) return -1;
     leasing->call.how |= HAMR_LENT;
     return 0;
