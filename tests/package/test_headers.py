@@ -150,7 +150,7 @@ HOLDS = {
         "allocator const_pointer_cast destroy_n make_shared make_unique shared_ptr "
         "static_pointer_cast uninitialized_fill_n unique_ptr weak_ptr"
     ),
-    "mutex": "lock_guard mutex",
+    "mutex": "lock_guard recursive_mutex",
     "new": "bad_alloc bad_array_new_length",
     "optional": "nullopt optional",
     "ostream": "ostream",
