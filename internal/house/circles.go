@@ -13,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,9 +20,9 @@ import (
 
 // listed is a package as "go list" tells of it.
 type listed struct {
-	ImportPath, Dir, Export    string
-	GoFiles, CgoFiles, Imports []string
-	Standard                   bool
+	ImportPath, Dir, Export string
+	GoFiles, CgoFiles       []string
+	Standard                bool
 }
 
 // ties are the names that each file of a package uses of each other file.
@@ -38,13 +37,10 @@ type pkg struct {
 
 // list asks go for the packages of a module and all that they import, with what the compiler exports of them.
 func list(root string) (map[string]*listed, error) {
-	command := exec.Command("go", "list", "-e", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Imports,Standard", "./...")
-	command.Dir = root
-	var failed bytes.Buffer
-	command.Stderr = &failed
-	text, err := command.Output()
+	text, err := command(root, nil, "go", "list", "-e", "-deps", "-export",
+		"-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Standard", "./...")
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, &failed)
+		return nil, err
 	}
 	packages := map[string]*listed{}
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {

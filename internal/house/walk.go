@@ -28,7 +28,7 @@ func walk(out io.Writer, root string) error {
 	var profiles [2]map[string]map[string]int
 	for i, times := range []string{"2", "3"} {
 		profile := filepath.Join(folder, times)
-		err := command(root, []string{"HAMR_HOUSE_WALK=" + times}, "go", "test", "-count=1", "-covermode=atomic",
+		_, err := command(root, []string{"HAMR_HOUSE_WALK=" + times}, "go", "test", "-count=1", "-covermode=atomic",
 			"-coverpkg=./arrayiface/...,./backends/...,./gobuffer/...,./pyhamr/...", "-coverprofile="+profile,
 			"-run=^TestWalkOfAnAssignment$", "./pyhamr/internal/bridge")
 		if err != nil {
@@ -57,13 +57,17 @@ func walk(out io.Writer, root string) error {
 	return nil
 }
 
-func command(root string, environment []string, name string, arguments ...string) error {
+// command returns what a command prints; an error has that, too, and what went wrong.
+func command(root string, environment []string, name string, arguments ...string) ([]byte, error) {
 	c := exec.Command(name, arguments...)
 	c.Dir, c.Env = root, append(os.Environ(), environment...)
-	if text, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", c, err, text)
+	var failed bytes.Buffer
+	c.Stderr = &failed
+	text, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s%s", c, err, text, &failed)
 	}
-	return nil
+	return text, nil
 }
 
 // called is a function and how often it was.
