@@ -50,10 +50,11 @@ def build(texts: dict[str, str]) -> str:
 
 def beside(text: str, mutation: Mutation) -> str | None:
     """Return a text with one more mutation, or None where others have changed the statement."""
-    found = (m for m in marks(text, mutation.file) if m.name == mutation.name)
+    # All are read first: a mark above another one is given before its statement is known.
+    found = [m for m in marks(text, mutation.file) if m.name == mutation.name]
     try:
-        return mutated(next(found), text)
-    except (MarkError, StopIteration):
+        return mutated(found[0], text) if found else None
+    except MarkError:
         return None
 
 
@@ -62,15 +63,15 @@ def build_errors(mutations: Iterable[Mutation]) -> list[str]:
     wrong, rounds = [], defaultdict[int, dict[str, tuple[str, list[Mutation]]]](dict)
     for mutation in mutations:
         try:
-            text = changed_text(mutation)
+            changed_text(mutation)
         except MarkError as error:
             wrong.append(str(error))
             continue
+        text = (ROOT / mutation.file).read_text()
         # One build has all mutations of a file that change statements of their own.
         for number in itertools.count():
-            before, others = rounds[number].get(mutation.file, ("", []))
-            after = beside(before, mutation) if others else text
-            if after is not None:
+            before, others = rounds[number].get(mutation.file, (text, []))
+            if (after := beside(before, mutation)) is not None:
                 rounds[number][mutation.file] = after, [*others, mutation]
                 break
     for chosen in rounds.values():
