@@ -161,7 +161,7 @@ type openedShare struct{ array *gobuffer.Array }
 
 func (o openedShare) end() { _ = o.array.Close() }
 
-// OpenElements describes at result what ShareElements was called for.
+// OpenElements describes at result the array that a frame and its descriptors are of.
 func OpenElements(frame []byte, descriptors []int, result *Descriptor) (err error) {
 	defer Guard(&err)
 	shareEndings.now()

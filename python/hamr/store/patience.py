@@ -1,6 +1,6 @@
 """Waiting for a server in slices, so that it is noticed when a client or events are closed.
 
-Signals are handled meanwhile by ``ask``.
+The core's calls handle signals meanwhile.
 """
 
 from __future__ import annotations
