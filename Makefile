@@ -8,6 +8,8 @@ SUMMARY = .venv/bin/python -m build_support.summary
 # The site is built by packages that the tests are to do without.
 DOCS = .venvs/docs/bin/python
 MAKEFLAGS += --no-print-directory
+# A registry that does not answer is asked again.
+export PIP_RETRIES ?= 10
 .PHONY: demo test test-all bare house check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py

@@ -96,11 +96,9 @@ LIBRARY_PYTHONS = ("3.11", "3.12", "3.13")
 CUDA = emulated(2)
 HIP = replace(emulated(2, HAMR_TEST_HIP="1"), name="HIP, stand-in", folder="tests/hip")
 PAIRS = replace(HIP, name="pairs of spaces, CUDA emulated, HIP stand-in", folder="tests/pairs")
-#: The long tests repeat what they do: in full with --all, at a fifth on one Python with one driver
-#: otherwise, and at a tenth elsewhere.
-FIFTH, SHORTENED = (
-    {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", scale)} for scale in ("0.2", "0.1")
-)
+#: The long tests repeat what they do: in full with --all on one Python with one driver, at a tenth
+#: otherwise.
+SHORTENED = {"HAMR_TEST_SCALE": os.environ.get("HAMR_TEST_SCALE", "0.1")}
 #: What says the same in each configuration of the driver: tests/conftest.py names it.
 NOT_AGAIN = ("-m", "not one_configuration")
 
@@ -143,6 +141,8 @@ GPU = [
 ]
 NO_SYSTEM_NUMPY = "/usr/bin/python3, from 3.11 on, brings no NumPy; apt's python3-numpy is one"
 NO_TESTS = 5  # pytest's status where its arguments deselect every test
+#: Seconds before an installation is tried again: registries and networks fail now and then.
+PAUSES = (10, 60)
 
 
 def find_interpreters() -> tuple[list[Interpreter], list[Row]]:
@@ -197,10 +197,25 @@ def prepare(interpreter: Interpreter, wheel: Path, extra: str = "test") -> str:
     subprocess.run(venv, check=True)
     python = str(folder / "bin" / "python")
     install = [*PIP, "--python", python, "install"]
-    subprocess.run([*install, f"{wheel}[{extra}]"], check=True)
+    fetch([*install, f"{wheel}[{extra}]"])
     # The version alone does not tell pip that the wheel has changed.
     subprocess.run([*install, "--no-deps", "--force-reinstall", str(wheel)], check=True)
     return python
+
+
+def fetch(command: list[str]) -> None:
+    """Run a command that needs the network, up to three times.
+
+    Raises CalledProcessError with the end of what the last run said.
+    """
+    for pause in (*PAUSES, None):
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        print(done.stderr, end="", file=sys.stderr, flush=True)
+        if done.returncode == 0:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
 
 
 def unpack(wheel: Path, folder: str) -> dict[str, str]:
@@ -250,6 +265,12 @@ def row(name: str, work: Callable[[], str]) -> Row:
     return name, work()
 
 
+def not_set_up(error: subprocess.CalledProcessError) -> str:
+    """Return the outcome of tests whose environment is not there, with the end of what pip said."""
+    said = (error.stderr or "").splitlines()[-4:]
+    return "".join([f"not set up: {error}", *(f"\n    {line}" for line in said)])
+
+
 def skips(report: Path) -> str:
     """Return how many tests were skipped for each reason."""
     if not report.exists():
@@ -276,7 +297,7 @@ def set_up_libraries(
     try:
         python = prepare(interpreter, wheel, "test,interop")
     except subprocess.CalledProcessError as error:
-        return partial(row, name, partial(str, f"not set up: {error}"))
+        return partial(row, name, partial(not_set_up, error))
     installed = f"; installed in {time.monotonic() - started:.0f} s"
     environment = {} if record is None else {"HAMR_INTEROP_RECORD": str(record.resolve())}
     work = partial(run, python, LIBRARIES, environment, arguments)
@@ -327,8 +348,7 @@ def main() -> int:
             arguments = interpreters, wheel, options.pytest, options.record
             libraries = aside.submit(set_up_libraries, *arguments)
         for i, interpreter in enumerate([] if options.libraries else interpreters):
-            first = {} if options.all or options.gpu else FIFTH
-            environment = SHORTENED if i else first
+            environment = SHORTENED if i or not (options.all or options.gpu) else {}
             try:
                 if options.gpu and has_requirements():
                     python, environment = interpreter.path, unpack(wheel, folder)
@@ -337,8 +357,8 @@ def main() -> int:
                     plain = i or interpreter.system_packages
                     python = prepare(interpreter, wheel, "test" if plain else "test,plot")
             except subprocess.CalledProcessError as error:
-                said = partial(str, f"not set up: {error}")
-                jobs.append(pool.submit(row, f"Python {interpreter.tag}", said))
+                why = partial(not_set_up, error)
+                jobs.append(pool.submit(row, f"Python {interpreter.tag}", why))
                 continue
             suites = FULL + APART + CHECKED if options.all else FULL
             if options.gpu:

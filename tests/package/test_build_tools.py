@@ -88,6 +88,34 @@ def test_a_virtual_environment_is_no_system_python():
     assert json.loads(done.stdout)["prefix"] == "/elsewhere"
 
 
+FLAKY = """
+import pathlib, sys
+tries = pathlib.Path(sys.argv[1])
+count = int(tries.read_text()) + 1 if tries.exists() else 1
+tries.write_text(str(count))
+if count < int(sys.argv[2]):
+    sys.exit(f"ERROR: no answer, try {count}")
+"""
+
+
+@pytest.mark.parametrize(("works", "tries"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_what_needs_the_network_is_tried_again(tmp_path, monkeypatch, capfd, works, tries):
+    """The summary has the end of what the last try said."""
+    monkeypatch.setattr(test_matrix, "PAUSES", (0, 0))
+    count = tmp_path / "tries"
+    command = [sys.executable, "-c", FLAKY, str(count), str(works)]
+    if works == tries:
+        test_matrix.fetch(command)
+    else:
+        with pytest.raises(subprocess.CalledProcessError) as failure:
+            test_matrix.fetch(command)
+        outcome = test_matrix.not_set_up(failure.value)
+        assert outcome.startswith("not set up: ")
+        assert outcome.endswith("exit status 1.\n    ERROR: no answer, try 3")
+    assert count.read_text() == str(tries)
+    assert capfd.readouterr().err.count("ERROR") == min(tries, works - 1)
+
+
 def test_gos_skips_are_counted_and_its_failures_shown(capsys):
     events = [
         {"Action": "output", "Package": "p", "Test": "A", "Output": "=== RUN   A\n"},
