@@ -13,7 +13,7 @@ export PIP_RETRIES ?= 10
 .PHONY: demo test test-all bare house check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(TOOLS) $(SUMMARY) check+go-test trial-go py-test sanitize docs
+test: .venv ; $(TOOLS) $(SUMMARY) check+go-test+trial-go py-test sanitize docs
 test-all: .venv ; $(TOOLS) $(SUMMARY) check+go-test py-test-all trial sanitize packaging docs
 bare: ; $(PYTHON) -m build_support.bare
 house: .venv ; $(TOOLS) go run ./internal/house $(FOLDERS) $(if $(WALK),-walk)

@@ -1,4 +1,4 @@
-"""Vet and test the Go code, with the race detector where one can be had, else with checkptr.
+"""Test the Go code, with the race detector where one can be had, else with checkptr.
 
 python -m build_support.go_tests
 """
@@ -38,15 +38,6 @@ def no_race_detector() -> str:
         return ""
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     return f"go run -race fails on {platform.machine()}: {last}"
-
-
-def timed(command: list[str]) -> str:
-    """Run a command; return "passed …" or what went wrong."""
-    started = time.monotonic()
-    done = subprocess.run(command, cwd=toolchain.ROOT, check=False)
-    if done.returncode != 0:
-        return f"failed (status {done.returncode})"
-    return f"passed in {time.monotonic() - started:.0f} s"
 
 
 def watch(lines: Iterable[str]) -> Counter[str]:
@@ -100,7 +91,7 @@ def run_tests(arguments: list[str], settings: dict[str, str] | None = None) -> s
 
 def main() -> int:
     """Run vet and the tests."""
-    rows: list[Row] = [("go vet", timed(["go", "vet", "./..."]))]
+    rows: list[Row] = []
     reason = no_race_detector()
     # The race detector brings checkptr, which looks at conversions of pointers, with it.
     checks = ["-gcflags=all=-d=checkptr"] if reason else ["-race"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from build_support import tags, toolchain
-from build_support.go_tests import run_tests, timed
+from build_support.go_tests import run_tests
 from build_support.summary import Row, report
 
 TAG = "trial"
@@ -22,6 +23,15 @@ MODEL = ["./gobuffer", "-run=^(TestModel|TestEachSingleFault).*$/^trial"]
 STAGED = {"HAMR_COPY_CHUNK": "16", "HAMR_COPY_THREADS": "2", "HAMR_PINNED_LIMIT": "160"}
 FOLDER = toolchain.ROOT / ".venvs" / TAG
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
+def timed(command: list[str]) -> str:
+    """Run a command; return "passed …" or what went wrong."""
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=toolchain.ROOT, check=False)
+    if done.returncode != 0:
+        return f"failed (status {done.returncode})"
+    return f"passed in {time.monotonic() - started:.0f} s"
 
 
 def go_part() -> list[Row]:
