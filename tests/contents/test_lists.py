@@ -67,6 +67,39 @@ def test_one_number_is_refused_alike(dtype, values, words):
     assert str(buffer) in ("{1, 1}", "{(1+0j), (1+0j)}")
 
 
+COMPLEX = [
+    ("f8", [1 + 2j, 2], r"value \(1\+2j\) does not fit float64: accepted are real numbers"),
+    ("f8", [0j, 2], "value 0j does not fit float64"),
+    ("i4", (1j, 7), "value 1j does not fit int32"),
+    ("f4", [np.complex64(1j), 2], "value 1j does not fit float32"),
+    ("bfloat16", [1j, 3], "value 1j does not fit bfloat16"),
+    ("f2", [1j, math.nan], "value 1j does not fit float16"),
+    ("u1", [1j, 2**70], "value 1j does not fit uint8"),
+]
+
+
+@every_write
+@pytest.mark.parametrize(("dtype", "values", "words"), COMPLEX, ids=repr)
+def test_complex_numbers_are_no_real_ones(write, dtype, values, words):
+    """As for a single number, and in NumPy. The imaginary part is not lost in silence."""
+    buffer = hamr.Buffer(2, dtype, fill=1)
+    with pytest.raises(TypeError, match=words):
+        WRITES[write](buffer, values)
+    assert str(buffer) == "{1, 1}"
+    with pytest.raises(TypeError, match=words):
+        hamr.array([values[::-1], values], dtype=dtype)
+
+
+def test_complex_numbers_stand_beside_large_integers():
+    assert list(hamr.array([2**70, 1j]).get()) == [complex(2**70), 1j]
+    with pytest.raises(hamr.OutOfRange, match="no element type holds all the list's numbers"):
+        hamr.array([10**400, 1j])
+
+
+def test_complex_numbers_in_lists_are_truths():
+    assert str(hamr.array([1j, 0j], dtype="?")) == "{True, False}"
+
+
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [

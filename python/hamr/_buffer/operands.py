@@ -76,6 +76,11 @@ def as_array(values: Any) -> Any:
             return exact.astype("uint64") if whole else exact
     if array.dtype.kind == "O" and all(isinstance(v, (int, float)) for v in array.flat):
         return array  # beyond 64 bits
+    if array.dtype.kind == "O" and all(isinstance(v, (int, float, complex)) for v in array.flat):
+        try:
+            return array.astype("complex128")
+        except OverflowError:
+            raise OutOfRange("no element type holds all the list's numbers") from None
     if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != 2:
         raise TypeError(
             f"the list's elements are of type {array.dtype}{_first_other(values)}: "
@@ -105,6 +110,8 @@ def _from_sequence(values: Any, target: _native.Array) -> Any:
     kind = TABLE[target._element][1][1]
     if isinstance(array, (list, memoryview)) or not hasattr(array, "dtype"):
         return _checked_flat(array, values, target, kind)
+    if array.dtype.kind == "c" and kind not in "cb":
+        _refuse_complex(values, target)
     if (
         kind in "iu"
         and array.dtype.kind == "f"
@@ -153,13 +160,22 @@ def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
         array = array.astype("float64")
     parts = [array]
     if array.dtype.kind == "c":
-        parts = [array.real] if kind in "iu" else [array.real, array.imag]
+        parts = [array.real, array.imag]
     for part in parts:
         if kind not in "iu" and part.dtype.kind == "f":
             part = part[abs(part) < float("inf")]
         if part.size:
             _refuse_number(part.min().item(), target)
             _refuse_number(part.max().item(), target)
+
+
+def _refuse_complex(values: Any, target: _native.Array) -> None:
+    """A TypeError that names the first complex number of a list, if it has one."""
+    import numpy
+
+    for value in numpy.asarray(values, dtype=object).flat:
+        if numpy.iscomplexobj(value):
+            _refuse_number(complex(value), target)
 
 
 def _refuse_number(number: Any, target: _native.Array) -> None:
