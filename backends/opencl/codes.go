@@ -16,6 +16,7 @@ const (
 	profilingUnavailable = -7
 	invalidDevice        = -33
 	invalidContext       = -34
+	invalidEvent         = -58
 	invalidBufferSize    = -61
 )
 

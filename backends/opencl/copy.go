@@ -2,19 +2,16 @@ package opencl
 
 import (
 	"bytes"
-	"math/bits"
 	"runtime"
 	"sync"
 	"unsafe"
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/queues"
 )
 
-const (
-	largestSeed  = 64 << 10 // bytes of a pattern, repeated, that a device is sent
-	largestChunk = 4 << 20  // of a copy through the host
-)
+const largestSeed = 64 << 10 // bytes of a pattern, repeated, that a device is sent
 
 // Copy enqueues a copy. Between two devices, which have no context in common, the copy is over
 // when it returns, unless one pointer serves both.
@@ -23,11 +20,7 @@ func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (b
 	if on.Allocator.Backend() != name {
 		on = src
 	}
-	d, err := b.device("Copy", on.Device)
-	if err != nil {
-		return backends.Complete, err
-	}
-	q, err := b.queueFor("Copy", d, s)
+	q, d, err := b.queueOn("Copy", on.Device, s)
 	if err != nil {
 		return backends.Complete, err
 	}
@@ -45,12 +38,12 @@ func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (b
 }
 
 // copy enqueues a copy on a queue of d, and has it done at return if wait says so.
-func (b *Backend) copy(d *device, q *queue, dst, src backends.Address, size int, wait uintptr, done *uintptr) error {
+func (b *Backend) copy(d *device, q *queues.Queue, dst, src backends.Address, size int, wait uintptr, done *uintptr) error {
 	function := b.library.EnqueueSVMCopy
 	if d.memory == usmMemory {
 		function = d.usm.EnqueueCopy
 	}
-	return b.enqueue(d, function, q.handle(), wait, uintptr(dst), uintptr(src), uintptr(size), 0, 0,
+	return b.enqueue(d, function, q.Handle(), wait, uintptr(dst), uintptr(src), uintptr(size), 0, 0,
 		uintptr(unsafe.Pointer(done)))
 }
 
@@ -62,55 +55,41 @@ func (b *Backend) enqueue(d *device, function uintptr, arguments ...uintptr) err
 	if code == success {
 		return nil
 	}
-	symbol := symbolOf(&b.library, function)
+	symbol := dl.SymbolOf(&b.library, function)
 	if symbol == "" {
-		symbol = symbolOf(&d.usm, function)
+		symbol = dl.SymbolOf(&d.usm, function)
 	}
 	return failure(symbol, code, "")
 }
 
-// copyThroughHost runs after what is on q, and beside what comes later.
-func (b *Backend) copyThroughHost(to *device, dst backends.Region, q *queue, from *device,
+// copyThroughHost runs after the work on q, and at the same time as its later work.
+func (b *Backend) copyThroughHost(to *device, dst backends.Region, q *queues.Queue, from *device,
 	src backends.Address, size int) error {
-	if err := b.call(b.library.Finish, q.handle()); err != nil {
+	if err := b.queues.Finish(q); err != nil {
 		return err
 	}
 	if to.onHost(dst.Allocator) {
 		return b.copy(from, from.aside, dst.Address, src, size, blocking, nil)
 	}
-	chunk := make([]byte, min(size, largestChunk))
-	var pin runtime.Pinner
-	pin.Pin(unsafe.SliceData(chunk))
-	defer pin.Unpin()
-	here := backends.Address(unsafe.Pointer(unsafe.SliceData(chunk)))
-	for done := 0; done < size; done += len(chunk) {
-		n := min(len(chunk), size-done)
-		if err := b.copy(from, from.aside, here, src+backends.Address(done), n, blocking, nil); err != nil {
-			return err
-		}
-		if err := b.copy(to, to.aside, dst.Address+backends.Address(done), here, n, blocking, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return queues.ThroughHost(size, func(host backends.Address, offset, n int) error {
+		return b.copy(from, from.aside, host, src+backends.Address(offset), n, blocking, nil)
+	}, func(host backends.Address, offset, n int) error {
+		return b.copy(to, to.aside, dst.Address+backends.Address(offset), host, n, blocking, nil)
+	})
 }
 
-// Fill enqueues a fill or, of patterns that OpenCL knows none of, copies of what is there already.
+// Fill enqueues a fill. For patterns that OpenCL does not fill with, it enqueues copies that double what is there.
 func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
-	d, err := b.device("Fill", dst.Device)
-	if err != nil {
-		return err
-	}
-	q, err := b.queueFor("Fill", d, s)
+	q, d, err := b.queueOn("Fill", dst.Device, s)
 	if err != nil {
 		return err
 	}
 	return b.fill(d, q, dst.Address, pattern, len(pattern)*count)
 }
 
-func (b *Backend) fill(d *device, q *queue, at backends.Address, pattern []byte, size int) error {
-	pattern = shortest(pattern)
-	if !fills(at, pattern) {
+func (b *Backend) fill(d *device, q *queues.Queue, at backends.Address, pattern []byte, size int) error {
+	pattern = queues.Shortest(pattern)
+	if !queues.Fills(at, pattern) {
 		return b.spread(d, q, at, pattern, size)
 	}
 	function := b.library.EnqueueSVMFill
@@ -119,30 +98,13 @@ func (b *Backend) fill(d *device, q *queue, at backends.Address, pattern []byte,
 	}
 	image := bytes.Clone(pattern)
 	return b.inOrder(q, func() error {
-		return b.enqueue(d, function, q.handle(), uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(image))),
+		return b.enqueue(d, function, q.Handle(), uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(image))),
 			uintptr(len(image)), uintptr(size), 0, 0, 0)
 	})
 }
 
-// shortest is what a pattern repeats, or the pattern.
-func shortest(pattern []byte) []byte {
-	for len(pattern)%2 == 0 && bytes.Equal(pattern[:len(pattern)/2], pattern[len(pattern)/2:]) {
-		pattern = pattern[:len(pattern)/2]
-	}
-	if bytes.Count(pattern, pattern[:1]) == len(pattern) {
-		return pattern[:1]
-	}
-	return pattern
-}
-
-// fills reports whether OpenCL fills with a pattern at an address: it knows powers of two, at
-// multiples of these. That a driver takes others is no promise.
-func fills(at backends.Address, pattern []byte) bool {
-	return bits.OnesCount(uint(len(pattern))) == 1 && int(at)%len(pattern) == 0
-}
-
-// spread sends the device the pattern some times, and has it double that.
-func (b *Backend) spread(d *device, q *queue, at backends.Address, pattern []byte, size int) error {
+// spread sends the device some repeats of the pattern, which the device then doubles.
+func (b *Backend) spread(d *device, q *queues.Queue, at backends.Address, pattern []byte, size int) error {
 	sources.sweep()
 	seed := bytes.Repeat(pattern, min(size, max(largestSeed, len(pattern)))/len(pattern))
 	pin := new(runtime.Pinner)
@@ -164,9 +126,8 @@ func (b *Backend) spread(d *device, q *queue, at backends.Address, pattern []byt
 	return err
 }
 
-// sources are pieces of Go's memory that late copies read. They are the process's: a backend that
-// nobody has any more may have work under way, and the end of a Pinner that still pins something
-// ends the program.
+// sources are pieces of Go's memory that late copies read. They belong to the process: a backend may still have work
+// under way after its last use, and a Pinner that is collected while it pins something ends the program.
 var sources pinned
 
 type pinned struct {
@@ -186,7 +147,7 @@ func (s *pinned) keep(b *Backend, read uintptr, pin *runtime.Pinner) {
 	s.list = append(s.list, source{b, read, pin})
 }
 
-// sweep lets go of those that have been read.
+// sweep unpins those that have been read.
 func (s *pinned) sweep() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

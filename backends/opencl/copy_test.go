@@ -12,26 +12,6 @@ import (
 	"hamr/backends"
 )
 
-func TestPatternsThatOpenCLFillsWith(t *testing.T) {
-	for _, each := range []struct {
-		pattern, short string
-		at             backends.Address
-		fills          bool
-	}{
-		{"aaaaaaa", "a", 3, true},
-		{"abab", "ab", 2, true},
-		{"abab", "ab", 3, false},
-		{"abcabc", "abc", 0, false},
-		{"abcdabcdabcdabcd", "abcd", 4, true},
-		{"abcdefgh", "abcdefgh", 8, true},
-		{"abcdefgh", "abcdefgh", 4, false},
-	} {
-		short := shortest([]byte(each.pattern))
-		assert.Equal(t, each.short, string(short))
-		assert.Equal(t, each.fills, fills(each.at, short), "%s at %d", each.pattern, each.at)
-	}
-}
-
 // TestOnePointerServesBothDevices finds that what the host may use is sent without a stop there.
 func TestOnePointerServesBothDevices(t *testing.T) {
 	r := newRig(t)
@@ -78,7 +58,7 @@ func TestOrderOnAQueueWithout(t *testing.T) {
 		require.NoError(t, r.Synchronize(number, backends.Stream(queue)))
 		assert.Equal(t, []byte{2, 2, 2, 2, 2, 2, 2, 2}, r.read(target, 8))
 		r.release(gate)
-		r.queues.Delete(backends.Stream(queue))
+		r.queues.Forget(backends.Stream(queue))
 		require.NoError(t, r.call(r.library.ReleaseCommandQueue, queue))
 	}
 }

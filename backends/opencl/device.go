@@ -9,6 +9,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/queues"
 )
 
 // Numbers of CL/cl.h and CL/cl_ext.h.
@@ -82,8 +83,8 @@ type device struct {
 	start   sync.Once
 	failed  error
 	context uintptr
-	queue   *queue // the default one
-	aside   *queue // for what has no stream: maps, copies through the host
+	queue   *queues.Queue // the default one
+	aside   *queues.Queue // for what has no stream: maps, copies through the host
 }
 
 // newDevice asks for what never changes; nil for a device that cannot be used now.

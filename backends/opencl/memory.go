@@ -17,20 +17,19 @@ const (
 	leastAlignment = 64 // a line of most caches; 0 would be the device's largest type
 )
 
-// svm is held by who takes or gives back shared virtual memory. OpenCL lets all threads do so at
-// once; NVIDIA's driver (580.159) loses count then, returns NULL, and ends the process in a later copy.
+// svm is held while shared virtual memory is allocated or freed. OpenCL lets all threads do so at once; NVIDIA's
+// driver (580.159) loses count then, returns NULL, and ends the process in a later copy.
 var svm sync.Mutex
 
 // Allocate takes memory of the device's context. Zeroing is work on the stream.
 func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
-	d, err := b.device("Allocate", r.Device)
-	if err != nil {
+	if _, err := b.device("Allocate", r.Device); err != nil {
 		return 0, err
 	}
 	if err := b.Supports(r.Allocator, r.Device); err != nil {
 		return 0, err
 	}
-	q, err := b.queueFor("Allocate", d, r.Stream)
+	q, d, err := b.queueOn("Allocate", r.Device, r.Stream)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +55,7 @@ func (b *Backend) take(d *device, r backends.Request) (backends.Address, error) 
 		at := dl.Call(b.library.SVMAlloc, d.context, flags, size, leastAlignment)
 		svm.Unlock()
 		if at == 0 {
-			// It tells no more; of its reasons the others cannot be.
+			// The call gives no reason, and no other reason is possible here.
 			return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
 				Detail: fmt.Sprintf("clSVMAlloc returned NULL; CL_DEVICE_MAX_MEM_ALLOC_SIZE is %d", d.largest)}
 		}
@@ -71,7 +70,7 @@ func (b *Backend) take(d *device, r backends.Request) (backends.Address, error) 
 		if code == success {
 			code = allocationFailure
 		}
-		return 0, outOfMemory(code, symbolOf(&d.usm, function), r)
+		return 0, outOfMemory(code, dl.SymbolOf(&d.usm, function), r)
 	}
 	return backends.Address(at), nil
 }
@@ -111,7 +110,7 @@ func (b *Backend) HostReaches(at backends.Region) bool {
 	return at.Device >= 0 && at.Device < len(b.devices) && b.devices[at.Device].onHost(at.Allocator)
 }
 
-// Map has nothing to do but where the grain is coarse: then it waits for the driver. The address stays.
+// Map does something only where the grain is coarse: then it waits for the driver. The address stays the same.
 func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Address, error) {
 	d, err := b.device("Map", at.Device)
 	if err != nil || d.onHost(at.Allocator) {
@@ -121,7 +120,7 @@ func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Addres
 	if write {
 		how |= mapWrite
 	}
-	return at.Address, b.call(b.library.EnqueueSVMMap, d.aside.handle(), blocking, how,
+	return at.Address, b.call(b.library.EnqueueSVMMap, d.aside.Handle(), blocking, how,
 		uintptr(at.Address), uintptr(size), 0, 0, 0)
 }
 
@@ -131,8 +130,8 @@ func (b *Backend) Unmap(at backends.Region, host backends.Address) error {
 	if err != nil || d.onHost(at.Allocator) {
 		return err
 	}
-	if err := b.call(b.library.EnqueueSVMUnmap, d.aside.handle(), uintptr(host), 0, 0, 0); err != nil {
+	if err := b.call(b.library.EnqueueSVMUnmap, d.aside.Handle(), uintptr(host), 0, 0, 0); err != nil {
 		return err
 	}
-	return b.call(b.library.Finish, d.aside.handle())
+	return b.call(b.library.Finish, d.aside.Handle())
 }

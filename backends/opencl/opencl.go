@@ -14,6 +14,7 @@ import (
 	"hamr/backends"
 	"hamr/backends/internal/dl"
 	"hamr/backends/internal/forked"
+	"hamr/backends/internal/queues"
 )
 
 // The settings, as names of environment variables.
@@ -40,13 +41,15 @@ type Backend struct {
 	file    string
 	devices []*device
 
-	queues sync.Map // *queue by backends.Stream
-	events events
+	queues.Streams
+	queues *queues.Queues
 }
 
 // New returns the backend. Probe reads the settings through lookup.
 func New(lookup func(string) string) *Backend {
 	b := &Backend{lookup: lookup}
+	b.queues = queues.New(driver{b})
+	b.Streams = b.queues.Streams()
 	b.probe = sync.OnceValue(b.load)
 	return b
 }
@@ -135,12 +138,12 @@ func (b *Backend) findDevices(most memoryModel) error {
 
 // handles calls a function of the form f(arguments…, count, list, &found).
 func (b *Backend) handles(function uintptr, arguments ...uintptr) ([]uintptr, int32) {
-	found := onHeap(uint32(0))
+	found := dl.OnHeap(uint32(0))
 	code := int32(dl.Call(function, append(slices.Clone(arguments), 0, 0, uintptr(unsafe.Pointer(found)))...))
 	if code != success || *found == 0 {
 		return nil, code
 	}
-	list := onHeap([mostHandles]uintptr{})
+	list := dl.OnHeap([mostHandles]uintptr{})
 	count := min(*found, mostHandles)
 	code = int32(dl.Call(function,
 		append(slices.Clone(arguments), uintptr(count), uintptr(unsafe.Pointer(list)), uintptr(unsafe.Pointer(found)))...))
@@ -151,39 +154,31 @@ func (b *Backend) handles(function uintptr, arguments ...uintptr) ([]uintptr, in
 // mostHandles is of platforms, and of devices of one.
 const mostHandles = 64
 
-// onHeap returns a place that no growing stack moves while C writes to it: where the compiler
-// does not see what becomes of its address.
-//
-//go:noinline
-func onHeap[T any](value T) *T { return &value }
-
 // call calls an entry point of b.library. Pointers to Go variables are converted to uintptr in the
 // argument list.
 //
 //go:uintptrescapes
 func (b *Backend) call(function uintptr, arguments ...uintptr) error {
 	if code := int32(dl.Call(function, arguments...)); code != success {
-		return failure(symbolOf(&b.library, function), code, "")
+		return failure(dl.SymbolOf(&b.library, function), code, "")
 	}
 	return nil
 }
 
-// made calls an entry point whose last argument is a place for the code, and which returns a
-// handle.
+// made calls an entry point that returns a handle, and whose last argument is where the code goes.
 //
 //go:uintptrescapes
 func (b *Backend) made(function uintptr, arguments ...uintptr) (uintptr, error) {
 	handle, code := madeBy(function, arguments...)
 	if code != success {
-		return 0, failure(symbolOf(&b.library, function), code, "")
+		return 0, failure(dl.SymbolOf(&b.library, function), code, "")
 	}
 	return handle, nil
 }
 
-// madeBy calls a function that returns a pointer or handle, and whose last argument is a place for
-// the code.
+// madeBy calls a function that returns a pointer or handle, and whose last argument is where the code goes.
 func madeBy(function uintptr, arguments ...uintptr) (uintptr, int32) {
-	code := onHeap(int32(0))
+	code := dl.OnHeap(int32(0))
 	handle := dl.Call(function, append(slices.Clone(arguments), uintptr(unsafe.Pointer(code)))...)
 	runtime.KeepAlive(arguments)
 	return handle, *code

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/internal/dl"
 )
 
 // rig is a machine's OpenCL with memory on each device.
@@ -64,7 +65,7 @@ func (r rig) hold(device int, s backends.Stream) (letGo func()) {
 
 func (r rig) read(from backends.Region, size int) []byte {
 	r.t.Helper()
-	data := onHeap([64]byte{})
+	data := dl.OnHeap([64]byte{})
 	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc, Device: backends.HostDevice}
 	_, err := r.Copy(here, from, size, 0)
 	require.NoError(r.t, err)
@@ -130,13 +131,13 @@ func TestQueuesOfOthers(t *testing.T) {
 		event := r.event(number)
 		require.NoError(t, r.Record(number, event, s))
 		require.NoError(t, r.SynchronizeEvent(number, event))
-		r.queues.Delete(s)
+		r.queues.Forget(s)
 		require.NoError(t, r.call(r.library.ReleaseCommandQueue, queue))
 
 		other := &device{number: number, platform: d.platform, handle: d.handle}
 		require.NoError(t, r.open(other))
-		foreign := other.queue.stream
-		r.queues.Delete(foreign)
+		foreign := other.queue.Stream
+		r.queues.Forget(foreign)
 		_, err = r.StreamDevice(foreign)
 		var failed *backends.DeviceError
 		require.ErrorAs(t, err, &failed)
@@ -147,7 +148,7 @@ func TestQueuesOfOthers(t *testing.T) {
 
 func TestNumbersThatAreNoQueues(t *testing.T) {
 	r := newRig(t)
-	something := onHeap([64]byte{1, 2, 3})
+	something := dl.OnHeap([64]byte{1, 2, 3})
 	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)), ^backends.Stream(0) - 6} {
 		_, err := r.StreamDevice(s)
 		assert.ErrorIs(t, err, backends.ErrNoStream, "%#x", s)
@@ -178,9 +179,9 @@ func TestNoMoreThanSoMuchPilesUpOutOfOrder(t *testing.T) {
 			_, err := r.Copy(one, other, 1, s)
 			require.NoError(t, err)
 		}
-		q, err := r.queueOn("", number, s)
+		q, _, err := r.queueOn("", number, s)
 		require.NoError(t, err)
-		assert.LessOrEqual(t, q.given.Load()-q.seen.Load(), int64(mostUnfinished))
+		assert.LessOrEqual(t, q.Unfinished(), mostUnfinished)
 		require.NoError(t, r.Synchronize(number, s))
 		assert.Equal(t, byte(7), r.read(backends.Region{Address: to.Address + 799, Allocator: to.Allocator, Device: number}, 1)[0])
 		require.NoError(t, r.call(r.library.ReleaseCommandQueue, queue))

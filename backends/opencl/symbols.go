@@ -1,13 +1,7 @@
 package opencl
 
-import (
-	"reflect"
-	"strings"
-)
-
-// library is the C entry points in use, of OpenCL 1.2 and of 2.0's shared virtual memory. Those
-// of 2.0 may be called for devices alone that have it: a loader hands out functions that older
-// platforms lack.
+// library is the C entry points in use, of OpenCL 1.2 and of 2.0's shared virtual memory. Those of 2.0 may be called
+// only for devices that have it, since a loader hands out functions that older platforms lack.
 type library struct {
 	GetPlatformIDs      uintptr `dl:"clGetPlatformIDs"`
 	GetPlatformInfo     uintptr `dl:"clGetPlatformInfo"`
@@ -16,7 +10,7 @@ type library struct {
 	GetDeviceInfo       uintptr `dl:"clGetDeviceInfo"`
 	CreateContext       uintptr `dl:"clCreateContext"`
 
-	// Deprecated since 2.0, and in every library: the one that took its place is not in every platform.
+	// It is deprecated since 2.0, but in every library. Its successor is not in every platform.
 	CreateCommandQueue  uintptr `dl:"clCreateCommandQueue"`
 	ReleaseCommandQueue uintptr `dl:"clReleaseCommandQueue"`
 	GetCommandQueueInfo uintptr `dl:"clGetCommandQueueInfo"`
@@ -48,16 +42,4 @@ type usm struct {
 	Free        uintptr `dl:"clMemFreeINTEL"`
 	EnqueueCopy uintptr `dl:"clEnqueueMemcpyINTEL"`
 	EnqueueFill uintptr `dl:"clEnqueueMemFillINTEL"`
-}
-
-// symbolOf is the name of an entry point, which is a field of list.
-func symbolOf(list any, function uintptr) string {
-	v := reflect.ValueOf(list).Elem()
-	for i := range v.NumField() {
-		if v.Field(i).Uint() == uint64(function) {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("dl"), ",")
-			return name
-		}
-	}
-	return ""
 }

@@ -1,16 +1,13 @@
 package sycl
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math/bits"
-	"runtime"
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/dl"
+	"hamr/backends/internal/queues"
 )
-
-const largestChunk = 4 << 20 // bytes of a copy through the host
 
 // Copy enqueues a copy. Between two devices the copy is over when it returns, unless the host reaches the
 // source, whose pointer then serves.
@@ -19,7 +16,7 @@ func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (b
 	if on.Allocator.Backend() != name {
 		on = src
 	}
-	q, err := b.queueOn("Copy", on.Device, s)
+	q, err := b.queues.On("Copy", on.Device, s)
 	if err != nil {
 		return backends.Complete, err
 	}
@@ -30,67 +27,59 @@ func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (b
 		}
 		return backends.Complete, b.copyThroughHost(dst, q, from, src.Address, size)
 	}
-	err = b.inOrder(q, b.library.Copy, q.handle(), uintptr(dst.Address), uintptr(src.Address), uintptr(size))
+	err = b.inOrder(q, b.library.Copy, q.Handle(), uintptr(dst.Address), uintptr(src.Address), uintptr(size))
 	return backends.Reading | backends.Writing, err
 }
 
-// copyThroughHost runs after what is on q, and beside what comes later.
-func (b *Backend) copyThroughHost(dst backends.Region, q *queue, from *device, src backends.Address, size int) error {
-	if err := b.finish(q); err != nil {
+// copyThroughHost runs after the work on q, and at the same time as its later work.
+func (b *Backend) copyThroughHost(dst backends.Region, q *queues.Queue, from *device, src backends.Address,
+	size int) error {
+	if err := b.queues.Finish(q); err != nil {
 		return err
 	}
 	if onHost(dst.Allocator) {
 		return b.copyNow(from, dst.Address, src, size)
 	}
-	chunk := make([]byte, min(size, largestChunk))
-	var pin runtime.Pinner
-	pin.Pin(unsafe.SliceData(chunk))
-	defer pin.Unpin()
-	here := backends.Address(unsafe.Pointer(unsafe.SliceData(chunk)))
-	for done := 0; done < size; done += len(chunk) {
-		n := min(len(chunk), size-done)
-		if err := b.copyNow(from, here, src+backends.Address(done), n); err != nil {
-			return err
-		}
-		if err := b.copyNow(q.device, dst.Address+backends.Address(done), here, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	to := b.devices[q.Device]
+	return queues.ThroughHost(size, func(host backends.Address, offset, n int) error {
+		return b.copyNow(from, host, src+backends.Address(offset), n)
+	}, func(host backends.Address, offset, n int) error {
+		return b.copyNow(to, dst.Address+backends.Address(offset), host, n)
+	})
 }
 
 // copyNow is over when it returns.
 func (b *Backend) copyNow(d *device, dst, src backends.Address, size int) error {
-	event, err := b.made(b.library.Copy, d.aside.handle(), uintptr(dst), uintptr(src), uintptr(size))
+	event, err := b.made(b.library.Copy, d.aside.Handle(), uintptr(dst), uintptr(src), uintptr(size))
 	if err != nil {
 		return err
 	}
 	defer b.release(event)
-	return b.waitFor(event)
+	return driver{b}.WaitFor(event)
 }
 
-// Fill enqueues a fill or, of patterns that SYCL knows none of, copies of what is there already.
+// Fill enqueues a fill. For patterns that SYCL does not fill with, it enqueues copies that double what is there.
 func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
-	q, err := b.queueOn("Fill", dst.Device, s)
+	q, err := b.queues.On("Fill", dst.Device, s)
 	if err != nil {
 		return err
 	}
 	return b.fill(q, dst.Address, pattern, len(pattern)*count)
 }
 
-func (b *Backend) fill(q *queue, at backends.Address, pattern []byte, size int) error {
-	pattern = shortest(pattern)
-	if fills(at, pattern) {
+func (b *Backend) fill(q *queues.Queue, at backends.Address, pattern []byte, size int) error {
+	pattern = queues.Shortest(pattern)
+	if queues.Fills(at, pattern) {
 		return b.fillWith(q, at, pattern, size/len(pattern))
 	}
-	// The first one byte by byte, which needs no memory that is read late.
+	// The first pattern is filled byte by byte, so that no host memory is read late.
 	for i, value := range pattern {
 		if err := b.fillWith(q, at+backends.Address(i), []byte{value}, 1); err != nil {
 			return err
 		}
 	}
 	for filled := len(pattern); filled < size; filled *= 2 {
-		err := b.inOrder(q, b.library.Copy, q.handle(), uintptr(at)+uintptr(filled), uintptr(at),
+		err := b.inOrder(q, b.library.Copy, q.Handle(), uintptr(at)+uintptr(filled), uintptr(at),
 			uintptr(min(filled, size-filled)))
 		if err != nil {
 			return err
@@ -100,7 +89,7 @@ func (b *Backend) fill(q *queue, at backends.Address, pattern []byte, size int) 
 }
 
 // fillWith is for patterns that SYCL has a type for.
-func (b *Backend) fillWith(q *queue, at backends.Address, pattern []byte, count int) error {
+func (b *Backend) fillWith(q *queues.Queue, at backends.Address, pattern []byte, count int) error {
 	function, value := b.library.Fill8, uintptr(0)
 	switch len(pattern) {
 	case 1:
@@ -112,29 +101,12 @@ func (b *Backend) fillWith(q *queue, at backends.Address, pattern []byte, count 
 	case 8:
 		function, value = b.library.Fill64, uintptr(binary.NativeEndian.Uint64(pattern))
 	default:
-		image := onHeap([2]uint64{})
+		image := dl.OnHeap([2]uint64{})
 		for i := range image {
 			image[i] = binary.NativeEndian.Uint64(pattern[8*i:])
 		}
 		// It reads the value before it returns.
-		return b.inOrder(q, b.library.Fill128, q.handle(), uintptr(at), uintptr(unsafe.Pointer(image)), uintptr(count))
+		return b.inOrder(q, b.library.Fill128, q.Handle(), uintptr(at), uintptr(unsafe.Pointer(image)), uintptr(count))
 	}
-	return b.inOrder(q, function, q.handle(), uintptr(at), value, uintptr(count))
-}
-
-// shortest is what a pattern repeats, or the pattern.
-func shortest(pattern []byte) []byte {
-	for len(pattern)%2 == 0 && bytes.Equal(pattern[:len(pattern)/2], pattern[len(pattern)/2:]) {
-		pattern = pattern[:len(pattern)/2]
-	}
-	if bytes.Count(pattern, pattern[:1]) == len(pattern) {
-		return pattern[:1]
-	}
-	return pattern
-}
-
-// fills reports whether SYCL fills with a pattern at an address: it has types of powers of two, at
-// multiples of these.
-func fills(at backends.Address, pattern []byte) bool {
-	return bits.OnesCount(uint(len(pattern))) == 1 && int(at)%len(pattern) == 0
+	return b.inOrder(q, function, q.Handle(), uintptr(at), value, uintptr(count))
 }

@@ -7,6 +7,7 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
+	"hamr/backends/internal/queues"
 )
 
 // Numbers of dpctl_sycl_enum_types.h.
@@ -53,11 +54,11 @@ type device struct {
 	start   sync.Once
 	failed  error
 	context uintptr
-	queue   *queue // the default one
-	aside   *queue // for copies through the host
+	queue   *queues.Queue // the default one
+	aside   *queues.Queue // for copies through the host
 }
 
-// newDevice asks for what never changes.
+// newDevice asks for facts that never change.
 func (b *Backend) newDevice(handle uintptr) *device {
 	d := &device{handle: handle, kind: uint32(dl.Call(b.library.DeviceType, handle)), lacks: map[backends.Allocator]bool{}}
 	has := func(aspect uintptr) bool { return truth(dl.Call(b.library.HasAspect, handle, aspect)) }

@@ -6,8 +6,7 @@ package sycl
 
 static _Atomic int32_t failed;
 
-// SYCL calls it on threads of its own for what goes wrong behind a call that has returned. Without a
-// handler of the queue's it ends the program.
+// SYCL calls it on threads of its own for errors after a call has returned. Without a handler SYCL ends the program.
 static void keep(int code) {
 	int32_t none = 0;
 	if (!code) code = 1;
@@ -23,16 +22,17 @@ import (
 	"fmt"
 
 	"hamr/backends"
+	"hamr/backends/internal/dl"
 )
 
 // handler is the address of the C function for asynchronous exceptions of queues and contexts.
 func handler() uintptr { return uintptr(C.handler()) }
 
-// late is the first asynchronous exception since it was last asked for, or nil. The handler is told
-// of a code alone, and not of a queue: whoever waits next has the error.
+// late returns the first asynchronous exception since the last call, or nil. The handler gets a code and no queue, so
+// the next caller who waits gets the error.
 func (b *Backend) late(function uintptr) error {
 	if code := int(C.taken()); code != 0 {
-		return &backends.DeviceError{API: name, Call: b.library.symbolOf(function), Name: nameOf(code), Code: code,
+		return &backends.DeviceError{API: name, Call: dl.SymbolOf(&b.library, function), Name: nameOf(code), Code: code,
 			Message: "an asynchronous exception, of this queue or of another one"}
 	}
 	return nil
@@ -52,15 +52,15 @@ func nameOf(code int) string {
 	return "an unknown code"
 }
 
-// What this package itself says of what the library is not asked for.
+// The code for what this package refuses itself.
 const codeInvalid = 8
 
 func invalid(call, message string) error {
 	return &backends.DeviceError{API: name, Call: call, Name: nameOf(codeInvalid), Code: codeInvalid, Message: message}
 }
 
-// refused is an error of a call that has returned nothing: the library tells no more in its interface.
+// refused returns the error for a call that returned nothing, for which the interface gives no reason.
 func (b *Backend) refused(function uintptr) error {
-	return &backends.DeviceError{API: name, Call: b.library.symbolOf(function), Name: "an exception",
+	return &backends.DeviceError{API: name, Call: dl.SymbolOf(&b.library, function), Name: "an exception",
 		Message: fmt.Sprintf("with %s=error in the environment the library prints which", verbositySetting)}
 }

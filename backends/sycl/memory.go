@@ -14,10 +14,11 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	if err := b.Supports(r.Allocator, r.Device); err != nil {
 		return 0, err
 	}
-	q, err := b.queueOn("Allocate", r.Device, r.Stream)
+	q, err := b.queues.On("Allocate", r.Device, r.Stream)
 	if err != nil {
 		return 0, err
 	}
+	d := b.devices[q.Device]
 	function := b.library.AllocateDevice
 	switch r.Allocator {
 	case backends.SYCLShared:
@@ -25,17 +26,18 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	case backends.SYCLHost:
 		function = b.library.AllocateHost
 	}
-	at := backends.Address(dl.Call(function, alignment, uintptr(r.Size), q.device.queue.handle()))
+	at := backends.Address(dl.Call(function, alignment, uintptr(r.Size), d.queue.Handle()))
 	if at == 0 {
-		// It tells no more; of its reasons the others cannot be.
+		// The call gives no reason, and no other reason is possible here.
 		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size,
-			Detail: fmt.Sprintf("%s returned NULL; max_mem_alloc_size is %d", b.library.symbolOf(function), b.largest(q.device))}
+			Detail: fmt.Sprintf("%s returned NULL; max_mem_alloc_size is %d", dl.SymbolOf(&b.library, function),
+				b.largest(d))}
 	}
 	if !r.Zero {
 		return at, nil
 	}
 	if err := b.fill(q, at, []byte{0}, r.Size); err != nil {
-		b.give(q.device, at)
+		b.give(d, at)
 		return 0, err
 	}
 	return at, nil

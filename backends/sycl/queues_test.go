@@ -40,7 +40,7 @@ func (r rig) theirs(context uintptr, properties uintptr) backends.Stream {
 	queue, err := r.made(r.library.CreateQueue, context, r.devices[0].handle, handler(), properties)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() {
-		r.queues.Delete(backends.Stream(queue))
+		r.queues.Forget(backends.Stream(queue))
 		dl.Call(r.library.DeleteQueue, queue)
 	})
 	return backends.Stream(queue)
@@ -69,7 +69,7 @@ func (r rig) busy(turns int) uintptr {
 
 func (r rig) read(from backends.Region, size int) []byte {
 	r.t.Helper()
-	data := onHeap([64]byte{})
+	data := dl.OnHeap([64]byte{})
 	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc, Device: backends.HostDevice}
 	_, err := r.Copy(here, from, size, 0)
 	require.NoError(r.t, err)
@@ -90,7 +90,7 @@ func TestOrderOnAQueueWithout(t *testing.T) {
 		require.NoError(t, r.Fill(source, []byte{1}, 8, 0))
 		require.NoError(t, r.Synchronize(0, 0))
 		gate := r.busy(turns)
-		list := onHeap([1]uintptr{gate})
+		list := dl.OnHeap([1]uintptr{gate})
 		copying := r.symbol("DPCTLQueue_MemcpyWithEvents")
 		require.NoError(t, r.enqueue(copying, uintptr(s), uintptr(target.Address), uintptr(source.Address), 8, uintptr(unsafe.Pointer(list)), 1))
 		require.NoError(t, r.Fill(target, []byte{2}, 8, s))
@@ -125,7 +125,7 @@ func TestQueuesOfOthers(t *testing.T) {
 	r := newRig(t)
 	d, err := r.device("", 0)
 	require.NoError(t, err)
-	twin := backends.Stream(dl.Call(r.CopyQueue, d.queue.handle()))
+	twin := backends.Stream(dl.Call(r.CopyQueue, d.queue.Handle()))
 	t.Cleanup(func() { dl.Call(r.library.DeleteQueue, uintptr(twin)) })
 	for _, s := range []backends.Stream{twin, r.theirs(d.context, 0), r.theirs(d.context, queueInOrder)} {
 		number, err := r.StreamDevice(s)
@@ -167,14 +167,14 @@ func TestQueuesOfOthers(t *testing.T) {
 	parts := inParts(t)
 	p, err := parts.device("", 1)
 	require.NoError(t, err)
-	_, err = r.StreamDevice(p.queue.stream)
+	_, err = r.StreamDevice(p.queue.Stream)
 	assert.ErrorContains(t, err, "of a device that hamr does not know")
-	assert.ErrorContains(t, parts.Fill(r.take(0, 8), []byte{1}, 1, p.queue.stream), "is of device 1, and the memory of 0")
+	assert.ErrorContains(t, parts.Fill(r.take(0, 8), []byte{1}, 1, p.queue.Stream), "is of device 1, and the memory of 0")
 }
 
 func TestNumbersThatAreNoQueues(t *testing.T) {
 	r := newRig(t)
-	something, leading := onHeap([64]byte{1, 2, 3}), onHeap([2]uintptr{})
+	something, leading := dl.OnHeap([64]byte{1, 2, 3}), dl.OnHeap([2]uintptr{})
 	leading[1] = uintptr(unsafe.Pointer(something))
 	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)), backends.Stream(unsafe.Pointer(leading)), ^backends.Stream(0) - 6} {
 		_, err := r.StreamDevice(s)

@@ -12,6 +12,7 @@ import (
 	"hamr/backends"
 	"hamr/backends/internal/dl"
 	"hamr/backends/internal/forked"
+	"hamr/backends/internal/queues"
 )
 
 // The settings, as names of environment variables.
@@ -42,13 +43,15 @@ type Backend struct {
 	file    string // the library's
 	devices []*device
 
-	queues sync.Map // *queue by backends.Stream
-	events events
+	queues.Streams
+	queues *queues.Queues
 }
 
 // New returns the backend. Probe reads the settings through lookup.
 func New(lookup func(string) string) *Backend {
 	b := &Backend{lookup: lookup}
+	b.queues = queues.New(driver{b})
+	b.Streams = b.queues.Streams()
 	b.probe = sync.OnceValue(b.load)
 	return b
 }
@@ -72,7 +75,7 @@ func (b *Backend) names() []string {
 	if override := b.lookup(LibrarySetting); override != "" {
 		return []string{override}
 	}
-	// By its name alone the one that the process has is found.
+	// The name alone finds the one that the process has loaded.
 	tried := []string{libraryName}
 	if folder := b.lookup(PackageSetting); folder != "" {
 		tried = append(tried, filepath.Join(folder, libraryName))
@@ -142,9 +145,3 @@ func (b *Backend) made(function uintptr, arguments ...uintptr) (uintptr, error) 
 
 // truth is a result of C's type bool, which has one byte.
 func truth(result uintptr) bool { return byte(result) != 0 }
-
-// onHeap returns a place that no growing stack moves while C writes to it: where the compiler
-// does not see what becomes of its address.
-//
-//go:noinline
-func onHeap[T any](value T) *T { return &value }

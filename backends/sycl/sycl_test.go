@@ -53,26 +53,6 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-func TestPatternsThatSYCLFillsWith(t *testing.T) {
-	for _, each := range []struct {
-		pattern, short string
-		at             backends.Address
-		fills          bool
-	}{
-		{"aaaaaaa", "a", 3, true},
-		{"abab", "ab", 2, true},
-		{"abab", "ab", 3, false},
-		{"abcabc", "abc", 0, false},
-		{"abcdefgh", "abcdefgh", 8, true},
-		{"abcdefgh", "abcdefgh", 4, false},
-		{"abcdefghijklmnop", "abcdefghijklmnop", 16, true},
-	} {
-		short := shortest([]byte(each.pattern))
-		assert.Equal(t, each.short, string(short))
-		assert.Equal(t, each.fills, fills(each.at, short), "%s at %d", each.pattern, each.at)
-	}
-}
-
 func TestNamesOfCodes(t *testing.T) {
 	for code, text := range map[int]string{1: "errc::runtime", 8: "errc::invalid", 14: "errc::backend_mismatch", 0: "an unknown code", 99: "an unknown code", -1: "an unknown code"} {
 		assert.Equal(t, text, nameOf(code))

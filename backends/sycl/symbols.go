@@ -1,13 +1,8 @@
 package sycl
 
-import (
-	"reflect"
-	"strings"
-)
-
-// library is the C entry points in use, of dpctl's header files since its version 0.18. Whatever a
-// function gives is deleted by the one of its kind. DPCTLQueue_Wait is none of them: it lets C++
-// exceptions out, which DPCTLEvent_WaitAndThrow catches.
+// library is the C entry points in use, of dpctl's header files since its version 0.18. What a function returns is
+// deleted by the function of its kind. DPCTLQueue_Wait is not used, since it lets C++ exceptions out, which
+// DPCTLEvent_WaitAndThrow catches.
 type library struct {
 	DeleteString uintptr `dl:"DPCTLCString_Delete"`
 
@@ -57,16 +52,4 @@ type library struct {
 	AllocateShared  uintptr `dl:"DPCTLaligned_alloc_shared"`
 	AllocateHost    uintptr `dl:"DPCTLaligned_alloc_host"`
 	FreeWithContext uintptr `dl:"DPCTLfree_with_context"`
-}
-
-// symbolOf is the name of an entry point.
-func (l *library) symbolOf(function uintptr) string {
-	v := reflect.ValueOf(l).Elem()
-	for i := range v.NumField() {
-		if v.Field(i).Uint() == uint64(function) {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("dl"), ",")
-			return name
-		}
-	}
-	return ""
 }

@@ -39,6 +39,7 @@ var rules = []rule{
 	{"backends/internal/forked", nil},
 	{"backends/internal/worker", nil},
 	{"backends/internal/pool", []string{"backends"}},
+	{"backends/internal/queues", []string{"backends"}},
 	{"backends/waiting", nil},
 	{"backends/internal/setting", nil},
 	{"backends/internal/rtc", []string{"backends", "backends/internal/dl"}},

@@ -8,8 +8,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// MissingSymbolsError lists every function that a library should have and has
-// not: an old driver lacks several at once.
+// MissingSymbolsError lists every function that a library lacks: an old driver lacks several at once.
 type MissingSymbolsError struct {
 	Library string
 	Names   []string
@@ -62,4 +61,17 @@ func Bind(library Library, functions any) error {
 		return missing
 	}
 	return nil
+}
+
+// SymbolOf returns the name of an entry point, which is a field of functions, a pointer to a struct that Bind has
+// filled; "" if it is none of these.
+func SymbolOf(functions any, address uintptr) string {
+	v := reflect.ValueOf(functions).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Uint() == uint64(address) {
+			symbol, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("dl"), ",")
+			return symbol
+		}
+	}
+	return ""
 }

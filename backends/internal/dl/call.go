@@ -13,8 +13,10 @@ static word call8(word f, word a, word b, word c, word d, word e, word g, word h
     return ((word (*)(word, word, word, word, word, word, word, word))f)(a, b, c, d, e, g, h, i);
 }
 
-static word call12(word f, word a, word b, word c, word d, word e, word g, word h, word i, word j, word k, word l, word m) {
-    return ((word (*)(word, word, word, word, word, word, word, word, word, word, word, word))f)(a, b, c, d, e, g, h, i, j, k, l, m);
+static word call12(word f, word a, word b, word c, word d, word e,
+                   word g, word h, word i, word j, word k, word l, word m) {
+    word (*function)(word, word, word, word, word, word, word, word, word, word, word, word) = (void *)f;
+    return function(a, b, c, d, e, g, h, i, j, k, l, m);
 }
 */
 import "C"
@@ -32,11 +34,11 @@ import (
 //go:uintptrescapes
 func Call(address uintptr, arguments ...uintptr) uintptr { return CallWith(address, arguments) }
 
-// CallWith is Call for arguments of which those that are pointers lead to what is on the heap and
-// outlives the call: unlike Call it does not see to that, and with up to twelve it allocates nothing.
+// CallWith is Call for arguments whose pointers lead to heap memory that outlives the call. Unlike Call it does not
+// ensure that. With up to twelve arguments it allocates nothing.
 //
-// So many go by cgo, in half of purego's time: in the calling conventions of 64-bit Linux a
-// function does not notice arguments that it does not have.
+// Up to that many go by cgo, in half of purego's time. In the calling conventions of 64-bit Linux a function does not
+// notice more arguments than it has.
 func CallWith(address uintptr, arguments []uintptr) uintptr {
 	var a [12]uintptr
 	if n := copy(a[:], arguments); n < len(arguments) {
@@ -45,7 +47,8 @@ func CallWith(address uintptr, arguments []uintptr) uintptr {
 	}
 	switch {
 	case len(arguments) > 8:
-		return uintptr(C.call12(C.word(address), C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3]), C.word(a[4]), C.word(a[5]),
+		return uintptr(C.call12(C.word(address),
+			C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3]), C.word(a[4]), C.word(a[5]),
 			C.word(a[6]), C.word(a[7]), C.word(a[8]), C.word(a[9]), C.word(a[10]), C.word(a[11])))
 	case len(arguments) <= 4:
 		return uintptr(C.call4(C.word(address), C.word(a[0]), C.word(a[1]), C.word(a[2]), C.word(a[3])))
@@ -57,3 +60,9 @@ func CallWith(address uintptr, arguments []uintptr) uintptr {
 // Callback returns the address of a C function that calls f, whose arguments and result are numbers. It is never
 // freed, and there are 2,000 of them at most: one for each purpose.
 func Callback(f any) uintptr { return purego.NewCallback(f) }
+
+// OnHeap returns a place that C may write to: unlike a variable on the stack it never moves, since the compiler does
+// not see what becomes of its address.
+//
+//go:noinline
+func OnHeap[T any](value T) *T { return &value }

@@ -2,5 +2,5 @@
 
 package dl
 
-// Libraries of vendors are called by cgo. Without it this line is the compiler's error.
+// Vendors' libraries are called by cgo. Without cgo this line is a compiler error.
 const _ uint = "hamr's backends need cgo: build with CGO_ENABLED=1 and a C compiler"

@@ -9,8 +9,8 @@ import (
 
 const maps = "/proc/self/maps"
 
-// Loaded lists the files of shared libraries that this process has loaded already, whoever did, and
-// whose names begin with prefix. Where the system does not tell, it is empty.
+// Loaded lists the files of shared libraries that are loaded in this process, by whomever, and whose names begin with
+// prefix. It is empty where the system does not tell.
 func Loaded(prefix string) []string {
 	text, err := os.ReadFile(maps)
 	if err != nil {

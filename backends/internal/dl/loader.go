@@ -86,7 +86,7 @@ func loadedPath(handle uintptr, name string) string {
 	return name
 }
 
-// Text is a text of C's, which ends with a zero byte; it is "" of NULL.
+// Text returns a C string, which ends with a zero byte. It returns "" for NULL.
 func Text(at *byte) string {
 	if at == nil {
 		return ""

@@ -47,9 +47,9 @@ func (e *OpenError) Names() []string {
 	return names
 }
 
-// Open loads the first of names that can be had. A non-empty override, the
-// value of an environment variable, is the only name tried: who sets it wants
-// that library or to know why not. The error is an *OpenError.
+// Open loads the first of names that can be had. A non-empty override, the value of an environment variable, is the
+// only name tried, since its user wants that library, or the reason why it cannot be loaded. The error is an
+// *OpenError.
 func Open(names []string, override string) (Library, error) {
 	return OpenWith(System, names, override)
 }
