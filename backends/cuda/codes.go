@@ -11,11 +11,13 @@ import (
 // The codes that decide what happens next.
 const (
 	success            = 0
+	invalidValue       = 1
 	outOfMemory        = 2
 	notInitialized     = 3
 	deviceUnavailable  = 46
 	noDevice           = 100
 	invalidContext     = 201
+	invalidHandle      = 400
 	notReady           = 600
 	operatingSystem    = 304 // it refuses a call, as of locking more pages
 	notPermitted       = 800
@@ -27,8 +29,7 @@ const (
 	lastOfCapture      = 908
 )
 
-// codeNames are the driver's names of its codes. Drivers know them, too, but not
-// where they are broken or not there.
+// codeNames are the driver's names of its codes, for when the driver cannot be asked.
 var codeNames = map[int32]string{
 	0:   "CUDA_SUCCESS",
 	1:   "CUDA_ERROR_INVALID_VALUE",
@@ -140,7 +141,7 @@ var codeNames = map[int32]string{
 
 // nameOf returns the name of a code, the driver's own for codes that are newer
 // than the table.
-func (b *Backend) nameOf(code int32) string {
+func (b *callFloor) nameOf(code int32) string {
 	if name, ok := b.dialect.CodeNames[code]; ok {
 		return name
 	}
@@ -151,7 +152,7 @@ func (b *Backend) nameOf(code int32) string {
 }
 
 // textOf asks one of the two functions that put a code into words.
-func (b *Backend) textOf(function uintptr, code int32) string {
+func (b *callFloor) textOf(function uintptr, code int32) string {
 	if function == 0 {
 		return ""
 	}
@@ -173,7 +174,7 @@ func (b *Backend) textOf(function uintptr, code int32) string {
 }
 
 // failure is what a call that did not return success failed with.
-func (b *Backend) failure(call string, code int32) *backends.DeviceError {
+func (b *callFloor) failure(call string, code int32) *backends.DeviceError {
 	return &backends.DeviceError{
 		API:     b.Name(),
 		Call:    call,

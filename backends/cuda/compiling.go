@@ -33,13 +33,13 @@ type compilerEntryPoints struct {
 	ErrorString    uintptr `dl:"nvrtcGetErrorString"`
 }
 
-// compilerIntroduction is what tells which devices NVRTC compiles for: 11.2.
+// compilerIntroduction is the functions that tell which devices NVRTC compiles for: 11.2.
 type compilerIntroduction struct {
 	CountArchitectures uintptr `dl:"nvrtcGetNumSupportedArchs,optional"`
 	Architectures      uintptr `dl:"nvrtcGetSupportedArchs,optional"`
 }
 
-// nvrtc is a compiler with the architectures that it knows, as 90; none if it cannot tell.
+// nvrtc is a compiler with the architectures that it knows, such as 90, or none if it cannot tell.
 type nvrtc struct {
 	rtc.Compiler
 	architectures []int
@@ -64,7 +64,7 @@ func compilerLibraries(lookup func(string) string, more []string) []string {
 	return names
 }
 
-// loadCompiler is called for each program: a library that is loaded costs the loader nothing.
+// loadCompiler is called for each program, since a loaded library costs the loader nothing.
 func loadCompiler(tried []string) (*nvrtc, error) {
 	library, err := dl.Open(tried, "")
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *nvrtc) target(capability int) string {
 
 // Compile compiles for the source's device, or for the architecture that it names: "sm_90" is code for
 // that alone, "compute_80" text that the driver compiles for it and any later one.
-func (b *Backend) Compile(source backends.CodeSource) (made backends.Code, err error) {
+func (b *contextFloor) Compile(source backends.CodeSource) (made backends.Code, err error) {
 	d, err := b.device(source.Device)
 	if err != nil {
 		return made, err

@@ -23,14 +23,10 @@ var kernelText []byte
 //go:embed kernels/kernels.cu kernels/*.h
 var KernelSources embed.FS
 
-// blocksOnMultiprocessor is how many blocks of a grid there are for each
-// multiprocessor at most: some more than run at a time, so that all end together.
-const blocksOnMultiprocessor = 32
-
 // Convert is backends.Converter's. It is errors.ErrUnsupported for more than eight
 // dimensions after merging, for elements without a rule, for pageable memory, where
 // no device is named, and where the driver does not take the kernels.
-func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) error {
+func (b *copyFloor) Convert(dst, src backends.Strided, stream backends.Stream) error {
 	device, steps, functions, copied, err := b.prepare(dst, src)
 	if err != nil {
 		return err
@@ -50,13 +46,13 @@ func (b *Backend) Convert(dst, src backends.Strided, stream backends.Stream) err
 }
 
 // Converts is backends.Converter's.
-func (b *Backend) Converts(dst, src backends.Strided, stream backends.Stream) bool {
+func (b *copyFloor) Converts(dst, src backends.Strided, stream backends.Stream) bool {
 	device, steps, _, _, err := b.prepare(dst, src)
 	return err == nil && (len(steps) == 0 || b.runsKernels(device, stream))
 }
 
-// prepare says how a Convert is done, by which device's kernels. Nothing is enqueued.
-func (b *Backend) prepare(dst, src backends.Strided) (device int, steps []step, functions []uintptr, copied plain, err error) {
+// prepare plans a Convert, and names the device whose kernels do it. It enqueues nothing.
+func (b *copyFloor) prepare(dst, src backends.Strided) (device int, steps []step, functions []uintptr, copied plain, err error) {
 	device, ok := converting(dst.Region, src.Region)
 	if !ok || b.withoutKernels {
 		return 0, nil, nil, plain{}, errors.ErrUnsupported
@@ -92,10 +88,9 @@ func converting(dst, src backends.Region) (device int, ok bool) {
 	return device, device >= 0
 }
 
-// fillByKernel repeats pattern, of 1 to 16 bytes, count times from dst on, in
-// stream order. dst is memory of its device, or managed. It is
-// errors.ErrUnsupported, and nothing was enqueued, where kernels do not run.
-func (b *Backend) fillByKernel(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
+// fillByKernel repeats pattern, of 1 to 16 bytes, count times from dst on, in stream order. dst is memory of its
+// device, or managed. Where kernels do not run it enqueues nothing and returns errors.ErrUnsupported.
+func (b *copyFloor) fillByKernel(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
 	if b.withoutKernels {
 		return errors.ErrUnsupported
 	}
@@ -105,17 +100,4 @@ func (b *Backend) fillByKernel(dst backends.Region, pattern []byte, count int, s
 	}
 	argument, blocks := planFill(dst.Address, pattern, count)
 	return b.launchBlocks(dst.Device, stream, function, blocks, unsafe.Pointer(argument))
-}
-
-func (b *Backend) launchBlocks(device int, stream backends.Stream, function uintptr, blocks int, argument unsafe.Pointer) error {
-	d, err := b.device(device)
-	if err != nil {
-		return err
-	}
-	multiprocessors, err := b.attribute(d, AttributeMultiprocessors)
-	if err != nil {
-		return err
-	}
-	grid := min(blocks, blocksOnMultiprocessor*max(multiprocessors, 1))
-	return b.launch(device, stream, function, uint32(grid), kernelThreads, argument)
 }

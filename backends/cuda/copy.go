@@ -9,16 +9,15 @@ import (
 
 const late = backends.Reading | backends.Writing
 
-// Copy moves bytes in stream order. Out of ordinary host memory the source has
-// been read at return, and into it the copy is complete, wherever the driver can
-// be relied on for that.
-func (b *Backend) Copy(dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
+// Copy copies bytes in stream order. At return, ordinary host memory has been read as the source, or written as the
+// target, wherever the driver guarantees that.
+func (b *copyFloor) Copy(dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
 	return b.CopyUntil(nil, dst, src, size, stream)
 }
 
-// CopyUntil implements backends.Stopper. What the driver copies by itself, out of or into ordinary
-// host memory, it copies in parts: in the middle of one, nothing stops it.
-func (b *Backend) CopyUntil(stop *backends.Stop, dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
+// CopyUntil implements backends.Stopper. Where the driver itself copies out of or into ordinary host memory, it
+// copies in parts, since nothing stops it within a part.
+func (b *copyFloor) CopyUntil(stop *backends.Stop, dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
 	to, from, name := dst.Allocator.Kind(), src.Allocator.Kind(), b.Name()
 	if dst.Allocator.Backend() != name && src.Allocator.Backend() != name {
 		return backends.Complete, fmt.Errorf("the %s backend does not copy from allocator %s to allocator %s", name, src.Allocator, dst.Allocator)
@@ -36,15 +35,15 @@ func (b *Backend) CopyUntil(stop *backends.Stop, dst, src backends.Region, size 
 	case apart:
 		return late, v.copyBetween(dst, src, size, stream)
 	case to == backends.DeviceOnly && from == backends.Pageable:
-		return v.upload(dst, src, size, stream, stop)
+		return b.upload(v, dst, src, size, stream, stop)
 	case to == backends.Pageable && from == backends.DeviceOnly:
-		return v.download(dst, src, size, stream, stop)
+		return b.download(v, dst, src, size, stream, stop)
 	}
 	return late, v.transfer(b.driver.MemcpyAsync, dst, src, size, stream)
 }
 
 // copyDevice returns the device whose stream a copy is enqueued on.
-func (b *Backend) copyDevice(dst, src backends.Region) int {
+func (b *copyFloor) copyDevice(dst, src backends.Region) int {
 	if dst.Allocator.Kind() == backends.DeviceOnly || src.Allocator.Backend() != b.Name() || src.Device < 0 {
 		return dst.Device
 	}
@@ -55,8 +54,7 @@ func (v *visit) transfer(function uintptr, dst, src backends.Region, size int, s
 	return v.copyRun(run{dst.Address, src.Address, size}, stream, function)
 }
 
-// copyBetween names both contexts: the driver then stages where there is no direct
-// way.
+// copyBetween names both contexts, so that the driver stages the copy where there is no direct way.
 func (v *visit) copyBetween(dst, src backends.Region, size int, stream backends.Stream) error {
 	to, err := v.b.primaryContext(dst.Device)
 	if err != nil {
@@ -69,40 +67,39 @@ func (v *visit) copyBetween(dst, src backends.Region, size int, stream backends.
 	return v.b.call(v.b.driver.MemcpyPeer, uintptr(dst.Address), v.b.place(to), uintptr(src.Address), v.b.place(from), uintptr(size), v.b.native(stream))
 }
 
-// upload copies out of ordinary host memory, which the driver stages before it
-// returns. Memory that somebody page-locked, or that the device reads through the
-// host's page tables, it reads later.
-func (v *visit) upload(dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
-	d, err := v.b.device(dst.Device)
+// upload copies out of ordinary host memory, which the driver stages before it returns. It reads memory later if
+// somebody has page-locked it, or if the device reads it through the host's page tables.
+func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
+	d, err := b.device(dst.Device)
 	if err != nil {
 		return backends.Complete, err
 	}
-	direct, err := v.b.attribute(d, AttributeHostPageTables)
+	direct, err := b.attribute(d, AttributeHostPageTables)
 	if err != nil {
 		return backends.Complete, err
 	}
 	left := late
 	if direct == 0 {
-		known, err := v.b.locate(src.Address)
+		known, err := b.locate(src.Address)
 		if err != nil {
 			return backends.Complete, err
 		}
 		if known.Allocator == backends.None {
-			if !v.b.dialect.ReadsLate {
+			if !b.dialect.ReadsLate {
 				left = backends.Writing
 			}
-			if err := v.stage(dst.Device, dst.Address, src.Address, size, stream, true, stop); !errors.Is(err, errors.ErrUnsupported) {
+			if err := b.stage(v, dst.Device, dst.Address, src.Address, size, stream, true, stop); !errors.Is(err, errors.ErrUnsupported) {
 				return backends.Writing, err
 			}
 		}
 	}
 	return left, inParts(stop, dst, src, size, func(dst, src backends.Region, size int) error {
-		return v.transfer(v.b.driver.MemcpyToDevice, dst, src, size, stream)
+		return v.transfer(b.driver.MemcpyToDevice, dst, src, size, stream)
 	})
 }
 
-// stoppedAfter is how much ordinary host memory the driver copies at a time, in bytes, where the
-// copy may be asked to end: some milliseconds' worth.
+// stoppedAfter is how many bytes of ordinary host memory the driver copies at a time where the copy may be stopped:
+// some milliseconds' work.
 const stoppedAfter = 16 << 20
 
 // inParts copies all at once or, where there is a stop, in parts.
@@ -123,15 +120,15 @@ func inParts(stop *backends.Stop, dst, src backends.Region, size int, copyPart f
 	return nil
 }
 
-// download copies into ordinary host memory. The synchronous function, which works
-// on the legacy stream, promises to be complete at return. The asynchronous one
-// merely is in practice, so whether the stream is idle decides.
-func (v *visit) download(dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
-	driver := &v.b.driver
-	if v.b.staging.Serves(src.Device, size, false) {
-		known, err := v.b.locate(dst.Address)
+// download copies into ordinary host memory. The synchronous function, which works on the legacy stream, promises to
+// be complete at return. The asynchronous function is complete only in practice, so the copy counts as complete if
+// the stream is idle.
+func (b *copyFloor) download(v *visit, dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
+	driver := &b.driver
+	if b.staging.Serves(src.Device, size, false) {
+		known, err := b.locate(dst.Address)
 		if err == nil && known.Allocator == backends.None { // else page-locked by somebody: direct
-			err = v.stage(src.Device, src.Address, dst.Address, size, stream, false, stop)
+			err = b.stage(v, src.Device, src.Address, dst.Address, size, stream, false, stop)
 			if !errors.Is(err, errors.ErrUnsupported) {
 				return backends.Complete, err
 			}
@@ -139,7 +136,7 @@ func (v *visit) download(dst, src backends.Region, size int, stream backends.Str
 	}
 	if stream == defaultStream || stream == legacyStream {
 		return backends.Complete, inParts(stop, dst, src, size, func(dst, src backends.Region, size int) error {
-			return v.b.call(driver.MemcpyToHost, uintptr(dst.Address), uintptr(src.Address), uintptr(size))
+			return b.call(driver.MemcpyToHost, uintptr(dst.Address), uintptr(src.Address), uintptr(size))
 		})
 	}
 	err := inParts(stop, dst, src, size, func(dst, src backends.Region, size int) error {
@@ -151,9 +148,9 @@ func (v *visit) download(dst, src backends.Region, size int, stream backends.Str
 		}
 		return backends.Complete, err
 	}
-	code := v.b.try(driver.StreamQuery, v.b.native(stream))
+	code := b.try(driver.StreamQuery, b.native(stream))
 	if code == notReady {
 		return late, nil
 	}
-	return backends.Complete, v.b.finish(driver.StreamQuery, code)
+	return backends.Complete, b.finish(driver.StreamQuery, code)
 }

@@ -10,7 +10,7 @@ import (
 
 // CopyBatch is backends.BatchCopier's. Ordinary host memory is gathered in page-locked chunks by
 // several threads, or scattered from there.
-func (b *Backend) CopyBatch(copies []backends.BatchCopy, stream backends.Stream) (backends.Progress, error) {
+func (b *copyFloor) CopyBatch(copies []backends.BatchCopy, stream backends.Stream) (backends.Progress, error) {
 	dst, src := copies[0].Dst, copies[0].Src
 	to, from := dst.Allocator.Kind(), src.Allocator.Kind()
 	if to != backends.DeviceOnly && from != backends.DeviceOnly || to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device {
@@ -29,7 +29,7 @@ func (b *Backend) CopyBatch(copies []backends.BatchCopy, stream backends.Stream)
 		return b.copyEach(copies, stream) // a graph may not have the rest, or have it again
 	}
 	if to == backends.Pageable || from == backends.Pageable {
-		err := v.gather(d, copies, stream)
+		err := b.gather(v, d, copies, stream)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			return b.copyEach(copies, stream)
@@ -51,11 +51,11 @@ func (b *Backend) CopyBatch(copies []backends.BatchCopy, stream backends.Stream)
 	case by == byDefault:
 		by = byBatch
 	}
-	return late, v.copyBeside(d, by, stream, func(s backends.Stream) error { return v.copyRuns(d, runs, s, b.driver.MemcpyAsync, by) })
+	return late, v.copyBeside(d, by, stream, func(s backends.Stream) error { return b.copyRuns(v, d, runs, s, b.driver.MemcpyAsync, by) })
 }
 
 // copyEach is CopyBatch by a Copy of each.
-func (b *Backend) copyEach(copies []backends.BatchCopy, stream backends.Stream) (all backends.Progress, err error) {
+func (b *copyFloor) copyEach(copies []backends.BatchCopy, stream backends.Stream) (all backends.Progress, err error) {
 	for _, c := range copies {
 		left, err := b.CopyUntil(c.Stop, c.Dst, c.Src, c.Size, stream)
 		all |= left
@@ -66,41 +66,42 @@ func (b *Backend) copyEach(copies []backends.BatchCopy, stream backends.Stream) 
 	return all, nil
 }
 
-// bundle is the way of one staged transfer of many parts: lane's for one.
+// bundle is a lane for one staged transfer of many parts.
 type bundle struct {
 	lane
+	copies *copyFloor
 	parts  staging.Parts
 	remote []backends.Address // of each part, on the device
 	by     way
 	runs   []run // of one chunk; here to be used again
 }
 
-// gather copies between a device and ordinary host memory by way of page-locked chunks, in each of
-// which there is more than one of the copies. The error is errors.ErrUnsupported as stage's is.
-func (v *visit) gather(d *device, copies []backends.BatchCopy, stream backends.Stream) error {
+// gather copies between a device and ordinary host memory by way of page-locked chunks, each of which holds several
+// of the copies. It returns errors.ErrUnsupported where stage does.
+func (b *copyFloor) gather(v *visit, d *device, copies []backends.BatchCopy, stream backends.Stream) error {
 	up := copies[0].Dst.Allocator.Kind() == backends.DeviceOnly
 	size := 0
 	for _, c := range copies {
 		size += c.Size
 	}
-	if !v.b.staging.Gathers(size, len(copies)) || v.context != d.context.Load() {
+	if !b.staging.Gathers(size, len(copies)) || v.context != d.context.Load() {
 		return errors.ErrUnsupported
 	}
-	direct, err := v.b.attribute(d, AttributeHostPageTables)
+	direct, err := b.attribute(d, AttributeHostPageTables)
 	if err != nil {
 		return err
 	}
 	if direct != 0 {
 		return errors.ErrUnsupported
 	}
-	l := &bundle{lane: lane{visit: v, device: d, stop: copies[0].Stop}, parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: v.b.manyBy}
+	l := &bundle{lane: lane{b: &b.stagingFloor, visit: v, device: d, stop: copies[0].Stop}, copies: b, parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: b.manyBy}
 	for i, c := range copies {
 		host := c.Dst.Address
 		l.remote[i] = c.Src.Address
 		if up {
 			host, l.remote[i] = c.Src.Address, c.Dst.Address
 		}
-		known, err := v.b.locate(host)
+		known, err := b.locate(host)
 		if err != nil {
 			return err
 		}
@@ -116,22 +117,22 @@ func (v *visit) gather(d *device, copies []backends.BatchCopy, stream backends.S
 	return v.copyBeside(d, l.by, stream, func(s backends.Stream) error {
 		l.stream = s
 		if up {
-			return v.b.staging.UploadParts(l, l.parts)
+			return b.staging.UploadParts(l, l.parts)
 		}
-		return v.b.staging.DownloadParts(l, l.parts)
+		return b.staging.DownloadParts(l, l.parts)
 	})
 }
 
 // Up implements staging.Driver.
 func (l *bundle) Up(c *staging.Chunk, offset, n int) error {
-	return l.copyChunk(c, offset, n, l.visit.b.driver.MemcpyToDevice, func(remote, chunk backends.Address, size int) run {
+	return l.copyChunk(c, offset, n, l.b.driver.MemcpyToDevice, func(remote, chunk backends.Address, size int) run {
 		return run{remote, chunk, size}
 	})
 }
 
 // Down implements staging.Driver.
 func (l *bundle) Down(c *staging.Chunk, offset, n int) error {
-	return l.copyChunk(c, offset, n, l.visit.b.driver.MemcpyToHostAsync, func(remote, chunk backends.Address, size int) run {
+	return l.copyChunk(c, offset, n, l.b.driver.MemcpyToHostAsync, func(remote, chunk backends.Address, size int) run {
 		return run{chunk, remote, size}
 	})
 }
@@ -145,8 +146,8 @@ func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of
 		chunk := int(c.Address) + l.parts[part].Start + from - offset
 		l.runs = append(l.runs, of(l.remote[part]+backends.Address(from), backends.Address(chunk), to-from))
 	})
-	b := l.visit.b
-	err := l.visit.copyRuns(l.device, l.runs, l.stream, function, l.by)
+	b := l.copies
+	err := b.copyRuns(l.visit, l.device, l.runs, l.stream, function, l.by)
 	if err == nil {
 		//mutate:remove nothing stands for the copies of a chunk
 		err = b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
@@ -159,17 +160,7 @@ func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of
 	return err
 }
 
-// finish waits for all that a stream holds. A wait reports what went wrong before it: only a second
-// one says whether the work is over.
-func (v *visit) finish(stream backends.Stream) error {
-	err := v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream))
-	if err != nil {
-		err = errors.Join(err, v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream)))
-	}
-	return err
-}
-
-func (b *Backend) readMany() error {
+func (b *copyFloor) readMany() error {
 	name := b.lookup(ManySetting)
 	by, ok := waysByName[name]
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,40 +17,6 @@ import (
 	"hamr/backends"
 	"hamr/backends/internal/dl"
 	"hamr/backends/internal/forked"
-	"hamr/backends/internal/pool"
-	"hamr/backends/internal/staging"
-)
-
-// The settings, as names of environment variables.
-const (
-	// LibrarySetting is the driver library to load in place of the usual ones.
-	LibrarySetting = "HAMR_CUDA_LIBRARY"
-	// ThresholdSetting is how many bytes of freed memory each of a device's two pools,
-	// the driver's and that of plain memory, keeps for reuse. The default is a
-	// thirty-second of the device's memory.
-	ThresholdSetting = "HAMR_CUDA_POOL_RELEASE_THRESHOLD"
-	// PoolSetting says with "0" that plain device memory and page-locked memory are taken
-	// from the driver and given back each time, and with "check" that memory which is given back is
-	// overwritten, so that whoever uses it still reads something else.
-	PoolSetting = "HAMR_CUDA_POOL"
-	// PoolLimitSetting is how many bytes of plain memory each device's pool may take
-	// from the driver. The default is no limit.
-	PoolLimitSetting = "HAMR_CUDA_POOL_LIMIT"
-	// GrowthSetting is how many bytes of addresses each allocation of CUDAVMM reserves, at
-	// least its size. The default is as many as the device has memory.
-	GrowthSetting = "HAMR_CUDA_VMM_RESERVE"
-	// PinnedPoolLimitSetting is how many bytes of page-locked memory may be taken from the
-	// driver. The default is no limit.
-	PinnedPoolLimitSetting = "HAMR_PINNED_POOL_LIMIT"
-	// PinnedThresholdSetting is how many bytes of freed page-locked memory are kept for reuse.
-	// The default is a sixteenth of the host's memory.
-	PinnedThresholdSetting = "HAMR_PINNED_POOL_RELEASE_THRESHOLD"
-	// PoolSharingSetting says with "1" that other processes can import memory of the driver's pools,
-	// which may keep what is freed then, whatever ThresholdSetting says.
-	PoolSharingSetting = "HAMR_CUDA_POOL_SHARED"
-	// PeerSetting says with "0" that devices are not to reach each other's memory:
-	// copies between them go through the host.
-	PeerSetting = "HAMR_CUDA_PEER_ACCESS"
 )
 
 const (
@@ -64,62 +31,27 @@ const (
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
-	dialect *Dialect
-	lookup  func(string) string
-	loader  dl.Loader
-	probe   func() error
+	copyFloor
 
-	// Set by Probe.
-	introduction Introduction
-	driver       EntryPoints
-	onDevices    DeviceEntryPoints
-	library      dl.Library
-	version      int
-	devices      []*device
-	ready        atomic.Bool      // all of these are set
-	contexts     []atomic.Uintptr // primary ones, by device; zero until they are retained
-
-	staging        staging.Engine
-	pinned         atomic.Pointer[pool.Pool] // see pinnedPool
-	ownPages       sync.Map                  // the size of each mapping that lock has made, by address
-	withoutKernels bool                      // see KernelsSetting
-	withoutPeers   bool                      // see PeerSetting
-	sharedPools    bool                      // see PoolSharingSetting
-	withoutReuse   bool                      // see PoolSetting
-	checksReuse    bool                      // likewise
-	manyBy         way                       // see ManySetting
-	reserve        int                       // see GrowthSetting; zero is the default
-
-	streams      ownStreams
-	kept         keptStreams
-	substitutes  substitutes
-	timed        timedEvents
-	peers        peers
-	extents      extents
-	foreignPools foreignPools
-
-	foreignAllocations foreignAllocations
+	loader dl.Loader
+	probe  func() error
 }
 
 // New returns the backend. Probe reads the settings through lookup.
 func New(lookup func(string) string) *Backend { return newOf(ofCUDA, lookup) }
 
 func newOf(d *Dialect, lookup func(string) string) *Backend {
-	b := &Backend{dialect: d, lookup: lookup, loader: dl.System, extents: extents{allocator: d.Allocators.Growing}}
+	b := &Backend{loader: dl.System}
+	b.dialect, b.lookup = d, lookup
+	b.extents.allocator = d.Allocators.Growing
 	b.probe = sync.OnceValue(b.load)
 	return b
 }
-
-// Name returns "cuda", or that of the dialect.
-func (b *Backend) Name() string { return b.dialect.Name }
 
 // Probe loads and initialises the driver at its first call. The error is an
 // *backends.UnavailableError, or a *backends.ForkedError in a child whose parent
 // had initialised the driver before the fork.
 func (b *Backend) Probe() error { return b.probe() }
-
-// Library returns the driver's file.
-func (b *Backend) Library() string { return b.library.Path() }
 
 func libraryNames() []string {
 	names := []string{"libcuda.so.1", "libcuda.so"}
@@ -236,13 +168,6 @@ func (b *Backend) countDevices() error {
 	return nil
 }
 
-// DeviceCount returns how many devices the driver shows to this process.
-func (b *Backend) DeviceCount() (int, error) { return len(b.devices), nil }
-
-// DriverVersion returns the CUDA version of the driver as the driver writes it:
-// 13000 is 13.0. It is zero before Probe.
-func (b *Backend) DriverVersion() int { return b.version }
-
 func versionText(version int) string {
 	return strconv.Itoa(version/1000) + "." + strconv.Itoa(version%1000/10)
 }
@@ -269,3 +194,22 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 
 // Failed implements backends.Shortcutter.
 func (b *Backend) Failed(function uintptr, code int32) error { return b.finish(function, code) }
+
+// NewOf returns a backend that speaks a dialect. Probe reads the settings through lookup.
+func NewOf(d *Dialect, lookup func(string) string) *Backend { return newOf(d, lookup) }
+
+// ofCUDA is CUDA's own.
+var ofCUDA = &Dialect{
+	Name:         "cuda",
+	Settings:     ownSettings,
+	Libraries:    libraryNames,
+	Oldest:       oldestDriver,
+	VersionText:  versionText,
+	Allocators:   Allocators{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM},
+	Introduction: reflect.TypeFor[Introduction](),
+	EntryPoints:  reflect.TypeFor[EntryPoints](),
+	CodeNames:    codeNames,
+	UnknownCode:  "CUDA_ERROR_",
+	UUIDText:     func(id backends.UUID) string { return "GPU-" + id.String() },
+	Kernels:      func(dl.Library) ([]byte, error) { return kernelText, nil },
+}

@@ -12,8 +12,8 @@ import (
 	"hamr/backends/internal/dl"
 )
 
-// CUPTI is NVIDIA's library that tells of calls of the driver. It comes with the toolkit, and with PyTorch and JAX from
-// PyPI, not with the driver. The numbers and structures are those of its headers cupti_callbacks.h,
+// CUPTI is NVIDIA's library that reports calls of the driver. It comes with the toolkit, and with PyTorch and JAX
+// from PyPI, not with the driver. The numbers and structures are those of its headers cupti_callbacks.h,
 // cupti_driver_cbid.h and generated_cuda_meta.h (12.9), which only grow.
 type cuptiFunctions struct {
 	Subscribe      uintptr `dl:"cuptiSubscribe"`
@@ -57,7 +57,7 @@ const (
 	CUPTIFilesSetting = "HAMR_CUPTI_FILES"
 )
 
-// observing is the process's one subscription.
+// observing is the one subscription of the process.
 var observing struct {
 	observer atomic.Pointer[observer] // a callback waits for nobody
 
@@ -93,7 +93,7 @@ func (b *Backend) openCUPTI() error {
 	return nil
 }
 
-// tell is what CUPTI calls, on the thread that calls the driver.
+// tell is called by CUPTI, on the thread that calls the driver.
 func tell(_ uintptr, domain, call uint32, data uintptr) {
 	o := observing.observer.Load()
 	if o == nil {
@@ -139,7 +139,7 @@ func (b *Backend) Observe(to backends.Witness) (stop func(), err error) {
 	subscriber := o.subscriber
 	o.observer.Store(observer)
 	enable := func(domain, call uint32) {
-		// One that an older CUPTI does not know is not made, either.
+		// Where an older CUPTI does not know a call, nobody makes it.
 		dl.Call(o.functions.EnableCallback, 1, subscriber, uintptr(domain), uintptr(call))
 	}
 	for call := range observedCalls {

@@ -2,7 +2,7 @@ package cuda
 
 // CurrentDevice returns the device of the calling thread's current context; 0 if
 // it has none.
-func (b *Backend) CurrentDevice() (int, error) {
+func (b *contextFloor) CurrentDevice() (int, error) {
 	if len(b.devices) == 1 {
 		return 0, nil // whatever context is current
 	}
@@ -15,7 +15,7 @@ func (b *Backend) CurrentDevice() (int, error) {
 	return b.numberOf(int32(v.out[0])), b.finish(b.driver.CtxGetDevice, code)
 }
 
-func (b *Backend) numberOf(handle int32) int {
+func (b *contextFloor) numberOf(handle int32) int {
 	for _, d := range b.devices {
 		if d.handle == handle {
 			return d.number
@@ -27,7 +27,7 @@ func (b *Backend) numberOf(handle int32) int {
 // Activate makes the device's primary context current on the calling thread, as
 // the CUDA runtime's cudaSetDevice does, and returns the CUcontext that was, or
 // zero.
-func (b *Backend) Activate(device int) (before uintptr, err error) {
+func (b *contextFloor) Activate(device int) (before uintptr, err error) {
 	context, err := b.primaryContext(device)
 	if err != nil {
 		return 0, err
@@ -40,7 +40,7 @@ func (b *Backend) Activate(device int) (before uintptr, err error) {
 }
 
 // Context returns the device's primary context, a CUcontext.
-func (b *Backend) Context(device int) (uintptr, error) { return b.primaryContext(device) }
+func (b *contextFloor) Context(device int) (uintptr, error) { return b.primaryContext(device) }
 
 // Restore makes a CUcontext current again; zero is none.
-func (b *Backend) Restore(before uintptr) error { return b.setCurrent(before) }
+func (b *contextFloor) Restore(before uintptr) error { return b.setCurrent(before) }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -11,7 +10,7 @@ import (
 
 // MemoryInfo returns the free and total bytes of a device. What pools keep for
 // reuse is not free.
-func (b *Backend) MemoryInfo(device int) (free, total int64, err error) {
+func (b *contextFloor) MemoryInfo(device int) (free, total int64, err error) {
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return 0, 0, err
@@ -24,7 +23,7 @@ func (b *Backend) MemoryInfo(device int) (free, total int64, err error) {
 // Describe returns the facts name, uuid, compute_capability, memory (bytes), multiprocessors,
 // pci_bus_id and driver (its CUDA version), in this order, and behind them, where there are
 // any, as lacks the allocators that the device does not have.
-func (b *Backend) Describe(number int) ([][2]string, error) {
+func (b *contextFloor) Describe(number int) ([][2]string, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func (b *Backend) Describe(number int) ([][2]string, error) {
 }
 
 // lacking names the allocators that a device does not have.
-func (b *Backend) lacking(d *device) (names []string, err error) {
+func (b *contextFloor) lacking(d *device) (names []string, err error) {
 	for _, each := range []struct {
 		allocator backends.Allocator
 		needs     int
@@ -82,21 +81,14 @@ func (b *Backend) lacking(d *device) (names []string, err error) {
 	return names, nil
 }
 
-func (b *Backend) deviceText(function uintptr, d *device) (string, error) {
-	text := make([]byte, 256)
-	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
-	before, _, _ := bytes.Cut(text, []byte{0})
-	return string(before), err
-}
-
 // uuid is written as nvidia-smi does.
-func (b *Backend) uuid(d *device) (string, error) {
+func (b *contextFloor) uuid(d *device) (string, error) {
 	id, err := b.identity(d)
 	return b.dialect.UUIDText(id), err
 }
 
 // Identity returns the UUID that nvidia-smi shows, of a part of a device where that is one.
-func (b *Backend) Identity(number int) (backends.UUID, error) {
+func (b *contextFloor) Identity(number int) (backends.UUID, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return backends.UUID{}, err
@@ -104,7 +96,7 @@ func (b *Backend) Identity(number int) (backends.UUID, error) {
 	return b.identity(d)
 }
 
-func (b *Backend) identity(d *device) (backends.UUID, error) {
+func (b *contextFloor) identity(d *device) (backends.UUID, error) {
 	function := b.driver.DeviceGetInstanceUUID
 	if function == 0 {
 		function = b.driver.DeviceGetUUID
@@ -114,7 +106,7 @@ func (b *Backend) identity(d *device) (backends.UUID, error) {
 	return *id, err
 }
 
-func (b *Backend) computeCapability(d *device) (string, error) {
+func (b *contextFloor) computeCapability(d *device) (string, error) {
 	major, err := b.attribute(d, AttributeMajor)
 	if err != nil {
 		return "", err
@@ -123,13 +115,13 @@ func (b *Backend) computeCapability(d *device) (string, error) {
 	return strconv.Itoa(major) + "." + strconv.Itoa(minor), err
 }
 
-func (b *Backend) totalMemory(d *device) (string, error) {
+func (b *contextFloor) totalMemory(d *device) (string, error) {
 	v := scratch()
 	err := b.call(b.driver.DeviceTotalMem, v.slot(0), uintptr(d.handle))
 	return strconv.FormatUint(v.out[0], 10), err
 }
 
-func (b *Backend) multiprocessors(d *device) (string, error) {
+func (b *contextFloor) multiprocessors(d *device) (string, error) {
 	count, err := b.attribute(d, AttributeMultiprocessors)
 	return strconv.Itoa(count), err
 }

@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"hamr/backends"
 	"hamr/backends/internal/pool"
@@ -22,6 +24,10 @@ const (
 	AttributeMemoryPools         = 115
 	AttributeSharedPools         = 119 // how processes share pools: a bit for each kind of handle
 )
+
+const perThreadStreams = 16 // of each device; threads beyond share
+
+const mostIdleEvents = 64 // of each device
 
 // device is what is kept about one device. mu guards the fields below it and the
 // setting of those that are atomic.
@@ -49,7 +55,7 @@ type device struct {
 
 // device returns the device of that number; the first for memory that belongs to
 // none.
-func (b *Backend) device(number int) (*device, error) {
+func (b *contextFloor) device(number int) (*device, error) {
 	number = max(number, 0)
 	if number >= len(b.devices) {
 		return nil, fmt.Errorf("the %s backend has no device %d: it has %d", b.Name(), number, len(b.devices))
@@ -57,9 +63,9 @@ func (b *Backend) device(number int) (*device, error) {
 	return b.devices[number], nil
 }
 
-// primaryContext returns the primary context of a device, which is retained once
-// and then kept: giving it back could destroy it under other libraries' feet.
-func (b *Backend) primaryContext(number int) (uintptr, error) {
+// primaryContext returns the primary context of a device, which is retained once and never released: a release could
+// destroy it while other libraries use it.
+func (b *contextFloor) primaryContext(number int) (uintptr, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return 0, err
@@ -73,7 +79,7 @@ func (b *Backend) primaryContext(number int) (uintptr, error) {
 }
 
 // retain is called with d.mu held.
-func (b *Backend) retain(d *device) (uintptr, error) {
+func (b *contextFloor) retain(d *device) (uintptr, error) {
 	if context := d.context.Load(); context != 0 {
 		return context, nil
 	}
@@ -86,13 +92,13 @@ func (b *Backend) retain(d *device) (uintptr, error) {
 }
 
 // attribute returns a property of a device, which never changes.
-func (b *Backend) attribute(d *device, which int) (int, error) {
+func (b *contextFloor) attribute(d *device, which int) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return b.attributeLocked(d, which)
 }
 
-func (b *Backend) attributeLocked(d *device, which int) (int, error) {
+func (b *contextFloor) attributeLocked(d *device, which int) (int, error) {
 	if value, ok := d.attributes[which]; ok {
 		return value, nil
 	}
@@ -111,7 +117,52 @@ func (b *Backend) attributeLocked(d *device, which int) (int, error) {
 	return d.attributes[which], nil
 }
 
-// lacks is the error for an ability that a device has not.
-func (b *Backend) lacks(d *device, what string, a backends.Allocator) error {
+// lacks returns the error for an ability that a device does not have.
+func (b *contextFloor) lacks(d *device, what string, a backends.Allocator) error {
 	return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
+}
+
+// kernels are those that are loaded into a device's primary context. They have a lock of their own, since the driver
+// may take seconds to compile.
+type kernels struct {
+	mu        sync.Mutex // of what follows
+	module    uintptr
+	failure   error // of loading: it is not tried again
+	functions map[string]uintptr
+}
+
+// eventList holds idle events of a device's primary context for reuse: to make an event costs more than all other
+// calls for it.
+type eventList struct {
+	mu   sync.Mutex
+	idle []uintptr
+}
+
+func (l *eventList) take() uintptr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.idle) - 1
+	if last < 0 {
+		return 0
+	}
+	e := l.idle[last]
+	l.idle = l.idle[:last]
+	return e
+}
+
+func (l *eventList) put(e uintptr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == mostIdleEvents {
+		return false
+	}
+	l.idle = append(l.idle, e)
+	return true
+}
+
+func (b *contextFloor) deviceText(function uintptr, d *device) (string, error) {
+	text := make([]byte, 256)
+	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
+	before, _, _ := bytes.Cut(text, []byte{0})
+	return string(before), err
 }

@@ -2,15 +2,13 @@ package cuda
 
 import (
 	"reflect"
-	"strings"
 
 	"hamr/backends"
 	"hamr/backends/internal/dl"
 )
 
-// Dialect is what tells a library from CUDA's driver that has the same functions, with the same
-// arguments and the same codes where nothing is said here: HIP's runtime, by its design. All else of
-// this package serves each of them.
+// Dialect is how a library differs from CUDA's driver that has the same functions. Arguments and codes are the same
+// where nothing is said here. HIP's runtime is such a library by design. All other code of this package serves both.
 type Dialect struct {
 	// Name is the backend's, and that of its errors.
 	Name string
@@ -74,19 +72,6 @@ type Allocators struct {
 	Growing backends.Allocator // device memory that grows where it is
 }
 
-// NewOf returns a backend that speaks a dialect. Probe reads the settings through lookup.
-func NewOf(d *Dialect, lookup func(string) string) *Backend { return newOf(d, lookup) }
-
-const ownSettings = "HAMR_CUDA_"
-
-// setting is the dialect's name of a setting.
-func (b *Backend) setting(name string) string {
-	if rest, own := strings.CutPrefix(name, ownSettings); own {
-		return b.dialect.Settings + rest
-	}
-	return name
-}
-
 // nativeAttribute is the library's number for an attribute; ok is false if it has none.
 func (d *Dialect) nativeAttribute(which int) (number int, ok bool) {
 	if d.Attributes == nil {
@@ -94,28 +79,4 @@ func (d *Dialect) nativeAttribute(which int) (number int, ok bool) {
 	}
 	number, ok = d.Attributes[which]
 	return number, ok
-}
-
-// native is the library's handle of a stream.
-func (b *Backend) native(s backends.Stream) uintptr {
-	if s == legacyStream && b.dialect.LegacyIsNull {
-		return 0
-	}
-	return uintptr(s)
-}
-
-// ofCUDA is CUDA's own.
-var ofCUDA = &Dialect{
-	Name:         "cuda",
-	Settings:     ownSettings,
-	Libraries:    libraryNames,
-	Oldest:       oldestDriver,
-	VersionText:  versionText,
-	Allocators:   Allocators{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM},
-	Introduction: reflect.TypeFor[Introduction](),
-	EntryPoints:  reflect.TypeFor[EntryPoints](),
-	CodeNames:    codeNames,
-	UnknownCode:  "CUDA_ERROR_",
-	UUIDText:     func(id backends.UUID) string { return "GPU-" + id.String() },
-	Kernels:      func(dl.Library) ([]byte, error) { return kernelText, nil },
 }

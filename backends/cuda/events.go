@@ -1,45 +1,6 @@
 package cuda
 
-import (
-	"sync"
-	"sync/atomic"
-
-	"hamr/backends"
-)
-
-const (
-	disableTiming  = 2
-	mostIdleEvents = 64 // of each device
-)
-
-// eventList is events of a device's primary context that wait for reuse: making
-// one costs more than all else that is done with it.
-type eventList struct {
-	mu   sync.Mutex
-	idle []uintptr
-}
-
-func (l *eventList) take() uintptr {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := len(l.idle) - 1
-	if last < 0 {
-		return 0
-	}
-	e := l.idle[last]
-	l.idle = l.idle[:last]
-	return e
-}
-
-func (l *eventList) put(e uintptr) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.idle) == mostIdleEvents {
-		return false
-	}
-	l.idle = append(l.idle, e)
-	return true
-}
+import "hamr/backends"
 
 // newEvent returns an event of d's primary context, which is entered. It may hold
 // an earlier record.
@@ -61,50 +22,8 @@ func (v *visit) giveBack(d *device, e uintptr) {
 	}
 }
 
-// substitute is what holds an event's record in place of the event itself. One
-// without an event holds none: the event is reused, and was not recorded since.
-type substitute struct {
-	event, context uintptr
-}
-
-// substitutes also stand in for events that were recorded on streams of other
-// contexts than their device's primary one: the driver wants an event and the
-// stream that it is recorded on to be of one context.
-type substitutes struct {
-	count   atomic.Int32
-	mu      sync.Mutex
-	byEvent map[backends.Event]substitute
-}
-
-func (s *substitutes) get(e backends.Event) (substitute, bool) {
-	if s.count.Load() == 0 {
-		return substitute{}, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.byEvent[e]
-	return found, ok
-}
-
-func (s *substitutes) set(e backends.Event, by substitute) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byEvent == nil {
-		s.byEvent = map[backends.Event]substitute{}
-	}
-	s.byEvent[e] = by
-	s.count.Store(int32(len(s.byEvent)))
-}
-
-func (s *substitutes) remove(e backends.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byEvent, e)
-	s.count.Store(int32(len(s.byEvent)))
-}
-
 // recordOf returns the driver's event that holds e's record; zero if there is none.
-func (b *Backend) recordOf(e backends.Event) uintptr {
+func (b *orderFloor) recordOf(e backends.Event) uintptr {
 	if s, ok := b.substitutes.get(e); ok {
 		return s.event
 	}
@@ -113,7 +32,7 @@ func (b *Backend) recordOf(e backends.Event) uintptr {
 
 // NewEvent returns an event of a device. It belongs to the caller until
 // DestroyEvent.
-func (b *Backend) NewEvent(device int) (backends.Event, error) {
+func (b *orderFloor) NewEvent(device int) (backends.Event, error) {
 	d, err := b.device(device)
 	if err != nil {
 		return 0, err
@@ -132,7 +51,7 @@ func (b *Backend) NewEvent(device int) (backends.Event, error) {
 }
 
 // DestroyEvent leaves waits that were queued before in force.
-func (b *Backend) DestroyEvent(device int, e backends.Event) error {
+func (b *orderFloor) DestroyEvent(device int, e backends.Event) error {
 	d, err := b.device(device)
 	if err != nil {
 		return err
@@ -152,7 +71,7 @@ func (b *Backend) DestroyEvent(device int, e backends.Event) error {
 	return err
 }
 
-func (b *Backend) dropSubstitute(e backends.Event) error {
+func (b *orderFloor) dropSubstitute(e backends.Event) error {
 	s, ok := b.substitutes.get(e)
 	if !ok {
 		return nil
@@ -170,7 +89,7 @@ func (b *Backend) dropSubstitute(e backends.Event) error {
 }
 
 // Record makes e stand for the work on s so far, whichever context s is of.
-func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error {
+func (b *orderFloor) Record(device int, e backends.Event, s backends.Stream) error {
 	home, err := b.primaryContext(device)
 	if err != nil {
 		return err
@@ -182,7 +101,7 @@ func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error 
 	defer v.leave()
 	handle := uintptr(e)
 	if old, ok := b.substitutes.get(e); v.context != home || ok {
-		if handle, err = v.eventFor(e, old, home); err != nil {
+		if handle, err = b.eventFor(v, e, old, home); err != nil {
 			return err
 		}
 	}
@@ -194,26 +113,26 @@ func (b *Backend) Record(device int, e backends.Event, s backends.Stream) error 
 
 // eventFor returns the event to record on a stream of the visited context for e,
 // whose substitute was old.
-func (v *visit) eventFor(e backends.Event, old substitute, home uintptr) (uintptr, error) {
+func (b *orderFloor) eventFor(v *visit, e backends.Event, old substitute, home uintptr) (uintptr, error) {
 	if v.context == old.context {
 		return old.event, nil
 	}
-	if err := v.b.dropSubstitute(e); err != nil {
+	if err := b.dropSubstitute(e); err != nil {
 		return 0, err
 	}
 	if v.context == home {
 		return uintptr(e), nil
 	}
-	event, err := v.createEvent(v.b.timed.flags(e))
+	event, err := v.createEvent(b.timed.flags(e))
 	if err != nil {
 		return 0, err
 	}
-	v.b.substitutes.set(e, substitute{event, v.context})
+	b.substitutes.set(e, substitute{event, v.context})
 	return event, nil
 }
 
 // Wait makes later work on s wait for what e stands for now.
-func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
+func (b *orderFloor) Wait(device int, s backends.Stream, e backends.Event) error {
 	handle := b.recordOf(e)
 	if handle == 0 {
 		return nil
@@ -228,7 +147,7 @@ func (b *Backend) Wait(device int, s backends.Stream, e backends.Event) error {
 }
 
 // Done reports whether the work that e stands for is done, without waiting.
-func (b *Backend) Done(device int, e backends.Event) (bool, error) {
+func (b *orderFloor) Done(device int, e backends.Event) (bool, error) {
 	handle := b.recordOf(e)
 	if handle == 0 {
 		return true, nil
@@ -242,7 +161,7 @@ func (b *Backend) Done(device int, e backends.Event) (bool, error) {
 }
 
 // SynchronizeEvent blocks until the work that e stands for is done.
-func (b *Backend) SynchronizeEvent(device int, e backends.Event) error {
+func (b *orderFloor) SynchronizeEvent(device int, e backends.Event) error {
 	handle := b.recordOf(e)
 	if handle == 0 {
 		return nil

@@ -12,7 +12,7 @@ const seedRows = 4096
 
 // Fill repeats pattern from dst on, by the driver's memory setting where the
 // pattern is one of its elements, else by a kernel, else in passes.
-func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
+func (b *copyFloor) Fill(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
 	if dst.Allocator.Backend() != b.Name() {
 		return b.notServed(dst.Allocator)
 	}
@@ -83,7 +83,7 @@ func (d *EntryPoints) setter(at backends.Address, length int) setter {
 
 // fillByPasses writes the elements of the first patterns column by column and
 // copies what there is until it is enough.
-func (b *Backend) fillByPasses(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
+func (b *copyFloor) fillByPasses(dst backends.Region, pattern []byte, count int, stream backends.Stream) error {
 	v, err := b.enter(dst.Device, stream)
 	if err != nil {
 		return err

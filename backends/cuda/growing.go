@@ -10,40 +10,27 @@ import (
 	"hamr/backends/internal/setting"
 )
 
+// growthFloor is the floor of memory that grows.
+type growthFloor struct {
+	stagingFloor
+
+	reserve int // see GrowthSetting; zero is the default
+}
+
 const (
 	leastUnit    = 0       // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 	mostReserved = 1 << 44 // bytes of addresses, of 1 << 47, that allocations reserve as many of as a device has
 )
 
-// allocationProperties is the driver's CUmemAllocationProp.
-type allocationProperties struct {
-	allocation, handles int32
-	location            location
-	_                   uintptr
-	compression         uint8
-	remote              uint8 // network cards may reach it
-	usage               uint16
-	_                   [4]byte
-}
-
-// units are what memory of a device is made of that grows.
-type units struct {
-	properties *allocationProperties
-	bytes      int // of the least piece
-	total      int // bytes of the device's memory
-}
-
-func (u *units) rounded(size int) int { return (size + u.bytes - 1) / u.bytes * u.bytes }
-
-// managesAddresses reports whether the driver has the functions that CUDAVMM needs. Without
-// cuMemRetainAllocationHandle it can do without.
+// managesAddresses reports whether the driver has the functions that CUDAVMM needs. It does not need
+// cuMemRetainAllocationHandle.
 func (f *EntryPoints) managesAddresses() bool {
 	return !slices.Contains([]uintptr{f.MemAddressReserve, f.MemAddressFree, f.MemCreate, f.MemRelease,
 		f.MemMap, f.MemUnmap, f.MemSetAccess, f.MemGetGranularity}, 0)
 }
 
 // units returns what a device's memory of CUDAVMM is made of, or why there is none.
-func (b *Backend) units(d *device) (*units, error) {
+func (b *growthFloor) units(d *device) (*units, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.units != nil {
@@ -79,18 +66,18 @@ func (b *Backend) units(d *device) (*units, error) {
 }
 
 // readReserve reads GrowthSetting.
-func (b *Backend) readReserve() (err error) {
+func (b *growthFloor) readReserve() (err error) {
 	b.reserve, err = setting.Bytes(b.lookup, b.setting(GrowthSetting), 1, b.reserve)
 	return err
 }
 
 // Grows reports true of CUDAVMM.
-func (b *Backend) Grows(a backends.Allocator) bool {
+func (b *growthFloor) Grows(a backends.Allocator) bool {
 	return a != backends.None && a == b.dialect.Allocators.Growing
 }
 
 // allocateGrowing serves the allocator CUDAVMM.
-func (b *Backend) allocateGrowing(r backends.Request) (backends.Address, error) {
+func (b *growthFloor) allocateGrowing(r backends.Request) (backends.Address, error) {
 	d, err := b.device(r.Device)
 	if err != nil {
 		return 0, err
@@ -118,7 +105,7 @@ func (b *Backend) allocateGrowing(r backends.Request) (backends.Address, error) 
 
 // Grow maps more memory behind what there is. Where the addresses end, it asks for those
 // behind them.
-func (b *Backend) Grow(at backends.Region, _, size int) (int, error) {
+func (b *growthFloor) Grow(at backends.Region, _, size int) (int, error) {
 	e, err := b.extents.startingAt(at)
 	if err != nil {
 		return 0, err
@@ -146,13 +133,13 @@ func (b *Backend) Grow(at backends.Region, _, size int) (int, error) {
 	return sum(e.mapped), nil
 }
 
-func (b *Backend) outOf(at backends.Region, size int) error {
+func (b *growthFloor) outOf(at backends.Region, size int) error {
 	return &backends.OutOfMemoryError{Allocator: at.Allocator, Device: at.Device, Size: size,
 		Detail: fmt.Sprintf("%s (%d)", b.nameOf(outOfMemory), outOfMemory)}
 }
 
 // Relocate maps the memory once more, where there are more addresses.
-func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, int, error) {
+func (b *growthFloor) Relocate(at backends.Region, _, size int) (backends.Address, int, error) {
 	old, err := b.extents.startingAt(at)
 	if err != nil {
 		return 0, 0, err
@@ -185,10 +172,9 @@ func (b *Backend) Relocate(at backends.Region, _, size int) (backends.Address, i
 	return e.start, sum(e.mapped), nil
 }
 
-// freeGrowing waits for the devices that reach the memory before it takes it away: the driver
-// would not. What went wrong there before is reported, and keeps nothing; that a device cannot
-// be waited for does.
-func (b *Backend) freeGrowing(at backends.Region) error {
+// freeGrowing waits for the devices that reach the memory before it unmaps it, since the driver does not. It reports
+// earlier failures there, and frees the memory all the same, unless a device cannot be waited for.
+func (b *growthFloor) freeGrowing(at backends.Region) error {
 	e, err := b.extents.startingAt(at)
 	if err != nil {
 		return err
@@ -196,20 +182,7 @@ func (b *Backend) freeGrowing(at backends.Region) error {
 	return b.endExtent(e)
 }
 
-// waitForUsers waits for the devices that reach a device's memory, and reports what went wrong there
-// before. A *NotFreedError says that one could not be waited for.
-func (b *Backend) waitForUsers(d *device) (late error) {
-	for _, each := range b.peers.users(b, d) {
-		//mutate:skip memory is unmapped under work of its own device
-		err := b.SynchronizeDevice(each.number)
-		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
-			return &backends.NotFreedError{Reason: late}
-		}
-	}
-	return late
-}
-
-func (b *Backend) endExtent(e *extent) error {
+func (b *growthFloor) endExtent(e *extent) error {
 	late := b.waitForUsers(e.device)
 	if refused(late) {
 		return late

@@ -31,7 +31,7 @@ func sum(list []int) (total int) {
 // end is where the mapped memory ends.
 func (e *extent) end() backends.Address { return e.start + backends.Address(sum(e.mapped)) }
 
-// extents are all allocations of CUDAVMM, by their start. Who takes peers.mu, too, takes it first.
+// extents are all allocations of CUDAVMM, by their start. A thread that takes peers.mu, too, takes that first.
 type extents struct {
 	mu       sync.RWMutex
 	list     []*extent

@@ -9,7 +9,7 @@ import (
 )
 
 // newExtent reserves addresses for size bytes, and for what they may become.
-func (b *Backend) newExtent(d *device, u *units, size int) (*extent, error) {
+func (b *growthFloor) newExtent(d *device, u *units, size int) (*extent, error) {
 	if size > u.total {
 		return nil, b.failure("cuMemCreate", outOfMemory)
 	}
@@ -37,7 +37,7 @@ func (b *Backend) newExtent(d *device, u *units, size int) (*extent, error) {
 
 // reach makes the addresses of an extent enough for size bytes. The error is
 // errors.ErrUnsupported where those behind it are taken.
-func (b *Backend) reach(e *extent, size int) error {
+func (b *growthFloor) reach(e *extent, size int) error {
 	have := sum(e.reserved)
 	if size <= have {
 		return nil
@@ -61,7 +61,7 @@ func (b *Backend) reach(e *extent, size int) error {
 
 // addresses reserves size bytes of them, from wanted on unless that is zero. It is refused,
 // with an error as well, where there are not as many.
-func (b *Backend) addresses(d *device, size int, wanted backends.Address) (at backends.Address, refused bool, err error) {
+func (b *growthFloor) addresses(d *device, size int, wanted backends.Address) (at backends.Address, refused bool, err error) {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return 0, false, err
@@ -84,7 +84,7 @@ func (b *Backend) addresses(d *device, size int, wanted backends.Address) (at ba
 	return at, false, nil
 }
 
-func (b *Backend) endAddresses(d *device, at backends.Address, size int) error {
+func (b *growthFloor) endAddresses(d *device, at backends.Address, size int) error {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (b *Backend) endAddresses(d *device, at backends.Address, size int) error {
 }
 
 // back maps memory up to size bytes, all of it or none. No piece lies in two reservations.
-func (b *Backend) back(e *extent, size int, u *units) error {
+func (b *growthFloor) back(e *extent, size int, u *units) error {
 	had := len(e.mapped)
 	limit := 0
 	for _, reserved := range e.reserved {
@@ -118,7 +118,7 @@ func (b *Backend) back(e *extent, size int, u *units) error {
 }
 
 // mapNew maps new memory behind an extent's.
-func (b *Backend) mapNew(e *extent, size int, u *units) error {
+func (b *growthFloor) mapNew(e *extent, size int, u *units) error {
 	v, err := b.enter(e.device.number, defaultStream)
 	if err != nil {
 		return err
@@ -130,10 +130,9 @@ func (b *Backend) mapNew(e *extent, size int, u *units) error {
 	return b.mapHandle(e, size, uintptr(v.out[0]))
 }
 
-// mapHandle maps memory, whose handle it gives back in any case: it lasts as long as it is
-// mapped somewhere. It holds peers.mu, so that no device that comes to reach the memory
-// meanwhile is missed.
-func (b *Backend) mapHandle(e *extent, size int, handle uintptr) error {
+// mapHandle maps memory, and releases its handle in any case: memory lasts as long as it is mapped somewhere. It
+// holds peers.mu, so that it misses no device that is connected meanwhile.
+func (b *growthFloor) mapHandle(e *extent, size int, handle uintptr) error {
 	p := &b.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +154,7 @@ func (b *Backend) mapHandle(e *extent, size int, handle uintptr) error {
 }
 
 // mapAgain maps what old has to a new extent, too.
-func (b *Backend) mapAgain(e, old *extent) error {
+func (b *growthFloor) mapAgain(e, old *extent) error {
 	at := old.start
 	for _, size := range old.mapped {
 		v, err := b.enter(e.device.number, defaultStream)
@@ -176,49 +175,8 @@ func (b *Backend) mapAgain(e, old *extent) error {
 	return nil
 }
 
-// openToUsers lets an extent's device, and those that reach it, use some of its memory. peers.mu is held.
-func (b *Backend) openToUsers(e *extent, at backends.Address, size int) error {
-	err := b.grant(e, at, size, e.device, readWrite)
-	for pair, enabled := range b.peers.pairs {
-		if err == nil && enabled && pair[1] == e.device.number {
-			err = b.grant(e, at, size, b.devices[pair[0]], readWrite)
-		}
-	}
-	return err
-}
-
-// grant gives a device the right to an extent's mapped memory, as far as it has one. peers.mu is held.
-func (b *Backend) grant(e *extent, at backends.Address, size int, to *device, right int32) error {
-	access := &poolAccess{location{deviceLocation, to.handle}, right}
-	if e.readOnly && right == readWrite {
-		//mutate:replace a device writes to shared memory that is for reading
-		//mutate:with readOnly => readWrite
-		access.flags = readOnly
-	}
-	return b.callWithPointers(b.driver.MemSetAccess, uintptr(at), uintptr(size), uintptr(unsafe.Pointer(access)), 1)
-}
-
-// grantAll gives a device the right to all memory of another one's extents. peers.mu is held.
-func (x *extents) grantAll(b *Backend, of, to *device, right int32) error {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, e := range x.list {
-		at := e.start
-		for _, size := range e.mapped {
-			if e.device != of {
-				break
-			}
-			if err := b.grant(e, at, size, to, right); err != nil {
-				return err
-			}
-			at += backends.Address(size)
-		}
-	}
-	return nil
-}
-
 // unmapFrom takes an extent's memory away again, from a piece on.
-func (b *Backend) unmapFrom(e *extent, piece int) error {
+func (b *growthFloor) unmapFrom(e *extent, piece int) error {
 	v, err := b.enter(e.device.number, defaultStream)
 	if err != nil {
 		return err
@@ -232,9 +190,9 @@ func (b *Backend) unmapFrom(e *extent, piece int) error {
 	return nil
 }
 
-// unmapLast takes a piece away that no device is given access to meanwhile: it is mapped for as
-// long as the list says so.
-func (b *Backend) unmapLast(e *extent, piece int) error {
+// unmapLast unmaps the last piece. It holds the lock, so that no device is given access to a piece that is in the
+// list but not mapped any more.
+func (b *growthFloor) unmapLast(e *extent, piece int) error {
 	b.extents.mu.Lock()
 	defer b.extents.mu.Unlock()
 	at, size := e.end()-backends.Address(e.mapped[piece]), e.mapped[piece]
@@ -246,7 +204,7 @@ func (b *Backend) unmapLast(e *extent, piece int) error {
 }
 
 // giveUp takes an extent's memory and addresses away. What fails can be done again.
-func (b *Backend) giveUp(e *extent) error {
+func (b *growthFloor) giveUp(e *extent) error {
 	if err := b.unmapFrom(e, 0); err != nil {
 		return err
 	}
@@ -260,4 +218,13 @@ func (b *Backend) giveUp(e *extent) error {
 	}
 	b.extents.remove(e)
 	return nil
+}
+
+// release gives a handle back, and tries again where that failed.
+func (b *growthFloor) release(handle uintptr) error {
+	err := b.call(b.driver.MemRelease, handle)
+	if err != nil {
+		_ = b.call(b.driver.MemRelease, handle)
+	}
+	return err
 }

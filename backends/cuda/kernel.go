@@ -2,25 +2,19 @@ package cuda
 
 import (
 	"errors"
-	"sync"
 	"unsafe"
 
 	"hamr/backends"
 )
 
-// kernels is what a device's primary context holds of the kernels. Its lock is its own:
-// the driver may take seconds to compile.
-type kernels struct {
-	mu        sync.Mutex // of what follows
-	module    uintptr
-	failure   error // of loading: it is not tried again
-	functions map[string]uintptr
-}
+// blocksOnMultiprocessor is how many blocks of a grid each multiprocessor gets at most: somewhat more than run at a
+// time, so that all end together.
+const blocksOnMultiprocessor = 32
 
 // kernel returns the function of that name from the kernels, which are loaded into
 // the device's primary context at its first use. A failure to load is remembered,
 // unless it may pass: compiling again would take as long and fail again.
-func (b *Backend) kernel(device int, name string) (uintptr, error) {
+func (b *contextFloor) kernel(device int, name string) (uintptr, error) {
 	d, err := b.device(device)
 	if err != nil {
 		return 0, err
@@ -83,7 +77,7 @@ func (v *visit) loadModule() (uintptr, error) {
 }
 
 // runsKernels reports whether launch takes a stream.
-func (b *Backend) runsKernels(device int, stream backends.Stream) bool {
+func (b *contextFloor) runsKernels(device int, stream backends.Stream) bool {
 	home, err := b.primaryContext(device)
 	if err != nil {
 		return false
@@ -95,9 +89,9 @@ func (b *Backend) runsKernels(device int, stream backends.Stream) bool {
 	return err == nil && context == home
 }
 
-// enterHome is enter for a stream of the device's primary context, which functions belong to: on one of
-// another context the error is errors.ErrUnsupported.
-func (b *Backend) enterHome(device int, stream backends.Stream) (*visit, error) {
+// enterHome is enter for a stream of the device's primary context, which kernels belong to. For a stream of another
+// context it returns errors.ErrUnsupported.
+func (b *contextFloor) enterHome(device int, stream backends.Stream) (*visit, error) {
 	home, err := b.primaryContext(device)
 	if err != nil {
 		return nil, err
@@ -115,7 +109,7 @@ func (b *Backend) enterHome(device int, stream backends.Stream) (*visit, error) 
 
 // launch enqueues a kernel that takes one structure by value, which is read before
 // launch returns: see enterHome.
-func (b *Backend) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
+func (b *contextFloor) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
 	v, err := b.enterHome(device, stream)
 	if err != nil {
 		return err
@@ -124,4 +118,17 @@ func (b *Backend) launch(device int, stream backends.Stream, function uintptr, g
 	v.pointer[0] = argument
 	return b.call(b.driver.LaunchKernel, function, uintptr(grid), 1, 1, uintptr(block), 1, 1, 0,
 		b.native(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)
+}
+
+func (b *contextFloor) launchBlocks(device int, stream backends.Stream, function uintptr, blocks int, argument unsafe.Pointer) error {
+	d, err := b.device(device)
+	if err != nil {
+		return err
+	}
+	multiprocessors, err := b.attribute(d, AttributeMultiprocessors)
+	if err != nil {
+		return err
+	}
+	grid := min(blocks, blocksOnMultiprocessor*max(multiprocessors, 1))
+	return b.launch(device, stream, function, uint32(grid), kernelThreads, argument)
 }

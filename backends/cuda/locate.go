@@ -5,13 +5,12 @@ import (
 	"unsafe"
 
 	"hamr/backends"
-	"hamr/backends/internal/pool"
 )
 
 const memoryTypeHost = 1
 
-// pointerQuery is one question to the driver about an address: which attributes
-// it should tell, where to, and its answers.
+// pointerQuery is one question to the driver about an address: the attributes asked for, where each answer goes, and
+// the answers.
 type pointerQuery struct {
 	attributes [7]int32
 	targets    [7]uintptr
@@ -37,54 +36,11 @@ var queries = sync.Pool{New: func() any {
 	return q
 }}
 
-// Locate asks the driver, whichever library allocated the memory. Memory from a
-// pool is CUDAAsync's; page-locked memory, and memory that was page-locked later,
-// is CUDAHost's. CUDAVMM's is what the backend has mapped itself. Only plain device memory is
-// of a context.
-func (b *Backend) Locate(at backends.Address) (backends.Location, error) {
-	found, err := b.locate(at)
-	var p *pool.Pool
-	switch {
-	case err != nil || b.extents.locate(&found):
-	case found.Allocator == b.dialect.Allocators.Plain:
-		p = b.devices[found.Device].reused.Load()
-	case found.Allocator == b.dialect.Allocators.Pinned:
-		p = b.pinned.Load()
-	}
-	if p == nil {
-		return found, err
-	}
-	start, size, ours := p.Find(at)
-	switch {
-	case ours && size == 0: // it was freed
-		return nowhere(at), nil
-	case ours:
-		found.Base, found.Size = start, size
-	}
-	return found, nil
-}
-
-// Reaches asks the driver what it knows of the address, whoever has taken the memory: OpenMP's and
-// others' runtimes take theirs from it. Managed memory serves all devices.
-func (b *Backend) Reaches(device int, at backends.Region) (bool, error) {
-	if at.Allocator == b.dialect.Allocators.Managed {
-		return true, nil
-	}
-	found, err := b.locate(at.Address)
-	switch {
-	case err != nil || found.Allocator == backends.None:
-		return false, err
-	case found.Allocator == b.dialect.Allocators.Managed:
-		return true, nil
-	}
-	return found.Allocator != b.dialect.Allocators.Pinned && found.Device == device, nil
-}
-
 func nowhere(at backends.Address) backends.Location {
 	return backends.Location{Region: backends.Region{Address: at, Allocator: backends.None, Device: backends.HostDevice}}
 }
 
-func (b *Backend) locate(at backends.Address) (backends.Location, error) {
+func (b *contextFloor) locate(at backends.Address) (backends.Location, error) {
 	if !b.hasContexts() {
 		return b.locateOnDevices(at)
 	}
@@ -109,6 +65,57 @@ func (b *Backend) locate(at backends.Address) (backends.Location, error) {
 		found.Allocator, found.Device = b.dialect.Allocators.Ordered, device
 	default:
 		found.Allocator, found.Device, found.Context = b.dialect.Allocators.Plain, device, uintptr(q.answers[ofContext])
+	}
+	return found, nil
+}
+
+// pointerAttributes is what DeviceEntryPoints.PointerQuery writes: the struct that CUDA's and HIP's
+// runtimes call cudaPointerAttributes and hipPointerAttribute_t, of which HIP 6 changed the numbers of
+// kind, and nothing else.
+type pointerAttributes struct {
+	kind, device         int32
+	onDevice, onHost     uintptr
+	managed, allocatedBy int32
+}
+
+var pointers = sync.Pool{New: func() any {
+	return new(struct {
+		attributes  pointerAttributes
+		start, size uintptr
+	})
+}}
+
+// locateOnDevices is locate by DeviceEntryPoints. Some versions report unknown memory as an error, which is dropped.
+func (b *contextFloor) locateOnDevices(at backends.Address) (backends.Location, error) {
+	found := nowhere(at)
+	q := pointers.Get().(*struct {
+		attributes  pointerAttributes
+		start, size uintptr
+	})
+	defer pointers.Put(q)
+	q.attributes, q.start, q.size = pointerAttributes{kind: -1, device: -1}, 0, 0
+	switch code := b.try(b.onDevices.PointerQuery, uintptr(unsafe.Pointer(&q.attributes)), uintptr(at)); code {
+	case success:
+	case invalidValue:
+		return found, nil
+	default:
+		return found, b.finish(b.onDevices.PointerQuery, code)
+	}
+	serves := &b.dialect.Allocators
+	host, onDevice, managed := b.dialect.MemoryTypes(b.version)
+	switch a := &q.attributes; {
+	case a.managed != 0 || a.kind == managed:
+		found.Allocator, found.Device = serves.Managed, int(max(a.device, 0))
+	case a.kind == host:
+		found.Allocator = serves.Pinned
+	case a.kind == onDevice && int(a.device) >= 0 && int(a.device) < len(b.devices):
+		found.Allocator, found.Device = serves.Plain, int(a.device)
+	default:
+		return found, nil
+	}
+	code := b.try(b.onDevices.MemGetRange, uintptr(unsafe.Pointer(&q.start)), uintptr(unsafe.Pointer(&q.size)), uintptr(at))
+	if code == success { // else the library cannot tell, as of memory that was locked later
+		found.Base, found.Size = backends.Address(q.start), int(q.size)
 	}
 	return found, nil
 }

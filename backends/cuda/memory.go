@@ -3,21 +3,24 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"hamr/backends"
 	"hamr/backends/internal/pool"
 )
 
-const (
-	attachGlobal = 1 // managed memory that any stream of any device may use
-	portable     = 1 // pinned for all contexts
-	mapped       = 2 // at an address that devices can use, too
-)
+const attachGlobal = 1 // managed memory that any stream of any device may use
+
+// memoryFloor is the floor of all memory, that of other processes too.
+type memoryFloor struct {
+	growthFloor
+
+	foreignPools       foreignPools
+	foreignAllocations foreignAllocations
+}
 
 // Allocate returns memory of the device's primary context, or of its pool. Zeroing
 // is work on r.Stream, save for page-locked memory, which is zero at return.
-func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
+func (b *memoryFloor) Allocate(r backends.Request) (backends.Address, error) {
 	at, err := b.allocate(r)
 	if isOutOfMemory(err) && b.trimForMore(r.Allocator) {
 		at, err = b.allocate(r)
@@ -36,17 +39,7 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	return at, err
 }
 
-func isOutOfMemory(err error) bool {
-	if err == nil {
-		return false
-	}
-	var failed *backends.DeviceError
-	var limited *pool.LimitError
-	var locked *lockError
-	return errors.As(err, &limited) || errors.As(err, &locked) || (errors.As(err, &failed) && failed.Code == outOfMemory)
-}
-
-func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
+func (b *memoryFloor) allocate(r backends.Request) (backends.Address, error) {
 	switch r.Allocator {
 	case b.dialect.Allocators.Plain:
 		return b.allocatePlain(r)
@@ -65,11 +58,7 @@ func (b *Backend) allocate(r backends.Request) (backends.Address, error) {
 	return 0, b.notServed(r.Allocator)
 }
 
-func (b *Backend) notServed(a backends.Allocator) error {
-	return fmt.Errorf("the %s backend does not serve allocator %s", b.Name(), a)
-}
-
-func (b *Backend) checkManaged(number int) error {
+func (b *memoryFloor) checkManaged(number int) error {
 	d, err := b.device(number)
 	if err != nil {
 		return err
@@ -81,40 +70,7 @@ func (b *Backend) checkManaged(number int) error {
 	return err
 }
 
-// allocateHere serves the allocators without a stream. The memory becomes part of
-// the device's own context, whichever context the stream is of.
-func (b *Backend) allocateHere(r backends.Request, function uintptr, flags ...uintptr) (backends.Address, error) {
-	v, err := b.enter(r.Device, defaultStream)
-	if err != nil {
-		return 0, err
-	}
-	if len(flags) == 0 {
-		err = b.call(function, v.slot(0), uintptr(r.Size))
-	} else {
-		err = b.call(function, v.slot(0), uintptr(r.Size), flags[0])
-	}
-	at := backends.Address(v.out[0])
-	v.leave()
-	if err != nil || !r.Zero {
-		return at, err
-	}
-	if err := b.zero(at, r); err != nil {
-		_ = b.freeHere(backends.Region{Address: at, Device: r.Device}, b.driver.MemFree)
-		return 0, err
-	}
-	return at, nil
-}
-
-func (b *Backend) zero(at backends.Address, r backends.Request) error {
-	v, err := b.enter(r.Device, r.Stream)
-	if err != nil {
-		return err
-	}
-	defer v.leave()
-	return b.call(b.driver.Memset8, uintptr(at), 0, uintptr(r.Size), b.native(r.Stream))
-}
-
-func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error) {
+func (b *memoryFloor) allocateFromPool(r backends.Request) (backends.Address, error) {
 	pool, err := b.pool(r.Device)
 	if err != nil {
 		return 0, err
@@ -146,7 +102,7 @@ func (b *Backend) allocateFromPool(r backends.Request) (backends.Address, error)
 }
 
 // Supports knows that old devices lack memory pools, managed memory or memory that grows.
-func (b *Backend) Supports(a backends.Allocator, device int) error {
+func (b *memoryFloor) Supports(a backends.Allocator, device int) error {
 	switch a {
 	case b.dialect.Allocators.Ordered:
 		_, err := b.pool(device)
@@ -163,14 +119,13 @@ func (b *Backend) Supports(a backends.Allocator, device int) error {
 	return nil
 }
 
-// FreeWaits reports true of what is not freed in stream order: cuMemFree and
-// cuMemFreeHost take memory away once the device has come to rest, and Free waits before it
-// unmaps memory.
-func (b *Backend) FreeWaits(a backends.Allocator) bool { return !a.Ordered() && !b.Reuses(a) }
+// FreeWaits returns true for memory that is not freed in stream order: cuMemFree and cuMemFreeHost wait until the
+// device is idle, and Free waits before it unmaps memory.
+func (b *memoryFloor) FreeWaits(a backends.Allocator) bool { return !a.Ordered() && !b.Reuses(a) }
 
-// Free gives memory back: that of CUDAAsync and CUDA in stream order, any other at once. All work
-// on page-locked memory that Reuses speaks of is over.
-func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) error {
+// Free gives memory back: that of CUDAAsync and CUDA in stream order, any other at once. Where Reuses is true, all
+// work on page-locked memory is over before.
+func (b *memoryFloor) Free(at backends.Region, size int, stream backends.Stream) error {
 	switch at.Allocator {
 	case b.dialect.Allocators.Plain:
 		return b.freePlain(at, size, stream)
@@ -192,7 +147,7 @@ func (b *Backend) Free(at backends.Region, size int, stream backends.Stream) err
 }
 
 // freeToPool gives memory of the library's pool back, in the context of the stream.
-func (b *Backend) freeToPool(at backends.Region, s backends.Stream) error {
+func (b *memoryFloor) freeToPool(at backends.Region, s backends.Stream) error {
 	err := b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), b.native(s))
 	if d, failed := b.device(at.Device); failed == nil {
 		d.freed.Store(true)
@@ -200,17 +155,45 @@ func (b *Backend) freeToPool(at backends.Region, s backends.Stream) error {
 	return err
 }
 
-func (b *Backend) freeHere(at backends.Region, function uintptr) error {
-	v, err := b.enter(at.Device, defaultStream)
-	if err != nil {
-		return &backends.NotFreedError{Reason: err}
+// Locate asks the driver, whichever library allocated the memory. Memory from a
+// pool is CUDAAsync's; page-locked memory, and memory that was page-locked later,
+// is CUDAHost's. CUDAVMM's is what the backend has mapped itself. Only plain device memory is
+// of a context.
+func (b *memoryFloor) Locate(at backends.Address) (backends.Location, error) {
+	found, err := b.locate(at)
+	var p *pool.Pool
+	switch {
+	case err != nil || b.extents.locate(&found):
+	case found.Allocator == b.dialect.Allocators.Plain:
+		p = b.devices[found.Device].reused.Load()
+	case found.Allocator == b.dialect.Allocators.Pinned:
+		p = b.pinned.Load()
 	}
-	defer v.leave()
-	return b.call(function, uintptr(at.Address))
+	if p == nil {
+		return found, err
+	}
+	start, size, ours := p.Find(at)
+	switch {
+	case ours && size == 0: // it was freed
+		return nowhere(at), nil
+	case ours:
+		found.Base, found.Size = start, size
+	}
+	return found, nil
 }
 
-// hostBytes views memory at a host address. The detour through a pointer to at
-// keeps go vet content: the rule it checks is about Go memory.
-func hostBytes(at backends.Address, size int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), size)
+// Reaches asks the driver about the address, whichever library allocated the memory: OpenMP's runtimes and others
+// allocate theirs from the driver, too. All devices reach managed memory.
+func (b *memoryFloor) Reaches(device int, at backends.Region) (bool, error) {
+	if at.Allocator == b.dialect.Allocators.Managed {
+		return true, nil
+	}
+	found, err := b.locate(at.Address)
+	switch {
+	case err != nil || found.Allocator == backends.None:
+		return false, err
+	case found.Allocator == b.dialect.Allocators.Managed:
+		return true, nil
+	}
+	return found.Allocator != b.dialect.Allocators.Pinned && found.Device == device, nil
 }

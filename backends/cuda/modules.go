@@ -31,9 +31,9 @@ const (
 // noSuchName is the driver's code for a name that a module does not have.
 const noSuchName = 500
 
-// LoadModule loads code into the device's primary context: PTX, which the driver compiles, a cubin or a
-// fatbin; for HIP a code object.
-func (b *Backend) LoadModule(device int, image []byte) (backends.Module, error) {
+// LoadModule loads code into the device's primary context: PTX, which the driver compiles, a cubin or a fatbin. For
+// HIP it is a code object.
+func (b *contextFloor) LoadModule(device int, image []byte) (backends.Module, error) {
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return 0, err
@@ -68,7 +68,7 @@ func textIn(text []byte) string {
 }
 
 // UnloadModule ends a module of LoadModule's.
-func (b *Backend) UnloadModule(device int, m backends.Module) error {
+func (b *contextFloor) UnloadModule(device int, m backends.Module) error {
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (b *Backend) UnloadModule(device int, m backends.Module) error {
 }
 
 // Function returns the kernel of that name.
-func (b *Backend) Function(device int, m backends.Module, name string) (backends.Function, error) {
+func (b *contextFloor) Function(device int, m backends.Module, name string) (backends.Function, error) {
 	if strings.Contains(name, "\x00") {
 		return 0, backends.ErrNoFunction
 	}
@@ -97,7 +97,7 @@ func (b *Backend) Function(device int, m backends.Module, name string) (backends
 }
 
 // FunctionFacts asks the driver, which knows the parameters from 12.4 on.
-func (b *Backend) FunctionFacts(number int, f backends.Function) (facts backends.FunctionFacts, err error) {
+func (b *contextFloor) FunctionFacts(number int, f backends.Function) (facts backends.FunctionFacts, err error) {
 	d, err := b.device(number)
 	if err != nil {
 		return facts, err
@@ -156,7 +156,7 @@ func (v *visit) parameters(f backends.Function) (sizes []int, known bool, err er
 }
 
 // AllowShared raises how much shared memory launches of a kernel may ask for.
-func (b *Backend) AllowShared(device int, f backends.Function, bytes int) error {
+func (b *contextFloor) AllowShared(device int, f backends.Function, bytes int) error {
 	if b.driver.FuncSetAttribute == 0 {
 		return fmt.Errorf("%w: more shared memory for a kernel of %s", errors.ErrUnsupported, b.Name())
 	}
@@ -170,7 +170,7 @@ func (b *Backend) AllowShared(device int, f backends.Function, bytes int) error 
 
 // LaunchFunction enqueues a kernel. arguments need not be Go's memory; what is must be pinned, or on the heap and
 // kept by the caller.
-func (b *Backend) LaunchFunction(device int, stream backends.Stream, f backends.Function, shape backends.LaunchShape, arguments unsafe.Pointer) error {
+func (b *contextFloor) LaunchFunction(device int, stream backends.Stream, f backends.Function, shape backends.LaunchShape, arguments unsafe.Pointer) error {
 	v, err := b.enterHome(device, stream)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (b *Backend) LaunchFunction(device int, stream backends.Stream, f backends.
 }
 
 // Capturing asks the driver. The default streams are never captured.
-func (b *Backend) Capturing(device int, stream backends.Stream) (bool, error) {
+func (b *contextFloor) Capturing(device int, stream backends.Stream) (bool, error) {
 	if stream <= perThreadStream || b.driver.StreamIsCapturing == 0 {
 		return false, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"hamr/backends/internal/dl"
 )
 
-// observersFunctions are what is asked of the driver within a call of it.
+// observersFunctions are what the observer asks the driver within a call of the driver.
 type observersFunctions struct {
 	StreamGetFlags       uintptr `dl:"cuStreamGetFlags,optional"`
 	StreamGetCtx         uintptr `dl:"cuStreamGetCtx,optional"`
@@ -18,8 +18,8 @@ type observersFunctions struct {
 	KernelGetParamInfo   uintptr `dl:"cuKernelGetParamInfo,optional"` // of a library's kernel, which can be launched
 }
 
-// asked is what the driver says of a stream. Where it says nothing, the stream waits for the legacy default
-// one, is in the current context, and in no capture.
+// asked returns what the driver knows of a stream. If it knows nothing, the stream counts as one that waits for the
+// legacy default one, in the current context and in no capture.
 func (o *observer) asked(handle backends.Stream, current uintptr) (blocking bool, context uintptr, capturing bool) {
 	word := new([1]uint64)
 	ask := func(f uintptr, otherwise uint64) uint64 {
@@ -83,7 +83,7 @@ type memoryFacts struct {
 
 const memoryTypeDevice = 2 // of CUmemorytype
 
-// facts asks the driver; where that does not answer it is something else than ordinary memory.
+// facts asks the driver. Without an answer the memory does not count as ordinary.
 func (o *observer) facts(address uintptr) memoryFacts {
 	// CU_POINTER_ATTRIBUTE_MEMORY_TYPE, …_IS_MANAGED, …_SYNC_MEMOPS
 	attributes, values := &[3]uint32{2, 8, 6}, new([3]uint32)

@@ -7,7 +7,7 @@ import (
 	"hamr/backends/internal/dl"
 )
 
-// launchedBy says where a call that launches a kernel has what.
+// launchedBy says where a call that launches a kernel has its arguments.
 type launchedBy uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	mostParameters   = 1024
 )
 
-// launches tells of a kernel. Its parameters are host memory, and nobody says which of them are pointers: each
-// that may be one counts, and what the kernel does there is not known.
+// launches reports a kernel. Nothing tells which of its parameters are pointers, so each that may be one counts, and
+// what the kernel does there is unknown.
 func (o *observer) launches(c *observed, by launchedBy) {
 	var function, stream, parameters, extra uintptr
 	if by == launchEx {
@@ -44,7 +44,7 @@ func (o *observer) launches(c *observed, by launchedBy) {
 // at is memory of whoever calls the driver.
 func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-// wordAt is zero where the driver is given no address, which it refuses.
+// wordAt returns zero where the address is missing, which the driver refuses.
 func wordAt(address uintptr) uintptr {
 	if address < leastAddress {
 		return 0
@@ -87,7 +87,7 @@ func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (
 		if value == 0 {
 			continue
 		}
-		// What is deeper in a large structure may be left of something else, and never used.
+		// Words deep in a large structure may be stale, and never used.
 		scanned := size
 		//mutate:never all of a large structure is scanned
 		if size > mostScanned {
@@ -151,7 +151,7 @@ func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 	return touches
 }
 
-// copies tells of a copy of so many bytes; stream is -1 for the default one.
+// copies reports a copy of that many bytes. stream is -1 for the default one.
 func (o *observer) copies(c *observed, target, source, size, stream int) {
 	o.enqueues(c, c.streamAt(stream), copiedBetween(c.word(uintptr(target)), c.word(uintptr(source)), int(c.word(uintptr(size))))...)
 }
@@ -170,7 +170,7 @@ func copiedBetween(target, source uintptr, size int) []backends.Touch {
 	}
 }
 
-// copiesBatch tells of many copies that are one call.
+// copiesBatch reports many copies in one call.
 func (o *observer) copiesBatch(c *observed, stream uintptr) {
 	var touches []backends.Touch
 	for i := range c.word(3) {
@@ -253,7 +253,7 @@ func (o *observer) copiedBox(c *observed) {
 	o.copiedTo(c, uintptr(b.side(c.word(0), b.target).Address), uintptr(b.side(c.word(0), b.source).Address))
 }
 
-// fills tells of memory that is set.
+// fills reports memory that is set.
 func (o *observer) fills(c *observed, width uintptr, rows bool, stream int) {
 	t := backends.Touch{Address: backends.Address(c.word(0)), Size: int(c.word(2) * width), Writes: backends.DoesWrite}
 	if rows { // word 2 is the value, and 1 how far rows are apart
@@ -269,7 +269,7 @@ func (o *observer) fills(c *observed, width uintptr, rows bool, stream int) {
 	o.enqueues(c, c.streamAt(stream), t)
 }
 
-// launchesGraph tells of a graph, whose work nobody knows.
+// launchesGraph reports a graph, whose work is unknown.
 func (o *observer) launchesGraph(c *observed) {
 	handle := backends.Stream(c.word(1))
 	o.mutex.Lock()

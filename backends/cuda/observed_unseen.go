@@ -2,8 +2,8 @@ package cuda
 
 import "hamr/backends"
 
-// What comes before what that the driver is not asked for, or not by what is told of: by host functions, values in
-// memory, graphs, and other processes. Whatever may be in order then is taken to be.
+// This is order that the observer does not see: by host functions, values in memory, graphs, and other processes. It
+// takes for ordered whatever may be.
 
 const (
 	recordExternal = 1 // CU_EVENT_RECORD_EXTERNAL
@@ -26,14 +26,14 @@ const (
 	nodeValue              = 16
 )
 
-// waitsForAny is told that a stream waits for a value in memory: what writes that is not known, and may be any.
+// waitsForAny notes that a stream waits for a value in memory. Any stream may write that.
 func (o *observer) waitsForAny(c *observed) { o.afterAll(c, backends.Stream(c.word(0))) }
 
 func (o *observer) waitsForSemaphores(c *observed) { o.afterAll(c, backends.Stream(c.word(3))) }
 
 func (o *observer) afterAll(c *observed, handle backends.Stream) { o.orInGraph(c, handle, o.afterAny) }
 
-// orInGraph calls f with a call's stream, unless that is captured: then each launch of the graph does what f tells of.
+// orInGraph calls f with a call's stream, unless that is captured. Then each launch of the graph does what f reports.
 func (o *observer) orInGraph(c *observed, handle backends.Stream, f func(q *queue)) {
 	q := o.lock(c, handle)
 	defer o.mutex.Unlock()
@@ -60,20 +60,20 @@ func (o *observer) any(f func(q *queue)) {
 	}
 }
 
-// signals is told that a thread, or whoever looks at memory or a semaphore, may learn that a stream has got to
-// here: at once, for all that is known.
+// signals notes that a thread, by memory or a semaphore, may learn that a stream has reached this point. It may learn
+// that at once.
 func (o *observer) signals(c *observed) { o.signalled(c, backends.Stream(c.word(0))) }
 
 func (o *observer) signalsSemaphores(c *observed) { o.signalled(c, backends.Stream(c.word(3))) }
 
-// signalled is for before the call, since who learns of it may be quicker than that, and after it.
+// signalled is called before the call, since another thread may learn of it before the call returns, and after it.
 func (o *observer) signalled(c *observed, handle backends.Stream) {
 	//mutate:replace a host function tells nobody
 	//mutate:with func(q *queue) { o.to.Over(q.number) } => func(*queue) {}
 	o.orInGraph(c, handle, func(q *queue) { o.to.Over(q.number) })
 }
 
-// graphHasMore is told that a graph has, or may have, a node which does that, or waits.
+// graphHasMore notes that a graph has, or may have, a node that signals or waits.
 func (o *observer) graphHasMore(*observed) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -115,7 +115,7 @@ func (o *observer) opensEvent(c *observed) {
 	}
 }
 
-// recordedByKernel tells of the events that a launch has the kernel itself record.
+// recordedByKernel reports the events that the kernel of a launch records itself.
 func (o *observer) recordedByKernel(config uintptr) {
 	if config < leastAddress {
 		return
@@ -130,8 +130,8 @@ func (o *observer) recordedByKernel(config uintptr) {
 	}
 }
 
-// recordsAll is told that an event stands for all streams of a context, or of a part of its device. It is not
-// known which, so it stands for any.
+// recordsAll notes that an event stands for all streams of a context, or of a part of its device. Which ones is
+// unknown, so it stands for any.
 func (o *observer) recordsAll(c *observed) {
 	if *c.result != success {
 		return
@@ -160,7 +160,7 @@ func (o *observer) allWait(c *observed) {
 	}
 }
 
-// elapsed is told that the time between two events was had, which both have been reached for.
+// elapsed notes that somebody got the time between two events, both of which have been reached.
 func (o *observer) elapsed(c *observed) {
 	if *c.result == success {
 		o.reach(c.word(1))
@@ -187,7 +187,7 @@ func (o *observer) divides(*observed) {
 // exportsEvent is told of an event that other processes wait for from now on, or record.
 func (o *observer) exportsEvent(c *observed) { o.isUnseen(c.word(1)) }
 
-// allocated is told of memory that was taken in a stream's order. The driver sees to it that what freed it comes before.
+// allocated notes memory that was allocated in stream order. The driver orders it after the free.
 func (o *observer) allocated(c *observed) {
 	if *c.result == success && c.word(0) != 0 {
 		o.to.Made(backends.Address(wordAt(c.word(0))), int(c.word(1)))

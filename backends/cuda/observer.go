@@ -10,7 +10,7 @@ import (
 	"hamr/backends/internal/dl"
 )
 
-// observer makes of the calls of the driver what a Witness is told.
+// observer turns calls of the driver into what a Witness is told.
 type observer struct {
 	to     backends.Witness
 	driver observersFunctions
@@ -88,7 +88,7 @@ func (o *observer) lock(c *observed, handle backends.Stream) *queue {
 	o.mutex.Lock()
 	q := o.queues[of]
 	if q == nil && handle > perThreadStream {
-		// It was made before anybody observed, or by a call that is not told of: in whichever context.
+		// It was made before anybody observed, or by an unobserved call, in an unknown context.
 		o.mutex.Unlock()
 		blocking, context, capturing := o.asked(handle, c.context)
 		o.mutex.Lock()
@@ -121,7 +121,7 @@ func (o *observer) newQueue(of streamOf, context uintptr, blocking bool) *queue 
 	return q
 }
 
-// endThreads ends the streams of threads that are no more.
+// endThreads ends the streams of threads that have ended.
 func (o *observer) endThreads() {
 	for of, q := range o.queues {
 		if of.thread != 0 && unix.Tgkill(unix.Getpid(), of.thread, 0) == unix.ESRCH {
@@ -140,7 +140,7 @@ func (o *observer) inLegacyOrder(context uintptr) *inLegacyOrder {
 	return in
 }
 
-// inOrder tells what work comes after that is enqueued now. It is false where that goes into a graph.
+// inOrder reports what the work that is enqueued now comes after. It returns false where the work goes into a graph.
 func (o *observer) inOrder(q *queue) bool {
 	if q.origin != nil {
 		//mutate:replace work that goes into a graph is told of
@@ -163,7 +163,7 @@ func (o *observer) inOrder(q *queue) bool {
 	return true
 }
 
-// enqueues tells of work, and remembers its number for after the call.
+// enqueues reports work, and keeps its number for after the call.
 func (o *observer) enqueues(c *observed, handle backends.Stream, touches ...backends.Touch) {
 	*c.shared = 0
 	name := dl.Text(c.symbol)
@@ -186,7 +186,7 @@ func (o *observer) enqueues(c *observed, handle backends.Stream, touches ...back
 // numberBits are those of a work's number that a call's shared word has, beside the queue's.
 const numberBits = 40
 
-// enqueued is what enqueues has told.
+// enqueued returns what enqueues has kept.
 func (c *observed) enqueued() (q backends.Queue, number uint64) {
 	return backends.Queue(*c.shared >> numberBits), *c.shared & (1<<numberBits - 1)
 }
@@ -201,7 +201,7 @@ func (o *observer) records(c *observed) { o.recordsFor(c, false) }
 
 func (o *observer) recordsWithFlags(c *observed) { o.recordsFor(c, c.word(2)&recordExternal != 0) }
 
-// recordsFor is told of an event that is recorded; what is captured for external users the graph records.
+// recordsFor notes the record of an event. If it is captured for external users, the graph records it.
 func (o *observer) recordsFor(c *observed, external bool) {
 	event, handle := c.word(0), backends.Stream(c.word(1))
 	if c.site != 0 && *c.result != success {
@@ -271,7 +271,7 @@ func (o *observer) streamOver(c *observed) {
 	}
 	q := o.lock(c, backends.Stream(c.word(0)))
 	defer o.mutex.Unlock()
-	// The legacy default stream has waited for others; they have not for it, if they had nothing.
+	// The legacy default stream has waited for others. Those without work have not waited for it.
 	if q.origin == nil && (q != o.inLegacyOrder(q.context).itself || o.inOrder(q)) {
 		o.to.Over(q.number)
 	}
@@ -387,7 +387,7 @@ func (o *observer) captured(c *observed) {
 	}
 }
 
-// contextEnds is told that a context has waited for all, and goes with its kernels.
+// contextEnds notes that a context has waited for all work, and ends with its kernels.
 func (o *observer) contextEnds(c *observed) {
 	o.unloads(c)
 	o.mutex.Lock()
@@ -395,7 +395,7 @@ func (o *observer) contextEnds(c *observed) {
 	o.anyOver()
 }
 
-// unloads is told that kernels go, whose handles may be others' next.
+// unloads notes that kernels end. Other kernels may get their handles.
 func (o *observer) unloads(*observed) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

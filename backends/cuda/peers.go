@@ -5,7 +5,18 @@ import (
 	"fmt"
 	"sync"
 	"unsafe"
+
+	"hamr/backends"
 )
+
+// peerFloor is the floor of devices that reach each other's memory.
+type peerFloor struct {
+	orderFloor
+
+	peers        peers
+	extents      extents
+	withoutPeers bool // see PeerSetting
+}
 
 // peers remembers which devices may reach which others' memory. mu also guards
 // what extents have mapped, so that none misses a pair.
@@ -18,7 +29,7 @@ type peers struct {
 
 // CanAccess reports whether kernels and copies of device from can reach memory of
 // device to.
-func (b *Backend) CanAccess(from, to int) (bool, error) {
+func (b *peerFloor) CanAccess(from, to int) (bool, error) {
 	first, second, err := b.pair(from, to)
 	if err != nil || from == to || b.withoutPeers {
 		return false, err
@@ -28,7 +39,7 @@ func (b *Backend) CanAccess(from, to int) (bool, error) {
 	return int32(v.out[0]) != 0, err
 }
 
-func (b *Backend) pair(from, to int) (first, second *device, err error) {
+func (b *peerFloor) pair(from, to int) (first, second *device, err error) {
 	if from < 0 || to < 0 {
 		return nil, nil, fmt.Errorf("the %s backend has no device %d", b.Name(), min(from, to))
 	}
@@ -39,7 +50,7 @@ func (b *Backend) pair(from, to int) (first, second *device, err error) {
 }
 
 // Enable lets device from reach memory of device to, CUDAVMM's included. The pool is open to it already.
-func (b *Backend) Enable(from, to int) error {
+func (b *peerFloor) Enable(from, to int) error {
 	first, second, err := b.pair(from, to)
 	if err != nil {
 		return err
@@ -87,7 +98,7 @@ func (b *Backend) Enable(from, to int) error {
 
 // Disable implements backends.Peers. Copies between the two devices ask for access by themselves: after
 // the first one a Disable only counts.
-func (b *Backend) Disable(from, to int) error {
+func (b *peerFloor) Disable(from, to int) error {
 	first, second, err := b.pair(from, to)
 	if err != nil {
 		return err
@@ -117,7 +128,7 @@ func (b *Backend) Disable(from, to int) error {
 }
 
 // separate takes access back, or leaves all as it was. peers.mu is held.
-func (b *Backend) separate(first, second *device, pair [2]int) error {
+func (b *peerFloor) separate(first, second *device, pair [2]int) error {
 	far, err := b.primaryContext(second.number)
 	if err != nil {
 		return err
@@ -144,7 +155,7 @@ func (b *Backend) separate(first, second *device, pair [2]int) error {
 // openPool gives the devices that can reach d the right to the memory of a pool of d, which is new. Such rights
 // never change later: copies into the pool's memory from managed memory, or from another device, that go on
 // meanwhile are lost or end with CUDA_ERROR_ILLEGAL_ADDRESS (two H200, driver 580.159.04; see docs/rationale/memory.md).
-func (b *Backend) openPool(d *device, pool uintptr) error {
+func (b *peerFloor) openPool(d *device, pool uintptr) error {
 	for _, other := range b.devices {
 		can, err := b.CanAccess(other.number, d.number)
 		if err == nil && can {
@@ -159,7 +170,7 @@ func (b *Backend) openPool(d *device, pool uintptr) error {
 }
 
 // users returns a device and those that may have come to reach its memory.
-func (p *peers) users(b *Backend, d *device) []*device {
+func (p *peers) users(b *peerFloor, d *device) []*device {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := []*device{d}
@@ -173,7 +184,7 @@ func (p *peers) users(b *Backend, d *device) []*device {
 }
 
 // connect tries once to let two devices reach each other.
-func (b *Backend) connect(one, other int) {
+func (b *peerFloor) connect(one, other int) {
 	if b.withoutPeers {
 		return
 	}
@@ -185,4 +196,17 @@ func (b *Backend) connect(one, other int) {
 			_ = b.Enable(pair[0], pair[1])
 		}
 	}
+}
+
+// waitForUsers waits for the devices that reach a device's memory, and reports what went wrong there
+// before. A *NotFreedError says that one could not be waited for.
+func (b *peerFloor) waitForUsers(d *device) (late error) {
+	for _, each := range b.peers.users(b, d) {
+		//mutate:skip memory is unmapped under work of its own device
+		err := b.SynchronizeDevice(each.number)
+		if late = errors.Join(late, err); err != nil && b.SynchronizeDevice(each.number) != nil {
+			return &backends.NotFreedError{Reason: late}
+		}
+	}
+	return late
 }

@@ -9,16 +9,21 @@ import (
 	"hamr/internal/memorylimit"
 )
 
+const (
+	portable = 1 // pinned for all contexts
+	mapped   = 2 // at an address that devices can use, too
+)
+
 // pinnedShare is the part of the host's memory that the pool of page-locked memory keeps.
 const pinnedShare = 16
 
-// settled is the stream of the pool of page-locked memory: the host writes there at once, so
-// what comes back is used by nobody any more.
+// settled is the one stream of the pool of page-locked memory. The host writes to that memory at once, so it comes
+// back only when nobody uses it any more.
 const settled backends.Stream = 1
 
 // pinnedPool returns the pool of page-locked memory, made at its first use; nil if there is to
 // be none.
-func (b *Backend) pinnedPool() (*pool.Pool, error) {
+func (b *poolFloor) pinnedPool() (*pool.Pool, error) {
 	if p := b.pinned.Load(); p != nil || b.withoutReuse {
 		return p, nil
 	}
@@ -37,7 +42,7 @@ func (b *Backend) pinnedPool() (*pool.Pool, error) {
 }
 
 // allocatePinned serves the allocator CUDAHost.
-func (b *Backend) allocatePinned(r backends.Request) (backends.Address, error) {
+func (b *poolFloor) allocatePinned(r backends.Request) (backends.Address, error) {
 	if _, err := b.device(r.Device); err != nil {
 		return 0, err
 	}
@@ -49,7 +54,7 @@ func (b *Backend) allocatePinned(r backends.Request) (backends.Address, error) {
 }
 
 // freePinned frees memory of the allocator CUDAHost.
-func (b *Backend) freePinned(at backends.Region, size int) error {
+func (b *poolFloor) freePinned(at backends.Region, size int) error {
 	if p := b.pinned.Load(); p != nil && b.checksReuse && size > 0 {
 		if start, bytes, _ := p.Find(at.Address); start == at.Address && bytes >= size {
 			spoiled := hostBytes(at.Address, size)
@@ -61,10 +66,10 @@ func (b *Backend) freePinned(at backends.Region, size int) error {
 	return b.givePinnedBack(at.Address)
 }
 
-// takePinned returns page-locked memory that all devices reach and nobody uses, of whatever
-// contents: without a call of the driver's where as much was given back before. The error says
-// true to isOutOfMemory where there is no such memory to be had and pageable memory would do.
-func (b *Backend) takePinned(size int) (backends.Address, error) {
+// takePinned returns page-locked memory that all devices reach, with any contents. It calls the driver only if too
+// little was given back before. If there is no more such memory, isOutOfMemory is true for the error, and pageable
+// memory would do.
+func (b *poolFloor) takePinned(size int) (backends.Address, error) {
 	p, err := b.pinnedPool()
 	if err != nil {
 		return 0, err
@@ -77,7 +82,7 @@ func (b *Backend) takePinned(size int) (backends.Address, error) {
 
 // givePinnedBack takes back what takePinned returned, or other page-locked memory, which is
 // freed. All work on what takePinned returned is over.
-func (b *Backend) givePinnedBack(at backends.Address) error {
+func (b *poolFloor) givePinnedBack(at backends.Address) error {
 	if p := b.pinned.Load(); p != nil {
 		if ours, err := p.GiveBack(at, settled); ours {
 			return err
@@ -86,10 +91,10 @@ func (b *Backend) givePinnedBack(at backends.Address) error {
 	return b.unlock(at)
 }
 
-// lock takes page-locked memory from the driver. A system that locks no more pages than so
-// many has run out, too. Large memory is huge pages that several threads have the system find,
-// and that the driver locks then: a tenth of the time that it takes to do both.
-func (b *Backend) lock(size int) (backends.Address, error) {
+// lock takes page-locked memory from the driver. The system's limit on locked pages counts as out of memory, too. For
+// large memory several threads touch huge pages first, and the driver only locks them: that takes a tenth of the time
+// in which the driver does both.
+func (b *poolFloor) lock(size int) (backends.Address, error) {
 	v, err := b.enter(0, defaultStream)
 	if err != nil {
 		return 0, err
@@ -115,7 +120,7 @@ func (b *Backend) lock(size int) (backends.Address, error) {
 	return backends.Address(v.out[0]), err
 }
 
-func (b *Backend) unlock(at backends.Address) error {
+func (b *poolFloor) unlock(at backends.Address) error {
 	size, own := b.ownPages.Load(at)
 	if own || b.dialect.FreesForOne {
 		for _, d := range b.devices {
@@ -136,13 +141,8 @@ func (b *Backend) unlock(at backends.Address) error {
 	return nil
 }
 
-// lockError says that no more memory can be page-locked.
-type lockError struct{ *backends.DeviceError }
-
-func (e *lockError) Unwrap() error { return e.DeviceError }
-
 // pinnedMemory is pool.Source for memory that comes back when all work on it is over.
-type pinnedMemory struct{ b *Backend }
+type pinnedMemory struct{ b *poolFloor }
 
 func (m *pinnedMemory) Allocate(size int) (backends.Address, error) { return m.b.lock(size) }
 

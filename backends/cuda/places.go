@@ -1,23 +1,16 @@
 package cuda
 
-import (
-	"sync"
-	"unsafe"
+import "hamr/backends"
 
-	"hamr/backends"
-)
-
-// Where threads work: in contexts or, for libraries that have none, on devices. Then a device's number
-// and one, which is not zero, stands for a context.
-
-func (b *Backend) hasContexts() bool { return b.dialect.DeviceEntryPoints == nil }
+// Threads work in contexts or, where a library has none, on devices. There the device's number plus one stands for a
+// context, so that zero is none.
 
 func contextOfDevice(number int) uintptr { return uintptr(number) + 1 }
 
 func deviceOfContext(context uintptr) uintptr { return context - 1 }
 
 // getCurrent returns the code of asking which context is current, and leaves it in v.out[0].
-func (b *Backend) getCurrent(v *visit) (function uintptr, code int32) {
+func (b *contextFloor) getCurrent(v *visit) (function uintptr, code int32) {
 	if b.hasContexts() {
 		return b.driver.CtxGetCurrent, b.try(b.driver.CtxGetCurrent, v.slot(0))
 	}
@@ -27,7 +20,7 @@ func (b *Backend) getCurrent(v *visit) (function uintptr, code int32) {
 }
 
 // push makes a context current until pop.
-func (b *Backend) push(context uintptr) error {
+func (b *contextFloor) push(context uintptr) error {
 	if b.hasContexts() {
 		return b.call(b.driver.CtxPushCurrent, context)
 	}
@@ -35,7 +28,7 @@ func (b *Backend) push(context uintptr) error {
 }
 
 // pop ends push, before which another context was current.
-func (b *Backend) pop(v *visit) int32 {
+func (b *contextFloor) pop(v *visit) int32 {
 	if b.hasContexts() {
 		return b.try(b.driver.CtxPopCurrent, v.slot(0))
 	}
@@ -43,7 +36,7 @@ func (b *Backend) pop(v *visit) int32 {
 }
 
 // setCurrent makes a context current; zero is none, or the first device.
-func (b *Backend) setCurrent(context uintptr) error {
+func (b *contextFloor) setCurrent(context uintptr) error {
 	if b.hasContexts() {
 		return b.call(b.driver.CtxSetCurrent, context)
 	}
@@ -51,7 +44,7 @@ func (b *Backend) setCurrent(context uintptr) error {
 }
 
 // retainContext leaves a device's context in v.out[0].
-func (b *Backend) retainContext(v *visit, d *device) error {
+func (b *contextFloor) retainContext(v *visit, d *device) error {
 	if b.hasContexts() {
 		return b.call(b.driver.DevicePrimaryCtxRetain, v.slot(0), uintptr(d.handle))
 	}
@@ -59,17 +52,17 @@ func (b *Backend) retainContext(v *visit, d *device) error {
 	return nil
 }
 
-// place is what functions about two devices name one of them by.
-func (b *Backend) place(context uintptr) uintptr {
+// place returns what functions for two devices take for one of them.
+func (b *contextFloor) place(context uintptr) uintptr {
 	if b.hasContexts() {
 		return context
 	}
 	return deviceOfContext(context)
 }
 
-// contextOfStream asks for the context of somebody else's stream, and leaves it in v.out[0]. Where the
-// library cannot tell it is that of the device, which is what whoever named the stream has said.
-func (b *Backend) contextOfStream(v *visit, device int, stream backends.Stream) (function uintptr, code int32) {
+// contextOfStream asks for the context of somebody else's stream, and leaves it in v.out[0]. Where the library cannot
+// tell, it is the context of the device that the caller named.
+func (b *contextFloor) contextOfStream(v *visit, device int, stream backends.Stream) (function uintptr, code int32) {
 	switch of := &b.onDevices; {
 	case b.hasContexts():
 		return b.driver.StreamGetCtx, b.try(b.driver.StreamGetCtx, uintptr(stream), v.slot(0))
@@ -87,56 +80,4 @@ func (b *Backend) contextOfStream(v *visit, device int, stream backends.Stream) 
 	}
 	v.out[0] = uint64(contextOfDevice(max(0, min(device, len(b.devices)-1))))
 	return 0, success
-}
-
-// pointerAttributes is what DeviceEntryPoints.PointerQuery writes: the struct that CUDA's and HIP's
-// runtimes call cudaPointerAttributes and hipPointerAttribute_t, of which HIP 6 changed the numbers of
-// kind, and nothing else.
-type pointerAttributes struct {
-	kind, device         int32
-	onDevice, onHost     uintptr
-	managed, allocatedBy int32
-}
-
-var pointers = sync.Pool{New: func() any {
-	return new(struct {
-		attributes  pointerAttributes
-		start, size uintptr
-	})
-}}
-
-// locateOnDevices is locate by DeviceEntryPoints. Memory that nobody knows is an error to some versions,
-// of which nothing is left behind.
-func (b *Backend) locateOnDevices(at backends.Address) (backends.Location, error) {
-	found := nowhere(at)
-	q := pointers.Get().(*struct {
-		attributes  pointerAttributes
-		start, size uintptr
-	})
-	defer pointers.Put(q)
-	q.attributes, q.start, q.size = pointerAttributes{kind: -1, device: -1}, 0, 0
-	switch code := b.try(b.onDevices.PointerQuery, uintptr(unsafe.Pointer(&q.attributes)), uintptr(at)); code {
-	case success:
-	case invalidValue:
-		return found, nil
-	default:
-		return found, b.finish(b.onDevices.PointerQuery, code)
-	}
-	serves := &b.dialect.Allocators
-	host, onDevice, managed := b.dialect.MemoryTypes(b.version)
-	switch a := &q.attributes; {
-	case a.managed != 0 || a.kind == managed:
-		found.Allocator, found.Device = serves.Managed, int(max(a.device, 0))
-	case a.kind == host:
-		found.Allocator = serves.Pinned
-	case a.kind == onDevice && int(a.device) >= 0 && int(a.device) < len(b.devices):
-		found.Allocator, found.Device = serves.Plain, int(a.device)
-	default:
-		return found, nil
-	}
-	code := b.try(b.onDevices.MemGetRange, uintptr(unsafe.Pointer(&q.start)), uintptr(unsafe.Pointer(&q.size)), uintptr(at))
-	if code == success { // else the library cannot tell, as of memory that was locked later
-		found.Base, found.Size = backends.Address(q.start), int(q.size)
-	}
-	return found, nil
 }

@@ -1,48 +1,39 @@
 package cuda
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/backends/internal/pool"
 	"hamr/backends/internal/setting"
 )
 
 const (
-	pinnedAllocation = 1 // CU_MEM_ALLOCATION_TYPE_PINNED: in the driver's words, device memory
-	deviceLocation   = 1 // CU_MEM_LOCATION_TYPE_DEVICE
-	noAccess         = 0 // CU_MEM_ACCESS_FLAGS_PROT_NONE
-	readWrite        = 3 // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 	releaseThreshold = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
 	poolShare = 32 // the part of a device's memory that its pool keeps
 )
 
-// location is the driver's CUmemLocation.
-type location struct {
-	kind, number int32
+// poolFloor is the floor of pools: the driver's, and those of plain and of page-locked memory.
+type poolFloor struct {
+	peerFloor
+
+	pinned       atomic.Pointer[pool.Pool] // see pinnedPool
+	ownPages     sync.Map                  // the size of each mapping that lock has made, by address
+	sharedPools  bool                      // see PoolSharingSetting
+	withoutReuse bool                      // see PoolSetting
+	checksReuse  bool                      // likewise
 }
 
-// poolProperties is the driver's CUmemPoolProps.
-type poolProperties struct {
-	allocation, handles int32
-	location            location
-	security            uintptr
-	largest             uint64
-	usage               uint16
-	_                   [54]byte
-}
-
-// poolAccess is the driver's CUmemAccessDesc.
-type poolAccess struct {
-	location location
-	flags    int32
-}
-
-// pool returns the pool of a device, made at its first use. It is the backend's
-// own, as what it keeps and who may reach it is nobody else's business.
-func (b *Backend) pool(number int) (uintptr, error) {
+// pool returns the pool of a device, made at its first use. It is the backend's own: no other library changes what it
+// keeps, or who reaches it.
+func (b *poolFloor) pool(number int) (uintptr, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return 0, err
@@ -80,7 +71,7 @@ func (d *EntryPoints) hasPools() bool {
 		d.MemPoolSetAccess, d.MemPoolTrimTo, d.MemAllocFromPool, d.MemFreeInStreamOrder}, 0)
 }
 
-func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
+func (b *poolFloor) makePool(v *visit, d *device) (uintptr, error) {
 	threshold, err := b.releaseThreshold(v, d)
 	if err != nil {
 		return 0, err
@@ -108,7 +99,7 @@ func (b *Backend) makePool(v *visit, d *device) (uintptr, error) {
 	return pool, nil
 }
 
-func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
+func (b *poolFloor) releaseThreshold(v *visit, d *device) (uint64, error) {
 	keep, chosen, err := setting.Number(b.lookup, b.setting(ThresholdSetting), "a number of bytes", 0, math.MaxUint64)
 	if chosen || err != nil {
 		return keep, err
@@ -117,26 +108,7 @@ func (b *Backend) releaseThreshold(v *visit, d *device) (uint64, error) {
 	return v.out[0] / poolShare, err
 }
 
-// Trim waits for all work on the devices whose pools are in use and gives back
-// what these keep for reuse, and page-locked memory that no copy uses.
-func (b *Backend) Trim() error {
-	if err := b.trimStaging(); err != nil {
-		return err
-	}
-	if p := b.pinned.Load(); p != nil {
-		if err := p.Trim(); err != nil {
-			return err
-		}
-	}
-	for _, d := range b.devices {
-		if err := b.trimDevice(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *Backend) trim(d *device, pool uintptr) error {
+func (b *poolFloor) trim(d *device, pool uintptr) error {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return err
@@ -150,16 +122,35 @@ func (b *Backend) trim(d *device, pool uintptr) error {
 	return b.call(b.driver.MemPoolTrimTo, pool, 0)
 }
 
-// trimForMore reports whether there is more memory now, perhaps.
-func (b *Backend) trimForMore(of backends.Allocator) bool {
-	if of == b.dialect.Allocators.Pinned {
-		// The pool has given back what nobody uses.
-		return b.staging.Held() > 0 && b.trimStaging() == nil
+// sharesPools reports whether the driver has the functions that pools need to be shared.
+func (f *EntryPoints) sharesPools() bool {
+	return !slices.Contains([]uintptr{f.MemPoolExport, f.MemPoolImport, f.MemPoolExportPointer, f.MemPoolImportPointer}, 0)
+}
+
+// checkPoolSharing says why a device's pools cannot be shared.
+func (b *poolFloor) checkPoolSharing(d *device) error {
+	able, err := b.attributeLocked(d, AttributeSharedPools)
+	var unknown *backends.DeviceError
+	if errors.As(err, &unknown) && unknown.Code == invalidValue {
+		able, err = 0, nil // a driver before 11.3 does not know what it is asked for
 	}
-	for _, d := range b.devices {
-		if d.pool.Load() != 0 || d.reused.Load() != nil {
-			return b.Trim() == nil
-		}
+	if err != nil {
+		return err
 	}
-	return false
+	if able&byDescriptor == 0 || !b.driver.sharesPools() {
+		return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no pools that processes share by descriptor", d.number)}
+	}
+	return nil
+}
+
+// poolHandles is how the pool of a device can be shared: not at all unless PoolSharingSetting asks for it.
+func (b *poolFloor) poolHandles(d *device) (int32, error) {
+	if !b.sharedPools {
+		return 0, nil
+	}
+	err := b.checkPoolSharing(d)
+	if errors.Is(err, backends.ErrUnavailable) {
+		return 0, nil
+	}
+	return byDescriptor, err
 }

@@ -50,6 +50,7 @@ var properties = []struct {
 	name      string
 	attribute int
 }{
+
 	{"compute_capability_major", AttributeMajor},
 	{"compute_capability_minor", AttributeMinor},
 	{"multiprocessor_count", AttributeMultiprocessors},
@@ -93,7 +94,7 @@ var properties = []struct {
 }
 
 // Properties implements backends.PropertyReporter.
-func (b *Backend) Properties(number int) ([]backends.Property, error) {
+func (b *contextFloor) Properties(number int) ([]backends.Property, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return nil, err

@@ -1,12 +1,10 @@
 package cuda
 
 import (
-	"errors"
 	"math"
 
 	"hamr/backends"
 	"hamr/backends/internal/pool"
-	"hamr/backends/internal/setting"
 )
 
 // The values of PoolSetting.
@@ -15,18 +13,17 @@ const (
 	checkedPool = "check"
 )
 
-// freedByte is what memory that was given back consists of with PoolSetting "check".
+// freedByte fills memory that was given back, with PoolSetting "check".
 const freedByte = 0xDB
 
-// Reuses reports true of plain device memory and page-locked memory, unless PoolSetting says
-// otherwise.
-func (b *Backend) Reuses(a backends.Allocator) bool {
+// Reuses returns true for plain device memory and page-locked memory, unless PoolSetting says otherwise.
+func (b *poolFloor) Reuses(a backends.Allocator) bool {
 	return (a == b.dialect.Allocators.Plain || a == b.dialect.Allocators.Pinned) && b.lookup(b.setting(PoolSetting)) != withoutPool
 }
 
 // reused returns the pool of a device's plain memory, made at its first use; nil if it is
 // not to be used.
-func (b *Backend) reused(number int) (*pool.Pool, error) {
+func (b *poolFloor) reused(number int) (*pool.Pool, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return nil, err
@@ -54,12 +51,8 @@ func (b *Backend) reused(number int) (*pool.Pool, error) {
 	return d.reused.Load(), nil
 }
 
-func (b *Backend) poolLimitSetting() (int, error) {
-	return setting.Bytes(b.lookup, b.setting(PoolLimitSetting), 1, pool.NoLimit)
-}
-
 // allocatePlain serves the allocator CUDA.
-func (b *Backend) allocatePlain(r backends.Request) (backends.Address, error) {
+func (b *poolFloor) allocatePlain(r backends.Request) (backends.Address, error) {
 	p, err := b.reused(r.Device)
 	if err != nil {
 		return 0, err
@@ -69,7 +62,7 @@ func (b *Backend) allocatePlain(r backends.Request) (backends.Address, error) {
 	}
 	s := shared(r.Stream)
 	if s == perThreadStream {
-		// Another one on each thread: nothing can be said of it.
+		// It is another stream in each thread, so nothing is known about it.
 		s = backends.EveryStream
 	}
 	at, err := p.Take(r.Size, s)
@@ -83,9 +76,9 @@ func (b *Backend) allocatePlain(r backends.Request) (backends.Address, error) {
 	return at, nil
 }
 
-// freePlain frees memory of the allocator CUDA. What is not of the pool, as memory that
-// somebody else allocated, waits for the device.
-func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) error {
+// freePlain frees memory of the allocator CUDA. For memory that is not the pool's, such as that of another library,
+// it waits for the device.
+func (b *poolFloor) freePlain(at backends.Region, size int, s backends.Stream) error {
 	d, err := b.device(at.Device)
 	if err != nil {
 		return err
@@ -112,7 +105,7 @@ func (b *Backend) freePlain(at backends.Region, size int, s backends.Stream) err
 }
 
 // AllocateAtOnce hands out plain memory that the pool has on a lasting stream.
-func (b *Backend) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
+func (b *poolFloor) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
 	if r.Allocator != b.dialect.Allocators.Plain || r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
 		return 0, false
 	}
@@ -124,7 +117,7 @@ func (b *Backend) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
 }
 
 // FreeAtOnce takes it back.
-func (b *Backend) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool {
+func (b *poolFloor) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool {
 	if at.Allocator != b.dialect.Allocators.Plain || b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
 		return false
 	}
@@ -132,17 +125,9 @@ func (b *Backend) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool 
 	return p != nil && p.GiveBackAtOnce(at.Address, shared(s))
 }
 
-// shared names the default stream as the pool does; no other stream than this is special.
-func shared(s backends.Stream) backends.Stream {
-	if s == defaultStream {
-		return legacyStream
-	}
-	return s
-}
-
 // spoil overwrites memory in the order of the stream that it is freed on, as its next user
 // might.
-func (b *Backend) spoil(p *pool.Pool, at backends.Region, size int, s backends.Stream) error {
+func (b *poolFloor) spoil(p *pool.Pool, at backends.Region, size int, s backends.Stream) error {
 	if start, bytes, _ := p.Find(at.Address); start != at.Address || size == 0 || bytes < size {
 		return nil
 	}
@@ -156,7 +141,7 @@ func (b *Backend) spoil(p *pool.Pool, at backends.Region, size int, s backends.S
 
 // plainMemory is pool.Source.
 type plainMemory struct {
-	b *Backend
+	b *poolFloor
 	d *device
 }
 
@@ -166,15 +151,6 @@ func (m *plainMemory) Allocate(size int) (backends.Address, error) {
 
 func (m *plainMemory) Free(at backends.Address) error {
 	return keptByPool(m.b.freeHere(backends.Region{Address: at, Device: m.d.number}, m.b.driver.MemFree))
-}
-
-// keptByPool is an error of a pool's source: the pool tries again, not who gave it the memory.
-func keptByPool(err error) error {
-	var there *backends.NotFreedError
-	if errors.As(err, &there) {
-		return there.Reason
-	}
-	return err
 }
 
 func (m *plainMemory) Full(err error) bool { return isOutOfMemory(err) }
@@ -228,8 +204,7 @@ func (m *plainMemory) Record(s backends.Stream) (backends.Event, error) {
 	return e, nil
 }
 
-// rest waits for a stream's context if it is not the device's own, which Synchronize waits
-// for, and returns the error.
+// rest waits for a stream's context, and returns the error. For the device's own context Synchronize waits.
 func (m *plainMemory) rest(s backends.Stream, failed error) error {
 	v, err := m.b.enter(m.d.number, s)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"hamr/backends"
 )
 
-// ManySetting is how many copies are enqueued that need no staging, or no more of it: "kernel", by
-// one that copies them all; "batch", by the driver's function for that, where it has one; "single",
-// one by one. The default is a kernel within a device, else a batch.
+// ManySetting says how a list of copies is enqueued that needs no staging, or no more of it: "kernel", by one kernel
+// that copies them all; "batch", by the driver's function for that, where it has one; "single", one by one. The
+// default is a kernel within a device, else a batch.
 const ManySetting = "HAMR_COPY_MANY"
 
 type way int
@@ -24,23 +24,31 @@ const (
 
 var waysByName = map[string]way{"": byDefault, "kernel": byKernel, "batch": byBatch, "single": bySingle}
 
+// copyFloor is the floor of copies, fills and kernels.
+type copyFloor struct {
+	memoryFloor
+
+	withoutKernels bool // see KernelsSetting
+	manyBy         way  // see ManySetting
+}
+
 // run is bytes that lie side by side in two places.
 type run struct {
 	target, source backends.Address
 	size           int
 }
 
-// largestRun is how many bytes a kernel copies for a run; the driver copies more as fast.
+// largestRun is how many bytes of a run a kernel copies at most: the driver copies larger runs as fast.
 const largestRun = 4 << 20
 
 // copyRuns enqueues copies, of which none overlaps another's target. function is the driver's for
 // one. Where one way is not there, another is taken.
-func (v *visit) copyRuns(d *device, runs []run, stream backends.Stream, function uintptr, by way) error {
+func (b *copyFloor) copyRuns(v *visit, d *device, runs []run, stream backends.Stream, function uintptr, by way) error {
 	if len(runs) > 1 {
 		err := errors.ErrUnsupported
 		switch by {
 		case byKernel:
-			err = v.copyByKernel(d, runs, stream, function)
+			err = b.copyByKernel(v, d, runs, stream, function)
 		case byBatch:
 			err = v.copyByBatch(runs, stream)
 		}
@@ -63,12 +71,12 @@ func (v *visit) copyRun(r run, stream backends.Stream, function uintptr) error {
 	return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), v.b.native(stream))
 }
 
-// copyByKernel is errors.ErrUnsupported, and nothing was enqueued, where kernels do not run.
-func (v *visit) copyByKernel(d *device, runs []run, stream backends.Stream, function uintptr) error {
-	if v.b.withoutKernels || v.context != d.context.Load() {
+// copyByKernel enqueues nothing and returns errors.ErrUnsupported where kernels do not run.
+func (b *copyFloor) copyByKernel(v *visit, d *device, runs []run, stream backends.Stream, function uintptr) error {
+	if b.withoutKernels || v.context != d.context.Load() {
 		return errors.ErrUnsupported
 	}
-	kernel, err := v.b.kernel(d.number, copyKernel)
+	kernel, err := b.kernel(d.number, copyKernel)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
@@ -78,7 +86,7 @@ func (v *visit) copyByKernel(d *device, runs []run, stream backends.Stream, func
 			return nil
 		}
 		blocks := (int(argument.words) + kernelThreads - 1) / kernelThreads
-		err := v.b.launchBlocks(d.number, stream, kernel, blocks, unsafe.Pointer(argument))
+		err := b.launchBlocks(d.number, stream, kernel, blocks, unsafe.Pointer(argument))
 		argument.words, argument.count = 0, 0
 		return err
 	}
@@ -130,8 +138,8 @@ type batch struct {
 	first, failed           uintptr
 }
 
-// copyByBatch is errors.ErrUnsupported, and nothing was enqueued, where the driver has no such
-// function, and on the legacy stream, which it does not take.
+// copyByBatch enqueues nothing and returns errors.ErrUnsupported where the driver has no such function, and on the
+// legacy stream, which that function does not take.
 func (v *visit) copyByBatch(runs []run, stream backends.Stream) error {
 	driver := &v.b.driver
 	if !driver.batches() || stream <= legacyStream {
@@ -165,8 +173,8 @@ func (v *visit) callBatch(l *batch, count int, stream backends.Stream) error {
 
 func (d *EntryPoints) batches() bool { return d.MemcpyBatch != 0 || d.MemcpyBatchNow != 0 }
 
-// copyBeside has do enqueue copies on stream or, where that is one that batches cannot be on, on
-// another one that runs after it, and before all that it is given later.
+// copyBeside calls do to enqueue copies on stream. If the driver takes no batches on stream, do gets another stream,
+// which runs after the work that stream holds now, and before its later work.
 func (v *visit) copyBeside(d *device, by way, stream backends.Stream, do func(backends.Stream) error) error {
 	if by != byBatch || stream > legacyStream || !v.b.driver.batches() || v.context != d.context.Load() {
 		return do(stream)
@@ -184,19 +192,5 @@ func (v *visit) copyBeside(d *device, by way, stream backends.Stream, do func(ba
 	if behind := v.follow(d, stream, side); behind != nil {
 		err = errors.Join(err, behind, v.finish(side))
 	}
-	return err
-}
-
-// follow makes what is enqueued on a stream from now on run after what another one holds. Both are of
-// d's primary context, which is entered.
-func (v *visit) follow(d *device, stream, before backends.Stream) error {
-	e, err := v.newEvent(d)
-	if err != nil {
-		return err
-	}
-	if err = v.b.call(v.b.driver.EventRecord, e, v.b.native(before)); err == nil {
-		err = v.b.call(v.b.driver.StreamWaitEvent, v.b.native(stream), e, 0)
-	}
-	v.giveBack(d, e)
 	return err
 }

@@ -9,11 +9,6 @@ import (
 	"hamr/backends"
 )
 
-const (
-	byDescriptor = 1 // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-	readOnly     = 1 // CU_MEM_ACCESS_FLAGS_PROT_READ
-)
-
 // sharesMemory reports whether the driver has the functions that memory needs to be shared by
 // descriptor, beside those of managesAddresses.
 func (f *EntryPoints) sharesMemory() bool {
@@ -22,7 +17,7 @@ func (f *EntryPoints) sharesMemory() bool {
 
 // sharedUnits returns what a device's memory is made of that is shared by descriptor, or why there is
 // none.
-func (b *Backend) sharedUnits(number int) (*device, *units, error) {
+func (b *growthFloor) sharedUnits(number int) (*device, *units, error) {
 	if number < 0 {
 		return nil, nil, fmt.Errorf("the %s backend has no device %d", b.Name(), number)
 	}
@@ -49,13 +44,13 @@ func (b *Backend) sharedUnits(number int) (*device, *units, error) {
 }
 
 // Shares asks the driver, which has such memory since 10.2.
-func (b *Backend) Shares(device int) error {
+func (b *growthFloor) Shares(device int) error {
 	_, _, err := b.sharedUnits(device)
 	return err
 }
 
 // SharedUnit is that of CUDAVMM's.
-func (b *Backend) SharedUnit(device int) (int, error) {
+func (b *growthFloor) SharedUnit(device int) (int, error) {
 	_, u, err := b.sharedUnits(device)
 	if err != nil {
 		return 0, err
@@ -71,7 +66,7 @@ func (u *units) checkShared(size int) error {
 }
 
 // NewShared returns memory of CUDAVMM, which devices reach as they do all of it.
-func (b *Backend) NewShared(device, size int) (at backends.Region, descriptor int, err error) {
+func (b *growthFloor) NewShared(device, size int) (at backends.Region, descriptor int, err error) {
 	d, u, err := b.sharedUnits(device)
 	if err == nil {
 		err = u.checkShared(size)
@@ -96,7 +91,7 @@ func (b *Backend) NewShared(device, size int) (at backends.Region, descriptor in
 	return at, descriptor, nil
 }
 
-func (b *Backend) newShared(d *device, u *units, size int) (at backends.Address, descriptor int, err error) {
+func (b *growthFloor) newShared(d *device, u *units, size int) (at backends.Address, descriptor int, err error) {
 	handle, descriptor, err := b.createShared(d, u, size)
 	if err != nil {
 		return 0, -1, err
@@ -108,7 +103,7 @@ func (b *Backend) newShared(d *device, u *units, size int) (at backends.Address,
 }
 
 // createShared makes memory, and a descriptor of it.
-func (b *Backend) createShared(d *device, u *units, size int) (handle uintptr, descriptor int, err error) {
+func (b *growthFloor) createShared(d *device, u *units, size int) (handle uintptr, descriptor int, err error) {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return 0, -1, err
@@ -128,17 +123,8 @@ func (b *Backend) createShared(d *device, u *units, size int) (handle uintptr, d
 	return handle, descriptor, nil
 }
 
-// release gives a handle back, and tries again where that failed.
-func (b *Backend) release(handle uintptr) error {
-	err := b.call(b.driver.MemRelease, handle)
-	if err != nil {
-		_ = b.call(b.driver.MemRelease, handle)
-	}
-	return err
-}
-
 // mapShared maps all memory of a handle, which it gives back in any case, to addresses of its own.
-func (b *Backend) mapShared(d *device, size int, handle uintptr, readOnly bool) (backends.Address, error) {
+func (b *growthFloor) mapShared(d *device, size int, handle uintptr, readOnly bool) (backends.Address, error) {
 	at, _, err := b.addresses(d, size, 0)
 	if err != nil {
 		return 0, errors.Join(err, b.release(handle))
@@ -153,7 +139,7 @@ func (b *Backend) mapShared(d *device, size int, handle uintptr, readOnly bool) 
 
 // MapShared maps all of the memory that a descriptor is of: size is how much it has. What was made
 // on another device than the one named is refused, as far as the driver can tell.
-func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backends.Region, error) {
+func (b *growthFloor) MapShared(descriptor, device, size int, readOnly bool) (backends.Region, error) {
 	d, u, err := b.sharedUnits(device)
 	if err == nil {
 		err = u.checkShared(size)
@@ -171,7 +157,7 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 	return backends.Region{Address: at, Allocator: b.dialect.Allocators.Growing, Device: device}, nil
 }
 
-func (b *Backend) importShared(d *device, size, descriptor int, readOnly bool) (backends.Address, error) {
+func (b *growthFloor) importShared(d *device, size, descriptor int, readOnly bool) (backends.Address, error) {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return 0, err
@@ -190,7 +176,7 @@ func (b *Backend) importShared(d *device, size, descriptor int, readOnly bool) (
 }
 
 // ProtectShared takes the right to write from all devices.
-func (b *Backend) ProtectShared(at backends.Region, size int) error {
+func (b *growthFloor) ProtectShared(at backends.Region, size int) error {
 	p := &b.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +198,7 @@ func (b *Backend) ProtectShared(at backends.Region, size int) error {
 }
 
 // UnmapShared waits for the devices that reach the memory, as freeing of CUDAVMM's does.
-func (b *Backend) UnmapShared(at backends.Region, size int) error {
+func (b *growthFloor) UnmapShared(at backends.Region, size int) error {
 	e, err := b.extents.sharedAt(at, size)
 	if err != nil {
 		return err

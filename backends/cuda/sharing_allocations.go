@@ -35,7 +35,7 @@ func (f *foreignAllocations) has(at backends.Address) bool {
 	return f.opened[at] != nil
 }
 
-func (b *Backend) checkAllocationSharing() error {
+func (b *memoryFloor) checkAllocationSharing() error {
 	if slices.Contains([]uintptr{b.driver.IPCGetMemHandle, b.driver.IPCOpenMemHandle, b.driver.IPCCloseMemHandle}, 0) {
 		return &backends.UnavailableError{Backend: b.Name(), Reason: "its allocations cannot be opened by other processes"}
 	}
@@ -44,7 +44,7 @@ func (b *Backend) checkAllocationSharing() error {
 
 // ExportAllocation asks the driver where the allocation starts, whoever has made it. What is mapped, of a
 // pool or managed has no such handle.
-func (b *Backend) ExportAllocation(at backends.Region) (exported []byte, offset int, err error) {
+func (b *memoryFloor) ExportAllocation(at backends.Region) (exported []byte, offset int, err error) {
 	if _, err := b.device(max(at.Device, 0)); err != nil {
 		return nil, 0, err
 	}
@@ -79,15 +79,15 @@ func (b *Backend) ExportAllocation(at backends.Region) (exported []byte, offset 
 }
 
 // visitOf enters the context that memory is of.
-func (b *Backend) visitOf(found backends.Location) (*visit, error) {
+func (b *memoryFloor) visitOf(found backends.Location) (*visit, error) {
 	if found.Context != 0 {
 		return b.enterContext(found.Context)
 	}
 	return b.enter(found.Device, defaultStream)
 }
 
-// OpenAllocation counts by itself what the driver opens once.
-func (b *Backend) OpenAllocation(exported []byte, number int) (backends.Region, error) {
+// OpenAllocation counts how often an allocation was opened, since the driver opens it once.
+func (b *memoryFloor) OpenAllocation(exported []byte, number int) (backends.Region, error) {
 	if number < 0 {
 		return backends.Region{}, fmt.Errorf("the %s backend has no device %d", b.Name(), number)
 	}
@@ -129,7 +129,7 @@ func (b *Backend) OpenAllocation(exported []byte, number int) (backends.Region, 
 
 // openHandle calls a function that takes 64 bytes by value. The calling conventions of Linux have them
 // on the stack behind what is in registers on x86-64, and a pointer in their place elsewhere.
-func (b *Backend) openHandle(out uintptr, handle *[allocationHandleSize]byte) error {
+func (b *memoryFloor) openHandle(out uintptr, handle *[allocationHandleSize]byte) error {
 	if runtime.GOARCH != "amd64" {
 		return b.callWithPointers(b.driver.IPCOpenMemHandle, out, uintptr(unsafe.Pointer(handle)), lazyPeerAccess)
 	}
@@ -140,9 +140,9 @@ func (b *Backend) openHandle(out uintptr, handle *[allocationHandleSize]byte) er
 	return b.call(b.driver.IPCOpenMemHandle, arguments...)
 }
 
-// CloseAllocation waits for the devices that reach the memory before it is closed, since its maker may
-// free it then.
-func (b *Backend) CloseAllocation(at backends.Region) error {
+// CloseAllocation waits for the devices that reach the memory before it closes it, since the memory's owner may free
+// it then.
+func (b *memoryFloor) CloseAllocation(at backends.Region) error {
 	d, err := b.device(max(at.Device, 0))
 	if err != nil {
 		return err

@@ -20,40 +20,7 @@ type foreignPools struct {
 	times   map[backends.Address]int
 }
 
-// sharesPools reports whether the driver has the functions that pools need to be shared.
-func (f *EntryPoints) sharesPools() bool {
-	return !slices.Contains([]uintptr{f.MemPoolExport, f.MemPoolImport, f.MemPoolExportPointer, f.MemPoolImportPointer}, 0)
-}
-
-// checkPoolSharing says why a device's pools cannot be shared.
-func (b *Backend) checkPoolSharing(d *device) error {
-	able, err := b.attributeLocked(d, AttributeSharedPools)
-	var unknown *backends.DeviceError
-	if errors.As(err, &unknown) && unknown.Code == invalidValue {
-		able, err = 0, nil // a driver before 11.3 does not know what it is asked for
-	}
-	if err != nil {
-		return err
-	}
-	if able&byDescriptor == 0 || !b.driver.sharesPools() {
-		return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no pools that processes share by descriptor", d.number)}
-	}
-	return nil
-}
-
-// poolHandles is how the pool of a device can be shared: not at all unless PoolSharingSetting asks for it.
-func (b *Backend) poolHandles(d *device) (int32, error) {
-	if !b.sharedPools {
-		return 0, nil
-	}
-	err := b.checkPoolSharing(d)
-	if errors.Is(err, backends.ErrUnavailable) {
-		return 0, nil
-	}
-	return byDescriptor, err
-}
-
-func (b *Backend) sharingDevice(number int) (*device, error) {
+func (b *memoryFloor) sharingDevice(number int) (*device, error) {
 	if number < 0 {
 		return nil, fmt.Errorf("the %s backend has no device %d", b.Name(), number)
 	}
@@ -67,7 +34,7 @@ func (b *Backend) sharingDevice(number int) (*device, error) {
 }
 
 // SharedPool serves CUDAAsync where PoolSharingSetting asks for it.
-func (b *Backend) SharedPool(a backends.Allocator, number int) (descriptor int, err error) {
+func (b *memoryFloor) SharedPool(a backends.Allocator, number int) (descriptor int, err error) {
 	d, err := b.sharingDevice(number)
 	if err != nil {
 		return -1, err
@@ -96,7 +63,7 @@ func (b *Backend) SharedPool(a backends.Allocator, number int) (descriptor int, 
 }
 
 // ExportPooled asks the driver where the allocation starts.
-func (b *Backend) ExportPooled(at backends.Region) (exported []byte, offset int, err error) {
+func (b *memoryFloor) ExportPooled(at backends.Region) (exported []byte, offset int, err error) {
 	if _, err := b.sharingDevice(at.Device); err != nil {
 		return nil, 0, err
 	}
@@ -114,7 +81,7 @@ func (b *Backend) ExportPooled(at backends.Region) (exported []byte, offset int,
 }
 
 // ExportAllocated asks the driver once.
-func (b *Backend) ExportAllocated(at backends.Region) (exported []byte, err error) {
+func (b *memoryFloor) ExportAllocated(at backends.Region) (exported []byte, err error) {
 	if b.driver.MemPoolExportPointer == 0 {
 		return nil, &backends.UnavailableError{Backend: b.Name(), Reason: "its driver has no pools that processes share"}
 	}
@@ -131,7 +98,7 @@ func (b *Backend) ExportAllocated(at backends.Region) (exported []byte, err erro
 }
 
 // ImportPool lets the devices that can reach this one's memory reach the pool's, too.
-func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
+func (b *memoryFloor) ImportPool(descriptor, number int) (uintptr, error) {
 	d, err := b.sharingDevice(number)
 	if err != nil {
 		return 0, err
@@ -160,7 +127,7 @@ func (b *Backend) ImportPool(descriptor, number int) (uintptr, error) {
 	return pool, nil
 }
 
-func (b *Backend) foreignPool(pool uintptr) (*device, error) {
+func (b *memoryFloor) foreignPool(pool uintptr) (*device, error) {
 	b.peers.mu.Lock()
 	defer b.peers.mu.Unlock()
 	d := b.foreignPools.devices[pool]
@@ -170,9 +137,9 @@ func (b *Backend) foreignPool(pool uintptr) (*device, error) {
 	return d, nil
 }
 
-// ImportPooled returns memory of CUDAAsync. It counts by itself: the driver gives what is imported again the
-// same address, and all of them end with the first free.
-func (b *Backend) ImportPooled(pool uintptr, exported []byte) (backends.Region, error) {
+// ImportPooled returns memory of CUDAAsync. It counts the imports: the driver returns the same address for each, and
+// the first free ends all of them.
+func (b *memoryFloor) ImportPooled(pool uintptr, exported []byte) (backends.Region, error) {
 	d, err := b.foreignPool(pool)
 	if err != nil {
 		return backends.Region{}, err
@@ -200,9 +167,9 @@ func (b *Backend) ImportPooled(pool uintptr, exported []byte) (backends.Region, 
 	return at, nil
 }
 
-// ClosePooled waits for the devices that reach the memory before it gives it back, and until it is
-// given back: its maker may free it then.
-func (b *Backend) ClosePooled(at backends.Region) error {
+// ClosePooled waits for the devices that reach the memory, gives it back, and waits until that is done, since the
+// memory's owner may free it then.
+func (b *memoryFloor) ClosePooled(at backends.Region) error {
 	d, err := b.device(at.Device)
 	if err != nil {
 		return err
@@ -228,7 +195,7 @@ func (b *Backend) ClosePooled(at backends.Region) error {
 	return late
 }
 
-func (b *Backend) freeForeign(at backends.Region) error {
+func (b *memoryFloor) freeForeign(at backends.Region) error {
 	v, err := b.enter(at.Device, defaultStream)
 	if err != nil {
 		return &backends.NotFreedError{Reason: err}
@@ -241,7 +208,7 @@ func (b *Backend) freeForeign(at backends.Region) error {
 }
 
 // ClosePool ends a pool of ImportPool.
-func (b *Backend) ClosePool(pool uintptr) error {
+func (b *memoryFloor) ClosePool(pool uintptr) error {
 	d, err := b.foreignPool(pool)
 	if err != nil {
 		return err
@@ -258,9 +225,4 @@ func (b *Backend) ClosePool(pool uintptr) error {
 	}
 	delete(b.foreignPools.devices, pool)
 	return nil
-}
-
-func refused(err error) bool {
-	var there *backends.NotFreedError
-	return errors.As(err, &there)
 }

@@ -7,11 +7,18 @@ import (
 	"hamr/backends/internal/staging"
 )
 
-// Staging implements backends.Stager.
-func (b *Backend) Staging() backends.Staging { return &b.staging }
+// stagingFloor is the floor of copies by way of page-locked memory.
+type stagingFloor struct {
+	poolFloor
 
-// model says which device one is, for what was found by measuring such devices.
-func (b *Backend) model(number int) (staging.Model, error) {
+	staging staging.Engine
+}
+
+// Staging implements backends.Stager.
+func (b *stagingFloor) Staging() backends.Staging { return &b.staging }
+
+// model names a device, so that what was measured on such devices can be found.
+func (b *stagingFloor) model(number int) (staging.Model, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return staging.Model{}, err
@@ -22,6 +29,7 @@ func (b *Backend) model(number int) (staging.Model, error) {
 
 // lane is the way of one staged copy: a stream, and where it begins on the device.
 type lane struct {
+	b      *stagingFloor
 	visit  *visit
 	device *device
 	at     backends.Address
@@ -29,33 +37,25 @@ type lane struct {
 	stop   *backends.Stop
 }
 
-// stage copies between a device and ordinary host memory by way of page-locked chunks. The error is
-// errors.ErrUnsupported, and nothing was begun, where the driver is to do it: what is small, and
-// on streams of foreign contexts, whose events are not ours, or that are captured into graphs.
-func (v *visit) stage(device int, at, host backends.Address, size int, stream backends.Stream, up bool, stop *backends.Stop) error {
-	if !v.b.staging.Serves(device, size, up) {
+// stage copies between a device and ordinary host memory by way of page-locked chunks. Where the driver should copy
+// by itself, stage begins nothing and returns errors.ErrUnsupported: for small copies, on streams of foreign
+// contexts, whose events are not ours, and on streams that are captured into graphs.
+func (b *stagingFloor) stage(v *visit, device int, at, host backends.Address, size int, stream backends.Stream, up bool, stop *backends.Stop) error {
+	if !b.staging.Serves(device, size, up) {
 		return errors.ErrUnsupported
 	}
-	d, err := v.b.device(device)
+	d, err := b.device(device)
 	if err != nil {
 		return err
 	}
 	if v.context != d.context.Load() || v.captures(stream) {
 		return errors.ErrUnsupported
 	}
-	l := &lane{v, d, at, stream, stop}
+	l := &lane{b, v, d, at, stream, stop}
 	if up {
-		return v.b.staging.Upload(l, hostBytes(host, size))
+		return b.staging.Upload(l, hostBytes(host, size))
 	}
-	return v.b.staging.Download(l, hostBytes(host, size))
-}
-
-// captures reports whether the stream is, or may be, captured into a graph.
-func (v *visit) captures(stream backends.Stream) bool {
-	if v.b.driver.StreamIsCapturing == 0 {
-		return true
-	}
-	return v.b.try(v.b.driver.StreamIsCapturing, v.b.native(stream), v.slot(0)) != success || int32(v.out[0]) != 0
+	return b.staging.Download(l, hostBytes(host, size))
 }
 
 // Device implements staging.Driver.
@@ -66,7 +66,7 @@ func (l *lane) Stopped() bool { return l.stop.Asked() }
 
 // NewArena returns memory that all devices reach.
 func (l *lane) NewArena(size int) (*staging.Arena, error) {
-	at, err := l.visit.b.takePinned(size)
+	at, err := l.b.takePinned(size)
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +75,16 @@ func (l *lane) NewArena(size int) (*staging.Arena, error) {
 
 // Up implements staging.Driver.
 func (l *lane) Up(c *staging.Chunk, offset, n int) error {
-	return l.copy(c, l.visit.b.driver.MemcpyToDevice, uintptr(l.at)+uintptr(offset), uintptr(c.Address), n)
+	return l.copy(c, l.b.driver.MemcpyToDevice, uintptr(l.at)+uintptr(offset), uintptr(c.Address), n)
 }
 
 // Down implements staging.Driver.
 func (l *lane) Down(c *staging.Chunk, offset, n int) error {
-	return l.copy(c, l.visit.b.driver.MemcpyToHostAsync, uintptr(c.Address), uintptr(l.at)+uintptr(offset), n)
+	return l.copy(c, l.b.driver.MemcpyToHostAsync, uintptr(c.Address), uintptr(l.at)+uintptr(offset), n)
 }
 
 func (l *lane) copy(c *staging.Chunk, function, to, from uintptr, n int) error {
-	b := l.visit.b
+	b := l.b
 	if err := l.mark(c); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *lane) mark(c *staging.Chunk) error {
 		return err
 	}
 	if c.Mark.Event != 0 {
-		_ = l.visit.b.DestroyEvent(c.Mark.Device, backends.Event(c.Mark.Event))
+		_ = l.b.DestroyEvent(c.Mark.Device, backends.Event(c.Mark.Event))
 	}
 	c.Mark = staging.Mark{Event: e, Device: l.device.number}
 	return nil
@@ -117,7 +117,7 @@ func (l *lane) mark(c *staging.Chunk) error {
 
 // Done implements staging.Driver. The chunk's last copy may have been another device's.
 func (l *lane) Done(c *staging.Chunk) (bool, error) {
-	b := l.visit.b
+	b := l.b
 	if c.Mark.Device == l.device.number {
 		return b.answered(b.driver.EventQuery, c.Mark.Event)
 	}
@@ -130,7 +130,7 @@ func (l *lane) Done(c *staging.Chunk) (bool, error) {
 }
 
 // trimStaging gives idle chunks back, which waits for the devices.
-func (b *Backend) trimStaging() error {
+func (b *stagingFloor) trimStaging() error {
 	return b.staging.Trim(func(a *staging.Arena) error {
 		for _, m := range a.Marks() {
 			//mutate:skip page-locked chunks are given back while a device copies them

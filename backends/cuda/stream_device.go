@@ -9,19 +9,13 @@ import (
 	"hamr/backends"
 )
 
-// The codes by which drivers say that a handle is no stream's.
-const (
-	invalidValue  = 1
-	invalidHandle = 400
-)
-
 // lowestAddress is where mappings begin: vm.mmap_min_addr of every distribution.
 const lowestAddress = 1 << 16
 
 // StreamDevice asks the driver in whose context a stream is. The driver follows the
 // handle without checking it (cuStreamGetCtx of a handle that is not a stream's is
 // undefined), so it is not asked of one that cannot be an address.
-func (b *Backend) StreamDevice(s backends.Stream) (int, error) {
+func (b *contextFloor) StreamDevice(s backends.Stream) (int, error) {
 	if s <= perThreadStream {
 		return backends.HostDevice, nil
 	}
@@ -59,7 +53,7 @@ func noStream(err error) error {
 // mayBeStream reports whether a handle can be a stream's. Those of NVIDIA's drivers
 // are addresses; where one that exists is none, as the emulator's, the driver checks
 // handles itself.
-func (b *Backend) mayBeStream(s backends.Stream) bool {
+func (b *contextFloor) mayBeStream(s backends.Stream) bool {
 	if s < lowestAddress {
 		return false
 	}
@@ -69,7 +63,7 @@ func (b *Backend) mayBeStream(s backends.Stream) bool {
 
 // anyHandle returns a stream of the backend's, or else a context, without making one;
 // zero if none is known.
-func (b *Backend) anyHandle() uintptr {
+func (b *contextFloor) anyHandle() uintptr {
 	if own := b.streams.contexts.Load(); own != nil {
 		for s := range *own {
 			return uintptr(s)
@@ -90,9 +84,8 @@ func (b *Backend) anyHandle() uintptr {
 
 var pageSize = uintptr(os.Getpagesize())
 
-// isMapped reports whether there is memory at an address: mincore(2) fails with ENOMEM
-// where there is none. Any other failure tells nothing. The call may wait for another thread that maps memory, hence
-// no raw one.
+// isMapped reports whether there is memory at an address: mincore(2) fails with ENOMEM where there is none. Any other
+// failure tells nothing. The call may wait for another thread that maps memory, so it is no raw system call.
 func isMapped(address uintptr) bool {
 	var resident [1]byte
 	_, _, code := syscall.Syscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize, uintptr(unsafe.Pointer(&resident[0])))

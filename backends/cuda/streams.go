@@ -1,53 +1,18 @@
 package cuda
 
 import (
-	"maps"
-	"sync"
-	"sync/atomic"
+	"errors"
 	"syscall"
 
 	"hamr/backends"
 )
 
-const (
-	nonBlocking      = 1  // does not wait for the legacy stream, nor it for this one
-	perThreadStreams = 16 // of each device; threads beyond share
-)
+const nonBlocking = 1 // does not wait for the legacy stream, nor it for this one
 
-// ownStreams knows the contexts of the streams made here, so that the driver need
-// not be asked. It is read at every operation and changed seldom.
-type ownStreams struct {
-	mu       sync.Mutex
-	contexts atomic.Pointer[map[backends.Stream]uintptr]
-}
-
-func (o *ownStreams) contextOf(s backends.Stream) (uintptr, bool) {
-	contexts := o.contexts.Load()
-	if contexts == nil {
-		return 0, false
-	}
-	context, ok := (*contexts)[s]
-	return context, ok
-}
-
-// set makes a context known; zero forgets it.
-func (o *ownStreams) set(s backends.Stream, context uintptr) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	changed := map[backends.Stream]uintptr{}
-	if contexts := o.contexts.Load(); contexts != nil {
-		maps.Copy(changed, *contexts)
-	}
-	if changed[s] = context; context == 0 {
-		delete(changed, s)
-	}
-	o.contexts.Store(&changed)
-}
-
-// Resolve turns the default stream into the legacy one, and the per-thread one
-// into a stream of the backend's that runs after what the calling thread's
-// per-thread stream holds now. It belongs to the backend.
-func (b *Backend) Resolve(device int, s backends.Stream) (backends.Stream, error) {
+// Resolve returns the legacy stream for the default one. For the per-thread stream it returns a stream of the
+// backend's, which runs after all work that the calling thread's per-thread stream holds now. The backend keeps that
+// stream.
+func (b *orderFloor) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 	switch s {
 	case defaultStream, legacyStream:
 		return legacyStream, nil
@@ -57,7 +22,7 @@ func (b *Backend) Resolve(device int, s backends.Stream) (backends.Stream, error
 	return s, nil
 }
 
-func (b *Backend) followThread(number int) (backends.Stream, error) {
+func (b *orderFloor) followThread(number int) (backends.Stream, error) {
 	d, err := b.device(number)
 	if err != nil {
 		return 0, err
@@ -109,7 +74,7 @@ func (v *visit) newStream(flags uintptr) (backends.Stream, error) {
 
 // NewStream returns a stream that does not wait for the legacy one. It belongs to
 // the caller until DestroyStream.
-func (b *Backend) NewStream(device int) (backends.Stream, error) {
+func (b *orderFloor) NewStream(device int) (backends.Stream, error) {
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return 0, err
@@ -120,7 +85,7 @@ func (b *Backend) NewStream(device int) (backends.Stream, error) {
 
 // NewLegacyStream returns a stream that waits for the legacy one, and that one for it. It belongs to
 // the caller until DestroyStream.
-func (b *Backend) NewLegacyStream(device int) (backends.Stream, error) {
+func (b *orderFloor) NewLegacyStream(device int) (backends.Stream, error) {
 	v, err := b.enter(device, defaultStream)
 	if err != nil {
 		return 0, err
@@ -130,7 +95,7 @@ func (b *Backend) NewLegacyStream(device int) (backends.Stream, error) {
 }
 
 // DestroyStream ends a stream. Work on it is still done.
-func (b *Backend) DestroyStream(device int, s backends.Stream) error {
+func (b *orderFloor) DestroyStream(device int, s backends.Stream) error {
 	v, err := b.enter(device, s)
 	if err != nil {
 		return err
@@ -153,8 +118,8 @@ func (b *Backend) DestroyStream(device int, s backends.Stream) error {
 	return err
 }
 
-// Synchronize blocks until all work on s is done, without slices.
-func (b *Backend) Synchronize(device int, s backends.Stream) error {
+// Synchronize blocks in the driver until all work on s is done.
+func (b *orderFloor) Synchronize(device int, s backends.Stream) error {
 	v, err := b.enter(device, s)
 	if err != nil {
 		return err
@@ -164,9 +129,9 @@ func (b *Backend) Synchronize(device int, s backends.Stream) error {
 	return b.call(b.driver.StreamSynchronize, b.native(s))
 }
 
-// SynchronizeDevice blocks until all work in the device's primary context is done, which is not
-// made for it. It fails while a stream of the context is being captured into a graph.
-func (b *Backend) SynchronizeDevice(device int) error {
+// SynchronizeDevice blocks until all work in the device's primary context is done. It makes no context for that. It
+// fails while a stream of the context is being captured into a graph.
+func (b *orderFloor) SynchronizeDevice(device int) error {
 	d, err := b.device(device)
 	if err != nil {
 		return err
@@ -184,7 +149,7 @@ func (b *Backend) SynchronizeDevice(device int) error {
 }
 
 // SynchronizeContext is SynchronizeDevice for a context of somebody else's.
-func (b *Backend) SynchronizeContext(context uintptr) error {
+func (b *orderFloor) SynchronizeContext(context uintptr) error {
 	v, err := b.enterContext(context)
 	return v.synchronize(err)
 }
@@ -202,7 +167,7 @@ func (v *visit) synchronize(err error) error {
 // Idle reports whether all work on s is done, without waiting. Asked about the legacy
 // stream while another stream of the context is captured, which would end the capture,
 // it returns backends.ErrCapturing.
-func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
+func (b *orderFloor) Idle(device int, s backends.Stream) (bool, error) {
 	v, err := b.enter(device, s)
 	if err != nil {
 		return false, err
@@ -220,11 +185,45 @@ func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 	return b.answered(b.driver.StreamQuery, b.native(s))
 }
 
-// answered makes an answer of a code that says whether work is done.
-func (b *Backend) answered(function uintptr, arguments ...uintptr) (bool, error) {
-	code := b.try(function, arguments...)
-	if code == notReady {
-		return false, nil
+// endStream keeps the pools from asking a stream any more.
+func (b *orderFloor) endStream(s backends.Stream) {
+	for _, d := range b.devices {
+		if p := d.reused.Load(); p != nil {
+			//mutate:remove the pool of plain memory is not told that a stream ends
+			p.EndStream(s)
+		}
 	}
-	return code == success, b.finish(function, code)
+	b.streams.set(s, 0)
+}
+
+// finish waits for all work on a stream. A wait may report an earlier failure, so only a second wait says whether the
+// work is over.
+func (v *visit) finish(stream backends.Stream) error {
+	err := v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream))
+	if err != nil {
+		err = errors.Join(err, v.b.call(v.b.driver.StreamSynchronize, v.b.native(stream)))
+	}
+	return err
+}
+
+// captures reports whether the stream is, or may be, captured into a graph.
+func (v *visit) captures(stream backends.Stream) bool {
+	if v.b.driver.StreamIsCapturing == 0 {
+		return true
+	}
+	return v.b.try(v.b.driver.StreamIsCapturing, v.b.native(stream), v.slot(0)) != success || int32(v.out[0]) != 0
+}
+
+// follow makes later work on a stream run after the work that another one holds now. Both are of d's primary context,
+// which is entered.
+func (v *visit) follow(d *device, stream, before backends.Stream) error {
+	e, err := v.newEvent(d)
+	if err != nil {
+		return err
+	}
+	if err = v.b.call(v.b.driver.EventRecord, e, v.b.native(before)); err == nil {
+		err = v.b.call(v.b.driver.StreamWaitEvent, v.b.native(stream), e, 0)
+	}
+	v.giveBack(d, e)
+	return err
 }

@@ -1,14 +1,7 @@
 package cuda
 
-import (
-	"reflect"
-	"strings"
-
-	"hamr/backends/internal/dl"
-)
-
-// Introduction is what tells whether a driver can be used at all. Even those that
-// lack functions of EntryPoints have it.
+// Introduction is the functions that tell whether a driver can be used at all. Drivers that lack functions of
+// EntryPoints have them, too.
 type Introduction struct {
 	Init           uintptr `dl:"cuInit"`
 	DriverVersion  uintptr `dl:"cuDriverGetVersion"`
@@ -131,8 +124,7 @@ type EntryPoints struct {
 	LaunchKernel      uintptr `dl:"cuLaunchKernel"`
 }
 
-// DeviceEntryPoints is what a library has whose threads have a current device in place of a current
-// context.
+// DeviceEntryPoints are the functions of a library whose threads have a current device in place of a current context.
 type DeviceEntryPoints struct {
 	SetDevice       uintptr
 	GetLastError    uintptr // takes away what a thread's last error was
@@ -140,33 +132,4 @@ type DeviceEntryPoints struct {
 	StreamDevice    uintptr // returns the number, less than zero for no stream
 	PointerQuery    uintptr // see pointerAttributes
 	MemGetRange     uintptr // (**start, *size, address)
-}
-
-// symbolAt returns the name of the entry point that has the address, so that no
-// call needs to carry its name along for the errors.
-func (b *Backend) symbolAt(address uintptr) string {
-	for functions, tagged := range map[any]reflect.Type{
-		b.introduction: b.dialect.Introduction, b.driver: b.dialect.EntryPoints, b.onDevices: b.dialect.DeviceEntryPoints,
-	} {
-		if tagged == nil {
-			continue
-		}
-		value := reflect.ValueOf(functions)
-		for i := range value.NumField() {
-			if value.Field(i).Uint() == uint64(address) {
-				symbol, _, _ := strings.Cut(tagged.Field(i).Tag.Get("dl"), ",")
-				return symbol
-			}
-		}
-	}
-	return "an unknown function"
-}
-
-// bind fills functions, one of the structs above, from the symbols that the tags of another type with
-// the same fields name.
-func bind[T any](library dl.Library, functions *T, tagged reflect.Type) error {
-	bound := reflect.New(tagged)
-	err := dl.Bind(library, bound.Interface())
-	*functions = bound.Elem().Convert(reflect.TypeFor[T]()).Interface().(T)
-	return err
 }

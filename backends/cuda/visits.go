@@ -6,64 +6,12 @@ import (
 	"unsafe"
 
 	"hamr/backends"
-	"hamr/backends/internal/dl"
 )
-
-// The driver's special streams.
-const (
-	defaultStream   backends.Stream = 0 // the legacy one or the per-thread one: the caller's compiler decided
-	legacyStream    backends.Stream = 1
-	perThreadStream backends.Stream = 2
-)
-
-// call calls a C entry point. Pointers among the arguments must be to memory that
-// is on the heap and outlives the call, as a visit's: unlike callWithPointers, it
-// does not see to that, and allocates nothing.
-func (b *Backend) call(function uintptr, arguments ...uintptr) error {
-	return b.finish(function, b.try(function, arguments...))
-}
-
-// try is call for entry points with codes that are answers; it returns the code,
-// which is 32 bits wide: what the register holds above them means nothing.
-func (b *Backend) try(function uintptr, arguments ...uintptr) int32 {
-	return b.invoke(function, arguments)
-}
-
-// invoke calls a C entry point. Where the library keeps what a thread's last error was, other libraries
-// of the process must not take this one for theirs.
-func (b *Backend) invoke(function uintptr, arguments []uintptr) int32 {
-	if b.onDevices.GetLastError == 0 {
-		return int32(dl.CallWith(function, arguments))
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	code := int32(dl.CallWith(function, arguments))
-	if code != success {
-		dl.Call(b.onDevices.GetLastError)
-	}
-	return code
-}
-
-// callWithPointers is call for pointers to Go variables, converted to uintptr in
-// the argument list.
-//
-//go:uintptrescapes
-func (b *Backend) callWithPointers(function uintptr, arguments ...uintptr) error {
-	return b.finish(function, b.invoke(function, arguments))
-}
-
-// finish makes an error of a code that try returned.
-func (b *Backend) finish(function uintptr, code int32) error {
-	if code == success {
-		return nil
-	}
-	return b.failure(b.symbolAt(function), code)
-}
 
 // visit is the time that an operation spends in a context. It lives on the heap,
 // where the driver may write to it, and is reused.
 type visit struct {
-	b       *Backend
+	b       *contextFloor
 	context uintptr // current during the visit
 	before  uintptr // and before it
 	pushed  bool
@@ -88,7 +36,7 @@ func (v *visit) slot(i int) uintptr {
 // the stream's own context; the special streams belong to whatever is current, so
 // they are taken in the device's primary context. Device numbers below zero, of
 // memory that belongs to no device, mean the first device.
-func (b *Backend) enter(device int, stream backends.Stream) (*visit, error) {
+func (b *contextFloor) enter(device int, stream backends.Stream) (*visit, error) {
 	v := scratch()
 	v.b = b
 	context, err := v.contextOf(device, stream)
@@ -103,7 +51,7 @@ func (b *Backend) enter(device int, stream backends.Stream) (*visit, error) {
 }
 
 // enterContext is enter for a context that is known.
-func (b *Backend) enterContext(context uintptr) (*visit, error) {
+func (b *contextFloor) enterContext(context uintptr) (*visit, error) {
 	v := scratch()
 	v.b = b
 	if err := v.activate(context); err != nil {
