@@ -2,8 +2,7 @@ package backendtest
 
 import "hamr/backends"
 
-// Device is a stand-in for a device that tests can look into: a Fake, or a backend that
-// somebody has made to try the core with.
+// Device is a stand-in for a device that tests can look into: a Fake, or a backend that was made to test the core.
 type Device interface {
 	backends.Backend
 	backends.Streams
@@ -50,3 +49,5 @@ type EventProducer interface {
 }
 
 var _ Device = (*Fake)(nil)
+
+var _ backends.Launcher = (*Fake)(nil)

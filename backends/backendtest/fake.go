@@ -2,75 +2,11 @@ package backendtest
 
 import (
 	"bytes"
-	"math/rand/v2"
-	"sync"
+	"testing"
 	"time"
 
 	"hamr/backends"
-	"hamr/backends/internal/worker"
 )
-
-// FakeOptions says how a Fake behaves. The zero value is one CUDA-like device
-// of 1 GiB.
-type FakeOptions struct {
-	Space   backends.Space // whose allocators to serve; zero means SpaceCUDA
-	Devices int            // zero means one
-	Memory  int64          // bytes of each device; zero means 1 GiB
-	// Strict makes every copy late. Otherwise copies with pageable memory act as
-	// CUDA's do: into it they are complete at return, and out of it the source
-	// has been read at return.
-	Strict bool
-	// Manual leaves late work undone until somebody waits or polls for it, so
-	// that a missing wait gives wrong data at every run. Otherwise it is done
-	// after a random time of up to MaxDelay an item, zero meaning 1 ms.
-	Manual   bool
-	MaxDelay time.Duration
-	// Still has Manual's work wait for who waits: to poll does not help.
-	Still bool
-	// Synchronous does all work at once, like a runtime without streams.
-	Synchronous bool
-	// FreeWaits makes Free of memory that is not stream-ordered wait for the
-	// device first, as cuMemFree does in practice. Otherwise work that has yet to
-	// run on freed memory is a violation.
-	FreeWaits bool
-	// Reuses makes device memory of every allocator stream-ordered, and work that has yet to
-	// run on page-locked memory when it is freed a violation.
-	Reuses bool
-	// Grows is for how many bytes each allocation of device memory that is not
-	// stream-ordered has addresses: up to there it grows where it is. Zero: none grows.
-	Grows int
-	// LateMemory makes it a violation to use stream-ordered memory before the stream that
-	// it was taken on has come to it, as with CUDA's pools.
-	LateMemory bool
-	// ReuseHandles gives the handles of destroyed streams and events to new ones at once,
-	// so that who still means the old one by it means another.
-	ReuseHandles bool
-	// NoPeers keeps devices from reaching each other.
-	NoPeers bool
-	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
-	// but converts none.
-	NoConvert bool
-	// Mapped lets the host use device memory while it is mapped: a copy of it, which
-	// comes back when it is unmapped. Work of the device's meanwhile is a violation.
-	Mapped bool
-	// Fine has device memory where the host finds it, at any time, though facts do not say so.
-	Fine bool
-	// Knows reports whether a device reaches another runtime's memory, as a driver that the other
-	// one takes its memory from can tell. Nil: none does.
-	Knows func(device int, at backends.Region) bool
-	// Platforms is how many vendors' runtimes the devices belong to in turn: those of two know
-	// nothing of each other. Zero means one.
-	Platforms int
-	// OneThread makes it a violation that memory is taken, given back, copied or filled on more
-	// than one thread. It needs Synchronous.
-	OneThread bool
-	// NoSharing keeps memory from being shared by descriptor.
-	NoSharing bool
-	// Identities are the devices' UUIDs; nil makes them up from name and number.
-	Identities []backends.UUID
-	// Unavailable, when set, is why Probe fails.
-	Unavailable string
-}
 
 // Fake is a device backend without a device. Its device memory has addresses
 // that no processor accepts; its streams run late and out of step; it records
@@ -80,34 +16,7 @@ type FakeOptions struct {
 // all threads. It implements Backend, Streams, Timer, DeviceSynchronizer, Converter, Mapper, Locator,
 // Peers, MemoryReporter, Describer, Identified, Contexts, Reacher, HostReacher,
 // EventAdopter, Reuser, Grower, Sharer, Launcher and Device, and is safe for concurrent use.
-type Fake struct {
-	options FakeOptions
-
-	mu         sync.Mutex
-	probed     bool
-	blocks     []*block // by base
-	freed      int      // how many of blocks
-	used       []int64  // bytes, by device
-	defaults   []*fakeStream
-	threads    []*fakeStream // the threads' own
-	followers  []*fakeStream // what threads is resolved to
-	streams    map[backends.Stream]*fakeStream
-	busy       []*fakeStream // with work to do
-	working    bool          // a goroutine is doing late work
-	executing  bool          // a kernel is running
-	events     map[backends.Event]*fakeEvent
-	retired    []uint64 // handles to be used again
-	faults     []*fault
-	violations []string
-	calls      []string
-	counts     map[string]int
-	elsewhere  map[backends.Address]bool // blocks of other contexts, by base
-	settled    int                       // what SynchronizeContext has waited for
-	produced   map[uintptr]*point        // by VendorEvent
-	modules    fakeModules
-	worker     worker.Worker // of OneThread
-	thread     int           // its number; zero is none yet
-}
+type Fake struct{ fakeMemory }
 
 // NewFake returns a device backend for tests.
 func NewFake(o FakeOptions) *Fake {
@@ -129,16 +38,14 @@ func NewFake(o FakeOptions) *Fake {
 	if o.MaxDelay == 0 {
 		o.MaxDelay = time.Millisecond
 	}
-	f := &Fake{
-		options: o,
-		used:    make([]int64, o.Devices),
-		streams: map[backends.Stream]*fakeStream{},
-		events:  map[backends.Event]*fakeEvent{},
-		counts:  map[string]int{},
-
-		elsewhere: map[backends.Address]bool{},
-		produced:  map[uintptr]*point{},
-	}
+	f := new(Fake)
+	f.options = o
+	f.used = make([]int64, o.Devices)
+	f.streams = map[backends.Stream]*fakeStream{}
+	f.events = map[backends.Event]*fakeEvent{}
+	f.counts = map[string]int{}
+	f.elsewhere = map[backends.Address]bool{}
+	f.produced = map[uintptr]*point{}
 	for device := range o.Devices {
 		f.defaults = append(f.defaults, f.newStream(device))
 		f.threads = append(f.threads, f.newStream(device))
@@ -158,9 +65,6 @@ func (f *Fake) WithoutStreams() backends.Backend {
 		Counter
 	}{f, f}
 }
-
-// Name returns the name of the space it stands in for.
-func (f *Fake) Name() string { return f.options.Space.String() }
 
 // Probe fails when FakeOptions.Unavailable says so.
 func (f *Fake) Probe() error {
@@ -258,20 +162,6 @@ func (f *Fake) free(at backends.Region, size int, s backends.Stream) error {
 	return nil
 }
 
-// FreeWaits says what FakeOptions.FreeWaits does.
-func (f *Fake) FreeWaits(a backends.Allocator) bool {
-	return f.options.FreeWaits && !f.inOrder(a) && !f.Reuses(a)
-}
-
-// Reuses says what FakeOptions.Reuses does.
-func (f *Fake) Reuses(a backends.Allocator) bool {
-	return f.options.Reuses && (a.Kind() == backends.DeviceOnly || a.Kind() == backends.Pinned) && !a.Ordered()
-}
-
-func (f *Fake) inOrder(a backends.Allocator) bool {
-	return a.Ordered() || (f.Reuses(a) && a.Kind() != backends.Pinned)
-}
-
 // Peek returns a copy of memory as it is now, with no regard to pending work.
 func (f *Fake) Peek(at backends.Address, size int) []byte {
 	f.mu.Lock()
@@ -359,4 +249,45 @@ func (f *Fake) MemoryInfo(device int) (free, total int64, err error) {
 	return f.options.Memory - f.used[device], f.options.Memory, nil
 }
 
-func (f *Fake) delay() time.Duration { return rand.N(f.options.MaxDelay) }
+// Live counts what was allocated and not freed.
+func (f *Fake) Live() (allocations, bytes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range f.blocks {
+		if !b.freeing {
+			allocations++
+			bytes += b.size
+		}
+	}
+	return allocations, bytes
+}
+
+// LiveHandles counts streams, without the default ones, and events.
+func (f *Fake) LiveHandles() (streams, events int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.streams) - len(f.defaults) - len(f.threads) - len(f.followers), len(f.events)
+}
+
+// Finish does all pending work.
+func (f *Fake) Finish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.busy) > 0 {
+		f.finish(f.busy[0])
+	}
+}
+
+// AssertClean does all pending work, then fails t for each violation and for
+// memory that was not freed. Streams and events may be pooled: LiveHandles
+// counts them.
+func (f *Fake) AssertClean(t testing.TB) {
+	t.Helper()
+	f.Finish()
+	for _, v := range f.Violations() {
+		t.Errorf("fake %s: %s", f.Name(), v)
+	}
+	if allocations, bytes := f.Live(); allocations != 0 {
+		t.Errorf("fake %s: leak of %d allocations, %d bytes", f.Name(), allocations, bytes)
+	}
+}

@@ -4,12 +4,12 @@ import "hamr/backends"
 
 // CopyBatch queues the copies, the last one first. Each is a call of Copy, too, which may fail
 // after others were queued.
-func (f *Fake) CopyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
+func (f *fakeMemory) CopyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
 	f.onThread(func() { all, err = f.copyBatch(copies, s) })
 	return all, err
 }
 
-func (f *Fake) copyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
+func (f *fakeMemory) copyBatch(copies []backends.BatchCopy, s backends.Stream) (all backends.Progress, err error) {
 	if err := f.enter("CopyBatch", "%d copies, stream %#x", len(copies), s); err != nil {
 		return backends.Complete, err
 	}
@@ -25,7 +25,7 @@ func (f *Fake) copyBatch(copies []backends.BatchCopy, s backends.Stream) (all ba
 	return all, nil
 }
 
-func (f *Fake) checkBatch(copies []backends.BatchCopy) error {
+func (f *fakeMemory) checkBatch(copies []backends.BatchCopy) error {
 	if len(copies) == 0 {
 		return f.violate("CopyBatch", "no copies")
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Converts is false of elements of two types, and of all with FakeOptions.NoConvert.
-func (f *Fake) Converts(dst, src backends.Strided, s backends.Stream) bool {
+func (f *fakeMemory) Converts(dst, src backends.Strided, s backends.Stream) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.enter("Converts", "%s from %s, shape %v, stream %#x", describe(dst.Region),
@@ -18,12 +18,12 @@ func (f *Fake) Converts(dst, src backends.Strided, s backends.Stream) bool {
 	return f.moves(dst, src)
 }
 
-func (f *Fake) moves(dst, src backends.Strided) bool {
+func (f *fakeMemory) moves(dst, src backends.Strided) bool {
 	return !f.options.NoConvert && dst.Element == src.Element
 }
 
 // Convert queues a rearrangement of elements of one type.
-func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
+func (f *fakeMemory) Convert(dst, src backends.Strided, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Convert", "%s from %s, shape %v, stream %#x", describe(dst.Region), describe(src.Region),
@@ -69,7 +69,7 @@ func (f *Fake) Convert(dst, src backends.Strided, s backends.Stream) error {
 
 // viewStrided is view for the bytes from the lowest element's on, which lie low
 // bytes from element zero.
-func (f *Fake) viewStrided(call string, s backends.Strided) (m memory, low int, err error) {
+func (f *fakeMemory) viewStrided(call string, s backends.Strided) (m memory, low int, err error) {
 	high := s.Element.Size
 	for i, n := range s.Shape {
 		if step := s.Strides[i] * (n - 1); step < 0 {

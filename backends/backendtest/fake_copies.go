@@ -9,12 +9,12 @@ import (
 
 // Copy queues a copy. The source is read when the copy runs, save for what
 // FakeOptions.Strict says of pageable memory.
-func (f *Fake) Copy(dst, src backends.Region, size int, s backends.Stream) (left backends.Progress, err error) {
+func (f *fakeMemory) Copy(dst, src backends.Region, size int, s backends.Stream) (left backends.Progress, err error) {
 	f.onThread(func() { left, err = f.copy(dst, src, size, s) })
 	return left, err
 }
 
-func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
+func (f *fakeMemory) copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	if err := f.enter("Copy", "%s from %s, %d bytes, stream %#x", describe(dst), describe(src), size, s); err != nil {
 		return backends.Complete, err
 	}
@@ -66,12 +66,12 @@ func (f *Fake) copy(dst, src backends.Region, size int, s backends.Stream) (back
 }
 
 // Fill queues a fill.
-func (f *Fake) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) (err error) {
+func (f *fakeMemory) Fill(dst backends.Region, pattern []byte, count int, s backends.Stream) (err error) {
 	f.onThread(func() { err = f.fill(dst, pattern, count, s) })
 	return err
 }
 
-func (f *Fake) fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
+func (f *fakeMemory) fill(dst backends.Region, pattern []byte, count int, s backends.Stream) error {
 	if err := f.enter("Fill", "%s, %d times %x, stream %#x", describe(dst), count, pattern, s); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (f *Fake) fill(dst backends.Region, pattern []byte, count int, s backends.S
 // Launch queues a kernel: a function that gets at device memory through its
 // argument, as a foreign library's work on the same stream would. It must not
 // call the Fake.
-func (f *Fake) Launch(device int, s backends.Stream,
+func (f *fakeMemory) Launch(device int, s backends.Stream,
 	kernel func(memory func(at backends.Address, size int) []byte)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

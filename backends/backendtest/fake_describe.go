@@ -7,7 +7,7 @@ import (
 )
 
 // Describe returns the facts "name" and "uuid".
-func (f *Fake) Describe(device int) ([][2]string, error) {
+func (f *fakeMemory) Describe(device int) ([][2]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Describe", "%d", device); err != nil {
@@ -23,7 +23,7 @@ func (f *Fake) Describe(device int) ([][2]string, error) {
 }
 
 // Identity returns what FakeOptions.Identities says.
-func (f *Fake) Identity(device int) (backends.UUID, error) {
+func (f *fakeMemory) Identity(device int) (backends.UUID, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Identity", "%d", device); err != nil {
@@ -35,7 +35,7 @@ func (f *Fake) Identity(device int) (backends.UUID, error) {
 	return f.identity(device), nil
 }
 
-func (f *Fake) identity(device int) (id backends.UUID) {
+func (f *fakeMemory) identity(device int) (id backends.UUID) {
 	if device < len(f.options.Identities) {
 		return f.options.Identities[device]
 	}
@@ -44,7 +44,7 @@ func (f *Fake) identity(device int) (id backends.UUID) {
 }
 
 // Context returns a number for each device.
-func (f *Fake) Context(device int) (uintptr, error) {
+func (f *fakeMemory) Context(device int) (uintptr, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Context", "%d", device); err != nil {
@@ -53,12 +53,12 @@ func (f *Fake) Context(device int) (uintptr, error) {
 	return f.context(device), f.checkDevice("Context", device)
 }
 
-func (f *Fake) context(device int) uintptr { return firstContext + uintptr(device)*16 }
+func (f *fakeMemory) context(device int) uintptr { return firstContext + uintptr(device)*16 }
 
 const firstContext = 0xC0000
 
 // MoveToAnotherContext makes memory one of a context that is not the Fake's own.
-func (f *Fake) MoveToAnotherContext(base backends.Address) {
+func (f *fakeMemory) MoveToAnotherContext(base backends.Address) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.elsewhere[base] = true
@@ -66,7 +66,7 @@ func (f *Fake) MoveToAnotherContext(base backends.Address) {
 
 // SynchronizeContext finishes the work of the device that the context stands for, and of
 // the one that memory has been moved to.
-func (f *Fake) SynchronizeContext(context uintptr) error {
+func (f *fakeMemory) SynchronizeContext(context uintptr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("SynchronizeContext", "%#x", context); err != nil {
@@ -82,7 +82,7 @@ func (f *Fake) SynchronizeContext(context uintptr) error {
 }
 
 // Settled returns how often SynchronizeContext found work of a device to wait for.
-func (f *Fake) Settled() int {
+func (f *fakeMemory) Settled() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.settled

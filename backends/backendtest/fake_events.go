@@ -13,7 +13,7 @@ type fakeEvent struct {
 	point  *point // nil until recorded
 }
 
-func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, error) {
+func (f *fakeOrder) event(call string, device int, e backends.Event) (*fakeEvent, error) {
 	found, ok := f.events[e]
 	if !ok {
 		return nil, f.violate(call, "unknown event %#x", e)
@@ -25,16 +25,16 @@ func (f *Fake) event(call string, device int, e backends.Event) (*fakeEvent, err
 }
 
 // NewEvent returns an event that counts as done until it is recorded.
-func (f *Fake) NewEvent(device int) (backends.Event, error) {
+func (f *fakeOrder) NewEvent(device int) (backends.Event, error) {
 	return f.newEvent("NewEvent", device, false)
 }
 
 // NewTimedEvent returns an event for Elapsed.
-func (f *Fake) NewTimedEvent(device int) (backends.Event, error) {
+func (f *fakeOrder) NewTimedEvent(device int) (backends.Event, error) {
 	return f.newEvent("NewTimedEvent", device, true)
 }
 
-func (f *Fake) newEvent(call string, device int, timed bool) (backends.Event, error) {
+func (f *fakeOrder) newEvent(call string, device int, timed bool) (backends.Event, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter(call, "device %d", device); err != nil {
@@ -49,7 +49,7 @@ func (f *Fake) newEvent(call string, device int, timed bool) (backends.Event, er
 }
 
 // Elapsed is by the host's clock.
-func (f *Fake) Elapsed(device int, from, to backends.Event) (time.Duration, error) {
+func (f *fakeOrder) Elapsed(device int, from, to backends.Event) (time.Duration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Elapsed", "device %d, events %#x and %#x", device, from, to); err != nil {
@@ -74,7 +74,7 @@ func (f *Fake) Elapsed(device int, from, to backends.Event) (time.Duration, erro
 }
 
 // DestroyEvent leaves waits that were queued before in force.
-func (f *Fake) DestroyEvent(device int, e backends.Event) error {
+func (f *fakeOrder) DestroyEvent(device int, e backends.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("DestroyEvent", "device %d, event %#x", device, e); err != nil {
@@ -89,7 +89,7 @@ func (f *Fake) DestroyEvent(device int, e backends.Event) error {
 }
 
 // Record needs an event and a stream of the same device.
-func (f *Fake) Record(device int, e backends.Event, s backends.Stream) error {
+func (f *fakeOrder) Record(device int, e backends.Event, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Record", "device %d, event %#x, stream %#x", device, e, s); err != nil {
@@ -109,7 +109,7 @@ func (f *Fake) Record(device int, e backends.Event, s backends.Stream) error {
 }
 
 // Wait takes an event of any device. A later Record of e does not change it.
-func (f *Fake) Wait(device int, s backends.Stream, e backends.Event) error {
+func (f *fakeOrder) Wait(device int, s backends.Stream, e backends.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Wait", "device %d, stream %#x, event %#x", device, s, e); err != nil {
@@ -135,7 +135,7 @@ func (f *Fake) Wait(device int, s backends.Stream, e backends.Event) error {
 }
 
 // Done does one item when FakeOptions.Manual is set, so that polling ends.
-func (f *Fake) Done(device int, e backends.Event) (bool, error) {
+func (f *fakeOrder) Done(device int, e backends.Event) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Done", "device %d, event %#x", device, e); err != nil {
@@ -158,7 +158,7 @@ func (f *Fake) Done(device int, e backends.Event) (bool, error) {
 }
 
 // SynchronizeEvent does the work that e stands for.
-func (f *Fake) SynchronizeEvent(device int, e backends.Event) error {
+func (f *fakeOrder) SynchronizeEvent(device int, e backends.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("SynchronizeEvent", "device %d, event %#x", device, e); err != nil {
@@ -170,4 +170,42 @@ func (f *Fake) SynchronizeEvent(device int, e backends.Event) error {
 	}
 	f.reach(event.point)
 	return event.point.stream.takeError()
+}
+
+// VendorEvent implements EventProducer: the event is its producer's own, in no table of the Fake's.
+func (f *fakeOrder) VendorEvent(device int, s backends.Stream) (handle uintptr, release func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("VendorEvent", "device %d, stream %#x", device, s); err != nil {
+		return 0, nil, err
+	}
+	stream, err := f.stream("VendorEvent", device, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := &point{stream: stream}
+	f.enqueue(stream, task{point: p})
+	handle = uintptr(f.newHandle())
+	f.produced[handle] = p
+	return handle, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.produced, handle)
+	}, nil
+}
+
+// AdoptEvent knows what VendorEvent has made, until that is released.
+func (f *fakeOrder) AdoptEvent(device int, handle uintptr) (backends.Event, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter("AdoptEvent", "device %d, event %#x", device, handle); err != nil {
+		return 0, err
+	}
+	p, ok := f.produced[handle]
+	if !ok || p.stream.device != device {
+		return 0, f.violate("AdoptEvent", "%#x is no event of device %d", handle, device)
+	}
+	e := backends.Event(f.newHandle())
+	f.events[e] = &fakeEvent{device: device, point: p}
+	return e, nil
 }

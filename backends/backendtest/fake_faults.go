@@ -3,7 +3,6 @@ package backendtest
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	"hamr/backends"
 )
@@ -21,20 +20,20 @@ type fault struct {
 // FailAt makes the nth call from now on of the named method return err and do
 // nothing else; nth zero means every call. "Execute" names late work itself: its
 // error comes back from whoever waits for it.
-func (f *Fake) FailAt(call string, nth int, err error) {
+func (f *fakeBase) FailAt(call string, nth int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, &fault{call, nth, err})
 }
 
 // StopFailing forgets all faults that have not struck.
-func (f *Fake) StopFailing() {
+func (f *fakeBase) StopFailing() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = nil
 }
 
-func (f *Fake) injected(call string) (err error) {
+func (f *fakeBase) injected(call string) (err error) {
 	f.faults = slices.DeleteFunc(f.faults, func(x *fault) bool {
 		if x.call != call {
 			return false
@@ -54,7 +53,7 @@ func (f *Fake) injected(call string) (err error) {
 }
 
 // enter logs a call and returns the error that was injected for it.
-func (f *Fake) enter(call, format string, arguments ...any) error {
+func (f *fakeBase) enter(call, format string, arguments ...any) error {
 	if !f.probed {
 		_ = f.violate(call, "called before Probe")
 	}
@@ -69,7 +68,7 @@ func (f *Fake) enter(call, format string, arguments ...any) error {
 	return f.injected(call)
 }
 
-func (f *Fake) violate(call, format string, arguments ...any) error {
+func (f *fakeBase) violate(call, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
 	f.violations = append(f.violations, call+": "+message)
 	return &backends.DeviceError{API: "fake " + f.Name(), Call: call, Name: "FAKE_ERROR_INVALID_VALUE",
@@ -77,65 +76,22 @@ func (f *Fake) violate(call, format string, arguments ...any) error {
 }
 
 // Violations lists every misuse so far, in words.
-func (f *Fake) Violations() []string {
+func (f *fakeBase) Violations() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.violations)
 }
 
 // Calls lists the latest calls, oldest first, as in "Idle(device 0, stream 0x0)".
-func (f *Fake) Calls() []string {
+func (f *fakeBase) Calls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.calls)
 }
 
 // CallCount returns how often a method was called.
-func (f *Fake) CallCount(call string) int {
+func (f *fakeBase) CallCount(call string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts[call]
-}
-
-// Live counts what was allocated and not freed.
-func (f *Fake) Live() (allocations, bytes int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, b := range f.blocks {
-		if !b.freeing {
-			allocations++
-			bytes += b.size
-		}
-	}
-	return allocations, bytes
-}
-
-// LiveHandles counts streams, without the default ones, and events.
-func (f *Fake) LiveHandles() (streams, events int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.streams) - len(f.defaults) - len(f.threads) - len(f.followers), len(f.events)
-}
-
-// Finish does all pending work.
-func (f *Fake) Finish() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.busy) > 0 {
-		f.finish(f.busy[0])
-	}
-}
-
-// AssertClean does all pending work, then fails t for each violation and for
-// memory that was not freed. Streams and events may be pooled: LiveHandles
-// counts them.
-func (f *Fake) AssertClean(t testing.TB) {
-	t.Helper()
-	f.Finish()
-	for _, v := range f.Violations() {
-		t.Errorf("fake %s: %s", f.Name(), v)
-	}
-	if allocations, bytes := f.Live(); allocations != 0 {
-		t.Errorf("fake %s: leak of %d allocations, %d bytes", f.Name(), allocations, bytes)
-	}
 }

@@ -3,7 +3,6 @@ package backendtest
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"hamr/backends"
 )
@@ -11,46 +10,8 @@ import (
 // growthUnit is what the size of memory that has grown is a multiple of.
 const growthUnit = 64
 
-// store is the memory of all blocks that are the same at several addresses.
-type store struct {
-	bytes  int // of the largest
-	blocks []*block
-}
-
-// leave is the end of a block, and returns how many bytes no other one has.
-func (s *store) leave(b *block) int {
-	s.blocks = slices.DeleteFunc(s.blocks, func(other *block) bool { return other == b })
-	if len(s.blocks) > 0 {
-		return 0
-	}
-	return s.bytes
-}
-
-// extend makes the memory one of size bytes, and b the block that has them all.
-func (s *store) extend(b *block, size int) {
-	if data := s.blocks[0].data; size > cap(data) {
-		// Elsewhere, in twice the room: all blocks see the same bytes still.
-		larger := make([]byte, s.bytes, 2*size)
-		for _, each := range s.blocks {
-			copy(larger, each.data)
-			each.data = larger[:each.size]
-		}
-	}
-	b.data = s.blocks[0].data[:size]
-	if size > s.bytes {
-		spoil(b.data[s.bytes:])
-	}
-	b.size, s.bytes = size, max(s.bytes, size)
-}
-
-// Grows says what FakeOptions.Grows does.
-func (f *Fake) Grows(a backends.Allocator) bool {
-	return f.options.Grows > 0 && !f.options.Mapped && a.Backend() == f.Name() &&
-		a.Kind() == backends.DeviceOnly && !f.inOrder(a)
-}
-
 // Grow rounds sizes up.
-func (f *Fake) Grow(at backends.Region, had, size int) (int, error) {
+func (f *fakeMemory) Grow(at backends.Region, had, size int) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Grow", "%s, from %d to %d bytes", describe(at), had, size); err != nil {
@@ -73,7 +34,7 @@ func (f *Fake) Grow(at backends.Region, had, size int) (int, error) {
 }
 
 // Relocate makes another block of the same memory.
-func (f *Fake) Relocate(at backends.Region, had, size int) (backends.Address, int, error) {
+func (f *fakeMemory) Relocate(at backends.Region, had, size int) (backends.Address, int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Relocate", "%s, from %d to %d bytes", describe(at), had, size); err != nil {
@@ -94,7 +55,7 @@ func (f *Fake) Relocate(at backends.Region, had, size int) (backends.Address, in
 	return next.base, size, nil
 }
 
-func (f *Fake) blockToGrow(call string, at backends.Region, had, size int) (*block, error) {
+func (f *fakeMemory) blockToGrow(call string, at backends.Region, had, size int) (*block, error) {
 	if size <= had {
 		return nil, f.violate(call, "%s, which has %d bytes, is to have %d", describe(at), had, size)
 	}
@@ -105,8 +66,8 @@ func (f *Fake) blockToGrow(call string, at backends.Region, had, size int) (*blo
 	return b, err
 }
 
-// take counts what a block's memory is to have more, of which an error says how much was asked for.
-func (f *Fake) take(b *block, size, asked int) error {
+// take counts the bytes that a block's memory needs more. An error names the size that was asked for.
+func (f *fakeMemory) take(b *block, size, asked int) error {
 	more := max(size-b.store.bytes, 0)
 	if err := f.checkRoom(backends.Request{Allocator: b.allocator, Device: b.device, Size: asked},
 		b.owner(), more); err != nil {

@@ -27,11 +27,11 @@ const (
 type fakeKernel struct {
 	name  string
 	sizes []int
-	run   func(f *Fake, threads int, values [][]byte)
+	run   func(f *fakeMemory, threads int, values [][]byte)
 }
 
 var fakeKernels = []fakeKernel{
-	{"conformance_fill", []int{8, 4, 1}, func(f *Fake, threads int, v [][]byte) {
+	{"conformance_fill", []int{8, 4, 1}, func(f *fakeMemory, threads int, v [][]byte) {
 		count := min(threads, int(*(*uint32)(unsafe.Pointer(&v[1][0]))))
 		f.touch(v[0], count, func(target []byte) {
 			for i := range target {
@@ -39,7 +39,7 @@ var fakeKernels = []fakeKernel{
 			}
 		})
 	}},
-	{"conformance_copy", []int{8, 8, 4}, func(f *Fake, threads int, v [][]byte) {
+	{"conformance_copy", []int{8, 8, 4}, func(f *fakeMemory, threads int, v [][]byte) {
 		count := min(threads, int(*(*uint32)(unsafe.Pointer(&v[2][0]))))
 		f.touch(v[0], count, func(target []byte) {
 			f.touch(v[1], count, func(source []byte) { copy(target, source) })
@@ -48,7 +48,7 @@ var fakeKernels = []fakeKernel{
 }
 
 // touch is what a kernel does with the memory at an address.
-func (f *Fake) touch(address []byte, size int, do func(memory []byte)) {
+func (f *fakeMemory) touch(address []byte, size int, do func(memory []byte)) {
 	at := backends.Address(*(*uintptr)(unsafe.Pointer(&address[0])))
 	if b := f.find(at); b != nil {
 		f.onBlock(b, "kernel", func() { do(f.bytesAt(at, size)) })
@@ -74,7 +74,7 @@ type fakeFunction struct {
 type fakeModules map[backends.Module]*fakeModule
 
 // LoadModule takes Kernels.
-func (f *Fake) LoadModule(device int, image []byte) (backends.Module, error) {
+func (f *fakeMemory) LoadModule(device int, image []byte) (backends.Module, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("LoadModule", "device %d, %d bytes", device, len(image)); err != nil {
@@ -96,7 +96,7 @@ func (f *Fake) LoadModule(device int, image []byte) (backends.Module, error) {
 }
 
 // UnloadModule is a violation while the module has work to do.
-func (f *Fake) UnloadModule(device int, m backends.Module) error {
+func (f *fakeMemory) UnloadModule(device int, m backends.Module) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("UnloadModule", "device %d, module %#x", device, m); err != nil {
@@ -114,7 +114,7 @@ func (f *Fake) UnloadModule(device int, m backends.Module) error {
 }
 
 // Function finds a kernel of a module's.
-func (f *Fake) Function(device int, m backends.Module, name string) (backends.Function, error) {
+func (f *fakeMemory) Function(device int, m backends.Module, name string) (backends.Function, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Function", "device %d, module %#x, %q", device, m, name); err != nil {
@@ -134,7 +134,7 @@ func (f *Fake) Function(device int, m backends.Module, name string) (backends.Fu
 	return 0, backends.ErrNoFunction
 }
 
-func (f *Fake) function(call string, device int, handle backends.Function) (*fakeFunction, error) {
+func (f *fakeMemory) function(call string, device int, handle backends.Function) (*fakeFunction, error) {
 	for _, m := range f.modules {
 		if function := m.functions[handle]; function != nil && m.device == device {
 			return function, nil
@@ -144,7 +144,7 @@ func (f *Fake) function(call string, device int, handle backends.Function) (*fak
 }
 
 // FunctionFacts are those of a small device.
-func (f *Fake) FunctionFacts(device int, handle backends.Function) (facts backends.FunctionFacts, err error) {
+func (f *fakeMemory) FunctionFacts(device int, handle backends.Function) (facts backends.FunctionFacts, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("FunctionFacts", "device %d, function %#x", device, handle); err != nil {
@@ -160,7 +160,7 @@ func (f *Fake) FunctionFacts(device int, handle backends.Function) (facts backen
 }
 
 // AllowShared raises what launches may ask for.
-func (f *Fake) AllowShared(device int, handle backends.Function, bytes int) error {
+func (f *fakeMemory) AllowShared(device int, handle backends.Function, bytes int) error {
 	time.Sleep(10 * time.Microsecond) // others may come first, as on their way into a driver
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *Fake) AllowShared(device int, handle backends.Function, bytes int) erro
 }
 
 // LaunchFunction queues a kernel, whose arguments it reads at once.
-func (f *Fake) LaunchFunction(device int, s backends.Stream, handle backends.Function, shape backends.LaunchShape,
+func (f *fakeMemory) LaunchFunction(device int, s backends.Stream, handle backends.Function, shape backends.LaunchShape,
 	arguments unsafe.Pointer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,13 +217,11 @@ func (f *Fake) LaunchFunction(device int, s backends.Stream, handle backends.Fun
 }
 
 // Capturing is false: there are no graphs.
-func (f *Fake) Capturing(int, backends.Stream) (bool, error) { return false, nil }
+func (f *fakeMemory) Capturing(int, backends.Stream) (bool, error) { return false, nil }
 
 // LiveModules is how many modules were loaded and not unloaded.
-func (f *Fake) LiveModules() int {
+func (f *fakeMemory) LiveModules() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.modules)
 }
-
-var _ backends.Launcher = (*Fake)(nil)

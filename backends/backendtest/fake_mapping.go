@@ -3,25 +3,17 @@ package backendtest
 import (
 	"slices"
 	"syscall"
-	"unsafe"
 
 	"hamr/backends"
 )
 
-// mapped is a part of a block that the host has.
-type mapped struct {
-	from, to int // bytes in the block
-	write    bool
-	host     []byte
-}
-
 // Maps is what FakeOptions.Mapped says, or the facts, of memory that the host cannot touch.
-func (f *Fake) Maps(a backends.Allocator) bool {
+func (f *fakeMemory) Maps(a backends.Allocator) bool {
 	return (f.options.Mapped || a.Facts().Mapped) && a.Backend() == f.Name() && a.Kind() == backends.DeviceOnly
 }
 
 // Map hands out a copy at a new place, as a device of its own would.
-func (f *Fake) Map(at backends.Region, size int, write bool) (backends.Address, error) {
+func (f *fakeMemory) Map(at backends.Region, size int, write bool) (backends.Address, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Map", "%s, %d bytes, write %v", describe(at), size, write); err != nil {
@@ -47,7 +39,7 @@ func (f *Fake) Map(at backends.Region, size int, write bool) (backends.Address, 
 }
 
 // Unmap writes back what was mapped for writing.
-func (f *Fake) Unmap(at backends.Region, host backends.Address) error {
+func (f *fakeMemory) Unmap(at backends.Region, host backends.Address) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Unmap", "%s at %#x", describe(at), host); err != nil {
@@ -71,22 +63,8 @@ func (f *Fake) Unmap(at backends.Region, host backends.Address) error {
 	return syscall.Munmap(m.host)
 }
 
-func addressOf(data []byte) backends.Address {
-	return backends.Address(unsafe.Pointer(unsafe.SliceData(data)))
-}
-
-// held returns the part that the host has of some bytes of the block, or nil.
-func (b *block) held(from, to int) *mapped {
-	for i := range b.mapped {
-		if m := &b.mapped[i]; from < m.to && m.from < to {
-			return m
-		}
-	}
-	return nil
-}
-
-// truth is what the bytes at at are for whoever may use them now.
-func (f *Fake) truth(at backends.Address, size int) []byte {
+// truth returns the bytes at at for who may use them now.
+func (f *fakeMemory) truth(at backends.Address, size int) []byte {
 	if b := f.find(at); b != nil && !b.freed {
 		from := int(at - b.base)
 		if m := b.held(from, from+size); m != nil && m.write && m.from <= from && from+size <= m.to {

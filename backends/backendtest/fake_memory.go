@@ -1,73 +1,28 @@
 package backendtest
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"hamr/backends"
 )
 
-const (
-	// Addresses from here on are outside the 48 bits that x86-64 and arm64
-	// processes have: reading one ends the process.
-	firstDeviceAddress = backends.Address(1) << 52
-	guard              = 4096 // between blocks, so that running past one is noticed
-	garbage            = 0xDB
-	mostFreedBlocks    = 1 << 14 // how many are remembered, to tell double frees
-)
+// fakeMemory is the floor of memory, and of what is done with it.
+type fakeMemory struct {
+	fakeOrder
 
-// addressesUsed is shared by all fakes: an address is never used twice, and two
-// backends never know the same one.
-var addressesUsed atomic.Uint64
-
-// block is one allocation.
-type block struct {
-	base      backends.Address
-	size      int
-	allocator backends.Allocator
-	device    int // as requested
-	data      []byte
-	coming    bool // the stream that it is taken on has not come to it
-	freeing   bool // Free was called
-	freed     bool // and has run
-	mapped    []mapped
-	reach     int    // bytes that it has addresses for
-	store     *store // of memory that grows, else nil
-	shared    bool   // by descriptor
-	readOnly  bool
+	blocks    []*block                  // by base
+	freed     int                       // how many of blocks
+	used      []int64                   // bytes, by device
+	executing bool                      // a kernel is running
+	elsewhere map[backends.Address]bool // blocks of other contexts, by base
+	settled   int                       // what SynchronizeContext has waited for
+	modules   fakeModules
 }
 
-func (b *block) kind() backends.MemoryKind { return b.allocator.Kind() }
-
-// owner is the device whose default stream and context serve the block.
-func (b *block) owner() int { return max(b.device, 0) }
-
-// memory is what a Region turned out to be.
-type memory struct {
-	block    *block // nil for host memory that the fake does not own
-	offset   int
-	size     int
-	host     []byte
-	pageable bool
-}
-
-func (m memory) bytes() []byte {
-	if m.block == nil {
-		return m.host
-	}
-	return m.block.data[m.offset : m.offset+m.size]
-}
-
-func describe(r backends.Region) string {
-	return fmt.Sprintf("%s:%d@%#x", r.Allocator, r.Device, uintptr(r.Address))
-}
-
-func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
+func (f *fakeMemory) newBlock(r backends.Request, device int) (*block, error) {
 	limited := r.Allocator.Kind() != backends.Pinned
 	if limited {
 		if err := f.checkRoom(r, device, r.Size); err != nil {
@@ -97,19 +52,13 @@ func (f *Fake) newBlock(r backends.Request, device int) (*block, error) {
 	return b, nil
 }
 
-func (f *Fake) insert(b *block) {
+func (f *fakeMemory) insert(b *block) {
 	i, _ := slices.BinarySearchFunc(f.blocks, b.base, byBase)
 	f.blocks = slices.Insert(f.blocks, i, b)
 }
 
-// newAddresses returns where size bytes start that nobody has had.
-func newAddresses(size int) backends.Address {
-	room := (uint64(size)+guard-1)/guard*guard + guard
-	return firstDeviceAddress + backends.Address(addressesUsed.Add(room)-room)
-}
-
-// checkRoom is the error for a request that takes more bytes than a device has left.
-func (f *Fake) checkRoom(r backends.Request, device, more int) error {
+// checkRoom returns the error for a request of more bytes than a device has left.
+func (f *fakeMemory) checkRoom(r backends.Request, device, more int) error {
 	if int64(more) > f.options.Memory-f.used[device] {
 		// Stream-ordered releases may still be queued: a driver waits for them.
 		f.finishDevice(device)
@@ -120,18 +69,8 @@ func (f *Fake) checkRoom(r backends.Request, device, more int) error {
 	return nil
 }
 
-// spoil makes memory garbage.
-func spoil(data []byte) {
-	data[0] = garbage
-	for done := 1; done < len(data); done *= 2 {
-		copy(data[done:], data[:done])
-	}
-}
-
-func byBase(b *block, at backends.Address) int { return cmp.Compare(b.base, at) }
-
 // find returns the block that holds at, freed ones included, or nil.
-func (f *Fake) find(at backends.Address) *block {
+func (f *fakeMemory) find(at backends.Address) *block {
 	i, exact := slices.BinarySearchFunc(f.blocks, at, byBase)
 	if exact {
 		return f.blocks[i]
@@ -144,7 +83,7 @@ func (f *Fake) find(at backends.Address) *block {
 
 // release takes the memory away. Host-visible blocks stay reserved, so that a
 // late access faults and the address is not used again.
-func (f *Fake) release(b *block) {
+func (f *fakeMemory) release(b *block) {
 	if b.store != nil {
 		f.used[b.owner()] -= int64(b.store.leave(b))
 	} else if b.kind() != backends.Pinned {
@@ -161,12 +100,12 @@ func (f *Fake) release(b *block) {
 	}
 }
 
-func (f *Fake) blockToFree(at backends.Region, size int) (*block, error) {
+func (f *fakeMemory) blockToFree(at backends.Region, size int) (*block, error) {
 	return f.blockOf("Free", at, size)
 }
 
 // blockOf returns the block that is at an address, and has size bytes unless that is zero.
-func (f *Fake) blockOf(call string, at backends.Region, size int) (*block, error) {
+func (f *fakeMemory) blockOf(call string, at backends.Region, size int) (*block, error) {
 	b := f.find(at.Address)
 	switch {
 	case b == nil:
@@ -189,7 +128,7 @@ func (f *Fake) blockOf(call string, at backends.Region, size int) (*block, error
 }
 
 // view checks that size bytes at r may be used now.
-func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
+func (f *fakeMemory) view(call string, r backends.Region, size int) (memory, error) {
 	b := f.find(r.Address)
 	if b == nil {
 		if r.Address >= firstDeviceAddress || r.Allocator.Backend() == f.Name() {
@@ -219,7 +158,7 @@ func (f *Fake) view(call string, r backends.Region, size int) (memory, error) {
 }
 
 // onBlock does late work on b, if it is still there.
-func (f *Fake) onBlock(b *block, what string, work func()) {
+func (f *fakeMemory) onBlock(b *block, what string, work func()) {
 	if b != nil && len(b.mapped) > 0 {
 		_ = f.violate("Execute", "a late %s on %s:%d@%#x while the host has it mapped", what, b.allocator,
 			b.device, uintptr(b.base))
@@ -234,7 +173,7 @@ func (f *Fake) onBlock(b *block, what string, work func()) {
 	work()
 }
 
-func (f *Fake) bytesAt(at backends.Address, size int) []byte {
+func (f *fakeMemory) bytesAt(at backends.Address, size int) []byte {
 	b := f.find(at)
 	if b == nil || b.freed || int(at-b.base)+size > b.size {
 		_ = f.violate("Execute", "%d bytes at %#x are not in one live block", size, at)
@@ -249,24 +188,11 @@ func (f *Fake) bytesAt(at backends.Address, size int) []byte {
 	return b.data[at-b.base:][:size]
 }
 
-func (f *Fake) checkDevice(call string, device int) error {
-	if device < 0 || device >= f.options.Devices {
-		return f.violate(call, "no device %d: wrong device", device)
-	}
-	return nil
-}
-
 // deviceOf returns the device to account an allocation to. Pinned memory may be
 // asked for without a device.
-func (f *Fake) deviceOf(call string, a backends.Allocator, device int) (int, error) {
+func (f *fakeMemory) deviceOf(call string, a backends.Allocator, device int) (int, error) {
 	if device == backends.HostDevice && a.Kind() == backends.Pinned {
 		return 0, nil
 	}
 	return device, f.checkDevice(call, device)
-}
-
-// hostBytes views memory at a host address. The detour through a pointer to at
-// keeps go vet content: the rule it checks is about Go memory.
-func hostBytes(at backends.Address, size int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), size)
 }

@@ -15,7 +15,7 @@ import (
 const sharedUnit = 64 << 10
 
 // sharing is the allocator of shared memory: one that is not taken in stream order, if there is any.
-func (f *Fake) sharing() backends.Allocator {
+func (f *fakeMemory) sharing() backends.Allocator {
 	list := slices.DeleteFunc(backends.Allocators(), func(a backends.Allocator) bool {
 		return a.Backend() != f.Name() || a.Kind() != backends.DeviceOnly
 	})
@@ -29,7 +29,7 @@ func (f *Fake) sharing() backends.Allocator {
 }
 
 // Shares is nil unless FakeOptions.NoSharing or Fine is set.
-func (f *Fake) Shares(device int) error {
+func (f *fakeMemory) Shares(device int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Shares", "%d", device); err != nil {
@@ -42,7 +42,7 @@ func (f *Fake) Shares(device int) error {
 }
 
 // SharedUnit is the same for all devices.
-func (f *Fake) SharedUnit(device int) (int, error) {
+func (f *fakeMemory) SharedUnit(device int) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("SharedUnit", "%d", device); err != nil {
@@ -51,7 +51,7 @@ func (f *Fake) SharedUnit(device int) (int, error) {
 	return sharedUnit, f.checkDevice("SharedUnit", device)
 }
 
-func (f *Fake) checkShared(call string, device, size int) error {
+func (f *fakeMemory) checkShared(call string, device, size int) error {
 	if err := f.checkDevice(call, device); err != nil {
 		return err
 	}
@@ -62,10 +62,12 @@ func (f *Fake) checkShared(call string, device, size int) error {
 }
 
 // sharedName tells whose memory a file is.
-func (f *Fake) sharedName(device int) string { return fmt.Sprintf("fake-%s-%d", f.Name(), device) }
+func (f *fakeMemory) sharedName(device int) string {
+	return fmt.Sprintf("fake-%s-%d", f.Name(), device)
+}
 
 // NewShared returns garbage, in a file that other processes' fakes of the same name map, too.
-func (f *Fake) NewShared(device, size int) (backends.Region, int, error) {
+func (f *fakeMemory) NewShared(device, size int) (backends.Region, int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	none := backends.Region{}
@@ -93,7 +95,7 @@ func (f *Fake) NewShared(device, size int) (backends.Region, int, error) {
 	return none, -1, err
 }
 
-func (f *Fake) mapShared(descriptor, device, size int) (*block, error) {
+func (f *fakeMemory) mapShared(descriptor, device, size int) (*block, error) {
 	data, err := unix.Mmap(descriptor, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func (f *Fake) mapShared(descriptor, device, size int) (*block, error) {
 }
 
 // MapShared maps what another Fake of the same name, in whatever process, has made on the device.
-func (f *Fake) MapShared(descriptor, device, size int, readOnly bool) (backends.Region, error) {
+func (f *fakeMemory) MapShared(descriptor, device, size int, readOnly bool) (backends.Region, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	none := backends.Region{}
@@ -136,7 +138,7 @@ func (f *Fake) MapShared(descriptor, device, size int, readOnly bool) (backends.
 	return backends.Region{Address: b.base, Allocator: b.allocator, Device: device}, nil
 }
 
-func (f *Fake) sharedBlock(call string, at backends.Region, size int) (*block, error) {
+func (f *fakeMemory) sharedBlock(call string, at backends.Region, size int) (*block, error) {
 	b, err := f.blockOf(call, at, size)
 	if err == nil && (!b.shared || size == 0) {
 		err = f.violate(call, "%s with %d bytes is not shared", describe(at), size)
@@ -144,8 +146,8 @@ func (f *Fake) sharedBlock(call string, at backends.Region, size int) (*block, e
 	return b, err
 }
 
-// ProtectShared makes it a violation that a kernel writes there, and an error that anything else does.
-func (f *Fake) ProtectShared(at backends.Region, size int) error {
+// ProtectShared makes a kernel's write there a violation, and any other write an error.
+func (f *fakeMemory) ProtectShared(at backends.Region, size int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("ProtectShared", "%s, %d bytes", describe(at), size); err != nil {
@@ -160,7 +162,7 @@ func (f *Fake) ProtectShared(at backends.Region, size int) error {
 }
 
 // UnmapShared takes the addresses away at once.
-func (f *Fake) UnmapShared(at backends.Region, size int) error {
+func (f *fakeMemory) UnmapShared(at backends.Region, size int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("UnmapShared", "%s, %d bytes", describe(at), size); err != nil {
@@ -176,16 +178,16 @@ func (f *Fake) UnmapShared(at backends.Region, size int) error {
 	return unix.Munmap(data)
 }
 
-// checkWritable is a device's answer to a write where it may only read.
-func (f *Fake) checkWritable(call string, to memory) error {
+// checkWritable returns a device's error for a write where it may only read.
+func (f *fakeMemory) checkWritable(call string, to memory) error {
 	if to.block == nil || !to.block.readOnly {
 		return nil
 	}
 	return &backends.DeviceError{API: f.Name(), Call: call, Name: "READ_ONLY", Code: 1}
 }
 
-// runKernel gives a kernel copies of what is read-only, which must be as they were behind it.
-func (f *Fake) runKernel(kernel func(memory func(at backends.Address, size int) []byte)) {
+// runKernel gives a kernel copies of read-only memory, which must be unchanged afterwards.
+func (f *fakeMemory) runKernel(kernel func(memory func(at backends.Address, size int) []byte)) {
 	var lent [][2][]byte
 	kernel(func(at backends.Address, size int) []byte {
 		data := f.bytesAt(at, size)

@@ -43,13 +43,28 @@ type point struct {
 	reached time.Time
 }
 
+// fakeOrder is the floor of streams and events.
+type fakeOrder struct {
+	fakeBase
+
+	defaults  []*fakeStream
+	threads   []*fakeStream // the threads' own
+	followers []*fakeStream // what threads is resolved to
+	streams   map[backends.Stream]*fakeStream
+	busy      []*fakeStream // with work to do
+	working   bool          // a goroutine is doing late work
+	events    map[backends.Event]*fakeEvent
+	retired   []uint64           // handles to be used again
+	produced  map[uintptr]*point // by VendorEvent
+}
+
 func (s *fakeStream) takeError() error {
 	err := s.err
 	s.err = nil
 	return err
 }
 
-func (f *Fake) newHandle() uint64 {
+func (f *fakeOrder) newHandle() uint64 {
 	if n := len(f.retired); n > 0 {
 		handle := f.retired[n-1]
 		f.retired = f.retired[:n-1]
@@ -58,19 +73,19 @@ func (f *Fake) newHandle() uint64 {
 	return firstHandle + nextHandle.Add(1)
 }
 
-func (f *Fake) retire(handle uint64) {
+func (f *fakeOrder) retire(handle uint64) {
 	if f.options.ReuseHandles {
 		f.retired = append(f.retired, handle)
 	}
 }
 
-func (f *Fake) newStream(device int) *fakeStream {
+func (f *fakeOrder) newStream(device int) *fakeStream {
 	s := &fakeStream{handle: backends.Stream(f.newHandle()), device: device}
 	f.streams[s.handle] = s
 	return s
 }
 
-func (f *Fake) enqueue(s *fakeStream, t task) {
+func (f *fakeOrder) enqueue(s *fakeStream, t task) {
 	if len(s.queue) == 0 {
 		f.busy = append(f.busy, s)
 	}
@@ -86,7 +101,7 @@ func (f *Fake) enqueue(s *fakeStream, t task) {
 
 // step does the first item of s. Points are waited for only by work that was
 // queued after them, so the recursion ends.
-func (f *Fake) step(s *fakeStream) {
+func (f *fakeOrder) step(s *fakeStream) {
 	t := s.queue[0]
 	if t.after != nil {
 		f.reach(t.after)
@@ -111,7 +126,7 @@ func (f *Fake) step(s *fakeStream) {
 }
 
 // follow makes later work on s run after what before holds now.
-func (f *Fake) follow(s, before *fakeStream) {
+func (f *fakeOrder) follow(s, before *fakeStream) {
 	if len(before.queue) == 0 {
 		return
 	}
@@ -120,19 +135,19 @@ func (f *Fake) follow(s, before *fakeStream) {
 	f.enqueue(s, task{after: now})
 }
 
-func (f *Fake) reach(p *point) {
+func (f *fakeOrder) reach(p *point) {
 	for !p.done {
 		f.step(p.stream)
 	}
 }
 
-func (f *Fake) finish(s *fakeStream) {
+func (f *fakeOrder) finish(s *fakeStream) {
 	for len(s.queue) > 0 {
 		f.step(s)
 	}
 }
 
-func (f *Fake) finishDevice(device int) {
+func (f *fakeOrder) finishDevice(device int) {
 	for _, s := range slices.Clone(f.busy) {
 		if s.device == device {
 			f.finish(s)
@@ -142,7 +157,7 @@ func (f *Fake) finishDevice(device int) {
 
 // workLate does pending work in random order and ends when there is none, so
 // that a Fake needs no closing.
-func (f *Fake) workLate() {
+func (f *fakeOrder) workLate() {
 	for {
 		time.Sleep(f.delay())
 		f.mu.Lock()
@@ -157,7 +172,7 @@ func (f *Fake) workLate() {
 }
 
 // stream finds a stream that must be of device.
-func (f *Fake) stream(call string, device int, s backends.Stream) (*fakeStream, error) {
+func (f *fakeOrder) stream(call string, device int, s backends.Stream) (*fakeStream, error) {
 	if err := f.checkDevice(call, device); err != nil {
 		return nil, err
 	}
@@ -179,7 +194,7 @@ func (f *Fake) stream(call string, device int, s backends.Stream) (*fakeStream, 
 
 // streamFor finds a stream that must be of a device that owns one of list;
 // pinned memory goes with any.
-func (f *Fake) streamFor(call string, s backends.Stream, list ...memory) (*fakeStream, error) {
+func (f *fakeOrder) streamFor(call string, s backends.Stream, list ...memory) (*fakeStream, error) {
 	named, known := f.streams[s]
 	var owner *block
 	for _, m := range list {
@@ -199,9 +214,9 @@ func (f *Fake) streamFor(call string, s backends.Stream, list ...memory) (*fakeS
 	return f.stream(call, owner.owner(), s)
 }
 
-// Resolve knows zero and 1 as the default stream of device, and makes of 2 a stream
-// that runs after what the threads' own holds now.
-func (f *Fake) Resolve(device int, s backends.Stream) (backends.Stream, error) {
+// Resolve returns the default stream of device for zero and 1, and for 2 a stream that runs after what the threads'
+// own holds now.
+func (f *fakeOrder) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Resolve", "device %d, stream %#x", device, s); err != nil {
@@ -219,7 +234,7 @@ func (f *Fake) Resolve(device int, s backends.Stream) (backends.Stream, error) {
 }
 
 // StreamDevice knows zero, 1 and 2 as streams of every device.
-func (f *Fake) StreamDevice(s backends.Stream) (int, error) {
+func (f *fakeOrder) StreamDevice(s backends.Stream) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("StreamDevice", "%#x", s); err != nil {
@@ -236,7 +251,7 @@ func (f *Fake) StreamDevice(s backends.Stream) (int, error) {
 }
 
 // NewStream returns a stream that runs out of step with all others.
-func (f *Fake) NewStream(device int) (backends.Stream, error) {
+func (f *fakeOrder) NewStream(device int) (backends.Stream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("NewStream", "device %d", device); err != nil {
@@ -249,7 +264,7 @@ func (f *Fake) NewStream(device int) (backends.Stream, error) {
 }
 
 // DestroyStream returns at once; work on the stream is still done, late.
-func (f *Fake) DestroyStream(device int, s backends.Stream) error {
+func (f *fakeOrder) DestroyStream(device int, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("DestroyStream", "device %d, stream %#x", device, s); err != nil {
@@ -268,7 +283,7 @@ func (f *Fake) DestroyStream(device int, s backends.Stream) error {
 }
 
 // Synchronize does the work on s, and returns the error of work that failed.
-func (f *Fake) Synchronize(device int, s backends.Stream) error {
+func (f *fakeOrder) Synchronize(device int, s backends.Stream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Synchronize", "device %d, stream %#x", device, s); err != nil {
@@ -283,7 +298,7 @@ func (f *Fake) Synchronize(device int, s backends.Stream) error {
 }
 
 // SynchronizeDevice does all work of device, and returns the errors of work that failed.
-func (f *Fake) SynchronizeDevice(device int) error {
+func (f *fakeOrder) SynchronizeDevice(device int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("SynchronizeDevice", "device %d", device); err != nil {
@@ -303,7 +318,7 @@ func (f *Fake) SynchronizeDevice(device int) error {
 }
 
 // Idle does one item when FakeOptions.Manual is set, so that polling ends.
-func (f *Fake) Idle(device int, s backends.Stream) (bool, error) {
+func (f *fakeOrder) Idle(device int, s backends.Stream) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.enter("Idle", "device %d, stream %#x", device, s); err != nil {
@@ -321,3 +336,5 @@ func (f *Fake) Idle(device int, s backends.Stream) (bool, error) {
 	}
 	return false, nil
 }
+
+func (f *fakeOrder) delay() time.Duration { return rand.N(f.options.MaxDelay) }

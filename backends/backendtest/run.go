@@ -18,20 +18,6 @@ import (
 	"hamr/backends"
 )
 
-// Options adapts Run to a backend. The zero value suits most.
-type Options struct {
-	Allocators []backends.Allocator // nil means all that name the backend
-	// LargestSize bounds the blocks that are tried; zero means 4 MiB.
-	LargestSize int
-	// OutOfMemory is a size that no device has; zero means 1<<46 bytes.
-	OutOfMemory int
-}
-
-// Counter is implemented by backends that can count their live allocations.
-type Counter interface {
-	Live() (allocations, bytes int)
-}
-
 // Run fails t wherever b breaks the contract of backends.Backend or of an
 // optional interface that it implements. It skips only where Probe or an
 // allocator says ErrUnavailable.

@@ -17,6 +17,20 @@ import (
 	"hamr/backends"
 )
 
+// Counter is implemented by backends that can count their live allocations.
+type Counter interface {
+	Live() (allocations, bytes int)
+}
+
+// Options adapts Run to a backend. The zero value suits most.
+type Options struct {
+	Allocators []backends.Allocator // nil means all that name the backend
+	// LargestSize bounds the blocks that are tried; zero means 4 MiB.
+	LargestSize int
+	// OutOfMemory is a size that no device has; zero means 1<<46 bytes.
+	OutOfMemory int
+}
+
 // live is -1 where b does not count.
 func live(b backends.Backend) int {
 	if c, ok := b.(Counter); ok {
