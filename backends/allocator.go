@@ -75,8 +75,7 @@ const (
 	spaceCount
 )
 
-// SpaceFacts are what is to be known of a space: C and Python have a method get_<name>_accessible
-// for each.
+// SpaceFacts are the facts of a space. C and Python have a method get_<name>_accessible for each space.
 type SpaceFacts struct {
 	Name string // as users type it
 	Code string // what runs there, in sentences: "OpenMP target" code
@@ -153,40 +152,35 @@ const (
 	DeviceOnly
 )
 
-// Facts are what is to be known of an allocator: all that code outside its backend
-// may ask. None asks for an allocator by name.
+// Facts are all that code outside an allocator's backend may ask about it. No such code asks for an allocator by
+// name.
 type Facts struct {
 	Name    string // as users type it
 	Backend string // Backend.Name of the backend that serves it
 	Kind    MemoryKind
-	// Reach is where the memory can be used in place at any time: by the host and by the backend's
-	// own code; by another runtime's on the same device, where one pointer serves both of them.
+	// Reach is where the memory can be used in place at any time: by the host, by the backend's own code, and by code of
+	// another runtime on the same device, where one pointer serves both.
 	Reach []Space
-	// Ordered says that memory is taken and given back in the order of a stream,
-	// instead of at once.
+	// Ordered says that memory is allocated and freed in stream order, not at once.
 	Ordered bool
-	// Temporary lists the spaces for whose code the allocator makes temporary copies
-	// and scratch memory. Where several do, the one that stands first in the table and
-	// that the device has serves.
+	// Temporary lists the spaces for whose code the allocator makes temporary copies and scratch memory. Where several
+	// do, the first one in the table that the device has serves.
 	Temporary []Space
-	// Preference is the allocator's place among those that new memory for "the device"
-	// or for "the host, to be moved to a device" comes from: the least that is not
-	// zero and whose runtime has a device, see gobuffer.Runtime.DeviceAllocator.
+	// Preference is the allocator's place among those for new memory of "the device", or of "the host, to be moved to a
+	// device". The least one that is not zero and whose runtime has a device serves: see
+	// gobuffer.Runtime.DeviceAllocator.
 	Preference int
 	// DLPack is the device type of DLPack and Arrow; zero where they have none.
 	DLPack int
-	// Mapped says that the host uses the memory as well, but only between Mapper.Map and
-	// Unmap, and devices only outside. Reach does not name the host then: it is who may
-	// use the memory at any time.
+	// Mapped says that the host uses the memory too, but only between Mapper.Map and Unmap, and devices only outside of
+	// that. Reach does not name the host then, since it lists who may use the memory at any time.
 	Mapped bool
-	// Opaque says that addresses are numbers of the backend's own, to which an offset into
-	// the allocation may be added and which nobody dereferences, neither on the host nor on
-	// a device: NativeHandles has what the runtime knows the memory by.
+	// Opaque says that addresses are numbers of the backend's own. An offset into the allocation may be added to them,
+	// but neither the host nor a device dereferences them. NativeHandles returns the runtime's handles.
 	Opaque bool
 	// Exportable says that other processes can open the memory, by Exporter.
 	Exportable bool
-	// OneDevice says of Managed memory that of its runtime's devices that one alone reaches it
-	// which it is of.
+	// OneDevice says that Managed memory is reached by its own device alone, and by no other device of the runtime.
 	OneDevice bool
 }
 
@@ -231,15 +225,14 @@ var table = [...]Facts{
 // MostAllocators bounds the values of allocators, for tables that these index.
 const MostAllocators = 32
 
-// row is Facts with what every operation asks ready to be read.
+// row is Facts, with what every operation asks worked out before.
 type row struct {
 	Facts
 	reach  uint8 // a bit for each Space
 	shared uint8 // likewise, of the spaces of other runtimes
 }
 
-// known is all rows: those of table, and those that files of build tags add while the
-// package is initialised.
+// known is all rows: those of table, and those that files with build tags add while the package is initialised.
 var known = func() (list []row) {
 	for a, f := range table {
 		list = added(list, Allocator(a), f)
@@ -247,8 +240,8 @@ var known = func() (list []row) {
 	return list
 }()
 
-// added is list with a row for a, the next allocator. It panics where the facts
-// contradict each other: they are part of the program.
+// added returns list with a row for a, the next allocator. It panics where the facts contradict each other, since
+// they are part of the program.
 func added(list []row, a Allocator, f Facts) []row {
 	switch {
 	case int(a) != len(list) || a >= MostAllocators:
@@ -323,7 +316,7 @@ func (a Allocator) Kind() MemoryKind {
 // Ordered reports whether memory of a is taken and given back in the order of a stream.
 func (a Allocator) Ordered() bool { return a.Valid() && known[a].Facts.Ordered }
 
-// EveryDevice reports whether all devices of the runtime reach memory of a that one of them does.
+// EveryDevice reports whether all devices of the runtime reach the memory of a that one of them reaches.
 func (a Allocator) EveryDevice() bool {
 	return a.Valid() && known[a].Facts.Kind == Managed && !known[a].OneDevice
 }
@@ -334,8 +327,8 @@ func (a Allocator) ReachableFrom(s Space) bool {
 	return s < spaceCount && a.Valid() && known[a].reach&(1<<s) != 0
 }
 
-// SharedWith reports whether code running in space s, which is of another runtime, can use memory
-// of a without a copy where both have the device: a backend has to be asked, see Reacher.
+// SharedWith reports whether code in space s, which is of another runtime, can use memory of a without a copy where
+// both have the device. A backend decides about a piece of memory: see Reacher.
 func (a Allocator) SharedWith(s Space) bool {
 	return s < spaceCount && a.Valid() && known[a].shared&(1<<s) != 0
 }
@@ -349,8 +342,7 @@ func Temporaries(s Space) []Allocator {
 	return temporaries()[s]
 }
 
-// temporaries is worked out once, as each access that copies asks, and not before all rows are
-// known.
+// temporaries is worked out once, since each access that copies asks for it, and only after all rows are known.
 var temporaries = sync.OnceValue(func() (lists [spaceCount][]Allocator) {
 	for s := range lists {
 		lists[s] = preferred(func(f Facts) bool { return slices.Contains(f.Temporary, Space(s)) })
@@ -358,8 +350,8 @@ var temporaries = sync.OnceValue(func() (lists [spaceCount][]Allocator) {
 	return lists
 })
 
-// Preferred lists the allocators that new memory for a device comes from or, if pinned,
-// new host memory that is to be moved to one, best first; a machine may lack the first.
+// Preferred lists the allocators for new memory of a device or, if pinned, for new host memory that is to be moved to
+// a device. The best one is first. A machine may lack it.
 func Preferred(pinned bool) []Allocator {
 	return preferred(func(f Facts) bool { return f.Preference != 0 && (f.Kind == Pinned) == pinned })
 }

@@ -7,9 +7,8 @@ type Wrapper interface {
 	Unwrap() Backend
 }
 
-// As finds an ability: b as a T or, where b has it not and is a Wrapper, the first
-// backend behind it that is one. Nothing but As looks for abilities, so that a wrapper
-// hides none.
+// As finds an ability: it returns b as a T or, where b is no T but a Wrapper, the first backend behind it that is
+// one. All code looks for abilities by As, so that a wrapper hides none.
 func As[T any](b Backend) (able T, ok bool) {
 	for b != nil {
 		if able, ok = b.(T); ok {

@@ -37,31 +37,29 @@ type Request struct {
 	Zero      bool // the memory must read as zeros
 }
 
-// Progress is what a copy may still do after Copy has returned: a bit set.
+// Progress is a bit set of what a copy may still do after Copy has returned.
 type Progress uint8
 
 // What may be left to do.
 const (
 	// Complete: nothing.
 	Complete Progress = 0
-	// Reading: the source may still be read, so it must neither change nor go.
+	// Reading: the source may still be read, so it must neither change nor be freed.
 	Reading Progress = 1
 	// Writing: the target is not complete yet.
 	Writing Progress = 2
 )
 
-// Backend is a runtime that owns memory. Methods are safe for concurrent use by
-// any thread: where the runtime itself wants to be called on one thread alone, the backend
-// has that thread, see backends/internal/worker. None changes the caller's current device without restoring it.
-// Sizes and counts are checked by the core: they are positive and in range.
+// Backend is a runtime that owns memory. Methods are safe for concurrent use by any thread: where a runtime must be
+// called on one thread, the backend has that thread: see backends/internal/worker. No method leaves another current
+// device to the caller. Sizes and counts are checked by the core: they are positive and in range.
 type Backend interface {
 	// Name is how users and Allocator.Backend call it: "host", "cuda".
 	Name() string
-	// Probe loads and initialises the runtime at its first call and remembers
-	// the answer: nil, or an *UnavailableError that says what was looked for.
-	// In a child that was forked after the runtime was in use, and that it does not work in, it is
-	// a *ForkedError: backends/internal/forked can tell where the runtime cannot.
-	// No other method may be called before Probe has returned nil.
+	// Probe loads and initialises the runtime at its first call and remembers the answer: nil, or an *UnavailableError
+	// that says what was looked for. In a child that was forked after the runtime was in use, and in which the runtime
+	// does not work, it is a *ForkedError: backends/internal/forked can tell where the runtime cannot. No other method
+	// may be called before Probe has returned nil.
 	Probe() error
 	// DeviceCount returns how many devices there are; zero for the host. A runtime of several
 	// platforms has the devices of all, one after the other.
@@ -69,10 +67,9 @@ type Backend interface {
 	// Allocate returns memory aligned to at least 16 bytes. It fails with an
 	// *OutOfMemoryError when, and only when, memory ran out.
 	Allocate(r Request) (Address, error)
-	// Free gives back what Allocate returned, exactly once, in stream order
-	// where the allocator has one. size is what was asked for, or zero for memory
-	// that somebody else took from the same allocator. After an error nobody gives it back
-	// again, unless that is a *NotFreedError.
+	// Free gives back what Allocate returned, exactly once, in stream order where the allocator has one. size is what
+	// was asked for, or zero for memory that another library allocated by the same allocator. After an error nobody
+	// frees the memory again, unless the error is a *NotFreedError.
 	Free(at Region, size int, stream Stream) error
 	// Copy moves size bytes from src to dst in stream order. At least one of
 	// them belongs to this backend; the other may be host memory. The stream is
@@ -89,21 +86,19 @@ type Backend interface {
 
 // Streams is implemented by backends whose work is asynchronous.
 //
-// What a call enqueues on a stream runs after all that the stream was given before, and
-// before all that it is given later, by hamr or by anybody else. What Record, Synchronize
-// and Idle stand for is all that it was given before, too. A runtime's own queues need not
-// keep an order, as OpenCL's and SYCL's may not: there a backend puts a barrier before and
-// behind what it enqueues, and records an event behind a barrier. Only what others put on
-// such a queue, one after the other, has whatever order they have given it.
+// What a call enqueues on a stream runs after all earlier work on the stream and before all later work, hamr's or
+// another library's. Record, Synchronize and Idle are about all earlier work, too. A runtime's own queues need not
+// keep an order, as OpenCL's and SYCL's may not. There a backend puts a barrier before and behind what it enqueues,
+// and records an event behind a barrier. Only the work of other libraries on such a queue has the order that they
+// have given it.
 type Streams interface {
 	// Resolve turns a per-thread or default stream into a handle that means the
 	// same from every thread. For other methods such a stream is that of the thread
 	// that calls them.
 	Resolve(device int, s Stream) (Stream, error)
-	// StreamDevice returns the device that a stream belongs to, or HostDevice for a
-	// handle that means another stream on every device, as the default one's does, or an
-	// error that is ErrNoStream: always for small numbers that stand for nothing. A handle
-	// whose stream has ended may pass: what a vendor's runtime does with one is undefined.
+	// StreamDevice returns the device of a stream, or HostDevice for a handle that means another stream on every device,
+	// such as the default one's. The error is ErrNoStream for small numbers that stand for nothing. A handle whose
+	// stream has ended may pass, since vendors' runtimes leave undefined what they do with one.
 	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
@@ -111,9 +106,8 @@ type Streams interface {
 	// locks held; implementations return within 50 ms slices to let signals in
 	// only if they document so.
 	Synchronize(device int, s Stream) error
-	// Idle reports whether all work on s is done, without waiting. The error is
-	// ErrCapturing, and no capture was disturbed, where s is the default stream and
-	// cannot be asked while another stream is captured into a graph.
+	// Idle reports whether all work on s is done, without waiting. The error is ErrCapturing where s is the default
+	// stream and cannot be queried while another stream is captured into a graph. It disturbs no capture.
 	Idle(device int, s Stream) (bool, error)
 	NewEvent(device int) (Event, error)
 	DestroyEvent(device int, e Event) error
@@ -135,8 +129,8 @@ type Supporter interface {
 	Supports(a Allocator, device int) error
 }
 
-// HostDevices is implemented by backends whose devices may be the host's own processors, as OpenMP's
-// is where there is no other: a program runs there as on any device, and gains nothing.
+// HostDevices is implemented by backends whose devices may be the host's own processors, such as OpenMP's where there
+// is no other device. A program runs there as on any device, and gains nothing.
 type HostDevices interface {
 	// OnHost reports whether a device is the host. New memory for "the device" is not taken there.
 	OnHost(device int) bool
@@ -145,25 +139,24 @@ type HostDevices interface {
 // ProcessorDevices is implemented by backends whose devices may be processors such as the host's, which
 // their runtimes serve as devices of their own, with memory and queues: OpenCL's and SYCL's.
 type ProcessorDevices interface {
-	// OnProcessor reports whether a device is a CPU by its runtime's word. Work goes there only for
-	// who names it.
+	// OnProcessor reports whether the runtime calls a device a CPU. Work goes there only if a user names it.
 	OnProcessor(device int) bool
 }
 
-// FreeWaiter is implemented by backends whose Free waits for the device before it
-// takes memory away. The core waits for whatever it knows of before it frees memory
-// of any other backend, save what is freed in stream order.
+// FreeWaiter is implemented by backends whose Free waits for the device before it takes memory away. Before it frees
+// memory of other backends, the core waits for all work that it knows of, except where memory is freed in stream
+// order.
 type FreeWaiter interface {
 	// FreeWaits reports whether Free of memory of allocator a returns only after all
 	// work on the device that was enqueued before, other libraries' included.
 	FreeWaits(a Allocator) bool
 }
 
-// DeviceSynchronizer is implemented by backends that can wait for whatever a device
-// does, on streams that nobody can name any more, too.
+// DeviceSynchronizer is implemented by backends that can wait for all work of a device, also on streams whose handles
+// are gone.
 type DeviceSynchronizer interface {
-	// SynchronizeDevice blocks until all work on the device is done, that of other
-	// libraries in the same process included. An error does not say that it is.
+	// SynchronizeDevice blocks until all work on the device is done, also that of other libraries in the process. After
+	// an error the work may not be done.
 	SynchronizeDevice(device int) error
 }
 
@@ -224,16 +217,13 @@ type Strided struct {
 // Converter is implemented by backends whose devices can convert and rearrange
 // elements by themselves.
 type Converter interface {
-	// Converts reports whether Convert would do it, for callers who must first bring
-	// the elements to where the device reaches them. Nothing is enqueued. An address of
-	// zero stands for any that is aligned as Allocate's are.
+	// Converts reports whether Convert would succeed, for callers that must first bring the elements to where the device
+	// reaches them. It enqueues nothing. An address of zero stands for any that is aligned as Allocate's are.
 	Converts(dst, src Strided, stream Stream) bool
-	// Convert makes dst's elements those of src, which has the same shape,
-	// converted by the rules of gobuffer/internal/elements, in the order of a
-	// stream of dst's device or, where the host reaches dst, of src's. That device
-	// reaches both. No two elements of dst share bytes, and none does with src.
-	// The error is errors.ErrUnsupported, and nothing was enqueued, where the
-	// device cannot do it; the caller then goes another way.
+	// Convert makes dst's elements those of src, which has the same shape, converted by the rules of
+	// gobuffer/internal/elements, in the order of a stream of dst's device or, where the host reaches dst, of src's.
+	// That device reaches both. No two elements of dst share bytes, and none shares bytes with src. Where the device
+	// cannot do it, Convert enqueues nothing and returns errors.ErrUnsupported.
 	Convert(dst, src Strided, stream Stream) error
 }
 
@@ -241,11 +231,10 @@ type Converter interface {
 // other.
 type Peers interface {
 	CanAccess(from, to int) (bool, error)
-	// Enable lets device from reach memory of device to. Access that is already enabled is no
-	// error, and one more that has asked for it.
+	// Enable lets device from reach memory of device to. To enable it again is no error, and counts.
 	Enable(from, to int) error
-	// Disable takes one Enable back; nothing, if there is none. With the last one access ends
-	// when work of both devices is over, unless somebody else than the backend has enabled it.
+	// Disable takes one Enable back, if there is one. After the last one it waits for the work of both devices and ends
+	// the access, unless another library has enabled it, too.
 	Disable(from, to int) error
 }
 
@@ -268,8 +257,8 @@ type LibraryReporter interface {
 	Library() string
 }
 
-// Shortcuts are addresses of a CUDA driver's C functions, for callers to whom asking the
-// backend would cost too much. All are zero before Probe, and of a runtime that is no CUDA driver.
+// Shortcuts are addresses of a CUDA driver's C functions, for callers for which a call of the backend costs too much.
+// All are zero before Probe, and for a runtime that is no CUDA driver.
 type Shortcuts struct {
 	CurrentDevice     uintptr // cuCtxGetDevice
 	CurrentContext    uintptr // cuCtxGetCurrent
@@ -283,15 +272,15 @@ type Shortcuts struct {
 	StreamWaitEvent   uintptr // cuStreamWaitEvent
 	MemcpyToHost      uintptr // cuMemcpyDtoH
 	LaunchKernel      uintptr // cuLaunchKernel
-	// PrimaryContexts is where the CUcontext of each device is, one after the other:
-	// NULL until the backend first uses the device, and never changed after that.
+	// PrimaryContexts is the address of an array with the CUcontext of each device: NULL until the backend first uses
+	// the device, and never changed after that.
 	PrimaryContexts uintptr
 }
 
 // Shortcutter is implemented by backends that work through a CUDA driver.
 type Shortcutter interface {
 	Shortcuts() Shortcuts
-	// Failed is the error that a code of one of the Shortcuts stands for.
+	// Failed returns the error for a code that one of the Shortcuts returned.
 	Failed(function uintptr, code int32) error
 }
 
@@ -306,7 +295,7 @@ type Exporter interface {
 	// Export returns an opaque handle for the allocation that holds at, and the
 	// offset of at in it.
 	Export(at Region) (handle []byte, offset int, err error)
-	// Import opens a handle made by another process, of an allocation of least bytes and more; Close ends that.
+	// Import opens a handle that another process made of an allocation of at least least bytes. Close ends that.
 	Import(handle []byte, device, least int) (Region, error)
 	Close(at Region) error
 }

@@ -12,8 +12,8 @@ var ErrUnavailable = errors.New("backend unavailable")
 // ErrNoStream is returned for a handle that is certainly no stream's.
 var ErrNoStream = errors.New("there is no such stream")
 
-// ErrCapturing says that the default stream cannot be asked for, or ordered with,
-// anything while another stream is captured into a graph.
+// ErrCapturing says that the default stream can be neither queried nor ordered with other work while another stream
+// is captured into a graph.
 var ErrCapturing = errors.New("a stream is being captured")
 
 // Why Timer.Elapsed cannot tell the time of an event.
@@ -81,8 +81,8 @@ func (e *DeviceError) Error() string {
 	return s
 }
 
-// NotFreedError is an error of Free's that has taken nothing back: the device could not be
-// reached. The memory is there as before, and Free is called again.
+// NotFreedError is the error of a Free that has freed nothing, since the device could not be reached. The memory is
+// there as before, and Free is called again.
 type NotFreedError struct{ Reason error }
 
 func (e *NotFreedError) Error() string { return e.Reason.Error() }

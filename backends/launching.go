@@ -16,23 +16,23 @@ var ErrNoFunction = errors.New("the module has no such kernel")
 
 // Launcher is implemented by backends that run kernels which users bring as code for the device.
 type Launcher interface {
-	// LoadModule loads code into a device: text or a binary, as the vendor's compilers make it. Where the
-	// runtime compiles it, what its compiler says is in the error's Message. The image need not last.
+	// LoadModule loads code into a device: text or a binary, as the vendor's compilers make it. Where the runtime
+	// compiles it, the error's Message has the compiler's words. The image need not outlive the call.
 	LoadModule(device int, image []byte) (Module, error)
-	// UnloadModule ends a module, of which nothing may run or be in a graph.
+	// UnloadModule ends a module. None of its kernels may be running or be part of a graph.
 	UnloadModule(device int, m Module) error
 	// Function returns the kernel of that name; the error is ErrNoFunction.
 	Function(device int, m Module, name string) (Function, error)
-	// FunctionFacts says what is known of a kernel.
+	// FunctionFacts returns what is known of a kernel.
 	FunctionFacts(device int, f Function) (FunctionFacts, error)
 	// AllowShared lets launches of a kernel ask for up to some bytes of shared memory, more than
 	// FunctionFacts.Shared and no more than its MostShared.
 	AllowShared(device int, f Function, bytes int) error
-	// LaunchFunction runs a kernel in stream order. The stream is one of the context that the backend works in
-	// on the device, else the error is errors.ErrUnsupported. arguments is where the addresses of as many
-	// values are as the kernel has parameters, which are read before it returns.
+	// LaunchFunction runs a kernel in stream order. The stream must be of the context that the backend works in on the
+	// device, otherwise the error is errors.ErrUnsupported. arguments points to the addresses of the values, one for
+	// each parameter of the kernel. The values are read before it returns.
 	LaunchFunction(device int, stream Stream, f Function, shape LaunchShape, arguments unsafe.Pointer) error
-	// Capturing reports whether what a stream is given goes into a graph.
+	// Capturing reports whether work on a stream is captured into a graph.
 	Capturing(device int, stream Stream) (bool, error)
 }
 
@@ -42,7 +42,7 @@ type LaunchShape struct {
 	Shared      uint32    // bytes of shared memory of each block, besides those that the kernel names
 }
 
-// FunctionFacts are what is known of a kernel on a device. Zero is what nobody knows.
+// FunctionFacts are what is known of a kernel on a device. Zero stands for unknown.
 type FunctionFacts struct {
 	Parameters      []int     // bytes of each
 	KnowsParameters bool      // else Parameters is nil though there may be some
@@ -74,7 +74,7 @@ type Code struct {
 
 // Compiler is implemented by backends whose vendor has a compiler of kernels that a program can load.
 type Compiler interface {
-	// Compile compiles. Where there is no such compiler the error is an *UnavailableError; of text that does
-	// not compile it is a *DeviceError whose Message is the compiler's.
+	// Compile compiles. The error is an *UnavailableError where there is no such compiler, and a *DeviceError with the
+	// compiler's Message for text that does not compile.
 	Compile(source CodeSource) (Code, error)
 }

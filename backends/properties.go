@@ -6,9 +6,9 @@ type Property struct {
 	Value int
 }
 
-// PropertyReporter is implemented by backends that can tell the limits of code on their devices.
+// PropertyReporter is implemented by backends that know the limits of code on their devices.
 type PropertyReporter interface {
-	// Properties returns them in a stable order, without those that the runtime does not know. The names
-	// are those of CUDA's attributes of devices in lower case, as "warp_size"; clock rates are in kHz.
+	// Properties returns them in a stable order, without those that the runtime does not know. The names are those of
+	// CUDA's attributes of devices in lower case, such as "warp_size". Clock rates are in kHz.
 	Properties(device int) ([]Property, error)
 }

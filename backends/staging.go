@@ -1,7 +1,7 @@
 package backends
 
-// Stager is implemented by backends that stage copies between devices and ordinary host memory:
-// by way of page-locked memory, which several threads fill or empty.
+// Stager is implemented by backends that stage copies between devices and ordinary host memory by way of page-locked
+// memory, which several threads fill or empty.
 type Stager interface {
 	// Staging returns what decides about such copies. Before Probe only SetTrace may be called.
 	Staging() Staging
@@ -9,13 +9,12 @@ type Stager interface {
 
 // Staging decides which copies are staged, and how. Its methods are safe for concurrent use.
 type Staging interface {
-	// Report returns what is in force on a device, in a stable order. What was found by measuring
-	// is read for it, if it has not been.
+	// Report returns the settings in force on a device, in a stable order. It reads what measuring has found, if nobody
+	// has yet.
 	Report(device int) []StagingFact
-	// Tune puts a choice for a direction, up to the device or down, in the place of what a file says,
-	// for as long as the process lives.
+	// Tune replaces a file's choice for a direction, up to the device or down, until the process ends.
 	Tune(device int, up bool, choice StagingChoice)
-	// SetTrace has f told what the file with such findings is good for; nil ends that.
+	// SetTrace makes f report what the file of measurements says. nil ends that.
 	SetTrace(f func(line string))
 }
 

@@ -28,13 +28,13 @@ type compiler struct {
 // The compiler compares the fields.
 var _ = rtc.EntryPoints(compiler{})
 
-// compilers are where it is from ROCm 7 on; before, the runtime has it.
+// compilers are its libraries from ROCm 7 on. Before, the runtime has it.
 var compilers = []string{"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", "/opt/rocm/lib/libhiprtc.so"}
 
-// Multiplying and adding in one step would round once where the host rounds twice.
+// To multiply and add in one step would round once where the host rounds twice.
 var compilerOptions = []string{"-std=c++17", "-O3", "-ffp-contract=off"}
 
-// compilerOf is that of a runtime, or else the first that the loader finds.
+// compilerOf returns the compiler in a runtime, or else the first one that the loader finds.
 func compilerOf(library dl.Library, more []string) (*rtc.Compiler, error) {
 	c := new(compiler)
 	if err := dl.Bind(library, c); err != nil {
@@ -49,7 +49,7 @@ func compilerOf(library dl.Library, more []string) (*rtc.Compiler, error) {
 	return &rtc.Compiler{EntryPoints: rtc.EntryPoints(*c), API: "hiprtc"}, nil
 }
 
-// compile returns the kernels as the runtime loads them: for the current device, unless an option names
+// compile returns the kernels in the form that the runtime loads, for the current device unless an option names
 // another architecture.
 func compile(library dl.Library, options ...string) ([]byte, error) {
 	c, err := compilerOf(library, nil)

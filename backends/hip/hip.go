@@ -1,6 +1,6 @@
-// Package hip serves memory of AMD's devices through the HIP runtime alone, which is looked for at run
-// time. HIP's functions are CUDA's by design, so that everything but names, numbers and layouts is
-// package cuda's: see cuda.Dialect. HIP knows contexts as deprecated, so that threads work on devices.
+// Package hip serves memory of AMD's devices through the HIP runtime alone, which is looked for at run time. HIP's
+// functions are CUDA's by design, so only names, numbers and layouts are here, and all else is in package cuda: see
+// cuda.Dialect. Contexts are deprecated in HIP, so threads work on devices.
 package hip
 
 import (
@@ -21,10 +21,9 @@ const (
 )
 
 const (
-	// oldestRuntime is the first that is known to have all functions that are asked for: that of
-	// Debian 12.
+	// oldestRuntime is the first that is known to have all functions in use: that of Debian 12.
 	oldestRuntime = 50200000
-	// renumbered is from where memory of hosts and devices has other numbers.
+	// renumbered is the version from which on memory of hosts and devices has other numbers.
 	renumbered = 60000000
 )
 
@@ -88,8 +87,8 @@ func versionText(version int) string {
 	return fmt.Sprintf("%d.%d.%d", version/10_000_000, version/100_000%100, version%100_000)
 }
 
-// uuidText writes a UUID as rocminfo does: the bytes are hexadecimal digits themselves. What they are
-// on other runtimes is written as those of CUDA are.
+// uuidText writes a UUID as rocminfo does: the bytes are hexadecimal digits themselves. UUIDs of other runtimes are
+// written as CUDA's are.
 func uuidText(id backends.UUID) string {
 	if text := string(id[:]); strings.Trim(text, "0123456789abcdefABCDEF") == "" {
 		return "GPU-" + strings.ToLower(text)

@@ -8,8 +8,8 @@ import (
 
 const library = "libamdhip64.so"
 
-// libraries lists the runtime that the process has already, as PyTorch brings one of its own and two
-// would know nothing of each other, and then those of the system, newest first.
+// libraries lists the runtime that the process has loaded already, and then those of the system, newest first.
+// PyTorch brings one of its own, and two runtimes would know nothing of each other.
 func libraries() []string {
 	maps, _ := os.ReadFile("/proc/self/maps")
 	return append(loaded(string(maps)), library+".7", library+".6", library+".5", library, "/opt/rocm/lib/"+library)

@@ -2,8 +2,8 @@ package hip
 
 import "hamr/backends/cuda"
 
-// introduction, entryPoints and onDevices are the structs of package cuda with HIP's names. A field without
-// a tag is what HIP has not, or what is done otherwise.
+// introduction, entryPoints and onDevices are the structs of package cuda with HIP's names. A field without a tag is
+// what HIP lacks, or what is done in another way.
 type introduction struct {
 	Init           uintptr // each function does it
 	DriverVersion  uintptr `dl:"hipDriverGetVersion"`
@@ -35,7 +35,7 @@ type entryPoints struct {
 	CtxEnablePeerAccess  uintptr `dl:"hipDeviceEnablePeerAccess"`
 	CtxDisablePeerAccess uintptr `dl:"hipDeviceDisablePeerAccess"`
 
-	// Memory. That of the host is not locked where it lies: devices may see it at other addresses then.
+	// Memory. Host memory is not locked in place, since devices may see it at other addresses then.
 	MemAlloc             uintptr `dl:"hipMalloc"`
 	MemFree              uintptr `dl:"hipFree"`
 	MemAllocManaged      uintptr `dl:"hipMallocManaged"`

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Go cannot interrupt one memmove, and its collector waits for all: work is
-	// cut into pieces of this size, which take well under a millisecond.
+	// Go cannot interrupt a memmove, and its collector waits for it. So work is cut into pieces of this size, which take
+	// well under a millisecond.
 	pieceSize = 4 << 20
 	// Below this, starting goroutines costs more than it saves.
 	parallelSize = 8 << 20

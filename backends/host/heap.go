@@ -43,8 +43,8 @@ type operators struct {
 	aligned                       *alignedBlocks
 }
 
-// alignedBlocks are those that were made by the operator for a given alignment: they end by that, and blocks
-// that a program has made end by the plain one.
+// alignedBlocks are those that the operator for a given alignment made, and that its delete must free. The plain
+// delete frees blocks that a program made.
 type alignedBlocks struct {
 	mutex sync.Mutex
 	at    map[backends.Address]struct{}
@@ -86,7 +86,7 @@ func (o operators) free(at backends.Address) {
 	C.hamr_operator_free(C.uintptr_t(o.destroy), 0, C.uintptr_t(at))
 }
 
-// usable returns how many bytes a block of the C library's heap has, of which size were asked for.
+// usable returns how many bytes a block of the C library's heap has that was made for size bytes.
 func usable(at backends.Address, size int) int {
 	return max(size, int(C.hamr_heap_usable(C.uintptr_t(at))))
 }
@@ -139,7 +139,7 @@ func findOperatorsIn(library string) (operators, error) {
 		aligned: &alignedBlocks{at: map[backends.Address]struct{}{}}}, nil
 }
 
-// found remembers C++'s operators once they were needed.
+// found keeps C++'s operators from their first use on.
 var found atomic.Pointer[operators]
 
 var processOperators = sync.OnceValues(func() (operators, error) {

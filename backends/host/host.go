@@ -108,8 +108,7 @@ func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	return at, nil
 }
 
-// sparesOf is where blocks of Malloc's of a size wait for reuse; nil for those that are smaller than all
-// there.
+// sparesOf returns the list in which blocks of Malloc of a size wait for reuse, or nil for smaller ones.
 func (b *Backend) sparesOf(size int) *largeSpares {
 	switch {
 	case size >= smallestLarge:
@@ -152,7 +151,7 @@ func (b *Backend) Free(at backends.Region, size int, _ backends.Stream) error {
 	return nil
 }
 
-// Trim gives the blocks that wait for reuse back to the C library.
+// Trim returns the blocks that wait for reuse to the C library.
 func (b *Backend) Trim() error {
 	b.drainLarge()
 	b.spare.drain(b.c.free)

@@ -25,11 +25,11 @@ const (
 	mostWriters = 4
 )
 
-// patience is how long huge pages may take for a MiB: small ones take some 0.4 ms, huge ones 0.1 unless
-// the kernel has to move others' memory together first.
+// patience is how long huge pages may take for a MiB. Small pages take some 0.4 ms, huge ones 0.1 ms unless the
+// kernel has to compact memory first.
 var patience = 4 * time.Millisecond
 
-// hugePage is how many bytes one has that the kernel makes of a file's on demand, 0 where it does not.
+// hugePage is the size of the huge pages that the kernel makes for files on demand, or 0 where it does not.
 var hugePage = sync.OnceValue(func() int {
 	text, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 	if err != nil {
@@ -42,7 +42,7 @@ var hugePage = sync.OnceValue(func() int {
 	return size
 })
 
-// hugePart is how many bytes are made huge pages at once: each time the kernel asks every processor.
+// hugePart is how many bytes are made huge pages at once, since the kernel interrupts every processor each time.
 func hugePart() int { return max(16<<20, hugePage()) }
 
 // mapAnywhere maps a file, where huge pages of it may be mapped as such.
@@ -79,8 +79,8 @@ func unmap(at backends.Address, size int) error {
 	return nil
 }
 
-// takeHuge has huge pages under a part of a file, which is mapped and begins and ends with one. A page of each
-// is made by a write, which says so where there is no memory; by the mapping that were SIGBUS.
+// takeHuge puts huge pages under a part of a file, which is mapped and begins and ends with one. One small page of
+// each is made by a write, which fails if there is no memory. By the mapping, that would be SIGBUS.
 func takeHuge(descriptor int, mapped []byte, offset int) error {
 	huge := hugePage()
 	for at := 0; at < len(mapped); at += huge {
@@ -99,9 +99,8 @@ func writeZero(descriptor, at int) error {
 	}
 }
 
-// WriteShared writes size bytes from an address to the beginning of new memory of NewSharedFile, all of
-// it or until the context ends. What may be is in huge pages afterwards: one at a time is quicker made,
-// mapped and written to than 512 small ones.
+// WriteShared writes size bytes from an address to the beginning of new memory of NewSharedFile, all of them or until
+// the context ends. It uses huge pages where it may: to make, map and write one is quicker than 512 small ones.
 func WriteShared(ctx context.Context, descriptor int, from backends.Address, size int) error {
 	rest := 0
 	if huge := hugePage(); huge > 0 && size >= 2*huge {
@@ -113,7 +112,7 @@ func WriteShared(ctx context.Context, descriptor int, from backends.Address, siz
 	return writeParts(ctx, descriptor, bytesAt(from, size), rest, size)
 }
 
-// writeHuge writes as much as is quick from the beginning, and says how much.
+// writeHuge writes from the beginning for as long as that is quick, and returns how many bytes.
 func writeHuge(ctx context.Context, descriptor int, from backends.Address, size int) (written int, err error) {
 	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE)
 	if err != nil {
@@ -135,7 +134,7 @@ func writeHuge(ctx context.Context, descriptor int, from backends.Address, size 
 			end := min(begin+part, size)
 			start := time.Now()
 			if takeHuge(descriptor, target[begin:end], begin) != nil {
-				// What of it is there stays, and is written to by the file.
+				// The part that is there stays, and is written through the file.
 				slow.Store(true)
 				if failed[i] = writeParts(ctx, descriptor, source, begin, end); failed[i] != nil {
 					return
@@ -184,8 +183,8 @@ func writeParts(ctx context.Context, descriptor int, elements []byte, at, end in
 	return nil
 }
 
-// NewReadyFile is NewSharedFile of which the pages are there, huge ones where they can be, and whose
-// size FinishReadyFile settles. It gives up when going on says no, with nil for an error and a descriptor of -1.
+// NewReadyFile is NewSharedFile with its pages in place, huge ones where possible. FinishReadyFile sets its size. It
+// gives up when going on says no, with nil for an error and a descriptor of -1.
 func NewReadyFile(size int, goOn func() bool) (descriptor int, err error) {
 	if err := checkSharedSize(backends.HostDevice, size); err != nil {
 		return -1, err
@@ -232,7 +231,7 @@ func makeReady(descriptor, size int, goOn func() bool) error {
 	}
 	for begin < size && goOn() {
 		part := min(hugePart(), size-begin)
-		// The whole range, as files in memory have their pages zeroed and kept by this.
+		// This covers the whole range, since it zeroes the pages of files in memory and keeps them.
 		err := unix.Fallocate(descriptor, unix.FALLOC_FL_KEEP_SIZE, int64(begin), int64(part))
 		if err == unix.EINTR {
 			continue
@@ -245,8 +244,8 @@ func makeReady(descriptor, size int, goOn func() bool) error {
 	return nil
 }
 
-// FinishReadyFile has a descriptor of NewReadyFile's be one of NewSharedFile of size bytes. Where it is longer
-// than what was ready, the rest is as new.
+// FinishReadyFile turns a descriptor of NewReadyFile into one of NewSharedFile of size bytes. If that is more than
+// was ready, the rest is as new.
 func FinishReadyFile(descriptor, size int) error {
 	if err := unix.Ftruncate(descriptor, int64(size)); err != nil {
 		return err

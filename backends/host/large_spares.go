@@ -9,13 +9,12 @@ import (
 	"hamr/backends"
 )
 
-// Freed large blocks wait here for reuse: glibc gives them back to the system, and the first
-// touch of fresh pages costs several times what a copy to pages that are there does. The system
-// is told that it may take the pages of those that have waited for a while, whenever it is short
-// of memory (MADV_FREE): to tell it costs as much as to copy 20 MB.
+// Freed large blocks wait here for reuse. glibc would give them back to the system, and the first touch of new pages
+// costs several times as much as a copy to pages that are there. After a while the system may take the pages of
+// waiting blocks whenever it is short of memory (MADV_FREE). That call costs as much as to copy 20 MB.
 //
-// Those that are not quite as large have a list of their own, lest many of them push a large one out.
-// glibc keeps some of these, depending on what else a program has freed and in which order.
+// Smaller ones have a list of their own, so that many of them do not push a large one out. glibc keeps some of these,
+// depending on what else a program has freed and in which order.
 const (
 	smallestMedium = 256 << 10
 	mostMedium     = 16         // blocks
@@ -27,7 +26,7 @@ const (
 	largeShare     = 16         // this part of the machine's memory
 )
 
-// usualRest is after what time the system may take a block's pages.
+// usualRest is the time after which the system may take a block's pages.
 const usualRest = 500 * time.Millisecond
 
 // largeSpares holds blocks of the C library's heap, the oldest first.
@@ -85,8 +84,8 @@ func (s *largeSpares) take(size int) backends.Address {
 	return b.at
 }
 
-// put keeps a block. Those that it has no room for beside it go to free, as it does itself if it
-// is larger than all that may be kept.
+// put keeps a block. Other blocks for which there is no room then go to free. So does the block itself if it is
+// larger than all that may be kept.
 func (s *largeSpares) put(b block, free func(backends.Address)) {
 	s.mutex.Lock()
 	fits := b.size <= s.limitNow()
@@ -110,8 +109,8 @@ func (s *largeSpares) put(b block, free func(backends.Address)) {
 	}
 }
 
-// offer lets the system take the pages of blocks that have waited. What is in them is lost then,
-// so nobody may take a block meanwhile.
+// offer lets the system take the pages of blocks that have waited. Their contents are lost then, so nobody may take a
+// block meanwhile.
 func (s *largeSpares) offer(free func(backends.Address)) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -172,8 +171,8 @@ const (
 	adviceFree = 8  // MADV_FREE
 	adviceHuge = 14 // MADV_HUGEPAGE
 
-	// smallestHuge is from how many bytes on huge pages are asked for, which the system finds in a
-	// third of the time; NumPy does the same.
+	// smallestHuge is the size from which on huge pages are asked for, which the system provides in a third of the time.
+	// NumPy does the same.
 	smallestHuge = 4 << 20
 )
 

@@ -43,8 +43,8 @@ func (s *largeSpares) addTo(sum *backends.PoolStatistics) {
 	}
 }
 
-// LimitPool limits how many bytes of large blocks wait for reuse; small ones, half a mebibyte in
-// all, always may, save for a limit of zero.
+// LimitPool limits how many bytes of large blocks wait for reuse. Small ones, half a mebibyte in all, always may,
+// unless the limit is zero.
 func (b *Backend) LimitPool(a backends.Allocator, device int, bytes int64) error {
 	if err := checkDevice(device); err != nil {
 		return err

@@ -39,8 +39,8 @@ func freeShared(at backends.Address) {
 	C.hamr_shared_free(*(*unsafe.Pointer)(unsafe.Pointer(&at))) // see bytesAt
 }
 
-// Export returns a handle for memory of Shared by which other processes of the same user
-// open it, on the same machine, for as long as its maker or this process has it.
+// Export returns a handle by which other processes of the same user and machine open memory of Shared, while its
+// creator or this process has it.
 func (*Backend) Export(at backends.Region) (handle []byte, offset int, err error) {
 	base, err := sharedBase(at.Address)
 	if err != nil {
@@ -56,7 +56,7 @@ func (*Backend) Export(at backends.Region) (handle []byte, offset int, err error
 	if err := syscall.Fstat(int(descriptor), &file); err != nil {
 		return nil, 0, fmt.Errorf("the descriptor of the shared memory at %#x: %w", at.Address, err)
 	}
-	// A worker may have dropped what it sends back before that is read: the maker comes first.
+	// A worker may drop what it sends back before that is read, so the creator is asked first.
 	text := fmt.Sprint(file.Dev, file.Ino, uint64(size), maker.process, maker.descriptor, os.Getpid(), descriptor)
 	return []byte(text), int(at.Address - base), nil
 }
@@ -101,7 +101,7 @@ func (*Backend) Import(handle []byte, device, least int) (backends.Region, error
 // sharedPlace is where a process has a file open.
 type sharedPlace struct{ process, descriptor int32 }
 
-// sharedFile tells a file from those that have its descriptor's number later.
+// sharedFile distinguishes a file from later ones with the same descriptor number.
 type sharedFile struct{ dev, inode, size uint64 }
 
 func (f sharedFile) open(at sharedPlace) (descriptor int, err error) {
@@ -125,8 +125,8 @@ func (f sharedFile) open(at sharedPlace) (descriptor int, err error) {
 // Close ends what Import began.
 func (b *Backend) Close(at backends.Region) error { return b.Free(at, 0, 0) }
 
-// sharedBase returns where the allocation starts that holds at; zero if it is none of
-// Shared's. Others may say of their memory that it is: so the kernel is asked.
+// sharedBase returns where the allocation that holds at starts, or zero if it is none of Shared's. It asks the
+// kernel, since others may say wrongly that their memory is Shared's.
 func sharedBase(at backends.Address) (backends.Address, error) {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {

@@ -94,7 +94,7 @@ func checkSharedSize(device, size int) error {
 }
 
 // NewSharedFile returns a descriptor, closed on exec, of new memory of size bytes, all zero, which is mapped nowhere.
-// Its size never changes: who cuts a file that others have mapped ends them by SIGBUS.
+// Its size never changes, since to cut a file that others have mapped ends them by SIGBUS.
 func NewSharedFile(size int) (descriptor int, err error) {
 	if err := checkSharedSize(backends.HostDevice, size); err != nil {
 		return -1, err
@@ -127,7 +127,7 @@ func ranOut(err error, size int) error {
 	return fmt.Errorf("shared memory of %d bytes: %w", size, err)
 }
 
-// The kernel reserves no pages for such files: what cannot be there at all is refused at once.
+// The kernel reserves no pages for such files, so a size that cannot fit at all is refused at once.
 func exceedsMachine(size int) bool {
 	var machine unix.Sysinfo_t
 	return unix.Sysinfo(&machine) == nil && uint64(size)/uint64(machine.Unit) > machine.Totalram+machine.Totalswap
@@ -144,16 +144,16 @@ func ReadOnlyDescriptor(descriptor int) (int, error) {
 	return readable, nil
 }
 
-// SealMappings has nobody map the memory for writing any more that a writable descriptor is of; who has
-// it mapped so writes on. The error is the kernel's: EPERM where the descriptor is for reading.
+// SealMappings stops new mappings for writing of a writable descriptor's memory. Present mappings can still be
+// written to. The error is the kernel's: EPERM where the descriptor is for reading.
 func SealMappings(descriptor int) error {
 	_, err := unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
 	return err
 }
 
-// SealShared has nobody write any more to the memory that a writable descriptor is of. forGood is
-// whether that holds of all; else somebody has it mapped for writing still, which nobody else can
-// do any more, or a device reads it: SealShared may be called again.
+// SealShared ends writing to a writable descriptor's memory. forGood says that nobody can write any more. Otherwise
+// somebody still has it mapped for writing, or a device reads it. Nobody else can map it for writing, and SealShared
+// may be called again.
 func SealShared(descriptor int) (forGood bool, err error) {
 	_, err = unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_WRITE)
 	if err == nil {
@@ -168,7 +168,7 @@ func SealShared(descriptor int) (forGood bool, err error) {
 	return false, nil
 }
 
-// checkShared refuses what is not memory of NewSharedFile's, or less than size bytes of it.
+// checkShared refuses what is no memory of NewSharedFile, or has less than size bytes.
 func checkShared(descriptor, size int) error {
 	seals, err := unix.FcntlInt(uintptr(descriptor), unix.F_GET_SEALS, 0)
 	if errors.Is(err, unix.EINVAL) {
@@ -206,7 +206,7 @@ func mapFile(at backends.Address, size, protection, flags, descriptor int) (back
 }
 
 func (b *Backend) mapWritable(descriptor, size int) (backends.Region, error) {
-	// What is written to is made read-only by another mapping, of a file that cannot be written to.
+	// A writable mapping becomes read-only by a new mapping of a file that cannot be written to.
 	readable, err := ReadOnlyDescriptor(descriptor)
 	if err != nil {
 		return backends.Region{}, err
@@ -242,9 +242,8 @@ func (b *Backend) NewShared(device, size int) (at backends.Region, descriptor in
 	return at, descriptor, nil
 }
 
-// MapShared takes descriptors of files in memory whose size is sealed, as NewSharedFile's is. A
-// mapping that is readOnly cannot be made writable by mprotect, and is none of those that keep
-// SealShared from sealing for good.
+// MapShared takes descriptors of files in memory whose size is sealed, as NewSharedFile's is. mprotect cannot make a
+// readOnly mapping writable, and such a mapping does not keep SealShared from sealing for good.
 func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backends.Region, error) {
 	if err := checkSharedSize(device, size); err != nil {
 		return backends.Region{}, err
@@ -279,7 +278,7 @@ func (b *Backend) ProtectShared(at backends.Region, size int) error {
 	return b.remap("protecting", at, size, unix.PROT_READ, unix.MAP_SHARED)
 }
 
-// SeparateShared leaves none behind either: pages are copied when they are written to.
+// SeparateShared leaves none behind either: a write copies the page.
 func (b *Backend) SeparateShared(at backends.Region, size int) error {
 	return b.remap("separating", at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 }

@@ -58,7 +58,7 @@ func (s *spares) take(size int) backends.Address {
 	return at
 }
 
-// put keeps a block that was allocated for size bytes; false if there are enough.
+// put keeps a block that was allocated for size bytes, and reports false if there are enough.
 func (s *spares) put(size int, at backends.Address) bool {
 	c := s.class(size)
 	c.mutex.Lock()

@@ -37,8 +37,7 @@ func (l *Library) DeviceCount() (int, error) {
 	return int(*count), err
 }
 
-// DeviceByIndex returns a device by its number in nvidia-smi, which is not CUDA's: see
-// DeviceByIdentity.
+// DeviceByIndex returns a device by its number in nvidia-smi, which is not its number in CUDA: see DeviceByIdentity.
 func (l *Library) DeviceByIndex(index int) (Device, error) {
 	if index < 0 || index > 1<<31-1 {
 		return Device{}, l.failure(byIndex[0], InvalidArgument)
@@ -76,8 +75,8 @@ func (l *Library) byText(f function, text string) (Device, error) {
 	return Device{l, *handle, era}, err
 }
 
-// present is the era that a handle belongs to which is asked for next. Where others end and begin another
-// one meanwhile, the handle counts as one of before.
+// present is the era of the next handle. If another thread ends it and begins a new one meanwhile, the handle counts
+// as an old one.
 func (l *Library) present() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

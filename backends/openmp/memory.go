@@ -14,7 +14,7 @@ const (
 	largestChunk = 4 << 20  // of a copy between devices through the host
 )
 
-// Allocate takes memory of a device. What a runtime that has none left says is no more than that.
+// Allocate takes memory of a device. A runtime without memory says nothing else about the reason.
 func (b *Backend) Allocate(r backends.Request) (at backends.Address, err error) {
 	err = b.on("omp_target_alloc", r.Device, func(number, initial uintptr) error {
 		at = backends.Address(dl.Call(b.library.TargetAlloc, uintptr(r.Size), number))
@@ -83,8 +83,8 @@ func (b *Backend) copyThroughHost(dst, src backends.Address, size int, to, from,
 	return code
 }
 
-// Fill sends the device the pattern some times, and has it double that: only OpenMP 6.0 has a routine
-// for it, of single bytes.
+// Fill sends the device some repeats of the pattern, which the device then doubles. Only OpenMP 6.0 has a routine for
+// fills, of single bytes.
 func (b *Backend) Fill(dst backends.Region, pattern []byte, count int, _ backends.Stream) error {
 	return b.on("omp_target_memcpy", dst.Device, func(number, initial uintptr) error {
 		return b.fill(dst.Address, number, initial, pattern, len(pattern)*count)

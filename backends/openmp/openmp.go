@@ -19,11 +19,11 @@ const LibrarySetting = "HAMR_OPENMP_LIBRARY"
 
 const name = "openmp"
 
-// Backend is backends.Backend for the allocator OpenMP, and implements Describer, Identified,
-// LibraryReporter and HostDevices. Its devices have the runtime's numbers. It has no streams: everything is complete at
-// return. What is done on a device is done on one thread of the backend's: plugins leave a context of
-// their own current on the thread that calls them. Memory belongs to the caller until Free, and only Copy
-// and code on its device may touch it. All methods are safe for concurrent use.
+// Backend is backends.Backend for the allocator OpenMP, and implements Describer, Identified, LibraryReporter and
+// HostDevices. Its devices have the runtime's numbers. It has no streams: everything is complete at return. All calls
+// for a device come from one thread of the backend's, since plugins leave a context of their own current on the
+// thread that calls them. Memory belongs to the caller until Free, and only Copy and code on its device may touch it.
+// All methods are safe for concurrent use.
 type Backend struct {
 	lookup func(string) string
 	probe  func() error
@@ -82,7 +82,7 @@ func (b *Backend) on(call string, device int, f func(number, initial uintptr) er
 		return failure(call, invalid, fmt.Sprintf("there is no device %d", device))
 	}
 	if b.onHost {
-		// No plugin is asked, and another thread takes a hundred times as long.
+		// No plugin is called here, and to go by the other thread takes a hundred times as long.
 		initial := b.initial()
 		return f(initial, initial)
 	}
@@ -92,7 +92,7 @@ func (b *Backend) on(call string, device int, f func(number, initial uintptr) er
 
 func (b *Backend) initial() uintptr { return dl.Call(b.library.GetInitialDevice) }
 
-// numberOf is the runtime's number of where a region is.
+// numberOf returns the runtime's number of a region's device.
 func (b *Backend) numberOf(r backends.Region, initial uintptr) uintptr {
 	if b.onHost || r.Allocator.Backend() != name {
 		return initial

@@ -5,5 +5,5 @@
 // kernels. It stands for what OpenCL, SYCL and OpenMP ask of the core, misbehaves wherever
 // the contract lets it, and notes every misuse.
 //
-// It is built with the tag trial alone, as nothing of it is of use to anybody.
+// It is built only with the tag trial, since no user needs it.
 package trial

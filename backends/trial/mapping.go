@@ -13,8 +13,7 @@ import (
 // Maps is true of both allocators.
 func (*Backend) Maps(a backends.Allocator) bool { return a.Backend() == name }
 
-// Map gives the host a copy: of TrialSVM's memory where its address says, else at a place
-// that was not there before.
+// Map gives the host a copy: for TrialSVM at the memory's own address, otherwise at a new place.
 func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Address, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,8 +49,7 @@ func (b *Backend) Map(at backends.Region, size int, write bool) (backends.Addres
 	return addressOf(w.host), err
 }
 
-// Unmap takes what the host has written, and the memory away from the host: who looks at
-// it still ends the process.
+// Unmap takes over what the host has written, and closes the memory to the host: a later access ends the process.
 func (b *Backend) Unmap(at backends.Region, host backends.Address) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +73,7 @@ func (b *Backend) Unmap(at backends.Region, host backends.Address) error {
 	k.mapped = slices.Delete(k.mapped, i, i+1)
 	err := k.protect(w, syscall.PROT_NONE)
 	if k.shared == nil {
-		// One such place stays closed, lest the next mapping is there.
+		// One such place stays closed, so that the next mapping is elsewhere.
 		err = errors.Join(err, munmap(k.old))
 		k.old = w.host
 	}

@@ -40,8 +40,7 @@ type block struct {
 	freed     bool
 }
 
-// window is a part that the host has, of which it uses a copy as on a device with memory of
-// its own.
+// window is a part that the host has mapped. It uses a copy, as on a device with memory of its own.
 type window struct {
 	part
 	write bool
@@ -94,7 +93,7 @@ func (b *Backend) newBlock(r backends.Request) (*block, error) {
 	return k, nil
 }
 
-// release takes the memory away, from the host, too.
+// release takes the memory away, also from the host.
 func (k *block) release() error {
 	k.freed, k.data = true, nil
 	return errors.Join(munmap(k.shared), munmap(k.old))

@@ -9,9 +9,8 @@ import (
 	"hamr/backends"
 )
 
-// queue is out of order, as OpenCL's may be: items run in any order, save that each runs after
-// those that it is told to. A barrier is an item that runs after all before it, and all
-// later ones run after it.
+// queue keeps no order, as OpenCL's may not: items run in any order, but each runs after those that it is told to. A
+// barrier is an item that runs after all earlier ones and before all later ones.
 type queue struct {
 	handle  backends.Stream
 	device  int
@@ -98,7 +97,7 @@ func (b *Backend) step() (did bool) {
 	return true
 }
 
-// finish does what the items need, and in between whatever else may be done.
+// finish does the work that the items need, mixed with any other work that may be done.
 func (b *Backend) finish(list ...*item) {
 	for _, i := range list {
 		for !i.done {
@@ -131,7 +130,7 @@ func (b *Backend) pendingOn(p part) *item {
 	return nil
 }
 
-// work does what is ready, late and in any order, for as long as the process lives.
+// work does ready work late and in any order, until the process ends.
 func (b *Backend) work() {
 	const longest = 200 * time.Microsecond
 	b.mu.Lock()

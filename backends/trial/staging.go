@@ -32,9 +32,9 @@ type lane struct {
 	at    backends.Region
 }
 
-// stage copies between a device and ordinary host memory by way of page-locked memory. The error is
-// errors.ErrUnsupported, and nothing was begun, where the copy is to be enqueued as it is: what is
-// small, or mapped. It is called without the lock.
+// stage copies between a device and ordinary host memory by way of page-locked memory. It begins nothing and returns
+// errors.ErrUnsupported where the copy should be enqueued as it is: for small or mapped memory. It is called without
+// the lock.
 func (b *Backend) stage(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	up := dst.Allocator.Backend() == name
 	at, host := dst, src
@@ -144,7 +144,7 @@ func (b *Backend) arenaOf(at backends.Address) *arena {
 	return b.arenas[i]
 }
 
-// Done implements staging.Driver. It has something done, so that who polls comes to an end.
+// Done implements staging.Driver. It does some work, so that polling ends.
 func (l *lane) Done(c *staging.Chunk) (bool, error) {
 	b := l.b
 	b.mu.Lock()

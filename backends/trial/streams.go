@@ -134,7 +134,7 @@ func (b *Backend) SynchronizeDevice(device int) error {
 	return nil
 }
 
-// Idle has something done, so that who polls comes to an end.
+// Idle does some work, so that polling ends.
 func (b *Backend) Idle(device int, s backends.Stream) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +230,7 @@ func (b *Backend) Wait(device int, s backends.Stream, handle backends.Event) err
 	return nil
 }
 
-// Done has something done, so that who polls comes to an end.
+// Done does some work, so that polling ends.
 func (b *Backend) Done(device int, handle backends.Event) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

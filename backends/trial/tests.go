@@ -10,7 +10,7 @@ import (
 	"hamr/backends"
 )
 
-// What tests look into the device by: backendtest.Device says what each method does.
+// Methods by which tests look into the device: see backendtest.Device.
 
 // fault is an error that waits for its call.
 type fault struct {

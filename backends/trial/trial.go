@@ -19,8 +19,8 @@ import (
 const (
 	// DevicesSetting is how many devices there are: two unless it says otherwise.
 	DevicesSetting = "HAMR_TRIAL_DEVICES"
-	// ThreadsSetting is how many threads do work that is ready, sooner or later. With
-	// none, the default, only who waits or polls has work done.
+	// ThreadsSetting is how many threads do ready work, sooner or later. With none, the default, work is done only when
+	// somebody waits or polls.
 	ThreadsSetting = "HAMR_TRIAL_THREADS"
 )
 
@@ -121,8 +121,7 @@ func (b *Backend) DeviceCount() (int, error) {
 	return len(b.devices), b.enter("DeviceCount")
 }
 
-// Allocate returns memory full of garbage, unless it is to be zero: then it is so when the
-// stream has come to it.
+// Allocate returns memory full of garbage. If it should be zero, it is so when the stream has reached it.
 func (b *Backend) Allocate(r backends.Request) (backends.Address, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,8 +179,8 @@ func (b *Backend) Free(at backends.Region, size int, s backends.Stream) error {
 	return k.release()
 }
 
-// Copy enqueues a copy, or several where ordinary host memory is staged. Else both sides are used when
-// it runs, never before.
+// Copy enqueues a copy, or several where ordinary host memory is staged. Otherwise both sides are used when it runs,
+// never before.
 func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
 	b.mu.Lock()
 	err := b.enter("Copy")

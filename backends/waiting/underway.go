@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Underway counts what has begun and not ended, for who waits for that. Nobody who begins has to wait, unlike with a
-// lock: who is in the middle of something may begin another. The zero value is ready; it is safe for concurrent use.
+// Underway counts operations that have begun and not ended, so that others can wait for them. Unlike with a lock,
+// nobody waits to begin, and an operation may begin another one. The zero value is ready. It is safe for concurrent
+// use.
 type Underway struct {
 	mutex sync.Mutex // of what follows
 	begun uint64
@@ -30,7 +31,7 @@ func (u *Underway) Begin() uint64 {
 	return u.begun
 }
 
-// End ends what has the number.
+// End ends the operation with that number.
 func (u *Underway) End(number uint64) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -46,7 +47,7 @@ func (u *Underway) End(number uint64) {
 	})
 }
 
-// Wait waits for all that has begun before, and not for what begins meanwhile.
+// Wait waits for all operations that have begun before, and for none that begins meanwhile.
 func (u *Underway) Wait() {
 	u.mutex.Lock()
 	if u.left == 0 {

@@ -1,5 +1,4 @@
-// Package waiting asks whether something is over until it is, soon after it is, and without
-// keeping a processor busy for long.
+// Package waiting polls until something is over. It notices that soon, and keeps no processor busy for long.
 package waiting
 
 import (
@@ -11,8 +10,8 @@ import (
 const (
 	// eager is how long there is no pause: most waits are short.
 	eager = 250 * time.Microsecond
-	// fraction of the time waited is the longest pause, so that what has ended is noticed soon
-	// beside what it took; shortest is the least that is worth a sleep.
+	// fraction bounds a pause by a part of the time waited so far, so that the delay is small beside the wait. shortest
+	// is the shortest pause that is worth a sleep.
 	fraction = 128
 	shortest = 10 * time.Microsecond
 )
@@ -41,8 +40,8 @@ type Pauses struct {
 	begun bool
 }
 
-// Next pauses. It reports false, and does not, where so much time has passed since the first
-// call that patience is over; a pause ends with it, too.
+// Next pauses, and reports true. When patience has passed since the first call it does not pause, and reports false.
+// A pause does not last longer than patience, either.
 func (p *Pauses) Next(patience time.Duration) bool {
 	p.begin()
 	waited := p.clock.waited()
@@ -57,8 +56,7 @@ func (p *Pauses) Next(patience time.Duration) bool {
 	return true
 }
 
-// Sleep pauses for so long, for who waits for several things, each since another moment, and knows
-// best for how long.
+// Sleep pauses for that long. It is for callers that wait for several things, each since another moment.
 func (p *Pauses) Sleep(pause time.Duration) {
 	p.begin()
 	p.clock.sleep(pause)

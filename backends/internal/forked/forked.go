@@ -17,7 +17,7 @@ import (
 
 const maps = "/proc/self/maps"
 
-// Mark says that this process uses a runtime from now on. Where it fails, Since has nothing to find.
+// Mark notes that this process uses a runtime from now on. If it fails, Since finds nothing.
 func Mark(runtime string) error {
 	file, err := unix.MemfdCreate(nameOf(runtime)+fmt.Sprint(os.Getpid()), unix.MFD_CLOEXEC)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package peek reads memory of which it is not known whether it is mapped: what somebody calls
-// the handle of a stream may be another runtime's, and libraries jump through what they find there.
+// Package peek reads memory that may not be mapped. The handle of a stream may be another runtime's, and libraries
+// jump through the words that they find there.
 package peek
 
 import (
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Word returns the word at an address, and whether there is memory. believed says that nobody
-// can tell, as where a sandbox forbids the call: then handles are what they are called.
+// Word returns the word at an address, and whether there is memory. believed says that this cannot be found out, such
+// as where a sandbox forbids the call. Then a handle is taken for what the caller says.
 func Word(at uintptr) (word uintptr, readable, believed bool) {
 	place := new(uintptr)
 	size := int(unsafe.Sizeof(*place))

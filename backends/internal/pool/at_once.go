@@ -2,8 +2,8 @@ package pool
 
 import "hamr/backends"
 
-// TakeAtOnce is Take where that calls nothing of the source and waits for nobody who does; else
-// ok is false, and nothing has happened.
+// TakeAtOnce is Take where that neither calls the source nor waits for a thread that does. Otherwise it does nothing,
+// and ok is false.
 func (p *Pool) TakeAtOnce(size int, s backends.Stream) (at backends.Address, ok bool) {
 	size = rounded(size)
 	owner := (*p.lasting.Load())[s]
@@ -28,8 +28,8 @@ func (p *Pool) TakeAtOnce(size int, s backends.Stream) (at backends.Address, ok 
 	return b.at, true
 }
 
-// GiveBackAtOnce is GiveBack, as TakeAtOnce is Take. What the pool does not keep, or did not
-// lend, it leaves to GiveBack.
+// GiveBackAtOnce is to GiveBack what TakeAtOnce is to Take. It leaves to GiveBack what the pool does not keep or did
+// not lend.
 func (p *Pool) GiveBackAtOnce(at backends.Address, s backends.Stream) (ok bool) {
 	owner := (*p.lasting.Load())[s]
 	found, ours := p.blocks.Load(at)

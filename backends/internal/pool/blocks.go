@@ -178,8 +178,8 @@ func (p *Pool) join(b *block) {
 	b.list().insert(b)
 }
 
-// joins reports whether neighbours can be one block. What anybody may have becomes part of
-// what a lasting stream owns, which can be asked at any time whether it is done.
+// joins reports whether neighbours can be one block. A block that anybody may have can join a lasting stream's, since
+// that stream can be queried at any time.
 func (p *Pool) joins(b, c *block) bool {
 	if b == nil || c == nil || b.state.Load() != stateFree || c.state.Load() != stateFree {
 		return false
@@ -202,7 +202,7 @@ func (p *Pool) joinAnybody(b *block) {
 	b.list().insert(b)
 }
 
-// absorb makes c, which comes after b, part of b. Which of them is in a list, listed says.
+// absorb makes c, which comes after b, part of b. listed is the one of them that is in a list.
 func (p *Pool) absorb(b, c, listed *block) *block {
 	listed.list().remove(listed)
 	switch {

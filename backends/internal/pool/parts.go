@@ -24,8 +24,8 @@ type part struct {
 	_      [64]byte // another part is on another cache line
 }
 
-// here is the part for the calling goroutine, as its stack says: the same each time, nearly,
-// and seldom that of another.
+// here returns the part for the calling goroutine, by the address of its stack. It is nearly always the same, and
+// seldom that of another goroutine.
 func here() int {
 	const smallestStack, spread = 11, 2654435769
 	var onStack byte

@@ -1,10 +1,9 @@
 // Package pool hands freed memory out again without asking the driver. It knows nothing of
 // any vendor: a Source stands for the driver.
 //
-// Memory is taken from the driver in segments, which are cut into blocks. A block that is
-// given back remembers the stream that it was last used on. Whoever works on that stream may
-// have it at once, whoever works on another only when that stream has come past the moment
-// at which it was given back. Free neighbours become one block again.
+// Memory is taken from the driver in segments, which are cut into blocks. A block that is given back remembers the
+// stream that it was last used on. Work on that stream may use it at once. Work on another stream may use it only
+// when the first has passed the moment at which the block was given back. Free neighbours become one block again.
 package pool
 
 import (
@@ -25,8 +24,8 @@ type Source interface {
 	Free(at backends.Address) error
 	// Full reports whether an error of Allocate's says that memory ran out.
 	Full(err error) bool
-	// Lasting reports whether Pool.EndStream is called before s ends, or s never does. Any
-	// other stream may end at any time, and its handle may then be another stream's.
+	// Lasting reports whether s never ends, or Pool.EndStream is called before it does. Any other stream may end at any
+	// time, and its handle may then be another stream's.
 	Lasting(s backends.Stream) bool
 	// Idle reports whether all work on s, which is a lasting one, is done.
 	Idle(s backends.Stream) (bool, error)
@@ -219,8 +218,8 @@ func (p *Pool) ask(size int) (backends.Address, error) {
 	return at, err
 }
 
-// GiveBack takes memory back that is used no more once the work on stream s so far is done.
-// ours is false for memory that Take did not return.
+// GiveBack takes back memory that only the present work on stream s still uses. ours is false for memory that Take
+// did not return.
 func (p *Pool) GiveBack(at backends.Address, s backends.Stream) (ours bool, err error) {
 	found, ok := p.blocks.Load(at)
 	if !ok {

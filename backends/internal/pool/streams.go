@@ -8,9 +8,8 @@ import (
 	"hamr/backends"
 )
 
-// stream owns free blocks that what it held at some moment may still use. Of a lasting one it
-// is asked when somebody wants to know. Any other may have become another stream of the same
-// handle by then, so each block has an event.
+// stream owns free blocks that its earlier work may still use. A lasting stream is queried when somebody needs to
+// know. Another stream's handle may be a new stream's by then, so each of its blocks has an event.
 type stream struct {
 	handle  backends.Stream
 	lasting bool
@@ -67,7 +66,7 @@ func (p *Pool) disown(s backends.Stream) {
 	p.forgetIdle(before)
 }
 
-// owned makes a stream the owner of a block that comes back after the work that it holds now.
+// owned makes a stream the owner of a block that comes back. The stream's present work may still use the block.
 func (p *Pool) owned(b *block, s backends.Stream) {
 	owner := p.streams[s]
 	switch {
@@ -151,7 +150,7 @@ func (p *Pool) settleUpTo(s *stream, moment uint64) {
 	p.settle(s, func(b *block) bool { return b.moment <= moment })
 }
 
-// settle makes those of a stream's blocks anybody's that nothing uses any more.
+// settle lets anybody have those blocks of a stream that nothing uses any more.
 func (p *Pool) settle(s *stream, over func(*block) bool) {
 	for k := range s.free {
 		for _, b := range append(freeList(nil), s.free[k]...) {
@@ -198,8 +197,8 @@ func (p *Pool) forgetEventOf(b *block) {
 	}
 }
 
-// EndStream makes the Pool do without a lasting stream that is about to end. Nobody may give
-// memory back to it afterwards.
+// EndStream keeps the Pool from using a lasting stream that is about to end. Nobody may give memory back to it
+// afterwards.
 func (p *Pool) EndStream(s backends.Stream) {
 	if (*p.lasting.Load())[s] == nil {
 		return
@@ -223,7 +222,7 @@ func (p *Pool) EndStream(s backends.Stream) {
 	p.disown(s)
 }
 
-// leave makes an event of all that a stream holds. Without one its blocks wait for the device.
+// leave records an event for all work that a stream holds. If that fails, its blocks wait for the device.
 func (p *Pool) leave(owner *stream) {
 	p.forgetEvent(owner)
 	if p.mark(owner) {

@@ -26,8 +26,8 @@ const NoLimit = backends.NoLimit
 // stays until Trim.
 func (p *Pool) SetLimit(bytes int) { p.limit.Store(int64(bytes)) }
 
-// SetBeside makes the bytes that beside returns count against the limit, too. It is told how many the
-// Pool is about to have, and may make room for them. SetBeside is called before the Pool is used.
+// SetBeside makes the bytes that beside returns count against the limit, too. beside gets the number of bytes that
+// the Pool is about to have, and may make room for them. SetBeside is called before the Pool is used.
 func (p *Pool) SetBeside(beside func(ours int) int) { p.beside = beside }
 
 // Limit returns what SetLimit has set.
@@ -48,7 +48,7 @@ func (p *Pool) Trim() error {
 	p.mutex.Lock()
 	p.flush()
 	empty := len(p.segments) == 0
-	// What comes back during the wait, it does not speak for.
+	// The wait does not cover blocks that come back meanwhile.
 	moments := map[*stream]uint64{&p.lost: p.lost.now}
 	for _, s := range p.streams {
 		if s.lasting {
@@ -77,7 +77,7 @@ func (p *Pool) Trim() error {
 // release gives segments that nobody uses to the driver: all, or those that were not used for
 // longest, until no more are kept than may be. It returns how many bytes.
 func (p *Pool) release(all bool) (bytes int, err error) {
-	// Whoever runs out of memory finds what others are just giving back.
+	// So a thread that runs out of memory finds what others are giving back at that moment.
 	p.trimming.Lock()
 	defer p.trimming.Unlock()
 	p.mutex.Lock()
@@ -107,8 +107,8 @@ func (p *Pool) unused(all bool) (list []*segment) {
 	return list
 }
 
-// releasable reports whether the driver's wait for the device covers all that may still use
-// the segment: a lasting stream is one of the device's own.
+// releasable reports whether the driver's wait for the device covers all work that may still use the segment. It
+// covers lasting streams, which are the device's own.
 func (g *segment) releasable(anybody *stream) bool {
 	for b := g.first; b != nil; b = b.next {
 		//mutate:never a pool gives memory to the driver that another context still uses
@@ -119,8 +119,8 @@ func (g *segment) releasable(anybody *stream) bool {
 	return true
 }
 
-// free gives segments to the driver that the pool holds no more. What it does not take is
-// kept until the device was waited for.
+// free gives segments that the pool has dropped back to the driver. Those that the driver does not take are kept
+// until the device was waited for.
 func (p *Pool) free(list []*segment) (bytes int, failed error) {
 	for _, g := range list {
 		err := p.source.Free(g.at)

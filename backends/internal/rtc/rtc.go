@@ -32,8 +32,8 @@ type Compiler struct {
 	API string // "nvrtc", as the names of its functions begin
 }
 
-// Compile returns what the program becomes: code, and the text that was on the way where there is one, or
-// text alone where that is asked for. A program that does not compile is a *backends.DeviceError whose Message that is.
+// Compile returns code, and the text that was made on the way where there is one, or text alone where that is asked
+// for. For a program that does not compile the error is a *backends.DeviceError with the compiler's Message.
 func (c *Compiler) Compile(source, name string, headers []Header, options []string, text bool) (made backends.Code, err error) {
 	var texts, names []string
 	for _, h := range headers {
@@ -68,7 +68,7 @@ func (c *Compiler) Compile(source, name string, headers []Header, options []stri
 	return made, err
 }
 
-// read returns what one function tells the size of and another one writes.
+// read returns what one function writes, whose size another one tells.
 func (c *Compiler) read(call string, program, size, get uintptr) ([]byte, error) {
 	bytes := new(uintptr)
 	if result := int32(dl.Call(size, program, uintptr(unsafe.Pointer(bytes)))); result != 0 || *bytes == 0 {
@@ -92,7 +92,7 @@ func (c *Compiler) failure(call string, result int32, message string) error {
 	return &backends.DeviceError{API: c.API, Call: c.API + call, Name: name, Code: int(result), Message: message}
 }
 
-// text is what an address of C's leads to.
+// text returns the C string at an address.
 func text(address uintptr) string {
 	at := *(**byte)(unsafe.Pointer(&address))
 	if at == nil {

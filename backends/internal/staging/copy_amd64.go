@@ -14,7 +14,7 @@ const (
 //go:noescape
 func copyBlocks(to, from unsafe.Pointer, blocks int)
 
-// relax has the processor wait for some hundred nanoseconds.
+// relax makes the processor wait for some hundred nanoseconds.
 func relax()
 
 // copyAround is copy for bytes that need not be in the caches afterwards. The slices are of one

@@ -4,8 +4,8 @@ package staging
 
 import "runtime"
 
-// relax lets others have the processor.
+// relax yields the processor.
 func relax() { runtime.Gosched() }
 
-// copyAround is copy: how bytes go past the caches is known for x86 only.
+// copyAround is copy, since only x86 has a way around the caches here.
 func copyAround(to, from []byte) { copy(to, from) }

@@ -9,8 +9,8 @@ import (
 	"hamr/backends/waiting"
 )
 
-// lingering is how long a worker looks out for the next transfer: often one follows the other,
-// and to wake a thread takes as long as to copy some hundred kilobytes.
+// lingering is how long a worker waits for the next transfer before it sleeps. Transfers often follow each other, and
+// to wake a thread takes as long as to copy some hundred kilobytes.
 const lingering = 100 * time.Microsecond
 
 // room is how many jobs are on their way at once.
@@ -23,7 +23,7 @@ type crew struct {
 	idle atomic.Int32 // those that no job was sent to
 }
 
-// send has so many workers work for a transfer.
+// send gives a transfer that many workers.
 func (c *crew) send(t *transfer, count int) {
 	c.once.Do(func() { c.jobs = make(chan *transfer, room) })
 	for range count {
@@ -35,7 +35,7 @@ func (c *crew) send(t *transfer, count int) {
 	}
 }
 
-// taken takes one out of those who look out, and reports whether there was one.
+// taken takes a waiting worker, and reports whether there was one.
 func (c *crew) taken() bool {
 	for {
 		n := c.idle.Load()
@@ -48,7 +48,7 @@ func (c *crew) taken() bool {
 	}
 }
 
-// work is a worker's life.
+// work is what a worker does from its start to its end.
 func (c *crew) work(t *transfer) {
 	for t != nil {
 		t.copyPieces()
@@ -75,7 +75,7 @@ func (c *crew) next() *transfer {
 	return <-c.jobs // somebody has taken this one
 }
 
-// pause is what somebody does who has nothing to do for a moment.
+// pause lets a moment pass for a worker without work.
 type pause struct {
 	spins  int // how often it is the processor that pauses
 	count  int

@@ -1,6 +1,6 @@
-// Package staging moves bytes between ordinary host memory and a device by way of chunks of
-// page-locked memory, which several threads fill or empty while the device copies others. A
-// driver does the same with one thread, at a third of the speed of the bus or less.
+// Package staging copies between ordinary host memory and a device by way of chunks of page-locked memory. Several
+// threads fill or empty chunks while the device copies others. A driver does the same with one thread, at a third of
+// the bus's speed or less.
 package staging
 
 import (
@@ -14,11 +14,11 @@ const (
 	// DefaultLimit is how much page-locked memory is held, in bytes.
 	DefaultLimit = 128 << 20
 
-	// mostFresh is how many threads beside the caller's still make it faster where nobody has measured
-	// and the system has yet to find the pages that are written to.
+	// mostFresh is how many threads beside the caller's are used where nobody has measured and the pages to be written
+	// are not there yet: more do not make it faster.
 	mostFresh = 15
 
-	// Smaller transfers are over before the threads have woken up, where nobody has measured.
+	// Where nobody has measured: smaller transfers are over before the threads have woken up.
 	smallest = 1 << 20
 
 	// smallestGathered is up to what size of parts one thread is faster than the driver.
@@ -37,14 +37,14 @@ const (
 	share  = 16
 	fewest = 8
 
-	// around is from how many bytes on a transfer to the host leaves the processors' caches alone:
-	// it does not fit there. aroundUp is up to how many one from the host does.
+	// around is the size from which on transfers to the host bypass the processors' caches, which they do not fit into.
+	// aroundUp is the size up to which transfers from the host do.
 	around   = 8 << 20
 	aroundUp = 128 << 20
 )
 
-// steps are how many threads beside the caller's still make a transfer from some bytes on faster, where
-// nobody has measured; others are in their way. Those to the host need fewer.
+// steps are, for sizes from some bytes on, how many threads beside the caller's are used where nobody has measured:
+// more are in each other's way. Transfers to the host need fewer.
 var steps = [...]struct{ from, up, down int }{{128 << 20, 8, 6}, {16 << 20, 6, 5}, {0, 4, 3}}
 
 // classes are the sizes that chunks are made in, so that transfers of other sizes find them.

@@ -11,8 +11,8 @@ const (
 	probes        = 4
 )
 
-// fresh reports whether some of the memory's pages have yet to be found by the system, which
-// then takes longer than the copy to them.
+// fresh reports whether the system has yet to find some of the memory's pages. That takes longer than to copy to
+// them.
 func fresh(host []byte) bool {
 	if len(host) < smallestFresh {
 		return false

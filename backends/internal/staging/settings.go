@@ -10,17 +10,16 @@ import (
 
 // The settings, as names of environment variables. They are the same for every backend.
 const (
-	// ThreadsSetting is how many threads copy for the device; 0 leaves it to the driver. The
-	// default is one less than the processors that the process may use, but at most 3 to 8, by the
-	// size and the direction, and 15 where memory is new.
+	// ThreadsSetting is how many threads copy for the device. 0 leaves all copies to the driver. The default is one less
+	// than the processors that the process may use, but at most 3 to 8, by size and direction, and 15 where memory is
+	// new.
 	ThreadsSetting = "HAMR_COPY_THREADS"
-	// ChunkSetting is into pieces of how many bytes such copies are cut, and from how many bytes
-	// on. The default goes by the size, and begins with a mebibyte.
+	// ChunkSetting is the size of the pieces that such copies are cut into, and of the smallest copy that is cut. The
+	// default goes by the size, and begins with a mebibyte.
 	ChunkSetting = "HAMR_COPY_CHUNK"
-	// PinnedSetting bounds the page-locked memory that is held for them, in bytes: 128 MiB.
+	// PinnedSetting bounds the page-locked memory that is held for such copies, in bytes. The default is 128 MiB.
 	PinnedSetting = "HAMR_PINNED_LIMIT"
-	// TuningSetting is the file that says what was found by measuring, in place of the user's for the
-	// machine; "0" is none.
+	// TuningSetting is the file with what was measured, in place of the user's file for the machine. "0" is no file.
 	TuningSetting = "HAMR_TUNING"
 )
 
@@ -53,7 +52,7 @@ func (e *Engine) off() bool { return e.Threads < 0 || e.Limit < 0 }
 // several reports whether there are threads to copy beside the caller's.
 func (e *Engine) several() bool { return e.Threads > 0 || runtime.GOMAXPROCS(0) > 1 }
 
-// Serves reports whether a transfer of so many bytes is worth staging. Small ones ask nothing.
+// Serves reports whether a transfer of that many bytes is worth staging. For small ones it asks nothing.
 func (e *Engine) Serves(device, size int, up bool) bool {
 	switch {
 	case e.off():
@@ -69,8 +68,8 @@ func (e *Engine) Serves(device, size int, up bool) bool {
 	return size >= smallest && e.several()
 }
 
-// Gathers reports whether a transfer of so many parts is worth staging. One thread does it faster
-// than a driver that is told of each part, unless these are large.
+// Gathers reports whether a transfer of that many parts is worth staging. One thread is faster than a driver that
+// gets each part, unless the parts are large.
 func (e *Engine) Gathers(size, parts int) bool {
 	return !e.off() && (e.Chunk > 0 || e.several() || size/parts <= smallestGathered)
 }

@@ -7,12 +7,12 @@ import (
 	"hamr/backends"
 )
 
-// transfer is one call of Upload or Download. The goroutine that began it speaks to the driver,
-// and copies bytes when it has nothing to say; the workers copy bytes and nothing else. Nobody
-// sleeps as long as there is work: to wake a thread takes longer than to copy a chunk.
+// transfer is one call of Upload or Download. The goroutine that began it makes the driver's calls, and copies bytes
+// between them. The workers only copy bytes. Nobody sleeps while there is work, since to wake a thread takes longer
+// than to copy a chunk.
 //
-// Pieces are offered to the workers in order. Who claims one waits until it is offered: so each
-// has a place of its own to look at, and no lock.
+// Pieces are offered to the workers in order. A worker that claims a piece waits until it is offered. So each looks
+// at a place of its own, without a lock.
 type transfer struct {
 	driver Driver
 	host   Parts
@@ -41,9 +41,9 @@ type piece struct {
 	ended bool // the caller's
 }
 
-// Upload copies host memory to the device. At return it has been read; the device's copies are
-// enqueued. errors.ErrUnsupported says that nothing was begun, since there are no chunks to be had.
-// After any other error the device's bytes are unspecified, and the host's are not read.
+// Upload copies host memory to the device. At return it has been read; the device's copies are enqueued.
+// errors.ErrUnsupported says that nothing was begun, since no chunk is free. After any other error the device's bytes
+// are unspecified, and the host's are not read.
 func (e *Engine) Upload(d Driver, host []byte) error { return e.UploadParts(d, Whole(host)) }
 
 // UploadParts is Upload for bytes that do not lie side by side.
@@ -183,8 +183,7 @@ func (t *transfer) begin() error {
 	return nil
 }
 
-// step goes on with a piece that a worker is done with, or that the device is done with, or
-// copies one.
+// step goes on with a piece that a worker or the device has finished, or copies one.
 func (t *transfer) step() error {
 	idle := pause{spins: t.spins}
 	defer idle.end()
@@ -215,8 +214,7 @@ func (t *transfer) stopped() error {
 	return nil
 }
 
-// speaks reports whether the device is about to need an answer, for which the copy of a piece
-// takes too long.
+// speaks reports whether the device is about to need a call, for which the copy of a piece takes too long.
 func (t *transfer) speaks() bool {
 	return len(t.flying) > 0 && !(t.up && t.begun == len(t.pieces))
 }
@@ -310,8 +308,8 @@ func (t *transfer) land() (bool, error) {
 	return true, nil
 }
 
-// end has the workers go and returns the chunks. After an error the device may still use some,
-// which are pending, as those of an upload are that went well.
+// end releases the workers and returns the chunks. The device may still use some of them after an error, or after an
+// upload. These are pending.
 func (t *transfer) end() []*Chunk {
 	t.stop.Store(true)
 	chunks := append(append(t.free, t.earlier...), t.flying...)

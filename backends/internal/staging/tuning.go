@@ -16,8 +16,7 @@ import (
 	"hamr/backends"
 )
 
-// smallestTuned is the smallest copy that measuring may find worth staging: smaller ones never
-// have a file read.
+// smallestTuned is the smallest copy that measuring may find worth staging. Smaller ones never read a file.
 const smallestTuned = 512 << 10
 
 // largestFile is more than a file of many machines has.
@@ -136,7 +135,7 @@ func (e *Engine) readTuning(device int) *tuning {
 	return t
 }
 
-// readAtMost does not wait for a writer, where somebody has named a pipe.
+// readAtMost does not wait for a writer if the name is a pipe's.
 func readAtMost(path string, size int64) ([]byte, error) {
 	known, err := os.Stat(path)
 	if err != nil {
