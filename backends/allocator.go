@@ -197,29 +197,40 @@ const (
 // table is the one place of facts; who can reach what is from HAMR's
 // {host,cuda,hip,openmp}_accessible predicates.
 var table = [...]Facts{
-	CPP:    {Name: "cpp", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost},
-	Malloc: {Name: "malloc", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, Temporary: []Space{SpaceHost}, DLPack: dlpackHost},
+	CPP: {Name: "cpp", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost},
+	Malloc: {Name: "malloc", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, Temporary: []Space{SpaceHost},
+		DLPack: dlpackHost},
 	CUDA: {Name: "cuda", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
 		Temporary: []Space{SpaceCUDA}, Preference: 2, DLPack: dlpackCUDA},
 	CUDAAsync: {Name: "cuda_async", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
 		Ordered: true, Temporary: []Space{SpaceCUDA}, Preference: 1, DLPack: dlpackCUDA},
-	CUDAUnified: {Name: "cuda_uva", Backend: "cuda", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDAManaged},
-	CUDAHost:    {Name: "cuda_host", Backend: "cuda", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 1, DLPack: dlpackCUDAHost},
+	CUDAUnified: {Name: "cuda_uva", Backend: "cuda", Kind: Managed,
+		Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDAManaged},
+	CUDAHost: {Name: "cuda_host", Backend: "cuda", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 1,
+		DLPack: dlpackCUDAHost},
 	HIP: {Name: "hip", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
 		Temporary: []Space{SpaceHIP}, Preference: 3, DLPack: dlpackROCm},
-	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP}, DLPack: dlpackROCm},
+	HIPUnified: {Name: "hip_uva", Backend: "hip", Kind: Managed, Reach: []Space{SpaceHost, SpaceCUDA, SpaceHIP},
+		DLPack: dlpackROCm},
 	OpenMP: {Name: "openmp", Backend: "openmp", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceOpenMP},
 		Temporary: []Space{SpaceOpenMP}, Preference: 4},
-	Shared:       {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost, Exportable: true},
-	CUDAVMM:      {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP}, DLPack: dlpackCUDA},
-	OpenCLDevice: {Name: "opencl_device", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Temporary: []Space{SpaceOpenCL}},
-	OpenCLSVM:    {Name: "opencl_svm", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Mapped: true},
+	Shared: {Name: "shared", Backend: "host", Kind: Pageable, Reach: []Space{SpaceHost}, DLPack: dlpackHost,
+		Exportable: true},
+	CUDAVMM: {Name: "cuda_vmm", Backend: "cuda", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP, SpaceOpenMP},
+		DLPack: dlpackCUDA},
+	OpenCLDevice: {Name: "opencl_device", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL},
+		Temporary: []Space{SpaceOpenCL}},
+	OpenCLSVM: {Name: "opencl_svm", Backend: "opencl", Kind: DeviceOnly, Reach: []Space{SpaceOpenCL}, Mapped: true},
 	HIPAsync: {Name: "hip_async", Backend: "hip", Kind: DeviceOnly, Reach: []Space{SpaceCUDA, SpaceHIP},
 		Ordered: true, DLPack: dlpackROCm},
-	HIPHost:    {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2, DLPack: dlpackROCmHost},
-	SYCLDevice: {Name: "sycl_device", Backend: "sycl", Kind: DeviceOnly, Reach: []Space{SpaceSYCL}, Temporary: []Space{SpaceSYCL}},
-	SYCLShared: {Name: "sycl_shared", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL}, OneDevice: true, DLPack: dlpackHost},
-	SYCLHost:   {Name: "sycl_host", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL}, OneDevice: true, DLPack: dlpackHost},
+	HIPHost: {Name: "hip_host", Backend: "hip", Kind: Pinned, Reach: []Space{SpaceHost}, Preference: 2,
+		DLPack: dlpackROCmHost},
+	SYCLDevice: {Name: "sycl_device", Backend: "sycl", Kind: DeviceOnly, Reach: []Space{SpaceSYCL},
+		Temporary: []Space{SpaceSYCL}},
+	SYCLShared: {Name: "sycl_shared", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL},
+		OneDevice: true, DLPack: dlpackHost},
+	SYCLHost: {Name: "sycl_host", Backend: "sycl", Kind: Managed, Reach: []Space{SpaceHost, SpaceSYCL}, OneDevice: true,
+		DLPack: dlpackHost},
 }
 
 // MostAllocators bounds the values of allocators, for tables that these index.
@@ -245,7 +256,8 @@ var known = func() (list []row) {
 func added(list []row, a Allocator, f Facts) []row {
 	switch {
 	case int(a) != len(list) || a >= MostAllocators:
-		panic(fmt.Sprintf("backends: allocator %s has value %d: the next one is %d, of %d", f.Name, a, len(list), MostAllocators))
+		panic(fmt.Sprintf("backends: allocator %s has value %d: the next one is %d, of %d", f.Name, a, len(list),
+			MostAllocators))
 	case f.Mapped && slices.Contains(f.Reach, SpaceHost):
 		panic("backends: the host reaches memory of allocator " + f.Name + " at any time or between Map and Unmap, not both")
 	case f.Opaque && (f.DLPack != 0 || slices.Contains(f.Reach, SpaceHost)):

@@ -14,7 +14,8 @@ import (
 )
 
 func TestFakeConforms(t *testing.T) {
-	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP, backends.SpaceOpenCL} {
+	for _, space := range []backends.Space{backends.SpaceCUDA, backends.SpaceHIP, backends.SpaceOpenMP,
+		backends.SpaceOpenCL} {
 		for _, devices := range []int{1, 2, 4} {
 			for name, o := range map[string]FakeOptions{
 				"late":        {MaxDelay: 50 * time.Microsecond},
@@ -127,7 +128,8 @@ func TestPinnedMemoryGoesWithAnyDevicesStream(t *testing.T) {
 	require.NoError(t, err)
 	at, err := f.Allocate(backends.Request{Allocator: backends.CUDAHost, Device: backends.HostDevice, Size: 8, Stream: s})
 	require.NoError(t, err)
-	require.NoError(t, f.Free(backends.Region{Address: at, Allocator: backends.CUDAHost, Device: backends.HostDevice}, 8, s))
+	require.NoError(t, f.Free(backends.Region{Address: at, Allocator: backends.CUDAHost, Device: backends.HostDevice}, 8,
+		s))
 	_, err = f.Allocate(backends.Request{Allocator: backends.CUDA, Device: 0, Size: 8, Stream: s})
 	reported(t, f, err, "wrong device")
 }
@@ -173,7 +175,10 @@ func TestMisuseOfFreeIsFound(t *testing.T) {
 		{"8 bytes into a block", func(f *Fake, at backends.Region) error { return f.Free(shifted(at, 8), 100, 0) }},
 		{"wrong device", func(f *Fake, at backends.Region) error { at.Device = 1; return f.Free(at, 100, 0) }},
 		{"which has 100", func(f *Fake, at backends.Region) error { return f.Free(at, 99, 0) }},
-		{"came from allocator", func(f *Fake, at backends.Region) error { at.Allocator = backends.CUDAHost; return f.Free(at, 100, 0) }},
+		{"came from allocator", func(f *Fake, at backends.Region) error {
+			at.Allocator = backends.CUDAHost
+			return f.Free(at, 100, 0)
+		}},
 	} {
 		for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified} {
 			t.Run(c.words+"/"+a.String(), func(t *testing.T) {
@@ -206,7 +211,10 @@ func TestMisuseOfMemoryIsFound(t *testing.T) {
 			at.Allocator = backends.Malloc
 			return copied(f.Copy(host, at, 1, 0))
 		}},
-		{"use after free", func(f *Fake, at backends.Region) error { _ = f.Free(at, 100, 0); return copied(f.Copy(host, at, 1, 0)) }},
+		{"use after free", func(f *Fake, at backends.Region) error {
+			_ = f.Free(at, 100, 0)
+			return copied(f.Copy(host, at, 1, 0))
+		}},
 		{"overlap", func(f *Fake, at backends.Region) error { return copied(f.Copy(shifted(at, 10), at, 11, 0)) }},
 		{"is memory of cuda", func(f *Fake, _ backends.Region) error { return copied(f.Copy(host, host, 1, 0)) }},
 		{"pattern of 17", func(f *Fake, at backends.Region) error { return f.Fill(at, make([]byte, 17), 1, 0) }},

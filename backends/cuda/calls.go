@@ -24,8 +24,8 @@ func shared(s backends.Stream) backends.Stream {
 	return s
 }
 
-// callFloor is the floor of calls: the library, its dialect, and errors out of its codes. Each floor above embeds the one
-// below it, and uses nothing of those above.
+// callFloor is the floor of calls: the library, its dialect, and errors out of its codes. Each floor above embeds the
+// one below it, and uses nothing of those above.
 type callFloor struct {
 	dialect *Dialect
 	lookup  func(string) string

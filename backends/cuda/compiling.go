@@ -76,7 +76,8 @@ func loadCompiler(tried []string) (*nvrtc, error) {
 	}
 	c := &nvrtc{Compiler: rtc.Compiler{EntryPoints: rtc.EntryPoints(*entries), API: compilerName}}
 	count := new(int32)
-	if about.Architectures == 0 || int32(dl.Call(about.CountArchitectures, uintptr(unsafe.Pointer(count)))) != 0 || *count <= 0 {
+	if about.Architectures == 0 ||
+		int32(dl.Call(about.CountArchitectures, uintptr(unsafe.Pointer(count)))) != 0 || *count <= 0 {
 		return c, nil
 	}
 	list := make([]int32, *count)
@@ -142,7 +143,8 @@ func (b *contextFloor) Compile(source backends.CodeSource) (made backends.Code, 
 	}
 	asText := !strings.HasPrefix(architecture, "sm_")
 	if !asText && c.Code == 0 {
-		return made, fmt.Errorf("%w: this NVRTC makes no code for %s, and text for compute_%s", errors.ErrUnsupported, architecture, architecture[3:])
+		return made, fmt.Errorf("%w: this NVRTC makes no code for %s, and text for compute_%s", errors.ErrUnsupported,
+			architecture, architecture[3:])
 	}
 	options := append(source.Options[:len(source.Options):len(source.Options)], "--gpu-architecture="+architecture)
 	return c.Compiler.Compile(source.Text, source.Name, nil, options, asText)

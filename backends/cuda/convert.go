@@ -52,7 +52,8 @@ func (b *copyFloor) Converts(dst, src backends.Strided, stream backends.Stream) 
 }
 
 // prepare plans a Convert, and names the device whose kernels do it. It enqueues nothing.
-func (b *copyFloor) prepare(dst, src backends.Strided) (device int, steps []step, functions []uintptr, copied plain, err error) {
+func (b *copyFloor) prepare(dst, src backends.Strided) (device int, steps []step, functions []uintptr, copied plain,
+	err error) {
 	device, ok := converting(dst.Region, src.Region)
 	if !ok || b.withoutKernels {
 		return 0, nil, nil, plain{}, errors.ErrUnsupported

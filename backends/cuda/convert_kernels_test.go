@@ -59,7 +59,8 @@ func startHostKernels(t *testing.T) *hostKernels {
 
 // run launches a kernel with so many threads over memory, whose first byte has
 // address 0.
-func (k *hostKernels) run(t *testing.T, kernel string, argument unsafe.Pointer, size uintptr, threads int, memory []byte) {
+func (k *hostKernels) run(t *testing.T, kernel string, argument unsafe.Pointer, size uintptr, threads int,
+	memory []byte) {
 	request := append([]byte(kernel), make([]byte, 32-len(kernel))...)
 	for _, v := range []int{int(size), threads, len(memory)} {
 		request = binary.NativeEndian.AppendUint64(request, uint64(v))
@@ -222,7 +223,8 @@ func opaquePair(r *rand.Rand) pair {
 var numbers = []backends.Element{
 	element(backends.Boolean, 1),
 	element(backends.Signed, 1), element(backends.Signed, 2), element(backends.Signed, 4), element(backends.Signed, 8),
-	element(backends.Unsigned, 1), element(backends.Unsigned, 2), element(backends.Unsigned, 4), element(backends.Unsigned, 8),
+	element(backends.Unsigned, 1), element(backends.Unsigned, 2), element(backends.Unsigned, 4),
+	element(backends.Unsigned, 8),
 	element(backends.Float, 2), element(backends.Float, 4), element(backends.Float, 8), element(backends.BrainFloat, 2),
 	element(backends.ComplexNumber, 8), element(backends.ComplexNumber, 16),
 }
@@ -360,7 +362,8 @@ func (convert converter) testTransposing(t *testing.T) {
 		e := element(backends.Opaque, size)
 		p := opaquePair(r)
 		p.dst, p.src = e, e
-		for _, shape := range [][]int{{8, 8}, {32, 32}, {64, 64}, {33, 65}, {100, 130}, {200, 9}, {3, 70, 40}, {2, 3, 35, 34}} {
+		for _, shape := range [][]int{{8, 8}, {32, 32}, {64, 64}, {33, 65}, {100, 130}, {200, 9}, {3, 70, 40},
+			{2, 3, 35, 34}} {
 			n := len(shape)
 			order, swapped := make([]int, n), make([]int, n)
 			for i := range n {

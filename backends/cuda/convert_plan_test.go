@@ -17,7 +17,8 @@ func element(kind backends.ElementKind, size int) backends.Element {
 }
 
 func strided(address int, e backends.Element, shape, strides []int) backends.Strided {
-	return backends.Strided{Region: backends.Region{Address: backends.Address(address)}, Element: e, Shape: shape, Strides: strides}
+	return backends.Strided{Region: backends.Region{Address: backends.Address(address)}, Element: e, Shape: shape,
+		Strides: strides}
 }
 
 // planned is what a table says of a plan of one step.
@@ -110,7 +111,8 @@ func TestPlan(t *testing.T) {
 			planned{tiles: 1 * 2},
 		},
 		"a transpose of each of many, small elements": {
-			strided(0, boolean, []int{7, 100, 50}, []int{5000, 50, 1}), strided(0, boolean, []int{7, 100, 50}, []int{5000, 1, 100}),
+			strided(0, boolean, []int{7, 100, 50}, []int{5000, 50, 1}),
+			strided(0, boolean, []int{7, 100, 50}, []int{5000, 1, 100}),
 			planned{tiles: 7 * 2, dims: 1},
 		},
 		"too narrow for tiles": {
@@ -156,7 +158,8 @@ func TestPlan(t *testing.T) {
 
 func TestPlanWithoutElements(t *testing.T) {
 	f4, half := element(backends.Float, 4), element(backends.Float, 2)
-	steps, p, err := plan(strided(0, f4, []int{3, 0}, []int{-4, 4}), strided(0, half, []int{3, 0}, []int{2, 2}), mostInLaunch)
+	steps, p, err := plan(strided(0, f4, []int{3, 0}, []int{-4, 4}), strided(0, half, []int{3, 0}, []int{2, 2}),
+		mostInLaunch)
 	require.NoError(t, err)
 	require.Empty(t, steps)
 	require.Zero(t, p)
@@ -166,13 +169,15 @@ func TestPlanRefuses(t *testing.T) {
 	f4, f8 := element(backends.Float, 4), element(backends.Float, 8)
 	one := []int{10}
 	for name, c := range map[string][2]backends.Strided{
-		"opaque of other size":   {strided(0, element(backends.Opaque, 1), one, one), strided(0, element(backends.Opaque, 2), one, one)},
+		"opaque of other size": {strided(0, element(backends.Opaque, 1), one, one),
+			strided(0, element(backends.Opaque, 2), one, one)},
 		"opaque to a number":     {strided(0, f4, one, one), strided(0, element(backends.Opaque, 4), one, one)},
 		"a number to opaque":     {strided(0, element(backends.Opaque, 4), one, one), strided(0, f8, one, one)},
 		"a float of three bytes": {strided(0, element(backends.Float, 3), one, one), strided(0, f8, one, one)},
-		"nothing":                {strided(0, element(backends.Opaque, 0), one, one), strided(0, element(backends.Opaque, 0), one, one)},
-		"other shapes":           {strided(0, f4, []int{3}, one), strided(0, f8, []int{4}, one)},
-		"missing strides":        {strided(0, f4, []int{3}, nil), strided(0, f8, []int{3}, one)},
+		"nothing": {strided(0, element(backends.Opaque, 0), one, one),
+			strided(0, element(backends.Opaque, 0), one, one)},
+		"other shapes":    {strided(0, f4, []int{3}, one), strided(0, f8, []int{4}, one)},
+		"missing strides": {strided(0, f4, []int{3}, nil), strided(0, f8, []int{3}, one)},
 	} {
 		_, _, err := plan(c[0], c[1], mostInLaunch)
 		assert.ErrorIs(t, err, errors.ErrUnsupported, name)

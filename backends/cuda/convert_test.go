@@ -229,8 +229,10 @@ func BenchmarkConvertOnDevice(b *testing.B) {
 		return s
 	}
 	f2, f4, f8 := element(backends.Float, 2), element(backends.Float, 4), element(backends.Float, 8)
-	brain, i4, u1, i8 := element(backends.BrainFloat, 2), element(backends.Signed, 4), element(backends.Unsigned, 1), element(backends.Signed, 8)
-	boolean, c8, c16 := element(backends.Boolean, 1), element(backends.ComplexNumber, 8), element(backends.ComplexNumber, 16)
+	brain, i4, u1, i8 := element(backends.BrainFloat, 2), element(backends.Signed, 4), element(backends.Unsigned, 1),
+		element(backends.Signed, 8)
+	boolean, c8, c16 := element(backends.Boolean, 1), element(backends.ComplexNumber, 8),
+		element(backends.ComplexNumber, 16)
 	const count = 64 << 20
 	measure("plain copy", 2*4*count, func() error {
 		_, err := backend.Copy(to.Region, from.Region, 4*count, to.stream)
@@ -240,9 +242,12 @@ func BenchmarkConvertOnDevice(b *testing.B) {
 		name   string
 		st, dt backends.Element
 	}{
-		{"float32 to float64", f4, f8}, {"float64 to float32", f8, f4}, {"float16 to float32", f2, f4}, {"float32 to float16", f4, f2},
-		{"float64 to float16", f8, f2}, {"float16 to bfloat16", f2, brain}, {"int32 to float32", i4, f4}, {"float64 to int64", f8, i8},
-		{"uint8 to float32", u1, f4}, {"float32 to uint8", f4, u1}, {"uint8 to bool", u1, boolean}, {"complex64 to complex128", c8, c16},
+		{"float32 to float64", f4, f8}, {"float64 to float32", f8, f4}, {"float16 to float32", f2, f4},
+		{"float32 to float16", f4, f2},
+		{"float64 to float16", f8, f2}, {"float16 to bfloat16", f2, brain}, {"int32 to float32", i4, f4},
+		{"float64 to int64", f8, i8},
+		{"uint8 to float32", u1, f4}, {"float32 to uint8", f4, u1}, {"uint8 to bool", u1, boolean},
+		{"complex64 to complex128", c8, c16},
 		{"complex128 to float32", c16, f4}, {"float32 to complex64", f4, c8},
 	} {
 		n := min(count, room/c.st.Size, room/c.dt.Size)
@@ -251,7 +256,8 @@ func BenchmarkConvertOnDevice(b *testing.B) {
 			if shift > 0 {
 				name = fmt.Sprintf("%s, shifted by %d", c.name, shift)
 			}
-			dst, src := array(to, shift, c.dt, []int{n - 8}, []int{c.dt.Size}), array(from, shift, c.st, []int{n - 8}, []int{c.st.Size})
+			dst, src := array(to, shift, c.dt, []int{n - 8}, []int{c.dt.Size}),
+				array(from, shift, c.st, []int{n - 8}, []int{c.st.Size})
 			measure(name, n*(c.st.Size+c.dt.Size), func() error { return backend.Convert(dst, src, to.stream) })
 			if c.st != f4 {
 				break
@@ -262,17 +268,21 @@ func BenchmarkConvertOnDevice(b *testing.B) {
 		e, shape := element(backends.Opaque, size), []int{side, side}
 		dst := array(to, 0, e, shape, []int{size * side, size})
 		src := array(from, 0, e, shape, []int{size, size * side})
-		measure(fmt.Sprintf("transpose of %d bytes", size), 2*side*side*size, func() error { return backend.Convert(dst, src, to.stream) })
+		measure(fmt.Sprintf("transpose of %d bytes", size), 2*side*side*size, func() error {
+			return backend.Convert(dst, src, to.stream)
+		})
 	}
 	transposed := array(from, 0, f4, []int{side, side}, []int{4, 4 * side})
 	measure("transposed float32 to float64", side*side*12, func() error {
 		return backend.Convert(array(to, 0, f8, []int{side, side}, []int{8 * side, 8}), transposed, to.stream)
 	})
 	measure("every other float32", side*side/2*4*3, func() error {
-		return backend.Convert(array(to, 0, f4, []int{side * side / 2}, []int{4}), array(from, 0, f4, []int{side * side / 2}, []int{8}), to.stream)
+		return backend.Convert(array(to, 0, f4, []int{side * side / 2}, []int{4}),
+			array(from, 0, f4, []int{side * side / 2}, []int{8}), to.stream)
 	})
 	measure("rows of 1001 float32 of 1024", 65536*1001*8, func() error {
-		return backend.Convert(array(to, 0, f4, []int{65536, 1001}, []int{4004, 4}), array(from, 0, f4, []int{65536, 1001}, []int{4096, 4}), to.stream)
+		return backend.Convert(array(to, 0, f4, []int{65536, 1001}, []int{4004, 4}),
+			array(from, 0, f4, []int{65536, 1001}, []int{4096, 4}), to.stream)
 	})
 	measure("five dimensions", 16*16*16*128*128*8, func() error {
 		return backend.Convert(
@@ -285,5 +295,7 @@ func BenchmarkConvertOnDevice(b *testing.B) {
 			return backend.fillByKernel(to.Region, pattern, room/size, to.stream)
 		})
 	}
-	measure("launch, in billions a second", 1, func() error { return backend.fillByKernel(to.Region, []byte{1, 2, 3}, 1, to.stream) })
+	measure("launch, in billions a second", 1, func() error {
+		return backend.fillByKernel(to.Region, []byte{1, 2, 3}, 1, to.stream)
+	})
 }

@@ -17,10 +17,12 @@ func (b *copyFloor) Copy(dst, src backends.Region, size int, stream backends.Str
 
 // CopyUntil implements backends.Stopper. Where the driver itself copies out of or into ordinary host memory, it
 // copies in parts, since nothing stops it within a part.
-func (b *copyFloor) CopyUntil(stop *backends.Stop, dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
+func (b *copyFloor) CopyUntil(stop *backends.Stop, dst, src backends.Region, size int,
+	stream backends.Stream) (backends.Progress, error) {
 	to, from, name := dst.Allocator.Kind(), src.Allocator.Kind(), b.Name()
 	if dst.Allocator.Backend() != name && src.Allocator.Backend() != name {
-		return backends.Complete, fmt.Errorf("the %s backend does not copy from allocator %s to allocator %s", name, src.Allocator, dst.Allocator)
+		return backends.Complete,
+			fmt.Errorf("the %s backend does not copy from allocator %s to allocator %s", name, src.Allocator, dst.Allocator)
 	}
 	apart := to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device
 	if apart {
@@ -64,12 +66,14 @@ func (v *visit) copyBetween(dst, src backends.Region, size int, stream backends.
 	if err != nil {
 		return err
 	}
-	return v.b.call(v.b.driver.MemcpyPeer, uintptr(dst.Address), v.b.place(to), uintptr(src.Address), v.b.place(from), uintptr(size), v.b.native(stream))
+	return v.b.call(v.b.driver.MemcpyPeer, uintptr(dst.Address), v.b.place(to), uintptr(src.Address), v.b.place(from),
+		uintptr(size), v.b.native(stream))
 }
 
 // upload copies out of ordinary host memory, which the driver stages before it returns. It reads memory later if
 // somebody has page-locked it, or if the device reads it through the host's page tables.
-func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
+func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream backends.Stream,
+	stop *backends.Stop) (backends.Progress, error) {
 	d, err := b.device(dst.Device)
 	if err != nil {
 		return backends.Complete, err
@@ -88,7 +92,8 @@ func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream 
 			if !b.dialect.ReadsLate {
 				left = backends.Writing
 			}
-			if err := b.stage(v, dst.Device, dst.Address, src.Address, size, stream, true, stop); !errors.Is(err, errors.ErrUnsupported) {
+			err := b.stage(v, dst.Device, dst.Address, src.Address, size, stream, true, stop)
+			if !errors.Is(err, errors.ErrUnsupported) {
 				return backends.Writing, err
 			}
 		}
@@ -103,7 +108,8 @@ func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream 
 const stoppedAfter = 16 << 20
 
 // inParts copies all at once or, where there is a stop, in parts.
-func inParts(stop *backends.Stop, dst, src backends.Region, size int, copyPart func(dst, src backends.Region, size int) error) error {
+func inParts(stop *backends.Stop, dst, src backends.Region, size int,
+	copyPart func(dst, src backends.Region, size int) error) error {
 	if stop == nil {
 		return copyPart(dst, src, size)
 	}
@@ -123,7 +129,8 @@ func inParts(stop *backends.Stop, dst, src backends.Region, size int, copyPart f
 // download copies into ordinary host memory. The synchronous function, which works on the legacy stream, promises to
 // be complete at return. The asynchronous function is complete only in practice, so the copy counts as complete if
 // the stream is idle.
-func (b *copyFloor) download(v *visit, dst, src backends.Region, size int, stream backends.Stream, stop *backends.Stop) (backends.Progress, error) {
+func (b *copyFloor) download(v *visit, dst, src backends.Region, size int, stream backends.Stream,
+	stop *backends.Stop) (backends.Progress, error) {
 	driver := &b.driver
 	if b.staging.Serves(src.Device, size, false) {
 		known, err := b.locate(dst.Address)

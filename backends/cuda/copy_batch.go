@@ -13,7 +13,8 @@ import (
 func (b *copyFloor) CopyBatch(copies []backends.BatchCopy, stream backends.Stream) (backends.Progress, error) {
 	dst, src := copies[0].Dst, copies[0].Src
 	to, from := dst.Allocator.Kind(), src.Allocator.Kind()
-	if to != backends.DeviceOnly && from != backends.DeviceOnly || to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device {
+	if to != backends.DeviceOnly && from != backends.DeviceOnly ||
+		to == backends.DeviceOnly && from == backends.DeviceOnly && dst.Device != src.Device {
 		return b.copyEach(copies, stream)
 	}
 	v, err := b.enter(b.copyDevice(dst, src), stream)
@@ -51,7 +52,9 @@ func (b *copyFloor) CopyBatch(copies []backends.BatchCopy, stream backends.Strea
 	case by == byDefault:
 		by = byBatch
 	}
-	return late, v.copyBeside(d, by, stream, func(s backends.Stream) error { return b.copyRuns(v, d, runs, s, b.driver.MemcpyAsync, by) })
+	return late, v.copyBeside(d, by, stream, func(s backends.Stream) error {
+		return b.copyRuns(v, d, runs, s, b.driver.MemcpyAsync, by)
+	})
 }
 
 // copyEach is CopyBatch by a Copy of each.
@@ -94,7 +97,8 @@ func (b *copyFloor) gather(v *visit, d *device, copies []backends.BatchCopy, str
 	if direct != 0 {
 		return errors.ErrUnsupported
 	}
-	l := &bundle{lane: lane{b: &b.stagingFloor, visit: v, device: d, stop: copies[0].Stop}, copies: b, parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: b.manyBy}
+	l := &bundle{lane: lane{b: &b.stagingFloor, visit: v, device: d, stop: copies[0].Stop}, copies: b,
+		parts: make(staging.Parts, 0, len(copies)), remote: make([]backends.Address, len(copies)), by: b.manyBy}
 	for i, c := range copies {
 		host := c.Dst.Address
 		l.remote[i] = c.Src.Address
@@ -137,7 +141,8 @@ func (l *bundle) Down(c *staging.Chunk, offset, n int) error {
 	})
 }
 
-func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr, of func(remote, chunk backends.Address, size int) run) error {
+func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr,
+	of func(remote, chunk backends.Address, size int) run) error {
 	if err := l.mark(c); err != nil {
 		return err
 	}

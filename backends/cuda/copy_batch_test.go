@@ -44,7 +44,8 @@ func batched(name string, to, from backends.Allocator) operation {
 	return operation{name, 1, func(t *testing.T, r *rig) func() (func() error, error) {
 		dst, src := r.room(t, to, 3000), r.room(t, from, 3000)
 		return func() (func() error, error) {
-			list := []backends.BatchCopy{{Dst: dst, Src: src, Size: 1000}, {Dst: moved(dst, 1000), Src: moved(src, 1000), Size: 8},
+			list := []backends.BatchCopy{{Dst: dst, Src: src, Size: 1000},
+				{Dst: moved(dst, 1000), Src: moved(src, 1000), Size: 8},
 				{Dst: moved(dst, 2000), Src: moved(src, 2000), Size: 999}}
 			err := copied(r.CopyBatch(list, 0))
 			if err != nil {
@@ -58,10 +59,13 @@ func batched(name string, to, from backends.Allocator) operation {
 
 // TestRandomBatches makes copies of random sizes and alignments, between all kinds of memory.
 func TestRandomBatches(t *testing.T) {
-	kinds := [][2]backends.Allocator{{backends.CUDA, backends.Malloc}, {backends.Malloc, backends.CUDA}, {backends.CUDA, backends.CUDAAsync},
-		{backends.CUDA, backends.CUDAHost}, {backends.CUDAHost, backends.CUDAAsync}, {backends.CUDAUnified, backends.CUDA}, {backends.CUDAUnified, backends.CUDAHost}}
+	kinds := [][2]backends.Allocator{{backends.CUDA, backends.Malloc}, {backends.Malloc, backends.CUDA},
+		{backends.CUDA, backends.CUDAAsync},
+		{backends.CUDA, backends.CUDAHost}, {backends.CUDAHost, backends.CUDAAsync}, {backends.CUDAUnified, backends.CUDA},
+		{backends.CUDAUnified, backends.CUDAHost}}
 	for _, way := range []string{"", "kernel", "batch", "single"} {
-		for _, more := range []settings{nil, {staging.ChunkSetting: "700", staging.ThreadsSetting: "3"}, {staging.ThreadsSetting: "0"}, {KernelsSetting: "0"}} {
+		for _, more := range []settings{nil, {staging.ChunkSetting: "700", staging.ThreadsSetting: "3"},
+			{staging.ThreadsSetting: "0"}, {KernelsSetting: "0"}} {
 			s := settings{ManySetting: way}
 			maps.Copy(s, more)
 			test := func(t *testing.T, r *rig) {
@@ -140,7 +144,9 @@ func TestBatchesAreFewCalls(t *testing.T) {
 		{backends.CUDA, backends.Malloc, "", batches},
 		{backends.Malloc, backends.CUDA, "", batches},
 		{backends.CUDA, backends.CUDAHost, "", batches},
-		{backends.CUDA, backends.CUDA, "", func(calls map[string]int) bool { return calls["cuLaunchKernel"] == (count+mostRuns-1)/mostRuns }},
+		{backends.CUDA, backends.CUDA, "", func(calls map[string]int) bool {
+			return calls["cuLaunchKernel"] == (count+mostRuns-1)/mostRuns
+		}},
 		{backends.CUDA, backends.CUDA, "batch", batches},
 		{backends.CUDA, backends.Malloc, "kernel", func(calls map[string]int) bool { return calls["cuLaunchKernel"] > 0 }},
 		{backends.Malloc, backends.CUDA, "kernel", func(calls map[string]int) bool { return calls["cuLaunchKernel"] > 0 }},
@@ -194,7 +200,8 @@ func TestBatchesOfPinnedMemoryInDisguise(t *testing.T) {
 	r.write(t, source, want)
 	require.NoError(t, copied(r.Copy(pinned, source, 2000, stream)))
 	pinned.Allocator = backends.Malloc
-	list := []backends.BatchCopy{{Dst: target, Src: pinned, Size: 1000}, {Dst: moved(target, 1000), Src: moved(pinned, 1000), Size: 1000}}
+	list := []backends.BatchCopy{{Dst: target, Src: pinned, Size: 1000},
+		{Dst: moved(target, 1000), Src: moved(pinned, 1000), Size: 1000}}
 	left, err := r.CopyBatch(list, stream)
 	require.NoError(t, err)
 	assert.Equal(t, late, left)
@@ -207,7 +214,8 @@ func TestBatchesBesideTheDefaultStream(t *testing.T) {
 	r := emulate(t, settings{ManySetting: "batch"})
 	target, source := r.room(t, backends.CUDA, 2000), r.room(t, backends.CUDA, 2000)
 	require.NoError(t, r.Fill(source, []byte{7}, 2000, 0))
-	list := []backends.BatchCopy{{Dst: target, Src: source, Size: 1000}, {Dst: moved(target, 1000), Src: moved(source, 1000), Size: 1000}}
+	list := []backends.BatchCopy{{Dst: target, Src: source, Size: 1000},
+		{Dst: moved(target, 1000), Src: moved(source, 1000), Size: 1000}}
 	require.NoError(t, copied(r.CopyBatch(list, 0)))
 	for _, s := range r.devices[0].perThread {
 		if s != 0 {
@@ -229,7 +237,8 @@ func TestChunksAfterAFailure(t *testing.T) {
 		r.write(t, device, bytes.Repeat([]byte{9}, 2000))
 		r.write(t, source, want)
 		both := func(to, from backends.Region) []backends.BatchCopy {
-			return []backends.BatchCopy{{Dst: to, Src: from, Size: 1000}, {Dst: moved(to, 1000), Src: moved(from, 1000), Size: 1000}}
+			return []backends.BatchCopy{{Dst: to, Src: from, Size: 1000},
+				{Dst: moved(to, 1000), Src: moved(from, 1000), Size: 1000}}
 		}
 		r.fail("cuEventRecord", 1, 719)
 		require.Error(t, copied(r.CopyBatch(both(host, device), first)))

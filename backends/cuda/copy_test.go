@@ -19,7 +19,8 @@ func pageable(t testing.TB, size int) ([]byte, backends.Region) {
 	data, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, syscall.Munmap(data)) })
-	return data, backends.Region{Address: backends.Address(unsafe.Pointer(unsafe.SliceData(data))), Allocator: backends.Malloc, Device: backends.HostDevice}
+	return data, backends.Region{Address: backends.Address(unsafe.Pointer(unsafe.SliceData(data))),
+		Allocator: backends.Malloc, Device: backends.HostDevice}
 }
 
 // keepBusy enqueues what takes a device some time.
@@ -208,7 +209,8 @@ func TestDevicesThatAreNoPeers(t *testing.T) {
 
 func TestShortestPeriod(t *testing.T) {
 	for text, want := range map[string]int{
-		"a": 1, "aa": 1, "ab": 2, "aab": 3, "aaaa": 1, "abab": 2, "abaab": 5, "abcabc": 3, "abcdabcd": 4, "aaaaaaaaaaaaaaab": 16,
+		"a": 1, "aa": 1, "ab": 2, "aab": 3, "aaaa": 1, "abab": 2, "abaab": 5, "abcabc": 3, "abcdabcd": 4,
+		"aaaaaaaaaaaaaaab": 16,
 	} {
 		assert.Equal(t, want, shortestPeriod([]byte(text)), text)
 	}

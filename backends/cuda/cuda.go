@@ -90,7 +90,8 @@ func (b *Backend) load() error {
 	}
 	if b.version < b.dialect.Oldest {
 		written := b.dialect.VersionText
-		return unavailable(fmt.Sprintf("%s is of %s %s, and %s is needed", library.Path(), strings.ToUpper(b.Name()), written(b.version), written(b.dialect.Oldest)))
+		return unavailable(fmt.Sprintf("%s is of %s %s, and %s is needed", library.Path(), strings.ToUpper(b.Name()),
+			written(b.version), written(b.dialect.Oldest)))
 	}
 	if err := bind(library, &b.driver, b.dialect.EntryPoints); err != nil {
 		return unavailable(err.Error())
@@ -179,9 +180,11 @@ func (b *Backend) Shortcuts() backends.Shortcuts {
 		return backends.Shortcuts{}
 	}
 	d := &b.driver
-	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, SetContext: d.CtxSetCurrent, PointerAttributes: d.PointerGetAttributes,
-		StreamQuery: d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
-		EventCreate: d.EventCreate, EventRecord: d.EventRecord, EventQuery: d.EventQuery, StreamWaitEvent: d.StreamWaitEvent, MemcpyToHost: d.MemcpyToHost,
+	s := backends.Shortcuts{CurrentDevice: d.CtxGetDevice, CurrentContext: d.CtxGetCurrent, SetContext: d.CtxSetCurrent,
+		PointerAttributes: d.PointerGetAttributes,
+		StreamQuery:       d.StreamQuery, StreamIsCapturing: d.StreamIsCapturing,
+		EventCreate: d.EventCreate, EventRecord: d.EventRecord, EventQuery: d.EventQuery, StreamWaitEvent: d.StreamWaitEvent,
+		MemcpyToHost: d.MemcpyToHost,
 		LaunchKernel: d.LaunchKernel}
 	if b.staging.Chunk > 0 {
 		s.MemcpyToHost = 0 // somebody has chosen what is staged

@@ -74,7 +74,8 @@ func (b *contextFloor) lacking(d *device) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if able == 0 || (each.needs == AttributeVirtualMemory && !b.driver.managesAddresses()) || (each.needs == AttributeMemoryPools && !b.driver.hasPools()) {
+		if able == 0 || (each.needs == AttributeVirtualMemory && !b.driver.managesAddresses()) ||
+			(each.needs == AttributeMemoryPools && !b.driver.hasPools()) {
 			names = append(names, each.allocator.String())
 		}
 	}

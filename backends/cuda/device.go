@@ -119,7 +119,8 @@ func (b *contextFloor) attributeLocked(d *device, which int) (int, error) {
 
 // lacks returns the error for an ability that a device does not have.
 func (b *contextFloor) lacks(d *device, what string, a backends.Allocator) error {
-	return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
+	return &backends.UnavailableError{Backend: b.Name(),
+		Reason: fmt.Sprintf("device %d has no %s, which allocator %s needs", d.number, what, a)}
 }
 
 // kernels are those that are loaded into a device's primary context. They have a lock of their own, since the driver
@@ -162,7 +163,8 @@ func (l *eventList) put(e uintptr) bool {
 
 func (b *contextFloor) deviceText(function uintptr, d *device) (string, error) {
 	text := make([]byte, 256)
-	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)), uintptr(d.handle))
+	err := b.callWithPointers(function, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)),
+		uintptr(d.handle))
 	before, _, _ := bytes.Cut(text, []byte{0})
 	return string(before), err
 }

@@ -48,12 +48,13 @@ func simple(name string, a backends.Allocator, do func(r *rig, b block) error) o
 }
 
 func allocation(a backends.Allocator, zero bool) operation {
-	return operation{fmt.Sprintf("allocate %s, zero %v", a, zero), 1, func(t *testing.T, r *rig) func() (func() error, error) {
-		return func() (func() error, error) {
-			at, err := r.Allocate(backends.Request{Allocator: a, Size: 1000, Zero: zero})
-			return func() error { return r.Free(backends.Region{Address: at, Allocator: a}, 1000, 0) }, err
-		}
-	}}
+	return operation{fmt.Sprintf("allocate %s, zero %v", a, zero), 1,
+		func(t *testing.T, r *rig) func() (func() error, error) {
+			return func() (func() error, error) {
+				at, err := r.Allocate(backends.Request{Allocator: a, Size: 1000, Zero: zero})
+				return func() error { return r.Free(backends.Region{Address: at, Allocator: a}, 1000, 0) }, err
+			}
+		}}
 }
 
 func release(a backends.Allocator) operation {
@@ -77,31 +78,33 @@ func growing(t *testing.T, r *rig, behind int) backends.Region {
 
 // growth is one to 6 MiB, which the driver can do or not.
 func growth(behind int) operation {
-	return operation{fmt.Sprintf("grow, %d bytes of addresses behind", behind), 1, func(t *testing.T, r *rig) func() (func() error, error) {
-		at := growing(t, r, behind)
-		t.Cleanup(func() { assert.NoError(t, r.Free(at, 0, 0)) })
-		return func() (func() error, error) {
-			_, err := r.Grow(at, 3000, 6<<20)
-			if behind == 0 && errors.Is(err, errors.ErrUnsupported) {
-				_, err = r.Grow(at, 3000, 4<<20)
+	return operation{fmt.Sprintf("grow, %d bytes of addresses behind", behind), 1,
+		func(t *testing.T, r *rig) func() (func() error, error) {
+			at := growing(t, r, behind)
+			t.Cleanup(func() { assert.NoError(t, r.Free(at, 0, 0)) })
+			return func() (func() error, error) {
+				_, err := r.Grow(at, 3000, 6<<20)
+				if behind == 0 && errors.Is(err, errors.ErrUnsupported) {
+					_, err = r.Grow(at, 3000, 4<<20)
+				}
+				return nothing, err
 			}
-			return nothing, err
-		}
-	}}
+		}}
 }
 
 func relocation(behind int) operation {
-	return operation{fmt.Sprintf("relocate, %d bytes of addresses behind", behind), 2, func(t *testing.T, r *rig) func() (func() error, error) {
-		at := growing(t, r, behind)
-		t.Cleanup(func() { assert.NoError(t, r.Free(at, 0, 0)) })
-		require.NoError(t, r.Enable(1, 0))
-		_, err := r.Grow(at, 3000, 4<<20)
-		require.NoError(t, err)
-		return func() (func() error, error) {
-			to, _, err := r.Relocate(at, 4<<20, 6<<20)
-			return func() error { return r.Free(backends.Region{Address: to, Allocator: backends.CUDAVMM}, 6<<20, 0) }, err
-		}
-	}}
+	return operation{fmt.Sprintf("relocate, %d bytes of addresses behind", behind), 2,
+		func(t *testing.T, r *rig) func() (func() error, error) {
+			at := growing(t, r, behind)
+			t.Cleanup(func() { assert.NoError(t, r.Free(at, 0, 0)) })
+			require.NoError(t, r.Enable(1, 0))
+			_, err := r.Grow(at, 3000, 4<<20)
+			require.NoError(t, err)
+			return func() (func() error, error) {
+				to, _, err := r.Relocate(at, 4<<20, 6<<20)
+				return func() error { return r.Free(backends.Region{Address: to, Allocator: backends.CUDAVMM}, 6<<20, 0) }, err
+			}
+		}}
 }
 
 func copied(_ backends.Progress, err error) error { return err }
@@ -112,7 +115,9 @@ func operations() []operation {
 		simple("fill in passes", backends.CUDA, func(r *rig, b block) error {
 			return r.fillByPasses(b.Region, []byte{1, 2, 3}, 1000, 0)
 		}),
-		simple("copy within", backends.CUDA, func(r *rig, b block) error { return copied(r.Copy(moved(b.Region, 1500), b.Region, 1500, 0)) }),
+		simple("copy within", backends.CUDA, func(r *rig, b block) error {
+			return copied(r.Copy(moved(b.Region, 1500), b.Region, 1500, 0))
+		}),
 		simple("copy managed", backends.CUDAUnified, func(r *rig, b block) error {
 			return copied(r.Copy(moved(b.Region, 1500), b.Region, 1500, 0))
 		}),
@@ -190,21 +195,23 @@ func operations() []operation {
 		list = append(list, growth(behind), relocation(behind))
 	}
 	list = append(append(list, sharing()...), poolSharing()...)
-	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost, backends.CUDAVMM} {
+	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost,
+		backends.CUDAVMM} {
 		list = append(list, allocation(a, false), allocation(a, true), release(a))
 	}
 	for _, stream := range []backends.Stream{legacyStream, perThreadStream} {
-		list = append(list, operation{fmt.Sprintf("pageable, stream %d", stream), 1, func(t *testing.T, r *rig) func() (func() error, error) {
-			b := r.reserve(t, backends.CUDA, 0, 3000, 0)
-			_, host := r.host(t, 3000)
-			host.Allocator = backends.Malloc
-			return func() (func() error, error) {
-				if err := copied(r.Copy(b.Region, host, 3000, stream)); err != nil {
-					return nil, err
+		list = append(list, operation{fmt.Sprintf("pageable, stream %d", stream), 1,
+			func(t *testing.T, r *rig) func() (func() error, error) {
+				b := r.reserve(t, backends.CUDA, 0, 3000, 0)
+				_, host := r.host(t, 3000)
+				host.Allocator = backends.Malloc
+				return func() (func() error, error) {
+					if err := copied(r.Copy(b.Region, host, 3000, stream)); err != nil {
+						return nil, err
+					}
+					return nothing, copied(r.Copy(host, b.Region, 3000, stream))
 				}
-				return nothing, copied(r.Copy(host, b.Region, 3000, stream))
-			}
-		}})
+			}})
 	}
 	return list
 }
@@ -237,10 +244,12 @@ func useEvent(r *rig, s backends.Stream) error {
 }
 
 // Failures of these do no harm, or are made up for.
-var tolerated = []string{"cuCtxPopCurrent_v2", "cuCtxEnablePeerAccess", "cuEventDestroy_v2", "cuMemHostRegister_v2", "cuMemGetAllocationPropertiesFromHandle"}
+var tolerated = []string{"cuCtxPopCurrent_v2", "cuCtxEnablePeerAccess", "cuEventDestroy_v2", "cuMemHostRegister_v2",
+	"cuMemGetAllocationPropertiesFromHandle"}
 
 // Where these fail, a batch goes another way: without the kernel, or without staging.
-var otherWays = []string{"cuModuleLoadData", "cuModuleGetFunction", "cuStreamIsCapturing", "cuMemHostAlloc", "cuCtxGetCurrent"}
+var otherWays = []string{"cuModuleLoadData", "cuModuleGetFunction", "cuStreamIsCapturing", "cuMemHostAlloc",
+	"cuCtxGetCurrent"}
 
 // TestEveryCallFails makes each call of each operation fail in turn, once where no
 // context is current and once where another library's is.
@@ -317,7 +326,8 @@ func runFailing(t *testing.T, o operation, foreign bool, symbol string, nth, cod
 	} else {
 		var failed *backends.DeviceError
 		require.ErrorAs(t, err, &failed)
-		want := backends.DeviceError{API: "cuda", Call: symbol, Name: "CUDA_ERROR_LAUNCH_FAILED", Code: code, Message: failed.Message}
+		want := backends.DeviceError{API: "cuda", Call: symbol, Name: "CUDA_ERROR_LAUNCH_FAILED", Code: code,
+			Message: failed.Message}
 		assert.Equal(t, want, *failed)
 	}
 	if (strings.HasPrefix(o.name, "free") || o.name == "destroy stream") && err == nil {

@@ -51,9 +51,11 @@ func (b *growthFloor) units(d *device) (*units, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &units{properties: &allocationProperties{allocation: pinnedAllocation, location: location{deviceLocation, d.handle}, remote: uint8(min(remote, 1))}}
+	u := &units{properties: &allocationProperties{allocation: pinnedAllocation,
+		location: location{deviceLocation, d.handle}, remote: uint8(min(remote, 1))}}
 	v := scratch()
-	if err := b.callWithPointers(f.MemGetGranularity, v.slot(0), uintptr(unsafe.Pointer(u.properties)), leastUnit); err != nil {
+	if err := b.callWithPointers(f.MemGetGranularity, v.slot(0), uintptr(unsafe.Pointer(u.properties)),
+		leastUnit); err != nil {
 		return nil, err
 	}
 	u.bytes = int(v.out[0])

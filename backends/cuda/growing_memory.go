@@ -61,7 +61,8 @@ func (b *growthFloor) reach(e *extent, size int) error {
 
 // addresses reserves size bytes of them, from wanted on unless that is zero. It is refused,
 // with an error as well, where there are not as many.
-func (b *growthFloor) addresses(d *device, size int, wanted backends.Address) (at backends.Address, refused bool, err error) {
+func (b *growthFloor) addresses(d *device, size int, wanted backends.Address) (at backends.Address, refused bool,
+	err error) {
 	v, err := b.enter(d.number, defaultStream)
 	if err != nil {
 		return 0, false, err
@@ -124,7 +125,8 @@ func (b *growthFloor) mapNew(e *extent, size int, u *units) error {
 		return err
 	}
 	defer v.leave()
-	if err := b.callWithPointers(b.driver.MemCreate, v.slot(0), uintptr(size), uintptr(unsafe.Pointer(u.properties)), 0); err != nil {
+	if err := b.callWithPointers(b.driver.MemCreate, v.slot(0), uintptr(size), uintptr(unsafe.Pointer(u.properties)),
+		0); err != nil {
 		return err
 	}
 	return b.mapHandle(e, size, uintptr(v.out[0]))

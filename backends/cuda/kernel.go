@@ -47,7 +47,8 @@ func (b *contextFloor) kernel(device int, name string) (uintptr, error) {
 		k.functions = map[string]uintptr{}
 	}
 	text := append([]byte(name), 0)
-	if err := b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), k.module, uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
+	if err := b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), k.module,
+		uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
 		return 0, err
 	}
 	k.functions[name] = uintptr(v.out[0])
@@ -109,7 +110,8 @@ func (b *contextFloor) enterHome(device int, stream backends.Stream) (*visit, er
 
 // launch enqueues a kernel that takes one structure by value, which is read before
 // launch returns: see enterHome.
-func (b *contextFloor) launch(device int, stream backends.Stream, function uintptr, grid, block uint32, argument unsafe.Pointer) error {
+func (b *contextFloor) launch(device int, stream backends.Stream, function uintptr, grid, block uint32,
+	argument unsafe.Pointer) error {
 	v, err := b.enterHome(device, stream)
 	if err != nil {
 		return err
@@ -120,7 +122,8 @@ func (b *contextFloor) launch(device int, stream backends.Stream, function uintp
 		b.native(stream), uintptr(unsafe.Pointer(&v.pointer)), 0)
 }
 
-func (b *contextFloor) launchBlocks(device int, stream backends.Stream, function uintptr, blocks int, argument unsafe.Pointer) error {
+func (b *contextFloor) launchBlocks(device int, stream backends.Stream, function uintptr, blocks int,
+	argument unsafe.Pointer) error {
 	d, err := b.device(device)
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ func (b *poolFloor) ofDriver(d *device, attribute uintptr) int {
 	handle := d.pool.Load()
 	v := scratch()
 	defer visits.Put(v)
-	if handle == 0 || b.callWithPointers(b.driver.MemPoolGetAttribute, handle, attribute, uintptr(unsafe.Pointer(&v.out[0]))) != nil {
+	if handle == 0 || b.callWithPointers(b.driver.MemPoolGetAttribute, handle, attribute,
+		uintptr(unsafe.Pointer(&v.out[0]))) != nil {
 		return 0
 	}
 	return int(v.out[0])

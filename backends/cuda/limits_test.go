@@ -74,7 +74,8 @@ func TestPoolsAreTrimmedToALimit(t *testing.T) {
 	require.NoError(t, r.Synchronize(0, 0))
 	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAHost} {
 		f := r.figures(t, a)
-		assert.Equal(t, []int64{0, pooledSize, pooledSize, backends.NoLimit}, []int64{f.Current, f.Cached, f.Peak, f.Limit}, a)
+		assert.Equal(t, []int64{0, pooledSize, pooledSize, backends.NoLimit}, []int64{f.Current, f.Cached, f.Peak, f.Limit},
+			a)
 	}
 	require.NoError(t, r.LimitPool(backends.CUDAHost, backends.HostDevice, 0))
 	require.NoError(t, r.LimitPool(backends.CUDA, 0, 0))

@@ -29,7 +29,8 @@ const (
 )
 
 var queries = sync.Pool{New: func() any {
-	q := &pointerQuery{attributes: [7]int32{memoryType: 2, deviceOrdinal: 9, isManaged: 8, rangeStart: 11, rangeSize: 12, poolHandle: 17, ofContext: 1}}
+	q := &pointerQuery{attributes: [7]int32{memoryType: 2, deviceOrdinal: 9, isManaged: 8, rangeStart: 11, rangeSize: 12,
+		poolHandle: 17, ofContext: 1}}
 	for i := range q.answers {
 		q.targets[i] = uintptr(unsafe.Pointer(&q.answers[i]))
 	}
@@ -113,7 +114,8 @@ func (b *contextFloor) locateOnDevices(at backends.Address) (backends.Location, 
 	default:
 		return found, nil
 	}
-	code := b.try(b.onDevices.MemGetRange, uintptr(unsafe.Pointer(&q.start)), uintptr(unsafe.Pointer(&q.size)), uintptr(at))
+	code := b.try(b.onDevices.MemGetRange, uintptr(unsafe.Pointer(&q.start)), uintptr(unsafe.Pointer(&q.size)),
+		uintptr(at))
 	if code == success { // else the library cannot tell, as of memory that was locked later
 		found.Base, found.Size = backends.Address(q.start), int(q.size)
 	}

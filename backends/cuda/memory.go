@@ -34,7 +34,8 @@ func (b *memoryFloor) Allocate(r backends.Request) (backends.Address, error) {
 		if locked := (*lockError)(nil); errors.As(err, &locked) {
 			detail = fmt.Sprintf("%s (%d)", locked.Name, locked.Code)
 		}
-		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail, Limited: limited != nil}
+		return 0, &backends.OutOfMemoryError{Allocator: r.Allocator, Device: r.Device, Size: r.Size, Detail: detail,
+			Limited: limited != nil}
 	}
 	return at, err
 }

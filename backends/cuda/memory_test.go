@@ -101,7 +101,8 @@ func TestPinnedMemoryBelongsToNoDevice(t *testing.T) {
 		at, err := r.Allocate(q)
 		require.NoError(t, err)
 		assert.Equal(t, make([]byte, 100), hostBytes(at, 100))
-		require.NoError(t, r.Free(backends.Region{Address: at, Allocator: backends.CUDAHost, Device: backends.HostDevice}, 100, 0))
+		require.NoError(t, r.Free(backends.Region{Address: at, Allocator: backends.CUDAHost, Device: backends.HostDevice},
+			100, 0))
 	}
 }
 
@@ -110,7 +111,8 @@ func (r *rig) poolAttribute(t *testing.T, device, which int) int {
 	pool, err := r.pool(device)
 	require.NoError(t, err)
 	value := new(uint64)
-	require.NoError(t, r.callWithPointers(r.foreign.PoolGetAttribute, pool, uintptr(which), uintptr(unsafe.Pointer(value))))
+	require.NoError(t, r.callWithPointers(r.foreign.PoolGetAttribute, pool, uintptr(which),
+		uintptr(unsafe.Pointer(value))))
 	return int(*value)
 }
 
@@ -173,6 +175,7 @@ func TestLocate(t *testing.T) {
 		}
 		nowhere, err := r.Locate(16)
 		require.NoError(t, err)
-		assert.Equal(t, backends.Location{Region: backends.Region{Address: 16, Allocator: backends.None, Device: backends.HostDevice}}, nowhere)
+		assert.Equal(t, backends.Location{Region: backends.Region{Address: 16, Allocator: backends.None,
+			Device: backends.HostDevice}}, nowhere)
 	})
 }

@@ -50,7 +50,8 @@ func (b *contextFloor) LoadModule(device int, image []byte) (backends.Module, er
 		names  [2]int32
 		values [2]uintptr // what is no address is itself in place of one
 	}{[2]int32{jitErrorLog, jitErrorLogSize}, [2]uintptr{uintptr(unsafe.Pointer(unsafe.SliceData(log))), jitLogRoom}}
-	err = b.callWithPointers(b.driver.ModuleLoadDataEx, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(image))), uintptr(len(options.names)),
+	err = b.callWithPointers(b.driver.ModuleLoadDataEx, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(image))),
+		uintptr(len(options.names)),
 		uintptr(unsafe.Pointer(&options.names)), uintptr(unsafe.Pointer(&options.values)))
 	runtime.KeepAlive(log)
 	runtime.KeepAlive(options)
@@ -88,7 +89,8 @@ func (b *contextFloor) Function(device int, m backends.Module, name string) (bac
 	}
 	defer v.leave()
 	text := append([]byte(name), 0)
-	err = b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), uintptr(m), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
+	err = b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), uintptr(m),
+		uintptr(unsafe.Pointer(unsafe.SliceData(text))))
 	var failed *backends.DeviceError
 	if errors.As(err, &failed) && failed.Code == noSuchName {
 		return 0, backends.ErrNoFunction
@@ -111,14 +113,16 @@ func (b *contextFloor) FunctionFacts(number int, f backends.Function) (facts bac
 		return facts, err
 	}
 	for attribute, into := range map[int]*int{functionThreads: &facts.Threads, functionStaticShared: &facts.Static,
-		functionConstant: &facts.Constant, functionLocal: &facts.Local, functionRegisters: &facts.Registers, functionDynamicShared: &facts.Shared} {
+		functionConstant: &facts.Constant, functionLocal: &facts.Local, functionRegisters: &facts.Registers,
+		functionDynamicShared: &facts.Shared} {
 		if err := b.call(b.driver.FuncGetAttribute, v.slot(0), uintptr(attribute), uintptr(f)); err != nil {
 			return facts, err
 		}
 		*into = int(int32(v.out[0]))
 	}
 	for axis := range 3 {
-		for first, into := range map[int]*[3]uint32{AttributeMaxBlockX: &facts.MostBlock, AttributeMaxGridX: &facts.MostGrid} {
+		for first, into := range map[int]*[3]uint32{AttributeMaxBlockX: &facts.MostBlock,
+			AttributeMaxGridX: &facts.MostGrid} {
 			most, err := b.attribute(d, first+axis)
 			if err != nil {
 				return facts, err
@@ -170,14 +174,16 @@ func (b *contextFloor) AllowShared(device int, f backends.Function, bytes int) e
 
 // LaunchFunction enqueues a kernel. arguments need not be Go's memory; what is must be pinned, or on the heap and
 // kept by the caller.
-func (b *contextFloor) LaunchFunction(device int, stream backends.Stream, f backends.Function, shape backends.LaunchShape, arguments unsafe.Pointer) error {
+func (b *contextFloor) LaunchFunction(device int, stream backends.Stream, f backends.Function,
+	shape backends.LaunchShape, arguments unsafe.Pointer) error {
 	v, err := b.enterHome(device, stream)
 	if err != nil {
 		return err
 	}
 	defer v.leave()
 	g, t := shape.Grid, shape.Block
-	return b.call(b.driver.LaunchKernel, uintptr(f), uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(t[0]), uintptr(t[1]), uintptr(t[2]),
+	return b.call(b.driver.LaunchKernel, uintptr(f), uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(t[0]),
+		uintptr(t[1]), uintptr(t[2]),
 		uintptr(shape.Shared), b.native(stream), uintptr(arguments), 0)
 }
 

@@ -30,10 +30,12 @@ var observedCalls = func() map[uint32]observedCall {
 		}
 	}
 	refused := (*observer).refused
-	launches := map[uint32]launchedBy{307: launchKernel, 442: launchKernel, 477: launchCooperative, 478: launchCooperative, 652: launchEx, 653: launchEx}
+	launches := map[uint32]launchedBy{307: launchKernel, 442: launchKernel, 477: launchCooperative, 478: launchCooperative,
+		652: launchEx, 653: launchEx}
 	for number, by := range launches {
 		before := func(o *observer, c *observed) { o.launches(c, by) }
-		calls[number] = observedCall{before: before, after: refused, perThread: number == 442 || number == 478 || number == 653}
+		calls[number] = observedCall{before: before, after: refused,
+			perThread: number == 442 || number == 478 || number == 653}
 	}
 
 	// Copies: where target, source, size and stream are; -1 is no stream.
@@ -60,8 +62,10 @@ var observedCalls = func() map[uint32]observedCall {
 	for _, flat := range [][2]uint32{{287, 405}, {288, 406}} { // cuMemcpy2D_v2, cuMemcpy2DUnaligned_v2
 		add(flat[0], flat[1], func(o *observer, c *observed) { o.copiesBox(c, flatBox, -1) }, (*observer).copied)
 	}
-	add(289, 424, func(o *observer, c *observed) { o.copiesBox(c, flatBox, 1) }, (*observer).copiedBox) // cuMemcpy2DAsync_v2
-	for _, deep := range [][2]uint32{{290, 407}, {320, 410}} {                                          // cuMemcpy3D_v2, cuMemcpy3DPeer
+	// cuMemcpy2DAsync_v2
+	add(289, 424, func(o *observer, c *observed) { o.copiesBox(c, flatBox, 1) }, (*observer).copiedBox)
+	// cuMemcpy3D_v2, cuMemcpy3DPeer
+	for _, deep := range [][2]uint32{{290, 407}, {320, 410}} {
 		add(deep[0], deep[1], func(o *observer, c *observed) { o.copiesBox(c, deepBox, -1) }, (*observer).copied)
 	}
 	for _, deep := range [][2]uint32{{291, 425}, {321, 427}} { // cuMemcpy3DAsync_v2, cuMemcpy3DPeerAsync
@@ -112,16 +116,19 @@ var observedCalls = func() map[uint32]observedCall {
 	} {
 		add(all, 0, nil, (*observer).allOver)
 	}
-	add(800, 0, nil, (*observer).itsContextOver)                                                    // cuCtxSynchronize_v2
-	add(124, 0, nil, (*observer).made)                                                              // cuStreamCreate
-	add(367, 0, nil, (*observer).made)                                                              // cuStreamCreateWithPriority
-	add(326, 0, (*observer).destroys, nil)                                                          // cuStreamDestroy_v2
-	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}, {846, 847}, {783, 814}} { // cuStreamBeginCapture, …_v2, …ToGraph, cuStreamBeginRecaptureToGraph
+	add(800, 0, nil, (*observer).itsContextOver) // cuCtxSynchronize_v2
+	add(124, 0, nil, (*observer).made)           // cuStreamCreate
+	// cuStreamCreateWithPriority
+	add(367, 0, nil, (*observer).made)
+	add(326, 0, (*observer).destroys, nil) // cuStreamDestroy_v2
+	// cuStreamBeginCapture, …_v2, …ToGraph, cuStreamBeginRecaptureToGraph
+	for _, begin := range [][2]uint32{{495, 496}, {539, 540}, {720, 721}, {846, 847}, {783, 814}} {
 		add(begin[0], begin[1], nil, (*observer).captures)
 	}
-	add(497, 498, nil, (*observer).captured)                                            // cuStreamEndCapture
-	add(815, 816, nil, (*observer).captured)                                            // cuStreamEndCaptureToCig
-	for _, value := range [][2]uint32{{458, 459}, {473, 474}, {659, 660}, {661, 662}} { // cuStreamWaitValue32, …64, …32_v2, …64_v2
+	add(497, 498, nil, (*observer).captured) // cuStreamEndCapture
+	add(815, 816, nil, (*observer).captured) // cuStreamEndCaptureToCig
+	// cuStreamWaitValue32, …64, …32_v2, …64_v2
+	for _, value := range [][2]uint32{{458, 459}, {473, 474}, {659, 660}, {661, 662}} {
 		add(value[0], value[1], (*observer).waitsForAny, nil)
 	}
 	add(492, 493, (*observer).waitsForSemaphores, nil) // cuWaitExternalSemaphoresAsync
@@ -150,11 +157,13 @@ func addUnseen(add func(number, perThread uint32, before, after func(o *observer
 	}
 	add(490, 491, (*observer).signalsSemaphores, (*observer).signalsSemaphores) // cuSignalExternalSemaphoresAsync
 	add(335, 0, nil, (*observer).opensEvent)                                    // cuIpcOpenEventHandle
-	for number, event := range map[uint32]uintptr{589: 4, 593: 1, 595: 2} {     // cuGraphAddEventRecordNode, and two …SetEvent
+	// cuGraphAddEventRecordNode, and two …SetEvent
+	for number, event := range map[uint32]uintptr{589: 4, 593: 1, 595: 2} {
 		add(number, 0, func(o *observer, c *observed) { o.isUnseen(c.word(event)) }, nil)
 	}
 	for _, of := range []uint32{
-		530, 669, 618, 621, 590, // cuGraphAddHostNode, …BatchMemOpNode, …ExternalSemaphoresSignalNode, …WaitNode, …EventWaitNode
+		// cuGraphAddHostNode, …BatchMemOpNode, …ExternalSemaphoresSignalNode, …WaitNode, …EventWaitNode
+		530, 669, 618, 621, 590,
 		594, 596, 713, 714, 864, // cuGraphEventWaitNodeSetEvent, cuGraphExec…, cuGraphNodeSetParams, cuGraphExec…, …_v2
 	} {
 		add(of, 0, (*observer).graphHasMore, nil)

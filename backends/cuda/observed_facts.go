@@ -61,7 +61,8 @@ func (o *observer) copiedTo(c *observed, target, source uintptr) {
 	o.refused(c)
 }
 
-// filled is the end of a fill, or of a copy on a device. The driver waits for it unless all is devices' ordinary memory.
+// filled is the end of a fill, or of a copy on a device. The driver waits for it unless all is devices' ordinary
+// memory.
 func (o *observer) filled(c *observed) { o.waitedUnlessPlain(c, c.word(0)) }
 
 func (o *observer) copiedOnDevice(c *observed) { o.waitedUnlessPlain(c, c.word(0), c.word(1)) }
@@ -91,7 +92,8 @@ func (o *observer) facts(address uintptr) memoryFacts {
 	for i := range into {
 		into[i] = uintptr(unsafe.Pointer(&values[i]))
 	}
-	code := int32(dl.Call(o.driver.PointerGetAttributes, 3, uintptr(unsafe.Pointer(attributes)), uintptr(unsafe.Pointer(into)), address))
+	code := int32(dl.Call(o.driver.PointerGetAttributes, 3, uintptr(unsafe.Pointer(attributes)),
+		uintptr(unsafe.Pointer(into)), address))
 	runtime.KeepAlive(values)
 	if code != success {
 		return memoryFacts{type_: memoryTypeDevice}

@@ -65,7 +65,8 @@ const leastAddress = 4096
 type parameter struct{ offset, size int }
 
 // ours are hamr's kernels, of kernels/arguments.h.
-var ours = map[string]bool{"hamr_fill": true, "hamr_copy": true, "hamr_convert": true, "hamr_convert_line": true, "hamr_transpose": true}
+var ours = map[string]bool{"hamr_fill": true, "hamr_copy": true, "hamr_convert": true, "hamr_convert_line": true,
+	"hamr_transpose": true}
 
 func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (touches []backends.Touch) {
 	if ours[name] && parameters != 0 {
@@ -114,7 +115,8 @@ func (o *observer) sizesOf(function uintptr) []parameter {
 	for _, ask := range []uintptr{o.driver.FuncGetParamInfo, o.driver.KernelGetParamInfo} {
 		for ask != 0 && len(sizes) < mostParameters {
 			*out = [2]uint64{}
-			if int32(dl.Call(ask, function, uintptr(len(sizes)), uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&out[1])))) != success {
+			if int32(dl.Call(ask, function, uintptr(len(sizes)), uintptr(unsafe.Pointer(&out[0])),
+				uintptr(unsafe.Pointer(&out[1])))) != success {
 				break
 			}
 			sizes = append(sizes, parameter{int(out[0]), int(out[1])})
@@ -153,7 +155,8 @@ func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 
 // copies reports a copy of that many bytes. stream is -1 for the default one.
 func (o *observer) copies(c *observed, target, source, size, stream int) {
-	o.enqueues(c, c.streamAt(stream), copiedBetween(c.word(uintptr(target)), c.word(uintptr(source)), int(c.word(uintptr(size))))...)
+	o.enqueues(c, c.streamAt(stream),
+		copiedBetween(c.word(uintptr(target)), c.word(uintptr(source)), int(c.word(uintptr(size))))...)
 }
 
 func (c *observed) streamAt(i int) backends.Stream {
@@ -196,7 +199,8 @@ func (b box) side(copy, from uintptr) backends.Touch {
 		return backends.Touch{}
 	}
 	width, height, depth, rows := wordAt(copy+b.width), wordAt(copy+b.width+8), uintptr(1), uintptr(0)
-	x, y, z, kind, host, device, pitch := wordAt(copy+from), wordAt(copy+from+8), uintptr(0), from+16, from+24, from+32, from+48
+	x, y, z, kind, host, device, pitch := wordAt(copy+from), wordAt(copy+from+8), uintptr(0), from+16, from+24, from+32,
+		from+48
 	if b.deep {
 		z, kind, host, device, pitch = wordAt(copy+from+16), from+32, from+40, from+48, from+72
 		depth, rows = wordAt(copy+b.width+16), wordAt(copy+from+80)

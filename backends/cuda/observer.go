@@ -49,7 +49,9 @@ type inLegacyOrder struct {
 }
 
 func newObserver(b *Backend, to backends.Witness) (*observer, error) {
-	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{}, ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, unseen: map[uintptr]bool{}, sizes: map[uintptr][]parameter{}}
+	o := &observer{to: to, queues: map[streamOf]*queue{}, legacy: map[uintptr]*inLegacyOrder{},
+		ended: map[uintptr][]*queue{}, events: map[uintptr]*queue{}, unseen: map[uintptr]bool{},
+		sizes: map[uintptr][]parameter{}}
 	return o, dl.Bind(b.library, &o.driver)
 }
 

@@ -183,7 +183,8 @@ func TestTheLegacyStreamsOrderIsToldOf(t *testing.T) {
 	r.must(t, r.driver.StreamSynchronize, other)
 	r.must(t, r.driver.StreamDestroy, blocking)
 	n.taken()
-	assert.Equal(t, lines("3: after 4", "3: after 1", "3: cuMemsetD8Async"), fill(uintptr(legacyStream)), "what a stream had that ended")
+	assert.Equal(t, lines("3: after 4", "3: after 1", "3: cuMemsetD8Async"), fill(uintptr(legacyStream)),
+		"what a stream had that ended")
 	r.must(t, r.driver.CtxSynchronize)
 	n.taken()
 	assert.Equal(t, lines("3: after 4", "3: cuMemsetD8Async"), fill(uintptr(legacyStream)), "once")
@@ -290,7 +291,8 @@ func toldByHand(t *testing.T) (o *observer, n *noted, call func(number uint32, p
 	return o, n, func(number uint32, parameters []uintptr) {
 		require.Contains(t, observedCalls, number)
 		for site := range uint32(2) {
-			o.called(number, &callOf{site: site, function: &name[0], parameters: unsafe.Pointer(&parameters[0]), result: result, context: 1, shared: shared})
+			o.called(number, &callOf{site: site, function: &name[0], parameters: unsafe.Pointer(&parameters[0]), result: result,
+				context: 1, shared: shared})
 		}
 	}
 }
@@ -303,7 +305,8 @@ func TestCopiesOfBoxesReachFromTheirFirstByteToTheirLast(t *testing.T) {
 	flat[7], flat[8], flat[9], flat[11], flat[13] = 1, 0, 4, 0x9000, 50
 	flat[14], flat[15] = 10, 4
 	call(289, []uintptr{addressOf(&flat[0]), 77})
-	assert.Equal(t, lines("1: cuTest", line("  writes %#x %d", 0x9001, 160), line("  reads %#x %d", 0x1000+203, 310), "1: over"), n.taken(), "the driver does not know the target")
+	assert.Equal(t, lines("1: cuTest", line("  writes %#x %d", 0x9001, 160), line("  reads %#x %d", 0x1000+203, 310),
+		"1: over"), n.taken(), "the driver does not know the target")
 	deep := make([]uintptr, 25)
 	deep[1], deep[2], deep[4], deep[6], deep[9], deep[10] = 1, 2, 2, 0x1000, 100, 5
 	deep[15], deep[17], deep[20], deep[21] = 3, 0x9000, 50, 5 // an array
@@ -315,7 +318,8 @@ func TestCopiesOfBoxesReachFromTheirFirstByteToTheirLast(t *testing.T) {
 	assert.Equal(t, lines("1: cuTest"), n.taken())
 	targets, sources, sizes := []uintptr{0x10, 0x20}, []uintptr{0x30, 0x40}, []uintptr{1, 2}
 	call(796, []uintptr{addressOf(&targets[0]), addressOf(&sources[0]), addressOf(&sizes[0]), 2, 0, 0, 0, 77})
-	assert.Equal(t, lines("1: cuTest", "  writes 0x10 1", "  reads 0x30 1", "  writes 0x20 2", "  reads 0x40 2"), n.taken())
+	assert.Equal(t, lines("1: cuTest", "  writes 0x10 1", "  reads 0x30 1", "  writes 0x20 2", "  reads 0x40 2"),
+		n.taken())
 	runtime.KeepAlive([][]uintptr{flat, deep, targets, sources, sizes})
 }
 
@@ -345,7 +349,8 @@ func TestKernelsUseWhatTheirParametersMayPointTo(t *testing.T) {
 
 func TestOurKernelsSayWhatTheyWrite(t *testing.T) {
 	fill := []uintptr{0x1000, 64}
-	assert.Equal(t, []backends.Touch{{Address: 0x1000, Size: 64, Writes: backends.DoesWrite}}, touchesOfOurs("hamr_fill", addressOf(&fill[0])))
+	assert.Equal(t, []backends.Touch{{Address: 0x1000, Size: 64, Writes: backends.DoesWrite}},
+		touchesOfOurs("hamr_fill", addressOf(&fill[0])))
 	run := []uintptr{1<<32 | 7, 0x1000, 0x2000, 48}
 	assert.Equal(t, []backends.Touch{
 		{Address: 0x1000, Size: 48, Writes: backends.DoesWrite}, {Address: 0x2000, Size: 48, Writes: backends.OnlyReads},

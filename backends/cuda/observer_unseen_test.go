@@ -25,7 +25,8 @@ func TestWhatSignalsIsTakenForOver(t *testing.T) {
 	n, call := twoStreams(t)
 	for _, number := range []uint32{346, 437, 527, 528, 831, 832, 460, 461, 475, 476, 663, 664, 665, 666} {
 		call(number, 77)
-		assert.Equal(t, lines("1: over", "1: over"), n.taken(), "%d: before, as who learns of it may be quicker than the call, and after", number)
+		assert.Equal(t, lines("1: over", "1: over"), n.taken(),
+			"%d: before, as who learns of it may be quicker than the call, and after", number)
 	}
 	call(490, 0, 0, 1, 78)
 	assert.Equal(t, lines("2: over", "2: over"), n.taken())
@@ -86,7 +87,8 @@ func TestAContextIsRecordedAndWaitsAsAWhole(t *testing.T) {
 	}
 }
 
-// TestAGraphThatMayHaveMoreIsInOrderWithAll has one that may wait for events or signal something, once that was captured or added.
+// TestAGraphThatMayHaveMoreIsInOrderWithAll has one that may wait for events or signal something, once that was
+// captured or added.
 func TestAGraphThatMayHaveMoreIsInOrderWithAll(t *testing.T) {
 	parameters, waits := [1]uintptr{nodeOfHost}, [1]uintptr{nodeWaitsForEvent}
 	for name, add := range map[string]func(call func(number uint32, parameters ...uintptr)){

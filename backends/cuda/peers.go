@@ -154,7 +154,8 @@ func (b *peerFloor) separate(first, second *device, pair [2]int) error {
 
 // openPool gives the devices that can reach d the right to the memory of a pool of d, which is new. Such rights
 // never change later: copies into the pool's memory from managed memory, or from another device, that go on
-// meanwhile are lost or end with CUDA_ERROR_ILLEGAL_ADDRESS (two H200, driver 580.159.04; see docs/rationale/memory.md).
+// meanwhile are lost or end with CUDA_ERROR_ILLEGAL_ADDRESS (two H200, driver 580.159.04; see
+// docs/rationale/memory.md).
 func (b *peerFloor) openPool(d *device, pool uintptr) error {
 	for _, other := range b.devices {
 		can, err := b.CanAccess(other.number, d.number)

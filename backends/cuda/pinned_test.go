@@ -42,7 +42,8 @@ func TestPinnedMemoryIsGivenBackToTheDriver(t *testing.T) {
 	r.lend(t, 1000)
 	assert.Equal(t, []int{2, 2}, []int{r.calls("cuMemHostAlloc"), r.calls("cuMemFreeHost")})
 	r.lend(t, 3<<20)
-	assert.Equal(t, []int{1, 1, 2}, []int{r.calls("cuMemHostRegister_v2"), r.calls("cuMemHostUnregister"), r.calls("cuMemHostAlloc")})
+	assert.Equal(t, []int{1, 1, 2},
+		[]int{r.calls("cuMemHostRegister_v2"), r.calls("cuMemHostUnregister"), r.calls("cuMemHostAlloc")})
 }
 
 func TestPinnedMemoryIsLimited(t *testing.T) {

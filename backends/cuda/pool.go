@@ -80,7 +80,8 @@ func (b *poolFloor) makePool(v *visit, d *device) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	properties := &poolProperties{allocation: pinnedAllocation, handles: handles, location: location{deviceLocation, d.handle}}
+	properties := &poolProperties{allocation: pinnedAllocation, handles: handles,
+		location: location{deviceLocation, d.handle}}
 	if err := b.callWithPointers(b.driver.MemPoolCreate, v.slot(0), uintptr(unsafe.Pointer(properties))); err != nil {
 		return 0, err
 	}
@@ -138,7 +139,8 @@ func (b *poolFloor) checkPoolSharing(d *device) error {
 		return err
 	}
 	if able&byDescriptor == 0 || !b.driver.sharesPools() {
-		return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no pools that processes share by descriptor", d.number)}
+		return &backends.UnavailableError{Backend: b.Name(),
+			Reason: fmt.Sprintf("device %d has no pools that processes share by descriptor", d.number)}
 	}
 	return nil
 }

@@ -21,11 +21,13 @@ func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 		if p := d.reused.Load(); p != nil {
 			list = append(list, figures(b.dialect.Allocators.Plain, d.number, p))
 		} else if d.limited.Load() {
-			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Plain, Device: d.number, Limit: d.limitNow(&b.poolFloor)})
+			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Plain, Device: d.number,
+				Limit: d.limitNow(&b.poolFloor)})
 		}
 		if d.pool.Load() != 0 {
 			reserved, used := b.ofDriver(d, reservedNow), b.ofDriver(d, usedNow)
-			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Ordered, Device: d.number, Limit: d.limitNow(&b.poolFloor),
+			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Ordered, Device: d.number,
+				Limit:   d.limitNow(&b.poolFloor),
 				Current: int64(used), Peak: int64(b.ofDriver(d, reservedMost)), Cached: int64(max(reserved-used, 0))})
 		}
 	}
@@ -34,7 +36,8 @@ func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 
 func figures(a backends.Allocator, device int, p *pool.Pool) backends.PoolStatistics {
 	s := p.Statistics()
-	return backends.PoolStatistics{Allocator: a, Device: device, Limit: int64(p.Limit()), Current: int64(s.Lent), Peak: int64(s.MostReserved),
+	return backends.PoolStatistics{Allocator: a, Device: device, Limit: int64(p.Limit()), Current: int64(s.Lent),
+		Peak:   int64(s.MostReserved),
 		Cached: int64(s.Cached), LargestFree: int64(s.LargestFree), Hits: s.Hits, Misses: s.Misses}
 }
 

@@ -139,7 +139,8 @@ func TestDescribe(t *testing.T) {
 			values[fact[0]] = fact[1]
 		}
 		t.Log(facts)
-		assert.Equal(t, []string{"name", "uuid", "compute_capability", "memory", "multiprocessors", "pci_bus_id", "driver"}, names)
+		assert.Equal(t, []string{"name", "uuid", "compute_capability", "memory", "multiprocessors", "pci_bus_id", "driver"},
+			names)
 		assert.Regexp(t, `^GPU(-[0-9a-f]+){5}$`, values["uuid"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["compute_capability"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["driver"])

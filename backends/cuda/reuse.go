@@ -18,7 +18,8 @@ const freedByte = 0xDB
 
 // Reuses returns true for plain device memory and page-locked memory, unless PoolSetting says otherwise.
 func (b *poolFloor) Reuses(a backends.Allocator) bool {
-	return (a == b.dialect.Allocators.Plain || a == b.dialect.Allocators.Pinned) && b.lookup(b.setting(PoolSetting)) != withoutPool
+	return (a == b.dialect.Allocators.Plain || a == b.dialect.Allocators.Pinned) &&
+		b.lookup(b.setting(PoolSetting)) != withoutPool
 }
 
 // reused returns the pool of a device's plain memory, made at its first use; nil if it is
@@ -146,7 +147,8 @@ type plainMemory struct {
 }
 
 func (m *plainMemory) Allocate(size int) (backends.Address, error) {
-	return m.b.allocateHere(backends.Request{Allocator: m.b.dialect.Allocators.Plain, Device: m.d.number, Size: size}, m.b.driver.MemAlloc)
+	return m.b.allocateHere(backends.Request{Allocator: m.b.dialect.Allocators.Plain, Device: m.d.number, Size: size},
+		m.b.driver.MemAlloc)
 }
 
 func (m *plainMemory) Free(at backends.Address) error {

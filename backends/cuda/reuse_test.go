@@ -55,7 +55,8 @@ func TestFreedMemoryIsReusedOnItsStream(t *testing.T) {
 func (r *rig) streamsToFreeOn(t *testing.T) map[string]backends.Stream {
 	home, err := r.Context(0)
 	require.NoError(t, err)
-	return map[string]backends.Stream{"the default one": 0, "an own one": r.newOwnStream(t), "the thread's": perThreadStream,
+	return map[string]backends.Stream{"the default one": 0, "an own one": r.newOwnStream(t),
+		"the thread's":      perThreadStream,
 		"another library's": r.newForeignStream(t, home), "of another context": r.newForeignStream(t, r.newContext(t, 0))}
 }
 

@@ -162,12 +162,16 @@ func (v *visit) copyByBatch(runs []run, stream backends.Stream) error {
 func (v *visit) callBatch(l *batch, count int, stream backends.Stream) error {
 	driver := &v.b.driver
 	if driver.MemcpyBatchNow != 0 {
-		return v.b.callWithPointers(driver.MemcpyBatchNow, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
-			uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
+		return v.b.callWithPointers(driver.MemcpyBatchNow, uintptr(unsafe.Pointer(&l.targets[0])),
+			uintptr(unsafe.Pointer(&l.sources[0])),
+			uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)),
+			uintptr(unsafe.Pointer(&l.first)), 1,
 			v.b.native(stream))
 	}
-	return v.b.callWithPointers(driver.MemcpyBatch, uintptr(unsafe.Pointer(&l.targets[0])), uintptr(unsafe.Pointer(&l.sources[0])),
-		uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)), uintptr(unsafe.Pointer(&l.first)), 1,
+	return v.b.callWithPointers(driver.MemcpyBatch, uintptr(unsafe.Pointer(&l.targets[0])),
+		uintptr(unsafe.Pointer(&l.sources[0])),
+		uintptr(unsafe.Pointer(&l.sizes[0])), uintptr(count), uintptr(unsafe.Pointer(&l.attributes)),
+		uintptr(unsafe.Pointer(&l.first)), 1,
 		uintptr(unsafe.Pointer(&l.failed)), v.b.native(stream))
 }
 

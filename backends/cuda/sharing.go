@@ -30,7 +30,8 @@ func (b *growthFloor) sharedUnits(number int) (*device, *units, error) {
 		return nil, nil, err
 	}
 	if able == 0 || !b.driver.sharesMemory() {
-		return nil, nil, &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("device %d has no memory that processes share by descriptor", number)}
+		return nil, nil, &backends.UnavailableError{Backend: b.Name(),
+			Reason: fmt.Sprintf("device %d has no memory that processes share by descriptor", number)}
 	}
 	u, err := b.units(d)
 	if err != nil {
@@ -109,7 +110,8 @@ func (b *growthFloor) createShared(d *device, u *units, size int) (handle uintpt
 		return 0, -1, err
 	}
 	defer v.leave()
-	if err := b.callWithPointers(b.driver.MemCreate, v.slot(0), uintptr(size), uintptr(unsafe.Pointer(u.properties)), 0); err != nil {
+	if err := b.callWithPointers(b.driver.MemCreate, v.slot(0), uintptr(size), uintptr(unsafe.Pointer(u.properties)),
+		0); err != nil {
 		return 0, -1, err
 	}
 	handle = uintptr(v.out[0])
@@ -152,7 +154,8 @@ func (b *growthFloor) MapShared(descriptor, device, size int, readOnly bool) (ba
 	}
 	at, err := b.importShared(d, size, descriptor, readOnly)
 	if err != nil {
-		return backends.Region{}, fmt.Errorf("mapping %d bytes of the shared memory of descriptor %d: %w", size, descriptor, err)
+		return backends.Region{},
+			fmt.Errorf("mapping %d bytes of the shared memory of descriptor %d: %w", size, descriptor, err)
 	}
 	return backends.Region{Address: at, Allocator: b.dialect.Allocators.Growing, Device: device}, nil
 }
@@ -168,7 +171,8 @@ func (b *growthFloor) importShared(d *device, size, descriptor int, readOnly boo
 	}
 	handle := uintptr(v.out[0])
 	made := new(allocationProperties)
-	if b.driver.MemGetProperties != 0 && b.callWithPointers(b.driver.MemGetProperties, uintptr(unsafe.Pointer(made)), handle) == nil &&
+	if b.driver.MemGetProperties != 0 &&
+		b.callWithPointers(b.driver.MemGetProperties, uintptr(unsafe.Pointer(made)), handle) == nil &&
 		made.location.kind == deviceLocation && made.location.number != d.handle {
 		return 0, errors.Join(fmt.Errorf("it is memory of another device than %d", d.number), b.release(handle))
 	}

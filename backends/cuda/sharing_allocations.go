@@ -58,7 +58,8 @@ func (b *memoryFloor) ExportAllocation(at backends.Region) (exported []byte, off
 	lacks := func(why string) error {
 		return &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("the memory at %#x %s", at.Address, why)}
 	}
-	if found.Allocator != b.dialect.Allocators.Plain || found.Device != at.Device || b.extents.locate(&found) || b.foreignAllocations.has(found.Base) {
+	if found.Allocator != b.dialect.Allocators.Plain || found.Device != at.Device || b.extents.locate(&found) ||
+		b.foreignAllocations.has(found.Base) {
 		return nil, 0, lacks(fmt.Sprintf("is no allocation of %s on device %d", b.dialect.Allocators.Plain, at.Device))
 	}
 	v, err := b.visitOf(found)
@@ -99,7 +100,8 @@ func (b *memoryFloor) OpenAllocation(exported []byte, number int) (backends.Regi
 		return backends.Region{}, err
 	}
 	if len(exported) != allocationHandleSize {
-		return backends.Region{}, fmt.Errorf("%d bytes stand for an allocation: accepted are the %d of ExportAllocation", len(exported), allocationHandleSize)
+		return backends.Region{}, fmt.Errorf("%d bytes stand for an allocation: accepted are the %d of ExportAllocation",
+			len(exported), allocationHandleSize)
 	}
 	handle := [allocationHandleSize]byte(exported)
 	f := &b.foreignAllocations

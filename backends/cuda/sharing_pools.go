@@ -40,8 +40,9 @@ func (b *memoryFloor) SharedPool(a backends.Allocator, number int) (descriptor i
 		return -1, err
 	}
 	if a != b.dialect.Allocators.Ordered || !b.sharedPools {
-		return -1, &backends.UnavailableError{Backend: b.Name(), Reason: fmt.Sprintf("memory of allocator %s is of no pool that processes share: %s=1 makes that of %s one",
-			a, b.setting(PoolSharingSetting), b.dialect.Allocators.Ordered)}
+		return -1, &backends.UnavailableError{Backend: b.Name(),
+			Reason: fmt.Sprintf("memory of allocator %s is of no pool that processes share: %s=1 makes that of %s one",
+				a, b.setting(PoolSharingSetting), b.dialect.Allocators.Ordered)}
 	}
 	pool, err := b.pool(number)
 	if err != nil {
@@ -72,7 +73,8 @@ func (b *memoryFloor) ExportPooled(at backends.Region) (exported []byte, offset 
 		return nil, 0, err
 	}
 	if found.Allocator != b.dialect.Allocators.Ordered || found.Device != at.Device {
-		return nil, 0, fmt.Errorf("the memory at %#x is not of allocator %s on device %d", at.Address, b.dialect.Allocators.Ordered, at.Device)
+		return nil, 0, fmt.Errorf("the memory at %#x is not of allocator %s on device %d", at.Address,
+			b.dialect.Allocators.Ordered, at.Device)
 	}
 	offset = int(at.Address - found.Base)
 	at.Address = found.Base
@@ -91,7 +93,8 @@ func (b *memoryFloor) ExportAllocated(at backends.Region) (exported []byte, err 
 	}
 	defer v.leave()
 	data := new([exportedSize]byte)
-	if err := b.callWithPointers(b.driver.MemPoolExportPointer, uintptr(unsafe.Pointer(data)), uintptr(at.Address)); err != nil {
+	if err := b.callWithPointers(b.driver.MemPoolExportPointer, uintptr(unsafe.Pointer(data)),
+		uintptr(at.Address)); err != nil {
 		return nil, err
 	}
 	return data[:], nil
@@ -145,7 +148,8 @@ func (b *memoryFloor) ImportPooled(pool uintptr, exported []byte) (backends.Regi
 		return backends.Region{}, err
 	}
 	if len(exported) != exportedSize {
-		return backends.Region{}, fmt.Errorf("%d bytes stand for an allocation: accepted are the %d of ExportPooled", len(exported), exportedSize)
+		return backends.Region{},
+			fmt.Errorf("%d bytes stand for an allocation: accepted are the %d of ExportPooled", len(exported), exportedSize)
 	}
 	data := (*[exportedSize]byte)(slices.Clone(exported))
 	v, err := b.enter(d.number, defaultStream)
@@ -156,7 +160,8 @@ func (b *memoryFloor) ImportPooled(pool uintptr, exported []byte) (backends.Regi
 	f := &b.foreignPools
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := b.callWithPointers(b.driver.MemPoolImportPointer, v.slot(0), pool, uintptr(unsafe.Pointer(data))); err != nil {
+	if err := b.callWithPointers(b.driver.MemPoolImportPointer, v.slot(0), pool,
+		uintptr(unsafe.Pointer(data))); err != nil {
 		return backends.Region{}, err
 	}
 	at := backends.Region{Address: backends.Address(v.out[0]), Allocator: b.dialect.Allocators.Ordered, Device: d.number}

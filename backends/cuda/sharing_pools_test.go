@@ -115,7 +115,8 @@ func TestPoolsAreSharedWhereThatIsAskedFor(t *testing.T) {
 
 // poolSharing are the operations of backends.PoolSharer for TestEveryCallFails: each leaves no descriptor.
 func poolSharing() []operation {
-	on := func(name string, do func(r *rig, made backends.Region, pool uintptr) (undo func() error, err error)) operation { // made is not imported yet
+	// made is not imported yet
+	on := func(name string, do func(r *rig, made backends.Region, pool uintptr) (undo func() error, err error)) operation {
 		return operation{name, 2, func(t *testing.T, r *rig) func() (func() error, error) {
 			r.sharedPools = true
 			r.connect(0, 1)

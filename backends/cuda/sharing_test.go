@@ -183,7 +183,8 @@ func TestSharedMemoryIsUnmappedAfterAllWorkOnIt(t *testing.T) {
 
 // sharing are the operations of backends.Sharer for TestEveryCallFails: each leaves no descriptor.
 func sharing() []operation {
-	on := func(name string, do func(t *testing.T, r *rig, made, mapped backends.Region, descriptor int) (undo func() error, err error)) operation {
+	on := func(name string, do func(t *testing.T, r *rig, made, mapped backends.Region, descriptor int) (undo func() error,
+		err error)) operation {
 		return operation{name, 2, func(t *testing.T, r *rig) func() (func() error, error) {
 			r.connect(0, 1)
 			made, mapped, descriptor := r.shared(t, 0)

@@ -40,7 +40,8 @@ type lane struct {
 // stage copies between a device and ordinary host memory by way of page-locked chunks. Where the driver should copy
 // by itself, stage begins nothing and returns errors.ErrUnsupported: for small copies, on streams of foreign
 // contexts, whose events are not ours, and on streams that are captured into graphs.
-func (b *stagingFloor) stage(v *visit, device int, at, host backends.Address, size int, stream backends.Stream, up bool, stop *backends.Stop) error {
+func (b *stagingFloor) stage(v *visit, device int, at, host backends.Address, size int, stream backends.Stream, up bool,
+	stop *backends.Stop) error {
 	if !b.staging.Serves(device, size, up) {
 		return errors.ErrUnsupported
 	}

@@ -27,7 +27,8 @@ func BenchmarkStaged(b *testing.B) {
 		memory := mapPages(size + hugePage)
 		defer unmapPages(memory, size+hugePage)
 		for _, offset := range []int{0, 16} {
-			host := backends.Region{Address: memory + backends.Address(offset), Allocator: backends.Malloc, Device: backends.HostDevice}
+			host := backends.Region{Address: memory + backends.Address(offset), Allocator: backends.Malloc,
+				Device: backends.HostDevice}
 			name := fmt.Sprintf("%dMiB+%d", size>>20, offset)
 			b.Run("Up/"+name, func(b *testing.B) {
 				var read time.Duration

@@ -44,7 +44,8 @@ func (b *contextFloor) StreamDevice(s backends.Stream) (int, error) {
 // noStream makes ErrNoStream of what the driver says of a handle that is no stream's.
 func noStream(err error) error {
 	var failure *backends.DeviceError
-	if errors.As(err, &failure) && (failure.Code == invalidValue || failure.Code == invalidContext || failure.Code == invalidHandle) {
+	if errors.As(err, &failure) &&
+		(failure.Code == invalidValue || failure.Code == invalidContext || failure.Code == invalidHandle) {
 		return errors.Join(backends.ErrNoStream, err)
 	}
 	return err
@@ -88,6 +89,7 @@ var pageSize = uintptr(os.Getpagesize())
 // failure tells nothing. The call may wait for another thread that maps memory, so it is no raw system call.
 func isMapped(address uintptr) bool {
 	var resident [1]byte
-	_, _, code := syscall.Syscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize, uintptr(unsafe.Pointer(&resident[0])))
+	_, _, code := syscall.Syscall(syscall.SYS_MINCORE, address&^(pageSize-1), pageSize,
+		uintptr(unsafe.Pointer(&resident[0])))
 	return code != syscall.ENOMEM && code != syscall.EINVAL
 }

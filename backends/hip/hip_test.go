@@ -39,7 +39,8 @@ func TestConformanceOnDriver(t *testing.T) {
 	if err := b.Probe(); errors.Is(err, backends.ErrUnavailable) {
 		t.Skip(err)
 	}
-	allocators := []backends.Allocator{backends.HIP, backends.HIPAsync, backends.HIPHost} // too much managed memory kills some machines
+	// too much managed memory kills some machines
+	allocators := []backends.Allocator{backends.HIP, backends.HIPAsync, backends.HIPHost}
 	backendtest.Run(t, b, backendtest.Options{Allocators: allocators, OutOfMemory: 1 << 60})
 }
 
@@ -81,7 +82,8 @@ func TestKernelsCompileForAMD(t *testing.T) {
 
 // TestConversionsGoByKernels, where the compiler is there and is wanted.
 func TestConversionsGoByKernels(t *testing.T) {
-	for setting, value := range map[string]string{"": "", "HAMR_HIP_KERNELS": "0", "HAMR_HIP_STAND_IN_WITHOUT_COMPILER": "1"} {
+	for setting, value := range map[string]string{"": "", "HAMR_HIP_KERNELS": "0",
+		"HAMR_HIP_STAND_IN_WITHOUT_COMPILER": "1"} {
 		t.Run(setting, func(t *testing.T) {
 			r := standIn(t, variables{setting: value, "HAMR_EMULATOR_DEVICES": "1"}.named())
 			strided := func(at backends.Address, kind backends.ElementKind) backends.Strided {
@@ -114,10 +116,13 @@ func TestWithoutLibrary(t *testing.T) {
 func TestOldAndForeignLibraries(t *testing.T) {
 	t.Setenv("HAMR_HIP_STAND_IN_VERSION", "40321331")
 	for file, words := range map[string]string{
-		own(t, "stand-in"): "is of HIP 4.3.21331, and 5.2.0 is needed", "libc.so.6": "lacks hipDriverGetVersion, hipGetErrorName",
+		own(t, "stand-in"): "is of HIP 4.3.21331, and 5.2.0 is needed",
+		"libc.so.6":        "lacks hipDriverGetVersion, hipGetErrorName",
 	} {
 		var absent *backends.UnavailableError
-		require.ErrorAs(t, New(func(name string) string { return map[string]string{LibrarySetting: file}[name] }).Probe(), &absent)
+		require.ErrorAs(t, New(func(name string) string {
+			return map[string]string{LibrarySetting: file}[name]
+		}).Probe(), &absent)
 		assert.Contains(t, absent.Reason, words)
 	}
 }
@@ -143,7 +148,8 @@ func TestWhatDevicesAre(t *testing.T) {
 	assert.Equal(t, "6.3.42134", values["driver"])
 	assert.Regexp(t, `^GPU-[0-9a-f]{16}$`, values["uuid"])
 	assert.NotContains(t, values, "lacks")
-	assert.Equal(t, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", uuidText(backends.UUID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}))
+	assert.Equal(t, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",
+		uuidText(backends.UUID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}))
 	assert.Zero(t, r.Shortcuts(), "its functions are not a CUDA driver's")
 }
 
@@ -221,7 +227,8 @@ func TestForeignStreamsAndMemory(t *testing.T) {
 
 			found, err := r.Locate(backends.Address(*memory) + 7)
 			require.NoError(t, err)
-			assert.Equal(t, backends.Region{Address: backends.Address(*memory) + 7, Allocator: backends.HIP, Device: 1}, found.Region)
+			assert.Equal(t, backends.Region{Address: backends.Address(*memory) + 7, Allocator: backends.HIP, Device: 1},
+				found.Region)
 			assert.Equal(t, backends.Address(*memory), found.Base)
 			assert.Equal(t, 5000, found.Size)
 			region := found.Region

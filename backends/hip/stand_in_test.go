@@ -41,7 +41,8 @@ var built = sync.OnceValues(func() (map[string]string, error) {
 		return nil, nil
 	}
 	files := map[string]string{}
-	for name, script := range map[string]string{"emulator": "../../tests/emulator/build.sh", "stand-in": "../../tests/hip/stand_in/build.sh"} {
+	for name, script := range map[string]string{"emulator": "../../tests/emulator/build.sh",
+		"stand-in": "../../tests/hip/stand_in/build.sh"} {
 		files[name] = filepath.Join(buildFolder, name+".so")
 		build := exec.Command("sh", script, files[name])
 		build.Env = append(os.Environ(), "SONAME=libhamr-emulator-below-hip.so")

@@ -198,7 +198,8 @@ func BenchmarkAllocateFree(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			backend := New()
 			for b.Loop() {
-				at, err := backend.Allocate(backends.Request{Allocator: backends.Malloc, Device: backends.HostDevice, Size: c.size, Zero: c.zero})
+				at, err := backend.Allocate(backends.Request{Allocator: backends.Malloc, Device: backends.HostDevice, Size: c.size,
+					Zero: c.zero})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -263,7 +264,8 @@ func TestBlocksOfCPPAreAligned(t *testing.T) {
 		at, err := b.Allocate(backends.Request{Allocator: backends.CPP, Device: backends.HostDevice, Size: size})
 		require.NoError(t, err)
 		assert.Zero(t, at%64)
-		require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.CPP, Device: backends.HostDevice}, size, 0))
+		require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.CPP, Device: backends.HostDevice}, size,
+			0))
 		assert.Empty(t, o.aligned.at)
 	}
 	plain := operators{create: o.create, destroy: o.destroy}

@@ -56,7 +56,8 @@ func newFile(t testing.TB, size int) int {
 
 func TestWriteSharedOfAnySize(t *testing.T) {
 	page, huge := os.Getpagesize(), max(hugePage(), 2<<20)
-	for _, size := range []int{1, page - 1, page, page + 1, 2*huge - 1, 2 * huge, 2*huge + 1, 5*huge + page, 4*huge + 3*page + 5, 9 * huge} {
+	for _, size := range []int{1, page - 1, page, page + 1, 2*huge - 1, 2 * huge, 2*huge + 1, 5*huge + page,
+		4*huge + 3*page + 5, 9 * huge} {
 		values := pattern(size)
 		for name, how := range map[string]func() int{
 			"new": func() int { return newFile(t, size) },

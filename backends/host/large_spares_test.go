@@ -33,7 +33,8 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	other, err := b.Allocate(ask)
 	require.NoError(t, err)
 	assert.NotEqual(t, at, other, "half of a block would waste the other half")
-	require.NoError(t, b.Free(backends.Region{Address: other, Allocator: backends.Malloc, Device: backends.HostDevice}, ask.Size, 0))
+	require.NoError(t, b.Free(backends.Region{Address: other, Allocator: backends.Malloc, Device: backends.HostDevice},
+		ask.Size, 0))
 
 	ask.Size = size - 5<<20
 	again, err := b.Allocate(ask)
@@ -54,7 +55,8 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 			t.Fatalf("byte %d is %d", i, value)
 		}
 	}
-	require.NoError(t, b.Free(backends.Region{Address: zeros, Allocator: backends.Malloc, Device: backends.HostDevice}, size, 0))
+	require.NoError(t, b.Free(backends.Region{Address: zeros, Allocator: backends.Malloc, Device: backends.HostDevice},
+		size, 0))
 	require.NoError(t, b.Trim())
 	assert.Empty(t, b.large.held().blocks)
 }

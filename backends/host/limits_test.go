@@ -15,7 +15,8 @@ func (b *Backend) passThrough(t *testing.T, size int) {
 	t.Helper()
 	at, err := b.Allocate(backends.Request{Allocator: backends.Malloc, Device: backends.HostDevice, Size: size})
 	require.NoError(t, err)
-	require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}, size, 0))
+	require.NoError(t, b.Free(backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}, size,
+		0))
 }
 
 func TestWhatIsKeptIsLimited(t *testing.T) {

@@ -100,7 +100,8 @@ func TestWhatIsNoSharedMemoryIsRefused(t *testing.T) {
 	short, err := NewSharedFile(page)
 	require.NoError(t, err)
 	defer unix.Close(short)
-	for descriptor, why := range map[int]string{int(file.Fd()): "is not of shared memory", cut: "F_SEAL_SHRINK", -1: "bad file descriptor"} {
+	for descriptor, why := range map[int]string{int(file.Fd()): "is not of shared memory", cut: "F_SEAL_SHRINK",
+		-1: "bad file descriptor"} {
 		_, err := b.MapShared(descriptor, backends.HostDevice, page, true)
 		assert.ErrorContains(t, err, why)
 	}

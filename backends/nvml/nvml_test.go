@@ -146,7 +146,8 @@ func TestAFailedInitCountsForNothing(t *testing.T) {
 	t.Setenv("HAMR_NVML_STAND_IN_FAIL", "nvmlInit_v2:18")
 	err := l.Init()
 	assert.Equal(t, DriverMismatch, StatusOf(err))
-	assert.ErrorContains(t, err, "nvmlInit_v2 failed with NVML_ERROR_LIB_RM_VERSION_MISMATCH (18): An error of the stand-in")
+	assert.ErrorContains(t, err,
+		"nvmlInit_v2 failed with NVML_ERROR_LIB_RM_VERSION_MISMATCH (18): An error of the stand-in")
 	_, err = l.DeviceCount()
 	assert.Equal(t, Uninitialized, StatusOf(err))
 	t.Setenv("HAMR_NVML_STAND_IN_FAIL", "")

@@ -38,7 +38,8 @@ func (b *Backend) Copy(dst, src backends.Region, size int, s backends.Stream) (b
 }
 
 // copy enqueues a copy on a queue of d, and has it done at return if wait says so.
-func (b *Backend) copy(d *device, q *queues.Queue, dst, src backends.Address, size int, wait uintptr, done *uintptr) error {
+func (b *Backend) copy(d *device, q *queues.Queue, dst, src backends.Address, size int, wait uintptr,
+	done *uintptr) error {
 	function := b.library.EnqueueSVMCopy
 	if d.memory == usmMemory {
 		function = d.usm.EnqueueCopy

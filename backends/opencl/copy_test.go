@@ -51,7 +51,8 @@ func TestOrderOnAQueueWithout(t *testing.T) {
 		if d.memory == usmMemory {
 			function = d.usm.EnqueueCopy
 		}
-		require.NoError(t, r.enqueue(d, function, queue, 0, uintptr(target.Address), uintptr(source.Address), 8, 1, uintptr(unsafe.Pointer(list)), 0))
+		require.NoError(t, r.enqueue(d, function, queue, 0, uintptr(target.Address), uintptr(source.Address), 8, 1,
+			uintptr(unsafe.Pointer(list)), 0))
 		require.NoError(t, r.Fill(target, []byte{2}, 8, backends.Stream(queue)))
 		time.Sleep(20 * time.Millisecond) // in which a fill without a barrier is done
 		require.NoError(t, r.call(r.library.SetUserEventStatus, gate, complete))

@@ -48,7 +48,8 @@ func TestKindsOfDevicesInTheirOrder(t *testing.T) {
 }
 
 func TestProcessors(t *testing.T) {
-	b := &Backend{devices: []*device{{kind: deviceTypeGPU | deviceTypeCPU}, {kind: deviceTypeCPU | 1}, {kind: deviceTypeAccelerator}}}
+	b := &Backend{devices: []*device{{kind: deviceTypeGPU | deviceTypeCPU}, {kind: deviceTypeCPU | 1},
+		{kind: deviceTypeAccelerator}}}
 	for number, is := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 3: false} {
 		assert.Equal(t, is, b.OnProcessor(number), number)
 	}
@@ -59,7 +60,8 @@ func TestOutOfMemory(t *testing.T) {
 	r := backends.Request{Allocator: backends.OpenCLDevice, Device: 3, Size: 5}
 	var full *backends.OutOfMemoryError
 	var failed *backends.DeviceError
-	for code, ranOut := range map[int32]bool{-4: true, -5: true, -6: true, -61: true, -30: false, -34: false, -9999: false} {
+	for code, ranOut := range map[int32]bool{-4: true, -5: true, -6: true, -61: true, -30: false, -34: false,
+		-9999: false} {
 		err := outOfMemory(code, "clDeviceMemAllocINTEL", r)
 		if !ranOut {
 			require.ErrorAs(t, err, &failed)

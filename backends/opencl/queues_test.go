@@ -66,7 +66,8 @@ func (r rig) hold(device int, s backends.Stream) (letGo func()) {
 func (r rig) read(from backends.Region, size int) []byte {
 	r.t.Helper()
 	data := dl.OnHeap([64]byte{})
-	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc, Device: backends.HostDevice}
+	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc,
+		Device: backends.HostDevice}
 	_, err := r.Copy(here, from, size, 0)
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.Synchronize(from.Device, 0))
@@ -149,7 +150,8 @@ func TestQueuesOfOthers(t *testing.T) {
 func TestNumbersThatAreNoQueues(t *testing.T) {
 	r := newRig(t)
 	something := dl.OnHeap([64]byte{1, 2, 3})
-	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)), ^backends.Stream(0) - 6} {
+	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)),
+		^backends.Stream(0) - 6} {
 		_, err := r.StreamDevice(s)
 		assert.ErrorIs(t, err, backends.ErrNoStream, "%#x", s)
 	}
@@ -183,7 +185,8 @@ func TestNoMoreThanSoMuchPilesUpOutOfOrder(t *testing.T) {
 		require.NoError(t, err)
 		assert.LessOrEqual(t, q.Unfinished(), mostUnfinished)
 		require.NoError(t, r.Synchronize(number, s))
-		assert.Equal(t, byte(7), r.read(backends.Region{Address: to.Address + 799, Allocator: to.Allocator, Device: number}, 1)[0])
+		assert.Equal(t, byte(7), r.read(backends.Region{Address: to.Address + 799, Allocator: to.Allocator, Device: number},
+			1)[0])
 		require.NoError(t, r.call(r.library.ReleaseCommandQueue, queue))
 	}
 }

@@ -13,7 +13,8 @@ import (
 func TestUnavailable(t *testing.T) {
 	for file, words := range map[string]string{
 		"/nowhere/libgomp.so": "/nowhere/libgomp.so: cannot open shared object file",
-		"libc.so.6":           "lacks omp_get_num_devices, omp_get_initial_device, omp_target_alloc, omp_target_free, omp_target_memcpy",
+		"libc.so.6": "lacks omp_get_num_devices, omp_get_initial_device, omp_target_alloc, " +
+			"omp_target_free, omp_target_memcpy",
 	} {
 		err := openOf(file).Probe()
 		var absent *backends.UnavailableError
@@ -52,14 +53,16 @@ func TestUniqueIdentifiers(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	for code, words := range map[int32]string{22: "EINVAL (22)", -1: "OFFLOAD_FAIL (-1)", 0: "an unknown code (0)", 99999: "an unknown code (99999)"} {
+	for code, words := range map[int32]string{22: "EINVAL (22)", -1: "OFFLOAD_FAIL (-1)", 0: "an unknown code (0)",
+		99999: "an unknown code (99999)"} {
 		assert.ErrorContains(t, failure("omp_target_memcpy", code, ""), "openmp: omp_target_memcpy failed with "+words)
 	}
 	var failed *backends.DeviceError
 	b := host(t)
 	_, err := b.Describe(1)
 	require.ErrorAs(t, err, &failed)
-	assert.ErrorContains(t, b.Free(backends.Region{Address: 16, Allocator: backends.OpenMP, Device: -1}, 1, 0), "there is no device -1")
+	assert.ErrorContains(t, b.Free(backends.Region{Address: 16, Allocator: backends.OpenMP, Device: -1}, 1, 0),
+		"there is no device -1")
 }
 
 func TestDevicesThatComeLaterAreNotSeen(t *testing.T) {

@@ -44,7 +44,8 @@ func build(t testing.TB, arguments ...string) (file string) {
 	if _, err := exec.LookPath(compiler()); err != nil {
 		t.Skip(err)
 	}
-	output, err := exec.Command("sh", append([]string{"../../tests/openmp/offload/build.sh"}, arguments...)...).CombinedOutput()
+	output, err := exec.Command("sh",
+		append([]string{"../../tests/openmp/offload/build.sh"}, arguments...)...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return strings.TrimSpace(string(output))
 }

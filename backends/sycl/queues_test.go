@@ -70,7 +70,8 @@ func (r rig) busy(turns int) uintptr {
 func (r rig) read(from backends.Region, size int) []byte {
 	r.t.Helper()
 	data := dl.OnHeap([64]byte{})
-	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc, Device: backends.HostDevice}
+	here := backends.Region{Address: backends.Address(unsafe.Pointer(data)), Allocator: backends.Malloc,
+		Device: backends.HostDevice}
 	_, err := r.Copy(here, from, size, 0)
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.Synchronize(from.Device, 0))
@@ -92,7 +93,8 @@ func TestOrderOnAQueueWithout(t *testing.T) {
 		gate := r.busy(turns)
 		list := dl.OnHeap([1]uintptr{gate})
 		copying := r.symbol("DPCTLQueue_MemcpyWithEvents")
-		require.NoError(t, r.enqueue(copying, uintptr(s), uintptr(target.Address), uintptr(source.Address), 8, uintptr(unsafe.Pointer(list)), 1))
+		require.NoError(t, r.enqueue(copying, uintptr(s), uintptr(target.Address), uintptr(source.Address), 8,
+			uintptr(unsafe.Pointer(list)), 1))
 		require.NoError(t, r.Fill(target, []byte{2}, 8, s))
 		event, err := r.NewEvent(0)
 		require.NoError(t, err)
@@ -176,7 +178,8 @@ func TestNumbersThatAreNoQueues(t *testing.T) {
 	r := newRig(t)
 	something, leading := dl.OnHeap([64]byte{1, 2, 3}), dl.OnHeap([2]uintptr{})
 	leading[1] = uintptr(unsafe.Pointer(something))
-	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)), backends.Stream(unsafe.Pointer(leading)), ^backends.Stream(0) - 6} {
+	for _, s := range []backends.Stream{1, 2, 4095, 1 << 52, backends.Stream(unsafe.Pointer(something)),
+		backends.Stream(unsafe.Pointer(leading)), ^backends.Stream(0) - 6} {
 		_, err := r.StreamDevice(s)
 		assert.ErrorIs(t, err, backends.ErrNoStream, "%#x", s)
 	}

@@ -22,7 +22,8 @@ func TestUnavailable(t *testing.T) {
 		words    string
 	}{
 		{map[string]string{LibrarySetting: nowhere}, []string{nowhere}, nowhere + ": cannot open shared object file"},
-		{map[string]string{LibrarySetting: "libc.so.6", PackageSetting: "/nowhere"}, []string{"libc.so.6"}, "lacks DPCTLCString_Delete"},
+		{map[string]string{LibrarySetting: "libc.so.6", PackageSetting: "/nowhere"}, []string{"libc.so.6"},
+			"lacks DPCTLCString_Delete"},
 	} {
 		err := probe(each.settings)
 		var absent *backends.UnavailableError
@@ -37,7 +38,8 @@ func TestUnavailable(t *testing.T) {
 func TestKindsOfDevicesInTheirOrder(t *testing.T) {
 	none := map[backends.Allocator]bool{backends.SYCLDevice: true, backends.SYCLShared: true, backends.SYCLHost: true}
 	one := map[backends.Allocator]bool{backends.SYCLShared: true}
-	list := []*device{{kind: typeGPU, lacks: none}, {kind: typeCPU}, {kind: typeAccelerator}, {kind: 1 << 3}, {kind: typeGPU, lacks: one}}
+	list := []*device{{kind: typeGPU, lacks: none}, {kind: typeCPU}, {kind: typeAccelerator}, {kind: 1 << 3},
+		{kind: typeGPU, lacks: one}}
 	slices.SortStableFunc(list, func(a, b *device) int { return a.rank() - b.rank() })
 	var names []string
 	for _, d := range list {
@@ -54,7 +56,8 @@ func TestProcessors(t *testing.T) {
 }
 
 func TestNamesOfCodes(t *testing.T) {
-	for code, text := range map[int]string{1: "errc::runtime", 8: "errc::invalid", 14: "errc::backend_mismatch", 0: "an unknown code", 99: "an unknown code", -1: "an unknown code"} {
+	for code, text := range map[int]string{1: "errc::runtime", 8: "errc::invalid", 14: "errc::backend_mismatch",
+		0: "an unknown code", 99: "an unknown code", -1: "an unknown code"} {
 		assert.Equal(t, text, nameOf(code))
 	}
 }

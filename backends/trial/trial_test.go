@@ -173,7 +173,8 @@ func TestPageLockedMemoryThatIsGone(t *testing.T) {
 	b := newStaging("1", "0", small)
 	require.NoError(t, b.Probe())
 	data := make([]byte, 100)
-	_, err := b.Copy(take(t, b, backends.Trial), backends.Region{Address: addressOf(data), Allocator: backends.Malloc, Device: backends.HostDevice}, 100, 0)
+	_, err := b.Copy(take(t, b, backends.Trial),
+		backends.Region{Address: addressOf(data), Allocator: backends.Malloc, Device: backends.HostDevice}, 100, 0)
 	require.NoError(t, err)
 	for _, a := range b.arenas {
 		a.gone = true

@@ -106,7 +106,9 @@ func (p *Pool) add(at backends.Address, size int, k kind) *block {
 // segmentAt returns the place of the segment that starts at an address, or else of the first
 // that starts later.
 func (p *Pool) segmentAt(at backends.Address) (place int, found bool) {
-	return slices.BinarySearchFunc(p.segments, at, func(g *segment, at backends.Address) int { return cmp.Compare(g.at, at) })
+	return slices.BinarySearchFunc(p.segments, at, func(g *segment, at backends.Address) int {
+		return cmp.Compare(g.at, at)
+	})
 }
 
 // Find returns the memory that Take returned and that an address is in. Of memory that was

@@ -57,7 +57,8 @@ type fakeSource struct {
 }
 
 func newFake(t testing.TB) *fakeSource {
-	return &fakeSource{t: t, capacity: 1 << 40, next: Segment, memory: map[backends.Address]int{}, lent: map[backends.Address]int{},
+	return &fakeSource{t: t, capacity: 1 << 40, next: Segment, memory: map[backends.Address]int{},
+		lent:    map[backends.Address]int{},
 		streams: map[backends.Stream]*fakeStream{}, events: map[backends.Event]fakeEvent{}, calls: map[string]int{}}
 }
 
@@ -301,7 +302,8 @@ func (p *Pool) check(t testing.TB) {
 			}
 			free++
 			require.Contains(t, *b.list(), b)
-			require.False(t, b.next != nil && b.next.state.Load() == stateFree && b.next.owner == b.owner && !b.owner.apart(), "neighbours are apart")
+			require.False(t, b.next != nil && b.next.state.Load() == stateFree && b.next.owner == b.owner && !b.owner.apart(),
+				"neighbours are apart")
 		}
 		require.Equal(t, g.size, size)
 		require.Equal(t, g.lent, held)

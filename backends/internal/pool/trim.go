@@ -16,7 +16,8 @@ type LimitError struct {
 
 // Error says what the limit is.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the limit is %d bytes, of which %d are taken: %d more are not allowed", e.Limit, e.Reserved, e.Size)
+	return fmt.Sprintf("the limit is %d bytes, of which %d are taken: %d more are not allowed", e.Limit, e.Reserved,
+		e.Size)
 }
 
 // NoLimit is the limit of a Pool that takes as much as there is.

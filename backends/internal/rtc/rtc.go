@@ -34,7 +34,8 @@ type Compiler struct {
 
 // Compile returns code, and the text that was made on the way where there is one, or text alone where that is asked
 // for. For a program that does not compile the error is a *backends.DeviceError with the compiler's Message.
-func (c *Compiler) Compile(source, name string, headers []Header, options []string, text bool) (made backends.Code, err error) {
+func (c *Compiler) Compile(source, name string, headers []Header, options []string, text bool) (made backends.Code,
+	err error) {
 	var texts, names []string
 	for _, h := range headers {
 		texts, names = append(texts, h.Text), append(names, h.Name)
@@ -43,7 +44,8 @@ func (c *Compiler) Compile(source, name string, headers []Header, options []stri
 	included, called := newStrings(texts...), newStrings(names...)
 	defer runtime.KeepAlive([]*cStrings{main, given, included, called})
 	program := new(uintptr)
-	if result := int32(dl.Call(c.CreateProgram, uintptr(unsafe.Pointer(program)), main.list[0], main.list[1], uintptr(len(headers)),
+	if result := int32(dl.Call(c.CreateProgram, uintptr(unsafe.Pointer(program)), main.list[0], main.list[1],
+		uintptr(len(headers)),
 		included.address(), called.address())); result != 0 {
 		return made, c.failure("CreateProgram", result, "")
 	}

@@ -110,7 +110,8 @@ func (e *Engine) grow(d Driver, count, size int) []*Chunk {
 		return nil
 	}
 	for i := range count {
-		arena.chunks = append(arena.chunks, &Chunk{Address: arena.Address + backends.Address(i*size), Size: size, arena: arena})
+		arena.chunks = append(arena.chunks,
+			&Chunk{Address: arena.Address + backends.Address(i*size), Size: size, arena: arena})
 	}
 	return slices.Clone(arena.chunks)
 }

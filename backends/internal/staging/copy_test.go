@@ -26,7 +26,8 @@ func TestBytesGoAroundTheCachesWhole(t *testing.T) {
 }
 
 func TestFreshMemoryIsTold(t *testing.T) {
-	memory, err := syscall.Mmap(-1, 0, smallestFresh, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	memory, err := syscall.Mmap(-1, 0, smallestFresh, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, syscall.Munmap(memory)) }()
 	assert.True(t, fresh(memory))

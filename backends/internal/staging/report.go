@@ -43,9 +43,11 @@ func (e *Engine) Report(device int) []backends.StagingFact {
 		backends.StagingChoice
 	}{{"up", true, t.up}, {"down", false, t.down}} {
 		add("from_"+d.name, e.fromText(device, d.up), source(e.Chunk > 0 || e.off(), d.From != 0))
-		add("threads_"+d.name, strconv.Itoa(e.threadsInForce(device, d.up, false)), source(e.off() || e.Threads != 0, d.Threads != 0))
+		add("threads_"+d.name, strconv.Itoa(e.threadsInForce(device, d.up, false)),
+			source(e.off() || e.Threads != 0, d.Threads != 0))
 	}
-	add("threads_fresh", strconv.Itoa(e.threadsInForce(device, false, true)), source(e.off() || e.Threads != 0, t.down.Threads > mostFresh))
+	add("threads_fresh", strconv.Itoa(e.threadsInForce(device, false, true)),
+		source(e.off() || e.Threads != 0, t.down.Threads > mostFresh))
 	add("chunk", orWords(e.Chunk, "by size"), source(e.Chunk != 0, false))
 	add("pinned_limit", strconv.Itoa(max(e.limit(), 0)), source(e.Limit != 0, false))
 	add("pinned_held", strconv.Itoa(e.Held()), "")

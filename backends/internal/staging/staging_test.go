@@ -164,7 +164,8 @@ func TestEveryCallMayFail(t *testing.T) {
 		for failing := 1; ; failing++ {
 			random := rand.New(rand.NewPCG(uint64(failing), 2))
 			e := &Engine{Threads: 3, Chunk: 16, Limit: 16 * 4}
-			d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 200), failing: failing}
+			d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 200),
+				failing: failing}
 			host := randomBytes(random, 200)
 			move := e.Download
 			if up {
@@ -240,7 +241,8 @@ func TestChunksSuitTheSize(t *testing.T) {
 		64 << 20: 1 << 20, 127 << 20: 1 << 20, 128 << 20: 2 << 20, 1 << 30: 2 << 20} {
 		assert.Equal(t, chunk, e.chunkSize(size), size)
 	}
-	for chunk, class := range map[int]int{128 << 10: 256 << 10, 256 << 10: 256 << 10, 512 << 10: 512 << 10, 1 << 20: 2 << 20, 2 << 20: 2 << 20} {
+	for chunk, class := range map[int]int{128 << 10: 256 << 10, 256 << 10: 256 << 10, 512 << 10: 512 << 10,
+		1 << 20: 2 << 20, 2 << 20: 2 << 20} {
 		assert.Equal(t, class, e.class(chunk), chunk)
 	}
 	little := &Engine{Limit: 1 << 20}
@@ -252,7 +254,8 @@ func TestChunksSuitTheSize(t *testing.T) {
 // TestNewChunksAreAShareOfATransfer counts them over the first transfers of a size.
 func TestNewChunksAreAShareOfATransfer(t *testing.T) {
 	e := &Engine{Threads: 8}
-	d := &lateDevice{random: rand.New(rand.NewPCG(4, 4)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 16<<20)}
+	d := &lateDevice{random: rand.New(rand.NewPCG(4, 4)), marks: &marks{over: map[uintptr]func() bool{}},
+		memory: make([]byte, 16<<20)}
 	host := make([]byte, 16<<20)
 	var held []int
 	for range 5 {
@@ -273,7 +276,8 @@ func TestNewChunksAreAShareOfATransfer(t *testing.T) {
 // TestAnArenaInUseIsNotTrimmed has a transfer trim the engine that it works for.
 func TestAnArenaInUseIsNotTrimmed(t *testing.T) {
 	e := &Engine{Threads: 1, Chunk: 64, Limit: 64 * 8}
-	d := &trimmingDevice{lateDevice{random: rand.New(rand.NewPCG(5, 5)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 64*20)}, e, 0}
+	d := &trimmingDevice{lateDevice{random: rand.New(rand.NewPCG(5, 5)), marks: &marks{over: map[uintptr]func() bool{}},
+		memory: make([]byte, 64*20)}, e, 0}
 	source := randomBytes(d.random, 64*20)
 	require.NoError(t, e.Upload(d, source))
 	d.finish()
@@ -292,7 +296,8 @@ func TestNobodyTouchesTheHostsBytesAfterAnError(t *testing.T) {
 	host := make([]byte, piece*pieces)
 	for failing := 2; failing < 3*pieces; failing++ {
 		e := &Engine{Threads: 3, Chunk: piece}
-		d := &lateDevice{random: rand.New(rand.NewPCG(uint64(failing), 8)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, piece*pieces), failing: failing, slow: time.Millisecond}
+		d := &lateDevice{random: rand.New(rand.NewPCG(uint64(failing), 8)), marks: &marks{over: map[uintptr]func() bool{}},
+			memory: make([]byte, piece*pieces), failing: failing, slow: time.Millisecond}
 		if e.Download(d, host) == nil {
 			continue
 		}

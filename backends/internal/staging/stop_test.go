@@ -50,7 +50,8 @@ func TestAStopEndsATransfer(t *testing.T) {
 }
 
 func TestAStopBeforehandBeginsNothing(t *testing.T) {
-	d := &lateDevice{random: rand.New(rand.NewPCG(1, 8)), marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 100), stop: new(backends.Stop)}
+	d := &lateDevice{random: rand.New(rand.NewPCG(1, 8)), marks: &marks{over: map[uintptr]func() bool{}},
+		memory: make([]byte, 100), stop: new(backends.Stop)}
 	d.stop.Ask()
 	e := &Engine{Threads: 2, Chunk: 16}
 	require.ErrorIs(t, e.Upload(d, make([]byte, 100)), backends.ErrStopped)
@@ -67,7 +68,8 @@ func (d *lateDevice) hold(still bool) {
 func TestChunksOfAStoppedTransferAreWaitedFor(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 9))
 	shared := &marks{over: map[uintptr]func() bool{}}
-	stopped := &lateDevice{random: random, marks: shared, memory: make([]byte, 1000), stop: new(backends.Stop), still: true}
+	stopped := &lateDevice{random: random, marks: shared, memory: make([]byte, 1000), stop: new(backends.Stop),
+		still: true}
 	other := &lateDevice{random: random, marks: shared, memory: make([]byte, 1000)}
 	e := &Engine{Threads: 2, Chunk: 16, Limit: 16 * 8}
 	time.AfterFunc(time.Millisecond, stopped.stop.Ask)

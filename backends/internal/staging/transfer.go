@@ -80,7 +80,8 @@ func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
 	if err != nil {
 		return err
 	}
-	t := &transfer{driver: d, host: host, up: up, around: past, bounds: bounds, pieces: make([]piece, pieces), spins: spinsAlone}
+	t := &transfer{driver: d, host: host, up: up, around: past, bounds: bounds, pieces: make([]piece, pieces),
+		spins: spinsAlone}
 	if runtime.GOMAXPROCS(0) > workers {
 		t.spins = spins
 	}

@@ -229,7 +229,8 @@ func parseChoice(entry map[string]string, direction string) (c backends.StagingC
 	if entry[from] == never {
 		c.From = -1
 	} else if c.From, err = strconv.Atoi(entry[from]); err != nil || c.From < smallestTuned {
-		return c, fmt.Errorf("%s is %q: %s or a number of bytes from %d on is needed", from, entry[from], never, smallestTuned)
+		return c, fmt.Errorf("%s is %q: %s or a number of bytes from %d on is needed", from, entry[from], never,
+			smallestTuned)
 	}
 	if c.Threads, err = strconv.Atoi(entry[threads]); err != nil || c.Threads < 1 {
 		return c, fmt.Errorf("%s is %q: a number from 1 on is needed", threads, entry[threads])

@@ -65,7 +65,8 @@ func reported(e *Engine, name string) string {
 
 func TestThreadsGoByTheSizeAndTheDirection(t *testing.T) {
 	e := &Engine{}
-	for _, of := range []struct{ size, up, down int }{{1 << 20, 4, 3}, {16<<20 - 1, 4, 3}, {16 << 20, 6, 5}, {128<<20 - 1, 6, 5}, {128 << 20, 8, 6}, {1 << 30, 8, 6}} {
+	for _, of := range []struct{ size, up, down int }{{1 << 20, 4, 3}, {16<<20 - 1, 4, 3}, {16 << 20, 6, 5},
+		{128<<20 - 1, 6, 5}, {128 << 20, 8, 6}, {1 << 30, 8, 6}} {
 		assert.Equal(t, of.up, e.threads(0, of.size, true, false), of.size)
 		assert.Equal(t, of.down, e.threads(0, of.size, false, false), of.size)
 		assert.Equal(t, mostFresh, e.threads(0, of.size, false, true), of.size)
@@ -97,8 +98,9 @@ func TestTheEnvironmentWins(t *testing.T) {
 	assert.True(t, e.Serves(0, 1<<20, false))
 	assert.Equal(t, 2, e.threads(0, 1<<20, true, false))
 	assert.Empty(t, *said, "nothing is left to be read for")
-	for name, row := range map[string]string{"from_up": "1000, environment", "from_down": "1000, environment", "threads_up": "2, environment",
-		"chunk": "1000, environment", "pinned_limit": "12345, environment", "pinned_held": "0, "} {
+	for name, row := range map[string]string{"from_up": "1000, environment", "from_down": "1000, environment",
+		"threads_up": "2, environment",
+		"chunk":      "1000, environment", "pinned_limit": "12345, environment", "pinned_held": "0, "} {
 		assert.Equal(t, row, reported(e, name), name)
 	}
 	e, _ = tuned(t, entry(thisMachine()), map[string]string{ThreadsSetting: "0"})
@@ -121,13 +123,15 @@ func TestWithoutATuningThereAreDefaults(t *testing.T) {
 		"no [tuning]": "# nothing\n",
 		"another machine, whose driver is \"12.0\", not \"13.0\"": entry(other),
 		"line 1 is \"cpu = x\"":                                   "cpu = x\n" + good,
-		"line 9 is \"half a lin\"":                                strings.TrimSpace(entry(thisMachine(), "up_from = 524288")) + "\nhalf a lin",
-		"up_from is \"1\"":                                        strings.Replace(good, "524288", "1", 1),
-		"up_threads is \"\"":                                      entry(thisMachine(), "up_from = 524288"),
-		"down_threads is \"many\"":                                strings.Replace(good, "down_threads = 1", "down_threads = many", 1),
-		"down_from is \"99999999999999999999\"":                   strings.Replace(good, "never", "99999999999999999999", 1),
-		"token too long":                                          strings.Repeat("x", 1<<17),
-		"line 1 is \"\\x00\\xff\"":                                "\x00\xff\n",
+		"line 9 is \"half a lin\"": strings.TrimSpace(entry(thisMachine(), "up_from = 524288")) +
+			"\nhalf a lin",
+		"up_from is \"1\"":   strings.Replace(good, "524288", "1", 1),
+		"up_threads is \"\"": entry(thisMachine(), "up_from = 524288"),
+		"down_threads is \"many\"": strings.Replace(good,
+			"down_threads = 1", "down_threads = many", 1),
+		"down_from is \"99999999999999999999\"": strings.Replace(good, "never", "99999999999999999999", 1),
+		"token too long":                        strings.Repeat("x", 1<<17),
+		"line 1 is \"\\x00\\xff\"":              "\x00\xff\n",
 	} {
 		e, said := tuned(t, text, nil)
 		assert.Equal(t, runtime.GOMAXPROCS(0) > 1, e.Serves(0, smallest, true), words)
@@ -154,7 +158,8 @@ func TestWhatIsNoFile(t *testing.T) {
 	large := filepath.Join(folder, "large")
 	require.NoError(t, os.WriteFile(large, nil, 0o600))
 	require.NoError(t, os.Truncate(large, largestFile+1))
-	for path, words := range map[string]string{folder: "no file of at most", large: "no file of at most", folder + "/none": "there is no ", large + "/x": "not a directory",
+	for path, words := range map[string]string{folder: "no file of at most", large: "no file of at most",
+		folder + "/none": "there is no ", large + "/x": "not a directory",
 		"0": "none is to be read"} {
 		e, _ := configured(t, map[string]string{TuningSetting: path})
 		assert.False(t, e.Serves(0, smallest-1, true))
@@ -214,7 +219,8 @@ func TestSmallCopiesAskNothing(t *testing.T) {
 func TestADeviceWithoutAName(t *testing.T) {
 	e := &Engine{}
 	failed := errors.New("it is lost")
-	require.NoError(t, e.Configure("cuda", func(string) string { return "" }, func(int) (Model, error) { return Model{}, failed }))
+	require.NoError(t, e.Configure("cuda", func(string) string { return "" },
+		func(int) (Model, error) { return Model{}, failed }))
 	assert.Equal(t, runtime.GOMAXPROCS(0) > 1, e.Serves(0, smallest, true))
 	assert.Equal(t, ", it is lost", reported(e, "tuning"))
 }
@@ -259,6 +265,7 @@ func TestBeforeItIsConfigured(t *testing.T) {
 	e := &Engine{}
 	e.SetTrace(nil)
 	assert.Equal(t, "by size, default", reported(e, "chunk"))
-	assert.NoError(t, e.Configure("cuda", func(string) string { return "0" }, func(int) (Model, error) { return tester, nil }))
+	assert.NoError(t, e.Configure("cuda", func(string) string { return "0" },
+		func(int) (Model, error) { return tester, nil }))
 	assert.Equal(t, "0, environment", reported(e, "pinned_limit"))
 }
