@@ -38,7 +38,8 @@ template <unsigned Size, unsigned Width> HAMR_DEVICE void load_line(line from, w
         }
         HAMR_UNROLL
         for (unsigned i = 0; i < Width; i++)
-            v[g * Width + i] = (i < group::in_word ? words.low : words.high) >> 8 * Size * (i % group::in_word) & group::all;
+            v[g * Width + i] =
+                (i < group::in_word ? words.low : words.high) >> 8 * Size * (i % group::in_word) & group::all;
     }
 }
 
@@ -50,7 +51,8 @@ template <unsigned Size, unsigned Width> HAMR_DEVICE void store_line(line to, co
         double_wide words = {0, 0};
         HAMR_UNROLL
         for (unsigned i = 0; i < Width; i++)
-            (i < group::in_word ? words.low : words.high) |= (v[g * Width + i] & group::all) << 8 * Size * (i % group::in_word);
+            (i < group::in_word ? words.low : words.high) |= (v[g * Width + i] & group::all)
+                                                             << 8 * Size * (i % group::in_word);
         if (g >= to.live)
             continue;
         if constexpr (group::bytes == 16)

@@ -1,6 +1,6 @@
-// The kernels of the cuda backend, and of hip, whose runtime compiles them. compile.py turns them into kernels.ptx; a C++
-// compiler given HAMR_KERNELS_ON_HOST makes host functions of them, for tests
-// without a GPU.
+// The kernels of the cuda backend, and of hip, whose runtime compiles them. compile.py
+// turns them into kernels.ptx. With HAMR_KERNELS_ON_HOST a C++ compiler makes host
+// functions of them, for tests without a GPU.
 #include "convert.h"
 #include "convert_line.h"
 #include "copy.h"

@@ -87,7 +87,8 @@ HAMR_DEVICE void store_tile(const transpose_argument &a, const tile_place &place
 
 #ifdef HAMR_KERNELS_ON_HOST
 // A block's first thread does what all of them do between two barriers.
-template <unsigned Size> inline void transpose_tiles(const transpose_argument &a, unsigned thread, unsigned threads, void *shared)
+template <unsigned Size>
+inline void transpose_tiles(const transpose_argument &a, unsigned thread, unsigned threads, void *shared)
 {
     if (thread % tile_threads != 0)
         return;
