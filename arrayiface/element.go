@@ -113,11 +113,19 @@ var elements [NumTypes]element = [...]element{
 }
 
 func (e ElementType) element() *element {
-	if !e.Valid() {
-		return &elements[Invalid]
+	if e >= afterLast {
+		e = Invalid
 	}
 	return &elements[e]
 }
+
+// sizes has an entry for each number that an ElementType can be: every operation asks for sizes.
+var sizes = func() (table [1 << 8]uint8) {
+	for e, row := range elements {
+		table[e] = uint8(row.size)
+	}
+	return table
+}()
 
 // Types lists every valid element type, in the order of their values.
 func Types() []ElementType {
@@ -132,7 +140,7 @@ func Types() []ElementType {
 func (e ElementType) Valid() bool { return e != Invalid && e < afterLast }
 
 // Size is the size of one element in bytes, 0 if e is not valid.
-func (e ElementType) Size() int { return e.element().size }
+func (e ElementType) Size() int { return int(sizes[e]) }
 
 // Kind says by which rule e converts. BFloat16, the upper half of a Float32, and
 // the types of eight bits with a point are KindFloat.

@@ -192,9 +192,12 @@ func FuzzParseFields(f *testing.F) {
 	f.Add("<f4", []byte{0, 6}, []byte{0, 252}, uint64(4096), 20, 24, 3, uint8(1))
 	f.Add("|u1", []byte{2, 0}, []byte{}, uint64(1), 0, -1, 3, uint8(2))
 	f.Add("|u1", []byte{0, 0}, []byte{}, uint64(0), 0, 0, 2, uint8(0))
-	f.Fuzz(func(t *testing.T, typestr string, shape, strides []byte, address uint64, offset, length, version int, flags uint8) {
+	f.Fuzz(func(
+		t *testing.T, typestr string, shape, strides []byte, address uint64, offset, length, version int, flags uint8,
+	) {
 		fields := arrayiface.Fields{
-			Typestr: typestr, Shape: numbers(shape), Address: uintptr(address), Offset: offset, BufferLength: length, Version: version,
+			Typestr: typestr, Shape: numbers(shape), Address: uintptr(address), Offset: offset,
+			BufferLength: length, Version: version,
 			HasData: flags&2 != 0, ReadOnly: flags&4 != 0, Masked: flags&8 != 0, Descr: flags&16 != 0, HasStream: flags&32 != 0,
 			Stream: uintptr(flags >> 6),
 		}
@@ -223,7 +226,8 @@ func FuzzParseFields(f *testing.F) {
 			floor.SetUint64(address)
 			ceiling.Add(floor, big.NewInt(int64(length)))
 		}
-		require.True(t, first.Cmp(floor) >= 0 && end.Cmp(ceiling) <= 0, "bytes %v to %v outside %v to %v", first, end, floor, ceiling)
+		require.True(t, first.Cmp(floor) >= 0 && end.Cmp(ceiling) <= 0, "bytes %v to %v outside %v to %v", first, end, floor,
+			ceiling)
 		require.True(t, arrayiface.Overlap(got.Address, got.Layout, got.Address, got.Layout))
 	})
 }

@@ -2,6 +2,7 @@ package arrayiface
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -25,20 +26,21 @@ type Layout struct {
 // CountElements returns the number of elements of an array, whose bytes fit an
 // int; the errors are those of [NewLayout].
 func CountElements(t ElementType, shape []int) (count int, err error) {
-	if !t.Valid() {
+	size := uint64(t.Size())
+	if size == 0 {
 		return 0, typeError("dtype", quote(t.String()), "not an element type; accepted are %s", acceptedNames())
 	}
 	if len(shape) > MaxDimensions {
 		return 0, valueError("shape", "", "has %d dimensions; at most %d are supported", len(shape), MaxDimensions)
 	}
-	count, size := 1, t.Size()
+	count = 1
 	for _, n := range shape {
 		if n < 0 {
 			return 0, valueError("shape", tuple(shape), "a dimension must not be negative")
 		}
 		count *= n
-		var ok bool
-		if size, ok = mul(size, max(n, 1)); !ok {
+		var above uint64
+		if above, size = bits.Mul64(size, uint64(max(n, 1))); above != 0 || size > math.MaxInt {
 			return 0, valueError("shape", tuple(shape), "too large; the array of %s does not fit the address space", t)
 		}
 	}
@@ -86,24 +88,26 @@ func BorrowLayout(t ElementType, shape, strides []int) (Layout, error) {
 // the strides reach can be counted. It asks so of empty arrays too: then every
 // product of an index and a stride is safe.
 func reachFits(t ElementType, shape, strides []int) bool {
-	reach := t.Size()
+	reach := uint64(t.Size())
 	for i, n := range shape {
 		if n <= 1 {
 			continue
 		}
-		d := distance(strides[i])
-		if d > math.MaxInt {
+		above, step := bits.Mul64(uint64(distance(strides[i])), uint64(n-1))
+		if above != 0 || step > math.MaxInt-reach {
 			return false
 		}
-		step, ok := mul(int(d), n-1)
-		if !ok {
-			return false
-		}
-		if reach, ok = add(reach, step); !ok {
-			return false
-		}
+		reach += step
 	}
 	return true
+}
+
+// distance is |n| as an unsigned number, so that the smallest int has one.
+func distance(n int) uint {
+	if n < 0 {
+		return -uint(n)
+	}
+	return uint(n)
 }
 
 // CStrides gives the strides, in bytes, of a contiguous array whose last index
@@ -156,12 +160,12 @@ func (l Layout) NBytes() int { return l.Count() * l.ItemSize() }
 // element zero: low is negative if a stride is. Both are 0 if the array has no
 // elements.
 func (l Layout) Span() (low, high int) {
-	if l.Count() == 0 {
-		return 0, 0
-	}
-	high = l.ItemSize()
+	high = l.Type.Size()
 	for i, n := range l.Shape {
-		if n <= 1 {
+		if n == 0 {
+			return 0, 0
+		}
+		if n == 1 {
 			continue
 		}
 		if step := l.Strides[i] * (n - 1); step < 0 {
@@ -175,10 +179,36 @@ func (l Layout) Span() (low, high int) {
 
 // ContiguousC reports whether the elements lie one after the other without
 // gaps, the last index running fastest. Strides that mean nothing are ignored.
-func (l Layout) ContiguousC() bool { return l.follows(CStrides(l.Shape, l.ItemSize())) }
+func (l Layout) ContiguousC() bool {
+	step, follows := l.Type.Size(), true
+	for i := len(l.Shape) - 1; i >= 0; i-- {
+		switch n := l.Shape[i]; n {
+		case 0:
+			return true
+		case 1:
+		default:
+			follows = follows && l.Strides[i] == step
+			step *= n
+		}
+	}
+	return follows
+}
 
 // ContiguousF is [Layout.ContiguousC] with the first index running fastest.
-func (l Layout) ContiguousF() bool { return l.follows(FStrides(l.Shape, l.ItemSize())) }
+func (l Layout) ContiguousF() bool {
+	step, follows := l.Type.Size(), true
+	for i, n := range l.Shape {
+		switch n {
+		case 0:
+			return true
+		case 1:
+		default:
+			follows = follows && l.Strides[i] == step
+			step *= n
+		}
+	}
+	return follows
+}
 
 // follows reports whether the strides are the given ones where they matter.
 func (l Layout) follows(strides []int) bool {

@@ -32,10 +32,11 @@ func TestParseTypestrRefuses(t *testing.T) {
 		"gpu":    "no such",
 		"M8[ns]": "dates",
 		"S3":     "byte strings",
-		">f8":    "typestr '>f8': big-endian elements are not supported; convert with .astype(a.dtype.newbyteorder('=')); accepted are |b1, |i1",
-		">u2":    "big-endian",
-		"|f4":    "'|' leaves the byte order of 4-byte elements unknown",
-		"|O":     "Python objects", "|O8": "Python objects",
+		">f8": "typestr '>f8': big-endian elements are not supported; " +
+			"convert with .astype(a.dtype.newbyteorder('=')); accepted are |b1, |i1",
+		">u2": "big-endian",
+		"|f4": "'|' leaves the byte order of 4-byte elements unknown",
+		"|O":  "Python objects", "|O8": "Python objects",
 		"|V1": "void", "<V2": "void", "|V16": "structured",
 		"|S3": "byte strings", "|a3": "byte strings", "<U4": "Unicode strings", "|T16": "variable-length",
 		"<M8[ns]": "dates", "<m8": "time differences",
@@ -72,10 +73,13 @@ func TestParseName(t *testing.T) {
 		assert.Equal(t, want, got, s)
 	}
 	for s, contains := range map[string]string{
-		"": "no such", "char": "ambiguous", "float": "ambiguous", "int": "ambiguous", "long": "ambiguous", "unsigned_long": "ambiguous",
-		"f16": "long double", "f1": "float8", "Float32": "no such", "V2": "no such", "invalid": "no such",
+		"": "no such", "char": "ambiguous", "float": "ambiguous", "int": "ambiguous", "long": "ambiguous",
+		"unsigned_long": "ambiguous",
+		"f16":           "long double", "f1": "float8", "Float32": "no such", "V2": "no such", "invalid": "no such",
 		">f8": "dtype '>f8': big-endian", "int4": "whole bytes", "float4_e2m1fn": "whole bytes",
-		"float8": "no such", "StringDType()": "variable-length strings", "float128": "long double", "complex32": "two float16", "complex256": "complex long double",
+		"float8": "no such", "StringDType()": "variable-length strings", "float128": "long double",
+		"complex32":  "two float16",
+		"complex256": "complex long double",
 	} {
 		got, err := arrayiface.ParseName(s)
 		assert.Equal(t, arrayiface.Invalid, got, s)
