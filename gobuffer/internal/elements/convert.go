@@ -23,7 +23,7 @@ func noRule(dt, st ai.ElementType) error {
 }
 
 func checkPair(dt, st ai.ElementType) error {
-	if dt.Valid() && (dt == st || kernelFor(dt, st) != nil) {
+	if dt == st && dt.Valid() || kernelFor(dt, st) != nil {
 		return nil
 	}
 	return noRule(dt, st)
@@ -37,18 +37,22 @@ func Convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.El
 	if err := checkPair(dt, st); err != nil {
 		return err
 	}
-	if n <= 0 {
-		return nil
+	if n > 0 {
+		convert(dst, dt, src, st, n)
 	}
+	return nil
+}
+
+// convert is Convert of types that were checked.
+func convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.ElementType, n int) {
 	if dt == st {
 		moveParallel(dst, src, n*dt.Size())
-		return nil
+		return
 	}
 	k, dsize, ssize := kernelFor(dt, st), dt.Size(), st.Size()
 	inParallel(n, n*dsize, func(from, to int) {
 		run(k, dt, unsafe.Add(dst, from*dsize), st, unsafe.Add(src, from*ssize), to-from)
 	})
-	return nil
 }
 
 // run is Convert without its checks and without other goroutines.
@@ -80,7 +84,7 @@ func piece(k kernel, dst, src unsafe.Pointer, n int) { k(dst, src, n) }
 
 func moveParallel(dst, src unsafe.Pointer, bytes int) {
 	d, s := uintptr(dst), uintptr(src)
-	if d < s+uintptr(bytes) && s < d+uintptr(bytes) {
+	if bytes < parallelBytes || d < s+uintptr(bytes) && s < d+uintptr(bytes) {
 		if d != s {
 			move(dst, src, bytes)
 		}

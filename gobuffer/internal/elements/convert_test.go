@@ -137,7 +137,8 @@ func TestConvertHasNoRule(t *testing.T) {
 	}
 	require.ErrorIs(t, Convert(at(room), ai.Invalid, at(room), ai.Invalid, 1), ErrNoRule)
 	require.NoError(t, Convert(nil, ai.Float32, nil, ai.Int8, 0))
-	require.ErrorContains(t, Convert(nil, ai.Invalid, nil, ai.Int8, 0), "no sound rule converts int8 to invalid: unknown element type")
+	require.ErrorContains(t, Convert(nil, ai.Invalid, nil, ai.Int8, 0),
+		"no sound rule converts int8 to invalid: unknown element type")
 }
 
 func TestConvertHasARuleForEveryPair(t *testing.T) {

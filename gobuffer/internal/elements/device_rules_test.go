@@ -78,7 +78,8 @@ var onHeap []byte // what is kept here is no part of a stack, which may move
 // inHost is Go memory, for a copy that is over before b is.
 func inHost(b []byte) backends.Region {
 	onHeap = b
-	return backends.Region{Address: backends.Address(uintptr(at(b))), Allocator: backends.Malloc, Device: backends.HostDevice}
+	return backends.Region{Address: backends.Address(uintptr(at(b))), Allocator: backends.Malloc,
+		Device: backends.HostDevice}
 }
 
 // convert converts n elements that lie gap bytes apart in the target, both
@@ -175,7 +176,8 @@ func trickyValues(t ai.ElementType) (values []byte) {
 				values = order.AppendUint64(values, near)
 			}
 		}
-		for _, payload := range []uint64{1, 1 << 28, 1 << 29, 1<<42 - 1, 1 << 42, 0x123456789abcd, 1 << 51, 1<<51 | 1, 1<<52 - 1} {
+		for _, payload := range []uint64{1, 1 << 28, 1 << 29, 1<<42 - 1, 1 << 42, 0x123456789abcd, 1 << 51, 1<<51 | 1,
+			1<<52 - 1} {
 			values = order.AppendUint64(order.AppendUint64(values, f64Infinity|payload), 1<<63|f64Infinity|payload)
 		}
 		for range 1000 {
@@ -227,7 +229,8 @@ func trickyIntegers(random *rand.Rand, size int) (values []byte) {
 		return values
 	}
 	for shift := range 8 * size {
-		for _, more := range []uint64{0, 1, 1 << max(0, shift-24), 1<<max(0, shift-24) + 1, 3 << max(0, shift-25), 1 << max(0, shift-53), 3 << max(0, shift-54), 1 << max(0, shift-11)} {
+		for _, more := range []uint64{0, 1, 1 << max(0, shift-24), 1<<max(0, shift-24) + 1, 3 << max(0, shift-25),
+			1 << max(0, shift-53), 3 << max(0, shift-54), 1 << max(0, shift-11)} {
 			put(1<<shift + more)
 			put(1<<shift - more)
 			put(-(1<<shift + more))
@@ -242,11 +245,14 @@ func trickyIntegers(random *rand.Rand, size int) (values []byte) {
 
 func trickyFloats() (values []float64) {
 	add := func(v float64) { values = append(values, v, -v) }
-	for _, v := range []float64{0, 0.1, 0.5, 0.9, 1, 1.5, 2.5, 255, 65504, 65519, 65520, 65535, math.MaxFloat32, math.MaxFloat64,
-		math.SmallestNonzeroFloat32, math.SmallestNonzeroFloat64, math.Inf(1), 0x1.ffffffp127, 0x1.fep127, 0x1.ffp127, 0x1p-126, 0x1p-1022} {
+	for _, v := range []float64{0, 0.1, 0.5, 0.9, 1, 1.5, 2.5, 255, 65504, 65519, 65520, 65535, math.MaxFloat32,
+		math.MaxFloat64,
+		math.SmallestNonzeroFloat32, math.SmallestNonzeroFloat64, math.Inf(1), 0x1.ffffffp127, 0x1.fep127, 0x1.ffp127,
+		0x1p-126, 0x1p-1022} {
 		add(v)
 	}
-	more := []float64{1, 1.5, 1 + 0x1p-7, 1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-10, 1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-24, 1 + 0x3p-24, 2 - 0x1p-11, 2 - 0x1p-24}
+	more := []float64{1, 1.5, 1 + 0x1p-7, 1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-10, 1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-24,
+		1 + 0x3p-24, 2 - 0x1p-11, 2 - 0x1p-24}
 	for exponent := -150; exponent <= 130; exponent++ {
 		// Where neither subnormals nor the limits of a type are near, few will do.
 		some := more[:2]

@@ -11,7 +11,8 @@ import (
 // the array at dst. Pattern makes such bytes from a value.
 func Fill(dst unsafe.Pointer, l ai.Layout, pattern []byte) error {
 	if len(pattern) != l.ItemSize() || len(pattern) == 0 {
-		return fmt.Errorf("elements: a pattern of %d bytes cannot fill %s, whose elements have %d", len(pattern), l.Type, l.ItemSize())
+		return fmt.Errorf("elements: a pattern of %d bytes cannot fill %s, whose elements have %d", len(pattern), l.Type,
+			l.ItemSize())
 	}
 	same := ai.Layout{Type: l.Type, Shape: l.Shape, Strides: make([]int, len(l.Shape))}
 	return CopyStrided(dst, l, unsafe.Pointer(&pattern[0]), same)

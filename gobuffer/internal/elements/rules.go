@@ -40,10 +40,12 @@ var rules [ai.NumTypes]rule = [...]rule{
 	ai.Float32: {native: nativeFloat32, load: loadFloat32, print: printFloat32},
 	ai.Float64: {native: nativeFloat64, load: loadFloat64, print: printFloat64},
 
-	ai.Float16:    {hub: ai.Float32, toHub: float16To32, fromHub: float32To16, load: loadFloat16, print: printFloat16},
-	ai.BFloat16:   {hub: ai.Float32, toHub: bfloat16To32, fromHub: float32ToB16, load: loadBFloat16, print: printBFloat16},
-	ai.Complex64:  {hub: ai.Float32, toHub: realPart[float32], fromHub: withZeroImaginary[float32], load: loadComplex64, print: printComplex64},
-	ai.Complex128: {hub: ai.Float64, toHub: realPart[float64], fromHub: withZeroImaginary[float64], load: loadComplex128, print: printComplex128},
+	ai.Float16:  {hub: ai.Float32, toHub: float16To32, fromHub: float32To16, load: loadFloat16, print: printFloat16},
+	ai.BFloat16: {hub: ai.Float32, toHub: bfloat16To32, fromHub: float32ToB16, load: loadBFloat16, print: printBFloat16},
+	ai.Complex64: {hub: ai.Float32, toHub: realPart[float32], fromHub: withZeroImaginary[float32], load: loadComplex64,
+		print: printComplex64},
+	ai.Complex128: {hub: ai.Float64, toHub: realPart[float64], fromHub: withZeroImaginary[float64], load: loadComplex128,
+		print: printComplex128},
 
 	ai.Float8E3M4:        float8Rule(4, 3, ieee),
 	ai.Float8E4M3:        float8Rule(3, 7, ieee),

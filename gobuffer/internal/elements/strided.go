@@ -21,7 +21,10 @@ func CopyStrided(dst unsafe.Pointer, dl ai.Layout, src unsafe.Pointer, sl ai.Lay
 	if err := checkPair(dl.Type, sl.Type); err != nil {
 		return err
 	}
-	if slices.Contains(dl.Shape, 0) {
+	if dl.ContiguousC() && sl.ContiguousC() {
+		if n := dl.Count(); n > 0 {
+			convert(dst, dl.Type, src, sl.Type, n)
+		}
 		return nil
 	}
 	w := plan(dst, dl, src, sl)
@@ -29,7 +32,8 @@ func CopyStrided(dst unsafe.Pointer, dl ai.Layout, src unsafe.Pointer, sl ai.Lay
 		return nil
 	}
 	if len(w.dims) == 1 && w.dims[0].d == w.dsize && w.dims[0].s == w.ssize {
-		return Convert(w.dst, w.dt, w.src, w.st, w.dims[0].n)
+		convert(w.dst, w.dt, w.src, w.st, w.dims[0].n)
+		return nil
 	}
 	bytes := w.dsize
 	for _, d := range w.dims {

@@ -222,7 +222,8 @@ func TestCopyStridedOntoItself(t *testing.T) {
 
 func TestCopyStridedRefuses(t *testing.T) {
 	a, b := place(t, ai.Int32, []int{4, 5}, nil, 0), place(t, ai.Int32, []int{5, 4}, nil, 0)
-	require.ErrorContains(t, CopyStrided(a.address(), a.Layout, b.address(), b.Layout), "cannot copy shape [5 4] to shape [4 5]")
+	require.ErrorContains(t, CopyStrided(a.address(), a.Layout, b.address(), b.Layout),
+		"cannot copy shape [5 4] to shape [4 5]")
 	unknown := a.Layout
 	unknown.Type = 200
 	require.ErrorIs(t, CopyStrided(a.address(), unknown, a.address(), a.Layout), ErrNoRule)
@@ -252,7 +253,8 @@ func TestFill(t *testing.T) {
 	big := place(t, ai.Uint16, []int{3 << 20}, nil, 0)
 	require.NoError(t, Fill(big.address(), big.Layout, []byte{1, 2}))
 	require.Equal(t, bytes.Repeat([]byte{1, 2}, 3<<20), big.bytes[32:len(big.bytes)-32])
-	require.ErrorContains(t, Fill(big.address(), big.Layout, []byte{1}), "a pattern of 1 bytes cannot fill uint16, whose elements have 2")
+	require.ErrorContains(t, Fill(big.address(), big.Layout, []byte{1}),
+		"a pattern of 1 bytes cannot fill uint16, whose elements have 2")
 	require.Error(t, Fill(big.address(), ai.Layout{}, nil))
 }
 
