@@ -47,76 +47,109 @@ func changeUntil(stop *backends.Stop, d, result *Descriptor, f func(a *gobuffer.
 	})
 }
 
-// changeWith is change for an operation that reads a second array, which may be nil.
-func changeWith(d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
-	return changeWithUntil(nil, d, other, result, f)
+// onBoth calls f on the arrays that d and other describe, until stop asks. other may be nil.
+func onBoth(stop *backends.Stop, d, other *Descriptor, f func(a, b *gobuffer.Array) error) (err error) {
+	defer Guard(&err)
+	defer Calls.Leave(Calls.Enter())
+	a, err := d.borrowed()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if stop != nil {
+		a.Until(stop)
+	}
+	if other == nil {
+		return f(a, nil)
+	}
+	b, err := other.borrowed()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if stop != nil {
+		b.Until(stop)
+	}
+	return f(a, b)
 }
 
-// changeWithIn is changeWith for bytes that come from other, in slices where that may take long.
-func changeWithIn(bytes func() int, d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) (err error) {
-	defer Guard(&err)
+// onBothIn is onBoth for bytes that come from other, in slices where that may take long.
+func onBothIn(bytes func() int, d, other *Descriptor, f func(a, b *gobuffer.Array) error) (err error) {
 	if !d.prompt() || other == nil {
-		return changeWith(d, other, result, f)
+		return onBoth(nil, d, other, f)
 	}
+	defer Guard(&err)
 	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(other.Allocator), bytes: bytes(), waits: d.waits()}
 	slices, err := m.long(d, other)
 	if err != nil {
 		return err
 	}
 	if !slices {
-		return changeWith(d, other, result, f)
+		return onBoth(nil, d, other, f)
 	}
-	return inSlices(func(stop *backends.Stop) error { return changeWithUntil(stop, d, other, result, f) })
+	return inSlices(func(stop *backends.Stop) error { return onBoth(stop, d, other, f) })
 }
 
-func changeWithUntil(stop *backends.Stop, d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
-	return changeUntil(stop, d, result, func(a *gobuffer.Array) error {
-		if other == nil {
-			return f(a, nil)
+// changed is f that describes the changed array at result if it succeeds.
+func changed(d, result *Descriptor, f func(a, b *gobuffer.Array) error) func(a, b *gobuffer.Array) error {
+	return func(a, b *gobuffer.Array) error {
+		err := f(a, b)
+		if err == nil {
+			result.Store(a, d)
 		}
-		b, err := other.Array()
-		if err != nil {
-			return err
+		return err
+	}
+}
+
+// written is changed for what writes elements where they are.
+func written(d, result *Descriptor, f func(a, b *gobuffer.Array) error) func(a, b *gobuffer.Array) error {
+	return func(a, b *gobuffer.Array) error {
+		err := f(a, b)
+		if err == nil {
+			result.storeWritten(a, d)
 		}
-		defer b.Close()
-		return f(a, b.Until(stop))
-	})
+		return err
+	}
 }
 
 // Reserve makes room for n elements; new room holds the single element of value, if that
 // is not nil.
 func Reserve(d *Descriptor, n int, value, result *Descriptor) error {
-	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) })
+	return onBoth(nil, d, value, changed(d, result, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) }))
 }
 
 // Resize makes the array hold the elements of a shape.
 func Resize(d *Descriptor, shape []int, value, result *Descriptor) error {
-	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.ResizeShape(slices.Clone(shape), v) })
+	return onBoth(nil, d, value, changed(d, result, func(a, v *gobuffer.Array) error {
+		return a.ResizeShape(slices.Clone(shape), v)
+	}))
 }
 
 // Append adds the elements of other behind the last.
 func Append(d, other, result *Descriptor) error {
-	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Append(b) })
+	return onBothIn(other.bytes, d, other, changed(d, result, (*gobuffer.Array).Append))
 }
 
 // Assign replaces contents and shape by other's.
 func Assign(d, other, result *Descriptor) error {
-	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Assign(b) })
+	return onBothIn(other.bytes, d, other, changed(d, result, (*gobuffer.Array).Assign))
 }
 
 // Set writes n elements of other, from start on, from element at on.
 func Set(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
-	return changeWithIn(other.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Set(at, b, start, n) })
+	return onBothIn(other.bytes, d, other, written(d, result, func(a, b *gobuffer.Array) error {
+		return a.Set(at, b, start, n)
+	}))
 }
 
 // Write sets every element from other, broadcast.
 func Write(d, other, result *Descriptor) error {
-	return changeWithIn(d.bytes, d, other, result, func(a, b *gobuffer.Array) error { return a.Write(b) })
+	return onBothIn(d.bytes, d, other, written(d, result, (*gobuffer.Array).Write))
 }
 
 // Fill sets every element to the single element of value.
 func Fill(d, value, result *Descriptor) error {
-	return changeWith(d, value, result, func(a, v *gobuffer.Array) error { return a.Fill(v) })
+	return onBoth(nil, d, value, written(d, result, (*gobuffer.Array).Fill))
 }
 
 // Move takes the contents to another allocator or device.

@@ -37,6 +37,7 @@ type Descriptor struct {
 const (
 	readOnlyFlag   = 1
 	reachableShift = 1 // the first space's flag; the others follow
+	reachableFlags = (mappedFlag - 1) &^ readOnlyFlag
 	mappedFlag     = 1 << 16
 	keptFlag       = 1 << 17
 	growsFlag      = 1 << 18
@@ -98,8 +99,14 @@ func (d *Descriptor) array(layout arrayiface.Layout) (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), d.Flags&readOnlyFlag != 0, d.Options()).HeldBy(d.Holder).Lent()
-	a.Growing(d.Flags&growsFlag != 0, d.Flags&soleFlag != 0)
+	readOnly := d.Flags&readOnlyFlag != 0
+	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), readOnly, d.Options()).Lent()
+	if d.Holder != 0 {
+		a.HeldBy(d.Holder)
+	}
+	if d.Flags&(growsFlag|soleFlag) != 0 {
+		a.Growing(d.Flags&growsFlag != 0, d.Flags&soleFlag != 0)
+	}
 	if d.Flags&inOrderFlag != 0 {
 		a.InOrder()
 	}
@@ -124,19 +131,35 @@ func (d *Descriptor) memory() (*gobuffer.Memory, error) {
 // d.Shape and d.Strides have room for 64 entries.
 func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 	d.Memory, d.Base, d.Size, d.Marks = 0, 0, 0, 0
-	if m := a.Memory(); m != nil && (m.Owned() || m.Size() > 0) {
+	m, o := a.Memory(), a.Options()
+	if m != nil && (m.Owned() || m.Size() > 0) {
 		if token := before.tokenOf(m); token != 0 {
 			d.Memory, d.Base, d.Size, d.Marks = token, before.Base, uint64(m.Size()), before.Marks
 		} else {
 			d.hold(m.Retain())
 		}
 	}
-	d.Stream, d.StreamOf, d.Transfer = uint64(a.Stream()), int32(a.Options().StreamOf), int32(a.Transfer())
-	d.Allocator, d.Device, d.Holder = int32(a.Allocator()), int32(a.Owner()), a.Holder()
-	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), a.Memory())
+	d.Stream, d.StreamOf, d.Transfer = uint64(o.Stream), int32(o.StreamOf), int32(o.Transfer)
+	d.Allocator, d.Device, d.Holder = int32(o.Allocator), int32(o.Device), a.Holder()
+	d.place(uint64(a.Address()), a.Capacity(), a.Layout(), a.ReadOnly(), m)
 	if a.Grows() {
 		d.Flags |= growsFlag
 	}
+}
+
+// storeWritten is Store of an array that before describes, and of which only elements have changed.
+func (d *Descriptor) storeWritten(a *gobuffer.Array, before *Descriptor) {
+	size := a.Memory().Size()
+	if before.Memory == 0 || size == 0 {
+		d.Store(a, before)
+		return
+	}
+	shape, strides := d.Shape, d.Strides
+	*d = *before
+	d.Size, d.Shape, d.Strides = uint64(size), shape, strides
+	d.Flags &= reachableFlags | readOnlyFlag | mappedFlag | growsFlag
+	copy(unsafe.Slice(shape, d.NDim), unsafe.Slice(before.Shape, d.NDim))
+	copy(unsafe.Slice(strides, d.NDim), unsafe.Slice(before.Strides, d.NDim))
 }
 
 // tokenOf returns d's token if it stands for m, else 0. d may be nil.
