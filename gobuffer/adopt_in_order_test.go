@@ -16,7 +16,8 @@ import (
 func TestAdoptInOrder(t *testing.T) {
 	for _, kind := range []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAHost} {
 		t.Run(kind.String(), func(t *testing.T) {
-			fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Manual: true, Strict: true, Still: true, Reuses: true})
+			fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Manual: true, Strict: true, Still: true,
+				Reuses: true})
 			r, err := gobuffer.NewRuntime(fake)
 			require.NoError(t, err)
 			block, err := r.Allocate(kind, 0, 256, 0, false)

@@ -148,7 +148,8 @@ func TestTypeOfAllocatesNothing(t *testing.T) {
 
 func TestResizedElementsAreZero(t *testing.T) {
 	useFakes(t)
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP, backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost} {
+	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP, backends.CUDA, backends.CUDAAsync,
+		backends.CUDAUnified, backends.CUDAHost} {
 		b, err := gobuffer.From(a, []kelvin{1, 2, 3, 4})
 		require.NoError(t, err)
 		require.NoError(t, b.Resize(2))

@@ -32,7 +32,8 @@ func (r *ready) FreeAtOnce(at backends.Region, size int, s backends.Stream) bool
 
 func newReady(t *testing.T) (*ready, *gobuffer.Runtime) {
 	t.Helper()
-	b := &ready{Fake: backendtest.NewFake(backendtest.FakeOptions{Manual: true, Strict: true, Devices: 2, Reuses: true, Space: backends.SpaceCUDA})}
+	b := &ready{Fake: backendtest.NewFake(backendtest.FakeOptions{Manual: true, Strict: true, Devices: 2, Reuses: true,
+		Space: backends.SpaceCUDA})}
 	r, err := gobuffer.NewRuntime(b)
 	require.NoError(t, err)
 	t.Cleanup(func() { b.AssertClean(t) })
@@ -81,7 +82,8 @@ func TestElementsThatAreNotThereAtOnce(t *testing.T) {
 		assert.Nil(t, r.NewElementsAtOnce(arrayiface.Float32, count, gobuffer.Options{Allocator: backends.CUDA}), count)
 	}
 	r.SetTrace(func(string) {})
-	assert.Nil(t, r.NewElementsAtOnce(arrayiface.Float32, 1, gobuffer.Options{Allocator: backends.CUDA}), "which is to be told of")
+	assert.Nil(t, r.NewElementsAtOnce(arrayiface.Float32, 1, gobuffer.Options{Allocator: backends.CUDA}),
+		"which is to be told of")
 	assert.Zero(t, live(r))
 }
 

@@ -20,7 +20,8 @@ func TestAllocationsAreWhatStatisticsCount(t *testing.T) {
 	require.NoError(t, err)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	libraries := []gobuffer.Library{gobuffer.LibraryHamr, gobuffer.LibraryCuPy, gobuffer.LibraryTorch, gobuffer.LibraryNumba}
+	libraries := []gobuffer.Library{gobuffer.LibraryHamr, gobuffer.LibraryCuPy, gobuffer.LibraryTorch,
+		gobuffer.LibraryNumba}
 	var group sync.WaitGroup
 	held := make(chan *gobuffer.Memory, 1000)
 	for range 4 {
@@ -101,7 +102,8 @@ func TestLimitsOfLibraries(t *testing.T) {
 }
 
 func TestLimitsOfTheHost(t *testing.T) {
-	r, err := gobuffer.NewRuntime(host.New(), backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA}))
+	r, err := gobuffer.NewRuntime(host.New(),
+		backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA}))
 	require.NoError(t, err)
 	take := func(a backends.Allocator, size int) (*gobuffer.Memory, error) {
 		return r.AllocateFor(gobuffer.LibraryHamr, a, 0, size, 0)
@@ -235,7 +237,8 @@ func TestWhatADelegateAllocatesIsItsCallers(t *testing.T) {
 }
 
 func TestTrackers(t *testing.T) {
-	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Space: backends.SpaceCUDA}), host.New())
+	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Space: backends.SpaceCUDA}),
+		host.New())
 	require.NoError(t, err)
 	_, err = r.Track(gobuffer.Of{Library: gobuffer.AnyLibrary, Backend: "nobody"})
 	require.Error(t, err)

@@ -59,7 +59,8 @@ func TestBetweenRuntimesTwoPiecesOfHostMemoryAreEnough(t *testing.T) {
 			w := newVendors(t, strangers, late, late)
 			want := counting(arrayiface.Uint8, c.count)
 			a := w.array(place{backends.CUDA, 1}.options(gobuffer.Async), want)
-			b := w.array(place{backends.HIP, 0}.options(gobuffer.Async), model{arrayiface.Uint8, []int{c.count}, make([]byte, c.count)})
+			b := w.array(place{backends.HIP, 0}.options(gobuffer.Async),
+				model{arrayiface.Uint8, []int{c.count}, make([]byte, c.count)})
 			if c.full {
 				full := &backends.OutOfMemoryError{Allocator: backends.CUDAHost, Device: -1, Size: c.piece}
 				w.cuda.FailAt("Allocate", 0, full)
@@ -94,7 +95,8 @@ func TestOnePieceIsEmptiedWhileTheNextIsFilled(t *testing.T) {
 			calls = append(calls, name)
 		}
 	}
-	assert.Equal(t, []string{"Copy", "Copy", "SynchronizeEvent", "Copy", "SynchronizeEvent", "Copy", "Synchronize", "SynchronizeEvent"}, calls)
+	assert.Equal(t, []string{"Copy", "Copy", "SynchronizeEvent", "Copy", "SynchronizeEvent", "Copy", "Synchronize",
+		"SynchronizeEvent"}, calls)
 	closeAll(t, a, b)
 }
 
@@ -133,7 +135,8 @@ func TestWhereTheHostReachesOneSideNothingIsBetween(t *testing.T) {
 			cuda := late
 			cuda.Fine = c.fine
 			w := newVendors(t, strangers, cuda, late)
-			a, b := w.array(c.from.options(gobuffer.Async), before), w.array(c.to.options(gobuffer.Async), numbers(0, 0, 0, 0, 0, 0))
+			a, b := w.array(c.from.options(gobuffer.Async), before),
+				w.array(c.to.options(gobuffer.Async), numbers(0, 0, 0, 0, 0, 0))
 			five := w.scalar(arrayiface.Int32, 5)
 			require.NoError(t, a.Fill(five)) // late, on a device
 			counts := map[string]int{"cuda": w.cuda.CallCount("Copy"), "hip": w.hip.CallCount("Copy")}
@@ -158,10 +161,11 @@ func TestStridedElementsBetweenRuntimesGoWithoutTheirGaps(t *testing.T) {
 		hip  backendtest.FakeOptions
 		cuda backendtest.FakeOptions
 	}{
-		"both convert":       {late, late},
-		"the source alone":   {backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}, late},
-		"the target alone":   {late, backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}},
-		"neither of the two": {backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}, backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}},
+		"both convert":     {late, late},
+		"the source alone": {backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}, late},
+		"the target alone": {late, backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}},
+		"neither of the two": {backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true},
+			backendtest.FakeOptions{Manual: true, Strict: true, NoConvert: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newVendors(t, strangers, c.cuda, c.hip)

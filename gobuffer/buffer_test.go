@@ -30,7 +30,8 @@ func useFakes(t *testing.T) {
 }
 
 func roundTrip[T gobuffer.Element](t *testing.T, values ...T) {
-	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP, backends.CUDA, backends.CUDAAsync, backends.CUDAUnified, backends.CUDAHost} {
+	for _, a := range []backends.Allocator{backends.Malloc, backends.CPP, backends.CUDA, backends.CUDAAsync,
+		backends.CUDAUnified, backends.CUDAHost} {
 		b, err := gobuffer.From(a, values)
 		require.NoError(t, err)
 		got := make([]T, len(values))

@@ -35,7 +35,8 @@ func (d *busyDevice) Free(at backends.Region, size int, s backends.Stream) error
 
 func busyWorld(t *testing.T, most int64) (*gobuffer.Runtime, *busyDevice, *gobuffer.Checker) {
 	t.Helper()
-	d := &busyDevice{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA, Reuses: true})}
+	d := &busyDevice{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA,
+		Reuses: true})}
 	require.NoError(t, d.Probe())
 	r, err := gobuffer.NewRuntime(host.New(), d)
 	require.NoError(t, err)

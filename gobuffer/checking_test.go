@@ -70,7 +70,8 @@ func TestAWriteToFreedMemoryOfTheHostIsFound(t *testing.T) {
 		require.Len(t, found, 1)
 		assert.Zero(t, more)
 		one := found[0]
-		assert.Equal(t, gobuffer.Misuse{Library: gobuffer.LibraryHamr, Region: freed, Size: 100, Offset: 40, Bytes: 2, Value: 3,
+		assert.Equal(t, gobuffer.Misuse{Library: gobuffer.LibraryHamr, Region: freed, Size: 100, Offset: 40, Bytes: 2,
+			Value:     3,
 			Allocated: one.Allocated, Freed: one.Freed}, one)
 		assert.Less(t, one.Allocated.Stack, one.Freed.Stack)
 		assert.LessOrEqual(t, one.Allocated.Time, one.Freed.Time)
@@ -100,7 +101,8 @@ func TestAKernelThatIsLateIsFound(t *testing.T) {
 		require.NoError(t, fake.DestroyStream(1, one))
 		found, _ := c.Look()
 		require.Len(t, found, 1, "%s", a)
-		assert.Equal(t, []any{freed, 7, 1, byte(9), one}, []any{found[0].Region, found[0].Offset, found[0].Bytes, found[0].Value, found[0].Stream})
+		assert.Equal(t, []any{freed, 7, 1, byte(9), one},
+			[]any{found[0].Region, found[0].Offset, found[0].Bytes, found[0].Value, found[0].Stream})
 		require.NoError(t, fake.DestroyStream(1, other))
 	}
 }
@@ -296,8 +298,8 @@ func TestStoppingBesideReleases(t *testing.T) {
 	releasing.Wait()
 }
 
-// TestThePatternComesBehindWhatTheReleaseWaitsFor has others' work on memory whose release waits for the device, on a stream that
-// nobody has named.
+// TestThePatternComesBehindWhatTheReleaseWaitsFor has others' work on memory whose release waits for the device, on a
+// stream that nobody has named.
 func TestThePatternComesBehindWhatTheReleaseWaitsFor(t *testing.T) {
 	fake := backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Space: backends.SpaceCUDA, FreeWaits: true})
 	require.NoError(t, fake.Probe())

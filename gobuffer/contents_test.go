@@ -132,7 +132,8 @@ func TestSetChecksBounds(t *testing.T) {
 	w := newWorld(t, 1, late)
 	a := w.array(place{backends.CUDA, 0}.options(0), counting(arrayiface.Int8, 6))
 	b := w.array(place{backends.Malloc, -1}.options(0), counting(arrayiface.Int8, 4))
-	for _, bad := range [][3]int{{-1, 0, 1}, {7, 0, 0}, {3, 0, 4}, {0, -1, 1}, {0, 5, 0}, {0, 2, 3}, {0, 0, -1}, {0, 0, 1 << 62}} {
+	for _, bad := range [][3]int{{-1, 0, 1}, {7, 0, 0}, {3, 0, 4}, {0, -1, 1}, {0, 5, 0}, {0, 2, 3}, {0, 0, -1},
+		{0, 0, 1 << 62}} {
 		var fault *gobuffer.ArgumentError
 		assert.ErrorAs(t, a.Set(bad[0], b, bad[1], bad[2]), &fault, "%v", bad)
 	}
@@ -184,7 +185,8 @@ func TestReserveFillsTheRoomThatItTakes(t *testing.T) {
 		assert.GreaterOrEqual(w.t, a.Capacity(), size+5)
 		w.assertHolds(a, want)
 		require.NoError(w.t, a.Resize(size+5, nil))
-		want = model{want.kind, []int{size + 5}, append(slices.Clone(want.data), bytes.Repeat(element(arrayiface.Int32, 7), 5)...)}
+		want = model{want.kind, []int{size + 5},
+			append(slices.Clone(want.data), bytes.Repeat(element(arrayiface.Int32, 7), 5)...)}
 		w.assertHolds(a, want)
 		closeAll(w.t, value)
 	})
@@ -195,7 +197,8 @@ func TestAppendEverywhere(t *testing.T) {
 		for _, from := range places(2) {
 			b := w.lay(from, from.options(gobuffer.Async), counting(arrayiface.Int32, 3, 2), arrangements[1])
 			require.NoError(w.t, a.Append(b))
-			want = model{want.kind, []int{want.count() + 6}, append(slices.Clone(want.data), counting(arrayiface.Int32, 6).data...)}
+			want = model{want.kind, []int{want.count() + 6},
+				append(slices.Clone(want.data), counting(arrayiface.Int32, 6).data...)}
 			closeAll(w.t, b)
 		}
 		require.NoError(w.t, a.Append(a))

@@ -167,7 +167,8 @@ func ExampleRuntime_Adopt() {
 	o := gobuffer.Options{Allocator: backends.Malloc, Device: backends.HostDevice, Transfer: gobuffer.SyncHost}
 	a := gobuffer.View(m, m.Region().Address, layout, 3, false, o)
 	one := int8(1)
-	value, err := r.NewFilledArray(arrayiface.Int8, []int{}, o, gobuffer.Value{Type: arrayiface.Int8, Pointer: unsafe.Pointer(&one)})
+	value, err := r.NewFilledArray(arrayiface.Int8, []int{}, o,
+		gobuffer.Value{Type: arrayiface.Int8, Pointer: unsafe.Pointer(&one)})
 	must(err)
 	defer value.Close()
 	must(a.Fill(value))

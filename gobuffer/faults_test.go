@@ -42,9 +42,14 @@ var operations = []operation{
 	{"move to cuda", false, func(_ *world, a, _, _ *gobuffer.Array) error { return a.Move(backends.CUDA, 1) }},
 	{"move to hip", false, func(_ *world, a, _, _ *gobuffer.Array) error { return a.Move(backends.HIP, 1) }},
 	{"text", false, func(_ *world, a, _, _ *gobuffer.Array) error { _, err := a.Text(0); return err }},
-	{"access from the host", false, func(_ *world, a, _, _ *gobuffer.Array) error { return releasing(a.Access(backends.SpaceHost, -1)) }},
-	{"access from cuda", false, func(_ *world, a, _, _ *gobuffer.Array) error { return releasing(a.Access(backends.SpaceCUDA, 1)) }},
-	{"access from hip", false, func(_ *world, a, _, _ *gobuffer.Array) error { return releasing(a.Access(backends.SpaceHIP, 0)) }},
+	{"access from the host", false,
+		func(_ *world, a, _, _ *gobuffer.Array) error { return releasing(a.Access(backends.SpaceHost, -1)) }},
+	{"access from cuda", false,
+		func(_ *world, a, _, _ *gobuffer.Array) error { return releasing(a.Access(backends.SpaceCUDA, 1)) }},
+	{"access from hip", false, func(_ *world, a, _, _ *gobuffer.Array) error {
+		return releasing(a.Access(backends.SpaceHIP,
+			0))
+	}},
 	{"synchronize", false, func(_ *world, a, _, _ *gobuffer.Array) error { return a.Synchronize() }},
 	{"assign more", false, func(_ *world, a, b, _ *gobuffer.Array) error { return a.Assign(b) }},
 	{"assign fewer", true, func(_ *world, a, _, v *gobuffer.Array) error { return a.Assign(v) }},
@@ -234,7 +239,8 @@ func TestCreationGivesBackWhatItTook(t *testing.T) {
 		w := newWorld(t, 1, late)
 		value := w.scalar(arrayiface.Float32, 3)
 		w.cuda.FailAt(call, 1, errInjected)
-		_, err := w.runtime.NewFilledArray(arrayiface.Float32, []int{5}, place{backends.CUDAUnified, 0}.options(gobuffer.Sync), valueOf(value))
+		_, err := w.runtime.NewFilledArray(arrayiface.Float32, []int{5},
+			place{backends.CUDAUnified, 0}.options(gobuffer.Sync), valueOf(value))
 		assert.ErrorIs(t, err, error(errInjected), call)
 		closeAll(t, value)
 	}

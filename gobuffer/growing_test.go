@@ -76,7 +76,8 @@ func TestEachWayToGrow(t *testing.T) {
 		assert.Equal(t, at, a.Address(), name)
 		size := a.Size()
 		require.NoError(t, a.Resize(60, nil))
-		want := followed(counting(arrayiface.Int64, 30), model{arrayiface.Int64, []int{30}, slices.Repeat(element(arrayiface.Int64, 7), 30)})
+		want := followed(counting(arrayiface.Int64, 30),
+			model{arrayiface.Int64, []int{30}, slices.Repeat(element(arrayiface.Int64, 7), 30)})
 		if name == "append" {
 			want = followed(counting(arrayiface.Int64, 30), counting(arrayiface.Int64, 30))
 		}
@@ -144,7 +145,8 @@ func TestWhereTheAddressesEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1, growing(256))
 			first := counting(arrayiface.Int32, 60)
-			a, more := w.array(grows.options(gobuffer.Async), first), w.array(place{backends.CUDAAsync, 0}.options(gobuffer.Async), first)
+			a, more := w.array(grows.options(gobuffer.Async), first),
+				w.array(place{backends.CUDAAsync, 0}.options(gobuffer.Async), first)
 			require.NoError(t, w.cuda.Synchronize(0, 0))
 			at := a.Address()
 			other := test.hold(w, a)

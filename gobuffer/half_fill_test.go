@@ -30,7 +30,8 @@ func TestWhatAFailedFillHasEnqueuedIsWaitedFor(t *testing.T) {
 	require.NoError(t, fake.Probe())
 	s, err := fake.NewStream(0)
 	require.NoError(t, err)
-	a, err := r.NewArray(arrayiface.Int32, []int{6}, gobuffer.Options{Allocator: backends.CUDA, Stream: s, Transfer: gobuffer.Async})
+	a, err := r.NewArray(arrayiface.Int32, []int{6},
+		gobuffer.Options{Allocator: backends.CUDA, Stream: s, Transfer: gobuffer.Async})
 	require.NoError(t, err)
 	view, err := a.Slice(0, 0, 6, 1)
 	require.NoError(t, err)

@@ -16,7 +16,8 @@ import (
 func TestTheSameDeviceInAnotherRuntime(t *testing.T) {
 	one, two, three := backends.UUID{1}, backends.UUID{2}, backends.UUID{3}
 	cuda := backendtest.NewFake(backendtest.FakeOptions{Devices: 2, Identities: []backends.UUID{one, two}})
-	hip := backendtest.NewFake(backendtest.FakeOptions{Space: backends.SpaceHIP, Devices: 3, Identities: []backends.UUID{three, two, one}})
+	hip := backendtest.NewFake(backendtest.FakeOptions{Space: backends.SpaceHIP, Devices: 3,
+		Identities: []backends.UUID{three, two, one}})
 	absent := backendtest.NewFake(backendtest.FakeOptions{Space: backends.SpaceOpenMP, Unavailable: "no runtime"})
 	r, err := gobuffer.NewRuntime(host.New(), cuda, hip, absent)
 	require.NoError(t, err)

@@ -52,16 +52,19 @@ func launchValue[T any](v T) gobuffer.Argument {
 }
 
 func (k kernels) filled(a *gobuffer.Array, value byte, on backends.Stream) error {
-	return k.fill.Launch(byThreads, gobuffer.LaunchStream{Stream: on}, []gobuffer.Argument{{Array: a}, launchValue(uint32(bytesLaunched)), launchValue(value)})
+	return k.fill.Launch(byThreads, gobuffer.LaunchStream{Stream: on},
+		[]gobuffer.Argument{{Array: a}, launchValue(uint32(bytesLaunched)), launchValue(value)})
 }
 
 func (k kernels) copied(to, from *gobuffer.Array, on backends.Stream) error {
-	return k.copy.Launch(byThreads, gobuffer.LaunchStream{Stream: on}, []gobuffer.Argument{{Array: to}, {Array: from, Reads: true}, launchValue(uint32(bytesLaunched))})
+	return k.copy.Launch(byThreads, gobuffer.LaunchStream{Stream: on},
+		[]gobuffer.Argument{{Array: to}, {Array: from, Reads: true}, launchValue(uint32(bytesLaunched))})
 }
 
 func (w *world) bytes(a backends.Allocator, device int, stream backends.Stream) *gobuffer.Array {
 	w.t.Helper()
-	made, err := w.runtime.NewArray(arrayiface.Uint8, []int{bytesLaunched}, gobuffer.Options{Allocator: a, Device: device, Stream: stream, Transfer: gobuffer.Async})
+	made, err := w.runtime.NewArray(arrayiface.Uint8, []int{bytesLaunched},
+		gobuffer.Options{Allocator: a, Device: device, Stream: stream, Transfer: gobuffer.Async})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { assert.NoError(w.t, made.Close()) })
 	return made
@@ -140,7 +143,8 @@ func TestEachArgumentIsWaitedFor(t *testing.T) {
 func TestWhatKernelsAreNotGiven(t *testing.T) {
 	w := newWorld(t, 2, late)
 	k := w.kernels(0)
-	good, other, onHost := w.bytes(backends.CUDA, 0, 0), w.bytes(backends.CUDA, 1, 0), w.bytes(backends.Malloc, backends.HostDevice, 0)
+	good, other, onHost := w.bytes(backends.CUDA, 0, 0), w.bytes(backends.CUDA, 1, 0),
+		w.bytes(backends.Malloc, backends.HostDevice, 0)
 	fixed := gobuffer.View(good.Memory().Retain(), good.Address(), good.Layout(), bytesLaunched, true, good.Options())
 	defer fixed.Close()
 	closed := gobuffer.View(good.Memory().Retain(), good.Address(), good.Layout(), bytesLaunched, false, good.Options())
@@ -151,20 +155,22 @@ func TestWhatKernelsAreNotGiven(t *testing.T) {
 	before := w.cuda.CallCount("LaunchFunction")
 	count, value := launchValue(uint32(1)), launchValue(byte(1))
 	shaped := func(grid, block [3]uint32, shared uint32) error {
-		return k.fill.Launch(backends.LaunchShape{Grid: grid, Block: block, Shared: shared}, gobuffer.LaunchStream{}, []gobuffer.Argument{{Array: good}, count, value})
+		return k.fill.Launch(backends.LaunchShape{Grid: grid, Block: block, Shared: shared}, gobuffer.LaunchStream{},
+			[]gobuffer.Argument{{Array: good}, count, value})
 	}
 	given := func(arguments ...gobuffer.Argument) error {
 		return k.fill.Launch(byThreads, gobuffer.LaunchStream{}, arguments)
 	}
 	one := [3]uint32{1, 1, 1}
 	for words, err := range map[string]error{
-		"grid is (0, 1, 1): accepted is 1 … ":                                shaped([3]uint32{0, 1, 1}, one, 0),
-		"grid is (1, 70000, 1): accepted is 1 … ":                            shaped([3]uint32{1, 70000, 1}, one, 0),
-		"block is (1, 1, 65): accepted is 1 … 256, 1 … 256, 1 … 64":          shaped(one, [3]uint32{1, 1, 65}, 0),
-		"block is (16, 32, 1), which is 512 threads: accepted is up to":      shaped(one, [3]uint32{16, 32, 1}, 0),
-		"shared is 98305: accepted is 0 … 98304 bytes":                       shaped(one, one, backendtest.MostShared+1),
-		"the number of arguments of conformance_fill is 2: accepted is 3":    given(gobuffer.Argument{Array: good}, count),
-		"argument 1 of conformance_fill is of 1 bytes: accepted is one of 4": given(gobuffer.Argument{Array: good}, value, value),
+		"grid is (0, 1, 1): accepted is 1 … ":                             shaped([3]uint32{0, 1, 1}, one, 0),
+		"grid is (1, 70000, 1): accepted is 1 … ":                         shaped([3]uint32{1, 70000, 1}, one, 0),
+		"block is (1, 1, 65): accepted is 1 … 256, 1 … 256, 1 … 64":       shaped(one, [3]uint32{1, 1, 65}, 0),
+		"block is (16, 32, 1), which is 512 threads: accepted is up to":   shaped(one, [3]uint32{16, 32, 1}, 0),
+		"shared is 98305: accepted is 0 … 98304 bytes":                    shaped(one, one, backendtest.MostShared+1),
+		"the number of arguments of conformance_fill is 2: accepted is 3": given(gobuffer.Argument{Array: good}, count),
+		"argument 1 of conformance_fill is of 1 bytes: accepted is one of 4": given(gobuffer.Argument{Array: good}, value,
+			value),
 		"argument 0 of conformance_fill is of 4 bytes: accepted is one of 8": given(count, count, value),
 		"argument 0 of conformance_fill is nil":                              given(gobuffer.Argument{Size: 8}, count, value),
 		"argument 0 of conformance_fill is a buffer of cuda on device 1":     k.filled(other, 1, 0),
@@ -212,7 +218,8 @@ func TestLaunchesAtOnceTakeNoSharedMemoryFromEachOther(t *testing.T) {
 			shape.Shared = uint32(backendtest.SharedForAll + 1 + i*4000)
 			all.Go(func() {
 				<-begin
-				assert.NoError(t, k.fill.Launch(shape, gobuffer.LaunchStream{}, []gobuffer.Argument{{Array: a}, launchValue(uint32(bytesLaunched)), launchValue(byte(1))}))
+				assert.NoError(t, k.fill.Launch(shape, gobuffer.LaunchStream{},
+					[]gobuffer.Argument{{Array: a}, launchValue(uint32(bytesLaunched)), launchValue(byte(1))}))
 			})
 		}
 		close(begin)
@@ -226,9 +233,11 @@ func TestSharedMemoryIsAskedForOnce(t *testing.T) {
 	k := w.kernels(0)
 	a := w.bytes(backends.CUDA, 0, 0)
 	shape := byThreads
-	for _, step := range []struct{ shared, told int }{{backendtest.SharedForAll, 0}, {backendtest.SharedForAll + 1, 1}, {backendtest.MostShared, 2}, {backendtest.SharedForAll + 1, 2}} {
+	for _, step := range []struct{ shared, told int }{{backendtest.SharedForAll, 0}, {backendtest.SharedForAll + 1, 1},
+		{backendtest.MostShared, 2}, {backendtest.SharedForAll + 1, 2}} {
 		shape.Shared = uint32(step.shared)
-		require.NoError(t, k.fill.Launch(shape, gobuffer.LaunchStream{}, []gobuffer.Argument{{Array: a}, launchValue(uint32(1)), launchValue(byte(1))}))
+		require.NoError(t, k.fill.Launch(shape, gobuffer.LaunchStream{},
+			[]gobuffer.Argument{{Array: a}, launchValue(uint32(1)), launchValue(byte(1))}))
 		assert.Equal(t, step.told, w.cuda.CallCount("AllowShared"))
 	}
 }

@@ -51,7 +51,8 @@ func TestStatisticsCountBytes(t *testing.T) {
 	for _, p := range places(1) {
 		w := newWorld(t, 1, late)
 		a, b := w.array(p.options(0), before), w.array(p.options(0), numbers())
-		assert.Equal(t, gobuffer.Statistics{Allocator: p.allocator, Live: 2, Current: 24, Peak: 24, Made: 2}, w.statistics(p.allocator))
+		assert.Equal(t, gobuffer.Statistics{Allocator: p.allocator, Live: 2, Current: 24, Peak: 24, Made: 2},
+			w.statistics(p.allocator))
 		closeAll(t, a, b)
 		closeAll(t, w.array(p.options(0), numbers(1)))
 		assert.Equal(t, gobuffer.Statistics{Allocator: p.allocator, Peak: 24, Made: 3}, w.statistics(p.allocator))
@@ -93,7 +94,8 @@ func TestAClosedBufferRefusesEverything(t *testing.T) {
 	_, copyError := a.Copy(a.Options(), a.Type())
 	_, accessError := a.Access(backends.SpaceHost, -1)
 	_, textError := a.Text(0)
-	for i, err := range []error{sliceError, indexError, copyError, accessError, textError, a.Resize(1, nil), a.Reserve(1, nil),
+	for i, err := range []error{sliceError, indexError, copyError, accessError, textError, a.Resize(1, nil),
+		a.Reserve(1, nil),
 		a.Append(b), b.Append(a), a.Assign(b), b.Assign(a), a.Set(0, b, 0, 1), b.Set(0, a, 0, 1), a.Write(b), b.Write(a),
 		a.Fill(b), b.Fill(a), b.Resize(3, a), a.Move(backends.Malloc, 0), a.Free(), a.Synchronize(), a.Swap(b), b.Swap(a)} {
 		assert.ErrorIs(t, err, gobuffer.ErrFreed, "%d", i)
@@ -109,11 +111,14 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 	_, device := w.runtime.NewArray(arrayiface.Int8, []int{1}, gobuffer.Options{Allocator: backends.CUDA, Device: 2})
 	_, unknown := w.runtime.NewArray(arrayiface.Int8, []int{1}, gobuffer.Options{Allocator: 99})
 	_, none := w.runtime.NewArray(arrayiface.Int8, []int{1}, gobuffer.Options{Allocator: backends.None})
-	_, count := w.runtime.NewElements(arrayiface.Int64, math.MaxInt64/4, gobuffer.Options{Allocator: backends.Malloc}, gobuffer.Value{})
-	_, null := w.runtime.Adopt(backends.Region{Allocator: backends.Malloc}, 8, 0, func() { t.Error("nothing was adopted") })
+	_, count := w.runtime.NewElements(arrayiface.Int64, math.MaxInt64/4, gobuffer.Options{Allocator: backends.Malloc},
+		gobuffer.Value{})
+	_, null := w.runtime.Adopt(backends.Region{Allocator: backends.Malloc}, 8, 0,
+		func() { t.Error("nothing was adopted") })
 	_, space := a.Access(backends.Space(9), 0)
 	var fault *gobuffer.ArgumentError
-	for i, err := range []error{device, unknown, none, count, null, space, a.Reserve(-1, nil), a.Reserve(math.MaxInt64/4, nil),
+	for i, err := range []error{device, unknown, none, count, null, space, a.Reserve(-1, nil),
+		a.Reserve(math.MaxInt64/4, nil),
 		a.Append(nil), a.Assign(nil), a.Fill(nil), a.Fill(a), a.Resize(9, a), a.Move(backends.CUDA, 5), a.Swap(nil)} {
 		assert.ErrorAs(t, err, &fault, "%d", i)
 	}
@@ -179,7 +184,8 @@ func TestTakenOverMemoryOfNoElementsIsFreedToo(t *testing.T) {
 
 func TestSwapExchangesEverything(t *testing.T) {
 	w := newWorld(t, 1, late)
-	a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Sync), before), w.array(place{backends.Malloc, -1}.options(0), counting(arrayiface.Int8, 2, 2))
+	a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Sync), before),
+		w.array(place{backends.Malloc, -1}.options(0), counting(arrayiface.Int8, 2, 2))
 	require.NoError(t, a.Swap(b))
 	w.assertHolds(a, counting(arrayiface.Int8, 2, 2))
 	w.assertHolds(b, before)
@@ -191,7 +197,8 @@ func TestSwapExchangesEverything(t *testing.T) {
 func TestBuffersOfDifferentRuntimesMix(t *testing.T) {
 	w, other := newWorld(t, 1, late), newWorld(t, 1, late)
 	for _, p := range places(1) {
-		a, b := w.array(p.options(gobuffer.Async), before), other.array(p.options(gobuffer.Async), numbers(7, 8, 9, 10, 11, 12, 13))
+		a, b := w.array(p.options(gobuffer.Async), before),
+			other.array(p.options(gobuffer.Async), numbers(7, 8, 9, 10, 11, 12, 13))
 		require.NoError(t, a.Assign(b), "%s", p)
 		assert.Same(t, w.runtime, a.Memory().Runtime())
 		require.NoError(t, a.Append(b))

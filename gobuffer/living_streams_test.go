@@ -180,7 +180,10 @@ func TestTheDeviceIsNotWaitedForWhereAllNameTheirStreams(t *testing.T) {
 			}
 		},
 	}
-	for _, pair := range [][2]backends.Allocator{{backends.CUDA, backends.CUDA}, {backends.CUDA, backends.CUDAHost}, {backends.CUDAHost, backends.CUDA}, {backends.CUDAHost, backends.CUDAHost}, {backends.CUDAAsync, backends.CUDA}, {backends.CUDAUnified, backends.CUDA}, {backends.Malloc, backends.CUDA}, {backends.CUDA, backends.Malloc}} {
+	for _, pair := range [][2]backends.Allocator{{backends.CUDA, backends.CUDA}, {backends.CUDA, backends.CUDAHost},
+		{backends.CUDAHost, backends.CUDA}, {backends.CUDAHost, backends.CUDAHost}, {backends.CUDAAsync,
+			backends.CUDA}, {backends.CUDAUnified, backends.CUDA}, {backends.Malloc, backends.CUDA},
+		{backends.CUDA, backends.Malloc}} {
 		for name, do := range cases {
 			for _, two := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s-%s, %s, two streams %v", pair[0], pair[1], name, two), func(t *testing.T) {

@@ -66,7 +66,8 @@ func fixed(v any) func(*testing.T) any { return func(*testing.T) any { return v 
 var receivers = []receiver{
 	{name: "nil Buffer", make: fixed((*gobuffer.Buffer[kelvin])(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero Buffer", make: fixed(&gobuffer.Buffer[kelvin]{}), want: gobuffer.ErrZero, zero: true},
-	{name: "Buffer of zero Array", make: fixed(&gobuffer.Buffer[kelvin]{Array: new(gobuffer.Array)}), want: gobuffer.ErrZero, zero: true},
+	{name: "Buffer of zero Array", make: fixed(&gobuffer.Buffer[kelvin]{Array: new(gobuffer.Array)}),
+		want: gobuffer.ErrZero, zero: true},
 	{name: "closed Buffer", make: func(t *testing.T) any {
 		b := made(t)
 		require.NoError(t, b.Close())
@@ -85,7 +86,8 @@ var receivers = []receiver{
 
 	{name: "nil Slice", make: fixed((*gobuffer.Slice[kelvin])(nil)), want: gobuffer.ErrZero, zero: true},
 	{name: "zero Slice", make: fixed(&gobuffer.Slice[kelvin]{}), want: gobuffer.ErrZero, zero: true},
-	{name: "Slice of zero Handle", make: fixed(&gobuffer.Slice[kelvin]{Handle: new(gobuffer.Handle)}), want: gobuffer.ErrZero, zero: true},
+	{name: "Slice of zero Handle", make: fixed(&gobuffer.Slice[kelvin]{Handle: new(gobuffer.Handle)}),
+		want: gobuffer.ErrZero, zero: true},
 	{name: "released Slice", make: func(t *testing.T) any {
 		h := accessed(t)
 		require.NoError(t, h.Release())
@@ -247,7 +249,8 @@ func TestDeferredCloseAfterAFailedNew(t *testing.T) {
 	defer func() { assert.ErrorIs(t, b.Close(), gobuffer.ErrZero) }()
 	var argument *gobuffer.ArgumentError
 	require.ErrorAs(t, b.FillValue(1), &argument)
-	assert.Equal(t, "buffer is nil or a zero value: accepted is what New, From, Adopt, View and Runtime.NewArray return", argument.Error())
+	assert.Equal(t, "buffer is nil or a zero value: accepted is what New, From, Adopt, View and Runtime.NewArray return",
+		argument.Error())
 	assert.ErrorIs(t, gobuffer.View(nil, 0, b.Layout(), 0, false, b.Options()).Synchronize(), gobuffer.ErrZero)
 	_, err = gobuffer.Typed[float64](nil)
 	assert.ErrorIs(t, err, gobuffer.ErrZero)
@@ -287,8 +290,10 @@ func TestThingsPrintWhatTheyAre(t *testing.T) {
 		{"handle that no access gave", new(gobuffer.Handle)},
 		{"memory of 24 bytes (allocator malloc, device -1)", b.Memory()},
 		{"memory that was not allocated", new(gobuffer.Memory)},
-		{"[if needed never always Copying(3)]", []gobuffer.Copying{gobuffer.CopyIfNeeded, gobuffer.CopyNever, gobuffer.CopyAlways, 3}},
-		{"[ValueError TypeError IndexError Fault(3)]", []gobuffer.Fault{gobuffer.BadValue, gobuffer.BadType, gobuffer.BadIndex, 3}},
+		{"[if needed never always Copying(3)]",
+			[]gobuffer.Copying{gobuffer.CopyIfNeeded, gobuffer.CopyNever, gobuffer.CopyAlways, 3}},
+		{"[ValueError TypeError IndexError Fault(3)]",
+			[]gobuffer.Fault{gobuffer.BadValue, gobuffer.BadType, gobuffer.BadIndex, 3}},
 		{"[r w rw Mode(7)]", []gobuffer.Mode{gobuffer.Read, gobuffer.Write, gobuffer.ReadWrite, 7}},
 		{"[async sync_host sync Transfer(7)]", []gobuffer.Transfer{gobuffer.Async, gobuffer.SyncHost, gobuffer.Sync, 7}},
 		{"the buffer was freed by Close; Free leaves one that can grow again", closed.FillValue(1)},

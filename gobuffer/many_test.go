@@ -28,7 +28,8 @@ func (w *world) fields(p place, t gobuffer.Transfer, n, first int) (list []*gobu
 
 func TestManyCopiesAreOneBatch(t *testing.T) {
 	device, other := place{backends.CUDA, 0}, place{backends.CUDAAsync, 0}
-	for _, way := range [][2]place{{device, {backends.Malloc, -1}}, {{backends.Malloc, -1}, device}, {device, other}, {device, {backends.CUDAHost, -1}}} {
+	for _, way := range [][2]place{{device, {backends.Malloc, -1}}, {{backends.Malloc, -1}, device}, {device, other},
+		{device, {backends.CUDAHost, -1}}} {
 		w := newWorld(t, 1, late)
 		to, from := w.fields(way[0], gobuffer.SyncHost, 20, 0), w.fields(way[1], gobuffer.SyncHost, 20, 50)
 		waits := w.cuda.CallCount("Synchronize")
@@ -46,7 +47,8 @@ func TestManyCopiesAreOneBatch(t *testing.T) {
 // TestStridesOfOneIndexSayNothing: NumPy's arrays have any there.
 func TestStridesOfOneIndexSayNothing(t *testing.T) {
 	w := newWorld(t, 1, late)
-	to, from := w.fields(place{backends.CUDA, 0}, gobuffer.Sync, 4, 0), w.fields(place{backends.Malloc, -1}, gobuffer.Sync, 4, 50)
+	to, from := w.fields(place{backends.CUDA, 0}, gobuffer.Sync, 4, 0),
+		w.fields(place{backends.Malloc, -1}, gobuffer.Sync, 4, 50)
 	for i, list := range [][]*gobuffer.Array{to, from} {
 		for j, a := range list {
 			layout, err := arrayiface.NewLayout(arrayiface.Int32, []int{1, 4}, []int{i * 1000, 4})
@@ -66,7 +68,8 @@ func TestStridesOfOneIndexSayNothing(t *testing.T) {
 
 // TestManyCopiesOfEachKind go to several lots, and some to none.
 func TestManyCopiesOfEachKind(t *testing.T) {
-	for _, o := range []backendtest.FakeOptions{late, {Manual: true, Strict: true, NoConvert: true}, {Manual: true, Mapped: true}} {
+	for _, o := range []backendtest.FakeOptions{late, {Manual: true, Strict: true, NoConvert: true},
+		{Manual: true, Mapped: true}} {
 		for seed := range uint64(60) {
 			random := rand.New(rand.NewPCG(seed, 5))
 			w := newWorld(t, 2, o)
@@ -77,7 +80,8 @@ func TestManyCopiesOfEachKind(t *testing.T) {
 				p, q := somewhere[random.IntN(len(somewhere))], somewhere[random.IntN(len(somewhere))]
 				kind := []arrayiface.ElementType{arrayiface.Int32, arrayiface.Int64, arrayiface.Float64}[random.IntN(3)]
 				source := counting(arrayiface.Int32, 3, 4)
-				target := w.array(p.options(gobuffer.Transfer(random.IntN(3))), model{kind, []int{3, 4}, bytes.Repeat(element(kind, 99), 12)})
+				target := w.array(p.options(gobuffer.Transfer(random.IntN(3))),
+					model{kind, []int{3, 4}, bytes.Repeat(element(kind, 99), 12)})
 				to, from = append(to, target), append(from, w.array(q.options(gobuffer.Async), source))
 				want = append(want, counting(kind, 3, 4))
 			}
@@ -148,7 +152,8 @@ func TestManyCopiesWaitAsTheirModesSay(t *testing.T) {
 			to, from := w.fields(c.to, mode, 3, 0), w.fields(c.from, gobuffer.Async, 3, 9)
 			require.NoError(t, gobuffer.CopyMany(to, from))
 			for i := range to {
-				assert.Equal(t, c.over[mode], bytes.Equal(w.peek(from[i].Memory()), w.peek(to[i].Memory())), "%s to %s, %s", c.from, c.to, mode)
+				assert.Equal(t, c.over[mode], bytes.Equal(w.peek(from[i].Memory()), w.peek(to[i].Memory())), "%s to %s, %s", c.from,
+					c.to, mode)
 				if c.over[mode] {
 					for _, a := range []*gobuffer.Array{to[i], from[i]} {
 						_, busy := a.Memory().Busy()
@@ -169,7 +174,8 @@ func TestManyCopiesOfBytesThatTwoMemoriesHave(t *testing.T) {
 	again, err := w.runtime.Adopt(host.Memory().Region(), host.Memory().Size(), 0, func() {})
 	require.NoError(t, err)
 	same := gobuffer.View(again, host.Address(), host.Layout(), host.Size(), false, host.Options())
-	device, target := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after), w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
+	device, target := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after),
+		w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
 	require.NoError(t, gobuffer.CopyMany([]*gobuffer.Array{host, target}, []*gobuffer.Array{device, same}))
 	assert.Equal(t, after.data, w.peek(target.Memory()))
 	closeAll(t, host, same, device, target)
@@ -221,8 +227,9 @@ func TestNothingIsCopiedWhereAPairIsWrong(t *testing.T) {
 		"closed":    {[]*gobuffer.Array{good[0], closed}, source, "destinations[1], sources[1]", gobuffer.ErrFreed},
 		"nil":       {[]*gobuffer.Array{good[0], nil}, source, "destinations[1], sources[1]", gobuffer.ErrZero},
 		"nothing":   {good[:1], []*gobuffer.Array{nil}, "destinations[0], sources[0]", gobuffer.ErrZero},
-		"shape":     {[]*gobuffer.Array{good[0], source[0]}, []*gobuffer.Array{source[1], long}, "destinations[1], sources[1]: shape", nil},
-		"in use":    {good, source, "destinations[1], sources[1]", gobuffer.ErrInUse},
+		"shape": {[]*gobuffer.Array{good[0], source[0]}, []*gobuffer.Array{source[1], long},
+			"destinations[1], sources[1]: shape", nil},
+		"in use": {good, source, "destinations[1], sources[1]", gobuffer.ErrInUse},
 	} {
 		err := gobuffer.CopyMany(c.to, c.from)
 		require.ErrorContains(t, err, c.message, name)
@@ -239,7 +246,8 @@ func TestNothingIsCopiedWhereAPairIsWrong(t *testing.T) {
 // TestManyCopiesAfterAnError leave ordinary host memory alone from the return on, whichever of them
 // fails, and the next are right.
 func TestManyCopiesAfterAnError(t *testing.T) {
-	for _, way := range [][2]place{{{backends.Malloc, -1}, {backends.CUDA, 0}}, {{backends.CUDA, 0}, {backends.Malloc, -1}}} {
+	for _, way := range [][2]place{{{backends.Malloc, -1}, {backends.CUDA, 0}},
+		{{backends.CUDA, 0}, {backends.Malloc, -1}}} {
 		for _, kind := range []string{"CopyBatch", "Copy", "Synchronize", "Record", "Wait", "Resolve", "NewEvent"} {
 			for nth := 1; nth <= 4; nth++ {
 				t.Run(fmt.Sprintf("%s to %s, %s %d", way[1], way[0], kind, nth), func(t *testing.T) {
@@ -292,7 +300,8 @@ func TestManyCopiesWithoutBatches(t *testing.T) {
 	r, err := gobuffer.NewRuntime(host.New(), plainBackend{fake, fake})
 	require.NoError(t, err)
 	w := &world{t: t, runtime: r, cuda: fake, devices: []backendtest.Device{fake}}
-	to, from := w.fields(place{backends.Malloc, -1}, gobuffer.Sync, 9, 0), w.fields(place{backends.CUDA, 0}, gobuffer.Sync, 9, 20)
+	to, from := w.fields(place{backends.Malloc, -1}, gobuffer.Sync, 9, 0),
+		w.fields(place{backends.CUDA, 0}, gobuffer.Sync, 9, 20)
 	waits := fake.CallCount("Synchronize")
 	require.NoError(t, gobuffer.CopyMany(to, from))
 	assert.Equal(t, 1, fake.CallCount("Synchronize")-waits, "one wait for all")

@@ -193,7 +193,8 @@ func TestMappingThatFails(t *testing.T) {
 }
 
 func TestMappingBesideOtherWorkOnTheSameMemory(t *testing.T) {
-	w := newWorld(t, 1, backendtest.FakeOptions{Strict: true, NoConvert: true, Mapped: true, MaxDelay: 20 * time.Microsecond})
+	w := newWorld(t, 1, backendtest.FakeOptions{Strict: true, NoConvert: true, Mapped: true,
+		MaxDelay: 20 * time.Microsecond})
 	const workers, each = 4, 8
 	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), counting(arrayiface.Int32, workers*each))
 	var group sync.WaitGroup
@@ -242,7 +243,8 @@ func (d heldUp) Fill(dst backends.Region, pattern []byte, count int, s backends.
 }
 
 func TestMappingWaitsForWhoIsAboutToEnqueue(t *testing.T) {
-	d := heldUp{backendtest.NewFake(backendtest.FakeOptions{Manual: true, Mapped: true}), make(chan struct{}), make(chan struct{})}
+	d := heldUp{backendtest.NewFake(backendtest.FakeOptions{Manual: true, Mapped: true}), make(chan struct{}),
+		make(chan struct{})}
 	r, err := gobuffer.NewRuntime(host.New(), d)
 	require.NoError(t, err)
 	w := &world{t: t, runtime: r, cuda: d.Fake, devices: []backendtest.Device{d.Fake}}

@@ -52,7 +52,8 @@ func (w *modelWorld) makeArray() {
 		return
 	}
 	list := w.fresh(n)
-	w.logf("%s = new %s %s[%d] from %d on, on stream %#x, %s", name, p, kind, n, list[0].number, uintptr(o.Stream), o.Transfer)
+	w.logf("%s = new %s %s[%d] from %d on, on stream %#x, %s", name, p, kind, n, list[0].number, uintptr(o.Stream),
+		o.Transfer)
 	from := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), model{kind, []int{n}, image(kind, list)})
 	defer from.Close()
 	if w.call(func() (err error) { array, err = from.Copy(o, kind); return err }) == nil {
@@ -62,7 +63,8 @@ func (w *modelWorld) makeArray() {
 
 // zeroed makes an array over memory that was taken on another stream.
 func (w *modelWorld) zeroed(at **held, name string, kind arrayiface.ElementType, n int, o gobuffer.Options) {
-	w.logf("%s = %s:%d %s[%d] of zeros, taken on stream %#x, used on the default one", name, o.Allocator, o.Device, kind, n, uintptr(o.Stream))
+	w.logf("%s = %s:%d %s[%d] of zeros, taken on stream %#x, used on the default one", name, o.Allocator, o.Device, kind,
+		n, uintptr(o.Stream))
 	var m *gobuffer.Memory
 	if w.call(func() (err error) {
 		m, err = w.runtime.Allocate(o.Allocator, o.Device, n*kind.Size(), o.Stream, true)
@@ -134,11 +136,13 @@ func (w *modelWorld) adopt() {
 	w.close(at)
 	f := w.devices[w.random.IntN(2)]
 	choice := slices.DeleteFunc(allocatorsOf(f), func(a backends.Allocator) bool { return a.Kind() == backends.Pinned })
-	allocator, device, kind, n := choice[w.random.IntN(len(choice))], w.random.IntN(2), w.elementType(), 1+w.random.IntN(12)
+	allocator, device, kind, n := choice[w.random.IntN(len(choice))], w.random.IntN(2), w.elementType(),
+		1+w.random.IntN(12)
 	producer, own := w.streamOf(f, device), w.streamOf(f, device)
 	region := backends.Region{Allocator: allocator, Device: device}
 	var err error
-	if region.Address, err = f.Allocate(backends.Request{Allocator: allocator, Device: device, Size: n * kind.Size(), Stream: producer}); err != nil {
+	if region.Address, err = f.Allocate(backends.Request{Allocator: allocator, Device: device, Size: n * kind.Size(),
+		Stream: producer}); err != nil {
 		return // for want of memory
 	}
 	size, name := n*kind.Size(), w.name("a")
@@ -171,5 +175,6 @@ func (w *modelWorld) adopt() {
 }
 
 func (w *modelWorld) elementType() arrayiface.ElementType {
-	return [...]arrayiface.ElementType{arrayiface.Int32, arrayiface.Int32, arrayiface.Int32, arrayiface.Int64, arrayiface.Float64}[w.random.IntN(5)]
+	return [...]arrayiface.ElementType{arrayiface.Int32, arrayiface.Int32, arrayiface.Int32, arrayiface.Int64,
+		arrayiface.Float64}[w.random.IntN(5)]
 }

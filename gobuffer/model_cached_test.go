@@ -93,7 +93,8 @@ func (w *modelWorld) foreignWrite(h *held) {
 	if h.handle != nil {
 		m = h.handle.Memory()
 	}
-	a := gobuffer.View(m.Retain(), h.address(), layout, layout.Count(), false, gobuffer.Options{Allocator: m.Region().Allocator, Device: m.Region().Device}).Lent()
+	a := gobuffer.View(m.Retain(), h.address(), layout, layout.Count(), false,
+		gobuffer.Options{Allocator: m.Region().Allocator, Device: m.Region().Device}).Lent()
 	require.NoError(w.t, a.Changed())
 	require.NoError(w.t, a.Close())
 }

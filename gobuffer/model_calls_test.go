@@ -10,7 +10,8 @@ import (
 )
 
 // faultKinds are the calls that fail where calls do.
-var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice", "Idle",
+var faultKinds = []string{"Resolve", "NewEvent", "Record", "Wait", "DestroyEvent", "Synchronize", "SynchronizeDevice",
+	"Idle",
 	"Allocate", "Free", "Copy", "CopyBatch", "Fill", "Convert", "DeviceCount", "Map", "Unmap", "Grow", "Relocate"}
 
 // singleFault is the one call of a device that fails in a walk.
@@ -94,7 +95,8 @@ func (w *modelWorld) call(op func() error) error {
 	switch {
 	case err == nil:
 		return nil
-	case struck > 0 && (errors.Is(err, injected) || (refused && errors.Is(err, errInjected))), w.options.Memory != 0 && errors.As(err, &full):
+	case struck > 0 && (errors.Is(err, injected) ||
+		(refused && errors.Is(err, errInjected))), w.options.Memory != 0 && errors.As(err, &full):
 		w.logf("    fails")
 		return err
 	}

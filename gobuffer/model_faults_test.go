@@ -44,7 +44,8 @@ func TestModelWithEachSingleFault(t *testing.T) {
 							if found != nil && !seen[found.class] {
 								seen[found.class] = true
 								short := shorten(func(walk []step) *finding { f, _ := fails(walk); return f }, walk, found)
-								t.Errorf("%s\nThe shortest walk that fails so, of seed %d, with call %d of %s:\n%s", strings.Join(short.messages, "\n"),
+								t.Errorf("%s\nThe shortest walk that fails so, of seed %d, with call %d of %s:\n%s",
+									strings.Join(short.messages, "\n"),
 									seed, nth, fmt.Sprint(kind, " of runtime ", runtime), strings.Join(short.log, "\n"))
 							}
 							if !struck {

@@ -112,7 +112,8 @@ func (w *modelWorld) access(at **held, a *held, space backends.Space, device int
 	h := &held{name: w.name("h"), device: device}
 	w.logf("%s = %s.Access(%s, %d)", h.name, a.name, space, device)
 	w.unmap(a.cells)
-	inPlace := a.cells != nil && a.array.Accessible(space) && (device == a.array.Owner() || a.array.Allocator().Kind() == backends.Managed)
+	inPlace := a.cells != nil && a.array.Accessible(space) && (device == a.array.Owner() ||
+		a.array.Allocator().Kind() == backends.Managed)
 	w.order(a, a.indices(), inPlace && what != reads)
 	if w.call(func() (err error) { h.handle, err = a.array.Access(space, device); return err }) != nil {
 		return

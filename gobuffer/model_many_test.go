@@ -45,7 +45,8 @@ func (w *modelWorld) partsOfAny() (to, from []*held) {
 			continue
 		}
 		n := 1 + w.random.IntN(min(a.array.Size(), b.array.Size()))
-		to, from = append(to, w.piece(a, w.random.IntN(a.array.Size()-n+1), n)), append(from, w.piece(b, w.random.IntN(b.array.Size()-n+1), n))
+		to, from = append(to, w.piece(a, w.random.IntN(a.array.Size()-n+1), n)),
+			append(from, w.piece(b, w.random.IntN(b.array.Size()-n+1), n))
 	}
 	return to, from
 }

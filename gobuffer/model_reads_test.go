@@ -26,7 +26,8 @@ func (w *modelWorld) read(a *held) {
 	}
 	var got []int64
 	for i := range h.Layout().Count() {
-		got = append(got, number(a.kind(), hostBytes(h.Address()+backends.Address(elementOffset(h.Layout(), i)), a.kind().Size())))
+		got = append(got, number(a.kind(),
+			hostBytes(h.Address()+backends.Address(elementOffset(h.Layout(), i)), a.kind().Size())))
 	}
 	w.compare("the host in "+a.name, a.values(), got)
 	_ = w.call(h.Release)
@@ -44,7 +45,8 @@ func (w *modelWorld) text() {
 			return
 		}
 	}
-	plain := w.array(place{backends.Malloc, -1}.options(0), model{a.kind(), []int{a.array.Size()}, image(a.kind(), a.values())})
+	plain := w.array(place{backends.Malloc, -1}.options(0),
+		model{a.kind(), []int{a.array.Size()}, image(a.kind(), a.values())})
 	defer plain.Close()
 	want, err := plain.Text(0)
 	require.NoError(w.t, err)
@@ -57,14 +59,18 @@ func (w *modelWorld) text() {
 // readMemory asks for the elements where they lie in order.
 func (w *modelWorld) readMemory() {
 	a := w.some()
-	if a == nil || a.cells == nil || a.array.Size() == 0 || !a.array.Layout().ContiguousC() || a.array.Accessible(backends.SpaceHost) {
+	if a == nil || a.cells == nil || a.array.Size() == 0 || !a.array.Layout().ContiguousC() ||
+		a.array.Accessible(backends.SpaceHost) {
 		return
 	}
 	w.logf("%s's memory is read", a.name)
 	w.order(a, a.indices(), false)
 	size := a.array.Layout().NBytes()
 	target := w.array(place{backends.Malloc, -1}.options(0), model{arrayiface.Uint8, []int{size}, make([]byte, size)})
-	if w.call(func() error { return a.cells.memory.Read(target.Address(), a.array.Address(), size, a.array.Stream()) }) != nil {
+	if w.call(func() error {
+		return a.cells.memory.Read(target.Address(), a.array.Address(), size,
+			a.array.Stream())
+	}) != nil {
 		clear(hostBytes(target.Address(), size))
 		w.abandoned = append(w.abandoned, target)
 		return

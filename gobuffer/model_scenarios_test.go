@@ -82,7 +82,8 @@ var scenarios = []struct {
 	}},
 	{"a journey", func(w *modelWorld, a, _ *held) {
 		w.useOwnStream(a, changes)
-		for _, p := range []place{{backends.CUDAAsync, 1}, {backends.HIP, 0}, {backends.CUDAHost, -1}, {backends.CUDA, 0}, {backends.Malloc, -1}} {
+		for _, p := range []place{{backends.CUDAAsync, 1}, {backends.HIP, 0}, {backends.CUDAHost, -1}, {backends.CUDA, 0},
+			{backends.Malloc, -1}} {
 			if b := w.named(p.allocator.Backend()); b == nil && p.allocator != backends.Malloc {
 				p = place{allocatorsOf(w.devices[0])[0], max(p.device, 0)}
 			}
@@ -206,7 +207,8 @@ func eachFault(t *testing.T, o modelOptions, run func(w *modelWorld)) {
 				o.single = &singleFault{runtime: runtime, kind: kind, nth: nth}
 				if found := attempt(t, o, c, run); found != nil && !seen[found.class] {
 					seen[found.class] = true
-					t.Errorf("%s\nWith call %d of %s of runtime %d:\n%s", strings.Join(found.messages, "\n"), nth, kind, runtime, strings.Join(found.log, "\n"))
+					t.Errorf("%s\nWith call %d of %s of runtime %d:\n%s", strings.Join(found.messages, "\n"), nth, kind, runtime,
+						strings.Join(found.log, "\n"))
 				}
 			}
 		}
@@ -223,7 +225,8 @@ func (w *modelWorld) arrayOn(i int, p place, n int) *held {
 	list := w.fresh(n)
 	name := w.name("a")
 	w.logf("%s = new %s [%d] from %d on, on stream %#x", name, p, n, list[0].number, uintptr(o.Stream))
-	from := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), model{arrayiface.Int32, []int{n}, image(arrayiface.Int32, list)})
+	from := w.array(place{backends.Malloc, -1}.options(gobuffer.Async),
+		model{arrayiface.Int32, []int{n}, image(arrayiface.Int32, list)})
 	defer from.Close()
 	var array *gobuffer.Array
 	if w.call(func() (err error) { array, err = from.Copy(o, arrayiface.Int32); return err }) != nil {

@@ -18,11 +18,12 @@ import (
 )
 
 var (
-	modelRuns      = flag.Int("model.runs", 40, "random walks of TestModel in each mode")
-	modelSteps     = flag.Int("model.steps", 150, "steps of each walk")
-	modelSeed      = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
-	modelMode      = flag.String("model.mode", "", "the one mode to try")
-	modelWithout   = flag.String("model.without", "", "steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
+	modelRuns    = flag.Int("model.runs", 40, "random walks of TestModel in each mode")
+	modelSteps   = flag.Int("model.steps", 150, "steps of each walk")
+	modelSeed    = flag.Uint64("model.seed", 0, "seed of the first walk; 0 takes one at random")
+	modelMode    = flag.String("model.mode", "", "the one mode to try")
+	modelWithout = flag.String("model.without", "",
+		"steps to leave out, separated by commas, and rules: \"pinned elsewhere\", \"released handles\"")
 	modelFaultRuns = flag.Int("model.faults", 8, "walks of TestModelWithEachSingleFault in each mode")
 	modelShrink    = flag.Int("model.shrink", 2000, "walks to spend on making a failing one short")
 )
@@ -40,26 +41,40 @@ var manual = backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: 
 
 // modelModes are by name, which -model.mode takes.
 var modelModes = map[string]modelOptions{
-	"manual":            {FakeOptions: manual},
-	"strict":            {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true}},
+	"manual": {FakeOptions: manual},
+	"strict": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		Strict: true}},
 	"frees do not wait": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true}},
-	"no kernels":        {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Strict: true, NoConvert: true}},
-	"reuse":             {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Reuses: true, LateMemory: true, Strict: true}},
-	"growth":            {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160}},
-	"growth, waits":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Grows: 4096, Memory: 8192}},
-	"growth, faults":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160}, faults: true},
-	"handles again":     {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, ReuseHandles: true}},
-	"no peers":          {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, NoPeers: true}},
-	"little memory":     {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Memory: 900}},
-	"delays":            {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true, MaxDelay: 20 * time.Microsecond}},
-	"mapped":            {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true, Mapped: true}},
-	"mapped, kernels":   {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true, Mapped: true}},
-	"platforms":         {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Platforms: 2}},
-	"one thread":        {FakeOptions: backendtest.FakeOptions{Synchronous: true, OneThread: true}},
-	"synchronous":       {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
-	"faults":            {FakeOptions: manual, faults: true},
-	"faults, reuse":     {FakeOptions: backendtest.FakeOptions{Manual: true, Reuses: true, LateMemory: true, Strict: true}, faults: true},
-	"faults, strict":    {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, NoConvert: true}, faults: true},
+	"no kernels": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		Strict: true, NoConvert: true}},
+	"reuse": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, Reuses: true,
+		LateMemory: true, Strict: true}},
+	"growth": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160}},
+	"growth, waits": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		Grows: 4096, Memory: 8192}},
+	"growth, faults": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true, Grows: 160},
+		faults: true},
+	"handles again": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true,
+		ReuseHandles: true}},
+	"no peers": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		NoPeers: true}},
+	"little memory": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		Memory: 900}},
+	"delays": {FakeOptions: backendtest.FakeOptions{FreeWaits: true, LateMemory: true, Strict: true,
+		MaxDelay: 20 * time.Microsecond}},
+	"mapped": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true,
+		NoConvert: true, Mapped: true}},
+	"mapped, kernels": {FakeOptions: backendtest.FakeOptions{Manual: true, FreeWaits: true, LateMemory: true,
+		Mapped: true}},
+	"platforms": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true,
+		Platforms: 2}},
+	"one thread":  {FakeOptions: backendtest.FakeOptions{Synchronous: true, OneThread: true}},
+	"synchronous": {FakeOptions: backendtest.FakeOptions{Synchronous: true}},
+	"faults":      {FakeOptions: manual, faults: true},
+	"faults, reuse": {FakeOptions: backendtest.FakeOptions{Manual: true, Reuses: true, LateMemory: true, Strict: true},
+		faults: true},
+	"faults, strict": {FakeOptions: backendtest.FakeOptions{Manual: true, LateMemory: true, Strict: true,
+		NoConvert: true}, faults: true},
 }
 
 func init() {
@@ -132,7 +147,8 @@ func TestModel(t *testing.T) {
 					continue
 				}
 				short := shorten(func(walk []step) *finding { return try(t, o, c, walk) }, walk, found)
-				t.Errorf("%s\nThe shortest walk that fails so, of -model.mode='%s' -model.seed=%d -model.runs=1 -model.steps=%d:\n%s",
+				t.Errorf("%s\nThe shortest walk that fails so, "+
+					"of -model.mode='%s' -model.seed=%d -model.runs=1 -model.steps=%d:\n%s",
 					strings.Join(short.messages, "\n"), name, seed+uint64(i), *modelSteps, strings.Join(short.log, "\n"))
 			}
 			for class, times := range seen {

@@ -76,7 +76,8 @@ func (w *modelWorld) lent(a *held, u user, mode gobuffer.Mode) *held {
 		}
 	} else {
 		w.unmap(a.cells)
-		inPlace := a.cells != nil && a.array.Accessible(u.space) && (u.device == a.array.Owner() || a.array.Allocator().Kind() == backends.Managed)
+		inPlace := a.cells != nil && a.array.Accessible(u.space) && (u.device == a.array.Owner() ||
+			a.array.Allocator().Kind() == backends.Managed)
 		w.order(a, a.indices(), inPlace && mode.Writes())
 	}
 	if w.call(func() (err error) { h.handle, err = a.array.AccessMode(u.space, u.device, mode); return err }) != nil {

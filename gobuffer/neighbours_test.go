@@ -77,7 +77,8 @@ func (c *crowd) share(p place, mode gobuffer.Transfer, m model, strides []int) *
 	c.t.Helper()
 	layout, err := arrayiface.NewLayout(m.kind, m.shape, strides)
 	require.NoError(c.t, err)
-	s := &strided{Array: c.lay(p, p.options(mode), m, arrangement{"given", func(arrayiface.ElementType, []int) []int { return strides }})}
+	s := &strided{Array: c.lay(p, p.options(mode), m,
+		arrangement{"given", func(arrayiface.ElementType, []int) []int { return strides }})}
 	start := int(s.Address() - s.Memory().Region().Address)
 	elements := make([]bool, s.Memory().Size())
 	for i := range layout.Count() {
@@ -153,7 +154,8 @@ func TestWritingStridedElementsKeepsWhatOthersWriteBetween(t *testing.T) {
 						return a.Write(b)
 					},
 				} {
-					for _, from := range []place{{backends.Malloc, -1}, {backends.CUDAHost, -1}, {backends.CUDA, 0}, {backends.HIPUnified, 0}} {
+					for _, from := range []place{{backends.Malloc, -1}, {backends.CUDAHost, -1}, {backends.CUDA, 0},
+						{backends.HIPUnified, 0}} {
 						c := newCrowd(t, o)
 						source := model{arrayiface.Float32, []int{6}, nil}
 						want := model{kind, []int{6}, nil}
@@ -181,7 +183,8 @@ func TestSettingARunOfAStridedArrayKeepsItsOtherElements(t *testing.T) {
 		for at := range 24 {
 			for n := 1; at+n <= 24; n++ {
 				c := newCrowd(t, o)
-				a := c.lay(place{backends.CUDA, 0}, place{backends.CUDA, 0}.options(gobuffer.Async), counting(arrayiface.Int16, 2, 3, 4), arrangements[2])
+				a := c.lay(place{backends.CUDA, 0}, place{backends.CUDA, 0}.options(gobuffer.Async),
+					counting(arrayiface.Int16, 2, 3, 4), arrangements[2])
 				other, start := c.besides["cuda"], int(a.Address()-a.Memory().Region().Address)
 				stream := c.stream(c.cuda, 0)
 				base, size, written := a.Memory().Region().Address, a.Memory().Size(), 100
@@ -237,7 +240,8 @@ func TestSettingARunOfAStridedArrayFromItself(t *testing.T) {
 func TestRandomStridedWritesAgreeWithAModel(t *testing.T) {
 	for name, o := range map[string]backendtest.FakeOptions{
 		"with kernels": late, "without kernels": {Manual: true, Strict: true, NoConvert: true},
-		"as CUDA": {Manual: true}, "synchronous": {Synchronous: true, NoConvert: true}, "full": {Manual: true, Strict: true, Memory: 4096},
+		"as CUDA": {Manual: true}, "synchronous": {Synchronous: true, NoConvert: true}, "full": {Manual: true, Strict: true,
+			Memory: 4096},
 	} {
 		seed := rand.Uint64()
 		t.Run(name, func(t *testing.T) {
@@ -252,11 +256,13 @@ func TestRandomStridedWritesAgreeWithAModel(t *testing.T) {
 	}
 }
 
-var neighbourTypes = []arrayiface.ElementType{arrayiface.Int32, arrayiface.Float64, arrayiface.Float8E5M2, arrayiface.Uint8, arrayiface.Int16}
+var neighbourTypes = []arrayiface.ElementType{arrayiface.Int32, arrayiface.Float64, arrayiface.Float8E5M2,
+	arrayiface.Uint8, arrayiface.Int16}
 
 func writeAtRandom(t *testing.T, o backendtest.FakeOptions, random *rand.Rand) {
 	c := newCrowd(t, o)
-	to := []place{{backends.CUDA, 1}, {backends.CUDAAsync, 0}, {backends.HIP, 0}, {backends.CUDAUnified, 0}}[random.IntN(4)]
+	to := []place{{backends.CUDA, 1}, {backends.CUDAAsync, 0}, {backends.HIP, 0},
+		{backends.CUDAUnified, 0}}[random.IntN(4)]
 	kind := neighbourTypes[random.IntN(len(neighbourTypes))]
 	shape, strides := apart(random, kind.Size())
 	mode := gobuffer.Transfer(random.IntN(3))
@@ -277,8 +283,10 @@ func writeAtRandom(t *testing.T, o backendtest.FakeOptions, random *rand.Rand) {
 		sourceKind = arrayiface.Int32
 		source = model{sourceKind, []int{}, element(sourceKind, 1+random.IntN(90))}
 	}
-	about := fmt.Sprintf("%s of shape %v, strides %v, at %s from %s at %s, %s", kind, shape, strides, to, sourceKind, from, mode)
-	reference := c.array(place{backends.Malloc, -1}.options(gobuffer.Sync), model{kind, shape, make([]byte, len(counting(kind, shape...).data))})
+	about := fmt.Sprintf("%s of shape %v, strides %v, at %s from %s at %s, %s", kind, shape, strides, to, sourceKind, from,
+		mode)
+	reference := c.array(place{backends.Malloc, -1}.options(gobuffer.Sync),
+		model{kind, shape, make([]byte, len(counting(kind, shape...).data))})
 	b := c.lay(from, from.options(gobuffer.Async), source, arrangements[random.IntN(len(arrangements))])
 	require.NoError(t, reference.Write(b))
 	want := model{kind, shape, c.peek(reference.Memory())}

@@ -15,7 +15,8 @@ func TestPoolsAreOfTheBackends(t *testing.T) {
 	require.NoError(t, w.runtime.LimitPool(backends.Malloc, 7, 1<<20))
 	list := w.runtime.Pools()
 	require.Len(t, list, 1, "the other runtimes have none")
-	assert.Equal(t, []any{backends.Malloc, backends.HostDevice, int64(1 << 20)}, []any{list[0].Allocator, list[0].Device, list[0].Limit})
+	assert.Equal(t, []any{backends.Malloc, backends.HostDevice, int64(1 << 20)},
+		[]any{list[0].Allocator, list[0].Device, list[0].Limit})
 	require.NoError(t, w.runtime.LimitPool(backends.Malloc, 0, backends.DefaultLimit))
 	assert.ErrorContains(t, w.runtime.LimitPool(backends.Malloc, 0, -3), "bytes is -3")
 	assert.ErrorContains(t, w.runtime.LimitPool(backends.CUDA, 0, 1), "cannot be limited")

@@ -226,7 +226,8 @@ func TestPostponedMemoryIsWaitedForOnceADevice(t *testing.T) {
 	waits := w.cuda.CallCount("SynchronizeDevice")
 	assert.Error(t, w.runtime.ReleasePostponed())
 	assert.Equal(t, many, w.kept())
-	assert.Equal(t, 2*2, w.cuda.CallCount("SynchronizeDevice")-waits, "twice each: only the second says that the work is not over")
+	assert.Equal(t, 2*2, w.cuda.CallCount("SynchronizeDevice")-waits,
+		"twice each: only the second says that the work is not over")
 	w.cuda.StopFailing()
 	waits = w.cuda.CallCount("SynchronizeDevice")
 	require.NoError(t, w.runtime.ReleasePostponed())

@@ -19,7 +19,8 @@ func goTool(t *testing.T, folder string, environment []string, arguments ...stri
 	t.Helper()
 	command := exec.Command("go", arguments...)
 	command.Dir = folder
-	command.Env = append(os.Environ(), append([]string{"GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false"}, environment...)...)
+	command.Env = append(os.Environ(),
+		append([]string{"GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false"}, environment...)...)
 	said, err := command.CombinedOutput()
 	return string(said), err
 }

@@ -20,7 +20,8 @@ const randomSteps = 150
 // on every allocator, and to a Go slice. The devices are late, in the second run
 // at random.
 func TestRandomOperationsAgreeWithAModel(t *testing.T) {
-	for name, o := range map[string]backendtest.FakeOptions{"manual": late, "random": {}, "synchronous": {Synchronous: true},
+	for name, o := range map[string]backendtest.FakeOptions{"manual": late, "random": {},
+		"synchronous":      {Synchronous: true},
 		"through the host": {Manual: true, Strict: true, NoConvert: true}} {
 		for _, devices := range []int{1, 2, 4} {
 			for _, p := range places(devices) {

@@ -55,16 +55,26 @@ func TestReachAcrossRuntimesIsAskedOfThem(t *testing.T) {
 		inPlace bool
 		why     string
 	}{
-		"the same device, another number":    {turnedRound, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 1}, true, "device 1 of cuda is device 0 of hip"},
-		"the same number, another device":    {turnedRound, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false, "device 0 of cuda is device 1 of hip"},
-		"the other way":                      {turnedRound, nil, place{backends.CUDAAsync, 1}, user{backends.SpaceHIP, 0}, true, "device 0 of hip is device 1 of cuda"},
-		"managed memory, on any device":      {turnedRound, nil, place{backends.HIPUnified, 0}, user{backends.SpaceCUDA, 0}, true, "device 0 of cuda is device 1 of hip"},
-		"two vendors":                        {strangers, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false, "device 0 of cuda is no device of hip"},
-		"two vendors' managed memory":        {strangers, nil, place{backends.HIPUnified, 0}, user{backends.SpaceCUDA, 0}, false, "device 0 of cuda is no device of hip"},
-		"two vendors, the other way":         {strangers, nil, place{backends.CUDA, 1}, user{backends.SpaceHIP, 0}, false, "device 0 of hip is no device of cuda"},
-		"the driver knows the memory":        {strangers, func(d int, _ backends.Region) bool { return d == 1 }, place{backends.HIP, 0}, user{backends.SpaceCUDA, 1}, true, "cuda says that it reaches"},
-		"the driver knows, and another one":  {strangers, func(d int, _ backends.Region) bool { return d == 1 }, place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false, "does not reach"},
-		"memory that only its own code uses": {turnedRound, nil, place{backends.CUDAHost, -1}, user{backends.SpaceHIP, 0}, false, ""},
+		"the same device, another number": {turnedRound, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 1}, true,
+			"device 1 of cuda is device 0 of hip"},
+		"the same number, another device": {turnedRound, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false,
+			"device 0 of cuda is device 1 of hip"},
+		"the other way": {turnedRound, nil, place{backends.CUDAAsync, 1}, user{backends.SpaceHIP, 0},
+			true, "device 0 of hip is device 1 of cuda"},
+		"managed memory, on any device": {turnedRound, nil, place{backends.HIPUnified, 0}, user{backends.SpaceCUDA, 0},
+			true, "device 0 of cuda is device 1 of hip"},
+		"two vendors": {strangers, nil, place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false,
+			"device 0 of cuda is no device of hip"},
+		"two vendors' managed memory": {strangers, nil, place{backends.HIPUnified, 0}, user{backends.SpaceCUDA, 0},
+			false, "device 0 of cuda is no device of hip"},
+		"two vendors, the other way": {strangers, nil, place{backends.CUDA, 1}, user{backends.SpaceHIP, 0}, false,
+			"device 0 of hip is no device of cuda"},
+		"the driver knows the memory": {strangers, func(d int, _ backends.Region) bool { return d == 1 },
+			place{backends.HIP, 0}, user{backends.SpaceCUDA, 1}, true, "cuda says that it reaches"},
+		"the driver knows, and another one": {strangers, func(d int, _ backends.Region) bool { return d == 1 },
+			place{backends.HIP, 0}, user{backends.SpaceCUDA, 0}, false, "does not reach"},
+		"memory that only its own code uses": {turnedRound, nil, place{backends.CUDAHost, -1}, user{backends.SpaceHIP, 0},
+			false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cuda := late
@@ -100,7 +110,8 @@ func TestPredicatesSayWhatTheBackendsSay(t *testing.T) {
 		is      bool
 	}{"one vendor": {turnedRound, true}, "two": {strangers, false}} {
 		w := newVendors(t, c.devices, late, late)
-		a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before), w.array(place{backends.HIP, 0}.options(gobuffer.Async), before)
+		a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before),
+			w.array(place{backends.HIP, 0}.options(gobuffer.Async), before)
 		assert.Equal(t, c.is, a.Accessible(backends.SpaceHIP), name)
 		assert.Equal(t, c.is, b.Accessible(backends.SpaceCUDA), name)
 		assert.True(t, a.Accessible(backends.SpaceCUDA) && b.Accessible(backends.SpaceHIP), name)
@@ -114,7 +125,8 @@ func TestNobodyIsAskedOfMemoryOfItsOwnRuntime(t *testing.T) {
 	w := newVendors(t, turnedRound, late, late)
 	a := w.array(onDevice.options(gobuffer.Async), before)
 	asked := func() int {
-		return w.cuda.CallCount("Identity") + w.hip.CallCount("Identity") + w.cuda.CallCount("Reaches") + w.hip.CallCount("Probe")
+		return w.cuda.CallCount("Identity") + w.hip.CallCount("Identity") + w.cuda.CallCount("Reaches") +
+			w.hip.CallCount("Probe")
 	}
 	was := asked()
 	for _, u := range []user{{backends.SpaceCUDA, 0}, {backends.SpaceCUDA, 1}, {backends.SpaceHost, -1}} {
@@ -175,9 +187,11 @@ func TestAnotherRuntimesCodeInPlaceIsInOrder(t *testing.T) {
 	assert.Equal(t, []byte{5, 0, 0, 0}, w.cuda.Peek(h.Address(), 4), "what is pending is over when HIP's code begins")
 
 	// HIP's code writes late, on its default stream.
-	require.NoError(t, w.hip.Launch(1, 0, func(func(backends.Address, int) []byte) { w.cuda.Poke(h.Address(), []byte{9, 0, 0, 0}) }))
+	require.NoError(t, w.hip.Launch(1, 0,
+		func(func(backends.Address, int) []byte) { w.cuda.Poke(h.Address(), []byte{9, 0, 0, 0}) }))
 	assert.Equal(t, byte(9), w.read(a).data[0], "whoever reads comes after it")
-	require.NoError(t, w.hip.Launch(1, 0, func(func(backends.Address, int) []byte) { w.cuda.Poke(h.Address(), []byte{10, 0, 0, 0}) }))
+	require.NoError(t, w.hip.Launch(1, 0,
+		func(func(backends.Address, int) []byte) { w.cuda.Poke(h.Address(), []byte{10, 0, 0, 0}) }))
 	require.NoError(t, h.Release())
 	assert.Equal(t, byte(10), w.read(a).data[0], "after the handle's end, too")
 	closeAll(t, a, five)
@@ -190,8 +204,10 @@ func TestWhatIsEnqueuedElsewhereAfterAWait(t *testing.T) {
 		by   user
 		on   func(*world) *backendtest.Fake
 	}{
-		"another runtime": {place{backends.CUDA, 0}, user{backends.SpaceHIP, 1}, func(w *world) *backendtest.Fake { return w.hip }},
-		"another device":  {place{backends.CUDAUnified, 0}, user{backends.SpaceCUDA, 1}, func(w *world) *backendtest.Fake { return w.cuda }},
+		"another runtime": {place{backends.CUDA, 0}, user{backends.SpaceHIP, 1},
+			func(w *world) *backendtest.Fake { return w.hip }},
+		"another device": {place{backends.CUDAUnified, 0}, user{backends.SpaceCUDA, 1},
+			func(w *world) *backendtest.Fake { return w.cuda }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newVendors(t, turnedRound, late, late)

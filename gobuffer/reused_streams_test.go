@@ -97,7 +97,8 @@ func TestPageLockedMemoryIsLeftByAnotherDevicesStream(t *testing.T) {
 
 func TestViewsOnStreamsThatEndInManyThreads(t *testing.T) {
 	for _, al := range []backends.Allocator{backends.CUDA, backends.CUDAHost, backends.CUDAUnified} {
-		for _, o := range []backendtest.FakeOptions{{Strict: true, Reuses: true, MaxDelay: 20 * time.Microsecond}, {Manual: true, Strict: true, Reuses: true}} {
+		for _, o := range []backendtest.FakeOptions{{Strict: true, Reuses: true, MaxDelay: 20 * time.Microsecond},
+			{Manual: true, Strict: true, Reuses: true}} {
 			t.Run(fmt.Sprint(al, o.Manual), func(t *testing.T) {
 				w := endingWorld(t, 2, o)
 				s := w.stream(w.cuda, 0)

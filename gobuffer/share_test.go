@@ -50,7 +50,8 @@ func (a *allocating) CloseAllocation(at backends.Region) error {
 
 // sharers are two Runtimes of one backend: each is another process's to the other.
 func sharers(t *testing.T) (b *allocating, here, there *gobuffer.Runtime) {
-	b = &allocating{pooling: &pooling{Fake: backendtest.NewFake(backendtest.FakeOptions{Identities: []backends.UUID{{7}}})}}
+	o := backendtest.FakeOptions{Identities: []backends.UUID{{7}}}
+	b = &allocating{pooling: &pooling{Fake: backendtest.NewFake(o)}}
 	runtimes := [2]*gobuffer.Runtime{}
 	for i := range runtimes {
 		var err error
@@ -190,13 +191,15 @@ func TestFramesThatLie(t *testing.T) {
 	for _, each := range []struct {
 		at  int
 		lie uint64
-	}{{total, 1 << 40}, {offset, 4000}, {offset, 1<<64 - 8}, {size, 1 << 49}, {first, 4}, {shape, 101}, {shape + 8, 1 << 62}} {
+	}{{total, 1 << 40}, {offset, 4000}, {offset, 1<<64 - 8}, {size, 1 << 49}, {first, 4}, {shape, 101}, {shape + 8,
+		1 << 62}} {
 		bad := bytes.Clone(good)
 		binary.LittleEndian.PutUint64(bad[each.at:], each.lie)
 		_, err := there.OpenShared(bad, shared.Descriptors())
 		assert.Error(t, err, "%v", each)
 	}
-	for at, lie := range map[int]byte{0: 'x', 7: 2, 8: 9, 9: 128, 10: 2, 11: 65, 12: 1, 14: 77, 15: 1, 32: 1, name: 200, name + 1: 'x'} {
+	for at, lie := range map[int]byte{0: 'x', 7: 2, 8: 9, 9: 128, 10: 2, 11: 65, 12: 1, 14: 77, 15: 1, 32: 1, name: 200,
+		name + 1: 'x'} {
 		bad := bytes.Clone(good)
 		bad[at] = lie
 		_, err := there.OpenShared(bad, shared.Descriptors())

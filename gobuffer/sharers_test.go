@@ -60,7 +60,8 @@ func TestChangesOfSizeLeaveSharersAlone(t *testing.T) {
 					}
 					sharer, err := a.Slice(0, 0, 5, 1)
 					require.NoError(t, err)
-					two, nine := w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 2)), w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 9))
+					two, nine := w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 2)),
+						w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 9))
 					step(t, a, two, nine)
 					w.assertHolds(sharer, whole)
 					closeAll(t, a, sharer, two, nine)
@@ -74,7 +75,8 @@ func TestChangesOfSizeLeaveSharersAlone(t *testing.T) {
 func TestChangesOfSizeStayInPlace(t *testing.T) {
 	for _, at := range []place{{backends.Malloc, -1}, {backends.CUDA, 0}, grows} {
 		w := newWorld(t, 1, growing(1<<12))
-		a, two := w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 5)), w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 2))
+		a, two := w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 5)),
+			w.array(at.options(gobuffer.Sync), counting(arrayiface.Int32, 2))
 		address := a.Address()
 		require.NoError(t, a.Resize(2, nil))
 		require.NoError(t, a.Append(two))

@@ -94,7 +94,8 @@ func TestAllocationsOfAnImportedPool(t *testing.T) {
 	assert.False(t, m.Owned())
 	layout, err := arrayiface.NewLayout(arrayiface.Int32, []int{250}, nil)
 	require.NoError(t, err)
-	a := gobuffer.View(m, m.Region().Address, layout, 250, false, gobuffer.Options{Allocator: backends.CUDAAsync, Transfer: gobuffer.Async})
+	a := gobuffer.View(m, m.Region().Address, layout, 250, false,
+		gobuffer.Options{Allocator: backends.CUDAAsync, Transfer: gobuffer.Async})
 	zero, err := r.NewArray(arrayiface.Int32, []int{250}, gobuffer.Options{Allocator: backends.CUDAAsync})
 	require.NoError(t, err)
 	require.NoError(t, a.Assign(zero))

@@ -121,7 +121,8 @@ func TestSharedMemoryIsProtectedWhenAllWorkWithItIsOver(t *testing.T) {
 	require.NoError(t, err)
 	options := gobuffer.Options{Allocator: backends.CUDA, Device: 1, Transfer: gobuffer.Async}
 	source := gobuffer.View(mapped.Retain(), mapped.Region().Address, layout, size, true, options)
-	far := w.array(gobuffer.Options{Allocator: backends.CUDA, Stream: w.stream(w.cuda, 0), Transfer: gobuffer.Async}, counting(arrayiface.Uint8, size))
+	far := w.array(gobuffer.Options{Allocator: backends.CUDA, Stream: w.stream(w.cuda, 0), Transfer: gobuffer.Async},
+		counting(arrayiface.Uint8, size))
 	require.NoError(t, far.Assign(source))
 	assert.NotEqual(t, sevens, w.cuda.Peek(far.Address(), size), "it is enqueued")
 	require.NoError(t, mapped.Protect())

@@ -20,7 +20,8 @@ type stoppedCopier struct {
 	chunk backends.Region
 }
 
-func (s *stoppedCopier) CopyUntil(_ *backends.Stop, dst, src backends.Region, size int, stream backends.Stream) (backends.Progress, error) {
+func (s *stoppedCopier) CopyUntil(_ *backends.Stop, dst, src backends.Region, size int,
+	stream backends.Stream) (backends.Progress, error) {
 	if src.Allocator.Kind() == backends.Pageable {
 		src = s.chunk
 	} else {
@@ -50,7 +51,8 @@ func TestMemoryOfAStoppedCopyIsWaitedFor(t *testing.T) {
 			w := &world{t: t, runtime: runtime, cuda: device.Fake, devices: []backendtest.Device{device.Fake}}
 			chunk := w.array(place{backends.CUDAHost, -1}.options(gobuffer.Sync), before)
 			device.chunk = chunk.Memory().Region()
-			a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after), w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
+			a, b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after),
+				w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
 			require.NoError(t, a.Synchronize())
 			stop := new(backends.Stop)
 			require.ErrorIs(t, act(a.Until(stop), b, stop), backends.ErrStopped)

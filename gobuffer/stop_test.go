@@ -49,7 +49,8 @@ func TestAStopEndsWhatWaits(t *testing.T) {
 		},
 		"read": func(w *world, a *gobuffer.Array, stop *backends.Stop) error {
 			target := make([]byte, a.Layout().NBytes())
-			err := a.Memory().ReadUntil(stop, backends.Address(uintptr(unsafe.Pointer(&target[0]))), a.Address(), len(target), a.Stream())
+			err := a.Memory().ReadUntil(stop, backends.Address(uintptr(unsafe.Pointer(&target[0]))), a.Address(), len(target),
+				a.Stream())
 			assert.Equal(w.t, make([]byte, len(target)), target)
 			return err
 		},
@@ -60,7 +61,8 @@ func TestAStopEndsWhatWaits(t *testing.T) {
 		},
 		"a wait": func(_ *world, a *gobuffer.Array, _ *backends.Stop) error { return a.Synchronize() },
 		"many": func(w *world, a *gobuffer.Array, _ *backends.Stop) error {
-			b, c := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), after), w.array(place{backends.Malloc, -1}.options(gobuffer.Async), after)
+			b, c := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), after),
+				w.array(place{backends.Malloc, -1}.options(gobuffer.Async), after)
 			defer closeAll(w.t, b, c)
 			return gobuffer.CopyMany([]*gobuffer.Array{b, c}, []*gobuffer.Array{a, a})
 		},

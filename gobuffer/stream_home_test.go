@@ -64,7 +64,8 @@ func TestAStreamDoesNotReachAnotherRuntime(t *testing.T) {
 }
 
 func TestATemporaryOnAnotherDeviceHasAStreamOfThat(t *testing.T) {
-	for _, allocator := range []backends.Allocator{backends.Malloc, backends.CUDAHost, backends.CUDA, backends.CUDAUnified} {
+	for _, allocator := range []backends.Allocator{backends.Malloc, backends.CUDAHost, backends.CUDA,
+		backends.CUDAUnified} {
 		w := newWorld(t, 2, late)
 		a := w.onStream(backends.CUDA)
 		require.NoError(t, a.Move(allocator, 0))

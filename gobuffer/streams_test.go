@@ -110,7 +110,8 @@ func TestSourceMayGoWhileItsCopyIsPending(t *testing.T) {
 func TestForeignMemoryIsGivenBackAfterItWasRead(t *testing.T) {
 	w := newWorld(t, 1, late)
 	image := w.array(place{backends.Malloc, -1}.options(0), after)
-	m, err := w.runtime.Adopt(image.Memory().Region(), image.Memory().Size(), 0, func() { w.poke(image.Memory(), before.data) })
+	m, err := w.runtime.Adopt(image.Memory().Region(), image.Memory().Size(), 0,
+		func() { w.poke(image.Memory(), before.data) })
 	require.NoError(t, err)
 	foreign := gobuffer.View(m, image.Address(), image.Layout(), 6, true, image.Options())
 	b := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
@@ -244,7 +245,8 @@ func TestAccessFromEverySpace(t *testing.T) {
 				}
 				closeAll(t, a)
 				o := h.Memory().Region()
-				seen := gobuffer.View(h.Memory().Retain(), h.Address(), h.Layout(), 6, false, place{o.Allocator, o.Device}.options(gobuffer.Async))
+				seen := gobuffer.View(h.Memory().Retain(), h.Address(), h.Layout(), 6, false,
+					place{o.Allocator, o.Device}.options(gobuffer.Async))
 				w.assertHolds(seen, before, "the handle outlives the buffer")
 				closeAll(t, seen)
 				assert.NoError(t, h.Release())

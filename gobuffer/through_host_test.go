@@ -94,7 +94,8 @@ func TestNothingIsTakenOnADeviceThatRearrangesNothing(t *testing.T) {
 
 // Without kernels a device has but copies and fills of bytes that follow one another.
 func TestAStridedWriteWithoutKernelsMovesEachRunOnce(t *testing.T) {
-	turned := arrangement{"turned", func(k arrayiface.ElementType, s []int) []int { return []int{k.Size(), s[0] * k.Size()} }}
+	turned := arrangement{"turned",
+		func(k arrayiface.ElementType, s []int) []int { return []int{k.Size(), s[0] * k.Size()} }}
 	scattered := arrangements[2]
 	shape := []int{3, 4}
 	for _, c := range []struct {
@@ -112,18 +113,25 @@ func TestAStridedWriteWithoutKernelsMovesEachRunOnce(t *testing.T) {
 		{"rows from numbers of another type", arrayiface.Float32, rows, onHost, arrayiface.Int8, arrangements[0], 3, 3},
 		{"single elements", arrayiface.Int32, scattered, onHost, arrayiface.Int32, arrangements[0], 12, 12},
 		{"elements without gaps in another order", arrayiface.Int32, turned, onHost, arrayiface.Int32, arrangements[0], 1, 1},
-		{"elements without gaps, backwards", arrayiface.Int32, arrangements[3], onHost, arrayiface.Int32, arrangements[0], 1, 1},
+		{"elements without gaps, backwards", arrayiface.Int32, arrangements[3], onHost, arrayiface.Int32, arrangements[0], 1,
+			1},
 		{"rows from rows of the device", arrayiface.Int32, rows, onDevice, arrayiface.Int32, rows, 3, 3},
-		{"rows from another device", arrayiface.Int32, rows, place{backends.CUDA, 1}, arrayiface.Int32, arrangements[0], 3, 3},
-		{"rows from columns of another device", arrayiface.Int32, rows, place{backends.CUDA, 1}, arrayiface.Int32, turned, 1 + 3, 3},
-		{"rows from managed memory", arrayiface.Int32, rows, place{backends.CUDAUnified, 0}, arrayiface.Int32, arrangements[0], 3, 3},
-		{"rows from another runtime's managed memory", arrayiface.Int32, rows, place{backends.HIPUnified, 0}, arrayiface.Int32, arrangements[0], 3, 3},
-		{"rows from columns of another runtime", arrayiface.Int32, rows, place{backends.HIP, 0}, arrayiface.Int32, turned, 3, 3},
+		{"rows from another device", arrayiface.Int32, rows, place{backends.CUDA, 1}, arrayiface.Int32, arrangements[0], 3,
+			3},
+		{"rows from columns of another device", arrayiface.Int32, rows, place{backends.CUDA, 1}, arrayiface.Int32, turned,
+			1 + 3, 3},
+		{"rows from managed memory", arrayiface.Int32, rows, place{backends.CUDAUnified, 0}, arrayiface.Int32,
+			arrangements[0], 3, 3},
+		{"rows from another runtime's managed memory", arrayiface.Int32, rows, place{backends.HIPUnified, 0},
+			arrayiface.Int32, arrangements[0], 3, 3},
+		{"rows from columns of another runtime", arrayiface.Int32, rows, place{backends.HIP, 0}, arrayiface.Int32, turned, 3,
+			3},
 	} {
 		w := newWorld(t, 2, backendtest.FakeOptions{NoConvert: true, Manual: true, Strict: true})
 		a := w.lay(onDevice, onDevice.options(gobuffer.Async), counting(c.kind, shape...), c.how)
 		b := w.lay(c.from, c.from.options(gobuffer.Async), counting(c.fromKind, shape...), c.fromHow)
-		zeros := w.array(onHost.options(gobuffer.Sync), model{c.kind, shape, make([]byte, len(counting(c.kind, shape...).data))})
+		zeros := w.array(onHost.options(gobuffer.Sync),
+			model{c.kind, shape, make([]byte, len(counting(c.kind, shape...).data))})
 		require.NoError(t, a.Write(zeros))
 		copies := w.cuda.CallCount("Copy")
 		require.NoError(t, a.Write(b))

@@ -45,7 +45,8 @@ func TestModesSayWhichMovementsAreWaitedFor(t *testing.T) {
 func TestWhatWasWaitedForIsNotWaitedForAgain(t *testing.T) {
 	// Whose frees do not wait is waited for once more, for other libraries' work.
 	w := newWorld(t, 1, backendtest.FakeOptions{Manual: true, Strict: true, FreeWaits: true})
-	host, device := w.array(place{backends.Malloc, -1}.options(gobuffer.Sync), before), w.array(place{backends.CUDA, 0}.options(gobuffer.Sync), after)
+	host, device := w.array(place{backends.Malloc, -1}.options(gobuffer.Sync), before),
+		w.array(place{backends.CUDA, 0}.options(gobuffer.Sync), after)
 	v := w.scalar(arrayiface.Int32, 3)
 	for name, f := range map[string]func() error{
 		"to the device": func() error { return device.Assign(host) },

@@ -108,8 +108,8 @@ func TestMemoryThatIsUnmappedIsKnownNoLonger(t *testing.T) {
 	assert.Empty(t, found)
 }
 
-// TestAnEarlierLifeOfLentMemoryIsOver has somebody free it on one stream and be given it on another, as the driver puts in
-// order; what used it since counts, with its moment.
+// TestAnEarlierLifeOfLentMemoryIsOver has somebody free it on one stream and be given it on another, as the driver puts
+// in order; what used it since counts, with its moment.
 func TestAnEarlierLifeOfLentMemoryIsOver(t *testing.T) {
 	r, fake, c := observedWorld(t)
 	release(t, memoryOf(t, r, 10)) // observing has begun

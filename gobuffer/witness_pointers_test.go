@@ -8,8 +8,8 @@ import (
 	"hamr/backends"
 )
 
-// TestAPointerBehindMemoryIsNoUseOfTheNext has kernels that were given where memory begins and where it ends, which is where
-// memory begins that was freed.
+// TestAPointerBehindMemoryIsNoUseOfTheNext has kernels that were given where memory begins and where it ends, which is
+// where memory begins that was freed.
 func TestAPointerBehindMemoryIsNoUseOfTheNext(t *testing.T) {
 	for _, with := range []struct {
 		others []backends.Touch
@@ -32,7 +32,8 @@ func TestAPointerBehindMemoryIsNoUseOfTheNext(t *testing.T) {
 				w.freed(m, &keptMemory{memory: m, size: 512})
 			}
 		}
-		for _, end := range []backends.Touch{{Address: 1512, Size: 1}, {Address: 1513, Size: 1}, {Address: 1512, Size: 1, Writes: backends.DoesWrite}} {
+		for _, end := range []backends.Touch{{Address: 1512, Size: 1}, {Address: 1513, Size: 1},
+			{Address: 1512, Size: 1, Writes: backends.DoesWrite}} {
 			_, then := w.Enqueue(backends.Work{Queue: 1, Name: "kernel", Touches: append(with.others, end)})
 			if then != nil {
 				then()

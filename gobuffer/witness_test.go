@@ -42,7 +42,8 @@ func (f *observedFake) Copy(dst, src backends.Region, size int, s backends.Strea
 // observedWorld is a Runtime with such a device, and a Checker that knows stacks by numbers.
 func observedWorld(t *testing.T) (*gobuffer.Runtime, *observedFake, *gobuffer.Checker) {
 	t.Helper()
-	fake := &observedFake{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA, Reuses: true})}
+	fake := &observedFake{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA,
+		Reuses: true})}
 	require.NoError(t, fake.Probe())
 	r, err := gobuffer.NewRuntime(host.New(), fake)
 	require.NoError(t, err)
@@ -249,7 +250,8 @@ func TestObservingEndsWithTheCheck(t *testing.T) {
 
 // TestAStackThatNobodyHasIsAskedFor has a thread that let go of what its stack could be told by.
 func TestAStackThatNobodyHasIsAskedFor(t *testing.T) {
-	fake := &observedFake{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA, Reuses: true})}
+	fake := &observedFake{Fake: backendtest.NewFake(backendtest.FakeOptions{Devices: 1, Space: backends.SpaceCUDA,
+		Reuses: true})}
 	require.NoError(t, fake.Probe())
 	r, err := gobuffer.NewRuntime(host.New(), fake)
 	require.NoError(t, err)

@@ -210,7 +210,8 @@ func TestElementsThatLieOnEachOtherAreNotLentForWriting(t *testing.T) {
 			require.NoError(t, err)
 			return gobuffer.View(own.Memory().Retain(), own.Address(), layout, layout.Count(), false, own.Options())
 		}
-		windows, repeated, apart := view([]int{4, 3}, []int{4, 4}), view([]int{3, 2}, []int{0, 4}), view([]int{2, 2}, []int{8, 4})
+		windows, repeated, apart := view([]int{4, 3}, []int{4, 4}), view([]int{3, 2}, []int{0, 4}),
+			view([]int{2, 2}, []int{8, 4})
 		for _, u := range users {
 			for _, mode := range []gobuffer.Mode{gobuffer.Write, gobuffer.ReadWrite} {
 				for _, a := range []*gobuffer.Array{windows, repeated} {
@@ -266,7 +267,8 @@ func TestElementsOfMappedMemoryAreLentInPlace(t *testing.T) {
 	a := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before)
 	h := users[0].lend(t, a, gobuffer.ReadWrite)
 	assert.True(t, h.Memory().Mapped())
-	view := gobuffer.View(h.Memory().Retain(), h.Address(), h.Layout(), 6, false, gobuffer.Options{Allocator: backends.Malloc, Device: -1})
+	view := gobuffer.View(h.Memory().Retain(), h.Address(), h.Layout(), 6, false,
+		gobuffer.Options{Allocator: backends.Malloc, Device: -1})
 	_, err := view.AccessMode(backends.SpaceHost, -1, gobuffer.ReadWrite)
 	require.ErrorIs(t, err, gobuffer.ErrInUse, "the same bytes at another address")
 	_, err = a.AccessMode(backends.SpaceCUDA, 0, gobuffer.Read)
@@ -326,7 +328,8 @@ func TestOnHostAfterAnErrorOrAPanic(t *testing.T) {
 	assert.ErrorIs(t, b.OnHost(ctx, gobuffer.ReadWrite, func(v []int32) error { write(v); return nil }), context.Canceled)
 	w.assertHolds(b.Array, before)
 	closeAll(t, b.Array)
-	assert.ErrorIs(t, b.Array.OnHost(context.Background(), gobuffer.Read, func(*gobuffer.Handle) error { return nil }), gobuffer.ErrFreed)
+	assert.ErrorIs(t, b.Array.OnHost(context.Background(), gobuffer.Read, func(*gobuffer.Handle) error { return nil }),
+		gobuffer.ErrFreed)
 }
 
 func TestElementsThatCouldNotBeLentAreFree(t *testing.T) {

@@ -105,7 +105,8 @@ func TestASequenceIsWhatComesBefore(t *testing.T) {
 					require.Equal(t, p.over[w], s.IsOver(other, number), "seed %d, step %d, %s: %v over", seed, step, done, w)
 					for _, next := range queues {
 						want := p.over[w] || p.of(next)[w]
-						require.Equal(t, want, s.ComesBefore(other, number, next), "seed %d, step %d, %s: %v before %d", seed, step, done, w, next)
+						require.Equal(t, want, s.ComesBefore(other, number, next), "seed %d, step %d, %s: %v before %d", seed, step, done,
+							w, next)
 					}
 				}
 			}

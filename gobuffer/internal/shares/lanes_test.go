@@ -258,7 +258,8 @@ func TestRandomUsers(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, int(here.live.Load()), live, "step %d", step)
 		if step%10 == 0 {
-			require.Eventually(t, func() bool { return int(here.live.Load()) == live }, time.Minute, time.Millisecond, "step %d", step)
+			require.Eventually(t, func() bool { return int(here.live.Load()) == live }, time.Minute, time.Millisecond, "step %d",
+				step)
 		}
 	}
 	for _, each := range users {

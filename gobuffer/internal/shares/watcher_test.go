@@ -59,7 +59,8 @@ func sharer(t *testing.T, leases ...int) *os.Process {
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
-	made, err := os.StartProcess(program, []string{program}, &os.ProcAttr{Env: append(os.Environ(), userOfShare+"="+strconv.Itoa(len(leases))), Files: files})
+	made, err := os.StartProcess(program, []string{program},
+		&os.ProcAttr{Env: append(os.Environ(), userOfShare+"="+strconv.Itoa(len(leases))), Files: files})
 	require.NoError(t, err)
 	for _, each := range append(files[:2:2], files[3:]...) {
 		require.NoError(t, each.Close())
